@@ -24,28 +24,6 @@ struct copy_arguments {
   bool rechunks = false;  ///< the verb is `rechunk`
 };
 
-/// `512`, `64MiB`, `2GiB`, `1.5G`: GB is 1000^3, GiB is 1024^3.
-result<std::uint64_t> parse_size(const std::string& option, const std::string& text) {
-  double number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [after, failed] = std::from_chars(text.data(), end, number);
-  std::string unit(after, end);
-  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::toupper(c); });
-  unit.erase(0, unit.find_first_not_of(' '));
-  constexpr std::string_view kLetters = "KMGT";
-  const std::size_t power = unit.empty() ? std::string_view::npos : kLetters.find(unit.front());
-  double factor = 1;
-  bool known = unit.empty() || unit == "B";
-  if (power != std::string_view::npos) {
-    const std::string rest = unit.substr(1);
-    known = rest.empty() || rest == "B" || rest == "IB";
-    for (std::size_t i = 0; i <= power; ++i) factor *= rest == "IB" ? 1024 : 1000;
-  }
-  if (failed != std::errc() || !known || !(number > 0) || number * factor > 1e18)
-    return error(errc::invalid_argument, fmt::format("{} takes a size, such as 2GiB: '{}'", option, text));
-  return static_cast<std::uint64_t>(number * factor);
-}
-
 /// The folder that a path of this machine is in, or the nearest one that exists; empty for URIs.
 std::string folder_of(const std::string& target) {
   if (target.find("://") != std::string::npos || target.starts_with("zip:") || target.starts_with("file:")) return {};
@@ -55,33 +33,6 @@ std::string folder_of(const std::string& target) {
     at = at.parent_path();
   } while (!std::filesystem::is_directory(at, failed) && at.has_relative_path());
   return at.string();
-}
-
-/// `64,64`, `(64, 64)` or `64x64`.
-result<extents> parse_lengths(const std::string& option, std::string_view text) {
-  const auto wrong = [&] {
-    return error(errc::invalid_argument, fmt::format("{} takes lengths, such as 64,64: '{}'", option, text));
-  };
-  extents out;
-  std::string_view left = text;
-  while (!left.empty()) {
-    const char first = left.front();
-    if (first == ' ' || first == '(' || first == ')' || first == '[' || first == ']') {
-      left.remove_prefix(1);
-      continue;
-    }
-    std::uint64_t length = 0;
-    const auto [end, failed] = std::from_chars(left.data(), left.data() + left.size(), length);
-    if (failed != std::errc() || length == 0 || out.size() == kMaxRank) return wrong();
-    out.push_back(length);
-    left.remove_prefix(static_cast<std::size_t>(end - left.data()));
-    while (!left.empty() && (left.front() == ' ' || left.front() == ')' || left.front() == ']')) left.remove_prefix(1);
-    if (left.empty()) break;
-    if (left.front() != ',' && left.front() != 'x') return wrong();
-    left.remove_prefix(1);
-  }
-  if (out.empty()) return wrong();
-  return out;
 }
 
 /// `zstd`, or `zstd:5` with the level 5.
@@ -116,12 +67,12 @@ std::string codecs_json(const std::string& text) {
 result<copy_options> options_of(const copy_arguments& given) {
   copy_options out;
   if (!given.chunks.empty()) {
-    PENSTOCK_ASSIGN(out.chunks, parse_lengths("--chunks", given.chunks));
+    PENSTOCK_ASSIGN(out.chunk_rule, chunk_lengths::parse(given.chunks, "--chunks"));
   }
   out.auto_shards = given.shards == "auto";
   out.no_shards = given.shards == "none";
   if (!given.shards.empty() && !out.auto_shards && !out.no_shards) {
-    PENSTOCK_ASSIGN(out.shards, parse_lengths("--shards", given.shards));
+    PENSTOCK_ASSIGN(out.shard_rule, chunk_lengths::parse(given.shards, "--shards"));
   }
   out.codecs_json = codecs_json(given.codec);
   out.zarr_format = given.zarr_format;
@@ -133,7 +84,10 @@ result<copy_options> options_of(const copy_arguments& given) {
   out.check_only = given.dry_run;
   out.decode_once = given.rechunks;
   if (!given.memory.empty()) {
-    PENSTOCK_ASSIGN(out.memory_bytes, parse_size("--memory", given.memory));
+    auto bytes = parse_bytes(given.memory);
+    if (!bytes.ok() || *bytes == 0)
+      return error(errc::invalid_argument, fmt::format("--memory takes a size, such as 2GiB: '{}'", given.memory));
+    out.memory_bytes = *bytes;
   }
   out.scratch = given.scratch.empty() && given.rechunks ? folder_of(given.to) : given.scratch;
   return out;
@@ -199,8 +153,10 @@ namespace {
 void add_options(command& verb, const std::shared_ptr<copy_arguments>& given) {
   verb.required("SRC", given->from, "A path, or a file: or zip: URI");
   verb.required("DST", given->to, "A path, or a file: or zip: URI");
-  verb.option("--chunks", given->chunks, "Lengths of the new chunks, such as 64,64; the source's without it");
-  verb.option("--shards", given->shards, "Lengths of the new shards, 'auto' or 'none'");
+  verb.option("--chunks", given->chunks,
+              "The new chunks: lengths (64,64), lengths by dimension (time=1,lat=-1: a whole dimension is -1), or a "
+              "size (8MiB); the source's without it");
+  verb.option("--shards", given->shards, "The new shards, as --chunks, 'auto' or 'none'");
   verb.option("--codec", given->codec,
               "The new codecs: names (zstd, zstd:5 with its level, or delta,zstd), JSON, 'auto' or 'none'");
   verb.option("--zarr-format", given->zarr_format, {2, 3}, "2 or 3; the source's without it");
@@ -231,6 +187,7 @@ void add_copy(command_line& line) {
       "Examples:\n"
       "  penstock copy data.zarr backup.zip\n"
       "  penstock copy data.zarr new.zarr --chunks 64,64 --shards auto --codec zstd\n"
+      "  penstock copy era5.zarr series.zarr --chunks time=-1,lat=32,lon=32\n"
       "  penstock copy old.zarr new.zarr --zarr-format 3 --resume");
   verb.runs([given](const session& speak) { return copy_all(speak, *given); });
 }
@@ -244,8 +201,8 @@ void add_rechunk(command_line& line) {
       "Each chunk of the source is decoded once and each object of the destination is written once. Where the memory\n"
       "is too small for that, what waits lies in a file, as large as one array's elements, in the scratch folder.\n\n"
       "Examples:\n"
-      "  penstock rechunk maps.zarr series.zarr --chunks 8760,32,32 --memory 2GiB --dry-run\n"
-      "  penstock rechunk maps.zarr series.zarr --chunks 8760,32,32 --codec zstd:5 --verify");
+      "  penstock rechunk maps.zarr series.zarr --chunks time=-1,lat=32,lon=32 --memory 2GiB --dry-run\n"
+      "  penstock rechunk maps.zarr series.zarr --chunks time=-1,lat=32,lon=32 --codec zstd:5 --verify");
   verb.runs([given](const session& speak) { return copy_all(speak, *given); });
 }
 

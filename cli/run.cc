@@ -21,7 +21,7 @@ constexpr const char* kExamples = R"(Examples:
   penstock read data.zarr '..., -1' -o last.npy
   penstock check data.zarr
   penstock copy data.zarr new.zarr --chunks 64,64 --codec zstd
-  penstock rechunk maps.zarr series.zarr --chunks 8760,32,32
+  penstock rechunk maps.zarr series.zarr --chunks time=-1,lat=32,lon=32
   penstock COMMAND --help
 
 Exit status: 0 done, 1 failed, 2 wrong usage.)";

@@ -194,14 +194,43 @@ bool converts_numpy(nb::handle from, nb::handle to) {
   }
 }
 
-nb::str plan(const array_handle& self, nb::handle key, std::size_t max_lines, bool as_json, bool on_device) {
+nb::dict plan(const array_handle& self, nb::handle key, std::size_t max_lines, std::size_t max_touched,
+              bool on_device) {
   const resolved_selection which = resolve_key(self, key);
   const array a = self.array;
-  const std::string shown = call_engine([&] {
-    if (on_device) return as_json ? device_plan_json(a, which) : device_plan(a, which, max_lines);
-    return as_json ? a.plan_json(which) : a.plan(which, max_lines);
+  const plan_summary made = call_engine([&] {
+    return on_device ? summarize_device_plan(a, which, max_lines, max_touched)
+                     : a.summarize_plan(which, max_lines, max_touched);
   });
-  return to_str(shown);
+  nb::dict out;
+  out["text"] = to_str(made.text);
+  out["selects"] = to_str(made.selects);
+  out["cells"] = made.cells;
+  out["grid_cells"] = made.grid_cells;
+  out["complete"] = made.complete;
+  out["index_requests"] = made.index_requests;
+  out["index_bytes"] = made.index_bytes;
+  out["requests"] = made.requests;
+  out["fetched_bytes"] = made.fetched_bytes;
+  out["whole_objects"] = made.whole_objects;
+  out["unknown_sizes"] = made.unknown_sizes;
+  out["version_checks"] = made.version_checks;
+  out["direct"] = made.direct;
+  out["scattered"] = made.scattered;
+  out["in_place"] = made.in_place;
+  out["filled"] = made.filled;
+  out["decoded_bytes"] = made.decoded_bytes;
+  out["returned_bytes"] = made.returned_bytes;
+  out["chunks"] = to_tuple(made.chunks);
+  nb::list touched;
+  const std::size_t rank = made.chunks.size();
+  for (std::size_t i = 0; rank != 0 && i + rank <= made.touched.size(); i += rank) {
+    extents at(rank);
+    for (std::size_t d = 0; d < rank; ++d) at[d] = made.touched[i + d];
+    touched.append(to_tuple(at));
+  }
+  out["touched"] = nb::tuple(touched);
+  return out;
 }
 
 nb::object dimension_names(const array_handle& self) {
@@ -278,7 +307,7 @@ void bind_array(nb::module_& m) {
       .def("_points", points_of, nb::arg("lists"), nb::arg("shape"))
       .def("_mask", mask_of, nb::arg("mask"))
       .def("_blocks", blocks_of, nb::arg("items"))
-      .def("_plan", plan, nb::arg("key").none(), nb::arg("max_lines"), nb::arg("as_json"),
+      .def("_plan", plan, nb::arg("key").none(), nb::arg("max_lines"), nb::arg("max_touched"),
            nb::arg("on_device") = false);
 }
 

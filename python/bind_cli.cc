@@ -32,18 +32,16 @@ std::string text_of(nb::handle text) {
   return std::string(bytes.c_str(), bytes.size());
 }
 
-nb::object lengths_of(const std::optional<extents>& lengths) {
-  if (!lengths) return nb::none();
-  nb::list out;
-  for (const std::uint64_t each : *lengths) out.append(each);
-  return out;
+nb::object text_of_rule(const std::optional<chunk_lengths>& rule) {
+  if (!rule) return nb::none();
+  return to_str(rule->to_string());
 }
 
 /// As `_core.copy` takes them. `options` outlives the copy.
 nb::dict as_dict(const copy_options& options) {
   nb::dict out;
-  out["chunks"] = lengths_of(options.chunks);
-  out["shards"] = lengths_of(options.shards);
+  out["chunks"] = text_of_rule(options.chunk_rule);
+  out["shards"] = text_of_rule(options.shard_rule);
   out["auto_shards"] = options.auto_shards;
   out["no_shards"] = options.no_shards;
   out["codecs"] = options.codecs_json.empty() ? nb::object(nb::none()) : nb::object(to_str(options.codecs_json));

@@ -8,15 +8,6 @@
 namespace penstock::inline v0::python {
 namespace {
 
-extents extents_of(nb::handle lengths) {
-  extents out;
-  for (const nb::handle each : nb::borrow<nb::object>(lengths)) {
-    if (out.size() == kMaxRank) raise(error(errc::unsupported, "lengths for more than 32 dimensions"));
-    out.push_back(nb::cast<std::uint64_t>(each));
-  }
-  return out;
-}
-
 // Runs on whichever thread of the copy has news; signals are for the main thread to see.
 bool go_on(const nb::object& progress, const copy_progress& now) noexcept {
   if (!may_enter_python()) return false;
@@ -44,8 +35,13 @@ nb::dict copy_node(const node& from, const store_handle& to, const nb::bytes& pa
     return given.contains(name) ? nb::object(given[name]) : nb::none();
   };
   const auto flag = [&](const char* name) { return !find(name).is_none() && nb::cast<bool>(find(name)); };
-  if (const nb::object chunks = find("chunks"); !chunks.is_none()) options.chunks = extents_of(chunks);
-  if (const nb::object shards = find("shards"); !shards.is_none()) options.shards = extents_of(shards);
+  const auto rule = [&](const char* name) -> std::optional<chunk_lengths> {
+    const nb::object text = find(name);
+    if (text.is_none()) return std::nullopt;
+    return call_engine([&] { return chunk_lengths::parse(utf8_of(text), name); });
+  };
+  options.chunk_rule = rule("chunks");
+  options.shard_rule = rule("shards");
   if (const nb::object codecs = find("codecs"); !codecs.is_none()) options.codecs_json = utf8_of(codecs);
   if (const nb::object format = find("zarr_format"); !format.is_none()) options.zarr_format = nb::cast<int>(format);
   if (const nb::object threads = find("threads"); !threads.is_none()) options.threads = nb::cast<unsigned>(threads);

@@ -39,6 +39,7 @@ PUBLIC = {
     "dlpack.h": "array",
     "selection.h": "array",
     "extend/json.h": "base",
+    "chunk_lengths.h": "array",
     "extend/chunk_grid.h": "array",
     "extend/codec.h": "codec",
     "codec.h": "codec",

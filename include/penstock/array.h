@@ -247,6 +247,11 @@ class PENSTOCK_API array {
   result<std::string> plan_json(const selection& which) const;
   result<std::string> plan_json(const resolved_selection& which) const;
 
+  /// The same as values.
+  /// \param max_touched  Cells whose positions are listed, at most.
+  result<plan_summary> summarize_plan(const resolved_selection& which, std::size_t max_lines = 64,
+                                      std::size_t max_touched = 0) const;
+
   /// Replaces all attributes, in storage, by a JSON object; returns the array as it is then.
   /// \error invalid_argument  No JSON object. \error conflict  The document kept changing.
   result<array> set_attributes(std::string_view attributes_json) const;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <penstock/array.h>
+#include <penstock/chunk_lengths.h>
 #include <penstock/context.h>
 #include <penstock/place.h>
 #include <penstock/result.h>
@@ -26,7 +27,10 @@ struct copy_options {
   unsigned threads = 0;           ///< 0: the source's context's
   std::optional<extents> chunks;  ///< of arrays of this rank; nothing: the source's
   std::optional<extents> shards;  ///< nothing: the source's, or none where chunks are given
-  bool auto_shards = false;       ///< about 256 MiB each
+  /// Lengths by dimension name, whole dimensions, sizes in bytes: resolved for each array, in place of `chunks` and
+  /// `shards`. Each name must be a dimension of at least one array.
+  std::optional<chunk_lengths> chunk_rule, shard_rule;
+  bool auto_shards = false;  ///< about 256 MiB each
   bool no_shards = false;
   std::string codecs_json;  ///< as in create_options; empty: the source's
   int zarr_format = 0;      ///< 0: the source's

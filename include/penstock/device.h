@@ -151,6 +151,8 @@ PENSTOCK_API result<std::optional<int>> device_of(std::uintptr_t address);
 PENSTOCK_API result<std::string> device_plan(const array& from, const resolved_selection& which,
                                              std::size_t max_lines = 64);
 PENSTOCK_API result<std::string> device_plan_json(const array& from, const resolved_selection& which);
+PENSTOCK_API result<plan_summary> summarize_device_plan(const array& from, const resolved_selection& which,
+                                                        std::size_t max_lines = 64, std::size_t max_touched = 0);
 /// What would encode the chunks of a write of `which` from that device's memory, and why: `the host: there is no
 /// device`. The choice of chunk_encoder::automatic.
 PENSTOCK_API std::string device_encoder_choice(const array& to, const resolved_selection& which, int device = 0);

@@ -4,6 +4,7 @@
 /// All of Penstock's public interface, except what extensions derive from: <penstock/extend/...>.
 
 #include <penstock/array.h>
+#include <penstock/chunk_lengths.h>
 #include <penstock/context.h>
 #include <penstock/copy.h>
 #include <penstock/create.h>

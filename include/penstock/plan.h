@@ -105,6 +105,28 @@ struct read_plan {
   }
 };
 
+/// What a read would do: sums over its plan, its first cells, and its operations as text.
+struct plan_summary {
+  std::string text;              ///< as `array::plan` returns it
+  std::string selects;           ///< the selection in words if it is not a box, else empty
+  std::uint64_t cells = 0;       ///< that the selection touches
+  std::uint64_t grid_cells = 0;  ///< of the array
+  bool complete = true;          ///< false: the sums below are those of the first cells of a very large selection
+  std::uint64_t index_requests = 0;
+  std::uint64_t index_bytes = 0;    ///< upper bound
+  std::uint64_t requests = 0;       ///< for data
+  std::uint64_t fetched_bytes = 0;  ///< that they return; of whole objects, what the store knows of their sizes
+  std::uint64_t whole_objects = 0;  ///< of the requests
+  std::uint64_t unknown_sizes = 0;  ///< of whole objects, whose bytes are in no sum
+  std::uint64_t version_checks = 0;
+  std::uint64_t direct = 0, scattered = 0, in_place = 0, filled = 0;  ///< cells
+  std::uint64_t decoded_bytes = 0;                                    ///< of the cells that are decoded
+  std::uint64_t returned_bytes = 0;                                   ///< of the result
+  extents chunks;  ///< the shape of the grid's cells; of a grid with lengths of its own, the first ones
+  /// Positions of the first cells in the grid, one number for each dimension and cell after cell.
+  std::vector<std::uint64_t> touched;
+};
+
 /// Limits of one piece of plan.
 struct plan_limits {
   std::uint64_t max_cells = 4096;

@@ -46,6 +46,7 @@ from penstock.core.indexing import block_index as blocks
 from penstock.core.indexing import oindex, vindex
 from penstock.core.job import Job
 from penstock.core.loader import Loader, loader
+from penstock.core.plan import Plan
 from penstock.core.stream import stream
 from penstock.core.tensor import Tensor
 from penstock.core.tile_stream import Stream, Tile
@@ -100,6 +101,7 @@ __all__ = [
     "OutOfRangeError",
     "OutputError",
     "PermissionDeniedError",
+    "Plan",
     "Profile",
     "ReadOnlyError",
     "RechunkPlan",

@@ -228,7 +228,7 @@ def test_the_verb_copies(source, tmp_path):
     assert done.returncode == 0
     assert "copied as they are" in done.stdout
     assert run("copy", source, tmp_path / "y.zarr", "--resume").stdout.count("were there") == 1
-    for wrong in (["--chunks", "7,x"], ["--zarr-format", "4"], ["--overwrite", "--resume"], ["--shards", "-1"]):
+    for wrong in (["--chunks", "7,x"], ["--zarr-format", "4"], ["--overwrite", "--resume"], ["--shards", "-2"]):
         assert run("copy", source, tmp_path / "z.zarr", *wrong).returncode == 2, wrong
     assert run("copy", tmp_path / "nothing", tmp_path / "z.zarr").returncode == 1
 
@@ -278,3 +278,30 @@ def test_the_last_report_says_that_all_is_done(tmp_path):
 
         ps.copy(a, tmp_path / f"b{number}", progress=slow, threads=2)
         assert reports[-1][0] == reports[-1][1] > 0
+
+
+def test_chunks_of_a_copy_are_names_sizes_or_whole_dimensions(tmp_path):
+    group = ps.create_group(tmp_path / "g.zarr")
+    names = ("time", "lat")
+    group.create_array("t", data=np.arange(60.0).reshape(12, 5), chunks=(3, 5), dimension_names=names)
+    group.create_array("lat", data=np.arange(5.0), dimension_names=["lat"])
+    made = ps.copy(group, tmp_path / "a.zarr", chunks={"time": -1, "lat": 2})
+    assert isinstance(made, ps.Group)
+    assert made["t"].chunks == (12, 2)
+    assert made["lat"].chunks == (2,)
+    np.testing.assert_array_equal(made["t"][...], group["t"][...])
+    made = ps.copy(group["t"], tmp_path / "b.zarr", chunks="128B", shards={"lat": 10})
+    assert made.chunks == (3, 5)
+    assert made.shards == (12, 10)
+    assert ps.copy(group["t"], tmp_path / "c.zarr", chunks=-1).chunks == (12, 5)
+    with pytest.raises(ps.InvalidArgumentError, match="no array that is copied has a dimension 'lon'"):
+        ps.copy(group, tmp_path / "d.zarr", chunks={"lon": 3})
+    assert not (tmp_path / "d.zarr").exists()
+
+
+def test_the_program_takes_chunks_by_name(tmp_path):
+    ps.save(tmp_path / "a.zarr", np.arange(60.0).reshape(12, 5))
+    run("copy", tmp_path / "a.zarr", tmp_path / "b.zarr", "--chunks", "1=2", "--shards=-1")
+    made = ps.open(tmp_path / "b.zarr")
+    assert made.chunks == (12, 2)
+    assert made.shards == (12, 6)

@@ -45,7 +45,7 @@ class Counted:
 
 def sums(a: Any, key: Any) -> dict[str, Any]:
     """The sums of a plan."""
-    made: dict[str, Any] = json.loads(a._plan(a._prepare(key)[0], 0, True))
+    made: dict[str, Any] = a._plan(a._prepare(key)[0], 0, 0)
     return made
 
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -35,6 +36,23 @@ bool keeps_storage(const array& from, const copy_options& options) {
   if (options.chunks && !(*options.chunks == state.chunks)) return false;
   if (options.chunks && !options.shards && state.shards) return false;
   return !options.shards || (state.shards && *options.shards == *state.shards);
+}
+
+/// The options for one array: the rules for chunks and shards as lengths.
+result<copy_options> options_of(const array& from, const copy_options& options) {
+  copy_options out = options;
+  if (!options.chunk_rule && !options.shard_rule) return out;
+  const array_state& state = from.state();
+  const std::uint64_t item_bytes = state.type.variable_length() ? 0 : state.type.item_bytes();
+  if (options.chunk_rule) {
+    PENSTOCK_ASSIGN(out.chunks, options.chunk_rule->resolve(state.shape, from.dimension_names(), item_bytes));
+  }
+  if (options.shard_rule) {
+    if (!out.chunks && !is_zarr(state.format)) out.chunks = state.chunks;
+    PENSTOCK_ASSIGN(out.shards, options.shard_rule->resolve_shards(state.shape, from.dimension_names(), item_bytes,
+                                                                   out.chunks ? *out.chunks : state.chunks));
+  }
+  return out;
 }
 
 /// A node of the source and where its copy goes.
@@ -69,14 +87,31 @@ class copy_plan {
     return {};
   }
 
+  /// \error invalid_argument  A rule names a dimension that no array has.
+  result<> check_names() const {
+    for (const std::optional<chunk_lengths>* rule : {&options_.chunk_rule, &options_.shard_rule}) {
+      for (const std::string& name : *rule ? (*rule)->names() : std::vector<std::string>()) {
+        const auto has = [&](const planned_node& each) {
+          const auto* const a = std::get_if<array>(&each.from);
+          return a != nullptr && chunk_lengths::has_dimension(name, a->shape().size(), a->dimension_names());
+        };
+        if (std::none_of(nodes.begin(), nodes.end(), has)) {
+          return error(errc::invalid_argument, fmt::format("no array that is copied has a dimension '{}'", name));
+        }
+      }
+    }
+    return {};
+  }
+
   std::vector<planned_node> nodes;
   copy_report report;  ///< of what would be done
 
  private:
   result<> check(const array& from, const std::string& prefix, const std::string& path) {
     ++report.arrays;
-    if (keeps_storage(from, options_)) return {};
-    return array_copy{from, to_, prefix, path, options_, report}.check_elements();
+    PENSTOCK_ASSIGN(const copy_options options, options_of(from, options_));
+    if (keeps_storage(from, options)) return {};
+    return array_copy{from, to_, prefix, path, options, report}.check_elements();
   }
 
   const std::shared_ptr<store>& to_;
@@ -105,9 +140,10 @@ class copier {
  private:
   result<> copy_array(const array& from, const std::string& prefix, const std::string& path) {
     ++report.arrays;
-    const array_copy work{from, to_, prefix, path, options_, report};
-    auto done = keeps_storage(from, options_) ? work.copy_objects() : work.copy_elements();
-    if (done.ok() && options_.verify) done = work.compare();
+    PENSTOCK_ASSIGN(const copy_options options, options_of(from, options_));
+    const array_copy work{from, to_, prefix, path, options, report};
+    auto done = keeps_storage(from, options) ? work.copy_objects() : work.copy_elements();
+    if (done.ok() && options.verify) done = work.compare();
     if (!done.ok()) return std::move(done).error().note(fmt::format("copying '{}'", from.uri()));
     return {};
   }
@@ -212,6 +248,7 @@ result<copy_report> copy(const node& from, const place& to, const copy_options& 
 
   copy_plan plan(to.store, options);
   PENSTOCK_TRY(plan.add(from, prefix, "", 0));
+  PENSTOCK_TRY(plan.check_names());
   PENSTOCK_ASSIGN(const bool replaces, is_to_go(source, to, prefix, options));
   if (options.check_only) return std::move(plan.report);
   const bool is_group = std::holds_alternative<group>(from);

@@ -7,6 +7,8 @@
 #include <penstock/device.h>
 #include <penstock/extend/json.h>
 #include "api/read_source.h"
+#include "array/chunk_grid.h"
+#include "base/checked.h"
 #include "codec/codec_chain.h"
 #include "cuda/device_read.h"
 #include "engine/array_state.h"
@@ -41,6 +43,8 @@ struct planned {
   bool complete = true;
   std::string selects;  // where it is no box
   std::string text;
+  extents chunks;
+  std::vector<std::uint64_t> touched;
 };
 
 // Which engine a plan is for.
@@ -79,15 +83,36 @@ void add_sizes(planned& out, const read_plan& piece, const store& from) {
   }
 }
 
+/// Adds the positions of a piece's cells to those touched, until there are `max_touched`.
+void add_touched(planned& out, const read_plan& piece, const chunk_grid& grid, std::size_t max_touched) {
+  const std::size_t most = max_touched * grid.rank();
+  dim_vector<std::uint64_t> at;
+  const auto add = [&](cell_id cell) {
+    if (out.touched.size() >= most) return;
+    grid.coordinates(cell, at);
+    out.touched.insert(out.touched.end(), at.begin(), at.end());
+  };
+  for (const decode_op& op : piece.decodes) add(op.cell);
+  for (const fill_op& op : piece.fills) add(op.cell);
+}
+
+extents first_cell(const chunk_grid& grid) {
+  extents out(grid.rank());
+  for (std::size_t d = 0; d < grid.rank(); ++d) out[d] = grid.axis(d).cells() == 0 ? 1 : grid.axis(d).codec_length(0);
+  return out;
+}
+
 result<planned> make_plan(const array_state& state, const resolved_selection& resolved, planned_for engine,
-                          std::size_t max_lines) {
+                          std::size_t max_lines, std::size_t max_touched = 0) {
   PENSTOCK_TRY(check_selection(state, resolved));
   planned out;
   out.grid_cells = state.layout->grid().cells();
+  out.chunks = first_cell(state.layout->grid());
   if (resolved.indexed) out.selects = resolved.indexed->describe();
   if (is_empty(resolved.shape)) return out;
   const source from = source_of(state, resolved, c_order_strides(resolved.shape, state.type.item_bytes()), nullptr);
   out.grid_cells = from.layout->grid().cells();
+  out.chunks = first_cell(from.layout->grid());
   planner plans;
   plans.start({&from, 1}, limits_for(engine, from, state.context->state()));
   out.total_cells = plans.total_cells();
@@ -126,6 +151,7 @@ result<planned> make_plan(const array_state& state, const resolved_selection& re
     append_text(out.text, piece, {&from, 1}, max_lines);
     add(out.totals, piece, {&from, 1});
     add_sizes(out, piece, *state.store);
+    add_touched(out, piece, from.layout->grid(), max_touched);
     known.table.clear();
     if (out.totals.cells >= kMaxCountedCells && out.totals.cells < out.total_cells) {
       out.complete = false;
@@ -135,10 +161,8 @@ result<planned> make_plan(const array_state& state, const resolved_selection& re
   return out;
 }
 
-result<std::string> plan_text(const array_state& state, const resolved_selection& which, planned_for engine,
-                              std::size_t max_lines) {
-  auto made = make_plan(state, which, engine, max_lines);
-  if (!made.ok()) return std::move(made).error().note("array '" + state.uri + "'");
+std::string as_text(const array_state& state, const planned& plan, std::size_t max_lines) {
+  const planned* const made = &plan;
   const plan_totals& sums = made->totals;
   std::string out = fmt::format("plan for '{}': {} of {} cells\n", state.uri, made->total_cells, made->grid_cells);
   if (!made->selects.empty()) out += fmt::format("selects {}\n", made->selects);
@@ -154,6 +178,43 @@ result<std::string> plan_text(const array_state& state, const resolved_selection
   out += made->text;
   const auto lines = static_cast<std::uint64_t>(std::count(made->text.begin(), made->text.end(), '\n'));
   if (lines >= max_lines && max_lines != 0) out += "...\n";
+  return out;
+}
+
+result<std::string> plan_text(const array_state& state, const resolved_selection& which, planned_for engine,
+                              std::size_t max_lines) {
+  auto made = make_plan(state, which, engine, max_lines);
+  if (!made.ok()) return std::move(made).error().note("array '" + state.uri + "'");
+  return as_text(state, *made, max_lines);
+}
+
+result<plan_summary> summarize(const array_state& state, const resolved_selection& which, planned_for engine,
+                               std::size_t max_lines, std::size_t max_touched) {
+  auto made = make_plan(state, which, engine, max_lines, max_touched);
+  if (!made.ok()) return std::move(made).error().note("array '" + state.uri + "'");
+  const plan_totals& sums = made->totals;
+  plan_summary out;
+  out.text = as_text(state, *made, max_lines);
+  out.selects = std::move(made->selects);
+  out.cells = made->total_cells;
+  out.grid_cells = made->grid_cells;
+  out.complete = made->complete;
+  out.index_requests = sums.index_requests;
+  out.index_bytes = sums.index_bytes;
+  out.requests = sums.requests;
+  out.fetched_bytes = sums.fetched_bytes;
+  out.whole_objects = sums.whole_objects;
+  out.unknown_sizes = made->unknown_sizes;
+  out.version_checks = sums.checks;
+  out.direct = sums.direct;
+  out.scattered = sums.scattered;
+  out.in_place = sums.in_place;
+  out.filled = sums.filled;
+  out.decoded_bytes = sums.decoded_bytes;
+  out.returned_bytes = state.type.item_bytes();
+  for (const std::uint64_t size : which.shape) out.returned_bytes = saturating_mul(out.returned_bytes, size);
+  out.chunks = made->chunks;
+  out.touched = std::move(made->touched);
   return out;
 }
 
@@ -199,6 +260,16 @@ result<std::string> array::plan(const resolved_selection& which, std::size_t max
 
 result<std::string> array::plan_json(const resolved_selection& which) const {
   return plan_sums(*state_, which, planned_for::host);
+}
+
+result<plan_summary> array::summarize_plan(const resolved_selection& which, std::size_t max_lines,
+                                           std::size_t max_touched) const {
+  return summarize(*state_, which, planned_for::host, max_lines, max_touched);
+}
+
+result<plan_summary> summarize_device_plan(const array& from, const resolved_selection& which, std::size_t max_lines,
+                                           std::size_t max_touched) {
+  return summarize(from.state(), which, planned_for::device, max_lines, max_touched);
 }
 
 result<std::string> device_plan(const array& from, const resolved_selection& which, std::size_t max_lines) {

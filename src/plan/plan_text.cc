@@ -25,7 +25,7 @@ void add(plan_totals& totals, const read_plan& plan, std::span<const source> sou
     for (std::uint32_t i = 0; i < op.decode_count; ++i) {
       const decode_op& decode = plan.decodes[op.first_decode + i];
       ++(decode.direct ? totals.direct : totals.scattered);
-      totals.decoded_bytes += chains[decode.chain].decoded_bytes();
+      totals.decoded_bytes += decode.part ? decode.length : chains[decode.chain].decoded_bytes();
     }
   }
 }

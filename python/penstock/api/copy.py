@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock import _core
-from penstock.api.create_options import AUTO, check_format, check_name, codecs_of, lengths_of
+from penstock.api.create_options import AUTO, check_format, check_name, codecs_of
 from penstock.api.open import open
 from penstock.api.written_values import warn_of_place
 from penstock.core.array import Array
 from penstock.core.attributes import to_json
-from penstock.core.chunking import plain_lengths
+from penstock.core.chunking import rule_text
 from penstock.core.context import Context, current_context
-from penstock.core.errors import UnsupportedError
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.progress import ProgressLine, callback_of
 from penstock.core.sizes import parse_bytes
@@ -32,7 +33,7 @@ def copy(
     target: Any,
     path: str = "",
     *,
-    chunks: Sequence[int] | None = None,
+    chunks: Any = None,
     shards: Any = None,
     codecs: Any = None,
     zarr_format: int | None = None,
@@ -63,8 +64,9 @@ def copy(
     target, path
         What `penstock.open` takes, and the path within it.
     chunks, shards
-        Lengths for the new arrays; None: the source's. With new chunks there are no shards unless they are given.
-        `shards` may be "auto", or False: none.
+        Lengths for the new arrays, as in `create_array`: (64, 64), {"time": 1}, -1, "8MiB"; None: the source's. In a
+        group, a name applies to the arrays that have the dimension. With new chunks there are no shards unless they are
+        given. `shards` may be "auto", or False: none.
     codecs
         As in `create_array`; None: the source's, or "auto" where the source is not Zarr.
     zarr_format
@@ -95,14 +97,6 @@ def copy(
     )
     job.run()
     return job.open()
-
-
-def _plain(source: Array | Group, chunks: Any) -> Any:
-    """Lengths by name, whole dimensions and sizes as numbers, of an array."""
-    if isinstance(source, Group):
-        return chunks
-    item_bytes = 0 if source.dtype.kind in "OT" else source.dtype.itemsize
-    return plain_lengths(chunks, "chunks", source.shape, source.dimension_names, item_bytes)
 
 
 def more_options(memory: int | str | None, scratch: str | os.PathLike[str] | None) -> dict[str, Any]:
@@ -145,10 +139,10 @@ class CopyJob:
         self.store, self.inside = place_of(target, path, target_options, self.context)
         made_as = zarr_format or (2 if source.format == "zarr2" else 3)
         self.options: dict[str, Any] = {
-            "chunks": None if chunks is None else lengths_of(_plain(source, chunks), "chunks"),
+            "chunks": None if chunks is None else rule_text(chunks, "chunks"),
             "auto_shards": isinstance(shards, str) and shards == AUTO,
             "no_shards": shards is False,
-            "shards": None if shards is None or shards is False or shards == AUTO else lengths_of(shards, "shards"),
+            "shards": None if shards is None or shards is False or shards == AUTO else rule_text(shards, "shards"),
             "zarr_format": zarr_format,
             **more,
             "progress": _line(more["progress"]),
@@ -187,11 +181,12 @@ def _copy_members(
         if path.count("/") > _MOST_LEVELS:
             raise UnsupportedError(f"groups nested deeper than {_MOST_LEVELS}: '{node.uri}'")
         nodes.append((path, node))
+    _check_names([node for _, node in nodes if isinstance(node, Array)], options)
     checks = {**options, "overwrite": False, "check_only": True, "progress": None}
     steps: list[tuple[Any, ...]] = []
     for path, node in nodes:
         if isinstance(node, Array):
-            planned = _core.copy(node, _core.dict_store({}), b"", checks)
+            planned = _core.copy(node, _core.dict_store({}), b"", _for_array(checks, node))
             steps += [(path, *step[1:]) for step in planned["steps"]]
     if options.get("check_only"):
         return {"arrays": len(steps), "steps": steps}
@@ -206,7 +201,7 @@ def _copy_members(
         for name, node in nodes:
             at = b"/".join(part for part in (root, os.fsencode(name)) if part)
             if isinstance(node, Array):
-                copied = _core.copy(node, to, at, options)
+                copied = _core.copy(node, to, at, _for_array(options, node))
                 del copied["steps"]
                 done.update(copied)
             else:
@@ -218,6 +213,31 @@ def _copy_members(
         if fresh is not None:
             fresh.discard()
     return {**done, "steps": steps}
+
+
+def _names_in(rule: Any) -> list[str]:
+    """The dimensions that a rule for lengths names."""
+    return list(json.loads(rule)) if isinstance(rule, str) and rule.startswith("{") else []
+
+
+def _has(array: Array, name: str) -> bool:
+    return name in (array.dimension_names or ()) or (name.isdecimal() and int(name) < array.ndim)
+
+
+def _check_names(arrays: list[Array], options: dict[str, Any]) -> None:
+    for name in (name for key in ("chunks", "shards") for name in _names_in(options[key])):
+        if not any(_has(array, name) for array in arrays):
+            raise InvalidArgumentError(f"no array that is copied has a dimension {name!r}")
+
+
+def _for_array(options: dict[str, Any], array: Array) -> dict[str, Any]:
+    """The options without names of dimensions that the array does not have."""
+    made = dict(options)
+    for key in ("chunks", "shards"):
+        if names := _names_in(options[key]):
+            rule = json.loads(options[key])
+            made[key] = json.dumps({name: rule[name] for name in names if _has(array, name)})
+    return made
 
 
 def _line(progress: Progress | bool | None) -> Callable[..., Any] | None:

@@ -21,9 +21,12 @@ from penstock.core.attributes import Attributes
 from penstock.core.errors import ExportError, InvalidArgumentError
 from penstock.core.indexing import Reads, check_fields, copy_out, take_fields
 from penstock.core.job import Job, WriteJob, start_direct, start_in_thread
+from penstock.core.plan import Plan
 from penstock.core.progress import callback_of
 from penstock.core.sizes import check_count
 from penstock.core.writing import Writes
+
+_TOUCHED_CHUNKS = 4096  # that a plan lists
 
 BasicItem = SupportsIndex | slice | EllipsisType | None
 Selection = Any
@@ -243,24 +246,30 @@ class Array(Reads, Writes, _core.Array):
         """
         _core._context_of(self).synchronize()
 
-    def plan(self, selection: Selection = ..., *, device: str | None = None, max_lines: int = 64) -> str:
-        """How `selection` would be read, as text: requests, decodes, fills. Reads the indexes that it needs.
+    def plan(self, selection: Selection = ..., *, device: str | None = None, max_lines: int = 64) -> Plan:
+        """How `selection` would be read: a text that says requests, decodes and fills, with the sums as numbers.
 
-        `device="cuda"`: of a read into its memory, whose requests are longer; and which codecs are decoded there and
-        which on the host, and why; and whether the device (`"cuda:1"`; without a number the first) reads encoded
-        bytes in the host's memory, so that no copy is made; and what `encoder="auto"` would choose for a write of
-        the same selection from the device's memory. It needs no device.
+            plan = a.plan(np.s_[0, :100])
+            print(plan)
+            plan.requests, plan.fetched_bytes, plan.amplification, plan.advise()
+
+        Reads the indexes that it needs. `device="cuda"`: of a read into its memory, whose requests are longer; and
+        which codecs are decoded there and which on the host, and why; and whether the device (`"cuda:1"`; without a
+        number the first) reads encoded bytes in the host's memory, so that no copy is made; and what `encoder="auto"`
+        would choose for a write of the same selection from the device's memory. It needs no device.
         """
         on_device = _device.is_device(device)
-        text = self._plan(self._prepare(selection)[0], max_lines, False, on_device)
-        if not on_device:
-            return text
-        name = _device.checked_name(device)
-        head, gap, operations = text.partition("\n\n")
-        number = int(name.partition(":")[2] or 0)
-        path = _core._device_path(self, number)
-        encoder = _core._encoder_choice(self, self._prepare(selection)[0], number)
-        return f"{head}\n{name}: {path}\nwritten from {name}, it is encoded by {encoder}{gap}{operations}"
+        prepared = self._prepare(selection)[0]
+        facts = self._plan(prepared, max_lines, _TOUCHED_CHUNKS, on_device)
+        text = facts["text"]
+        if on_device:
+            name = _device.checked_name(device)
+            head, gap, operations = text.partition("\n\n")
+            number = int(name.partition(":")[2] or 0)
+            path = _core._device_path(self, number)
+            encoder = _core._encoder_choice(self, prepared, number)
+            text = f"{head}\n{name}: {path}\nwritten from {name}, it is encoded by {encoder}{gap}{operations}"
+        return Plan(text, facts, self, selection)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:

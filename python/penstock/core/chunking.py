@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,29 @@ def plain_lengths(
     if isinstance(value, Sequence) and len(value) == len(shape):
         return [max(1, length) if _is_whole(part) else part for part, length in zip(value, shape, strict=True)]
     return value
+
+
+def rule_text(value: Any, name: str) -> str:
+    """`value` as the text that the engine resolves for each array: C++'s `chunk_lengths`.
+
+    Takes what `plain_lengths` takes, except negative numbers of dimensions.
+    """
+    if isinstance(value, str):
+        return f"{parse_bytes(value, name)}B"
+    if isinstance(value, Mapping):
+        return json.dumps({str(key): -1 if length is None else _plain(length, name) for key, length in value.items()})
+    if hasattr(value, "__index__"):
+        return str(_plain(value, name)) if _is_whole(value) else json.dumps([_plain(value, name)])
+    try:
+        return json.dumps([-1 if length is None else _plain(length, name) for length in value])
+    except TypeError as error:
+        raise InvalidArgumentError(f"{name} must be lengths, a size or a mapping, got {value!r}") from error
+
+
+def _plain(length: Any, name: str) -> int:
+    if not hasattr(length, "__index__") or isinstance(length, bool) or not (length > 0 or length == -1):
+        raise InvalidArgumentError(f"{name} must be positive lengths, or -1 for a whole dimension, got {length!r}")
+    return int(length.__index__())
 
 
 def _is_whole(value: Any) -> bool:

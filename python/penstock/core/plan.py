@@ -1,0 +1,181 @@
+"""What a read would do, as an object."""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from penstock.core.array import Array
+
+_WASTEFUL = 4  # times as many bytes decoded as are wanted: worth a word
+_SMALL_REQUEST = 64 << 10
+_MANY_REQUESTS = 100
+_LEAST_BYTES = 1 << 20  # below, nothing is worth a word
+_DRAWN = 48  # squares of a drawing along an axis, at most
+
+
+class Plan(str):
+    """How a selection would be read: text for people, and numbers.
+
+    It is the text that `print` shows. Numbers of selections of more chunks than are counted are of the first of them:
+    see `complete`.
+
+    Attributes
+    ----------
+    requests : int
+        Requests for data, after neighbours were joined; `index_requests` for indexes beside them.
+    fetched_bytes : int
+        Bytes that the requests for data return, whole objects among them as far as the store knows their sizes.
+    decoded_bytes : int
+        Bytes that the chunks decode to.
+    returned_bytes : int
+        Bytes of the result.
+    chunks_touched : int
+        Chunks that the selection has elements of.
+    touched : tuple of tuple of int
+        Positions in the chunk grid of the first of them.
+    complete : bool
+        Whether the numbers are of all chunks.
+    """
+
+    requests: int
+    index_requests: int
+    fetched_bytes: int
+    decoded_bytes: int
+    returned_bytes: int
+    chunks_touched: int
+    touched: tuple[tuple[int, ...], ...]
+    complete: bool
+
+    def __new__(cls, text: str, facts: dict[str, Any], array: Array, selection: Any) -> Plan:
+        """Made by `Array.plan`."""
+        made = super().__new__(cls, text)
+        made.requests, made.index_requests = facts["requests"], facts["index_requests"]
+        made.fetched_bytes, made.decoded_bytes = facts["fetched_bytes"], facts["decoded_bytes"]
+        made.returned_bytes, made.chunks_touched = facts["returned_bytes"], facts["cells"]
+        made.touched, made.complete = facts["touched"], facts["complete"]
+        made._shape, made._uri, made._chunks = array.shape, array.uri, facts["chunks"]
+        made._lengths = _lengths(selection, array.shape)
+        return made
+
+    _shape: tuple[int, ...]
+    _uri: str
+    _chunks: tuple[int, ...]
+    _lengths: tuple[int, ...] | None
+
+    @property
+    def amplification(self) -> float:
+        """Bytes decoded for each byte of the result; 1 where nothing is decoded for nothing."""
+        return self.decoded_bytes / self.returned_bytes if self.returned_bytes and self.decoded_bytes else 1.0
+
+    def advise(self) -> str:
+        """What would make this read cheaper, in words."""
+        said = []
+        if self.decoded_bytes >= _LEAST_BYTES and self.amplification >= _WASTEFUL:
+            used = 100 / self.amplification
+            text = f"{self.chunks_touched} chunks are decoded, and {used:.2g} % of what they hold is used."
+            better = self._better_chunks()
+            if better is not None:
+                lengths = ",".join(map(str, better))
+                text += (
+                    " If reads like this are frequent, other chunks help: "
+                    f"penstock rechunk {self._uri} NEW.zarr --chunks {lengths}"
+                )
+            said.append(text)
+        if self.requests >= _MANY_REQUESTS and self.fetched_bytes < self.requests * _SMALL_REQUEST:
+            mean = self.fetched_bytes // max(1, self.requests)
+            said.append(
+                f"{self.requests} requests return {mean} bytes each: larger chunks, or shards whose chunks lie side by "
+                "side, need fewer."
+            )
+        if not said:
+            return "Nothing to improve: chunks and requests suit this selection."
+        return " ".join(said)
+
+    def _better_chunks(self) -> tuple[int, ...] | None:
+        """Chunks of about as many elements that are as long as the selection is."""
+        if self._lengths is None or not self._chunks:
+            return None
+        most = math.prod(self._chunks)
+        made = [1] * len(self._chunks)
+        while True:
+            ratios = [
+                min(length, size) / now if now < size else 0.0
+                for length, size, now in zip(self._lengths, self._shape, made, strict=True)
+            ]
+            d = max(range(len(made)), key=ratios.__getitem__)
+            if ratios[d] <= 1:  # the selection is covered: along the rest as far as it goes
+                d = max(range(len(made)), key=lambda each: self._shape[each] / made[each])
+            longer = min(made[d] * 2, self._shape[d])
+            if longer == made[d] or math.prod(made) // made[d] * longer > most:
+                return None if tuple(made) == self._chunks else tuple(made)
+            made[d] = longer
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the numbers, the touched chunks, and the text."""
+        facts = (
+            ("requests", f"{self.requests}"),
+            ("fetched", _bytes(self.fetched_bytes)),
+            ("decoded", f"{_bytes(self.decoded_bytes)} ({self.amplification:.3g} x the result)"),
+            ("chunks touched", f"{self.chunks_touched}"),
+        )
+        rows = "".join(f"<tr><th style='text-align:left'>{name}</th><td>{value}</td></tr>" for name, value in facts)
+        return (
+            f"<div><table>{rows}</table>{self._drawing()}<p>{html.escape(self.advise())}</p>"
+            f"<details><summary>plan</summary><pre>{html.escape(self)}</pre></details></div>"
+        )
+
+    def _drawing(self) -> str:
+        """The chunk grid along its two axes with most chunks; those touched are dark."""
+        counts = [-(-size // max(1, chunk)) for size, chunk in zip(self._shape, self._chunks, strict=True)]
+        if not counts or not self.touched:
+            return ""
+        order = sorted(range(len(counts)), key=counts.__getitem__)[-2:]
+        axes = sorted(order) if len(order) == 2 else [order[0], order[0]]
+        rows, columns = (min(counts[d], _DRAWN) for d in axes) if len(order) == 2 else (1, min(counts[axes[0]], _DRAWN))
+        dark = set()
+        for at in self.touched:
+            row = at[axes[0]] * rows // counts[axes[0]] if len(order) == 2 else 0
+            dark.add((row, at[axes[1]] * columns // counts[axes[1]]))
+        size = 8
+        squares = "".join(
+            f"<rect x='{x * size}' y='{y * size}' width='{size - 1}' height='{size - 1}' "
+            f"fill='{'#1f6feb' if (y, x) in dark else '#d0d7de'}'/>"
+            for y in range(rows)
+            for x in range(columns)
+        )
+        return f"<svg width='{columns * size}' height='{rows * size}' role='img'>{squares}</svg>"
+
+
+def _lengths(selection: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Elements along each dimension that a basic selection spans; None of others."""
+    items = selection if isinstance(selection, tuple) else (selection,)
+    if not all(each is Ellipsis or isinstance(each, slice | int | np.integer) for each in items):
+        return None
+    if any(isinstance(each, bool) for each in items):
+        return None
+    boxes = tuple(
+        slice(int(each), int(each) + 1 or None) if isinstance(each, int | np.integer) else each for each in items
+    )
+    try:
+        return np.broadcast_to(np.empty((), np.uint8), shape)[boxes].shape
+    except IndexError:
+        return None
+
+
+def _bytes(count: int) -> str:
+    number, units = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while number >= 1000 and len(units) > 1:
+        number /= 1000
+        units.pop(0)
+    return f"{number:.4g} {units[0]}"

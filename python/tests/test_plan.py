@@ -1,0 +1,83 @@
+"""`Array.plan`: a text with numbers."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import penstock as ps
+import pytest
+
+
+@pytest.fixture
+def array(tmp_path: Path) -> ps.Array:
+    values = np.arange(400 * 600, dtype="f8").reshape(400, 600)
+    return ps.create_array(tmp_path / "a.zarr", data=values, chunks=(100, 60), codecs=[{"name": "bytes"}])
+
+
+def test_numbers_are_those_of_the_text(array: ps.Array) -> None:
+    plan = array.plan(np.s_[:10, :90])
+    assert isinstance(plan, ps.Plan)
+    assert isinstance(plan, str)
+    assert "2 of 40 cells" in plan
+    assert repr(plan) == str(plan)
+    assert plan.requests == 2
+    assert plan.chunks_touched == 2
+    assert plan.touched == ((0, 0), (0, 1))
+    assert plan.returned_bytes == 10 * 90 * 8
+    assert plan.decoded_bytes >= plan.returned_bytes
+    assert plan.amplification == plan.decoded_bytes / plan.returned_bytes
+    assert plan.complete
+    assert plan.fetched_bytes <= 2 * 100 * 60 * 8
+    assert pickle.loads(pickle.dumps(plan)) == str(plan)
+    assert array.plan(np.s_[:0]).amplification == 1
+    assert array.plan(np.s_[[1, 5], 3]).chunks_touched == 1
+    assert array.plan(array[...] > 1e9).chunks_touched == 0
+
+
+def test_fetched_bytes_are_those_that_a_read_fetches(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(0, 50, (200, 300)).astype("i4")
+    for shards in (None, (100, 120)):
+        a = ps.create_array(tmp_path / f"{shards}.zarr", data=values, chunks=(50, 60), shards=shards)
+        for selection in (np.s_[...], np.s_[10:20], np.s_[:, 70], np.s_[60:130, 100:299:3]):
+            plan = a.plan(selection)
+            with ps.profile() as profile:
+                ps.open_array(tmp_path / f"{shards}.zarr")[selection]
+            index = next((s["bytes_in"] for s in profile.report["stages"] if s["what"] == "index"), 0)
+            assert plan.fetched_bytes <= profile.report["store_bytes"] - index + 1
+            assert plan.fetched_bytes > 0
+
+
+def test_advice_says_which_chunks_would_do(tmp_path: Path) -> None:
+    shape = (64, 256, 256)
+    maps = ps.create_array(tmp_path / "maps.zarr", data=np.ones(shape, "f4"), chunks=(1, 256, 256))
+    plan = maps.plan(np.s_[:, 7, 9])
+    assert plan.amplification == 256 * 256
+    assert "64 chunks are decoded, and 0.0015 % of what they hold is used." in plan.advise()
+    command = plan.advise().rpartition("--chunks ")[2]
+    chunks = tuple(map(int, command.split(",")))
+    assert chunks[0] == 64
+    assert chunks[0] * chunks[1] * chunks[2] <= 256 * 256
+    better = ps.rechunk(maps, tmp_path / "series.zarr", chunks)
+    assert better.plan(np.s_[:, 7, 9]).decoded_bytes * 32 <= plan.decoded_bytes
+    assert maps.plan(np.s_[3]).advise().startswith("Nothing to improve")
+    many = ps.create_array(tmp_path / "many.zarr", data=np.arange(200 * 10.0).reshape(200, 10), chunks=(1, 10))
+    assert "200 requests return" in many.plan().advise()
+
+
+def test_notebooks_see_what_is_touched(array: ps.Array) -> None:
+    shown = array.plan(np.s_[:10, :90])._repr_html_()
+    assert shown.count("#1f6feb") == 2
+    assert shown.count("<rect") == 40
+    large = ps.create_array({}, shape=(10**6, 10**6, 3), dtype="u1", chunks=(10, 10, 1))
+    shown = large.plan(np.s_[5, :100])._repr_html_()
+    assert shown.count("<rect") == 48 * 48
+    assert len(shown) < 1 << 20
+    for hostile in (array.plan(np.s_[0, 0]), ps.create_array({}, shape=(), dtype="f4").plan()):
+        assert "<script" not in hostile._repr_html_()
+
+
+def test_names_are_escaped(tmp_path: Path) -> None:
+    a = ps.create_array(tmp_path / "<script>.zarr", data=np.ones((4, 4)))
+    assert "<script" not in a.plan()._repr_html_()
