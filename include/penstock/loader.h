@@ -16,6 +16,11 @@ namespace penstock::inline v0 {
 
 class loader_state;  // src/api/loader_pass.h
 
+/// Leaves the state alone that a fork took from another process: its thread is not here.
+struct PENSTOCK_API loader_state_deleter {
+  void operator()(loader_state* state) const noexcept;
+};
+
 /// One of the axes along which samples are crops.
 struct loader_axis {
   std::uint64_t crop = 1;               ///< elements of a sample
@@ -91,10 +96,7 @@ class PENSTOCK_API loader {
   ///                          a window that does not hold the chunks of one sample.
   /// \error unsupported       Items of variable length.
   static result<loader> make(std::vector<loader_array> arrays, std::vector<loader_axis> axes, loader_options options);
-  loader(loader&&) noexcept;
-  loader& operator=(loader&&) noexcept;
-  /// Cancels what is under way.
-  ~loader();
+  /// Destroying it cancels what is under way. After a fork the child makes one of its own.
 
   /// Samples of an epoch, and batches of all ranks together.
   std::uint64_t samples() const noexcept;
@@ -113,8 +115,8 @@ class PENSTOCK_API loader {
   loader_counts counts() const;
 
  private:
-  explicit loader(std::unique_ptr<loader_state> state) noexcept;
-  std::unique_ptr<loader_state> state_;
+  explicit loader(std::unique_ptr<loader_state, loader_state_deleter> state) noexcept;
+  std::unique_ptr<loader_state, loader_state_deleter> state_;
 };
 
 }  // namespace penstock::inline v0

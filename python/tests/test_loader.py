@@ -436,6 +436,38 @@ sys.exit(0 if same and os.waitpid(pid, 0)[1] == 0 else 1)
     assert subprocess.run([sys.executable, "-W", "ignore", "-c", program], timeout=60).returncode == 0
 
 
+def test_a_fork_in_the_middle_of_an_iteration(tmp_path):
+    _, a = rows(400, 50, 10, path=tmp_path / "a.zarr")
+    assert a.shape == (400, 50)
+    program = f"""
+import os, sys
+import penstock as ps
+loader = ps.loader(ps.open_array({str(tmp_path / "a.zarr")!r}), batch_size=4)
+iteration = iter(loader)
+first = next(iteration).numpy()[0, 0]
+pid = os.fork()
+if pid == 0:
+    count = sum(len(x.numpy()) for x in loader)
+    del loader, iteration
+    sys.exit(0 if count == 400 else 1)
+rest = sum(len(x.numpy()) for x in iteration)
+sys.exit(0 if rest == 396 and os.waitpid(pid, 0)[1] == 0 else 1)
+"""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", program], timeout=60).returncode == 0
+
+
+def test_one_iteration_at_a_time():
+    _, a = rows()
+    loader = ps.loader(a)
+    first = iter(loader)
+    next(first)
+    second = iter(loader)
+    next(second)
+    with pytest.raises(ps.InvalidArgumentError, match="another iteration"):
+        next(first)
+    assert len(list(second)) == 7
+
+
 def test_two_loaders_at_once():
     values, a = rows(300, 8, 9)
     results = {}

@@ -138,13 +138,14 @@ result<loader> loader::make(std::vector<loader_array> arrays, std::vector<loader
   made.arrays = std::move(arrays);
   made.axes = std::move(axes);
   made.options = std::move(options);
-  return loader(std::make_unique<loader_state>(std::move(made)));
+  return loader(std::unique_ptr<loader_state, loader_state_deleter>(new loader_state(std::move(made))));
 }
 
-loader::loader(std::unique_ptr<loader_state> state) noexcept : state_(std::move(state)) {}
-loader::loader(loader&&) noexcept = default;
-loader& loader::operator=(loader&&) noexcept = default;
-loader::~loader() = default;
+void loader_state_deleter::operator()(loader_state* state) const noexcept {
+  if (!state->is_of_parent()) delete state;
+}
+
+loader::loader(std::unique_ptr<loader_state, loader_state_deleter> state) noexcept : state_(std::move(state)) {}
 
 std::uint64_t loader::samples() const noexcept { return state_->what().sample_count; }
 std::uint64_t loader::batches() const noexcept { return state_->batches(1); }

@@ -13,6 +13,7 @@
 #include <penstock/loader.h>
 #include "api/loader_sample.h"
 #include "api/loader_window.h"
+#include "base/fork_local.h"
 #include "plan/sample_space.h"
 
 namespace penstock::inline v0 {
@@ -34,6 +35,8 @@ class loader_state {
   explicit loader_state(parts what);
   ~loader_state() { stop(); }
 
+  /// Made before a fork, by another process.
+  bool is_of_parent() const noexcept { return fork_clock::now() != made_at_; }
   std::uint64_t batches(std::uint64_t ranks) const noexcept;
   result<> start(const loader_position& from);
   void stop();
@@ -50,6 +53,7 @@ class loader_state {
   result<> put(std::size_t first, std::size_t last, std::size_t batch_begin, loader_batch& into);
   std::size_t values() const noexcept { return what_.arrays.size() + (what_.options.mask ? 1 : 0); }
 
+  const std::uint64_t made_at_ = fork_clock::now();
   const parts what_;
   std::vector<array> arrays_;  // the window looks at them
   std::unique_ptr<loader_window> window_;

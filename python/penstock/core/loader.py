@@ -188,6 +188,7 @@ class Loader:
         self.epoch = 0
         self._first = 0  # batch, of all ranks, that the next iteration begins with
         self._next = 0  # that comes next
+        self._iteration: object = None  # the one that goes on
         self._made: tuple[int, _core._Loader] | None = None
         self._samples = self._engine().samples
 
@@ -209,7 +210,13 @@ class Loader:
         engine, epoch = self._engine(), self.epoch
         engine.start(epoch, self._first, self.rank, self.ranks)
         self._next, self._first = self._first, 0
-        while (found := engine.next()) is not None:
+        self._iteration = mine = (os.getpid(), object())
+        while True:
+            if self._iteration is not mine or os.getpid() != mine[0]:
+                raise InvalidArgumentError("another iteration of this loader has begun, or a fork: this one has ended")
+            found = engine.next()
+            if found is None:
+                break
             self._next += self.ranks
             yield self._shape.batch(found[2], found[3])
         self.set_epoch(epoch + 1)
@@ -274,7 +281,7 @@ class Loader:
         return f"<penstock.Loader: {self._samples} samples in batches of {size}, epoch {self.epoch}{rank}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_made": None}
+        return {**self.__dict__, "_made": None, "_iteration": None}
 
 
 def _as_list(arrays: Arrays) -> tuple[list[Any], list[Array]]:
