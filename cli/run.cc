@@ -50,7 +50,7 @@ int run_verb(int argc, const char* const* argv, const opener& others, bool with_
   if (namer) speak.namer = &namer;
   for (int i = 1; i < argc; ++i) speak.as_json = speak.as_json || std::string_view(argv[i]) == "--json";
   const std::string_view verb = argc > 1 ? argv[1] : "";
-  if (verb == "demo" || verb == "convert" || (verb == "bench" && with_bench) ||
+  if (verb == "demo" || verb == "convert" || verb == "doctor" || (verb == "bench" && with_bench) ||
       (verb == "read" && makes_picture(std::span(argv, argv + argc)))) {
     return run_in_python(speak, argc, argv);
   }
@@ -63,6 +63,7 @@ int run_verb(int argc, const char* const* argv, const opener& others, bool with_
   add_tree(line);
   add_copy(line);
   add_rechunk(line);
+  line.list("doctor", "Show versions, limits, devices and speeds of this machine (needs the Python package)");
   line.list("convert", "Write an array or a group in another format (needs the Python package)");
   if (with_bench) line.list("bench", "Time scenarios against this machine's ceiling (needs a source checkout)");
   line.list("demo", "Write an array, read it, show where the time goes (needs the Python package)");

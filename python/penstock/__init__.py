@@ -58,6 +58,7 @@ from penstock.geo.writing import TiffWriter
 from penstock.references.manifest import save_manifest
 from penstock.target.store import Store
 from penstock.view.profile import Profile, profile
+from penstock.view.versions import show_versions
 
 if TYPE_CHECKING:
     from penstock import dask as dask
@@ -140,6 +141,7 @@ __all__ = [
     "save",
     "save_manifest",
     "save_shards",
+    "show_versions",
     "stream",
     "tiles",
     "vindex",

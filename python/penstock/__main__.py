@@ -1,7 +1,7 @@
 """The command line program: `penstock`, or `python -m penstock`.
 
-The verbs are the C++ program's; `convert`, `demo`, `bench`, the check of tables and the `read` of a window or to an
-image are Python.
+The verbs are the C++ program's; `convert`, `doctor`, `demo`, `bench`, the check of tables and the `read` of a window or
+to an image are Python.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from penstock import _core
 from penstock.api.open import open
-from penstock.cli import bench, convert
+from penstock.cli import bench, convert, doctor
 from penstock.cli import check as check_table
 from penstock.cli import read as read_window
 from penstock.core.array import Array
@@ -36,6 +36,8 @@ def main() -> int:
             return bench.main(SCENARIOS, sys.argv[2:])
     except KeyboardInterrupt:
         return 130
+    if verb == "doctor":
+        return doctor.main(sys.argv[2:])
     if verb == "convert":
         return convert.main(sys.argv[2:])
     if verb == "read" and read_window.takes(sys.argv[2:]):

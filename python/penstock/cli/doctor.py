@@ -1,0 +1,116 @@
+"""`penstock doctor`: what Penstock finds on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from typing import Any, NoReturn
+
+import numpy as np
+
+from penstock import _core
+from penstock.api.create import create_array
+from penstock.core.errors import Error
+from penstock.view.versions import as_text, limits, versions
+
+_FEW_FILES = 1024
+_COPIED_BYTES = 128 << 20
+
+
+def devices() -> dict[str, Any]:
+    """CUDA devices that the driver shows."""
+    try:
+        return {"count": _core._device_count(), "why_none": None}
+    except Error as error:
+        return {"count": 0, "why_none": error.message}
+
+
+def xarray_engines() -> dict[str, str]:
+    """Which of xarray's engines opens what, where none is named."""
+    try:
+        from xarray.backends import plugins
+    except ImportError:
+        return {}
+    made = {}
+    for name in ("x.zarr", "x.nc", "x.h5", "x.tif"):
+        try:
+            made[name] = str(plugins.guess_engine(name))
+        except (ValueError, OSError) as error:
+            made[name] = f"none ({str(error).splitlines()[0]})"
+    return made
+
+
+def ceilings() -> dict[str, float]:
+    """Bytes a second, best of three: a copy in memory by one thread, and decoding of zstd chunks by all."""
+    source = np.random.default_rng(0).integers(0, 64, _COPIED_BYTES // 8, np.int64)
+    target = np.zeros_like(source)
+    array = create_array({}, data=source.view("i4").reshape(-1, 1 << 18), chunks=(1, 1 << 18))
+    return {
+        "copy": source.nbytes / _best(lambda: np.copyto(target, source)),
+        "decode_zstd": array.nbytes / _best(lambda: array[...]),
+    }
+
+
+def _best(work: Any) -> float:
+    taken = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - begin)
+    return min(taken)
+
+
+def verdict(found: dict[str, Any]) -> list[str]:
+    """What may be better on this machine, in words."""
+    said = []
+    of = found["limits"]
+    if of["open_files"] is not None and of["open_files"] < _FEW_FILES:
+        said.append(f"Only {of['open_files']} files may be open: raise `ulimit -n` for arrays of many files.")
+    shares = [of[name] for name in ("processors_allowed", "processors_of_cgroup") if of[name] is not None]
+    if shares and min(shares) < of["threads"]:
+        said.append(
+            f"This process may use {min(shares):g} processors and a context has {of['threads']} threads: "
+            f"Context(threads={max(1, int(min(shares)))}) avoids waiting."
+        )
+    if of["memory_of_cgroup"] is not None and of["memory_of_cgroup"] < of["memory"] // 2:
+        said.append("The cgroup has less memory than the machine: set Context(memory_limit=...) by it.")
+    if found["devices"]["count"] == 0:
+        said.append(f"No GPU is used: {found['devices']['why_none'] or 'the driver shows none'}.")
+    wanted = {"zarr": "to use Penstock within zarr-python", "xarray": "for xarray's engine", "h5py": "to write HDF5"}
+    missing = [f"{name} ({why})" for name, why in wanted.items() if found["versions"][name] is None]
+    if missing:
+        said.append("Not installed: " + ", ".join(missing) + ".")
+    return said or ["All is well."]
+
+
+def diagnose() -> dict[str, Any]:
+    """All that `penstock doctor` shows."""
+    found = {
+        "versions": versions(),
+        "limits": limits(),
+        "devices": devices(),
+        "xarray_engines": xarray_engines(),
+        "ceilings": ceilings(),
+    }
+    return found | {"verdict": verdict(found)}
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        print(f"penstock: invalid_argument: {message}; see 'penstock doctor --help'", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the verb; returns the exit status."""
+    parser = _Parser(prog="penstock doctor", description="Versions, limits, devices and speeds of this machine")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    try:
+        given = parser.parse_args(arguments)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    found = diagnose()
+    print(json.dumps(found, indent=2) if given.json else as_text(found))
+    return 0
