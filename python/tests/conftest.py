@@ -103,3 +103,8 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
     path = tmp_path_factory.mktemp("big") / "big.zarr"
     write(values, (1024, 1024), sharded((128, 128)), store=path)
     return path, values
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files whose tests take minutes come first: one that comes last keeps the other workers waiting."""
+    items.sort(key=lambda item: not item.path.name.startswith(("test_device", "test_appends", "test_zarr_plugin")))
