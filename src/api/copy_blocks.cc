@@ -236,6 +236,16 @@ result<> block_copier::gather(std::uint64_t n, std::uint64_t& bytes) {
   return failed;
 }
 
+bool block_copier::leaves_objects_out(const box& block, const std::byte* values) const {
+  bool out = false;
+  const strides steps = c_order_strides(block.size, to_.type().item_bytes());
+  for_each_part(to_.state().layout->write_grid(), block, [&](chunk_id, const box& object) {
+    out = out || equals_fill(values + offset_of(object, block, steps), steps, object.size, to_.fill_value().data(),
+                             to_.type());
+  });
+  return out;
+}
+
 std::uint64_t block_copier::place_of(const box& piece, const box& block) const noexcept {
   // Parts come in C order of the grid that cuts the block: before this one lie those that begin before it along the
   // first axis, then those beside it that begin before it along the next one, and so on.
@@ -259,9 +269,10 @@ result<> block_copier::spilled() {
     end += bytes_of(box_of(plan_.writes, id));
   }
   const bool resumes = with_.options.resume;
+  const std::uint64_t reads = plan_.reads.cells();
   PENSTOCK_ASSIGN(const auto file,
                   scratch_file::open(with_.options.scratch, scratch_name(to_.uri()), identity_of(from_, to_, plan_),
-                                     end, plan_.reads.cells(), resumes));
+                                     end, reads + plan_.writes.cells(), resumes));
   auto done = each(plan_.reads.cells(), 0, 2, [&](std::uint64_t n, std::uint64_t& bytes) -> result<> {
     const box block = box_of(plan_.reads, n);
     bytes = bytes_of(block);
@@ -292,19 +303,31 @@ result<> block_copier::spilled() {
     done = each(plan_.writes.cells(), 1, 2, [&](std::uint64_t id, std::uint64_t& bytes) -> result<> {
       const box block = box_of(plan_.writes, id);
       bytes = bytes_of(block);
+      const bool had_written = file->is_marked(reads + id);
       if (skips(block)) return {};
+      if (had_written)  // a power cut took them, and the file has their parts no more
+        return error(errc::conflict, "objects that this copy had written are gone: begin again, without resuming");
+      const std::uint64_t begin = begins[static_cast<std::size_t>(id)];
       PENSTOCK_ASSIGN(const output_block parts, memory_for(block));
-      PENSTOCK_TRY(file->read(begins[static_cast<std::size_t>(id)], {parts.data(), static_cast<std::size_t>(bytes)}));
+      PENSTOCK_TRY(file->read(begin, {parts.data(), static_cast<std::size_t>(bytes)}));
       bool in_order = true;  // parts of whole rows, one behind the other, are the block
       for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
         for (std::size_t d = 1; d < piece.size.size(); ++d) in_order = in_order && piece.size[d] == block.size[d];
       });
-      if (in_order) return write(block, parts.data());
-      PENSTOCK_ASSIGN(const output_block values, memory_for(block));
-      for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
-        move(piece, piece, parts.data() + place_of(piece, block), block, values.data());
-      });
-      return write(block, values.data());
+      output_block moved;
+      if (!in_order) {
+        PENSTOCK_ASSIGN(moved, memory_for(block));
+        for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
+          move(piece, piece, parts.data() + place_of(piece, block), block, moved.data());
+        });
+      }
+      const std::byte* const values = in_order ? parts.data() : moved.data();
+      PENSTOCK_TRY(write(block, values));
+      // Who goes on finds the objects, unless some are not stored: then the parts stay.
+      if (leaves_objects_out(block, values)) return {};
+      PENSTOCK_TRY(file->mark(reads + id, with_.options.durable));
+      file->discard(begin, bytes);
+      return {};
     });
   }
   // A copy that replaces a node begins anew; others can be gone on with.

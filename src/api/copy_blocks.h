@@ -63,6 +63,8 @@ class block_copier {
   result<> gathered();
   result<> gather(std::uint64_t n, std::uint64_t& bytes);
   result<> spilled();
+  /// Whether an object of the block is nothing but the fill value, and so not stored.
+  bool leaves_objects_out(const box& block, const std::byte* values) const;
   /// Where a part begins in the range of its block, and where that begins in the file.
   std::uint64_t place_of(const box& piece, const box& block) const noexcept;
 

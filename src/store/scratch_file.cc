@@ -83,6 +83,13 @@ result<> scratch_file::mark(std::uint64_t step, bool durable) {
   return write(bytes_ + step, {&done, 1});
 }
 
+void scratch_file::discard(std::uint64_t offset, std::uint64_t bytes) noexcept {
+#ifdef FALLOC_FL_PUNCH_HOLE
+  const auto first = static_cast<off_t>(offset), count = static_cast<off_t>(bytes);
+  if (count > 0 && ::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, first, count) != 0) return;
+#endif
+}
+
 void scratch_file::remove() noexcept { ::unlink(path_.c_str()); }
 
 }  // namespace penstock::inline v0

@@ -30,6 +30,8 @@ class scratch_file {
   bool is_marked(std::uint64_t step) const noexcept { return marks_[static_cast<std::size_t>(step)] != std::byte{0}; }
   /// All that the step wrote has been written. \param durable  It survives a power cut, too.
   result<> mark(std::uint64_t step, bool durable);
+  /// Gives the room of bytes back that nobody will read; where the file system cannot, nothing happens.
+  void discard(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void remove() noexcept;
 
  private:
