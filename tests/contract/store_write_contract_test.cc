@@ -128,12 +128,14 @@ TEST_P(StoreContract, WritesOfOneCallEachComplete) {
     EXPECT_TRUE(!has_versions() || read->seen == *first.at(100 + i));
   }
   // Puts, puts that must fail, erases, and keys that are none, in one call.
+  std::vector<std::string> outside;
+  for (std::size_t i = 0; i < 20; ++i) outside.push_back("../" + keys[i]);
   for (std::size_t i = 0; i < 20; ++i) {
     writes[i].condition = {};
     writes[i].parts = {&parts[20 + i], 1};
     writes[i].erases = i % 4 == 1;
     if (writes[i].erases) writes[i].parts = {};
-    if (i % 4 == 2) writes[i].key = "../" + keys[i];
+    if (i % 4 == 2) writes[i].key = outside[i];
     if (i % 4 == 3 && has_versions()) writes[i].condition.what = write_condition::kind::must_be_absent;
   }
   store_.write(writes, sink, {});
