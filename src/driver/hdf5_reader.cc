@@ -23,6 +23,8 @@ result<> hdf5_stored_file::begin() {
 }
 
 result<std::span<const std::byte>> hdf5_stored_file::read(std::uint64_t offset, std::uint64_t length) {
+  if (offset + length <= head_.size())
+    return head_.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
   if (offset < begin_ || offset + length > begin_ + window_.size()) {
     const std::uint64_t end = begin_ + window_.size();
     const bool follows = offset >= begin_ && offset <= end;
@@ -49,6 +51,11 @@ result<std::shared_ptr<hdf5_reader>> hdf5_reader::open(std::shared_ptr<const sto
     return std::shared_ptr<hdf5_reader>(new hdf5_reader(std::move(from), std::move(key), file.seen(), file.size()));
   }
   std::shared_ptr<hdf5_reader> made(new hdf5_reader(std::move(from), std::move(key), head->seen, head->object_size));
+  if (!made->in_rounds()) {
+    const auto bytes = std::span(head->bytes).first(std::min<std::size_t>(head->bytes.size(), made->pages_.size()));
+    made->head_.assign(bytes.begin(), bytes.end());
+    return made;
+  }
   const bool whole = head->bytes.size() >= head->object_size;
   const std::uint64_t known = whole ? head->object_size : head->bytes.size() / kPageBytes * kPageBytes;
   if (known != 0) PENSTOCK_TRY(made->pages_.add({0, known, false}, head->bytes));

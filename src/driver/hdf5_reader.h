@@ -23,8 +23,10 @@ class hdf5_stored_file final : public hdf5_source {
  public:
   hdf5_stored_file(const store& from, std::string_view key) noexcept : from_(from), key_(key) {}
   /// A file whose version and size are known.
-  hdf5_stored_file(const store& from, std::string_view key, version seen, std::uint64_t size) noexcept
-      : from_(from), key_(key), seen_(std::move(seen)), size_(size) {}
+  /// \param head  Its first bytes, as many as are known. Borrowed.
+  hdf5_stored_file(const store& from, std::string_view key, version seen, std::uint64_t size,
+                   std::span<const std::byte> head) noexcept
+      : from_(from), key_(key), head_(head), seen_(std::move(seen)), size_(size) {}
 
   /// Learns the version and the size. \error unsupported  The store does not report how long the file is.
   result<> begin();
@@ -38,6 +40,7 @@ class hdf5_stored_file final : public hdf5_source {
 
   const store& from_;
   std::string_view key_;
+  std::span<const std::byte> head_;
   version seen_;
   std::uint64_t size_ = 0, begin_ = 0, ahead_ = kLeastWindow;
   std::vector<std::byte> window_;
@@ -64,7 +67,7 @@ class hdf5_reader {
       return parse(file);
     };
     if (from_->traits().inline_completion) {
-      hdf5_stored_file source(*from_, key_, seen_, pages_.size());
+      hdf5_stored_file source(*from_, key_, seen_, pages_.size(), head_);
       return once(source);
     }
     const std::lock_guard lock(mutex_);
@@ -94,6 +97,7 @@ class hdf5_reader {
   std::shared_ptr<const store> from_;
   std::string key_;
   version seen_;
+  std::vector<std::byte> head_;  // of a file that is read serially
   std::mutex mutex_;
   hdf5_pages pages_;  // after `open` guarded by mutex_, but for its size
 };

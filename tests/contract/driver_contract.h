@@ -27,9 +27,11 @@ using bytes = std::vector<std::byte>;
 struct driver_case {
   std::string name;                                   ///< of the driver
   std::string path;                                   ///< of the object
-  std::function<bytes()> file;                        ///< as a writer would have made it; an array
+  std::function<bytes()> file;                        ///< as a writer would have made it
   std::shared_ptr<const format_driver> added = {};    ///< null: the library's
   std::function<void(create_options&)> creates = {};  ///< options of an array that it can create; null: it cannot
+  std::string inner = {};                             ///< of an array in the object; empty: the object is one
+  std::vector<std::pair<std::string, std::function<bytes()>>> others = {};  ///< objects that it names
 };
 inline void PrintTo(const driver_case& which, std::ostream* out) { *out << which.name; }
 
@@ -68,16 +70,20 @@ class DriverContract : public testing::TestWithParam<driver_case> {
     context_ = *context::make(with);
   }
 
+  void SetUp() override {
+    for (const auto& [key, content] : GetParam().others) put(key, content());
+  }
   open_options opening() const {
     open_options out;
     out.context = context_;
-    out.path = GetParam().path;
+    out.path = GetParam().path + (GetParam().inner.empty() ? "" : "/" + GetParam().inner);
     return out;
   }
-  void put(const bytes& content) {
+  void put(const std::string& key, const bytes& content) {
     const part whole(content);
-    ASSERT_TRUE(store_->put(GetParam().path, {&whole, 1}, {}).ok());
+    ASSERT_TRUE(store_->put(key, {&whole, 1}, {}).ok());
   }
+  void put(const bytes& content) { put(GetParam().path, content); }
   /// Opens what is there and reads all of it, if it is small.
   result<> open_and_read() {
     PENSTOCK_ASSIGN(const array opened, open_array(store_, opening()));
