@@ -57,7 +57,14 @@ result<hdf5_attribute> parse_attribute(hdf5_file& file, std::span<const std::byt
   const auto end = std::find(name.begin(), name.end(), std::byte{0});
   out.name.assign(reinterpret_cast<const char*>(name.data()), static_cast<std::size_t>(end - name.begin()));
   auto parsed = parse_parts(file, flags, type, space, out);
-  if (!parsed.ok()) return std::move(parsed).error().note(fmt::format("attribute '{}'", out.name));
+  if (!parsed.ok()) {
+    if (parsed.error().code() != errc::unsupported || file.waiting())
+      return std::move(parsed).error().note(fmt::format("attribute '{}'", out.name));
+    hdf5_attribute named;
+    named.name = std::move(out.name);
+    named.unreadable = parsed.error().message();
+    return named;
+  }
   std::uint64_t bytes = out.space.null ? 0 : out.type.bytes;
   for (const std::uint64_t extent : out.space.shape.extents) bytes = saturating_mul(bytes, extent);
   const auto value = cursor.bytes(bytes);

@@ -19,13 +19,16 @@ struct hdf5_attribute {
   hdf5_type type;
   hdf5_dataspace space;
   std::vector<std::byte> bytes;
+  /// Why its value is not readable, if this release does not know its type or its dataspace: then it has a name only.
+  std::string unreadable = {};
 };
 
 /// Every attribute of an object, from its header or from a fractal heap, in order of their names.
 ///
 /// Source: HDF5 File Format Specification 4.0, IV.A.2.m and v.
 /// \param header  Shared messages are resolved (see resolve_hdf5_shared).
-/// \error corrupt_data  An attribute is damaged. \error unsupported  An unknown version or type.
+/// \error corrupt_data  An attribute is damaged. \error unsupported  An attribute of an unknown version: it has no
+/// name.
 result<std::vector<hdf5_attribute>> list_hdf5_attributes(hdf5_file& file, const std::vector<hdf5_message>& header);
 
 /// The bytes of the attributes that say what a dataset's stored values mean (its scale, what is missing, units): equal

@@ -272,7 +272,7 @@ result<std::map<std::uint64_t, std::string>> hdf5_tree::names_of(const std::vect
 // Of a coordinate variable with several dimensions: netCDF's numbers of them, which other scales have, too.
 result<> hdf5_tree::coordinate_names(const hdf5_place& scale, names& out) {
   PENSTOCK_ASSIGN(const hdf5_attribute* const found, attribute(scale.object, "_Netcdf4Coordinates"));
-  if (found == nullptr) return {};
+  if (found == nullptr || !found->unreadable.empty()) return {};
   PENSTOCK_ASSIGN(const json numbers, hdf5_attribute_json(file_, heap_, *found));
   const json::array_t* const list = numbers.as_array();
   if (list == nullptr || list->size() != out.size()) return {};

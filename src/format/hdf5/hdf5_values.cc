@@ -229,6 +229,7 @@ result<json> hdf5_element_json(hdf5_file& file, hdf5_global_heap& heap, const hd
 }
 
 result<json> hdf5_attribute_json(hdf5_file& file, hdf5_global_heap& heap, const hdf5_attribute& from) {
+  if (!from.unreadable.empty()) return error(errc::unsupported, from.unreadable);
   const hdf5_type& type = from.type;
   if (from.space.null) {
     const bool object = type.what == kind::text || type.what == kind::variable || type.what == kind::reference;
