@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <set>
+
 #include "interrupt.h"
 #include "progress.h"
 #include "run.h"
@@ -19,10 +21,12 @@ class checker {
  public:
   explicit checker(const check_arguments& given) : given_(given) {}
 
+  /// Of a group that several links lead to, what is in it is checked once.
   /// \error cancelled  Only that; every other failure is a finding.
   result<> visit(const opened& found, const std::string& path, int depth = 0) {
     if (const auto* a = std::get_if<array>(&found)) return visit_array(*a, path);
     const opened_group& g = *std::get<std::shared_ptr<const opened_group>>(found);
+    if (const std::string identity = g.identity(); !identity.empty() && !checked_.insert(identity).second) return {};
     auto names = g.keys();
     if (!names.ok()) return unreadable(path, g.uri(), names.error());
     for (const std::string& name : *names) {
@@ -106,6 +110,7 @@ class checker {
   std::uint64_t cells_ = 0, bad_ = 0;
   std::string text_;
   json::array_t arrays_;
+  std::set<std::string> checked_;  // groups, by identity
 };
 
 int check(const session& speak, const check_arguments& given) {

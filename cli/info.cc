@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <map>
+#include <string>
+
 #include "run.h"
 #include "tiff_info.h"
 #include "values.h"
@@ -88,20 +91,30 @@ std::string array_text(const array& a) {
   return text + attributes_text(a.attributes_json());
 }
 
-/// Describes a group's children, in both forms at once. A child that cannot be opened is part of the description.
+/// The groups that were described, by identity, with the path of each.
+using described_groups = std::map<std::string, std::string>;
+
+/// Describes a group's children, in both forms at once. A child that cannot be opened is part of the description. What
+/// is in a group that several links lead to is described once: with such links, a file of a few groups has more paths
+/// than can be written.
 struct tree {
+  explicit tree(described_groups& described) noexcept : described_(described) {}
+
   json::array_t documents;
   std::string text;
   bool complete = true;
 
-  void describe(const opened_group& parent, const std::string& indent, int depth) {
+  void describe(const opened_group& parent, const std::string& path, const std::string& indent, int depth) {
+    if (std::string identity = parent.identity(); !identity.empty()) described_.emplace(std::move(identity), path);
     auto names = parent.keys();
     if (!names.ok()) return failed("", indent, true, names.error());
-    for (std::size_t i = 0; i < names->size(); ++i) child(parent, (*names)[i], indent, i + 1 == names->size(), depth);
+    for (std::size_t i = 0; i < names->size(); ++i)
+      child(parent, path, (*names)[i], indent, i + 1 == names->size(), depth);
   }
 
  private:
-  void child(const opened_group& parent, const std::string& name, const std::string& indent, bool last, int depth) {
+  void child(const opened_group& parent, const std::string& path, const std::string& name, const std::string& indent,
+             bool last, int depth) {
     auto found = parent.open(name);
     if (!found.ok()) return failed(name, indent, last, found.error());
     const char* branch = last ? "└── " : "├── ";
@@ -113,9 +126,16 @@ struct tree {
       return;
     }
     const opened_group& g = *std::get<std::shared_ptr<const opened_group>>(*found);
+    if (const auto known = described_.find(g.identity()); known != described_.end()) {
+      text += fmt::format("{}{}{}/  -> {}\n", indent, branch, name, known->second);
+      documents.emplace_back(json::object_t{
+          {"name", name}, {"kind", "group"}, {"uri", g.uri()}, {"format", g.format()}, {"same_as", known->second}});
+      return;
+    }
     text += fmt::format("{}{}{}/\n", indent, branch, name);
-    tree below;
-    if (depth < kMaxDepth) below.describe(g, indent + (last ? "    " : "│   "), depth + 1);
+    tree below(described_);
+    const std::string own_path = (path == "/" ? path : path + "/") + name;
+    if (depth < kMaxDepth) below.describe(g, own_path, indent + (last ? "    " : "│   "), depth + 1);
     text += below.text;
     complete = complete && below.complete;
     documents.emplace_back(json::object_t{{"name", name},
@@ -131,11 +151,14 @@ struct tree {
     text += fmt::format("{}{}{}  {}: {}\n", indent, last ? "└── " : "├── ", name, to_string(why.code()), why.message());
     documents.emplace_back(json::object_t{{"name", name}, {"error", to_json(why)}});
   }
+
+  described_groups& described_;
 };
 
 int describe_group(const session& speak, const opened_group& g, bool with_head) {
-  tree children;
-  children.describe(g, "", 0);
+  described_groups described;
+  tree children(described);
+  children.describe(g, "/", "", 0);
   int status = kOk;
   if (speak.as_json) {
     status = speak.print_document(json::object_t{{"kind", "group"},

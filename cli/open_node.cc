@@ -23,6 +23,7 @@ class library_group final : public opened_group {
   std::string format() const override { return group_.format(); }
   std::string attributes_json() const override { return group_.attributes_json(); }
   bool consolidated() const override { return group_.consolidated(); }
+  std::string identity() const override { return group_.state().identity; }
   result<std::vector<std::string>> keys() const override { return group_.keys(); }
   result<opened> open(const std::string& name) const override;
   const group* own() const override { return &group_; }

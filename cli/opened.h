@@ -26,6 +26,8 @@ class opened_group {
   virtual std::string attributes_json() const = 0;
   /// True if the children come from consolidated metadata.
   virtual bool consolidated() const { return false; }
+  /// Equal for two paths of one file that lead to one group; empty: not known.
+  virtual std::string identity() const { return {}; }
   /// Names of the direct children, sorted.
   virtual result<std::vector<std::string>> keys() const = 0;
   virtual result<opened> open(const std::string& name) const = 0;

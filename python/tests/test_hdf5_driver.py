@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +16,7 @@ import penstock as ps
 import pytest
 from hdf5_values import same, values
 from penstock import _core
+from penstock.__main__ import main
 from penstock.core.array import Array
 from penstock.core.context import current_context
 
@@ -198,6 +201,55 @@ def test_links_lead_to_their_objects(tmp_path):
         opened(path, "elsewhere")
     with pytest.raises(ps.UnsupportedError, match="a named type"):
         opened(path, "type")
+
+
+def test_groups_that_several_links_lead_to_are_visited_once(tmp_path, monkeypatch, capfd):
+    """41 groups with 2^40 paths to the last one."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        group = file.create_group("top")
+        for number in range(40):
+            below = group.create_group("a")
+            group["b"] = h5py.SoftLink("a") if number % 2 else below
+            group = below
+        group["x"] = np.arange(5)
+
+    def run(*arguments: Any) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["penstock", *map(str, arguments)])
+        return main(), *capfd.readouterr()
+
+    status, out, _ = run("tree", path)
+    lines = out.splitlines()
+    assert (status, len(lines)) == (0, 1 + 1 + 2 * 40 + 1)
+    assert lines[-1].endswith("└── b/  -> /top/a")
+    status, out, _ = run("info", "--json", path)
+    again = json.loads(out)["children"][0]["children"][1]
+    assert status == 0
+    assert [again[key] for key in ("name", "kind", "same_as")] == ["b", "group", "/top/a"]
+    status, out, _ = run("check", "--json", path)
+    assert (status, len(json.loads(out)["arrays"])) == (0, 1)
+    status, _, err = run("copy", path, tmp_path / "y.zarr")
+    assert status == 1
+    assert "more than 1000 further links" in err
+    assert not (tmp_path / "y.zarr").exists()
+
+
+def test_an_attribute_of_an_unknown_type_leaves_the_rest_readable(tmp_path):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", libver="earliest") as file:
+        for node in (file, file.create_dataset("x", data=np.arange(5)), file.create_group("g")):
+            node.attrs["before"] = 1.5
+            node.attrs.create("odd", 7, dtype="<i4")
+            node.attrs["units"] = "K"
+    content = path.read_bytes()
+    odd, unknown = b"odd".ljust(8, b"\0") + b"\x10", b"odd".ljust(8, b"\0") + b"\x1f"
+    assert content.count(odd) == 3
+    path.write_bytes(content.replace(odd, unknown))
+    for inner in ("", "x", "g"):
+        found = opened(path, inner)
+        attrs = found.attrs.asdict() if isinstance(found, Array) else json.loads(found._attributes_json)
+        assert attrs == {"before": 1.5, "odd": "<not readable: HDF5: a datatype of class 15>", "units": "K"}, inner
+    assert same(opened(path, "x")[...], np.arange(5))
 
 
 @pytest.mark.parametrize("libver", ["earliest", "latest"])

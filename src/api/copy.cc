@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,6 +23,8 @@ namespace {
 
 /// Groups nested deeper than this are a loop of links.
 constexpr int kMaxDepth = 64;
+/// Groups that several links of a file lead to are copied for each of them, up to this number.
+constexpr std::size_t kMostRepeated = 1000;
 
 int format_of(const std::string& format) { return format == "zarr2" ? 2 : 3; }
 
@@ -75,6 +78,12 @@ class copy_plan {
       return {};
     }
     const group& g = std::get<group>(from);
+    const std::string& identity = g.state().identity;
+    if (!identity.empty() && !groups_.insert(identity).second && ++repeated_ > kMostRepeated) {
+      return error(errc::unsupported, fmt::format("groups that are reached by more than {} further links: the copy has "
+                                                  "no links, and each of them would be a group of its own",
+                                                  kMostRepeated));
+    }
     nodes.push_back({from, prefix, path});
     ++report.groups;
     PENSTOCK_ASSIGN(const std::vector<std::string> names, g.keys());
@@ -116,6 +125,8 @@ class copy_plan {
 
   const std::shared_ptr<store>& to_;
   const copy_options& options_;
+  std::set<std::string> groups_;  // by identity
+  std::size_t repeated_ = 0;
 };
 
 class copier {

@@ -35,6 +35,7 @@ constexpr std::string_view kFormat = "hdf5";
 struct hdf5_object_facts {
   std::optional<hdf5_array> dataset;  ///< else a group
   json attributes;                    ///< of a group
+  std::uint64_t object = 0;           ///< the address of its header
 };
 
 result<hdf5_object_facts> read_facts(hdf5_file& file, std::string_view path) {
@@ -42,6 +43,7 @@ result<hdf5_object_facts> read_facts(hdf5_file& file, std::string_view path) {
   PENSTOCK_ASSIGN(const hdf5_place at, tree.find(path));
   PENSTOCK_ASSIGN(const auto* header, tree.header(at.object));
   hdf5_object_facts out;
+  out.object = at.object;
   if (find_message(*header, hdf5_message::data_layout) != nullptr) {
     PENSTOCK_ASSIGN(out.dataset, read_hdf5_array(file, tree, at));
     return out;
@@ -126,6 +128,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     out->uri = uri;
     out->use_consolidated = consolidation::never;
     out->members = shared_from_this();
+    out->identity = fmt::format("{:x}", facts.object);
     return node(group(std::move(out)));
   }
 

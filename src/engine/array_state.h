@@ -101,6 +101,9 @@ class group_state {
   std::string consolidated_path;  ///< of this group within it
   consolidation use_consolidated = consolidation::automatic;
   std::shared_ptr<const member_source> members;  ///< opens what is inside, by `prefix`; null: the store has it
+  /// Equal for two paths that lead to one group of a file; empty: paths are all that distinguishes groups. A walk that
+  /// visits each group once ends soon, whatever the links of the file are.
+  std::string identity;
 };
 
 }  // namespace penstock::inline v0
