@@ -561,8 +561,10 @@ def main() -> int:
                 print(f"{loop.name:24} {label:7} {cost.instructions:5} instructions  {cells}")
     if options.write:
         front, _, old = TABLE.read_text().partition(MARKER)
-        behind = "".join(old.partition("\n## ")[1:])  # of others
-        TABLE.write_text(front.rstrip() + "\n\n" + table(now) + behind)
+        made = table(now)
+        ours = {line for line in made.splitlines() if line.startswith("## ")}
+        others = [part for part in re.split(r"\n(?=## )", old)[1:] if part.partition("\n")[0] not in ours]
+        TABLE.write_text("\n".join([front.rstrip() + "\n\n" + made, *others]))
     return 0
 
 
