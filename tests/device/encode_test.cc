@@ -147,6 +147,28 @@ TEST_F(DeviceEncode, StoresWhatTheDeviceEncodes) {
   }
 }
 
+// A warp encodes each block of a chunk of zstd.
+TEST_F(DeviceEncode, StoresChunksOfSeveralBlocks) {
+  std::mt19937_64 random(1);
+  const auto store = make_memory_store();
+  model_options how;
+  how.shape = {80'000};
+  how.chunks = {40'000};
+  how.codecs = kZstd;
+  write_model(*store, "a/", how);
+  const array opened = open_in(store, context::make({}).value());
+  const auto items = values_of(random, 320'000);
+  penstock_fake_cuda_reset_counts();
+  ASSERT_TRUE(write(opened, basic_selection(), items, opened.type(), by_device()).ok());
+  EXPECT_EQ(penstock_fake_cuda_count("ran penstock_encode_zstd_blocks"), 1U);
+  EXPECT_EQ(penstock_fake_cuda_count("ran penstock_join_zstd_blocks"), 1U);
+  EXPECT_EQ(penstock_fake_cuda_count("ran penstock_encode_zstd"), 0U);
+  const device::device_step steps[] = {{device::step_kind::zstd, 1, 1}};
+  for (std::size_t i = 0; i < 2; ++i)
+    ASSERT_EQ(stored_at(*store, i), encoded(steps, std::span(items).subspan(160'000 * i, 160'000))) << i;
+  EXPECT_EQ(read_all(opened), items);
+}
+
 TEST_F(DeviceEncode, ConvertsBeforeItEncodes) {
   const auto store = make_memory_store();
   model_options how;

@@ -13,19 +13,6 @@
 #define penstock penstock_on_device  // inline functions must not be merged with those of the host's form
 #include "cuda/kernels/kernels.cu"
 
-// Which no engine launches yet.
-#include "cuda/encode/zstd_encode_blocks.h"
-
-extern "C" __global__ void __launch_bounds__(32) penstock_encode_zstd_blocks(zstd_encode_blocks_wave wave) {
-  __shared__ zstd_encode_block_shared shared;
-  encode_zstd_block_warp(wave, blockIdx.x, shared, warp{});
-}
-
-extern "C" __global__ void __launch_bounds__(32) penstock_join_zstd_blocks(zstd_encode_blocks_wave wave) {
-  __shared__ zstd_join_shared shared;
-  join_zstd_block_warp(wave, blockIdx.x, shared, warp{});
-}
-
 namespace emulator {
 namespace {
 

@@ -32,6 +32,16 @@ inline void require(bool holds) {
   if (!holds) std::abort();
 }
 
+/// `given`, and again with a changing byte until there are `least` bytes.
+inline std::vector<std::byte> repeated(std::span<const std::byte> given, std::size_t least) {
+  std::vector<std::byte> out(given.begin(), given.end());
+  while (!given.empty() && out.size() < least) {
+    out.insert(out.end(), given.begin(), given.end());
+    out.back() = static_cast<std::byte>(out.size() / given.size());
+  }
+  return out;
+}
+
 /// Decodes to `size` bytes of a heap block of its own, so that a sanitizer sees one byte too many.
 inline void decode_hostile(const byte_codec& codec, std::span<const std::byte> encoded, std::size_t size,
                            worker_scratch& scratch) {

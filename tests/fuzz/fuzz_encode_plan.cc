@@ -1,4 +1,5 @@
 // Any chain that the device encodes, over chunks of any size: what its kernels make on the host, their decoders undo.
+// Some chunks have several blocks of zstd.
 
 #include <array>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "cuda/decode/warp.h"
 #include "cuda/encode/encode_parts.h"
 #include "cuda/encode/encode_plan.h"
+#include "cuda/encode/zstd_encode_parts.h"
 
 using namespace penstock;
 
@@ -19,6 +21,7 @@ namespace {
 
 constexpr std::uint32_t kMostChunks = 3;
 constexpr std::uint32_t kMostItemBytes = 20;
+constexpr std::size_t kBlocksBytes = device::kMostEncodedBlock + 5000;
 
 struct block_delete {
   void operator()(std::byte* block) const { ::operator delete(block, std::align_val_t{256}); }
@@ -50,9 +53,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   device::host_lane_order = static_cast<device::lane_order>(input.below(3));
   const std::vector<device::device_step> steps = chain_of(input);
   const std::uint32_t chunks = 1 + input.below(kMostChunks);
-  const bool ample = input.below(4) != 0;
+  const std::uint32_t how = input.byte();
+  const bool ample = how % 4 != 0, many_blocks = how >= 252;
   const std::uint64_t room = input.byte() | input.byte() << 8;
-  const auto content = input.rest();
+  const auto content = repeated(input.rest(), many_blocks ? chunks * kBlocksBytes : 0);
   const std::size_t chunk_bytes = content.size() / chunks;
   const auto plan = device::encode_plan::make(steps, chunk_bytes, ample ? ~0ull : room);
   if (!plan.ok()) return 0;

@@ -13,20 +13,6 @@
 
 using namespace penstock;
 
-namespace {
-
-// Some inputs are repeated with a changing byte until they have two blocks.
-std::vector<std::byte> content_of(std::span<const std::byte> given, bool two_blocks) {
-  std::vector<std::byte> out(given.begin(), given.end());
-  while (two_blocks && !given.empty() && out.size() < device::kMostBlockBytes + 5000) {
-    out.insert(out.end(), given.begin(), given.end());
-    out.back() = static_cast<std::byte>(out.size() / given.size());
-  }
-  return out;
-}
-
-}  // namespace
-
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const auto shared = std::make_unique<device::zstd_encode_shared>();
   static const auto workspace = std::make_unique<device::zstd_encode_workspace>();
@@ -35,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint32_t how = input.byte();
   const bool ample = how % 4 != 0, checksum = how / 4 % 2 != 0, two_blocks = how == 255;
   const std::size_t asked = input.byte() | input.byte() << 8;
-  const auto content = content_of(input.rest(), two_blocks);
+  const auto content = repeated(input.rest(), two_blocks ? device::kMostBlockBytes + 5000 : 0);
   const std::size_t room = ample ? device::zstd_bound(content.size()) : asked;
   const auto source = std::make_unique<std::byte[]>(content.size()), target = std::make_unique<std::byte[]>(room);
   if (!content.empty()) std::memcpy(source.get(), content.data(), content.size());

@@ -16,7 +16,7 @@
 #include "cuda/encode/append_crc32c.h"
 #include "cuda/encode/lz4_encode.h"
 #include "cuda/encode/shuffles.h"
-#include "cuda/encode/zstd_encode.h"
+#include "cuda/encode/zstd_encode_blocks.h"
 
 namespace penstock::inline v0::device {
 namespace {
@@ -111,6 +111,12 @@ void run_on_host(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, co
     case kernel_id::encode_zstd:
       return run_warps<zstd_encode_wave, zstd_encode_shared>(grid, argument,
                                                              [](auto&&... all) { encode_zstd_warp(all...); });
+    case kernel_id::encode_zstd_blocks:
+      return run_warps<zstd_encode_blocks_wave, zstd_encode_block_shared>(
+          grid, argument, [](auto&&... all) { encode_zstd_block_warp(all...); });
+    case kernel_id::join_zstd_blocks:
+      return run_warps<zstd_encode_blocks_wave, zstd_join_shared>(grid, argument,
+                                                                  [](auto&&... all) { join_zstd_block_warp(all...); });
     case kernel_id::append_crc32c:
       return run_warps<encode_wave, char>(grid, argument,
                                           [](const encode_wave& wave, std::uint32_t turn, char&, warp lanes) {

@@ -36,6 +36,10 @@ const char* kernel_name(kernel_id kernel) noexcept {
       return "penstock_encode_lz4";
     case kernel_id::encode_zstd:
       return "penstock_encode_zstd";
+    case kernel_id::encode_zstd_blocks:
+      return "penstock_encode_zstd_blocks";
+    case kernel_id::join_zstd_blocks:
+      return "penstock_join_zstd_blocks";
     case kernel_id::append_crc32c:
       return "penstock_append_crc32c";
     case kernel_id::nvcomp:

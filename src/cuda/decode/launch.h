@@ -17,26 +17,28 @@ namespace penstock::inline v0::device {
 /// Every kernel of the fatbin but those of cuda/move. Its argument's type follows it (cuda/decode/descriptors.h,
 /// nvcomp.h, cuda/encode/encode_parts.h, zstd_encode.h).
 enum class kernel_id : std::uint32_t {
-  zstd_literals,   ///< zstd_wave
-  zstd_sequences,  ///< zstd_wave
-  zstd_execute,    ///< zstd_wave
-  zstd_checksum,   ///< zstd_wave
-  lz,              ///< part_wave; a part's parameter is an lz_format
-  inflate,         ///< part_wave; a part's parameter is a deflate_format
-  lz4_frame,       ///< part_wave
-  lzw,             ///< part_wave
-  delta,           ///< part_wave; a part's parameter is a delta_layout
-  rows,            ///< rows_wave
-  crc32c,          ///< part_wave; the last four bytes of each source
-  transform,       ///< transform_wave
-  library_check,   ///< library_wave
-  shuffle,         ///< shuffle_wave
-  encode_lz4,      ///< encode_wave
-  encode_zstd,     ///< zstd_encode_wave
-  append_crc32c,   ///< encode_wave
-  nvcomp,          ///< nvcomp_call; no kernel of ours but a call on the stream, which the engine makes
+  zstd_literals,       ///< zstd_wave
+  zstd_sequences,      ///< zstd_wave
+  zstd_execute,        ///< zstd_wave
+  zstd_checksum,       ///< zstd_wave
+  lz,                  ///< part_wave; a part's parameter is an lz_format
+  inflate,             ///< part_wave; a part's parameter is a deflate_format
+  lz4_frame,           ///< part_wave
+  lzw,                 ///< part_wave
+  delta,               ///< part_wave; a part's parameter is a delta_layout
+  rows,                ///< rows_wave
+  crc32c,              ///< part_wave; the last four bytes of each source
+  transform,           ///< transform_wave
+  library_check,       ///< library_wave
+  shuffle,             ///< shuffle_wave
+  encode_lz4,          ///< encode_wave
+  encode_zstd,         ///< zstd_encode_wave
+  encode_zstd_blocks,  ///< zstd_encode_blocks_wave
+  join_zstd_blocks,    ///< the same
+  append_crc32c,       ///< encode_wave
+  nvcomp,              ///< nvcomp_call; no kernel of ours but a call on the stream, which the engine makes
 };
-inline constexpr int kKernels = 17;  ///< without nvcomp
+inline constexpr int kKernels = 19;  ///< without nvcomp
 
 /// The symbol of a kernel in the fatbin: `penstock_` and its name above.
 const char* kernel_name(kernel_id kernel) noexcept;

@@ -5,7 +5,7 @@
 
 #include "cuda/decode/decode_layout.h"
 #include "cuda/encode/lz4_encode.h"
-#include "cuda/encode/zstd_encode.h"
+#include "cuda/encode/zstd_encode_parts.h"
 
 namespace penstock::inline v0::device {
 namespace {
@@ -41,7 +41,11 @@ result<encode_plan> encode_plan::make(std::span<const device_step> steps, std::u
       ++made.moves_;
       bound = each.kind == step_kind::zstd ? zstd_bound(chunk_bytes) : lz4_bound(chunk_bytes);
       if (each.kind == step_kind::lz4) bound += kLz4PrefixBytes;
-      if (each.kind == step_kind::zstd) made.workspace_bytes_ = sizeof(zstd_encode_workspace);
+      if (each.kind == step_kind::zstd) {
+        made.part_blocks_ = zstd_blocks_of(chunk_bytes);
+        made.workspace_bytes_ =
+            made.part_blocks_ == 1 ? kZstdWorkspaceBytes : made.part_blocks_ * kZstdBlockWorkspaceBytes;
+      }
     } else if (each.kind == step_kind::crc32c && so_far != checked) {
       so_far = checked;
       bound += 4;
@@ -105,8 +109,14 @@ void encode_plan::emit(std::uint32_t chunks, std::span<std::byte> tables, std::u
     const encode_wave wave{table, sizes, chunks, step.kind == step_kind::lz4 ? kLz4PrefixBytes : 0};
     if (step.kind == step_kind::zstd) {
       const std::uint64_t workspaces = block + half_at(chunks, 0) + 2 * chunks * stride_;
-      launches.push_back(
-          make_launch(kernel_id::encode_zstd, chunks, kLanes, zstd_encode_wave{wave, workspaces, step.settings, 0}));
+      if (part_blocks_ == 1) {
+        launches.push_back(
+            make_launch(kernel_id::encode_zstd, chunks, kLanes, zstd_encode_wave{wave, workspaces, step.settings, 0}));
+        continue;
+      }
+      const zstd_encode_blocks_wave blocks{wave, workspaces, part_blocks_, step.settings};
+      for (const kernel_id each : {kernel_id::encode_zstd_blocks, kernel_id::join_zstd_blocks})
+        launches.push_back(make_launch(each, chunks * part_blocks_, kLanes, blocks));
     } else {
       launches.push_back(make_launch(checks ? kernel_id::append_crc32c : kernel_id::encode_lz4, chunks, kLanes, wave));
     }

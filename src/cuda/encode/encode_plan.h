@@ -39,6 +39,9 @@ class encode_plan {
   /// The most bytes that a chunk is encoded to.
   std::uint64_t room() const noexcept { return room_; }
 
+  /// How many warps work on a chunk at once: one for each block of a zstd frame.
+  std::uint32_t warps() const noexcept { return part_blocks_; }
+
   std::uint64_t bytes(std::uint32_t chunks) const noexcept;
   std::uint64_t table_bytes(std::uint32_t chunks) const noexcept;
   /// Where the values of chunk `which` belong in the block, and where its encoded bytes are after the last launch.
@@ -59,6 +62,7 @@ class encode_plan {
 
   std::vector<device_step> steps_;
   std::uint64_t chunk_bytes_ = 0, room_ = 0, stride_ = 0, workspace_bytes_ = 0;
+  std::uint32_t part_blocks_ = 1;
   std::size_t moves_ = 0;  ///< steps that go from one half to the other: all but the checksum
 };
 

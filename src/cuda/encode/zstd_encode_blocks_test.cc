@@ -20,33 +20,30 @@ bytes by_one_warp(const bytes& content, bool checksum) {
   return out;
 }
 
-// All parts by a warp for each block, the last block first. `less`: so many bytes less room than each needs.
+// All parts, of one size, by a warp for each block, the last block first. `less`: so many bytes less room than each
+// needs.
 std::vector<bytes> by_blocks(const std::vector<bytes>& contents, bool checksum, std::uint32_t less = 0) {
   std::vector<bytes> out;
   std::vector<encode_part> parts;
-  std::vector<std::uint32_t> first_blocks{0}, block_parts, made(contents.size());
+  std::vector<std::uint32_t> made(contents.size());
+  const auto size = static_cast<std::uint32_t>(contents[0].size());
   for (const bytes& content : contents) {
-    const auto size = static_cast<std::uint32_t>(content.size());
     out.emplace_back(by_one_warp(content, checksum).size() - less);
     parts.push_back({reinterpret_cast<std::uintptr_t>(content.data()), 0, size, 0});
-    block_parts.insert(block_parts.end(), zstd_blocks_of(size), static_cast<std::uint32_t>(parts.size() - 1));
-    first_blocks.push_back(static_cast<std::uint32_t>(block_parts.size()));
   }
   for (std::size_t i = 0; i < parts.size(); ++i) {
     parts[i].target = reinterpret_cast<std::uintptr_t>(out[i].data());
     parts[i].target_bytes = static_cast<std::uint32_t>(out[i].size());
   }
-  const auto count = static_cast<std::uint32_t>(block_parts.size());
-  std::vector<std::uint32_t> block_bytes(count);
-  std::vector<zstd_block_workspace> workspaces(count);
-  const zstd_encode_blocks_wave wave{reinterpret_cast<std::uintptr_t>(parts.data()),
-                                     reinterpret_cast<std::uintptr_t>(made.data()),
-                                     reinterpret_cast<std::uintptr_t>(first_blocks.data()),
-                                     reinterpret_cast<std::uintptr_t>(block_parts.data()),
-                                     reinterpret_cast<std::uintptr_t>(block_bytes.data()),
-                                     reinterpret_cast<std::uintptr_t>(workspaces.data()),
-                                     count,
-                                     checksum ? 1u : 0u};
+  const std::uint32_t part_blocks = zstd_blocks_of(size);
+  const auto count = static_cast<std::uint32_t>(parts.size() * part_blocks);
+  const auto workspaces = std::make_unique<zstd_block_workspace[]>(count);
+  const zstd_encode_blocks_wave wave{
+      {reinterpret_cast<std::uintptr_t>(parts.data()), reinterpret_cast<std::uintptr_t>(made.data()),
+       static_cast<std::uint32_t>(parts.size()), 0},
+      reinterpret_cast<std::uintptr_t>(workspaces.get()),
+      part_blocks,
+      checksum ? 1u : 0u};
   const auto shared = std::make_unique<zstd_encode_block_shared>();
   zstd_join_shared joining;
   for (std::uint32_t turn = count; turn-- > 0;) encode_zstd_block_warp(wave, turn, *shared, warp{});
@@ -56,20 +53,21 @@ std::vector<bytes> by_blocks(const std::vector<bytes>& contents, bool checksum, 
 }
 
 TEST(ZstdEncodeBlocks, MakesTheBytesThatOneWarpMakes) {
-  std::vector<bytes> contents;
-  for (const std::size_t size : {0u, 1u, 3000u, 131'072u, 131'073u, 300'000u})
-    contents.push_back(content_of("packed", size));
-  contents.push_back(content_of("noise", 140'000));
-  contents.push_back(bytes(34 * std::size_t{kMostBlockBytes} + 5));  // more blocks than lanes
-  for (const bool checksum : {false, true}) {
-    const auto made = by_blocks(contents, checksum);
-    for (std::size_t i = 0; i < contents.size(); ++i)
-      ASSERT_EQ(made[i], by_one_warp(contents[i], checksum)) << i << " " << checksum;
+  constexpr std::size_t kManyBlocks = 34 * std::size_t{kMostBlockBytes} + 5;  // more than lanes
+  for (const std::size_t size :
+       {std::size_t{1}, std::size_t{131'072}, std::size_t{131'073}, std::size_t{300'000}, kManyBlocks}) {
+    std::vector<bytes> contents = {bytes(size)};
+    if (size != kManyBlocks) contents.insert(contents.end(), {content_of("packed", size), content_of("noise", size)});
+    for (const bool checksum : {false, true}) {
+      const auto made = by_blocks(contents, checksum);
+      for (std::size_t i = 0; i < contents.size(); ++i)
+        ASSERT_EQ(made[i], by_one_warp(contents[i], checksum)) << size << " " << i << " " << checksum;
+    }
   }
 }
 
 TEST(ZstdEncodeBlocks, LeavesATargetAloneThatIsTooSmall) {
-  for (const bytes& target : by_blocks({content_of("packed", 300'000), content_of("noise", 0)}, true, 1))
+  for (const bytes& target : by_blocks({content_of("packed", 300'000), content_of("noise", 300'000)}, true, 1))
     EXPECT_EQ(target, bytes(target.size()));
 }
 

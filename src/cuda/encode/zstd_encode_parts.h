@@ -33,16 +33,12 @@ struct zstd_encode_wave {
   std::uint32_t reserved;
 };
 
-/// The argument of the two kernels whose warps share frames; both run one warp for each block.
+/// The argument of the two kernels whose warps share frames; both run one warp for each block of each part.
 struct zstd_encode_blocks_wave {
-  std::uint64_t parts;          ///< encode_part[]: the frames
-  std::uint64_t encoded_bytes;  ///< u32[] by part: what became of each; kDoesNotFit: the target is as it was
-  std::uint64_t first_blocks;   ///< u32[] by part, and one more: its first block, of zstd_blocks_of(source_bytes)
-  std::uint64_t block_parts;    ///< u32[block_count]: the part of each
-  std::uint64_t block_bytes;    ///< u32[block_count]: made by the first kernel for the second
-  std::uint64_t workspaces;     ///< kZstdBlockWorkspaceBytes for each block: likewise
-  std::uint32_t block_count;
-  std::uint32_t checksum;  ///< 1: each frame ends with one
+  encode_wave parts;          ///< all of one size; where a part does not fit, its target is as it was
+  std::uint64_t workspaces;   ///< kZstdBlockWorkspaceBytes for each block: made by the first kernel for the second
+  std::uint32_t part_blocks;  ///< zstd_blocks_of(source_bytes), of every part
+  std::uint32_t checksum;     ///< 1: each frame ends with one
 };
 
 }  // namespace penstock::inline v0::device

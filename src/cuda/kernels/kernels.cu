@@ -15,7 +15,7 @@
 #include "cuda/encode/append_crc32c.h"
 #include "cuda/encode/lz4_encode.h"
 #include "cuda/encode/shuffles.h"
-#include "cuda/encode/zstd_encode.h"
+#include "cuda/encode/zstd_encode_blocks.h"
 #include "cuda/move/move.h"
 
 using namespace penstock::device;
@@ -95,6 +95,16 @@ extern "C" __global__ void __launch_bounds__(32) penstock_encode_lz4(encode_wave
 extern "C" __global__ void __launch_bounds__(32) penstock_encode_zstd(zstd_encode_wave wave) {
   __shared__ zstd_encode_shared shared;
   encode_zstd_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_encode_zstd_blocks(zstd_encode_blocks_wave wave) {
+  __shared__ zstd_encode_block_shared shared;
+  encode_zstd_block_warp(wave, blockIdx.x, shared, warp{});
+}
+
+extern "C" __global__ void __launch_bounds__(32) penstock_join_zstd_blocks(zstd_encode_blocks_wave wave) {
+  __shared__ zstd_join_shared shared;
+  join_zstd_block_warp(wave, blockIdx.x, shared, warp{});
 }
 
 extern "C" __global__ void __launch_bounds__(32) penstock_append_crc32c(encode_wave wave) {
