@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,9 +101,32 @@ COUNTS: dict[str, list[Work]] = {
         Work("inflate", "zstd execute, short offsets", 203_814 / 32, 203_814 / 32, 2.0),
     ],
 }
-# The row `written` of the step `bars`: a warp encodes a chunk of `rounded`, all chunks at once.
-ENCODED = {"lz4": "LZ4", "zstd": "zstd"}
-ENCODED_CHUNKS = 256
+# The row `written` of the step `bars`: chunks of `rounded`. A warp encodes a chunk of LZ4 or a block of zstd, in waves
+# of as many chunks as fit into the memory that src/cuda/encode_chain.cc allows: two halves, and zstd's workspaces.
+ENCODED_CHUNKS, ENCODE_WAVE_BYTES = 256, 1 << 30
+ZSTD_BLOCK_BYTES, ZSTD_WORKSPACE_BYTES = 131_072, 471_864
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """How a codec encodes a chunk: its parts are encoded by a warp each."""
+
+    kernel: str
+    parts: int
+    part_bytes: int
+    memory_bytes: int
+
+
+ZSTD_BLOCKS = -(-CHUNK_BYTES // ZSTD_BLOCK_BYTES)
+ENCODED = {
+    "LZ4": Encoded("encode_lz4", 1, CHUNK_BYTES, 2 * CHUNK_BYTES),
+    "zstd": Encoded(
+        "encode_zstd_blocks",
+        ZSTD_BLOCKS,
+        ZSTD_BLOCK_BYTES,
+        2 * CHUNK_BYTES + ZSTD_BLOCKS * ZSTD_WORKSPACE_BYTES,
+    ),
+}
 
 
 def cycles(table: str) -> dict[str, tuple[float, float]]:
@@ -140,10 +164,15 @@ def encoded_rates(table: str) -> dict[str, list[float]]:
     of_32_bytes, resident = cycles(table), warps(table)
     out = {}
     for name, codec in ENCODED.items():
-        assert MULTIPROCESSORS * resident[f"encode_{name}"] >= ENCODED_CHUNKS
-        least, most = (CHUNK_BYTES / 32 * each / CLOCK_HZ for each in of_32_bytes[codec])
+        waves = math.ceil(ENCODED_CHUNKS / (ENCODE_WAVE_BYTES // codec.memory_bytes))
+        parts = math.ceil(ENCODED_CHUNKS / waves) * codec.parts
+        turns = waves * math.ceil(parts / (MULTIPROCESSORS * resident[codec.kernel]))
+        least, most = (turns * codec.part_bytes / 32 * each / CLOCK_HZ for each in of_32_bytes[name])
         gigabytes = ENCODED_CHUNKS * CHUNK_BYTES / 1e9
-        out[f"bars/written, {name}/encoded by the device"] = [rounded(gigabytes / most), rounded(gigabytes / least)]
+        out[f"bars/written, {name.lower()}/encoded by the device"] = [
+            rounded(gigabytes / most),
+            rounded(gigabytes / least),
+        ]
     return out
 
 

@@ -116,6 +116,7 @@ result<cuda::encode_choice> choose_encoder(const array_state& state, const resol
   PENSTOCK_ASSIGN(cuda::encode_work work, cuda::device_part_of(*with, number));
   work.chunks = whole_chunks(state, which);
   work.workers = state.context->state().workers_for(threads);
+  if (const auto given = state.context->state().options().device_memory_bytes; given != 0) work.memory_bytes = given;
   return cuda::choose_encoder(state.layout->chains()[0], work);
 }
 

@@ -14,15 +14,6 @@
 #include "cuda/move_plan.h"
 
 namespace penstock::inline v0::cuda {
-namespace {
-
-/// One is encoded while the cells of the other are taken.
-constexpr std::size_t kWavesAtOnce = 2;
-/// Of device memory, for a wave: a few thousand chunks of usual sizes, so that every multiprocessor has some.
-constexpr std::uint64_t kMostWaveBytes = std::uint64_t{256} << 20;
-
-}  // namespace
-
 result<std::unique_ptr<device_encoder>> device_encoder::make(std::shared_ptr<device_engine> engine,
                                                              const conversion& how, const source& from) {
   if (from.layout->chains().size() != 1)
@@ -45,8 +36,7 @@ result<> device_encoder::start() {
   PENSTOCK_TRY(std::move(waits));
   const mutex_lock lock(mutex_);
   walk_.start(from_);
-  const std::uint64_t limit = std::min(kMostWaveBytes, engine_->memory_limit() / (2 * kWavesAtOnce));
-  most_cells_ = std::min<std::uint64_t>(kMostCells, limit / plan_.bytes(1));
+  most_cells_ = most_wave_chunks(plan_, engine_->memory_limit());
   ended_ = most_cells_ == 0;
   return {};
 }
@@ -273,12 +263,12 @@ result<std::optional<lent_encoded>> device_encoder::take_encoded(cell_id cell) {
   const mutex_lock lock(mutex_);
   auto found = places_.find(cell);
   while (found == places_.end()) {
-    if (ended_ || waves_.size() == kWavesAtOnce) return std::optional<lent_encoded>();
+    if (ended_ || waves_.size() == kEncodeWavesAtOnce) return std::optional<lent_encoded>();
     PENSTOCK_TRY(open_wave());
     found = places_.find(cell);
   }
   const place at = found->second;
-  if (!ended_ && waves_.size() < kWavesAtOnce) PENSTOCK_TRY(open_wave());
+  if (!ended_ && waves_.size() < kEncodeWavesAtOnce) PENSTOCK_TRY(open_wave());
   // In order, because the first wave has the fill value's cell.
   for (wave& each : waves_) {
     if (!each.fetched) PENSTOCK_TRY(fetch(each));

@@ -1,5 +1,6 @@
 #include "cuda/encode_chain.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "codec/device_form.h"
+#include "cuda/wave_arena.h"
 
 namespace penstock::inline v0::cuda {
 namespace {
@@ -29,6 +31,9 @@ std::optional<device::device_step> step_of(const byte_codec& codec) {
   }
 }
 
+/// Of device memory, for a wave: with 461 KiB a block of zstd, most of the warps that a large device holds have one.
+constexpr std::uint64_t kMostWaveBytes = std::uint64_t{1} << 30;
+
 error refused(std::string what) { return {errc::unsupported, std::move(what)}; }
 
 }  // namespace
@@ -46,6 +51,11 @@ result<device::encode_plan> plan_encode(const codec_chain& chain) {
   auto made = device::encode_plan::make(steps, chain.decoded_bytes(), chain.max_encoded_bytes());
   if (!made.ok()) return refused(fmt::format("{} ('{}')", made.error().message(), chain.describe()));
   return made;
+}
+
+std::uint64_t most_wave_chunks(const device::encode_plan& plan, std::uint64_t memory_limit) {
+  const std::uint64_t limit = std::min(kMostWaveBytes, memory_limit / (2 * kEncodeWavesAtOnce));
+  return std::min<std::uint64_t>(kMostCells, limit / plan.bytes(1));
 }
 
 }  // namespace penstock::inline v0::cuda

@@ -11,4 +11,11 @@ namespace penstock::inline v0::cuda {
 /// \error unsupported  The device has no encoder for the chain. Names the codec.
 result<device::encode_plan> plan_encode(const codec_chain& chain);
 
+/// One wave of chunks is encoded while the cells of another are taken.
+inline constexpr std::size_t kEncodeWavesAtOnce = 2;
+
+/// How many chunks a wave has at most; 0: the encoder may not use the memory that one takes.
+/// \param memory_limit  In bytes, of device memory for everything but results.
+std::uint64_t most_wave_chunks(const device::encode_plan& plan, std::uint64_t memory_limit);
+
 }  // namespace penstock::inline v0::cuda

@@ -33,7 +33,7 @@ struct codec_cost {
 };
 constexpr codec_cost kCosts[] = {
     {device_form::kind::lz4, {560e6, 4100e6}, {6090, 482}},
-    {device_form::kind::zstd, {200e6, 1500e6}, {11309, 1133}},
+    {device_form::kind::zstd, {200e6, 1500e6}, {11318, 1150}},
     {device_form::kind::shuffle, {2300e6, 2300e6}, {40, 40}},
     {device_form::kind::crc32c, {8000e6, 8000e6}, {60, 60}},
 };
@@ -56,7 +56,10 @@ encode_choice choose_encoder(const codec_chain& chain, const encode_work& work) 
   if (chain.is_plain()) return host_because("there is nothing to encode");
   if (work.chunks == 0) return host_because("no chunk is replaced whole");
   if (work.multiprocessors == 0) return host_because("there is no device");
-  if (const auto plan = plan_encode(chain); !plan.ok()) return host_because(plan.error().message());
+  const auto plan = plan_encode(chain);
+  if (!plan.ok()) return host_because(plan.error().message());
+  const std::uint64_t of_wave = std::min(work.chunks, most_wave_chunks(*plan, work.memory_bytes));
+  if (of_wave == 0) return host_because("a chunk takes more memory than the device's encoder may use");
   double host = 0, cycles = 0;  // for a byte, on one core; for 32 bytes, by one warp
   bool is_shuffled = false;
   for (std::size_t i = 0; i < chain.stages(); ++i) {
@@ -76,8 +79,10 @@ encode_choice choose_encoder(const codec_chain& chain, const encode_work& work) 
   // Whole chunks: what is left over at the end is waited for.
   const double turns = std::ceil(chunks / std::max(1U, work.workers));
   const double warps = static_cast<double>(work.multiprocessors) * kWarpsAMultiprocessor;
+  const double waves = std::ceil(chunks / static_cast<double>(of_wave));
+  const double parts = std::ceil(chunks / waves) * plan->warps(), part = chunk / plan->warps();
   out.host_seconds = std::max(on_bus, turns * chunk * host);
-  out.device_seconds = std::max(on_bus, std::ceil(chunks / warps) * chunk / 32 * cycles / work.clock_hz);
+  out.device_seconds = std::max(on_bus, waves * std::ceil(parts / warps) * part / 32 * cycles / work.clock_hz);
   out.on_device =
       out.host_seconds >= kMargin * out.device_seconds && out.host_seconds - out.device_seconds >= kLeastSavedSeconds;
   out.why =
