@@ -10,6 +10,7 @@
 #include "codec/codec_chain.h"
 #include "cuda/decode/decode_fixture.h"
 #include "cuda/encode/encode_parts.h"
+#include "cuda/encode/zstd_encode_parts.h"
 
 namespace penstock::inline v0::device {
 namespace {
@@ -121,15 +122,18 @@ TEST(EncodePlan, CompressedChunksAreReadByHostAndDevice) {
       {{{step_kind::shuffle, 4}, {step_kind::zstd, 1, 0}}, {{"bytes", none}, shuffle_of(4), {"zstd", zstd_of(false)}}}};
   for (const auto& each : chains) {
     const std::vector<device_step> decoding(each.steps.rbegin(), each.steps.rend());
-    // The last size has two blocks of zstd, which two warps encode.
+    // The last size has two blocks of zstd, which two warps encode. It takes long with sanitizers: few contents do.
     for (const std::size_t size : {4u, 12u, 1000u, 40'000u, 140'000u}) {
       const codec_chain chain = host_chain(each.codecs, size);
       const encode_plan plan = encode_plan::make(each.steps, size, chain.max_encoded_bytes()).value();
+      if (size > kMostEncodedBlock && plan.warps() == 1) continue;
+      std::vector<const char*> kinds(std::begin(kKinds), std::end(kKinds));
+      if (plan.warps() > 1) kinds = {"packed", "noise"};
       std::vector<bytes> chunks;
-      for (const char* kind : kKinds) chunks.push_back(content_of(kind, size));
+      for (const char* kind : kinds) chunks.push_back(content_of(kind, size));
       const std::vector<bytes> made = encoded_by(plan, chunks);
       for (std::size_t i = 0; i < chunks.size(); ++i) {
-        ASSERT_EQ(decoded_by_host(chain, made[i]), chunks[i]) << chain.describe() << " " << size << " " << kKinds[i];
+        ASSERT_EQ(decoded_by_host(chain, made[i]), chunks[i]) << chain.describe() << " " << size << " " << kinds[i];
         expect_decodes(decoding, made[i], chunks[i], chain.describe());
       }
     }
