@@ -85,6 +85,11 @@ check: ## format, lint, types, layers; changes nothing
 	@mypy
 	@mypy --strict --no-warn-unused-configs tools/*.py
 
+docs: ## the documentation site in build/site: all pages, references of Python and C++; broken links are errors
+	@tools/setup.sh core docs
+	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --quiet
+	@echo "build/site/index.html"
+
 format: ## reformat C++ and Python
 	@tools/setup.sh core test
 	@clang-format -i $(cpp_files)
@@ -114,4 +119,4 @@ wheel: ## a self-contained wheel in build/dist; CUDA=1 as for build
 clean: ## remove build/ and the compiled module; keeps .venv
 	@rm -rf build python/penstock/_core*.so
 
-.PHONY: help build test test-emulator test-gpu test-power test-peers test-legate test-torch demo bench check format tidy fuzz wheel clean
+.PHONY: help build test test-emulator test-gpu test-power test-peers test-legate test-torch demo bench check docs format tidy fuzz wheel clean

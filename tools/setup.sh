@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh SET...: makes ready what a make target needs (sets: core, test, demo, bench, cuda).
+# setup.sh SET...: makes ready what a make target needs (sets: core, test, demo, docs, bench, cuda).
 #
 # System packages first (the list is printed before anything is installed), then .venv, then pinned Python packages.
 # Each step is skipped when it has been done, so a second run takes a fraction of a second and no network.

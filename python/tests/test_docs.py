@@ -7,28 +7,32 @@ Python blocks of a page run in order, in one namespace, beside a fresh `data.zar
 from __future__ import annotations
 
 import ast
+import pkgutil
 import re
 import shlex
 import shutil
 import subprocess
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import penstock as ps
 import pytest
 from conftest import ZARR_VERSION
 from test_cli import program
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^( *)```(\w+)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 STATED = re.compile(r"^\s*(?P<code>.+?)  # -> (?P<value>.+)$")
 
 
 def blocks(page: Path, language: str) -> list[tuple[int, str]]:
     """(line, text) of each fenced block of that language."""
     text = page.read_text()
-    return [(text[: m.start()].count("\n") + 2, m[2]) for m in FENCE.finditer(text) if m[1] == language]
+    found = [m for m in FENCE.finditer(text) if m[2] == language]
+    return [(text[: m.start()].count("\n") + 2, textwrap.dedent(m[3])) for m in found]
 
 
 def pages_with(language: str) -> list[Any]:
@@ -66,14 +70,28 @@ def with_checks(code: str) -> str:
     return "\n".join(lines)
 
 
+def write_dataset(path: Path) -> None:
+    xr = pytest.importorskip("xarray")
+    days = np.datetime64("2015-01-01", "ns") + np.arange(40) * np.timedelta64(1, "D")
+    xr.Dataset({"t2m": (("time", "x"), np.ones((40, 3)))}, coords={"time": days}).to_zarr(path, consolidated=False)
+
+
 @pytest.mark.parametrize("page", pages_with("python"))
 def test_python_runs(page: Path) -> None:
     if page.stem == "zarr-python" and ZARR_VERSION < (3, 4):
         pytest.skip("wrap needs the synchronous ways of zarr-python 3.4")
+    if page.stem == "coming-from":
+        for peer in ("rasterio", "h5py", "tensorstore"):
+            pytest.importorskip(peer)
+    if page.name == "index.md" and page.parent == ROOT / "docs":
+        write_dataset(Path("era5.zarr"))
     namespace: dict[str, Any] = {}
-    for line, code in blocks(page, "python"):
-        padded = "\n" * (line - 1) + with_checks(code)  # so that a traceback names the page's own line
-        exec(compile(padded, str(page), "exec"), namespace)
+    try:
+        for line, code in blocks(page, "python"):
+            padded = "\n" * (line - 1) + with_checks(code)  # so that a traceback names the page's own line
+            exec(compile(padded, str(page), "exec"), namespace)
+    finally:
+        ps.zarr.disable()
 
 
 @pytest.mark.parametrize("page", pages_with("console"))
@@ -98,11 +116,47 @@ def test_cpp_stands_in_the_examples(page: Path) -> None:
         assert missing == []
 
 
-@pytest.mark.parametrize("page", [pytest.param(p, id=str(p.relative_to(ROOT / "docs"))) for p in PAGES])
-def test_links_lead_somewhere(page: Path) -> None:
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page can be linked by."""
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-        assert "://" in target or (page.parent / target).exists(), target
+    titles = [re.sub(r"[^\w\s-]", "", title).strip().lower() for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    return {re.sub(r"[-\s]+", "-", title) for title in titles}
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in (*PAGES, *ROOT.glob("*.md"))])
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```|^    .*$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
+        if "://" in target:
+            continue
+        place = page.parent / target if target else page
+        assert place.exists(), target
+        assert not anchor or anchor in anchors(place), f"{target}#{anchor}"
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    pages = [p.relative_to(ROOT / "docs").as_posix() for p in PAGES]
+    assert [page for page in pages if page not in navigation and not page.startswith("design/00")] == []
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    pages = "".join(p.read_text() for p in (ROOT / "docs" / "reference" / "python").glob("*.md"))
+    described = set(re.findall(r"^::: penstock\.(\w+)$", pages, re.MULTILINE))
+    assert set(ps.__all__) - described == {"__version__"}
+    modules = {m.name for m in pkgutil.iter_modules(ps.__path__)}
+    assert described - set(ps.__all__) - modules == set()
+
+
+def test_pages_of_headers_have_their_declarations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools" / "docs")
+    import cpp_reference
+
+    for header in (ROOT / "include" / "penstock").rglob("*.h"):
+        page = cpp_reference.page(header, header.name)
+        assert "private:" not in page, header
+        exported = re.findall(r"^(?:class|struct) PENSTOCK_API (\w+)", header.read_text(), re.MULTILINE)
+        assert [name for name in exported if f"## {name}" not in page] == [], header
 
 
 def test_every_design_note_is_in_the_index() -> None:
