@@ -20,6 +20,17 @@ from penstock.view.demo.charts import Bar
 BENCH = Path(__file__).resolve().parent
 ROOT = BENCH.parent
 DEMO_PICTURES = ("timeline.png", "peers.png")
+# The sections of docs/speed.md: name, title, how the names of scenarios begin. The first that fits counts.
+GROUPS = (
+    ("remote", "Over HTTP", ("http_", "tiff_http", "latency")),
+    ("zarr_python", "Under zarr-python", ("zarr_",)),
+    ("tiff", "TIFF and COG", ("tiff_",)),
+    ("hdf5", "HDF5", ("hdf5_",)),
+    ("files", "npy, Parquet and many files", ("npy_", "parquet_", "shards_")),
+    ("zarr", "Zarr", ("",)),
+)
+SECTIONS = ("zarr", "zarr_python", "tiff", "hdf5", "files", "remote")
+PEERS = ("zarr", "tensorstore", "GDAL", "h5py", "async-tiff", "tifffile", "pyarrow", "np.load")
 
 
 def newest(folder: Path) -> Path:
@@ -97,6 +108,57 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def section_of(scenario: str) -> str:
+    return next(name for name, _, begins in GROUPS if scenario.startswith(begins))
+
+
+def bars_of(document: dict, section: str) -> list[tuple[dict, dict]]:
+    """(scenario's result, bar) of a section, in the order of the document."""
+    of = [result for result in document["results"] if section_of(result["scenario"]) == section]
+    return [(result, bar) for result in of for bar in result["bars"]]
+
+
+def against_peers(document: dict, section: str) -> list[tuple[dict, dict]]:
+    """What a picture shows: how many times as fast as another library. Of the plug-in only the table has the rows."""
+    found = []
+    for result, bar in bars_of(document, section):
+        _, against, peer = bar["text"].partition(" against ")
+        if bar["unit"] == "x" and against and any(name in peer for name in PEERS) and "plug-in" not in bar["text"]:
+            found.append((result, bar))
+    return found
+
+
+def draw_section(document: dict, section: str, path: Path) -> bool:
+    """Draws the ratios of a section on a logarithmic axis, with a mark for each target. False if there is none."""
+    rows = against_peers(document, section)
+    if not rows:
+        return False
+    figure, axes = plt.subplots(figsize=(9.6, 0.8 + 0.42 * len(rows)), layout="constrained")
+    for place, (result, bar) in enumerate(reversed(rows)):
+        colour = charts.OURS if bar["passed"] else charts.THEIRS
+        axes.barh(place, bar["value"] - 1, left=1, height=0.4, color=colour)
+        axes.plot([bar["limit"]] * 2, [place - 0.26, place + 0.26], color=charts.CEILING, linewidth=1.6)
+        end = max(bar["value"], bar["limit"], 1) * 1.03
+        axes.text(end, place, f"{number(bar['value'])} x", va="center", fontsize=9)
+        label = f"{result['title']}: {bar['text'].removesuffix(', best runs')}"
+        axes.text(1, place + 0.28, label, va="bottom", fontsize=8, color=charts.QUIET)
+    axes.set_xscale("log")
+    axes.set_ylim(-0.6, len(rows) - 0.2)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} x")
+    axes.xaxis.set_minor_formatter("")
+    axes.axvline(1, color=charts.QUIET, linewidth=0.8)
+    highest = max(max(bar["value"], bar["limit"]) for _, bar in rows)
+    axes.set_xlim(min(0.8, *(bar["value"] * 0.9 for _, bar in rows)), max(highest * 1.3, 8))
+    axes.set_xlabel("times as fast as the other library (logarithmic)")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with plt.rc_context({"svg.fonttype": "none"}):  # letters as text: a tenth of the size
+        figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+    return True
+
+
 def speed_page(document: dict) -> str:
     """docs/speed.md: every bar of a result, met or missed, and for the missed ones what their scenario says of them."""
     machine, packages = document["machine"], document["machine"]["packages"]
@@ -105,35 +167,50 @@ def speed_page(document: dict) -> str:
     lines = [
         "# Measured speed",
         "",
-        "Written by `bench/report.py` from the newest file in [bench/results](../bench/results). Each row is a ratio,",
-        "or a difference, of what was measured in turns in one run; [bench/](../bench/README.md) says how. A bar is",
-        "what we set out to reach.",
+        "`bench/report.py` writes this page from the newest file in [bench/results](../bench/results). Each row is a",
+        "ratio, or a difference, of what was measured in turns in one run; [bench/](../bench/README.md) describes how.",
+        "A target is what we set out to reach. Results of other machines differ: `make bench` measures yours.",
         "",
         f"{machine['processor']}; {document['threads']} threads each; commit {document['commit']}, "
-        f"{document['date'][:10]}; {met} of {len(bars)} bars met.",
+        f"{document['date'][:10]}; {met} of {len(bars)} targets met.",
         "",
         ", ".join(f"{name} {version}" for name, version in sorted(packages.items()) if version) + ".",
         "",
-        "| work | measured | bar | |",
-        "| --- | --- | --- | --- |",
+        "Pictures show the rows that compare with other libraries. The red mark is the target; a gray row missed it.",
     ]
     missed: dict[str, str] = {}
-    for result, bar in bars:
-        unit = f" {bar['unit']}".rstrip().replace(" us", " µs")
-        sign = "≥" if bar["at_least"] else "≤"
-        outcome = "" if bar["passed"] else "missed"
-        measured, limit = f"{number(bar['value'])}{unit}", f"{sign} {number(bar['limit'])}"
-        lines.append(f"| {result['title']}: {bar['text']} | {measured} | {limit} | {outcome} |")
-        if not bar["passed"]:
-            missed[result["scenario"]] = result["title"]
+    titles = {name: title for name, title, _ in GROUPS}
+    for section in SECTIONS:
+        found = bars_of(document, section)
+        if not found:
+            continue
+        lines += ["", f"## {titles[section]}", ""]
+        if against_peers(document, section):
+            lines += [f"![{titles[section]}: times as fast as other libraries](img/speed_{section}.svg)", ""]
+        lines += ["| work | measured | target | |", "| --- | --- | --- | --- |"]
+        lines += table_rows(found)
+        missed |= {result["scenario"]: result["title"] for result, bar in found if not bar["passed"]}
     failed = [result for result in document["results"] if result["failed"]]
-    lines += [f"| {result['title']} | {result['failed']} | | did not run |" for result in failed]
+    if failed:
+        lines += ["", "## What did not run", ""]
+        lines += [f"- {result['title']}: {result['failed']}" for result in failed]
     if missed:
         lines += ["", "## What was missed, and why", ""]
     for scenario, title in missed.items():
         known = json.loads((BENCH / "scenarios" / f"{scenario}.json").read_text())
         lines.append(f"- **{title}**: {known.get('if_missed', 'not explained yet.')}")
     return "\n".join(lines) + "\n"
+
+
+def table_rows(bars: list[tuple[dict, dict]]) -> list[str]:
+    lines = []
+    for result, bar in bars:
+        unit = f" {bar['unit']}".rstrip().replace(" us", " µs")
+        sign = "≥" if bar["at_least"] else "≤"
+        outcome = "" if bar["passed"] else "missed"
+        measured, limit = f"{number(bar['value'])}{unit}", f"{sign} {number(bar['limit'])}"
+        lines.append(f"| {result['title']}: {bar['text']} | {measured} | {limit} | {outcome} |")
+    return lines
 
 
 def main() -> int:
@@ -146,6 +223,9 @@ def main() -> int:
     document = json.loads((options.result or newest(BENCH / "results")).read_text())
     draw_speed(document, options.output / "speed.png")
     print(options.output / "speed.png")
+    for section in SECTIONS:
+        if draw_section(document, section, options.output / f"speed_{section}.svg"):
+            print(options.output / f"speed_{section}.svg")
     options.page.write_text(speed_page(document))
     print(options.page)
     if options.demo:

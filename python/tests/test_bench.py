@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +98,8 @@ def test_the_page_of_speed_is_that_of_the_newest_kept_result() -> None:
             start = f"| {result['title']}: {bar['text']} |"
             (line,) = [each for each in page.splitlines() if each.startswith(start)]
             assert line.endswith("| missed |") != bar["passed"]
+    for picture in re.findall(r"\((img/speed_\w+\.svg)\)", page):
+        assert (BENCH.parent / "docs" / picture).exists(), "run bench/report.py"
     assert "not explained yet" not in page
 
 
