@@ -1,0 +1,150 @@
+#pragma once
+
+#include <penstock/store.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "store/file_status.h"
+
+namespace penstock::inline v0 {
+
+/// What a record in the folder is about: a hash of the storage and the key.
+struct cached_object {
+  std::array<std::uint64_t, 2> word{};
+  friend bool operator==(const cached_object&, const cached_object&) = default;
+};
+
+/// A version as another process can make it again: the words, and the text that `version::pin` held.
+struct lasting_version {
+  std::array<std::uint64_t, 4> word{};
+  std::string text;
+};
+
+/// A pair of files that one process appends to: encoded ranges, and records that say what they are.
+///
+/// Immutable but for `parsed` and `own_from` (guarded by the folder's scan) and the atomics.
+struct disk_segment {
+  std::string name;
+  descriptor data;
+  std::uint64_t id = 0;
+  std::uint64_t parsed = 0;  ///< bytes of the records that were looked at
+  /// Records from here on are this process's own: `append` returned them.
+  std::uint64_t own_from = ~std::uint64_t{0};
+  std::atomic<bool> is_gone{false};  ///< the folder no longer has it
+  std::atomic<std::int64_t> touched_ns{0};
+};
+
+/// Bytes of one object, in a segment.
+struct disk_extent {
+  std::shared_ptr<disk_segment> where;
+  std::uint64_t at = 0;      ///< in the segment's data
+  std::uint64_t offset = 0;  ///< in the object
+  std::uint64_t length = 0;
+  std::uint64_t seed = 0;           ///< of the sums: which bytes of which object these are to be
+  std::vector<std::uint64_t> sums;  ///< one for each `kBlock` bytes
+  static constexpr std::uint64_t kBlock = std::uint64_t{64} << 10;
+};
+
+enum class disk_record_kind : std::uint32_t {
+  range = 1,      ///< bytes of an object
+  dropped = 2,    ///< what was seen of the object before is not to be used
+  confirmed = 3,  ///< the object still had this version
+  absent = 4,     ///< there was no object
+};
+
+struct disk_record {
+  disk_record_kind kind = disk_record_kind::range;
+  cached_object object;
+  std::int64_t time_ns = 0;  ///< since 1970: the object was so then, or after it
+  lasting_version seen;
+  bool seen_is_last = true;
+  std::uint64_t object_size = byte_range::kAll;
+  disk_extent extent;  ///< of a range
+};
+
+struct disk_segments_options {
+  static constexpr std::uint64_t kLeastLimit = std::uint64_t{1} << 20;
+  std::string folder;
+  std::uint64_t limit_bytes = std::uint64_t{10} << 30;
+  /// How exact the times are by which the segment that was not used for longest is found.
+  std::chrono::nanoseconds touch_interval = std::chrono::seconds(5);
+};
+
+/// Append-only files in a folder that processes of one machine and one user share. Thread-safe.
+///
+/// Any of them may end at any moment, and the files may hold anything: a record counts only if its checksum is right,
+/// bytes only if theirs are. Files that are not named as segments, that are not the user's own or that are links are
+/// neither read nor changed. No file is read beyond what its own sizes allow.
+class disk_segments {
+ public:
+  /// Makes the folder (mode 0700) if it is not there.
+  /// \error io_error, permission_denied  It cannot be made, or not be read.
+  static result<std::unique_ptr<disk_segments>> open(disk_segments_options options);
+  ~disk_segments();
+
+  using record_sink = std::function<void(disk_record&&)>;
+  /// Gives the records that were appended since the last call, by this process and by others, each once.
+  /// \returns Whether a segment has gone: its extents are of no use.
+  bool scan(const record_sink& sink);
+
+  /// The longest range that is kept.
+  std::uint64_t longest() const noexcept { return capacity_ - capacity_ / 8; }
+  /// Writes bytes, then the record that makes them count. Of the record's extent `offset` and `length` are given; the
+  /// rest is set. Returns false where nothing was kept: no room, no disk, too long.
+  bool append(disk_record& record, std::span<const std::byte> bytes);
+
+  /// Reads `to.size()` bytes of an extent, from `begin` within it, and compares their sums.
+  /// \returns False where they are not what was appended.
+  bool read(const disk_extent& from, std::uint64_t begin, std::span<std::byte> to);
+
+  /// Claims are held by one process at a time, and end with it. Those of one `disk_segments` do not exclude each other.
+  bool try_claim(std::uint64_t what) noexcept;
+  void release(std::uint64_t what) noexcept;
+
+  /// What the folder's segments take on the disk.
+  std::uint64_t size_bytes();
+  /// Whether writing has failed, as it does on a full disk: nothing is appended any more.
+  bool is_off() const noexcept { return is_off_.load(std::memory_order_relaxed); }
+
+ private:
+  struct writer;
+  struct found;
+  explicit disk_segments(disk_segments_options options);
+  std::shared_ptr<disk_segment> adopt(const std::string& name);
+  void parse(disk_segment& from, const record_sink& sink);
+  bool open_writer();
+  std::unique_ptr<writer> try_old_writer(const found& each);
+  std::unique_ptr<writer> new_writer();
+  std::vector<found> list_segments();
+  bool make_room(std::vector<found>& all);
+  bool remove(const found& which);
+  descriptor open_file(const std::string& name, int flags) const;
+  void touch(disk_segment& what) noexcept;
+
+  const disk_segments_options options_;
+  const std::uint64_t capacity_;  // of a segment, data and records
+  descriptor folder_;
+  descriptor claims_, writers_;
+  std::atomic<bool> is_off_{false};
+
+  std::mutex scanning_;  // of what follows
+  std::unordered_map<std::string, std::shared_ptr<disk_segment>> known_;
+
+  std::mutex writing_;  // of what follows
+  std::shared_ptr<writer> writer_;
+  std::chrono::steady_clock::time_point no_room_until_;
+};
+
+}  // namespace penstock::inline v0
