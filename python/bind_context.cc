@@ -57,12 +57,28 @@ chunk_encoder encoder_of(std::string_view name) {
 
 namespace {
 
+// Makes the main thread issue a warning soon: the caller may be any thread, and does not hold the GIL.
+void warn_later(const std::string& text) {
+  if (!may_enter_python()) return;
+  auto* const copy = new std::string(text);
+  const auto issue = [](void* given) -> int {
+    const std::unique_ptr<std::string> mine(static_cast<std::string*>(given));
+    return PyErr_WarnEx(PyExc_RuntimeWarning, mine->c_str(), 1);
+  };
+  if (Py_AddPendingCall(issue, copy) != 0) delete copy;
+}
+
 context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
                             std::uint64_t output_pool, std::uint64_t chunk_cache, nb::object codecs,
                             std::uint64_t page_locked, std::uint64_t device_memory, std::string decoder,
                             std::string nvcomp_library, nb::object allocator, const std::string& sync,
-                            const std::string& encoder, std::uint64_t write_queue) {
+                            const std::string& encoder, std::uint64_t write_queue, std::string disk_cache,
+                            std::uint64_t disk_cache_limit, double disk_cache_trust) {
   context_options options;
+  options.disk_cache = std::move(disk_cache);
+  options.disk_cache_limit_bytes = disk_cache_limit;
+  options.disk_cache_trust_s = disk_cache_trust;
+  options.on_warning = warn_later;
   if (sync == "none") {
     options.sync = write_sync::none;
   } else if (sync == "durable") {
@@ -103,6 +119,10 @@ nb::dict usage(const context_handle& self) {
   all["index_misses"] = now.index_misses;
   all["chunk_cache_bytes"] = now.chunk_cache_bytes;
   all["chunk_hits"] = now.chunk_hits;
+  all["disk_cache_bytes"] = now.disk_cache_bytes;
+  all["disk_cache_hits"] = now.disk_cache_hits;
+  all["disk_cache_misses"] = now.disk_cache_misses;
+  all["disk_cache_damaged"] = now.disk_cache_damaged;
   return all;
 }
 
@@ -173,17 +193,19 @@ void bind_context(nb::module_& m) {
           [](context_handle* self, unsigned threads, unsigned io_concurrency, std::uint64_t memory_limit,
              std::uint64_t output_pool, std::uint64_t chunk_cache, nb::object codecs, std::uint64_t page_locked,
              std::uint64_t device_memory, std::string decoder, std::string nvcomp_library, nb::object allocator,
-             const std::string& sync, const std::string& encoder, std::uint64_t write_queue) {
-            new (self) context_handle(make_context(threads, io_concurrency, memory_limit, output_pool, chunk_cache,
-                                                   std::move(codecs), page_locked, device_memory, std::move(decoder),
-                                                   std::move(nvcomp_library), std::move(allocator), sync, encoder,
-                                                   write_queue));
+             const std::string& sync, const std::string& encoder, std::uint64_t write_queue, std::string disk_cache,
+             std::uint64_t disk_cache_limit, double disk_cache_trust) {
+            new (self) context_handle(make_context(
+                threads, io_concurrency, memory_limit, output_pool, chunk_cache, std::move(codecs), page_locked,
+                device_memory, std::move(decoder), std::move(nvcomp_library), std::move(allocator), sync, encoder,
+                write_queue, std::move(disk_cache), disk_cache_limit, disk_cache_trust));
           },
           nb::arg("threads"), nb::arg("io_concurrency"), nb::arg("memory_limit"), nb::arg("output_pool"),
           nb::arg("chunk_cache"), nb::arg("codecs").none() = nb::none(), nb::arg("page_locked") = 0,
           nb::arg("device_memory") = 0, nb::arg("decoder") = "", nb::arg("nvcomp_library") = "",
           nb::arg("device_allocator").none() = nb::none(), nb::arg("sync") = "objects", nb::arg("encoder") = "auto",
-          nb::arg("write_queue") = 0)
+          nb::arg("write_queue") = 0, nb::arg("disk_cache") = "", nb::arg("disk_cache_limit") = 0,
+          nb::arg("disk_cache_trust") = 0.0)
       .def_prop_ro("decoder", [](const context_handle& self) { return self.context->device_decoder(); })
       .def_prop_ro("threads", [](const context_handle& self) { return self.context->threads(); })
       .def("usage", usage)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -66,6 +67,19 @@ struct context_options {
   /// URIs beyond this library's, asked first.
   std::vector<std::shared_ptr<const uri_scheme>> schemes;
   write_sync sync = write_sync::objects;  ///< of the files of this machine that `find_place` finds with it
+
+  /// A folder that caches encoded byte ranges of `http:`, `https:`, `s3:` and `gs:` objects; empty: none.
+  ///
+  /// Processes of one user may share it. Every read still requests the version of the objects that it uses, and takes
+  /// their bytes from the folder only if the version is unchanged. Objects without a version (entity tag or date) are
+  /// not cached. A folder that cannot be used, and a full disk, cost a warning: reads then bypass the cache.
+  std::string disk_cache;
+  std::uint64_t disk_cache_limit_bytes = 0;  ///< of its files; 0: 10 GiB; at least 1 MiB
+  /// Seconds in which an object counts as unchanged after the server returned its version (or that it is absent): reads
+  /// within them make no request. 0: every read requests the version.
+  double disk_cache_trust_s = 0;
+  /// Takes the text of a warning. Called on any thread, at most once for each cause; must not block. May be empty.
+  std::function<void(const std::string&)> on_warning;
 };
 
 struct context_usage {
@@ -74,6 +88,9 @@ struct context_usage {
   std::uint64_t index_hits = 0, index_misses = 0;
   std::uint64_t chunk_cache_bytes = 0, chunk_hits = 0;
   std::uint64_t page_locked_bytes = 0, device_wave_bytes = 0, device_result_bytes = 0;  ///< of all devices
+  std::uint64_t disk_cache_bytes = 0;                        ///< of the files in the disk cache's folder
+  std::uint64_t disk_cache_hits = 0, disk_cache_misses = 0;  ///< reads of byte ranges
+  std::uint64_t disk_cache_damaged = 0;                      ///< ranges in the folder whose checksum was wrong
 };
 
 /// Everything about reading that changes: threads, caches, pools, limits. Shared by the arrays opened with it.

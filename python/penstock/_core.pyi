@@ -165,6 +165,9 @@ class Context:
         sync: str = "objects",
         encoder: str = "auto",
         write_queue: int = 0,
+        disk_cache: str = "",
+        disk_cache_limit: int = 0,
+        disk_cache_trust: float = 0.0,
     ) -> None: ...
     @property
     def threads(self) -> int:

@@ -1,5 +1,7 @@
 #include <penstock/context.h>
 
+#include <algorithm>
+#include <chrono>
 #include <exception>
 
 #include <fmt/format.h>
@@ -8,6 +10,23 @@
 #include "engine/context_state.h"
 
 namespace penstock::inline v0 {
+namespace {
+
+result<std::shared_ptr<disk_cache>> open_disk_cache(const context_options& options) {
+  constexpr double kLongestTrust = 1e9;  // three decades
+  const double trust = options.disk_cache_trust_s;
+  if (!(trust >= 0))
+    return error(errc::invalid_argument,
+                 fmt::format("the trust of a disk cache must be 0 seconds or more, got {}", trust));
+  disk_cache_options how;
+  how.folder = options.disk_cache;
+  if (options.disk_cache_limit_bytes != 0) how.limit_bytes = options.disk_cache_limit_bytes;
+  how.trust = std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(trust, kLongestTrust) * 1e9));
+  how.warn = options.on_warning;
+  return disk_cache::open(std::move(how));
+}
+
+}  // namespace
 
 result<std::shared_ptr<context>> context::make(const context_options& options) {
   constexpr unsigned kMaxThreads = 1024;
@@ -18,7 +37,12 @@ result<std::shared_ptr<context>> context::make(const context_options& options) {
     return error(errc::invalid_argument,
                  fmt::format("there is no decoder '{}': it is 'penstock' or 'nvcomp'", options.device_decoder));
   }
-  return std::make_shared<context>(std::make_shared<context_state>(options));
+  auto state = std::make_shared<context_state>(options);
+  if (!options.disk_cache.empty()) {
+    PENSTOCK_ASSIGN(auto cache, open_disk_cache(options));
+    state->set_disk_cache(std::move(cache));
+  }
+  return std::make_shared<context>(std::move(state));
 }
 
 context::context(std::shared_ptr<context_state> state) noexcept : state_(std::move(state)) {}
@@ -50,6 +74,13 @@ context_usage context::usage() const {
   out.index_misses = state_->indexes().misses();
   out.chunk_cache_bytes = accounts.held(memory_use::cells);
   out.chunk_hits = state_->cells().hits();
+  if (state_->disk_cache() != nullptr) {
+    const disk_cache_usage disk = state_->disk_cache()->usage();
+    out.disk_cache_bytes = disk.bytes;
+    out.disk_cache_hits = disk.hits;
+    out.disk_cache_misses = disk.misses;
+    out.disk_cache_damaged = disk.damaged;
+  }
   return out;
 }
 

@@ -27,6 +27,19 @@ std::size_t last_part_of(std::string_view path) {
   return 0;
 }
 
+// `from` behind the context's disk cache, if there is one.
+std::shared_ptr<store> cached(std::shared_ptr<store> from, std::string origin, std::string variant,
+                              const place_options& options) {
+  if (options.context == nullptr || options.context->state().disk_cache() == nullptr) return from;
+  return options.context->state().disk_cache()->wrap(std::move(from), std::move(origin), std::move(variant));
+}
+
+// What selects contents in addition to the URL: headers may, credentials do not.
+std::string variant_of(std::string variant, const remote_options& options) {
+  for (const auto& [name, value] : options.headers) variant += "\n" + name + ": " + value;
+  return variant;
+}
+
 result<place> find_http_place(std::string_view uri, const place_options& options) {
   PENSTOCK_ASSIGN(http_url base, http_url::parse(uri));
   PENSTOCK_ASSIGN(std::shared_ptr<http_transport> through, transport_of(options));
@@ -37,7 +50,9 @@ result<place> find_http_place(std::string_view uri, const place_options& options
     out.path = percent_decode(std::string_view(base.path).substr(begin));
     base.path.resize(begin);
   }
-  out.store = std::make_shared<http_store>(std::move(through), std::move(base), options.remote);
+  std::string origin = base.origin() + base.path, variant = variant_of(base.query, options.remote);
+  out.store = cached(std::make_shared<http_store>(std::move(through), std::move(base), options.remote),
+                     std::move(origin), std::move(variant), options);
   return out;
 }
 
@@ -49,7 +64,9 @@ result<place> find_bucket_place(std::string_view uri, s3_flavour flavour, const 
   PENSTOCK_ASSIGN(std::shared_ptr<http_transport> through, transport_of(options));
   rest.remove_prefix(std::min(slash + 1, rest.size()));
   while (!rest.empty() && rest.back() == '/') rest.remove_suffix(1);
-  return place{std::make_shared<s3_store>(std::move(through), std::move(account), options.remote), std::string(rest)};
+  auto found = std::make_shared<s3_store>(std::move(through), account, options.remote);
+  std::string origin = fmt::format("{}\n{}", account->endpoint(), found->uri());
+  return place{cached(std::move(found), std::move(origin), variant_of({}, options.remote), options), std::string(rest)};
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "engine/index_cache.h"
 #include "engine/profiler.h"
 #include "engine/write_queue.h"
+#include "store/disk_cache.h"
 #include "store/http_transport.h"
 
 namespace penstock::inline v0 {
@@ -57,6 +58,10 @@ class context_state {
   /// Connections to HTTP servers, shared by the stores that are opened with this context; made when first asked for.
   /// \error unsupported  This build or this machine has no libcurl.
   result<std::shared_ptr<http_transport>> http();
+  /// Null: reads of remote objects are not cached on disk.
+  const std::shared_ptr<penstock::disk_cache>& disk_cache() const noexcept { return disk_cache_; }
+  /// Before the first store is opened.
+  void set_disk_cache(std::shared_ptr<penstock::disk_cache> cache) noexcept { disk_cache_ = std::move(cache); }
   /// The engine of one device, made at first need; idle memory goes with `clear_caches`, the engine with the context.
   result<std::shared_ptr<device_service>> device(int ordinal,
                                                  const std::function<result<std::shared_ptr<device_service>>()>& make);
@@ -105,6 +110,7 @@ class context_state {
   unsigned threads_;
   unsigned io_concurrency_;
   std::atomic<std::uint64_t> uids_{0};
+  std::shared_ptr<penstock::disk_cache> disk_cache_;
   fork_local<shared> shared_;
 };
 

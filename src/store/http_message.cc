@@ -152,6 +152,17 @@ std::optional<std::chrono::seconds> retry_after(const http_head& head) noexcept 
   return std::chrono::seconds(std::clamp<std::int64_t>(*then - *now, 0, static_cast<std::int64_t>(kDay)));
 }
 
+namespace {
+
+version words_of(std::string_view text) noexcept {
+  const sha256::digest name = sha256::of(text);
+  version out;
+  std::memcpy(out.word, name.data(), sizeof(out.word));
+  return out;
+}
+
+}  // namespace
+
 version version_of(const http_head& head, const version* expected) {
   std::string text(head.find("etag"));
   if (!is_strong_tag(text)) {
@@ -165,12 +176,21 @@ version version_of(const http_head& head, const version* expected) {
   // Google's storage replaces objects on condition of their generation, not of their tag.
   if (const std::string_view generation = head.find("x-goog-generation"); !generation.empty() && text.front() == '"')
     text.append("\n").append(generation);
-  const sha256::digest name = sha256::of(text);
-  version out;
-  std::memcpy(out.word, name.data(), sizeof(out.word));
+  version out = words_of(text);
   if (expected != nullptr && *expected == out) return *expected;  // shares the pin
   out.pin = std::make_shared<const std::string>(std::move(text));
   return out;
+}
+
+version version_of_text(std::string text) {
+  version out = words_of(text);
+  out.pin = std::make_shared<const std::string>(std::move(text));
+  return out;
+}
+
+std::string_view text_of(const version& seen) noexcept {
+  if (!seen.known() || seen.pin == nullptr) return {};
+  return *static_cast<const std::string*>(seen.pin.get());
 }
 
 std::string_view entity_tag_of(const version& seen) noexcept {

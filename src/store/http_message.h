@@ -79,6 +79,10 @@ std::optional<std::chrono::seconds> retry_after(const http_head& head) noexcept;
 /// Which object an answer is of: its strong entity tag; else when it was modified, if that is long enough ago to tell
 /// versions apart; else not known. The validator's text is the version's pin.
 version version_of(const http_head& head, const version* expected);
+/// The text that a version was made of; empty if it is not known.
+std::string_view text_of(const version& seen) noexcept;
+/// The version that is made of `text`, which `text_of` returned, perhaps in another process.
+version version_of_text(std::string text);
 /// The strong entity tag that a version was made of, quotes included; empty where it was none.
 std::string_view entity_tag_of(const version& seen) noexcept;
 /// The generation (`x-goog-generation`) that came with it, or empty.

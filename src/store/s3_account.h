@@ -33,6 +33,8 @@ class s3_account {
 
   const std::string& bucket() const noexcept { return bucket_; }
   s3_flavour flavour() const noexcept { return flavour_; }
+  /// The URL of the service; empty: Amazon's own.
+  const std::string& endpoint() const noexcept { return endpoint_; }
   bool is_signed() const noexcept { return credentials_.has_value() || !token_.empty(); }
   /// Whether the connection guards the bytes, so that a body's hash need not be in the signature.
   bool is_encrypted() const noexcept { return endpoint_.compare(0, 6, "https:") == 0 || endpoint_.empty(); }

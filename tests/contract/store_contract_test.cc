@@ -2,12 +2,14 @@
 
 #include "contract/store_contract.h"
 
+#include <chrono>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
 #include "contract/fault_store.h"
 #include "extend/extensions.h"
+#include "store/disk_cache.h"
 #include "store/file_store.h"
 #include "store/http_store.h"
 #include "store/memory_store.h"
@@ -413,6 +415,21 @@ store_subject s3_subject(const s3_store_options& sizes) {
                                          *s3_account::make(s3_flavour::aws, "bucket", options), options, sizes);
   return writable_subject(std::move(made), std::move(server));
 }
+// The same store behind a cache on disk.
+store_subject cached_on_disk(store_subject of, double trust_s) {
+  struct kept {
+    std::shared_ptr<void> keeper;
+    temporary_folder home;
+  };
+  auto keeper = std::make_shared<kept>();
+  keeper->keeper = std::move(of.keeper);
+  disk_cache_options how;
+  how.folder = keeper->home.path().string() + "/cache";
+  how.trust = std::chrono::nanoseconds(static_cast<std::int64_t>(trust_s * 1e9));
+  of.store = (*disk_cache::open(std::move(how)))->wrap(std::move(of.store), "origin", "");
+  of.keeper = keeper;
+  return of.writable ? writable_subject(of.store, keeper) : of;
+}
 s3_store_options small_parts() {
   s3_store_options out;
   out.multipart_bytes = 2;
@@ -443,6 +460,10 @@ const store_case kCases[] = {
     {"http", http_subject},
     {"s3", [] { return s3_subject({}); }},
     {"s3_in_parts", [] { return s3_subject(small_parts()); }},
+    {"http_cached", [] { return cached_on_disk(http_subject(), 0); }},
+    {"s3_cached", [] { return cached_on_disk(s3_subject({}), 0); }},
+    // Trusts that only this process writes.
+    {"s3_cached_and_trusted", [] { return cached_on_disk(s3_subject(small_parts()), 1000); }},
     {"extension", [] { return writable_subject(toy_scheme()->find("toy:store", {})->store); }},
 };
 INSTANTIATE_TEST_SUITE_P(Stores, StoreContract, testing::ValuesIn(kCases),

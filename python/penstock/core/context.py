@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
 import threading
 from contextvars import ContextVar
 from pathlib import Path
@@ -76,6 +77,16 @@ class Context(_core.Context):
     write_queue
         Bytes of values that `Array.write_async` has copied and not yet written; a call that would pass it waits. None:
         a quarter of `memory_limit`.
+    disk_cache
+        A folder that caches encoded byte ranges of `http:`, `https:`, `s3:` and `gs:` objects; it is made if it does
+        not exist. Processes of one user may share it. Every read still requests the version of the objects that it
+        uses, and takes their bytes from the folder only if the version is unchanged. A folder that cannot be used, and
+        a full disk, cause one RuntimeWarning: reads then bypass the cache. None: no cache.
+    disk_cache_limit
+        Bytes of the folder's files; the ranges that were not used for longest go first. None: 10 GiB.
+    disk_cache_trust
+        Seconds in which an object counts as unchanged after the server returned its version, or that it does not
+        exist: reads within them make no request. 0: every read requests the version.
     """
 
     def __init__(
@@ -94,6 +105,9 @@ class Context(_core.Context):
         sync: str = "objects",
         encoder: str = "auto",
         write_queue: int | str | None = None,
+        disk_cache: str | os.PathLike[str] | None = None,
+        disk_cache_limit: int | str | None = None,
+        disk_cache_trust: float = 0,
     ) -> None:
         keep_default = 2**64 - 1
         self.sync = sync
@@ -116,6 +130,9 @@ class Context(_core.Context):
             sync,
             checked_encoder(encoder),
             size(write_queue, "write_queue"),
+            "" if disk_cache is None else os.fspath(disk_cache),
+            size(disk_cache_limit, "disk_cache_limit"),
+            float(disk_cache_trust),
         )
 
     def __enter__(self) -> Context:

@@ -1,0 +1,188 @@
+// The cache on disk before an HTTP store: what it requests, what it waits for, and what it does not believe.
+
+#include "store/disk_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "store/http_store.h"
+#include "store/store_fixture.h"
+#include "support/http_server.h"
+
+namespace penstock::test {
+namespace {
+
+using reply = http_server::reply;
+using request = http_server::request;
+using std::chrono::milliseconds;
+
+class DiskCache : public testing::Test {
+ protected:
+  DiskCache() { server_.set("/base/k", kText); }
+
+  struct opened {
+    std::shared_ptr<disk_cache> cache;
+    std::shared_ptr<store> from;
+  };
+  // A cache of its own, as another process has it.
+  opened make(std::chrono::nanoseconds trust = {}) {
+    disk_cache_options how;
+    how.folder = home_.path().string() + "/cache";
+    how.trust = trust;
+    how.warn = [this](const std::string&) { ++warnings_; };
+    remote_options remote;
+    remote.retries = 0;
+    auto cache = *disk_cache::open(how);
+    auto http =
+        std::make_shared<http_store>(*http_transport::make(8), *http_url::parse(server_.url() + "/base"), remote);
+    return {cache, cache->wrap(std::move(http), "origin", "")};
+  }
+  std::vector<std::string> methods() {
+    std::vector<std::string> out;
+    for (const request& each : server_.log()) out.push_back(each.method);
+    server_.clear_log();
+    return out;
+  }
+  using list = std::vector<std::string>;
+
+  static constexpr const char* kText = "0123456789abcdef";
+  temporary_folder home_;
+  http_server server_;
+  std::atomic<int> warnings_{0};
+};
+
+TEST_F(DiskCache, ServesPartsOfWhatItHas) {
+  EXPECT_EQ(read_now(*make().from, "k")->text, kText);
+  EXPECT_EQ(methods(), list{"GET"});
+  const opened again = make();
+  EXPECT_EQ(read_now(*again.from, "k", {2, 5, false})->text, "23456");
+  EXPECT_EQ(read_now(*again.from, "k", {0, 3, true})->text, "def");
+  const auto whole = read_now(*again.from, "k");
+  EXPECT_EQ(whole->text, kText);
+  EXPECT_EQ(whole->object_size, 16U);
+  EXPECT_TRUE(whole->seen.known());
+  EXPECT_EQ(code_of(read_now(*again.from, "k", {10, 7, false})), errc::corrupt_data);
+  EXPECT_EQ(methods(), (list{"HEAD", "HEAD", "HEAD", "GET"}));
+  EXPECT_EQ(again.cache->usage().hits, 3U);
+  EXPECT_EQ(warnings_, 0);
+}
+
+TEST_F(DiskCache, KeepsOriginsAndVariantsApart) {
+  const opened cached = make(std::chrono::hours(1));
+  EXPECT_EQ(read_now(*cached.from, "k")->text, kText);
+  remote_options remote;
+  const auto other = [&](const std::string& origin, const std::string& variant) {
+    return cached.cache->wrap(
+        std::make_shared<http_store>(*http_transport::make(8), *http_url::parse(server_.url() + "/other"), remote),
+        origin, variant);
+  };
+  server_.set("/other/k", "another");
+  EXPECT_EQ(read_now(*other("elsewhere", ""), "k")->text, "another");
+  EXPECT_EQ(read_now(*other("origin", "header: x"), "k")->text, "another");
+  EXPECT_EQ(read_now(*cached.from, "k")->text, kText);
+}
+
+TEST_F(DiskCache, DoesNotKeepObjectsWithoutAVersion) {
+  server_.on_request([](const request&, reply& out) {
+    out.remove("ETag");
+    out.remove("Last-Modified");
+  });
+  const opened cached = make(std::chrono::hours(1));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(read_now(*cached.from, "k")->text, kText);
+  EXPECT_EQ(methods(), (list{"GET", "GET"}));
+}
+
+TEST_F(DiskCache, ReturnsTheErrorOfACheck) {
+  const opened cached = make();
+  EXPECT_EQ(read_now(*cached.from, "k")->text, kText);
+  server_.on_request([](const request&, reply& out) { out.status = 401; });
+  EXPECT_EQ(code_of(read_now(*cached.from, "k")), errc::permission_denied);
+  server_.on_request([](const request&, reply&) {});
+  server_.remove("/base/k");
+  EXPECT_EQ(code_of(read_now(*cached.from, "k")), errc::not_found);
+  server_.set("/base/k", "new");
+  EXPECT_EQ(read_now(*cached.from, "k")->text, "new");
+  const auto seen = read_now(*cached.from, "k")->seen;
+  server_.set("/base/k", "newer");
+  EXPECT_EQ(code_of(read_now(*cached.from, "k", {}, &seen)), errc::version_changed);
+  EXPECT_EQ(read_now(*cached.from, "k")->text, "newer");
+}
+
+TEST_F(DiskCache, WaitsForARangeThatAnotherFetches) {
+  server_.on_request([](const request& asked, reply& out) {
+    if (asked.method == "GET") out.delay = milliseconds(200);
+  });
+  const opened first = make(), second = make();
+  std::vector<std::thread> readers;
+  for (const opened* each : {&first, &second, &second})
+    readers.emplace_back([each] { EXPECT_EQ(read_now(*each->from, "k")->text, kText); });
+  for (std::thread& each : readers) each.join();
+  int fetched = 0;
+  for (const std::string& each : methods()) fetched += each == "GET" ? 1 : 0;
+  EXPECT_EQ(fetched, 1);
+}
+
+TEST_F(DiskCache, AWaitingReadCanBeStoppedAndSurvivesAFailure) {
+  auto fails = std::make_shared<std::atomic<bool>>(true);
+  server_.on_request([fails](const request&, reply& out) {
+    if (!fails->exchange(false)) return;
+    out.delay = milliseconds(300);
+    out.status = 404;
+  });
+  const opened first = make(), second = make();
+  std::thread failing([&] { EXPECT_EQ(code_of(read_now(*first.from, "k")), errc::not_found); });
+  while (server_.log().empty()) std::this_thread::yield();
+  waiting_sink sink;
+  growing_buffer rooms[2];
+  byte_read reads[2];
+  std::stop_source stop;
+  for (std::size_t i = 0; i < 2; ++i) {
+    reads[i].key = "k";
+    reads[i].tag = i;
+    reads[i].buffer = &rooms[i];
+    second.from->read({&reads[i], 1}, sink, i == 0 ? stop.get_token() : std::stop_token());
+  }
+  stop.request_stop();
+  auto stopped = sink.wait(1);
+  ASSERT_TRUE(stopped.contains(0));
+  EXPECT_EQ(stopped.at(0).error().code(), errc::cancelled);
+  failing.join();
+  auto rest = sink.wait(1);  // the claim is free: it fetches by itself
+  ASSERT_TRUE(rest.contains(1) && rest.at(1).ok());
+  EXPECT_EQ(to_text(rest.at(1)->bytes), kText);
+}
+
+TEST_F(DiskCache, FetchesDamagedBytesAgain) {
+  EXPECT_EQ(read_now(*make().from, "k")->text, kText);
+  methods();
+  for (const auto& each : std::filesystem::directory_iterator(home_.path() / "cache")) {
+    if (each.path().extension() != ".ranges") continue;
+    std::fstream file(each.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-1, std::ios::end);
+    file.put('X');
+  }
+  const opened cached = make(std::chrono::hours(1));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(read_now(*cached.from, "k")->text, kText);
+  EXPECT_EQ(methods(), list{"GET"});
+  EXPECT_EQ(cached.cache->usage().damaged, 1U);
+}
+
+TEST_F(DiskCache, ReadsOnWhereItCannotWrite) {
+  std::filesystem::create_directories(home_.path() / "cache" / "claims");  // in the way, also for root
+  const opened cached = make();
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(read_now(*cached.from, "k")->text, kText);
+  EXPECT_EQ(methods().size(), 3U);
+  EXPECT_EQ(warnings_, 1);
+  EXPECT_FALSE(cached.cache->usage().is_writable);
+}
+
+}  // namespace
+}  // namespace penstock::test
