@@ -121,6 +121,30 @@ PENSTOCK_DEVICE std::uint32_t steps_of(std::uint32_t word) {
   return lz4_steps(word);
 }
 
+/// Whether a token that begins with two bytes of 255 has a length of several bytes, which no step says.
+template <lz_format kFormat>
+inline constexpr bool kLengthsGoOn = kFormat == lz_format::lz4_block || kFormat == lz_format::blosclz;
+
+/// The highest bit of each byte of `word` that is 255, as is the byte after it; `next` is the word after it.
+PENSTOCK_DEVICE std::uint32_t pairs_of_255(std::uint32_t word, std::uint32_t next) {
+  const std::uint32_t both = word & (word >> 8 | next << 24);
+  return ((both & 0x7f7f7f7fu) + 0x01010101u) & both & 0x80808080u;
+}
+
+/// A bit for each of 16 bytes: whether its step, 0 in `steps`, is to be looked up. Long lengths are chains of bytes of
+/// 255, any of which could begin a token: but for the last byte, their steps stay 0.
+template <lz_format kFormat>
+PENSTOCK_DEVICE std::uint32_t unknown_steps(const words_16& words, const words_16& steps) {
+  std::uint32_t out = 0;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const std::uint32_t chained =
+        kLengthsGoOn<kFormat> ? pairs_of_255(words.word[i], i == 3 ? 0 : words.word[i + 1]) : 0;
+    const std::uint32_t known = ((steps.word[i] + 0x7f7f7f7fu) | chained) >> 7 & 0x01010101u;
+    out |= (known * 0x10204080u >> 28 ^ 15u) << (4 * i);
+  }
+  return out;
+}
+
 /// No token is shorter.
 template <lz_format kFormat>
 inline constexpr std::uint32_t kLeastStep = kFormat == lz_format::lz4_block  ? 3
@@ -166,16 +190,15 @@ PENSTOCK_DEVICE void make_steps(byte_view window, lz_window_shared& shared, warp
       const std::uint32_t at = 16 * (own + kLanes * k);
       const words_16 words = load_16_bytes(shared.bytes + at);
       std::uint8_t* const to = shared.tables.steps + table_place(at);
-      std::uint32_t zeros = 0;
+      words_16 steps;
       for (std::uint32_t i = 0; i < 4; ++i) {
-        const std::uint32_t steps = steps_of<kFormat>(words.word[i]);
-        store_word(to + 4 * i, steps);
-        const std::uint32_t known = (steps + 0x7f7f7f7fu) >> 7 & 0x01010101u;  // a step of more than 128 is PackBits'
-        zeros |= (known * 0x10204080u >> 28 ^ 15u) << (4 * i);
+        steps.word[i] = steps_of<kFormat>(words.word[i]);
+        store_word(to + 4 * i, steps.word[i]);
       }
-      unknown |= static_cast<std::uint64_t>(zeros) << (16 * k);
+      if constexpr (kFormat != lz_format::packbits)  // whose steps are all known
+        unknown |= static_cast<std::uint64_t>(unknown_steps<kFormat>(words, steps)) << (16 * k);
     }
-    if constexpr (kFormat != lz_format::packbits) {  // whose steps are all known
+    if constexpr (kFormat != lz_format::packbits) {
       const auto place = [&] {
         const auto bit = static_cast<std::uint32_t>(lowest_bit(unknown));
         return 16 * own + bit + (16 * kLanes - 16) * (bit / 16);
