@@ -83,6 +83,9 @@ def test_python_runs(page: Path) -> None:
     if page.stem == "coming-from":
         for peer in ("rasterio", "h5py", "tensorstore"):
             pytest.importorskip(peer)
+    if page.parent.name == "tutorials":
+        for peer in ("xarray", "dask", "netCDF4", "matplotlib"):
+            pytest.importorskip(peer)
     if page.name == "index.md" and page.parent == ROOT / "docs":
         write_dataset(Path("era5.zarr"))
     namespace: dict[str, Any] = {}
