@@ -256,3 +256,17 @@ def test_references_to_values_are_given_back(values):
     while {key: sys.getrefcount(value) for key, value in store.items()} != before and time.monotonic() < end:
         time.sleep(0.01)
     assert {key: sys.getrefcount(value) for key, value in store.items()} == before
+
+
+def test_a_store_that_describes_itself_on_many_lines_has_a_name_of_one_line():
+    class Described(zarr.storage.MemoryStore):
+        def __str__(self):
+            return "<Described>\n  branch: main\n  read_only: False"
+
+    store = Described()
+    zarr.create_array(store, name="x", shape=(4,), dtype="i4", chunks=(2,))
+    array = ps.open(store, "x")
+    assert array.uri == "<Described>, branch: main, read_only: False/x"
+    with pytest.raises(ps.OutOfRangeError) as caught:
+        array[9]
+    assert len(str(caught.value).splitlines()) == 1 + len(caught.value.notes)

@@ -28,6 +28,11 @@ def _is_zarr_store(target: Any) -> bool:
     return any(base.__module__ == "zarr.abc.store" and base.__name__ == "Store" for base in type(target).__mro__)
 
 
+def _name_of(store: Any) -> str:
+    """What the store calls itself, on one line: names stand in the notes of errors, one a line."""
+    return ", ".join(line.strip() for line in str(store).splitlines())
+
+
 def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
     """The store that `target` is, or None if it is not a store. `context`: of its reads (None: the current one)."""
     if type(target) is _core.Store:
@@ -47,10 +52,10 @@ def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
         if name == "zarr.storage._zip.ZipStore" and target.read_only and target.path is not None:
             return obeyed(_core.zip_store(os.fsencode(target.path.absolute()), context or current_context()), True)
         if name == "zarr.storage._obstore.ObjectStore":
-            return _core.object_store(ObstoreAdapter(target.store, not target.read_only), str(target), True)
+            return _core.object_store(ObstoreAdapter(target.store, not target.read_only), _name_of(target), True)
         if _supports_sync(target):
-            return _core.object_store(ZarrSyncAdapter(target), str(target), False)
-        return _core.object_store(ZarrAdapter(target), str(target), True)
+            return _core.object_store(ZarrSyncAdapter(target), _name_of(target), False)
+        return _core.object_store(ZarrAdapter(target), _name_of(target), True)
     if kind.__module__.split(".")[0] == "obstore":
         prefix = getattr(target, "prefix", None)
         if kind.__name__ == "LocalStore" and prefix is not None:
