@@ -84,7 +84,7 @@ def test_python_runs(page: Path) -> None:
         for peer in ("rasterio", "h5py", "tensorstore"):
             pytest.importorskip(peer)
     if page.parent.name == "tutorials":
-        for peer in ("xarray", "dask", "netCDF4", "matplotlib"):
+        for peer in ("xarray", "dask", "netCDF4", "h5py", "matplotlib"):
             pytest.importorskip(peer)
     if page.name == "index.md" and page.parent == ROOT / "docs":
         write_dataset(Path("era5.zarr"))
