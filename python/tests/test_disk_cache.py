@@ -118,20 +118,19 @@ def test_objects_that_changed_are_read_anew(server, tmp_path, array):
 
 def test_eight_processes_fetch_each_range_once(server, tmp_path):
     program = """
-import sys, numpy as np, penstock as ps
-a = ps.open(sys.argv[1], context=ps.Context(threads=2, disk_cache=sys.argv[2]))
-print(int(a[...].sum()))
+import sys, penstock as ps
+context = ps.Context(threads=2, disk_cache=sys.argv[1])
+print(sum(int(ps.open(url, context=context)[...].sum()) for url in sys.argv[2:]))
 """
-    for array in ARRAYS:
-        server.forget()
-        server.script = lambda request, reply: setattr(reply, "delay", 0.05 if request.method == "GET" else 0)
-        started = [in_another_process(program, f"{server.url}/{array}", tmp_path) for _ in range(8)]
-        for each in started:
-            with each:
-                assert int(each.communicate()[0]) == VALUES.sum()
-        fetched = [(each.path, each.headers.get("range")) for each in server.requests if each.method == "GET"]
-        assert sorted(fetched) == sorted(set(fetched))
-        assert {path for path, _ in fetched} == {f"/{array}/{key}" for key in ARRAYS[array]}
+    server.script = lambda request, reply: setattr(reply, "delay", 0.05 if request.method == "GET" else 0)
+    urls = [f"{server.url}/{array}" for array in ARRAYS]
+    started = [in_another_process(program, tmp_path, *urls) for _ in range(8)]
+    for each in started:
+        with each:
+            assert int(each.communicate()[0]) == VALUES.sum() * len(urls)
+    fetched = [(each.path, each.headers.get("range")) for each in server.requests if each.method == "GET"]
+    assert sorted(fetched) == sorted(set(fetched))
+    assert {path for path, _ in fetched} == {f"/{array}/{key}" for array, files in ARRAYS.items() for key in files}
 
 
 def test_flipped_bytes_are_fetched_again(server, tmp_path):
@@ -219,3 +218,21 @@ def test_forked_children_have_a_cache_of_their_own(server, tmp_path):
     assert requests(server).count("GET") == 12
     assert same(a[...], VALUES)
     assert requests(server).count("GET") == 0
+
+
+def test_other_formats_are_served_too(server, tmp_path):
+    scene = Path(__file__).parents[2] / "examples" / "scene.tif"
+    server.put("scene.tif", scene.read_bytes())
+    expected = ps.open(scene)[...]
+    url = f"{server.url}/scene.tif"
+    assert same(read(url, tmp_path), expected)
+    requests(server)
+    assert same(read(url, tmp_path), expected)
+    asked = [(each.method, each.path) for each in server.requests]
+    assert {method for method, path in asked if path == "/scene.tif"} == {"HEAD"}
+    assert [path for method, path in asked if method == "GET" and path in server.objects] == []
+    requests(server)
+    read(url, tmp_path, disk_cache_trust=100)
+    requests(server)
+    assert same(read(url, tmp_path, disk_cache_trust=100), expected)
+    assert requests(server) == []

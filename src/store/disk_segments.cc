@@ -25,7 +25,7 @@ namespace {
 constexpr std::string_view kPrefix = "segment-", kRanges = ".ranges", kRecords = ".records";
 constexpr const char *kClaims = "claims", *kWriters = "writers";
 constexpr std::uint64_t kRangesMagic = 0x31474E524B545350U, kRecordsMagic = 0x314345524B545350U;  // PSTKRNG1, PSTKREC1
-constexpr std::uint64_t kSmallest = std::uint64_t{64} << 10, kLargest = std::uint64_t{1} << 30;
+constexpr std::uint64_t kSmallest = std::uint64_t{128} << 10, kLargest = std::uint64_t{1} << 30;
 /// A byte of records counts as this many bytes of the limit: bounds how many records there are, and with them the
 /// memory of the processes that read them.
 constexpr std::uint64_t kRecordWeight = 64;
@@ -195,7 +195,7 @@ struct disk_segments::found {
 };
 
 disk_segments::disk_segments(disk_segments_options options)
-    : options_(std::move(options)), capacity_(std::clamp(options_.limit_bytes / 16, kSmallest, kLargest)) {}
+    : options_(std::move(options)), capacity_(std::clamp(options_.limit_bytes / 64, kSmallest, kLargest)) {}
 
 disk_segments::~disk_segments() = default;
 
