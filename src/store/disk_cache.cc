@@ -404,7 +404,7 @@ void disk_cache::process_state::post(std::function<void()> what) {
     const std::lock_guard lock(working);
     if (!has_ended) {
       work.push_back(std::move(what));
-      if (!worker.joinable()) worker = std::thread([state = shared_from_this()] { state->run(); });
+      if (!worker.joinable() && !is_ending) worker = std::thread([state = shared_from_this()] { state->run(); });
       has_work.notify_one();
       return;
     }
@@ -417,7 +417,7 @@ void disk_cache::process_state::wait(std::unique_ptr<cached_read> which) {
     const std::lock_guard lock(working);
     if (!has_ended) {
       waiting.push_back(std::move(which));
-      if (!worker.joinable()) worker = std::thread([state = shared_from_this()] { state->run(); });
+      if (!worker.joinable() && !is_ending) worker = std::thread([state = shared_from_this()] { state->run(); });
       has_work.notify_one();
       return;
     }

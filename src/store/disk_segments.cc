@@ -402,7 +402,7 @@ bool disk_segments::remove(const found& which) {
   return true;
 }
 
-// Removes what was not used for longest until one more segment has room.
+// Removes the least recently used segments until one more has room.
 bool disk_segments::make_room(std::vector<found>& all) {
   std::uint64_t total = 0;
   for (const found& each : all) total += each.charge;
@@ -473,7 +473,7 @@ std::unique_ptr<disk_segments::writer> disk_segments::new_writer() {
 
 // Needs `writing_`.
 bool disk_segments::open_writer() {
-  writer_.reset();  // whoever needs room may have that of what it wrote
+  writer_.reset();  // makes its segment removable
   const auto begin = std::chrono::steady_clock::now();
   if (begin < no_room_until_) return false;
   while (::flock(writers_.get(), LOCK_EX | LOCK_NB) != 0) {

@@ -59,7 +59,7 @@ struct disk_extent {
 
 enum class disk_record_kind : std::uint32_t {
   range = 1,      ///< bytes of an object
-  dropped = 2,    ///< what was seen of the object before is not to be used
+  dropped = 2,    ///< the object may have changed: earlier records are of no use
   confirmed = 3,  ///< the object still had this version
   absent = 4,     ///< there was no object
 };
@@ -78,11 +78,11 @@ struct disk_segments_options {
   static constexpr std::uint64_t kLeastLimit = std::uint64_t{1} << 20;
   std::string folder;
   std::uint64_t limit_bytes = std::uint64_t{10} << 30;
-  /// How exact the times are by which the segment that was not used for longest is found.
+  /// Resolution of the time of last use, by which segments are removed.
   std::chrono::nanoseconds touch_interval = std::chrono::seconds(5);
 };
 
-/// Append-only files in a folder that processes of one machine and one user share. Thread-safe.
+/// Append-only files in a folder that processes of one user on one machine share. Thread-safe.
 ///
 /// Any of them may end at any moment, and the files may hold anything: a record counts only if its checksum is right,
 /// bytes only if theirs are. Files that are not named as segments, that are not the user's own or that are links are
@@ -95,8 +95,8 @@ class disk_segments {
   ~disk_segments();
 
   using record_sink = std::function<void(disk_record&&)>;
-  /// Gives the records that were appended since the last call, by this process and by others, each once.
-  /// \returns Whether a segment has gone: its extents are of no use.
+  /// Passes each record to `sink` that another `disk_segments` appended since the last call.
+  /// \returns Whether a segment was removed: its extents are of no use.
   bool scan(const record_sink& sink);
 
   /// The longest range that is kept.
@@ -109,7 +109,7 @@ class disk_segments {
   /// \returns False where they are not what was appended.
   bool read(const disk_extent& from, std::uint64_t begin, std::span<std::byte> to);
 
-  /// Claims are held by one process at a time, and end with it. Those of one `disk_segments` do not exclude each other.
+  /// Returns false if another `disk_segments` holds the claim. A claim ends with its process at the latest.
   bool try_claim(std::uint64_t what) noexcept;
   void release(std::uint64_t what) noexcept;
 
