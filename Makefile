@@ -88,7 +88,7 @@ check: ## format, lint, types, layers; changes nothing
 docs: ## the documentation site in build/site: all pages, references of Python and C++; broken links are errors
 	@tools/setup.sh core docs
 	@NO_MKDOCS_2_WARNING=1 $(python) -m mkdocs build --quiet
-	@echo "build/site/index.html"
+	@echo "build/site/index.html; with search: $(python) -m http.server -d build/site"
 
 format: ## reformat C++ and Python
 	@tools/setup.sh core test

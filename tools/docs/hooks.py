@@ -24,6 +24,14 @@ COPIES = {
     "SECURITY.md": "security.md",
     "CODE_OF_CONDUCT.md": "conduct.md",
 }
+RANKS = (
+    ("guide/", 4),
+    ("tutorials/", 3),
+    ("start/", 3),
+    ("reference/python/", 2),
+    ("design/", 0.3),
+    ("changelog", 0.2),
+)
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
@@ -104,7 +112,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Rewrites links that leave docs/."""
+    """Rewrites links that leave docs/, and ranks the page in the search."""
+    page.meta.setdefault("search", {"boost": next((b for begin, b in RANKS if page.file.src_uri.startswith(begin)), 1)})
     if page.file.generated_by:
         return markdown
     place = page.file.src_uri
