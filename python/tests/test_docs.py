@@ -166,3 +166,7 @@ def test_every_design_note_is_in_the_index() -> None:
     folder = ROOT / "docs" / "design"
     index = (folder / "README.md").read_text()
     assert [note.name for note in sorted(folder.glob("[0-9]*.md")) if f"({note.name})" not in index] == []
+
+
+def test_the_citation_names_this_version() -> None:
+    assert f"\nversion: {ps.__version__}\n" in (ROOT / "CITATION.cff").read_text()
