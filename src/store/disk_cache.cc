@@ -100,7 +100,6 @@ struct disk_cache::process_state : std::enable_shared_from_this<process_state> {
   void wait(std::unique_ptr<cached_read> which);
   void run();
   void poll();
-  void end();
 
   const disk_cache_options options;
   std::unique_ptr<disk_segments> segments;

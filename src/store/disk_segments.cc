@@ -318,6 +318,16 @@ void disk_segments::touch(disk_segment& what) noexcept {
 
 bool disk_segments::read(const disk_extent& from, std::uint64_t begin, std::span<std::byte> to) {
   if (from.where == nullptr || from.where->is_gone.load(std::memory_order_relaxed)) return false;
+  if (read_checked(from, begin, to)) {
+    touch(*from.where);
+    return true;
+  }
+  struct ::stat status{};
+  if (::fstat(from.where->data.get(), &status) == 0 && status.st_nlink == 0) from.where->is_gone = true;
+  return false;
+}
+
+bool disk_segments::read_checked(const disk_extent& from, std::uint64_t begin, std::span<std::byte> to) {
   if (begin > from.length || to.size() > from.length - begin || from.sums.size() != blocks_of(from.length))
     return false;
   constexpr std::uint64_t kBlock = disk_extent::kBlock;
@@ -353,7 +363,6 @@ bool disk_segments::read(const disk_extent& from, std::uint64_t begin, std::span
     begin += run;
     to = to.subspan(static_cast<std::size_t>(run));
   }
-  touch(*from.where);
   return true;
 }
 

@@ -106,7 +106,7 @@ class disk_segments {
   bool append(disk_record& record, std::span<const std::byte> bytes);
 
   /// Reads `to.size()` bytes of an extent, from `begin` within it, and compares their sums.
-  /// \returns False where they are not what was appended.
+  /// \returns False where they are not what was appended. `disk_segment::is_gone` then tells removal from damage.
   bool read(const disk_extent& from, std::uint64_t begin, std::span<std::byte> to);
 
   /// Returns false if another `disk_segments` holds the claim. A claim ends with its process at the latest.
@@ -124,6 +124,7 @@ class disk_segments {
   explicit disk_segments(disk_segments_options options);
   std::shared_ptr<disk_segment> adopt(const std::string& name);
   void parse(disk_segment& from, const record_sink& sink);
+  static bool read_checked(const disk_extent& from, std::uint64_t begin, std::span<std::byte> to);
   bool open_writer();
   std::unique_ptr<writer> try_old_writer(const found& each);
   std::unique_ptr<writer> new_writer();

@@ -224,6 +224,13 @@ TEST_F(DiskSegments, StayBelowTheLimitAndKeepWhatIsUsed) {
   EXPECT_FALSE(found.contains(20));
   // Small ranges count for their records, which processes hold in memory.
   for (std::uint64_t i = 1000; i < 6000; ++i) ASSERT_TRUE(append(*cache, i, 1));
+  std::size_t removed = 0;
+  for (const auto& [number, record] : found) {
+    if (is_there(*fresh, record)) continue;
+    EXPECT_TRUE(record.extent.where->is_gone) << number << ": was removed, is not damaged";
+    ++removed;
+  }
+  EXPECT_GT(removed, 0U);
   EXPECT_LT(scan(*fresh).size(), 600U);
   EXPECT_FALSE(append(*cache, 1, cache->longest() + 1));
 }
