@@ -8,6 +8,7 @@
 
 #include "driver/hdf5_index.h"
 #include "driver/netcdf.h"
+#include "driver/open_hdf5.h"
 #include "driver/open_reference.h"
 #include "driver/zarr_nodes.h"
 #include "format/netcdf/netcdf_header.h"
@@ -174,6 +175,52 @@ nb::object shards_of(const store_handle& from, const context_handle& with, nb::l
                         as_bytes(found->chunks.lengths));
 }
 
+nb::str text_object(const std::string& text) { return nb::str(text.data(), text.size()); }
+
+const hdf5_facts& facts_of(const hdf5_facts* found) {
+  if (found == nullptr) raise(error(errc::invalid_argument, "it is not of an HDF5 file that the engine opened"));
+  return *found;
+}
+
+nb::list typed_values(const hdf5_facts& facts) {
+  nb::list out;
+  for (const hdf5_typed_value& each : facts.attributes)
+    out.append(nb::make_tuple(text_object(each.name), text_object(each.form.dump()),
+                              nb::bytes(each.items.data(), each.items.size())));
+  return out;
+}
+
+nb::list names_list(const std::vector<std::string>& names) {
+  nb::list out;
+  for (const std::string& each : names) out.append(nb::bytes(each.data(), each.size()));
+  return out;
+}
+
+nb::tuple members_tuple(const group_handle& from) {
+  const hdf5_members found = call_engine([&] { return hdf5_members_of(from.group.state()); });
+  return nb::make_tuple(names_list(found.shown), names_list(found.stand_ins));
+}
+
+nb::tuple dimensions_tuple(const group_handle& from) {
+  const hdf5_dimension_names found = call_engine([&] { return hdf5_dimensions_of(from.group.state()); });
+  nb::dict out, links;
+  for (const auto& [path, first] : found.links)
+    links[nb::bytes(path.data(), path.size())] = nb::bytes(first.data(), first.size());
+  for (const auto& [path, names] : found.datasets) {
+    nb::list texts;
+    for (const std::string& each : names) texts.append(text_object(each));
+    out[nb::bytes(path.data(), path.size())] = nb::tuple(texts);
+  }
+  return nb::make_tuple(out, links);
+}
+
+nb::str refusal(const store_handle& from, nb::bytes key, nb::bytes path) {
+  const std::string name = text_of(key), inner = text_of(path);
+  const hdf5_refusal found =
+      call_engine([&]() -> result<hdf5_refusal> { return refusal_of_hdf5(*from.store, name, inner); });
+  return nb::str(found == hdf5_refusal::type ? "type" : found == hdf5_refusal::elsewhere ? "elsewhere" : "");
+}
+
 }  // namespace
 
 void bind_described(nb::module_& m) {
@@ -192,6 +239,32 @@ void bind_described(nb::module_& m) {
         "Raises where a link of the group whose object header stands at that address is damaged.");
   m.def("hdf5_describe", &describe_file, nb::arg("store"), nb::arg("key"),
         "Every group, dataset and attribute of an HDF5 file as JSON, and the rounds, requests and bytes that it took.");
+  m.def(
+      "hdf5_storage",
+      [](const array_handle& from) { return text_object(facts_of(hdf5_facts_of(from.array.state())).storage.dump()); },
+      nb::arg("array"), "How a dataset of an HDF5 file is stored, as JSON.");
+  m.def(
+      "hdf5_array_values",
+      [](const array_handle& from) { return typed_values(facts_of(hdf5_facts_of(from.array.state()))); },
+      nb::arg("array"),
+      "(name, JSON, bytes) of each attribute of a dataset whose type its JSON value does not say; hdf5_typed_values.h "
+      "says what the JSON has.");
+  m.def(
+      "hdf5_group_values",
+      [](const group_handle& from) { return typed_values(facts_of(hdf5_facts_of(from.group.state()))); },
+      nb::arg("group"), "The same of a group.");
+  m.def("hdf5_members", &members_tuple, nb::arg("group"),
+        "Names of a group's members in the order of the file, and of netCDF's marks for dimensions without a "
+        "variable.");
+  m.def(
+      "hdf5_leads_elsewhere",
+      [](const group_handle& from) { return facts_of(hdf5_facts_of(from.group.state())).leads_elsewhere; },
+      nb::arg("group"), "Whether a group has links into other files.");
+  m.def("hdf5_dimension_names", &dimensions_tuple, nb::arg("group"),
+        "A name for each dimension of each dataset of the group's file by path, and further paths of groups.");
+  m.def("hdf5_refusal", &refusal, nb::arg("store"), nb::arg("key"), nb::arg("path"),
+        "Why an object that is there was unsupported: 'type' (it is no array), 'elsewhere' (its values, or it itself, "
+        "are in other files or datasets) or ''.");
   m.def(
       "netcdf_header",
       [](const group_handle& from) {

@@ -387,7 +387,30 @@ def hdf5_index(store: Store, key: _bytes, header: int) -> tuple[_bytes, _bytes, 
 def hdf5_check_group(store: Store, key: _bytes, header: int) -> None:
     """Raises where a link of the group whose object header stands at that address is damaged."""
 
-def open_hdf5(store: Store, context: Context, key: _bytes, path: _bytes) -> Array | Group: ...
+def open_hdf5(
+    store: Store, context: Context, key: _bytes, path: _bytes, size: int | None = None, tries_end: bool = False
+) -> Array | Group: ...
+def hdf5_storage(array: Array) -> str:
+    """How a dataset of an HDF5 file is stored, as JSON."""
+
+def hdf5_array_values(array: Array) -> list[tuple[str, str, _bytes]]:
+    """(name, JSON, bytes) of each attribute of a dataset whose type its JSON value does not say."""
+
+def hdf5_group_values(group: Group) -> list[tuple[str, str, _bytes]]:
+    """The same of a group."""
+
+def hdf5_members(group: Group) -> tuple[list[_bytes], list[_bytes]]:
+    """Members in the order of the file, and netCDF's marks for dimensions without a variable."""
+
+def hdf5_leads_elsewhere(group: Group) -> bool:
+    """Whether a group has links into other files."""
+
+def hdf5_dimension_names(group: Group) -> tuple[dict[_bytes, tuple[str, ...]], dict[_bytes, _bytes]]:
+    """Names of the dimensions of each dataset of the group's file by path, and further paths of groups."""
+
+def hdf5_refusal(store: Store, key: _bytes, path: _bytes) -> str:
+    """Why an object that is there was unsupported: "type", "elsewhere" or ""."""
+
 def hdf5_describe(store: Store, key: _bytes) -> tuple[str, int, int, int]:
     """Every group, dataset and attribute of an HDF5 file as JSON, and the rounds, requests and bytes that it took."""
 

@@ -62,6 +62,12 @@ result<std::shared_ptr<hdf5_reader>> hdf5_reader::open(std::shared_ptr<const sto
   return made;
 }
 
+void hdf5_reader::expect_end() {
+  if (!in_rounds() || pages_.size() == 0) return;
+  const std::lock_guard lock(mutex_);
+  pages_.expect(pages_.size() - 1, 1);
+}
+
 result<> hdf5_reader::fetch(std::span<const byte_range> ranges) {
   auto read = read_ranges_and_wait(*from_, key_, ranges, &seen_);
   if (!read.ok()) {

@@ -78,6 +78,9 @@ class hdf5_reader {
     return made;
   }
 
+  /// The next round trip brings the end of the file, too.
+  void expect_end();
+
   const std::shared_ptr<const store>& from() const noexcept { return from_; }
   const std::string& key() const noexcept { return key_; }
   const version& seen() const noexcept { return seen_; }

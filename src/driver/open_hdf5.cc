@@ -18,12 +18,14 @@
 #include "driver/hdf5_reader.h"
 #include "driver/hdf5_text.h"
 #include "driver/open_reference.h"
+#include "driver/registry.h"
 #include "engine/array_state.h"
 #include "format/hdf5/hdf5_array.h"
 #include "format/hdf5/hdf5_group.h"
 #include "format/hdf5/hdf5_tree.h"
 #include "format/reference/reference_table.h"
 #include "format/zarr/zarr_v2.h"
+#include "store/http_url.h"
 #include "store/read_only_store.h"
 
 namespace penstock::inline v0 {
@@ -33,9 +35,11 @@ constexpr std::string_view kFormat = "hdf5";
 
 /// What an object of a file is.
 struct hdf5_object_facts {
-  std::optional<hdf5_array> dataset;  ///< else a group
-  json attributes;                    ///< of a group
-  std::uint64_t object = 0;           ///< the address of its header
+  std::optional<hdf5_array> dataset;               ///< else a group
+  json attributes;                                 ///< of a group
+  std::vector<hdf5_typed_value> typed_attributes;  ///< of a group
+  bool leads_elsewhere = false;                    ///< of a group
+  std::uint64_t object = 0;                        ///< the address of its header
 };
 
 result<hdf5_object_facts> read_facts(hdf5_file& file, std::string_view path) {
@@ -44,7 +48,7 @@ result<hdf5_object_facts> read_facts(hdf5_file& file, std::string_view path) {
   PENSTOCK_ASSIGN(const auto* header, tree.header(at.object));
   hdf5_object_facts out;
   out.object = at.object;
-  if (find_message(*header, hdf5_message::data_layout) != nullptr) {
+  if (is_hdf5_dataset(*header)) {
     PENSTOCK_ASSIGN(out.dataset, read_hdf5_array(file, tree, at));
     return out;
   }
@@ -55,7 +59,11 @@ result<hdf5_object_facts> read_facts(hdf5_file& file, std::string_view path) {
                                                     : "an object of an unknown kind"));
   }
   PENSTOCK_ASSIGN(out.attributes, tree.attributes_json(at.object));
-  PENSTOCK_TRY(tree.links(at.object));  // a damaged group is refused
+  PENSTOCK_ASSIGN(out.typed_attributes, tree.typed_attributes(at.object));
+  PENSTOCK_ASSIGN(const auto* links, tree.links(at.object));  // a damaged group is refused
+  out.leads_elsewhere = std::any_of(links->begin(), links->end(), [](const hdf5_link& each) {
+    return each.what == hdf5_link::kind::external || each.what == hdf5_link::kind::user;
+  });
   return out;
 }
 
@@ -71,7 +79,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
 
   result<node> open(std::string_view path) const override {
     const std::string prefix = prefix_of(path);
-    const std::string uri = child_uri(uri_, prefix);
+    const std::string uri = child_uri(uri_, percent_encode(prefix, true));
     auto made = open_at(prefix, uri);
     if (made.ok()) return made;
     error failed = std::move(made).error();
@@ -86,24 +94,44 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
       PENSTOCK_ASSIGN(const auto members, tree.members(at));
       std::vector<std::string> out;
       for (const hdf5_member_name& each : members) out.push_back(each.name);
-      if (from_->in_rounds()) prefetch(file, tree, path, out);
+      prefetch(file, tree, path, out);
       return out;
     });
     if (!names.ok()) return std::move(names).error();
     return std::optional(std::move(*names));
   }
 
+  result<hdf5_members> members(std::string_view path) const {
+    return from_->parse([&](hdf5_file& file) -> result<hdf5_members> {
+      hdf5_tree tree(file);
+      PENSTOCK_ASSIGN(const hdf5_place at, tree.find(path));
+      PENSTOCK_ASSIGN(const auto found, tree.members_in_file_order(at));
+      hdf5_members out;
+      for (const hdf5_member_name& each : found) (each.is_stand_in ? out.stand_ins : out.shown).push_back(each.name);
+      prefetch(file, tree, path, out.shown);
+      return out;
+    });
+  }
+
+  result<hdf5_dimension_names> dimensions() const {
+    return from_->parse([&](hdf5_file& file) -> result<hdf5_dimension_names> {
+      hdf5_tree tree(file);
+      return name_hdf5_dimensions(file, tree);
+    });
+  }
+
  private:
   // Who lists a group opens its members next: what they need is fetched in the same rounds.
   void prefetch(hdf5_file& file, hdf5_tree& tree, std::string_view path, const std::vector<std::string>& names) const {
     constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 20;
+    if (!from_->in_rounds()) return;
     for (const std::string& name : names) {
       if (from_->kept_bytes() > kMostBytes) return;
       const auto at = tree.find(std::string(path) + "/" + name);
       if (!at.ok()) continue;
       const auto header = tree.header(at->object);
       if (!header.ok()) continue;
-      if (find_message(**header, hdf5_message::data_layout) != nullptr) {
+      if (is_hdf5_dataset(**header)) {
         static_cast<void>(read_hdf5_array(file, tree, *at));
       } else {
         static_cast<void>(tree.attributes_json(at->object));
@@ -129,6 +157,8 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     out->use_consolidated = consolidation::never;
     out->members = shared_from_this();
     out->identity = fmt::format("{:x}", facts.object);
+    out->hdf5 = std::make_shared<const hdf5_facts>(
+        hdf5_facts{std::move(facts.typed_attributes), json(), facts.leads_elsewhere});
     return node(group(std::move(out)));
   }
 
@@ -163,6 +193,8 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
                                       {"filters", json::array_t{json(json::object_t{{"id", codec}})}},
                                       {"fill_value", ""}});
     text.attributes = std::move(from.attributes);
+    text.typed_attributes = std::move(from.typed_attributes);
+    text.storage = std::move(from.storage);
     text.dimension_names = std::move(from.dimension_names);
     PENSTOCK_ASSIGN(array made, open_bytes(std::move(text), uri));
     return node(std::move(made));
@@ -171,16 +203,25 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   result<array> open_bytes(hdf5_array from, const std::string& uri) const {
     referenced_array what;
     PENSTOCK_ASSIGN(what.metadata, parse_zarr_v2_array(from.zarray, &from.attributes));
+    what.documents = {{".zarray", from.zarray.dump()}, {".zattrs", from.attributes.dump()}};
     if (from.inline_bytes) {
       if (!from.offsets.empty()) {
         const std::shared_ptr<store> values = make_memory_store();
         const part bytes(*from.inline_bytes);
         auto put = values->put("inline", {&bytes, 1}, {});
         if (!put.ok()) return std::move(put).error();
-        what.objects.push_back({"inline", values, "inline", false, {}, {}});
+        referenced_object& made = what.objects.emplace_back();
+        made.name = made.key = "inline";
+        made.from = values;
+        made.inlined = true;
       }
     } else if (!from.offsets.empty()) {
-      what.objects.push_back({from_->key(), from_->from(), from_->key(), false, {}, from_->seen()});
+      referenced_object& made = what.objects.emplace_back();
+      made.path = local_path();
+      made.name = made.path.empty() ? from_->key() : made.path;
+      made.from = from_->from();
+      made.key = from_->key();
+      made.seen = from_->seen();
     }
     for (hdf5_array::variant& each : from.variants)
       what.variants.push_back({std::move(each.skipped), std::move(each.shape)});
@@ -194,7 +235,16 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     what.uri = uri;
     what.dimension_names = std::move(from.dimension_names);
     what.opened_for_reading = opened_for_reading_;
-    return open_reference(context_, what);
+    what.hdf5 = std::make_shared<const hdf5_facts>(
+        hdf5_facts{std::move(from.typed_attributes), std::move(from.storage), false});
+    return open_reference(context_, std::move(what));
+  }
+
+  // Of a file of this machine; else empty.
+  std::string local_path() const {
+    constexpr std::string_view kFile = "file://";
+    const std::string root = from_->from()->uri();
+    return root.starts_with(kFile) ? fmt::format("{}/{}", root.substr(kFile.size()), from_->key()) : std::string();
   }
 
   std::shared_ptr<penstock::context> context_;
@@ -202,6 +252,17 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   std::string uri_;  // of the file
   bool opened_for_reading_;
 };
+
+result<const hdf5_nodes*> nodes_of(const group_state& of) {
+  const auto* const nodes = dynamic_cast<const hdf5_nodes*>(of.members.get());
+  if (nodes == nullptr) return error(errc::invalid_argument, fmt::format("'{}' is not of an HDF5 file", of.uri));
+  return nodes;
+}
+
+std::shared_ptr<const hdf5_nodes> nodes_of(const location& at, std::shared_ptr<hdf5_reader> reader,
+                                           const open_options& how) {
+  return std::make_shared<const hdf5_nodes>(at.context, std::move(reader), at.uri, how.mode == open_mode::read);
+}
 
 class hdf5_format final : public format_driver {
  public:
@@ -215,25 +276,75 @@ class hdf5_format final : public format_driver {
   result<node> open_inside(const location& at, std::string_view inner, const open_options& how) const override {
     auto reader = hdf5_reader::open(at.from, at.path, at.head.get());
     if (!reader.ok()) return std::move(reader).error().note(fmt::format("opening '{}'", at.uri));
-    const auto nodes =
-        std::make_shared<const hdf5_nodes>(at.context, std::move(*reader), at.uri, how.mode == open_mode::read);
-    return nodes->open(inner);
+    return nodes_of(at, std::move(*reader), how)->open(inner);
   }
 };
 
 }  // namespace
 
 result<node> open_hdf5(std::shared_ptr<const store> from, const std::string& key, std::string_view path,
-                       const open_options& how) {
+                       const open_options& how, const hdf5_hints& hints) {
   location at;
   at.context = how.context;
   if (!at.context) {
     PENSTOCK_ASSIGN(at.context, penstock::context::make());
   }
   at.uri = child_uri(from->uri(), key + "/");
+  if (hints.size || !from->traits().inline_completion) {
+    auto head = read_head(*from, key);
+    if (!head.ok()) return std::move(head).error().note(fmt::format("opening '{}'", at.uri));
+    if (!*head) return error(errc::not_found, fmt::format("there is no file '{}'", at.uri));
+    if (hints.size) (*head)->object_size = *hints.size;
+    at.head = std::make_shared<const object_head>(std::move(**head));
+  }
   at.from = std::move(from);
   at.path = key;
-  return hdf5_driver().open_inside(at, path, how);
+  auto reader = hdf5_reader::open(at.from, at.path, at.head.get());
+  if (!reader.ok()) return std::move(reader).error().note(fmt::format("opening '{}'", at.uri));
+  if (hints.tries_end) (*reader)->expect_end();
+  return nodes_of(at, std::move(*reader), how)->open(path);
+}
+
+hdf5_refusal refusal_of_hdf5(const store& from, const std::string& key, std::string_view path) {
+  hdf5_stored_file source(from, key);
+  if (!source.begin().ok()) return hdf5_refusal::none;
+  auto file = hdf5_file::open(source);
+  if (!file.ok()) return hdf5_refusal::none;
+  hdf5_tree tree(*file);
+  const auto at = tree.find(path);
+  if (!at.ok()) {
+    return at.error().code() == errc::unsupported ? hdf5_refusal::elsewhere : hdf5_refusal::none;
+  }
+  const auto header = tree.header(at->object);
+  if (!header.ok() || !is_hdf5_dataset(**header)) return hdf5_refusal::none;
+  if (const hdf5_message* const message = find_message(**header, hdf5_message::datatype)) {
+    hdf5_cursor cursor(message->body);
+    const auto type = parse_hdf5_type(cursor);
+    if (!type.ok() || !hdf5_element_of(*type).ok()) return hdf5_refusal::type;
+  }
+  if (const hdf5_message* const message = find_message(**header, hdf5_message::dataspace)) {
+    const auto space = parse_hdf5_dataspace(*file, message->body);
+    if (space.ok() && space->null) return hdf5_refusal::type;
+  }
+  if (find_message(**header, hdf5_message::external_files) != nullptr) return hdf5_refusal::elsewhere;
+  const auto layout = parse_hdf5_layout(*file, **header);
+  return layout.ok() && layout->what == hdf5_layout::kind::mapped ? hdf5_refusal::elsewhere : hdf5_refusal::none;
+}
+
+const hdf5_facts* hdf5_facts_of(const array_state& of) noexcept {
+  return of.references ? of.references->hdf5.get() : nullptr;
+}
+
+const hdf5_facts* hdf5_facts_of(const group_state& of) noexcept { return of.hdf5.get(); }
+
+result<hdf5_members> hdf5_members_of(const group_state& of) {
+  PENSTOCK_ASSIGN(const hdf5_nodes* const nodes, nodes_of(of));
+  return nodes->members(of.prefix);
+}
+
+result<hdf5_dimension_names> hdf5_dimensions_of(const group_state& of) {
+  PENSTOCK_ASSIGN(const hdf5_nodes* const nodes, nodes_of(of));
+  return nodes->dimensions();
 }
 
 const format_driver& hdf5_driver() noexcept {

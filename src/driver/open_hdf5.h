@@ -1,18 +1,66 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <penstock/array.h>
+#include <penstock/extend/json.h>
 #include <penstock/open.h>
 #include <penstock/store.h>
+#include "format/hdf5/hdf5_dimensions.h"
+#include "format/hdf5/hdf5_typed_values.h"
 
 namespace penstock::inline v0 {
+
+/// What an HDF5 file says of a dataset or group beyond what arrays and groups of every format have.
+struct hdf5_facts {
+  std::vector<hdf5_typed_value> attributes;  ///< those whose types JSON does not say
+  json storage;                              ///< of a dataset: as hdf5_array has it
+  bool leads_elsewhere = false;              ///< a group: it has links into other files
+};
+
+/// The members of a group in the order of the file.
+struct hdf5_members {
+  std::vector<std::string> shown;
+  std::vector<std::string> stand_ins;  ///< netCDF's marks for dimensions without a variable
+};
+
+/// Why the engine does not open an object that the file has.
+enum class hdf5_refusal : std::uint8_t {
+  none,
+  type,       ///< it is no array: elements of references or lists, or no dataspace
+  elsewhere,  ///< its values, or it itself, are in other files or other datasets
+};
+
+/// What is known of a file and its store.
+struct hdf5_hints {
+  std::optional<std::uint64_t> size;  ///< for stores that do not report it
+  /// Asks for the last byte, too, beside what the first round trip brings: a server that ignores ranges fails now, and
+  /// not when values are read.
+  bool tries_end = false;
+};
 
 /// Opens the dataset or group at `path` of the HDF5 file at `key` of a store, whatever the file's name is.
 /// \error As the driver's: not_found, corrupt_data, unsupported, conflict.
 result<node> open_hdf5(std::shared_ptr<const store> from, const std::string& key, std::string_view path,
-                       const open_options& how);
+                       const open_options& how, const hdf5_hints& hints = {});
+
+/// What kind of thing open_hdf5 failed with `unsupported` at.
+hdf5_refusal refusal_of_hdf5(const store& from, const std::string& key, std::string_view path);
+
+/// Null if it is not of an HDF5 file that the engine opened.
+const hdf5_facts* hdf5_facts_of(const array_state& of) noexcept;
+const hdf5_facts* hdf5_facts_of(const group_state& of) noexcept;
+
+/// \error invalid_argument  The group is not of an HDF5 file. \error conflict  The file changed. \error As the
+/// driver's.
+result<hdf5_members> hdf5_members_of(const group_state& of);
+/// Of the whole file, by paths from its root.
+/// \error As hdf5_members_of.
+result<hdf5_dimension_names> hdf5_dimensions_of(const group_state& of);
 
 }  // namespace penstock::inline v0

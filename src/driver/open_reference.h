@@ -14,6 +14,8 @@
 
 namespace penstock::inline v0 {
 
+struct hdf5_facts;  // driver/open_hdf5.h
+
 /// An object that references name.
 struct referenced_object {
   std::string name;  ///< as errors show it: a path, a URI
@@ -56,6 +58,7 @@ struct referenced_array {
   bool missing_is_fill = false;
   bool opened_for_reading = false;
   std::optional<joined_axis> joined;
+  std::shared_ptr<const hdf5_facts> hdf5;  ///< of a dataset of an HDF5 file; else null
 };
 
 /// \error corrupt_data, unsupported  The metadata or the table, by member. \error not_found  A pinned object.

@@ -91,6 +91,16 @@ result<json> saved(const referenced_object& each, const std::string& folder, con
   return json(std::move(out));
 }
 
+/// The stamp of now is that of the bytes that the table describes.
+result<> check_version(const referenced_object& of) {
+  if (!of.seen.known()) return {};
+  const auto read = read_and_wait(*of.from, of.key, {0, 0, false}, 0, &of.seen);
+  if (read.ok()) return {};
+  if (read.error().code() == errc::version_changed)
+    return error(errc::conflict, fmt::format("'{}' changed after it was opened", of.name));
+  return read.error().clone().note(read_note(of.name, {}));
+}
+
 struct packed_table {
   std::vector<std::byte> bytes;
   std::uint32_t crc32 = 0;
@@ -154,7 +164,10 @@ result<std::vector<std::byte>> save_references(const array& from, const std::str
   std::size_t next = 0;
   for (const referenced_object& each : what->objects) {
     std::optional<file_stamp> now;
-    if (!each.path.empty() && !each.stamp) now = stamps[next++];
+    if (!each.path.empty() && !each.stamp) {
+      now = stamps[next++];
+      PENSTOCK_TRY(check_version(each));
+    }
     PENSTOCK_ASSIGN(json made, saved(each, folder, now));
     objects.push_back(std::move(made));
   }

@@ -15,6 +15,7 @@
 
 namespace penstock::inline v0 {
 
+struct hdf5_facts;        // driver/open_hdf5.h
 struct referenced_array;  // driver/open_reference.h
 class zarr_consolidated;
 struct shard_table;  // driver/shard_table.h
@@ -101,6 +102,7 @@ class group_state {
   std::string consolidated_path;  ///< of this group within it
   consolidation use_consolidated = consolidation::automatic;
   std::shared_ptr<const member_source> members;  ///< opens what is inside, by `prefix`; null: the store has it
+  std::shared_ptr<const hdf5_facts> hdf5;        ///< of a group of an HDF5 file; else null
   /// Equal for two paths that lead to one group of a file; empty: paths are all that distinguishes groups. A walk that
   /// visits each group once ends soon, whatever the links of the file are.
   std::string identity;

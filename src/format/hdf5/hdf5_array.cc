@@ -44,6 +44,7 @@ class array_reader {
  private:
   result<> attributes() {
     PENSTOCK_ASSIGN(out_.attributes, tree_.attributes_json(at_.object));
+    PENSTOCK_ASSIGN(out_.typed_attributes, tree_.typed_attributes(at_.object));
     return {};
   }
 
@@ -64,6 +65,7 @@ class array_reader {
     PENSTOCK_ASSIGN(const hdf5_type type, parse_hdf5_type(cursor));
     element_bytes_ = type.bytes;
     PENSTOCK_ASSIGN(element_, hdf5_element_of(type));
+    const json dtype = element_.dtype;
     if (element_.variable) PENSTOCK_TRY(take_text(type));
     PENSTOCK_ASSIGN(const hdf5_fill fill, parse_hdf5_fill(*header_));
     json fill_value;
@@ -99,6 +101,40 @@ class array_reader {
     zarray.emplace_back("filters", filters_.empty() ? json() : json(filters_));
     zarray.emplace_back("fill_value", std::move(fill_value));
     out_.zarray = json(std::move(zarray));
+    return describe_storage(type, dtype);
+  }
+
+  result<> describe_storage(const hdf5_type& type, const json& dtype) {
+    json::object_t out;
+    out.emplace_back("chunks", layout_.what == hdf5_layout::kind::chunked ? list_json(layout_.chunk) : json());
+    json::array_t most, filters;
+    for (const std::uint64_t each : shape_.most) most.push_back(each == byte_range::kAll ? json() : json(each));
+    out.emplace_back("maxshape", std::move(most));
+    for (const hdf5_filter& each : pipeline_) {
+      json::array_t values;
+      for (const std::uint32_t value : each.values) values.emplace_back(std::uint64_t{value});
+      filters.emplace_back(json::array_t{json(std::uint64_t{each.id}), json(std::move(values))});
+    }
+    out.emplace_back("filters", std::move(filters));
+    out.emplace_back("dtype", dtype);
+    out.emplace_back("shape", list_json(element_.shape));
+    if (out_.text) out.emplace_back("text", out_.text->utf8 ? "utf-8" : "ascii");
+    if (type.what == hdf5_type::kind::enumeration && dtype != json("|b1")) PENSTOCK_TRY(name_values(type, out));
+    out_.storage = json(std::move(out));
+    return {};
+  }
+
+  result<> name_values(const hdf5_type& type, json::object_t& to) {
+    PENSTOCK_ASSIGN(const std::string name, tree_.enumeration_name(at_, type));
+    if (name.empty()) return {};
+    hdf5_global_heap heap(file_);
+    json::array_t values;
+    for (const auto& [each, stored] : type.values) {
+      PENSTOCK_ASSIGN(json number, hdf5_element_json(file_, heap, type.base[0], stored));
+      values.emplace_back(json::array_t{json(hdf5_text(each)), std::move(number)});
+    }
+    to.emplace_back("enum_name", name);
+    to.emplace_back("enum", std::move(values));
     return {};
   }
 
@@ -133,9 +169,9 @@ class array_reader {
       return hdf5_damaged(
           fmt::format("chunks of elements of {} bytes, the type has {}", layout_.element_bytes, element_bytes_));
     }
-    PENSTOCK_ASSIGN(const auto pipeline, parse_hdf5_filters(*header_));
+    PENSTOCK_ASSIGN(pipeline_, parse_hdf5_filters(*header_));
     std::vector<std::optional<std::uint32_t>> used;  // which codec of the list each filter is
-    for (const hdf5_filter& each : pipeline) {
+    for (const hdf5_filter& each : pipeline_) {
       PENSTOCK_ASSIGN(json codec, hdf5_codec_of(each, element_bytes_));
       used.emplace_back();
       if (codec.is_null()) continue;
@@ -267,6 +303,7 @@ class array_reader {
   hdf5_shape shape_;
   hdf5_element element_;
   hdf5_layout layout_;
+  std::vector<hdf5_filter> pipeline_;
   std::uint64_t element_bytes_ = 0;
   json::array_t filters_;
   hdf5_array out_;

@@ -14,6 +14,7 @@
 #include "format/hdf5/hdf5_element.h"
 #include "format/hdf5/hdf5_file.h"
 #include "format/hdf5/hdf5_tree.h"
+#include "format/hdf5/hdf5_typed_values.h"
 
 namespace penstock::inline v0 {
 
@@ -33,6 +34,11 @@ struct hdf5_array {
 
   json zarray;      ///< shape, dtype, chunks, filters and fill value, as a .zarray has them
   json attributes;  ///< an object, without those that netCDF and dimension scales keep for themselves
+  std::vector<hdf5_typed_value> typed_attributes;
+  /// How the dataset is stored: `chunks` (null: it has none), `maxshape` (null: without a limit), `filters` (pairs of
+  /// number and parameters), `dtype` and `shape` of an element, `text` (of variable length: "utf-8" or "ascii"; else
+  /// null), and of an enumeration whose type has a name `enum_name` and `enum`, pairs of name and number.
+  json storage;
   /// Empty, or one for each dimension. They come from the dimension scales.
   std::vector<std::optional<std::string>> dimension_names;
 

@@ -12,13 +12,15 @@ namespace {
 
 struct dense_attributes {
   std::uint64_t heap = 0, by_name = 0;
+  bool ordered = false;
 };
 
 result<dense_attributes> parse_attribute_info(const hdf5_file& file, const hdf5_message& message) {
   hdf5_cursor cursor(message.body);
   if (cursor.number(1) != 0) return hdf5_unknown("attributes of an unknown version");
-  if ((cursor.number(1) & 1) != 0) cursor.skip(2);
   dense_attributes out;
+  out.ordered = (cursor.number(1) & 1) != 0;
+  if (out.ordered) cursor.skip(2);
   out.heap = cursor.number(file.offset_bytes());
   out.by_name = cursor.number(file.offset_bytes());
   if (!cursor.ok()) return hdf5_damaged("an object's description of its attributes is cut off");
@@ -77,6 +79,7 @@ result<hdf5_attribute> parse_attribute(hdf5_file& file, std::span<const std::byt
 struct dense_record {
   std::vector<std::byte> id;
   bool shared = false;
+  std::uint64_t order = 0;
 };
 
 result<> list_dense(hdf5_file& file, const dense_attributes& from, std::vector<hdf5_attribute>& to) {
@@ -93,7 +96,8 @@ result<> list_dense(hdf5_file& file, const dense_attributes& from, std::vector<h
       [&](std::span<const std::byte> record) -> result<> {
         hdf5_cursor cursor(record);
         const auto id = cursor.bytes(kIdBytes);
-        records.push_back({{id.begin(), id.end()}, (cursor.number(1) & kSharedFlag) != 0});
+        const bool is_shared = (cursor.number(1) & kSharedFlag) != 0;
+        records.push_back({{id.begin(), id.end()}, is_shared, cursor.number(4)});
         return {};
       }));
   if (!heap.ok()) return std::move(heap).error();
@@ -103,10 +107,13 @@ result<> list_dense(hdf5_file& file, const dense_attributes& from, std::vector<h
     auto body = each.shared ? read_hdf5_shared(file, hdf5_message::attribute, reference) : heap->object(each.id);
     if (body.ok()) {
       auto made = parse_attribute(file, *body);
-      if (made.ok())
+      if (made.ok()) {
+        made->order = each.order;
+        made->ordered = from.ordered;
         to.push_back(std::move(*made));
-      else if (!file.waiting())
+      } else if (!file.waiting()) {
         return std::move(made).error();
+      }
     } else if (!file.waiting()) {
       return std::move(body).error();
     }
@@ -122,16 +129,22 @@ result<std::vector<hdf5_attribute>> list_hdf5_attributes(hdf5_file& file, const 
     if (message.shared) continue;
     if (message.type == hdf5_message::attribute) {
       auto made = parse_attribute(file, message.body);
-      if (made.ok())
+      if (made.ok()) {
+        made->order = message.order;
+        made->ordered = message.ordered;
         out.push_back(std::move(*made));
-      else if (!file.waiting())
+      } else if (!file.waiting()) {
         return std::move(made).error();
+      }
     } else if (message.type == hdf5_message::attribute_info) {
       PENSTOCK_ASSIGN(const dense_attributes dense, parse_attribute_info(file, message));
       if (!file.undefined(dense.heap)) PENSTOCK_TRY(list_dense(file, dense, out));
     }
   }
-  std::sort(out.begin(), out.end(), [](const hdf5_attribute& a, const hdf5_attribute& b) { return a.name < b.name; });
+  const bool ordered = std::all_of(out.begin(), out.end(), [](const hdf5_attribute& each) { return each.ordered; });
+  std::stable_sort(out.begin(), out.end(), [&](const hdf5_attribute& a, const hdf5_attribute& b) {
+    return ordered ? a.order < b.order : a.name < b.name;
+  });
   return out;
 }
 

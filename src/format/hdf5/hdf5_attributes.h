@@ -21,9 +21,12 @@ struct hdf5_attribute {
   std::vector<std::byte> bytes;
   /// Why its value is not readable, if this release does not know its type or its dataspace: then it has a name only.
   std::string unreadable = {};
+  std::uint64_t order = 0;  ///< of creation, if the object has it
+  bool ordered = false;
 };
 
-/// Every attribute of an object, from its header or from a fractal heap, in order of their names.
+/// Every attribute of an object, from its header or from a fractal heap. In the order of creation if the object has it,
+/// otherwise by name.
 ///
 /// Source: HDF5 File Format Specification 4.0, IV.A.2.m and v.
 /// \param header  Shared messages are resolved (see resolve_hdf5_shared).

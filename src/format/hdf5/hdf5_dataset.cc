@@ -114,7 +114,7 @@ result<hdf5_dataspace> parse_hdf5_dataspace(const hdf5_file& file, std::span<con
 result<hdf5_shape> parse_hdf5_shape(const hdf5_file& file, const std::vector<hdf5_message>& header) {
   PENSTOCK_ASSIGN(const hdf5_message* const message, required(header, hdf5_message::dataspace, "dataspace"));
   PENSTOCK_ASSIGN(hdf5_dataspace space, parse_hdf5_dataspace(file, message->body));
-  if (space.null) return hdf5_unknown("a dataset without a dataspace");
+  if (space.null) return hdf5_unknown("a dataset without a dataspace (H5S_NULL)");
   return std::move(space.shape);
 }
 

@@ -16,7 +16,9 @@ constexpr unsigned kMostSoftLinks = 16;
 /// Links in a B-tree of version 1, whose names are in a local heap.
 class symbol_table {
  public:
-  symbol_table(hdf5_file& file, std::vector<hdf5_link>& to) noexcept : file_(file), to_(to) {}
+  /// \param wanted  Only the part of the tree that may have this name is read. Empty: all of it.
+  symbol_table(hdf5_file& file, std::vector<hdf5_link>& to, std::string_view wanted = {}) noexcept
+      : file_(file), to_(to), wanted_(wanted) {}
 
   result<> list(const hdf5_message& message) {
     hdf5_cursor cursor(message.body);
@@ -55,13 +57,22 @@ class symbol_table {
     if (from.above != kAnyLevel && level + 1 != from.above)
       return hdf5_damaged(fmt::format("a node of level {} below one of level {}", level, from.above));
     const std::uint64_t one = file_.length_bytes() + file_.offset_bytes();
-    PENSTOCK_ASSIGN(const auto node, file_.at(from.address, prefix + used * one));
+    PENSTOCK_ASSIGN(const auto node, file_.at(from.address, prefix + used * one));  // without the last key
     hdf5_cursor cursor(node);
-    cursor.skip(prefix);
+    cursor.skip(prefix + file_.length_bytes());
     std::vector<std::uint64_t> children;
     for (std::uint64_t i = 0; i < used; ++i) {
-      cursor.skip(file_.length_bytes());
-      children.push_back(cursor.number(file_.offset_bytes()));
+      const std::uint64_t child = cursor.number(file_.offset_bytes());
+      // The key behind a child is the last name in it.
+      const bool has_key = i + 1 < used && !wanted_.empty();
+      if (has_key) {
+        PENSTOCK_ASSIGN(const std::string_view last, names_.text(cursor.number(file_.length_bytes())));
+        if (last < wanted_) continue;
+      } else {
+        cursor.skip(file_.length_bytes());
+      }
+      children.push_back(child);
+      if (!wanted_.empty()) break;
     }
     if (level != 0) {
       std::for_each(children.rbegin(), children.rend(), [&](std::uint64_t child) { todo.push_back({child, level}); });
@@ -111,6 +122,7 @@ class symbol_table {
 
   hdf5_file& file_;
   std::vector<hdf5_link>& to_;
+  std::string_view wanted_;
   hdf5_local_heap names_;
 };
 
@@ -263,6 +275,17 @@ result<std::vector<hdf5_link>> list_hdf5_links(hdf5_file& file, const std::vecto
     return ordered && a.order != b.order ? a.order < b.order : a.name < b.name;
   });
   return out;
+}
+
+result<std::optional<hdf5_link>> look_up_hdf5_link(hdf5_file& file, const std::vector<hdf5_message>& header,
+                                                   std::string_view name) {
+  const hdf5_message* const table = find_message(header, hdf5_message::symbol_table);
+  if (table == nullptr || table->shared || name.empty()) return std::optional<hdf5_link>();
+  std::vector<hdf5_link> found;
+  PENSTOCK_TRY(symbol_table(file, found, name).list(*table));
+  for (hdf5_link& each : found)
+    if (each.name == name) return std::optional(std::move(each));
+  return std::optional<hdf5_link>();
 }
 
 result<std::uint64_t> find_hdf5_object(hdf5_file& file, std::string_view path) {

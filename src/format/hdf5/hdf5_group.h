@@ -3,6 +3,7 @@
 #include <penstock/result.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,12 @@ bool is_hdf5_group(const std::vector<hdf5_message>& header) noexcept;
 /// Source: HDF5 File Format Specification 4.0, III.A to III.D, III.G, IV.A.2.c, g and r.
 /// \error corrupt_data  The group is damaged. \error unsupported  An unknown version of its parts.
 result<std::vector<hdf5_link>> list_hdf5_links(hdf5_file& file, const std::vector<hdf5_message>& header);
+
+/// The link of that name, where the group has an index by name that leads to it without all others being read. Nothing:
+/// only list_hdf5_links can tell whether there is one.
+/// \error As list_hdf5_links, of the parts that are read.
+result<std::optional<hdf5_link>> look_up_hdf5_link(hdf5_file& file, const std::vector<hdf5_message>& header,
+                                                   std::string_view name);
 
 /// The address of the object header that `path` ('/'-separated, from the root group) leads to. Follows hard links, and
 /// at most 16 soft links.

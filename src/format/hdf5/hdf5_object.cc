@@ -88,7 +88,7 @@ class object_reader {
       const std::uint64_t length = cursor.number(2);
       const std::uint64_t flags = cursor.number(1);
       cursor.skip(3);
-      PENSTOCK_TRY(take(type, flags, cursor.bytes(length), cursor));
+      PENSTOCK_TRY(take(type, flags, 0, cursor.bytes(length), cursor));
     }
     return {};
   }
@@ -99,20 +99,21 @@ class object_reader {
       const auto type = static_cast<std::uint16_t>(cursor.number(1));
       const std::uint64_t length = cursor.number(2);
       const std::uint64_t flags = cursor.number(1);
-      if (ordered_) cursor.skip(2);
-      PENSTOCK_TRY(take(type, flags, cursor.bytes(length), cursor));
+      const std::uint64_t order = ordered_ ? cursor.number(2) : 0;
+      PENSTOCK_TRY(take(type, flags, order, cursor.bytes(length), cursor));
     }
     return {};
   }
 
-  result<> take(std::uint16_t type, std::uint64_t flags, std::span<const std::byte> body, const hdf5_cursor& from) {
+  result<> take(std::uint16_t type, std::uint64_t flags, std::uint64_t order, std::span<const std::byte> body,
+                const hdf5_cursor& from) {
     if (!from.ok()) return hdf5_damaged(fmt::format("a message of type {} leaves its object header", type));
     if (type == 0) return {};
     if ((type > kLastKnownType || type == kBogusType) && (flags & kMustBeKnownFlag) != 0)
       return hdf5_unknown(fmt::format("an object with a message of type {}, which readers must know", type));
     if (type != hdf5_message::continuation) {
       if (out_.size() == kMostMessages) return hdf5_damaged("an object header of more messages than any has");
-      out_.push_back({type, (flags & kSharedFlag) != 0, {body.begin(), body.end()}});
+      out_.push_back({type, (flags & kSharedFlag) != 0, {body.begin(), body.end()}, order, ordered_});
       return {};
     }
     hdf5_cursor cursor(body);

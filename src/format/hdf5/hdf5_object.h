@@ -32,6 +32,8 @@ struct hdf5_message {
   std::uint16_t type = 0;
   bool shared = false;  ///< `body` says where it really is
   std::vector<std::byte> body;
+  std::uint64_t order = 0;  ///< of creation, if the object has it
+  bool ordered = false;
 };
 
 /// The messages of an object header, of version 1 or 2, in their order; continuations are followed.

@@ -21,11 +21,31 @@ const hdf5_link* find_link(const std::vector<hdf5_link>& in, std::string_view na
   return found == in.end() ? nullptr : &*found;
 }
 
-bool is_dataset(const std::vector<hdf5_message>& header) noexcept {
-  return find_message(header, hdf5_message::data_layout) != nullptr;
+// What netCDF and dimension scales keep for themselves.
+bool is_hidden(const hdf5_attribute& of) noexcept {
+  static constexpr std::array<std::string_view, 10> kHidden = {
+      "CLASS",         "NAME",          "DIMENSION_LIST",      "REFERENCE_LIST", "DIMENSION_LABELS",
+      "_Netcdf4Dimid", "_NCProperties", "_Netcdf4Coordinates", "_nc3_strict",    "_NCCOPY"};
+  return std::find(kHidden.begin(), kHidden.end(), of.name) != kHidden.end();
+}
+
+bool is_same_enumeration(const hdf5_type& a, const hdf5_type& b) {
+  if (a.what != hdf5_type::kind::enumeration || b.what != a.what || a.bytes != b.bytes) return false;
+  const hdf5_type &x = a.base[0], &y = b.base[0];
+  if (x.what != y.what || x.is_signed != y.is_signed || x.big_endian != y.big_endian || x.precision != y.precision)
+    return false;
+  const std::set left(a.values.begin(), a.values.end()), right(b.values.begin(), b.values.end());
+  return left == right;
 }
 
 }  // namespace
+
+// As libhdf5 tells them apart, so that one with a damaged header stays a dataset.
+bool is_hdf5_dataset(const std::vector<hdf5_message>& header) noexcept {
+  return find_message(header, hdf5_message::data_layout) != nullptr ||
+         (find_message(header, hdf5_message::datatype) != nullptr &&
+          find_message(header, hdf5_message::dataspace) != nullptr);
+}
 
 result<const std::vector<hdf5_message>*> hdf5_tree::header(std::uint64_t object) {
   if (const auto known = headers_.find(object); known != headers_.end()) return &known->second;
@@ -41,6 +61,18 @@ result<const std::vector<hdf5_link>*> hdf5_tree::links(std::uint64_t group) {
   return &links_.insert_or_assign(group, std::move(made)).first->second;
 }
 
+// Null: the group has no such link.
+result<const hdf5_link*> hdf5_tree::link(std::uint64_t group, std::string_view name) {
+  if (const auto listed = links_.find(group); listed != links_.end()) return find_link(listed->second, name);
+  const auto key = std::pair(group, std::string(name));
+  if (const auto known = looked_up_.find(key); known != looked_up_.end()) return &known->second;
+  PENSTOCK_ASSIGN(const auto* messages, header(group));
+  PENSTOCK_ASSIGN(std::optional<hdf5_link> found, look_up_hdf5_link(file_, *messages, name));
+  if (found) return &looked_up_.insert_or_assign(key, std::move(*found)).first->second;
+  PENSTOCK_ASSIGN(const auto* listed, links(group));
+  return find_link(*listed, name);
+}
+
 result<const std::vector<hdf5_attribute>*> hdf5_tree::attributes(std::uint64_t object) {
   if (const auto known = attributes_.find(object); known != attributes_.end()) return &known->second;
   PENSTOCK_ASSIGN(const auto* messages, header(object));
@@ -49,13 +81,10 @@ result<const std::vector<hdf5_attribute>*> hdf5_tree::attributes(std::uint64_t o
 }
 
 result<json> hdf5_tree::attributes_json(std::uint64_t object) {
-  static constexpr std::array<std::string_view, 10> kHidden = {
-      "CLASS",         "NAME",          "DIMENSION_LIST",      "REFERENCE_LIST", "DIMENSION_LABELS",
-      "_Netcdf4Dimid", "_NCProperties", "_Netcdf4Coordinates", "_nc3_strict",    "_NCCOPY"};
   PENSTOCK_ASSIGN(const auto* listed, attributes(object));
   json::object_t out;
   for (const hdf5_attribute& each : *listed) {
-    if (std::find(kHidden.begin(), kHidden.end(), each.name) != kHidden.end()) continue;
+    if (is_hidden(each)) continue;
     auto value = hdf5_attribute_json(file_, heap_, each);
     if (!value.ok()) {
       if (file_.waiting()) continue;
@@ -66,6 +95,16 @@ result<json> hdf5_tree::attributes_json(std::uint64_t object) {
     out.emplace_back(hdf5_text(each.name), std::move(*value));
   }
   return json(std::move(out));
+}
+
+result<std::vector<hdf5_typed_value>> hdf5_tree::typed_attributes(std::uint64_t object) {
+  PENSTOCK_ASSIGN(const auto* listed, attributes(object));
+  std::vector<hdf5_typed_value> out;
+  for (const hdf5_attribute& each : *listed) {
+    if (is_hidden(each)) continue;
+    if (auto made = hdf5_typed(each)) out.push_back(std::move(*made));
+  }
+  return out;
 }
 
 result<const hdf5_attribute*> hdf5_tree::attribute(std::uint64_t object, std::string_view name) {
@@ -96,53 +135,52 @@ result<bool> hdf5_tree::is_stand_in(const hdf5_place& group, const hdf5_link& li
   hdf5_place at = group;
   PENSTOCK_TRY(step(at, link.name));
   PENSTOCK_ASSIGN(const auto* messages, header(at.object));
-  if (!is_dataset(*messages)) return false;
+  if (!is_hdf5_dataset(*messages)) return false;
   PENSTOCK_ASSIGN(const std::string text, text_attribute(at.object, "NAME"));
   return text.starts_with(kStandIn);
 }
 
 result<std::string> hdf5_tree::stored_name(const hdf5_place& group, std::string_view name) {
-  PENSTOCK_ASSIGN(const auto* listed, links(group.object));
-  std::string renamed = std::string(kRenamed) + std::string(name);
-  if (find_link(*listed, renamed) == nullptr) return std::string(name);
-  const hdf5_link* const plain = find_link(*listed, name);
-  if (plain == nullptr) return renamed;
-  auto marks = is_stand_in(group, *plain);
-  if (!marks.ok()) {
-    if (file_.waiting()) return std::move(marks).error();
-    return std::string(name);  // opening it fails
+  PENSTOCK_ASSIGN(const hdf5_link* const plain, link(group.object, name));
+  if (plain != nullptr) {
+    auto marks = is_stand_in(group, *plain);
+    if (!marks.ok() && file_.waiting()) return std::move(marks).error();
+    if (!marks.ok() || !*marks) return std::string(name);  // of one that is damaged, opening it fails
   }
-  return *marks ? renamed : std::string(name);
+  std::string renamed = std::string(kRenamed) + std::string(name);
+  PENSTOCK_ASSIGN(const hdf5_link* const other, link(group.object, renamed));
+  return other == nullptr ? std::string(name) : renamed;
 }
 
 result<> hdf5_tree::step(hdf5_place& at, std::string_view name) {
-  PENSTOCK_ASSIGN(const auto* listed, links(at.object));
-  const hdf5_link* const link = find_link(*listed, name);
-  if (link == nullptr) return error(errc::not_found, fmt::format("the file has no '{}'", hdf5_text(name)));
+  PENSTOCK_ASSIGN(const hdf5_link* const found, link(at.object, name));
+  if (found == nullptr) return error(errc::not_found, fmt::format("the file has no '{}'", hdf5_text(name)));
   at.groups.push_back(at.object);
-  at.name = link->name;
-  switch (link->what) {
+  at.name = found->name;
+  switch (found->what) {
     case hdf5_link::kind::hard:
-      at.object = link->object;
+      at.object = found->object;
       return {};
     case hdf5_link::kind::soft: {
       if (++soft_links_ > kMostSoftSteps) {
         return error(errc::not_found,
                      fmt::format("'{}' is reached over more than {} soft links", hdf5_text(name), kMostSoftSteps));
       }
-      const std::string target = link->target;
+      const std::string target = found->target;
       at.object = at.groups.back();
       at.groups.pop_back();
       if (target.starts_with('/')) at = {file_.root(), {}, {}};
-      return follow(at, target);
+      PENSTOCK_TRY(follow(at, target));
+      at.name = found->name;  // a scale is called what it is reached by
+      return {};
     }
     case hdf5_link::kind::external:
       return hdf5_unknown(fmt::format("'{}' is a link to '{}' in the file '{}'; open that file", hdf5_text(name),
-                                      hdf5_text(link->target), hdf5_text(link->file)));
+                                      hdf5_text(found->target), hdf5_text(found->file)));
     case hdf5_link::kind::user:
       break;
   }
-  return hdf5_unknown(fmt::format("'{}' is a user-defined link of class {}", hdf5_text(name), link->user_class));
+  return hdf5_unknown(fmt::format("'{}' is a user-defined link of class {}", hdf5_text(name), found->user_class));
 }
 
 // The stored names of a path, as links have them.
@@ -171,7 +209,23 @@ result<hdf5_place> hdf5_tree::find(std::string_view path) {
   return at;
 }
 
+result<hdf5_place> hdf5_tree::member(const hdf5_place& group, std::string_view name) {
+  hdf5_place at = group;
+  soft_links_ = 0;
+  PENSTOCK_ASSIGN(const std::string stored, stored_name(at, name));
+  PENSTOCK_TRY(step(at, stored));
+  return at;
+}
+
 result<std::vector<hdf5_member_name>> hdf5_tree::members(const hdf5_place& group) {
+  PENSTOCK_ASSIGN(std::vector<hdf5_member_name> out, members_in_file_order(group));
+  std::erase_if(out, [](const hdf5_member_name& each) { return each.is_stand_in || each.leads_back; });
+  std::sort(out.begin(), out.end(),
+            [](const hdf5_member_name& a, const hdf5_member_name& b) { return a.name < b.name; });
+  return out;
+}
+
+result<std::vector<hdf5_member_name>> hdf5_tree::members_in_file_order(const hdf5_place& group) {
   PENSTOCK_ASSIGN(const auto* listed, links(group.object));
   std::vector<hdf5_member_name> out;
   for (const hdf5_link& each : *listed) {
@@ -181,16 +235,15 @@ result<std::vector<hdf5_member_name>> hdf5_tree::members(const hdf5_place& group
     if (!found.ok() && found.error().code() == errc::not_found) continue;
     const bool leads_back = at.object == group.object ||
                             std::find(group.groups.begin(), group.groups.end(), at.object) != group.groups.end();
-    if (found.ok() && leads_back) continue;
-    bool group_there = false, shown = true;
+    bool group_there = false, stands_in = false, shown = true;
     if (found.ok()) {
       auto read = header(at.object);
       if (read.ok()) {
-        group_there = !is_dataset(**read) && is_hdf5_group(**read);
-        shown = group_there || is_dataset(**read);
-        if (shown && !group_there) {
+        group_there = !is_hdf5_dataset(**read) && is_hdf5_group(**read);
+        shown = is_hdf5_dataset(**read) || find_message(**read, hdf5_message::datatype) == nullptr;
+        if (is_hdf5_dataset(**read)) {
           auto marks = is_stand_in(group, each);
-          shown = !marks.ok() || !*marks;
+          stands_in = marks.ok() && *marks;
         }
       }
     }
@@ -201,11 +254,26 @@ result<std::vector<hdf5_member_name>> hdf5_tree::members(const hdf5_place& group
       auto stored = stored_name(group, given);
       if (stored.ok() && *stored == name) name = given;
     }
-    out.push_back({std::move(name), group_there});
+    out.push_back({std::move(name), group_there, stands_in, found.ok() && leads_back});
   }
-  std::sort(out.begin(), out.end(),
-            [](const hdf5_member_name& a, const hdf5_member_name& b) { return a.name < b.name; });
   return out;
+}
+
+result<std::string> hdf5_tree::enumeration_name(const hdf5_place& dataset, const hdf5_type& type) {
+  for (std::size_t i = dataset.groups.size(); i-- > 0;) {
+    PENSTOCK_ASSIGN(const auto* listed, links(dataset.groups[i]));
+    for (const hdf5_link& each : *listed) {
+      if (each.what != hdf5_link::kind::hard) continue;
+      const auto found = header(each.object);
+      if (!found.ok() || is_hdf5_dataset(**found) || is_hdf5_group(**found)) continue;
+      const hdf5_message* const message = find_message(**found, hdf5_message::datatype);
+      if (message == nullptr) continue;
+      hdf5_cursor cursor(message->body);
+      const auto named = parse_hdf5_type(cursor);
+      if (named.ok() && is_same_enumeration(*named, type)) return hdf5_text(each.name);
+    }
+  }
+  return std::string();
 }
 
 // For each dimension the address of the scale that was attached last, 0 where there is none. Empty: no list of scales.
@@ -257,7 +325,7 @@ result<std::map<std::uint64_t, std::string>> hdf5_tree::names_of(const std::vect
     std::vector<std::uint64_t> next;
     for (const std::uint64_t each : level) {
       auto messages = header(each);
-      if (!messages.ok() || is_dataset(**messages) || !is_hdf5_group(**messages)) continue;
+      if (!messages.ok() || is_hdf5_dataset(**messages) || !is_hdf5_group(**messages)) continue;
       auto listed = links(each);
       if (!listed.ok()) continue;  // damaged groups have no names to give
       take(**listed);

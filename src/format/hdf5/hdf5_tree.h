@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -15,6 +16,7 @@
 #include "format/hdf5/hdf5_group.h"
 #include "format/hdf5/hdf5_heaps.h"
 #include "format/hdf5/hdf5_object.h"
+#include "format/hdf5/hdf5_typed_values.h"
 
 namespace penstock::inline v0 {
 
@@ -29,7 +31,12 @@ struct hdf5_place {
 struct hdf5_member_name {
   std::string name;  ///< netCDF's `_nc4_non_coord_x` is `x`
   bool is_group = false;
+  bool is_stand_in = false;  ///< netCDF's mark for a dimension without a variable
+  bool leads_back = false;   ///< to a group on the way to it
 };
+
+/// Whether the object with that header is a dataset.
+bool is_hdf5_dataset(const std::vector<hdf5_message>& header) noexcept;
 
 /// The links of a file, followed as netCDF means them. Caches the links and headers that it has read. For one thread.
 class hdf5_tree {
@@ -46,6 +53,11 @@ class hdf5_tree {
   /// nothing or back to a group on the way, and netCDF's marks for dimensions without a variable. What is damaged is
   /// listed: opening it fails.
   result<std::vector<hdf5_member_name>> members(const hdf5_place& group);
+  /// The same with netCDF's marks and links that lead back, in the order of the file: of creation if the group has it,
+  /// otherwise by name.
+  result<std::vector<hdf5_member_name>> members_in_file_order(const hdf5_place& group);
+  /// What `name` leads to from the group at a place, as `find` follows it.
+  result<hdf5_place> member(const hdf5_place& group, std::string_view name);
 
   /// The header of an object, with shared messages resolved. Valid while the tree is.
   result<const std::vector<hdf5_message>*> header(std::uint64_t object);
@@ -55,22 +67,30 @@ class hdf5_tree {
   /// has none here is the text `<not readable: ...>`.
   /// \error corrupt_data  An attribute, by name.
   result<json> attributes_json(std::uint64_t object);
+  /// What JSON does not say of the same attributes.
+  result<std::vector<hdf5_typed_value>> typed_attributes(std::uint64_t object);
 
   /// A name for each dimension of the dataset at a place, from the scales that are attached to it: the last one of
   /// each. Empty if there is none. Of a scale, its own name.
   /// \param rank  Of the dataset.
   result<std::vector<std::optional<std::string>>> dimension_names(const hdf5_place& dataset, std::size_t rank);
+  /// Whether a dataset is a dimension scale.
+  result<bool> is_scale(std::uint64_t object);
+
+  /// The name of the named type that an enumeration is, in the group of the dataset at a place or in one above; empty:
+  /// it has none. netCDF stores copies of types.
+  result<std::string> enumeration_name(const hdf5_place& dataset, const hdf5_type& type);
 
  private:
   using names = std::vector<std::optional<std::string>>;
 
   result<> follow(hdf5_place& at, std::string_view path);
+  result<const hdf5_link*> link(std::uint64_t group, std::string_view name);
   result<> step(hdf5_place& at, std::string_view name);
   result<std::string> stored_name(const hdf5_place& group, std::string_view name);
   result<bool> is_stand_in(const hdf5_place& group, const hdf5_link& link);
   result<const hdf5_attribute*> attribute(std::uint64_t object, std::string_view name);
   result<std::string> text_attribute(std::uint64_t object, std::string_view name);
-  result<bool> is_scale(std::uint64_t object);
   result<std::vector<std::uint64_t>> attached_scales(std::uint64_t dataset, std::size_t rank);
   result<std::map<std::uint64_t, std::string>> names_of(const std::vector<std::uint64_t>& groups,
                                                         std::vector<std::uint64_t> objects);
@@ -80,6 +100,7 @@ class hdf5_tree {
   hdf5_global_heap heap_;
   std::map<std::uint64_t, std::vector<hdf5_message>> headers_;
   std::map<std::uint64_t, std::vector<hdf5_link>> links_;
+  std::map<std::pair<std::uint64_t, std::string>, hdf5_link> looked_up_;
   std::map<std::uint64_t, std::vector<hdf5_attribute>> attributes_;
   unsigned soft_links_ = 0;
 };

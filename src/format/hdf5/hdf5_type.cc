@@ -122,6 +122,11 @@ class type_parser {
     for (std::uint32_t* each : {&fields.exponent, &fields.exponent_bits, &fields.mantissa, &fields.mantissa_bits})
       *each = static_cast<std::uint32_t>(cursor_.number(1));
     fields.bias = static_cast<std::uint32_t>(cursor_.number(4));
+    const std::uint64_t bits = std::uint64_t{8} * out.bytes;
+    const bool inside = fields.sign < bits && fields.exponent + std::uint64_t{fields.exponent_bits} <= bits &&
+                        fields.mantissa + std::uint64_t{fields.mantissa_bits} <= bits;
+    if (cursor_.ok() && !inside)
+      return hdf5_damaged(fmt::format("a floating-point number of {} bits with parts outside of them", bits));
     return {};
   }
 

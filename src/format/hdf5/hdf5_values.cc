@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "array/utf8.h"
 #include "base/checked.h"
+#include "format/hdf5/hdf5_element.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -75,6 +77,18 @@ result<json> float_json(const hdf5_type& type, std::span<const std::byte> item) 
   return json(negative ? -value : value);
 }
 
+// Of NumPy's times, which h5py stores as opaque bytes with a tag: their numbers.
+std::optional<std::int64_t> time_of(const hdf5_type& type, std::span<const std::byte> item) {
+  const auto element = hdf5_element_of(type);
+  const std::string* const dtype = element.ok() ? element->dtype.as_string() : nullptr;
+  const bool is_time = dtype != nullptr && dtype->size() > 3 && dtype->substr(2, 1) == "8" &&
+                       ((*dtype)[1] == 'M' || (*dtype)[1] == 'm') && item.size() == 8;
+  if (!is_time) return std::nullopt;
+  std::uint64_t out = 0;
+  for (std::size_t i = 0; i < 8; ++i) out = out << 8 | static_cast<std::uint64_t>(item[(*dtype)[0] == '>' ? i : 7 - i]);
+  return static_cast<std::int64_t>(out);
+}
+
 std::string_view text_within(const hdf5_type& type, std::span<const std::byte> item) {
   std::string_view text = chars(item);
   switch (type.padding) {
@@ -117,6 +131,7 @@ class value_reader {
       case kind::text:
         return json(hdf5_text(text_within(type, item)));
       case kind::opaque:
+        if (const auto time = time_of(type, item)) return json(*time);
         return json(hdf5_text(chars(item)));
       case kind::compound:
         return compound(type, item);

@@ -18,8 +18,8 @@ namespace penstock::inline v0 {
 /// The value of an attribute as Zarr's attributes write it: numbers, text and lists.
 ///
 /// A list of one element is that element, as netCDF means it. Complex numbers are [real, imaginary], structures are
-/// lists, enumerations are their numbers, {FALSE: 0, TRUE: 1} is a boolean. Text and bytes are UTF-8 in which U+FFFD
-/// replaces invalid bytes. No elements of text are "", of other types null.
+/// lists, enumerations and NumPy's times are their numbers, {FALSE: 0, TRUE: 1} is a boolean. Text and bytes are UTF-8
+/// in which U+FFFD replaces invalid bytes. No elements of text are "", of other types null.
 /// \error corrupt_data  A value in a heap is not there. \error unsupported  A type without values here, by name.
 result<json> hdf5_attribute_json(hdf5_file& file, hdf5_global_heap& heap, const hdf5_attribute& from);
 

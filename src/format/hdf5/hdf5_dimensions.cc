@@ -1,0 +1,130 @@
+#include "format/hdf5/hdf5_dimensions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "format/hdf5/hdf5_dataset.h"
+#include "format/hdf5/hdf5_element.h"
+#include "format/hdf5/hdf5_values.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr unsigned kMostLevels = 1000;
+
+struct dimension_length {
+  std::uint64_t elements = 0;
+  bool grows = false;
+  friend bool operator==(const dimension_length&, const dimension_length&) = default;
+};
+
+struct numbered_dataset {
+  std::string group, name;  // the path of the group, and the name that is shown
+  std::vector<std::optional<std::string>> names;
+  std::vector<dimension_length> lengths;
+  bool is_scale = false;
+};
+
+class dimension_walk {
+ public:
+  dimension_walk(hdf5_file& file, hdf5_tree& tree) noexcept : file_(file), tree_(tree) {}
+
+  result<> read() { return enter({file_.root(), {}, {}}, {}, 0); }
+
+  const std::vector<numbered_dataset>& datasets() const noexcept { return out_; }
+  std::map<std::string, std::string>& links() noexcept { return links_; }
+
+ private:
+  // Datasets of subgroups come first.
+  result<> enter(const hdf5_place& group, const std::string& path, unsigned level) {
+    if (const auto [first, is_new] = seen_.emplace(group.object, path); !is_new) {
+      links_.emplace(path, first->second);
+      return {};
+    }
+    if (level > kMostLevels)
+      return error(errc::unsupported, fmt::format("groups of more than {} levels are not readable", kMostLevels));
+    PENSTOCK_ASSIGN(const auto members, tree_.members_in_file_order(group));
+    std::vector<numbered_dataset> own;
+    for (const hdf5_member_name& each : members) {
+      const auto at = tree_.member(group, each.name);
+      if (!at.ok()) continue;  // opening it fails
+      if (each.is_group) {
+        auto entered = enter(*at, path.empty() ? each.name : path + "/" + each.name, level + 1);
+        if (!entered.ok() && !file_.waiting()) return entered;
+        continue;
+      }
+      auto made = dataset(*at);
+      if (!made.ok()) continue;
+      made->group = path;
+      made->name = each.name;
+      own.push_back(std::move(*made));
+    }
+    std::move(own.begin(), own.end(), std::back_inserter(out_));
+    return {};
+  }
+
+  result<numbered_dataset> dataset(const hdf5_place& at) {
+    PENSTOCK_ASSIGN(const auto* header, tree_.header(at.object));
+    PENSTOCK_ASSIGN(const hdf5_shape shape, parse_hdf5_shape(file_, *header));
+    numbered_dataset out;
+    PENSTOCK_ASSIGN(out.names, tree_.dimension_names(at, shape.extents.size()));
+    PENSTOCK_ASSIGN(out.is_scale, tree_.is_scale(at.object));
+    for (std::size_t d = 0; d < shape.extents.size(); ++d)
+      out.lengths.push_back({shape.extents[d], shape.most[d] == byte_range::kAll});
+    if (const hdf5_message* const type = find_message(*header, hdf5_message::datatype)) {
+      hdf5_cursor cursor(type->body);
+      const auto parsed = parse_hdf5_type(cursor);
+      if (parsed.ok() && parsed->what == hdf5_type::kind::array)
+        for (const std::uint64_t each : parsed->extents) out.lengths.push_back({each, false});
+    }
+    out.names.resize(out.lengths.size());
+    return out;
+  }
+
+  hdf5_file& file_;
+  hdf5_tree& tree_;
+  std::map<std::uint64_t, std::string> seen_;
+  std::map<std::string, std::string> links_;
+  std::vector<numbered_dataset> out_;
+};
+
+}  // namespace
+
+result<hdf5_dimension_names> name_hdf5_dimensions(hdf5_file& file, hdf5_tree& tree) {
+  dimension_walk walk(file, tree);
+  PENSTOCK_TRY(walk.read());
+  std::map<std::string, std::vector<std::pair<std::string, dimension_length>>> known;  // by group
+  std::uint64_t number = 0;
+  for (const numbered_dataset& each : walk.datasets()) {
+    if (!each.is_scale || each.lengths.empty()) continue;
+    known[each.group].emplace_back(each.name, each.lengths[0]);
+    ++number;
+  }
+  hdf5_dimension_names out;
+  out.links = std::move(walk.links());
+  for (const numbered_dataset& each : walk.datasets()) {
+    auto& of_group = known[each.group];
+    std::vector<std::optional<std::string>> names = each.names;
+    for (std::size_t d = 0; d < names.size(); ++d) {
+      if (names[d]) continue;
+      const auto alike = std::find_if(of_group.begin(), of_group.end(), [&](const auto& one) {
+        return one.second == each.lengths[d] && std::find(names.begin(), names.end(), one.first) == names.end();
+      });
+      if (alike != of_group.end()) {
+        names[d] = alike->first;
+      } else {
+        names[d] = fmt::format("phony_dim_{}", number++);
+        of_group.emplace_back(*names[d], each.lengths[d]);
+      }
+    }
+    std::vector<std::string>& to = out.datasets[each.group.empty() ? each.name : each.group + "/" + each.name];
+    for (const auto& name : names) to.push_back(hdf5_text(*name));
+  }
+  return out;
+}
+
+}  // namespace penstock::inline v0

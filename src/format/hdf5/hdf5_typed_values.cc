@@ -1,0 +1,71 @@
+#include "format/hdf5/hdf5_typed_values.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "format/hdf5/hdf5_element.h"
+#include "format/hdf5/hdf5_values.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+using kind = hdf5_type::kind;
+
+// The 80-bit numbers of x87 in 16 bytes, which C calls long double on x86-64.
+bool is_x87(const hdf5_type& type) noexcept {
+  const hdf5_type::float_fields& f = type.fields;
+  return type.what == kind::floating && type.bytes == 16 && !type.big_endian && !type.vax && f.sign == 79 &&
+         f.exponent == 64 && f.exponent_bits == 15 && f.mantissa == 0 && f.mantissa_bits == 64 && f.bias == 16383 &&
+         f.normalization != 2;
+}
+
+bool is_bfloat16(const hdf5_element& element) noexcept {
+  const std::string* const name = element.dtype.as_string();
+  return name != nullptr && *name == "bfloat16";
+}
+
+}  // namespace
+
+std::optional<hdf5_typed_value> hdf5_typed(const hdf5_attribute& from) {
+  if (!from.unreadable.empty() || from.space.null) return std::nullopt;
+  std::vector<std::uint64_t> shape = from.space.shape.extents;
+  const hdf5_type& type = from.type;
+  hdf5_typed_value out;
+  json::object_t form;
+  const auto made = [&]() -> std::optional<hdf5_typed_value> {
+    form.emplace_back("shape", json::array_t(shape.begin(), shape.end()));
+    out.name = hdf5_text(from.name);
+    out.form = json(std::move(form));
+    return std::move(out);
+  };
+  if (type.what == kind::variable) {
+    if (type.is_text) {
+      if (shape.size() < 2) return std::nullopt;
+      form.emplace_back("texts", true);
+      return made();
+    }
+    const auto element = hdf5_element_of(type.base[0]);
+    const bool is_plain = element.ok() && element->dtype.as_string() != nullptr && !element->variable &&
+                          element->texts.empty() && element->shape.empty() && !is_bfloat16(*element);
+    if (!is_plain) return std::nullopt;
+    form.emplace_back("lists", element->dtype);
+    return made();
+  }
+  if (is_x87(type)) {
+    form.emplace_back("dtype", "<f16");
+  } else {
+    const auto element = hdf5_element_of(type);
+    if (!element.ok() || element->variable || is_bfloat16(*element)) return std::nullopt;
+    if (type.what == kind::text && shape.size() < 2) return std::nullopt;
+    shape.insert(shape.end(), element->shape.begin(), element->shape.end());
+    if (!element->bits.is_null()) {
+      form.emplace_back("numbers", element->dtype);
+      return made();
+    }
+    form.emplace_back("dtype", element->dtype);
+  }
+  out.items = from.bytes;
+  return made();
+}
+
+}  // namespace penstock::inline v0
