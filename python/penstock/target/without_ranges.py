@@ -17,11 +17,13 @@ def content_without_ranges(filesystem: Any, path: str, uri: str) -> bytes | None
     if not hasattr(filesystem, "set_session") or not _ignores_ranges(filesystem, path):
         return None
     with filesystem.open(path, "rb", block_size=0) as stream:  # without ranges, as it comes
-        made = bytes(stream.read(_MOST_WHOLE_BYTES + 1))
+        made = bytearray()
+        while len(made) <= _MOST_WHOLE_BYTES and (part := stream.read(1 << 20)):  # as much as has come, not as asked
+            made += part
     if len(made) > _MOST_WHOLE_BYTES:
         text = "the server ignores ranges and the file has more than 256 MiB: download it and open it by its path"
         raise UnsupportedError(text, f"opening '{uri}'")
-    return made
+    return bytes(made)
 
 
 def _ignores_ranges(filesystem: Any, path: str) -> bool:
