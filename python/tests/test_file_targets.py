@@ -183,10 +183,14 @@ def test_a_server_without_ranges_is_read_as_a_whole_within_a_limit(
 ) -> None:
     from penstock.target import without_ranges as _without_ranges
 
+    values = np.arange(5 << 20, dtype="u1")  # more than is thrown away to get at a range
+    with h5py.File(folder / "large.nc", "w") as file:
+        file["v"] = values
+    assert np.array_equal(ps.open(f"{servers['no_ranges']}/large.nc", "v")[...], values)
     monkeypatch.setattr(_without_ranges, "_MOST_WHOLE_BYTES", 1000)
     with pytest.raises(ps.UnsupportedError, match="ignores ranges"):
-        ps.open(f"{servers['no_ranges']}/x.nc", "v")
-    assert np.array_equal(ps.open(f"{servers['ranges']}/x.nc", "v")[...], VALUES)
+        ps.open(f"{servers['no_ranges']}/large.nc", "v")
+    assert np.array_equal(ps.open(f"{servers['ranges']}/large.nc", "v")[...], values)
 
 
 def test_keys_that_no_store_has_are_not_found(folder: Path) -> None:

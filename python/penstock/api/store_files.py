@@ -91,7 +91,7 @@ def open_in_store(target: Any, path: str, context: Context, options: Mapping[str
 
 
 class _StoreSource(Source):
-    """An HDF5 file in a store: h5py reads its index through a stream, the engine its chunks by ranges."""
+    """An HDF5 file in a store. Where h5py has to read, it reads through a stream."""
 
     def __init__(self, store: _core.Store, key: str, stream: Callable[[], Any], context: Context) -> None:
         super().__init__(None, context, None, f"{store.uri.rstrip('/')}/{key}")
@@ -101,6 +101,12 @@ class _StoreSource(Source):
     def is_remote(self) -> bool:
         return True
 
+    def place(self) -> tuple[_core.Store, bytes, int | None]:
+        if self._place is None:
+            with self.stream() as stream:
+                self._place = self.store, os.fsencode(self.key), int(stream.seek(0, os.SEEK_END))
+        return self._place
+
     def begin(self) -> Any:
         return self.stream()
 
@@ -108,7 +114,7 @@ class _StoreSource(Source):
         return None
 
     def read_at(self, offset: int, length: int) -> bytes:
-        with self.stream() as stream:
+        with self.begin() as stream:
             stream.seek(offset)
             made: bytes = stream.read(length)
             return made

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,7 +23,8 @@ from penstock.core.errors import (
 from penstock.core.group import Group
 from penstock.hdf5.dimensions import DimensionNames, ScaleNames, all_dimension_names
 from penstock.references.objects import UNPICKLABLE, Object
-from penstock.target.place import to_reopen
+from penstock.target.place import place_of, to_reopen
+from penstock.target.remote import serves
 from penstock.target.stores import pinned_store, remote_stamp
 from penstock.target.without_ranges import content_without_ranges
 
@@ -31,8 +33,13 @@ def import_h5py() -> Any:
     try:
         import h5py
     except ImportError as error:
-        raise UnsupportedError("reading HDF5 and NetCDF4 needs the Python package h5py (pip install h5py)") from error
+        text = "reading HDF5 data that is in other files or datasets needs the Python package h5py (pip install h5py)"
+        raise UnsupportedError(text) from error
     return h5py
+
+
+def has_h5py() -> bool:
+    return importlib.util.find_spec("h5py") is not None
 
 
 @dataclass
@@ -45,6 +52,7 @@ class Source:
     uri: str
     _dimensions: tuple[Any, DimensionNames] | None = field(default=None, repr=False, compare=False)
     _scales: tuple[Any, ScaleNames] = field(default_factory=lambda: (None, {}), repr=False, compare=False)
+    _place: tuple[_core.Store, bytes, int | None] | None = field(default=None, repr=False, compare=False)
     _content: tuple[bytes | None] | None = field(default=None, repr=False, compare=False)  # None: not looked for yet
 
     @classmethod
@@ -55,6 +63,35 @@ class Source:
             return cls(target, context, storage_options, target)
         path = os.path.abspath(target)
         return cls(path, context, None, f"file://{path}")
+
+    def place(self) -> tuple[_core.Store, bytes, int | None]:
+        """The store that has the file for the engine, its key, and its size where the store does not report it."""
+        if self._place is None:
+            if self.is_remote and serves(self.target, self.storage_options):
+                self._place = *place_of(self.target, "", self.storage_options, self.context), None
+            elif self._in_memory():
+                pass
+            elif self.is_remote:
+                filesystem, path = self._filesystem()
+                file = self.file_object()
+                assert file.store is not None
+                self._place = file.store, os.fsencode(file.key), int(filesystem.size(path))
+            else:
+                folder, name = os.path.split(self.target)
+                self._place = _core.file_store(os.fsencode(folder)), os.fsencode(name), None
+        assert self._place is not None
+        return self._place
+
+    def _in_memory(self) -> bool:
+        """Whether all bytes are in memory; then the engine reads them there."""
+        whole = self.content()
+        if whole is not None:
+            self._place = _core.dict_store({"file": whole}, None, False), b"file", None
+        return whole is not None
+
+    def without_ranges(self) -> bool:
+        """Whether the engine refused the file because its server ignores ranges. It is in memory then."""
+        return self.is_remote and self._content is None and self._in_memory()
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
@@ -148,17 +185,21 @@ class Source:
             raise UnsupportedError(text)
         return Source.of(os.path.abspath(name), self.context, None)
 
-    def dimension_names(self, path: str) -> tuple[str, ...] | None:
-        """Of the dataset at `path`: numbers of dimensions without a name depend on all that the file holds."""
+    def dimension_names(self, named: Callable[[], DimensionNames]) -> DimensionNames:
+        """Of all datasets: numbers of dimensions without a name depend on all that the file holds."""
         now = self.stamp()
         if self._dimensions is None or self._dimensions[0] != now:
-            with self.opened() as file:
+            self._dimensions = now, named()
+        return self._dimensions[1]
 
-                def check(group: Any) -> None:
-                    check_links(self.holder(file, group).file_object(), group)
+    def named_by_library(self) -> DimensionNames:
+        """What `dimension_names` keeps, where links lead into other files."""
+        with self.opened() as file:
 
-                self._dimensions = now, all_dimension_names(file, check)
-        return self._dimensions[1].of(path)
+            def check(group: Any) -> None:
+                check_links(self.holder(file, group).file_object(), group)
+
+            return all_dimension_names(file, check)
 
     def scale_names(self, stamp: tuple[int, ...] | None) -> ScaleNames | None:
         """The cache of scale names for the file's state `stamp`; None if its state is not known."""

@@ -41,7 +41,7 @@ class StoredType:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        return np.dtype("<u2") if self.dtype == "bfloat16" else _numpy_dtype(self.dtype)
+        return np.dtype("<u2") if self.dtype == "bfloat16" else numpy_dtype(self.dtype)
 
     @property
     def codecs(self) -> list[dict[str, Any]]:
@@ -55,14 +55,14 @@ class StoredType:
         ]
 
 
-def _numpy_dtype(stored: Any) -> np.dtype[Any]:
+def numpy_dtype(stored: Any) -> np.dtype[Any]:
     """A dtype of .zarray for NumPy; fields without a name are gaps."""
     if isinstance(stored, str):
         return np.dtype(stored)
     parts: dict[str, list[Any]] = {"names": [], "formats": [], "offsets": []}
     at = 0
     for name, inner, *shape in stored:
-        one = np.dtype((_numpy_dtype(inner), tuple(shape[0]) if shape else ()))
+        one = np.dtype((numpy_dtype(inner), tuple(shape[0]) if shape else ()))
         if name:
             parts["names"].append(name)
             parts["formats"].append(one)
@@ -295,7 +295,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
             continue
         if isinstance(value, h5py.Empty):
             value = "" if value.dtype.kind in "SO" else None
-        out[name] = _netcdf_value(value)
+        out[name] = netcdf_value(value)
     return out
 
 
@@ -308,12 +308,12 @@ def as_text(value: str | bytes) -> str:
     return value.decode("utf-8", "replace")
 
 
-def _netcdf_value(value: Any) -> Any:
+def netcdf_value(value: Any) -> Any:
     """Text as str; one number as a number, as netCDF's attributes, which are lists in the file, are meant."""
     if isinstance(value, np.ndarray) and value.shape == (1,):
         value = value[0]
     if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
-        return [_netcdf_value(each) for each in value.reshape(-1)] if value.ndim == 1 else value
+        return [netcdf_value(each) for each in value.reshape(-1)] if value.ndim == 1 else value
     return as_text(value) if isinstance(value, str | bytes) else value
 
 

@@ -9,7 +9,7 @@ from xarray import Variable
 from xarray.core import indexing
 
 from penstock.core.array import Array
-from penstock.hdf5.file import Hdf5Group
+from penstock.hdf5.group import Hdf5Group
 from penstock.interop.xarray.lazy import LazyArray
 from penstock.interop.xarray.zarr import ZarrGroup
 from penstock.references.objects import ReferencedArray

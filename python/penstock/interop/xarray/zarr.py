@@ -22,7 +22,7 @@ from xarray.core import indexing
 from penstock.core.array import Array
 from penstock.core.errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
-from penstock.hdf5.file import Hdf5Group
+from penstock.hdf5.group import Hdf5Group
 from penstock.hdf5.types import NoArrayError
 from penstock.interop.xarray.encoding import codecs_of
 from penstock.interop.xarray.lazy import Decoding, LazyArray, Place

@@ -1,0 +1,107 @@
+"""Groups of HDF5 files."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from penstock import _core
+from penstock.core.array import Array
+from penstock.core.errors import ConflictError, NotFoundError
+from penstock.core.group import Group
+from penstock.hdf5.dimensions import DimensionNames
+from penstock.hdf5.links import Members
+from penstock.hdf5.source import Source
+from penstock.hdf5.typed import typed_attributes
+from penstock.references.objects import UNPICKLABLE
+
+
+class Hdf5Group(Group):
+    """A group of an HDF5 file: datasets and groups, opened when they are asked for. Read-only."""
+
+    def __init__(
+        self,
+        made: _core.Group,
+        source: Source,
+        path: str,
+        open_member: Callable[[Source, str, tuple[_core.Group, str] | None], Array | Group],
+    ) -> None:
+        super().__init__(made)
+        self._source, self._path, self._open_member = source, path, open_member
+
+    @property
+    def typed_attributes(self) -> dict[str, Any]:
+        """The attributes with the types of the file (NumPy scalars and arrays)."""
+        return typed_attributes(self.attrs.asdict(), _core.hdf5_group_values(self))
+
+    @functools.cached_property
+    def _names(self) -> Members:
+        """As they were when the group was opened; of a file that changed, as they are at the first look."""
+        try:
+            shown, stand_ins = _core.hdf5_members(self)
+        except ConflictError:
+            if self._source.is_remote:
+                raise
+            now = self._open_member(self._source, self._path, None)
+            if not isinstance(now, Hdf5Group):
+                raise
+            return now._names
+        return Members([_text(each) for each in shown], [_text(each) for each in stand_ins])
+
+    def keys(self) -> list[str]:
+        """Names of the direct children, sorted."""
+        return sorted(self._names.shown)
+
+    @property
+    def names_in_file_order(self) -> list[str]:
+        """Names of the direct children in the order of the file: of creation where it has that, else sorted."""
+        return list(self._names.shown)
+
+    @property
+    def hidden_scales(self) -> list[str]:
+        """Names of netCDF's dimensions without a variable."""
+        return list(self._names.stand_ins)
+
+    def __getitem__(self, path: str) -> Array | Group:
+        if not isinstance(path, str):
+            raise TypeError(f"a group's children have names, not {type(path).__name__}")
+        # Each open of a local file sees it as it is then; of a remote one it uses what the group has fetched.
+        path = path.strip("/")
+        above = (self, path) if self._source.is_remote else None
+        return self._open_member(self._source, f"{self._path}/{path}".strip("/"), above)
+
+    def _children(self) -> Iterator[tuple[str, Array | Group]]:
+        return ((name, self[name]) for name in self.keys())
+
+    def dimension_names(self, name: str) -> tuple[str, ...]:
+        """A name for each dimension of a direct child: where the file has none, the one that netCDF would give it."""
+        made = self._dimension_names().of(f"{self._path}/{name}".strip("/"))
+        if made is None:
+            self[name]  # a damaged dataset has an error of its own
+            raise NotFoundError(f"the group has no dataset '{name}'", f"in '{self.uri}'")
+        return made
+
+    def _dimension_names(self) -> DimensionNames:
+        return self._source.dimension_names(lambda: _named_by_engine(self))
+
+    def __repr__(self) -> str:
+        return f"<penstock.Group {self.uri!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        function, arguments = self._source.reopen(self._path)
+        if UNPICKLABLE in arguments:
+            raise TypeError(f"cannot pickle {self!r}: only groups opened by path can be opened again elsewhere")
+        return function, arguments
+
+
+def _named_by_engine(group: Group) -> DimensionNames:
+    names, links = _core.hdf5_dimension_names(group)
+    return DimensionNames(
+        {_text(path): each for path, each in names.items()},
+        {_text(path): _text(first) for path, first in links.items()},
+    )
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")

@@ -1,0 +1,51 @@
+"""Attributes of HDF5 files as the files type them: NumPy's scalars and arrays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.hdf5.types import netcdf_value, numpy_dtype
+
+
+def typed_attributes(values: Mapping[str, Any], typed: Sequence[tuple[str, str, bytes]]) -> dict[str, Any]:
+    """The attributes with their types, from plain values and what the engine says beyond them.
+
+    Text is str, one number is a number, as netCDF's attributes, which are lists in the file, are meant.
+    """
+    out = dict(values)
+    for name, form, items in typed:
+        out[name] = netcdf_value(_typed(out[name], json.loads(form), items))
+    return out
+
+
+def _typed(value: Any, form: dict[str, Any], items: bytes) -> Any:
+    shape = tuple(form["shape"])
+    if "lists" in form:
+        dtype = numpy_dtype(form["lists"])
+        if shape in ((), (1,)):
+            return np.array(value, dtype) if isinstance(value, list) else dtype.type(value)
+        if len(shape) == 1:
+            made = [np.array(each, dtype) if isinstance(each, list) else dtype.type(each) for each in value]
+            return made
+        return _objects(value, shape, dtype)
+    if "texts" in form:
+        return _objects(value, shape, None)
+    if "numbers" in form:
+        return np.array(value, numpy_dtype(form["numbers"])).reshape(shape)[()]
+    dtype = numpy_dtype(form["dtype"])
+    return np.frombuffer(items, dtype).reshape(shape).copy()[()]
+
+
+def _objects(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any] | None) -> Any:
+    """An array of objects from lists in lists."""
+    out = np.empty(shape, object)
+    for at in np.ndindex(shape):
+        each = value
+        for index in at:
+            each = each[index]
+        out[at] = each if dtype is None else np.array(each, dtype)
+    return out
