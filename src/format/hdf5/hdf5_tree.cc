@@ -197,14 +197,12 @@ result<> hdf5_tree::follow(hdf5_place& at, std::string_view path) {
 
 result<hdf5_place> hdf5_tree::find(std::string_view path) {
   hdf5_place at{file_.root(), {}, {}};
-  soft_links_ = 0;
   while (!path.empty()) {
     const std::size_t end = std::min(path.find('/'), path.size());
     const std::string_view name = path.substr(0, end);
     path.remove_prefix(std::min(end + 1, path.size()));
     if (name.empty() || name == ".") continue;
-    PENSTOCK_ASSIGN(const std::string stored, stored_name(at, name));
-    PENSTOCK_TRY(step(at, stored));
+    PENSTOCK_ASSIGN(at, member(at, name));
   }
   return at;
 }

@@ -43,8 +43,8 @@ class hdf5_tree {
  public:
   explicit hdf5_tree(hdf5_file& file) noexcept : file_(file), heap_(file) {}
 
-  /// Follows hard links, and at most 16 soft links. A name leads to a variable that netCDF renamed because a
-  /// dimension has its name.
+  /// Follows hard links, and at most 16 soft links for each name of the path. A name leads to a variable that netCDF
+  /// renamed because a dimension has its name.
   /// \error not_found    There is no such object. \error corrupt_data  A group on the way is damaged.
   /// \error unsupported  The path crosses an external or user-defined link.
   result<hdf5_place> find(std::string_view path);
