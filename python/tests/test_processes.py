@@ -257,3 +257,33 @@ assert len(os.listdir("/proc/self/fd")) < 70  # the rest is for others
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+ANSWERS = """
+import os, time
+import numpy as np, penstock as ps
+from obstore.store import MemoryStore
+from penstock.target.adapters import AsyncAdapter
+
+answer_all = AsyncAdapter._answer_all
+
+async def slow_to_return(self, requests, pending):
+    os.write(1, b"asked ")
+    await answer_all(self, requests, pending)
+    time.sleep(0.2)
+    os.write(1, b"returned ")
+
+store = MemoryStore()
+ps.create_array(store, "x", shape=(4,), dtype="i2")[...] = np.arange(4)
+AsyncAdapter._answer_all = slow_to_return
+assert ps.open(store, "x")[1] == 1
+"""
+
+
+def test_python_does_not_end_while_a_store_answers():
+    """Until 3.14 Python ends threads where they ask for the GIL next: within C++ or Rust that aborts the process."""
+    pytest.importorskip("obstore")
+    done = subprocess.run([sys.executable, "-c", ANSWERS], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    words = done.stdout.split()
+    assert words.count("asked") == words.count("returned") > 0

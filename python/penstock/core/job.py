@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import concurrent.futures
 import contextlib
 import sys
 import threading
@@ -223,6 +224,33 @@ def _finish_writes() -> None:
             print(f"penstock: a write that nobody waited for failed: {failed}", file=sys.stderr)
 
 
+class _Answers:
+    """Calls of asynchronous stores that an event loop's thread has not returned from.
+
+    Python must not end before: until 3.14 it ends a thread where that next asks for the GIL, which is fatal within C++
+    and Rust.
+    """
+
+    _STORES_SECONDS = 0.02
+
+    def __init__(self) -> None:
+        self._open: set[concurrent.futures.Future[None]] = set()
+        self._any = False
+
+    def add(self, answer: concurrent.futures.Future[None]) -> None:
+        self._any = True
+        self._open.add(answer)
+        answer.add_done_callback(self._open.discard)
+
+    def wait(self, seconds: float) -> None:
+        concurrent.futures.wait(list(self._open), seconds)
+        if self._any:
+            time.sleep(self._STORES_SECONDS)  # a store's own thread has woken the loop and not returned from that
+
+
+answers = _Answers()
+
+
 def _cancel_all() -> None:
     _finish_writes()
     # Workers that call Python stores could not end once the interpreter is going down.
@@ -232,6 +260,7 @@ def _cancel_all() -> None:
     end = time.monotonic() + 10
     for job in jobs:
         job._ticket.wait_for(max(0.0, end - time.monotonic()))
+    answers.wait(max(0.0, end - time.monotonic()))
     _core._end()
 
 

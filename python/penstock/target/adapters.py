@@ -21,6 +21,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, MutableMappi
 from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.core.errors import ConflictError, ReadOnlyError, UnsupportedError
+from penstock.core.job import answers
 from penstock.target.store import Store
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ class AsyncAdapter:
     def submit(self, requests: list[Request], pending: Any) -> None:
         import asyncio
 
-        asyncio.run_coroutine_threadsafe(self._answer_all(requests, pending), self.loop())
+        answers.add(asyncio.run_coroutine_threadsafe(self._answer_all(requests, pending), self.loop()))
 
     async def _answer(self, which: int, request: Request, pending: Any) -> None:
         try:
