@@ -178,6 +178,24 @@ def test_a_file_has_its_values_by_every_name(folder: Path, servers: dict[str, st
         assert np.array_equal(xarray.open_dataset(where[0], engine="penstock")["v"].values, VALUES)
 
 
+@pytest.mark.parametrize("path", ["x.nc/v", "sub/x.nc/v", "sub/x.nc/inner/w"])
+def test_a_variable_is_named_within_the_key_of_its_file(folder: Path, path: str) -> None:
+    (folder / "sub").mkdir(exist_ok=True)
+    with h5py.File(folder / "sub" / "x.nc", "w") as file:
+        file["v"] = VALUES
+        file["inner/w"] = VALUES
+    memory, in_zarr_python = MemoryStore(), {}
+    for name in ("x.nc", "sub/x.nc"):
+        obstore.put(memory, name, (folder / name).read_bytes())
+        in_zarr_python[name] = (folder / name).read_bytes()
+    mapper = fsspec.get_mapper(str(folder))
+    for target in (memory, LocalStore(folder), mapper, zarr.storage.LocalStore(folder), in_zarr_python):
+        found = ps.open(target, path)
+        assert np.array_equal(found[...], VALUES)
+        with pytest.raises(ps.NotFoundError):
+            ps.open(target, path + "/nothing")
+
+
 def test_a_server_without_ranges_is_read_as_a_whole_within_a_limit(
     folder: Path, servers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

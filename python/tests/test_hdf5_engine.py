@@ -145,6 +145,15 @@ def test_members_of_remote_groups_at_every_depth(tmp_path: Path) -> None:
         group["a"]["nothing"]
 
 
+def test_a_tree_leaves_out_what_is_no_array(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    with h5py.File(tmp_path / "x.nc", "w") as file:
+        file["a/x"] = np.arange(3)
+        file.create_dataset("links", (2,), dtype=h5py.ref_dtype)
+    with pytest.warns(UserWarning, match="references are not readable"):
+        assert xarray.open_datatree(tmp_path / "x.nc", engine="penstock").groups == ("/", "/a")
+
+
 def test_long_doubles_are_attributes(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.attrs["one"] = np.longdouble("1.1")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,6 +28,7 @@ from penstock.target.place import file_place, place_of
 from penstock.target.sniff import NPY_MAGIC, find_kind
 
 _BEGIN_BYTES = 64
+_MEMBER = re.compile(r"(.+?\.(?:h5|hdf5|nc|nc4|he5))/(.+)", re.IGNORECASE)
 _HDF5, _ARROW = b"\x89HDF\r\n\x1a\n", (b"PAR1", b"ARROW1\x00\x00", b"\xff\xff\xff\xff")
 
 
@@ -62,12 +65,18 @@ def open_in_store(target: Any, path: str, context: Context, options: Mapping[str
     try:
         store, raw = place_of(target, path, None, context)
         key = os.fsdecode(raw)
-        head = store.begin(key, _BEGIN_BYTES) if key else None
+        member, inner = _MEMBER.fullmatch(key), ""
+        head = None
+        with contextlib.suppress(*([Error] if member else [])):  # a store of files says that there is no such folder
+            head = store.begin(key, _BEGIN_BYTES) if key else None
+        if head is None and member:
+            key, inner = member.groups()
+            head = store.begin(key, _BEGIN_BYTES)
     except Error:
         if options:
             raise
         return None  # that nothing was found says more
-    if head is None:
+    if head is None or (inner and not head.startswith(_HDF5)):
         return None
     if head.startswith(NPY_MAGIC):
         return open_npy(store, raw, context, None, options)
@@ -75,7 +84,7 @@ def open_in_store(target: Any, path: str, context: Context, options: Mapping[str
         return None
     if store.uri.startswith("file:"):
         path = os.path.join(local_path(store.uri), key)
-        opened: Array | Group = registry.call("open", path, context=context, **options)
+        opened: Array | Group = registry.call("open", path, inner, context=context, **options)
         return opened
     if head.startswith(ARCHIVE):
         raise archive_elsewhere(key)
@@ -86,8 +95,8 @@ def open_in_store(target: Any, path: str, context: Context, options: Mapping[str
             return None
         if head.startswith(_ARROW):
             return open_table(whole, "", context, None, **options)
-        return open_file(whole, "", context, None, dict(options))
-    return open_source(_StoreSource(store, key, stream, context), "", **options)
+        return open_file(whole, inner, context, None, dict(options))
+    return open_source(_StoreSource(store, key, stream, context), inner, **options)
 
 
 class _StoreSource(Source):

@@ -14,6 +14,7 @@ from penstock.hdf5.dimensions import DimensionNames
 from penstock.hdf5.links import Members
 from penstock.hdf5.source import Source
 from penstock.hdf5.typed import typed_attributes
+from penstock.hdf5.types import NoArrayError
 from penstock.references.objects import UNPICKLABLE
 
 
@@ -73,6 +74,16 @@ class Hdf5Group(Group):
 
     def _children(self) -> Iterator[tuple[str, Array | Group]]:
         return ((name, self[name]) for name in self.keys())
+
+    def groups(self) -> Iterator[tuple[str, Group]]:
+        """(name, group) of the direct children that are groups. Datasets that are no arrays are passed over."""
+        for name in self.keys():
+            try:
+                node = self[name]
+            except NoArrayError:
+                continue
+            if isinstance(node, Group):
+                yield name, node
 
     def dimension_names(self, name: str) -> tuple[str, ...]:
         """A name for each dimension of a direct child: where the file has none, the one that netCDF would give it."""
