@@ -185,10 +185,11 @@ class PENSTOCK_API array {
 
   /// Writes `value` to `which`.
   ///
-  /// Each storage object appears at once, with all that this write changes in it, on condition that nobody else changed
-  /// it since it was read: two writers of different chunks of one shard lose nothing. An object whose elements are all
-  /// replaced is not read before. Rows that others appended since this array was opened are kept, also in an object
-  /// that this write replaces as far as this array has it. Chunks that hold nothing but the fill value are left out
+  /// Each storage object appears at once, with all that this write changes in it, on condition that no other writer
+  /// changed it since it was read: two writers of different chunks of one shard lose nothing. An object whose elements
+  /// are all replaced is not read before. Rows that others appended since this array was opened are kept, also in an
+  /// object that this write replaces as far as this array has it. Chunks that hold nothing but the fill value are left
+  /// out
   /// (`write_empty_chunks`), bit for bit; an object with no chunk left is erased. Where `which` names an element twice,
   /// the later value stays.
   /// \param value  Shape equal to result_shape(which), dtype equal to the array's; strides in bytes: any sign, and 0
@@ -228,7 +229,7 @@ class PENSTOCK_API array {
 
   /// Adds `value` at the end of `axis` and returns the array as it is then.
   ///
-  /// The end is that of the array as it is stored, whoever appended meanwhile. Rows are written before the metadata
+  /// The end is that of the array as it is stored, also after appends of others. Rows are written before the metadata
   /// names them, shard by shard as `write` does: readers see all of them or none. Appenders of all processes,
   /// containers and hosts take turns where the store has versions: an object `.penstock-append` next to the metadata is
   /// the claim of one of them, renewed while it works. The claim of an appender that ended is taken over after its

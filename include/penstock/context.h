@@ -19,7 +19,7 @@ class format_driver;   // <penstock/extend/driver.h>
 class uri_scheme;      // <penstock/extend/scheme.h>
 class context_state;   // src/engine/context_state.h
 
-/// Device memory of somebody else's pool (another library's caching allocator), for results of device reads.
+/// Device memory of another library's pool (its caching allocator), for results of device reads.
 ///
 /// Called on any thread, with the device's primary context current and without a lock of this library.
 class device_allocator {
@@ -110,8 +110,8 @@ class PENSTOCK_API context {
   /// Forgets cached indexes and chunks, idle memory, and what a failed call of a device's driver has broken.
   void clear_caches();
 
-  /// Waits for writes of `write_async`, and for reads into device memory whose values were handed on, and at whose
-  /// outcome nobody has looked.
+  /// Waits for writes of `write_async`, and for reads into device memory whose values were exported and whose outcome
+  /// was not queried.
   /// \error  Of writes that failed, by name, the others in the notes; told once.
   /// \error corrupt_data  Chunks that failed on a device, one of them by name; told once.
   result<> synchronize();

@@ -38,10 +38,10 @@ struct device_read_options {
 /// The read returns before storage has been asked. `wait` waits until all is queued on the device (storage and host
 /// work), `order` then makes a stream wait for the rest, and only `synchronize` waits for the device. Errors are late:
 /// what fails on the host comes out of `wait` and all that waits; a chunk that fails on the device has all bits set in
-/// its part of the result, and its error comes out of `synchronize`, or, where the values were handed on and nobody
-/// asked, of the next read into that device's memory. Destroying it cancels what has not started, waits for the host's
-/// part, and gives the memory back to the context's pool together with the wait for whoever still reads it. Move-only;
-/// thread-safe but for that.
+/// its part of the result, and its error comes out of `synchronize`, or, if the values were exported and the outcome
+/// was not queried, of the next read into that device's memory. Destroying it cancels what has not started, waits for
+/// the host's part, and returns the memory to the context's pool together with the wait for its last readers.
+/// Move-only; otherwise thread-safe.
 class PENSTOCK_API device_tensor {
  public:
   explicit device_tensor(std::shared_ptr<device_tensor_state> state) noexcept;
@@ -64,8 +64,8 @@ class PENSTOCK_API device_tensor {
   result<> order(stream_handle stream);
   /// Ends the use of the memory: it may be used again after what `stream` holds now, instead of after everything that
   /// the context was given until the tensor is destroyed. The read itself comes before that. For work on several
-  /// streams, one call for each; the later streams wait for the earlier ones. The memory goes back when this tensor and
-  /// all that it was handed on to are gone. Memory that was given as `out` stays the caller's.
+  /// streams, one call for each; the later streams wait for the earlier ones. The memory is returned when this tensor
+  /// and all that it was exported to are destroyed. Memory that was given as `out` stays the caller's.
   /// \error invalid_argument  Stream 0; from `order` and `to_dlpack` afterwards. What failed on the host.
   result<> release(stream_handle stream);
   /// Hands the result on by DLPack, in device memory and without a copy: `stream`, the consumer's, is made to wait for
@@ -75,10 +75,10 @@ class PENSTOCK_API device_tensor {
   result<DLManagedTensorVersioned*> to_dlpack(stream_handle stream);
   /// Waits for the device. \error corrupt_data  Chunks that failed there, one of them by name.
   result<> outcome();
-  /// The caller will ask for the outcome: nobody else is told of it while this tensor is there. Before `order`.
+  /// Errors of this read are reported by `outcome` only, as long as this tensor exists. Call it before `order`.
   void claim_outcome() noexcept;
-  /// As `outcome`. \error  Where this read is well: what is known to have failed in an earlier one, whose values were
-  /// handed on and at whose outcome nobody had looked.
+  /// As `outcome`. \error  If this read succeeded: the known failure of an earlier one whose values were exported and
+  /// whose outcome was not queried.
   result<> synchronize();
   /// Waits, and copies into host memory of the same shape and dtype, C order.
   result<> copy_to_host(std::byte* to);

@@ -64,9 +64,9 @@ static_assert(sizeof(dlpack_tensor) == 48 && sizeof(dlpack_managed) == 64 && siz
 /// and consumers differ in what they expect.
 PENSTOCK_API std::optional<dlpack_type> dlpack_type_of(const dtype& type) noexcept;
 
-/// Hands a tensor on without a copy: what consumers of DLPack 1.x take, bfloat16 and floats of 8 bits too.
+/// Exports a tensor without a copy: what consumers of DLPack 1.x take, bfloat16 and floats of 8 bits too.
 ///
-/// Whoever has the pointer calls its `deleter` once, on any thread; consumers do. Without dlpack.h it is read as a
+/// The owner of the pointer calls its `deleter` once, on any thread; consumers do. Without dlpack.h it is read as a
 /// `dlpack_managed_versioned`.
 /// \param owner   Keeps the memory; let go by the deleter. Null: the memory outlives the consumer anyway.
 /// \param device  Where the memory is; for host memory {1, 0}.

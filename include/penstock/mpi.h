@@ -3,8 +3,8 @@
 /// \file
 /// Each MPI rank its tile of one array. Needs <mpi.h>; nothing of it is in the library, so any MPI serves.
 ///
-/// Every function is collective. When a rank fails, all of them return an error, and each knows which rank it was:
-/// nobody is left waiting.
+/// Every function is collective. When a rank fails, all of them return an error, and each names that rank:
+/// no rank is left waiting.
 
 #include <mpi.h>
 

@@ -135,14 +135,15 @@ struct plan_limits {
   std::uint64_t request_bytes = 0;  ///< read through these, however much is waste
   std::uint64_t max_fetch_bytes = std::uint64_t{1} << 20;  ///< coalesce up to this; a longer cell is read whole
   /// The same of stores that complete inside `read`, in place of their own limit, which keeps a request in the
-  /// processor's cache until it is decoded there: for bytes that the host only hands on. 0: their own, and that above.
+  /// processor's cache until it is decoded there: for bytes that the host only passes on. 0: their own, and that above.
   std::uint64_t inline_fetch_bytes = 0;
   std::uint64_t inline_fetches = 1;  ///< of which a read is left so many all the same, by its decoded bytes
-  /// Of cells whose chains have no stage, fetch only the bytes from the first wanted element to the last. Whoever
-  /// carries out such a plan must know `decode_op::part`.
+  /// Of cells whose chains have no stage, fetch only the bytes from the first wanted element to the last. An
+  /// executor of such a plan must support `decode_op::part`.
   bool trim_cells = false;
   /// Where a store's requests take their time, ask for short objects as a whole in place of their index first, and for
-  /// longer ones of which all is wanted. Whoever carries out such a plan must know `request::object`.
+  /// longer ones of which all is wanted. An executor of such a plan must support
+  /// `request::object`.
   bool whole_objects = false;
 };
 

@@ -13,7 +13,7 @@ namespace penstock::inline v0 {
 /// The stages of a read and of a write. `decode` writes straight into the result where it can; `scatter` is the strided
 /// copy otherwise; `transfer` copies to a device, or encoded bytes back. `encode` gathers what it encodes, and decodes
 /// what it changes; `commit` puts an object together and stores it; a `fetch` also is what a write reads. `compute` is
-/// the caller's work on a device, as far as it is told of: from where a tile is handed out on its stream to the end of
+/// the caller's work on a device, as far as it is told of: from where a tile is returned on its stream to the end of
 /// what the caller queued there. Device work is timed by the device's events: copies one by one, kernels wave by wave.
 enum class stage : std::uint8_t { plan, index, fetch, decode, scatter, fill, transfer, encode, commit, compute };
 inline constexpr std::size_t kStages = 10;

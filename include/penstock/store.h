@@ -127,9 +127,9 @@ struct store_traits {
   bool sizes = false;             ///< `read_done::object_size` is set, also by reads of no bytes
   bool guards = false;            ///< `put` and `erase` check `write_condition::guard`
   /// `byte_read::destination` may be memory of a CUDA device, which the store fills by itself (cuFile): without a copy
-  /// through the host, and complete for every stream when the read completes. Only requests whose bytes nobody has to
-  /// look at on the host are made so: of cells without a codec whose headers would be scanned. No store says so yet,
-  /// and no engine asks for it.
+  /// through the host, and complete for every stream when the read completes. Only requests whose bytes the
+  /// host does not need are made so: of cells without a codec whose headers would be scanned. No store sets it yet,
+  /// and no engine uses it.
   bool device_reads = false;
 };
 
@@ -222,7 +222,7 @@ class PENSTOCK_API store {
   virtual result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition);
   /// Starts `writes`; each completes exactly once through `sink`, perhaps before this returns, in any order.
   ///
-  /// Each is a `put` or an `erase` in all but who waits: nobody, where `store_traits::inline_writes` is false. The
+  /// Each is a `put` or an `erase`, but the call does not wait if `store_traits::inline_writes` is false. The
   /// default does them in turn. A write that is stopped completes with `cancelled`; its object is the old one or the
   /// new one.
   virtual void write(std::span<const byte_write> writes, write_sink& sink, std::stop_token stop);
@@ -238,9 +238,9 @@ class PENSTOCK_API store {
   virtual result<> erase(std::string_view key, const write_condition& condition);
   /// Names what stands below `prefix` (empty, or a folder's name with its final '/'), in no order.
   virtual result<> list(std::string_view prefix, listing what, key_sink& sink) const;
-  /// Makes what was put and erased visible to everybody else who reads this storage. Most stores do so with each put
-  /// and have nothing left to do; one that is a single file (zip) writes its directory here. Whoever wrote calls it
-  /// once at the end of a piece of work; a store that goes away flushes what it can.
+  /// Makes what was put and erased visible to all other readers of this storage. Most stores do so with each put and
+  /// have nothing left to do; one that is a single file (zip) writes its directory here. Writers call it once at the
+  /// end of a piece of work; a store that is destroyed flushes what it can.
   virtual result<> flush();
   /// Whether objects below `prefix` (as in `list`) can be written, as far as that is known without writing one.
   ///

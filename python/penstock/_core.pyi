@@ -184,7 +184,7 @@ class Context:
         """Forget cached indexes and chunks, give idle memory back, and start afresh where a device failed."""
 
     def synchronize(self) -> None:
-        """Wait for reads into device memory that were handed on, and raise what nobody has looked at yet."""
+        """Wait for reads into device memory that were exported, and raise errors that were not reported yet."""
 
     def _start_profile(self, max_events: int) -> None: ...
     def _stop_profile(self) -> dict[str, Any]: ...

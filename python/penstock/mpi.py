@@ -6,7 +6,7 @@
 >>> penstock.mpi.tile(a.shape)                    # which part that is
 
 Every function is collective: all ranks of the communicator call it. When one of them fails, all of them raise, each
-knowing which rank it was; nobody is left waiting.
+knowing which rank it was; no rank is left waiting.
 """
 
 from penstock.interop.mpi import load, open, tile

@@ -91,12 +91,13 @@ struct codec_config {
   json configuration;  ///< null or an object
 };
 
-/// What a codec of a chain gets, or hands on: an array as long as only array codecs came before it, then bytes.
+/// What a codec of a chain gets, or passes to the next one: an array as long as only array codecs came before it, then
+/// bytes.
 struct PENSTOCK_API stage_type {
   /// Of the items, as the codec before produced them. Of bytes: of the last array's items, which shuffles and
   /// compressors take their item size from.
   dtype type;
-  /// Of the array, in C order. Bytes have one dimension: their number at most, kUnbounded where nobody knows.
+  /// Of the array, in C order. Bytes have one dimension: their number at most, kUnbounded if it is not known.
   extents shape;
   bool is_array = true;
   bool exact = true;        ///< the number of bytes is what `shape` says; else it is at most that
@@ -106,7 +107,7 @@ struct PENSTOCK_API stage_type {
     return {type, {bytes}, false, exact, false};
   }
 
-  /// How many bytes these are, or at most; kUnbounded where nobody knows or 64 bits do not hold it.
+  /// How many bytes these are, or at most; kUnbounded if that is not known or does not fit into 64 bits.
   std::uint64_t bytes() const noexcept;
 };
 

@@ -215,7 +215,7 @@ class Array(Reads, Writes, _core.Array):
         durable: bool = False,
         write_empty_chunks: bool = False,
     ) -> Job:
-        """Copy `value`, start what `write` does with it, and return a `Job`: nobody waits for encoding and storage.
+        """Copy `value`, start what `write` does with it, and return a `Job` without waiting for encoding and storage.
 
         `value` may be changed as soon as this returns. Writes that are started with one context are done one after the
         other, in the order in which they were started, each by all of the context's threads; reads do not wait for
@@ -242,7 +242,7 @@ class Array(Reads, Writes, _core.Array):
     def flush(self) -> None:
         """Wait for all writes of `write_async` that were started with this array's context, of whatever array.
 
-        Raises what the first of them failed with whose job nobody waited for; the notes tell of the others.
+        Raises the first error of a write whose job was not waited for; its notes name the others.
         """
         _core._context_of(self).synchronize()
 

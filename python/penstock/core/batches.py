@@ -60,7 +60,7 @@ def batches(
     drop_last
         Leave out a last batch that is not full.
     check
-        Of devices: wait for each batch before it is handed out, and raise what failed there.
+        Of devices: wait for each batch before it is returned, and raise what failed there.
     """
     if batch_size < 1 or depth < 0:
         raise InvalidArgumentError(f"batch_size must be 1 or more and depth 0 or more: {batch_size}, {depth}")
@@ -136,7 +136,7 @@ class Batch:
 
 
 class CropReader:
-    """Starts batches: knows the arrays, the type that values are stored and handed on in, and where they go."""
+    """Starts batches: knows the arrays, the stored type, that of the batches, and where values go."""
 
     def __init__(self, arrays: Arrays, dtype: npt.DTypeLike | None, device: str | None = None) -> None:
         self._arrays: Any = [arrays] if isinstance(arrays, Array) else arrays

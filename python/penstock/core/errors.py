@@ -96,7 +96,7 @@ class UnsupportedError(Error, NotImplementedError):
 
 
 class ExportError(UnsupportedError, BufferError):
-    """A tensor that cannot be handed on as asked: its type has no code in DLPack, or it is on another device."""
+    """A tensor that cannot be exported as requested: its type has no code in DLPack, or it is on another device."""
 
 
 class PermissionDeniedError(Error, PermissionError):

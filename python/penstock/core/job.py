@@ -111,7 +111,7 @@ class Job:
 
 
 class WriteJob(Job):
-    """A write under way. It belongs to nobody: dropping this changes nothing."""
+    """A write under way. It has no owner: dropping this object does not stop it."""
 
     _what = "write"
     _doing = "writing"
@@ -221,7 +221,7 @@ def _finish_writes() -> None:
         try:
             ticket.result()
         except Exception as failed:
-            print(f"penstock: a write that nobody waited for failed: {failed}", file=sys.stderr)
+            print(f"penstock: a write that was not waited for failed: {failed}", file=sys.stderr)
 
 
 class _Answers:

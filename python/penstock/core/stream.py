@@ -38,7 +38,7 @@ def stream(
         Tiles that are read, or wait, while the caller has one: the memory is that of `depth` + 1 tiles. 0 reads each
         when it is asked for.
     check
-        Of devices: wait for each tile before it is handed out, so that none is whose chunks failed. False: what fails
+        Of devices: wait for each tile before it is returned, so that none has chunks that failed. False: what fails
         on a device may be raised up to two rounds of the buffers later, and the tile's elements have all bits set.
     """
     if not isinstance(depth, int) or depth < 0:

@@ -126,7 +126,7 @@ def _fill(dataset: Any, plist: Any, stored: StoredType) -> Any:
 
 
 def _raw_fill(dataset: Any, plist: Any, stored: StoredType) -> npt.NDArray[np.uint8]:
-    """The fill value's bytes in the file's type: what h5py hands out, put back into that form."""
+    """The fill value's bytes in the file's type: what h5py returns, put back into that form."""
     size = dataset.id.get_type().get_size()
     memory = np.zeros((), dataset.dtype if dataset.dtype.subdtype is None else dataset.dtype.base)
     try:

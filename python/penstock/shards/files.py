@@ -84,7 +84,7 @@ def refuse_others(names: Sequence[str], shapes: Sequence[tuple[int, ...]], types
 
 
 class JoinedReferences(ReferencedArray):
-    """An array of many files that one index covers: pickled with it, so that nobody looks for chunks again."""
+    """An array of many files that one index covers: pickled with it, so that chunks are not looked for again."""
 
     @classmethod
     def of(cls, made: _core.Array, described: Described) -> JoinedReferences:

@@ -86,7 +86,7 @@ def read_named(name: str, storage_options: Mapping[str, Any] | None = None) -> b
 
 
 class Files:
-    """The files that somebody named: a store and keys within it."""
+    """The files that the caller named: a store and keys within it."""
 
     def __init__(
         self,

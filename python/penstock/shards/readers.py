@@ -29,7 +29,7 @@ _BLOCK_BYTES = 1 << 20
 # What calls of a reader under way together give: a call may cost as much as opening a file, and more.
 _READER_BYTES = 64 << 20
 _MOST_CELLS = 1 << 20
-# Cells of an object stand apart, so that no two are asked for at once, and none that nobody wants.
+# Gaps between the cells of an object, so that one request never covers two cells, nor one that is not read.
 _GAP_BYTES = 1 << 20
 
 

@@ -27,7 +27,7 @@ _STAMPS = "stamps"
 
 
 class ShardedArray(Array):
-    """An array of `.npy` or raw files: pickled with all that is known of them, so that nobody reads a header again."""
+    """An array of `.npy` or raw files: pickled with all that is known of them, so that no header is read again."""
 
     _missing = "error"
 

@@ -101,7 +101,7 @@ class Demo:
         return 0
 
     def read(self) -> None:
-        """Everyone and every ceiling once per turn, so that a slow minute of the machine is everybody's.
+        """Each reader and each ceiling once per turn, so that a slow minute of the machine slows all of them.
 
         The first turn does not count: what everyone read is checked then.
         """
