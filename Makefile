@@ -79,6 +79,7 @@ bench: build ## measure against ceilings and peers; ARGS= goes to the runner
 check: ## format, lint, types, layers; changes nothing
 	@tools/setup.sh core test
 	@$(python) tools/check_layers.py
+	@$(python) tools/check_words.py
 	@clang-format --dry-run -Werror $(cpp_files)
 	@ruff format --check --quiet
 	@ruff check --quiet
