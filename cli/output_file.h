@@ -11,7 +11,7 @@ namespace penstock::inline v0::cli {
 
 /// A file of known size that appears under its name complete or not at all. Move-only.
 ///
-/// Its bytes are mapped memory of an unnamed-looking file beside the target, whose room on disk is reserved first: a
+/// Its bytes are mapped memory of an unnamed-looking file next to the target, whose room on disk is reserved first: a
 /// full disk is an error here, and not a fault while the memory is filled. Destroyed without `commit`, it is gone.
 class output_file {
  public:

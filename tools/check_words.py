@@ -19,6 +19,7 @@ ENDINGS = (".h", ".cc", ".py", ".pyi", ".md")
 WORDS = {
     r"nobody|somebody|whoever|everybody": 'the thing that does it: "the caller", "the planner", "a reader"',
     r"hand(?:s|ed)? (?:on|out)(?! of)": '"export", "return" or "pass"',
+    r"beside": '"next to", "in addition to" or "outside"',
     r"who waits": '"the waiting thread"',
 }
 

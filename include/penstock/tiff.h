@@ -16,7 +16,7 @@ PENSTOCK_API const tiff_details* tiff_details_of(const array& from) noexcept;
 /// Which image of its file an array is; the default if it is not an image of a TIFF.
 PENSTOCK_API tiff_options tiff_options_of(const array& from);
 
-/// The overviews and the mask of an array's image. Where requests cost nothing, those in files beside its own (`.ovr`,
+/// The overviews and the mask of an array's image. Where requests cost nothing, those in files next to its own (`.ovr`,
 /// `.msk`) too, which are looked for at each call; a damaged one says so when it is read.
 PENSTOCK_API tiff_companions tiff_companions_of(const array& from);
 

@@ -44,7 +44,7 @@ struct tiff_companions {
   std::vector<std::uint64_t> masked_bands;              ///< those that the mask is of, from 0; empty: all
 };
 
-/// What the header of a TIFF says beside the array itself.
+/// What the header of a TIFF says in addition to the array itself.
 struct tiff_details {
   bool big_endian = false;
   bool big_tiff = false;
@@ -53,7 +53,7 @@ struct tiff_details {
   std::uint64_t page_width = 0, page_height = 0;
   tiff_companions companions;          ///< that its own file has, or those of which it is one
   std::uint64_t directory_offset = 0;  ///< of the directory that is open, in bytes of its file
-  std::string side_file;  ///< ending of the file beside this one that it is in: `.ovr`, `.msk`; empty: in this one
+  std::string side_file;  ///< ending of the file next to this one that it is in: `.ovr`, `.msk`; empty: in this one
   std::uint64_t image_of_stack = 0;  ///< the directory is of the first image; this one lies as many images behind it
   std::string structure;             ///< what GDAL writes between header and directories; empty: nothing
 };

@@ -717,7 +717,7 @@ class TiffDetails:
         """Reads GDAL's sidecar file of a local file."""
 
     def companions(self) -> tuple[tuple[tuple[int, int], ...], bool, list[int]]:
-        """(height, width) of each overview, and whether there is a mask; in files beside it too."""
+        """(height, width) of each overview, and whether there is a mask; in files next to it, too."""
 
 class TiffWriter:
     """A TIFF under way; penstock.TiffWriter holds one."""

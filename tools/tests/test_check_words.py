@@ -11,7 +11,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import check_words
 
 
-@pytest.mark.parametrize("text", ["Nobody waits.", "it hands on\n", "for whoever reads", "tiles are handed out here"])
+@pytest.mark.parametrize(
+    "text", ["Nobody waits.", "it hands on\n", "for whoever reads", "tiles are handed out here", "a file beside it"]
+)
 def test_an_excluded_word_is_reported_with_its_line(text: str) -> None:
     assert [line for line, _, _ in check_words.findings("A line.\n" + text)] == [2]
 

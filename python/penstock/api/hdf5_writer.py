@@ -22,7 +22,7 @@ Told = Callable[[str, int, int], Any] | None
 
 
 def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told: Told) -> None:
-    """Write a file beside `path` that takes its name when it is complete, and has been compared."""
+    """Write a file next to `path` that takes its name when it is complete, and has been compared."""
     try:
         import h5py
     except ImportError:

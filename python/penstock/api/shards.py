@@ -69,7 +69,7 @@ def open_shards(
     dtype, shape, row_shape, offset, order
         Of raw files: `shape` is that of every file; without it, `row_shape` is that of a file without `axis`, and its
         size says how many rows it has. `offset` is that of the first item in bytes (None: 0), `order` "C" or "F" (None:
-        "C"). Without `dtype` a file `<name>.json` beside each file, or one `_meta.json` in their folder, has these
+        "C"). Without `dtype` a file `<name>.json` next to each file, or one `_meta.json` in their folder, has these
         members; what is given here goes before it. A file of no bytes is an error where no shape says that it has no
         rows.
     holes

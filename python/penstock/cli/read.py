@@ -211,12 +211,12 @@ def png(pixels: npt.NDArray[np.uint8]) -> bytes:
 
 def _write(name: str, data: bytes) -> None:
     """Complete or not at all."""
-    beside = f"{name}.{os.getpid()}.part"
+    part_file = f"{name}.{os.getpid()}.part"
     try:
-        with open(beside, "wb") as file:
+        with open(part_file, "wb") as file:
             file.write(data)
             sync_file(file)
-        os.replace(beside, name)
+        os.replace(part_file, name)
     finally:
-        if os.path.exists(beside):
-            os.remove(beside)
+        if os.path.exists(part_file):
+            os.remove(part_file)

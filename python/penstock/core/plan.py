@@ -27,7 +27,7 @@ class Plan(str):
     Attributes
     ----------
     requests : int
-        Requests for data, after neighbours were joined; `index_requests` for indexes beside them.
+        Requests for data, after neighbours were joined; `index_requests` for indexes in addition to them.
     fetched_bytes : int
         Bytes that the requests for data return, whole objects among them as far as the store knows their sizes.
     decoded_bytes : int

@@ -227,7 +227,7 @@ class TiffHeader:
     def gcps(self) -> list[tuple[float, float, float, float, float]]:
         """Ground control points as (column, row, x, y, z), of the level that is open.
 
-        Those beside the file; its own, where it has no transform. Else empty.
+        Those next to the file; its own, where it has no transform. Else empty.
         """
         return self._meaning.gcps()
 

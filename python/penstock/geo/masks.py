@@ -21,7 +21,7 @@ class Validity:
     """Which pixels of an image have a value, by GDAL's rules: those in the mask; in bands without a mask, those that
     are not nodata; without both, those that the alpha band does not make fully transparent.
 
-    `mask` is to be read beside the image: None, one band for all of the image's, or as many as it has.
+    `mask` is to be read with the image: None, one band for all of the image's, or as many as it has.
     """
 
     def __init__(self, array: TiffArray) -> None:
@@ -41,7 +41,7 @@ class Validity:
         self.is_partial = self.mask is not None or any(each is not None for each in self._nodata)
 
     def of(self, values: Any, mask: Any, bands: Any) -> Any:
-        """Of values and what was read of the mask beside them. None: all are valid.
+        """Of values and what was read of the mask with them. None: all are valid.
 
         `bands`: which band each value is of, in a shape that broadcasts against the values.
         """

@@ -22,7 +22,7 @@ from penstock.geo.unpacked import unpack
 class TiffArray(TiffHeader, Array):
     """An image of a TIFF file: an `Array` of shape (band, y, x), and what the header says of it.
 
-    The header was read when the array was opened; files beside it are looked for when they are first asked for.
+    The header was read when the array was opened; files next to it are looked for when they are first asked for.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -67,7 +67,7 @@ def _unpack_lists(packed: TiffArray, selection: Any, masked: bool, **how: Any) -
 def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
     """The band of each value of a selection by lists, in a shape that broadcasts against the values; and the mask's.
 
-    These are being read already: beside the values, so that both take one round trip.
+    These are being read already: together with the values, so that both take one round trip.
     """
     band = packed._band_axis
     in_one = mask is not None and of_all_bands(mask)

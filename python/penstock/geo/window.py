@@ -71,7 +71,7 @@ def read_window(
     -------
     An array of (bands, rows, columns) in the image's dtype. The overview is the smallest whose pixels are not larger
     than the result's (by a tenth at most; "nearest": by a fifth), as GDAL chooses. Only tiles under the window are
-    read; beside the result the memory is some 64 MiB.
+    read; in addition to the result the memory is some 64 MiB.
 
     Raises
     ------

@@ -47,7 +47,7 @@ def _solid(space: Any, shape: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[i
 
 
 def _find_file(name: str, main: str | None) -> str | None:
-    """The file that a mapping names: beside the file that names it, or where it says. None: there is none."""
+    """The file that a mapping names: next to the file that names it, or where it says. None: there is none."""
     if main is None:
         raise _refuse("in files that are not opened by a path")
     for path in (os.path.join(os.path.dirname(main), name), name):

@@ -37,7 +37,7 @@ def save_references(
 ) -> None:
     """Save where the chunks of an array of references are: a JSON document and, behind it, the table.
 
-    Files of this machine beside the manifest are named relative to it, with their size and time of change: opening the
+    Files of this machine next to the manifest are named relative to it, with their size and time of change: opening the
     manifest refuses where one is another by then.
     """
     name = local_path(os.fspath(path))

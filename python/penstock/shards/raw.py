@@ -1,4 +1,4 @@
-"""What raw files hold: as the caller says, or JSON files beside them."""
+"""What raw files hold: as the caller says, or JSON files next to them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _told(found: Files, axis: int, shape_is_given: bool) -> list[_Told]:
     without = [name for name, (place, _) in zip(names, sidecars, strict=True) if not place]
     if without:
         raise InvalidArgumentError(
-            f"'{without[0]}' is raw bytes: give dtype=, or write them into '{without[0]}.json' or '{COMMON}' beside it",
+            f"'{without[0]}' is raw bytes: give dtype=, or write it into '{without[0]}.json' or '{COMMON}' next to it",
         )
     told = [_parse(name, *sidecar, axis) for name, sidecar in zip(names, sidecars, strict=True)]
 
