@@ -18,7 +18,7 @@ from penstock.hdf5.source import Source
 
 h5py = pytest.importorskip("h5py")
 
-from penstock.hdf5.library import LibraryGroup, open_by_library  # noqa: E402
+from penstock.hdf5.by_h5py import H5pyGroup, open_by_h5py  # noqa: E402
 
 CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", "/nonexistent")) / "hdf5"
 SHAPES = ((), (1,), (3,), (2, 2), (0,))
@@ -100,13 +100,13 @@ def same(a: Any, b: Any) -> bool:
 
 def differences(source: Source, path: str = "", depth: int = 0) -> list[str]:
     """What the engine says of a node and all below it that h5py does not."""
-    ours, theirs = open_node(source, path), open_by_library(source, path, open_node)
+    ours, theirs = open_node(source, path), open_by_h5py(source, path, open_node)
     names = ["uri", "typed_attributes"]
     if isinstance(ours, Array):
         names += ["storage", "shape", "dtype", "chunks", "dimension_names", "fill_value"]
     else:
         assert isinstance(ours, Hdf5Group)
-        assert not isinstance(ours, LibraryGroup)
+        assert not isinstance(ours, H5pyGroup)
         names += ["names_in_file_order", "hidden_scales"]
     out = [f"{path}: {each}" for each in names if not same(getattr(ours, each), getattr(theirs, each))]
     plain, known = ours.attrs.asdict(), theirs.attrs.asdict()

@@ -13,8 +13,8 @@ from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
+from penstock.hdf5.by_h5py import open_by_h5py
 from penstock.hdf5.group import Hdf5Group
-from penstock.hdf5.library import open_by_library
 from penstock.hdf5.source import Source, has_h5py
 from penstock.hdf5.typed import typed_attributes
 from penstock.hdf5.types import NoArrayError, numpy_dtype
@@ -87,7 +87,7 @@ def open_node(source: Source, path: str, above: tuple[_core.Group, str] | None =
     except UnsupportedError as error:
         why = _core.hdf5_refusal(store, key, inner)
         if why == "elsewhere":
-            return open_by_library(source, path, open_node)
+            return open_by_h5py(source, path, open_node)
         if why == "type":
             raise NoArrayError(error.message, *error.notes) from None
         if not source.without_ranges():
@@ -96,5 +96,5 @@ def open_node(source: Source, path: str, above: tuple[_core.Group, str] | None =
     if isinstance(made, _core.Array):
         return Hdf5Array(made, source.reopen(path))
     if _core.hdf5_leads_elsewhere(made) and has_h5py():
-        return open_by_library(source, path, open_node)  # which of these links lead to something?
+        return open_by_h5py(source, path, open_node)  # which of these links lead to something?
     return Hdf5Group(made, source, path, open_node)

@@ -76,7 +76,7 @@ class Hdf5Group(Group):
         return ((name, self[name]) for name in self.keys())
 
     def groups(self) -> Iterator[tuple[str, Group]]:
-        """(name, group) of the direct children that are groups. Datasets that are no arrays are passed over."""
+        """(name, group) of the direct children that are groups. Skips datasets that are not arrays."""
         for name in self.keys():
             try:
                 node = self[name]

@@ -192,7 +192,7 @@ class Source:
             self._dimensions = now, named()
         return self._dimensions[1]
 
-    def named_by_library(self) -> DimensionNames:
+    def named_by_h5py(self) -> DimensionNames:
         """What `dimension_names` keeps, where links lead into other files."""
         with self.opened() as file:
 

@@ -29,7 +29,7 @@ from penstock.hdf5.types import attributes_json, attributes_of
 from penstock.references.objects import open_described
 
 
-def open_by_library(source: Source, path: str, open_member: Callable[..., Array | Group]) -> Array | Group:
+def open_by_h5py(source: Source, path: str, open_member: Callable[..., Array | Group]) -> Array | Group:
     """What stands at `path` of the file."""
     h5py = import_h5py()
     path = path.strip("/")
@@ -67,7 +67,7 @@ def _noted(error: Error, note: str) -> Error:
     return type(error)(error.message, *error.notes, note)
 
 
-class LibraryGroup(Hdf5Group):
+class H5pyGroup(Hdf5Group):
     """A group that h5py has listed."""
 
     def __init__(self, uri: str, names: Members, typed: dict[str, Any], *of_group: Any) -> None:
@@ -94,15 +94,15 @@ class LibraryGroup(Hdf5Group):
         return dict(self._typed)
 
     def _dimension_names(self) -> DimensionNames:
-        return self._source.dimension_names(self._source.named_by_library)
+        return self._source.dimension_names(self._source.named_by_h5py)
 
 
 def _open_group(
     source: Source, found: Any, path: str, uri: str, open_member: Callable[..., Array | Group]
-) -> LibraryGroup:
+) -> H5pyGroup:
     typed = attributes_of(found)
     document = {"zarr_format": 3, "node_type": "group", "attributes": attributes_json(typed)}
     store = _core.dict_store({"zarr.json": json.dumps(document).encode()}, None, False)
     made = _core.open_store(store, source.context, b"", False, None)
     assert isinstance(made, _core.Group)
-    return LibraryGroup(uri, members_of(found), typed, made, source, path, open_member)
+    return H5pyGroup(uri, members_of(found), typed, made, source, path, open_member)
