@@ -154,6 +154,23 @@ def test_a_tree_leaves_out_what_is_no_array(tmp_path: Path) -> None:
         assert xarray.open_datatree(tmp_path / "x.nc", engine="penstock").groups == ("/", "/a")
 
 
+def test_manifests_of_files_that_are_not_local(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    write(tmp_path / "x.h5", "latest", False)
+    data = (tmp_path / "x.h5").read_bytes()
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/hdf5_manifest/x.h5", data)
+    for number, target in enumerate((data, "memory://hdf5_manifest/x.h5", tmp_path / "x.h5")):
+        for name in ("y", "filtered"):
+            array = ps.open(target, name)
+            manifest = tmp_path / f"{number}{name}.manifest"
+            ps.save_manifest(array, manifest)
+            assert np.array_equal(ps.open(manifest, allow_local=True)[...], array[...])
+    memory.pipe("/hdf5_manifest/x.h5", data + b"more")
+    with pytest.raises(ps.ConflictError):
+        ps.open(tmp_path / "1filtered.manifest")[...]
+
+
 def test_long_doubles_are_attributes(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.attrs["one"] = np.longdouble("1.1")

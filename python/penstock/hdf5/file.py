@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,13 +24,20 @@ from penstock.references.objects import ReferencedArray
 class Hdf5Array(ReferencedArray):
     """A dataset of an HDF5 file. Read-only."""
 
-    def __init__(self, made: _core.Array, reopen: tuple[Callable[..., Any], tuple[Any, ...]]) -> None:
-        super().__init__(made, None, reopen)
+    def __init__(self, made: _core.Array, source: Source, path: str) -> None:
+        super().__init__(made, None, source.reopen(path))
+        self._source, self._path = source, path
 
     @property
     def typed_attributes(self) -> dict[str, Any]:
         """The attributes with the types of the file (NumPy scalars and arrays)."""
         return typed_attributes(self.attrs.asdict(), _core.hdf5_array_values(self))
+
+    def _for_manifest(self) -> ReferencedArray:
+        # The engine knows neither the URI and the stamp of a remote file, nor that bytes are to be in the manifest.
+        found = self if self._source.is_local else open_by_h5py(self._source, self._path, open_node)
+        assert isinstance(found, ReferencedArray)
+        return found
 
     @property
     def storage(self) -> dict[str, Any]:
@@ -94,7 +101,7 @@ def open_node(source: Source, path: str, above: tuple[_core.Group, str] | None =
             raise
         return open_node(source, path)
     if isinstance(made, _core.Array):
-        return Hdf5Array(made, source.reopen(path))
+        return Hdf5Array(made, source, path)
     if _core.hdf5_leads_elsewhere(made) and has_h5py():
         return open_by_h5py(source, path, open_node)  # which of these links lead to something?
     return Hdf5Group(made, source, path, open_node)

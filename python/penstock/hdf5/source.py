@@ -213,6 +213,11 @@ class Source:
     def is_remote(self) -> bool:
         return bool(self.uri == self.target)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a file of this machine."""
+        return not self.is_remote and not isinstance(self.target, bytes)
+
     def stamp(self) -> tuple[int, ...] | None:
         """What changes whenever a local file does."""
         if isinstance(self.target, bytes) or self.is_remote or not os.path.exists(self.target):

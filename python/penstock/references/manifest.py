@@ -49,6 +49,7 @@ def save_references(
 
 def references_bytes(array: ReferencedArray, folder: str | None) -> bytes:
     """The same as bytes; `folder` is where they will lie, None: nowhere, and files are named by their whole paths."""
+    array = array._for_manifest()
     joined = array._joined
     shards = "" if joined is None else json.dumps(saved_shards(joined.shards, folder))
     return _core.save_references(array, b"" if folder is None else os.fsencode(folder), shards)

@@ -179,6 +179,10 @@ class ReferencedArray(Array):
             return super()._shard_lengths()
         return joined.axis, [int(each) for each in lengths]
 
+    def _for_manifest(self) -> ReferencedArray:
+        """The array whose objects a manifest names."""
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         function, arguments = self._reopen
         if any(isinstance(each, _Unpicklable) for each in arguments):
