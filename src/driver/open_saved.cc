@@ -34,7 +34,7 @@ constexpr std::uint64_t kSmallTableBytes = std::uint64_t{1} << 26, kMostExpansio
 /// As many as an HDF5 dataset may have; joined files may end at as many different lengths.
 constexpr std::size_t kMaxVariants = 1000, kMaxJoinedVariants = 60000;
 /// Cells along the joined axis where the table lists fewer: a few bytes may say that there are any number of them.
-constexpr std::uint64_t kMaxUnlistedEdges = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMaxUnlistedEdges = std::uint64_t{1} << 22;
 
 error damaged_manifest(std::string_view what) {
   return {errc::corrupt_data, fmt::format("the manifest is damaged: {}", what)};

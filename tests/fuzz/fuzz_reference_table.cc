@@ -1,5 +1,7 @@
-// Any bytes as a saved reference table: refused, or every entry is found by its cell and comes back from what is saved.
+// Any bytes as a saved reference table: refused, or its entries are found by their cells and come back from what is
+// saved.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,16 +16,29 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const reference_table& table = **parsed;
-  if (table.entries() > size + 1) __builtin_trap();
+  if (table.memory_bytes() > 100 * (size + 1)) __builtin_trap();
   const auto saved = table.save();
+  if (saved.size() > 32 * (size + 1)) __builtin_trap();
   auto again = reference_table::parse(saved);
   if (!again.ok() || (*again)->entries() != table.entries() || (*again)->cells() != table.cells()) __builtin_trap();
-  for (std::uint64_t i = 0; i < table.entries(); ++i) {
-    const cell_id cell = table.cell(i);
-    if (cell >= table.cells() || table.find(cell, i) != i || table.find(cell, 0) != i) __builtin_trap();
-    const cell_reference a = table[i], b = (**again)[i];
-    if (a.offset != b.offset || a.length != b.length || a.object != b.object || a.chain != b.chain) __builtin_trap();
-    if (a.length != byte_range::kAll && a.offset + a.length < a.offset) __builtin_trap();
+  std::uint64_t entry = 0;
+  for (const reference_table::record& each : table.records()) {
+    // Of runs, which may be of any length, the entries next to both ends.
+    const std::uint64_t some = each.is_run() ? std::min<std::uint64_t>(each.count, 64) : each.count;
+    for (std::uint64_t k = 0; k < 2 * some; ++k) {
+      const std::uint64_t i = k < some ? k : each.count - 1 - (k - some);
+      const cell_id cell = table.cell(each, i);
+      const cell_reference a = table.at(each, i), b = (**again)[entry + i];
+      std::size_t hint = 0;
+      cell_reference found;
+      if (cell >= table.cells() || !table.find(cell, hint, found)) __builtin_trap();
+      for (const cell_reference& other : {b, found, table[entry + i]})
+        if (a.offset != other.offset || a.length != other.length || a.object != other.object || a.chain != other.chain)
+          __builtin_trap();
+      if (a.length != byte_range::kAll && a.offset + a.length < a.offset) __builtin_trap();
+    }
+    entry += each.count;
   }
+  if (entry != table.entries()) __builtin_trap();
   return 0;
 }

@@ -31,9 +31,9 @@ std::string location_of(const kerchunk_json& from, std::uint64_t cell) {
   if (!rows.ok()) return "";
   const auto table = rows->table(9);
   EXPECT_TRUE(table.ok()) << table.error().to_string();
-  const std::uint64_t entry = (*table)->find(cell, 0);
-  if (entry == (*table)->entries()) return "absent";
-  const cell_reference found = (**table)[entry];
+  std::size_t hint = 0;
+  cell_reference found;
+  if (!(*table)->find(cell, hint, found)) return "absent";
   std::string out = rows->sources()[found.object].text;
   if (found.length != byte_range::kAll) out += " " + std::to_string(found.offset) + "+" + std::to_string(found.length);
   return out;

@@ -8,6 +8,9 @@
 namespace penstock::inline v0 {
 namespace {
 
+/// References in runs that are looked at one by one, because their cells differ.
+constexpr std::uint64_t kMostVisits = std::uint64_t{1} << 24;
+
 /// A layout without indexes asks for none.
 class no_indexes final : public index_lookup {
  public:
@@ -48,35 +51,68 @@ result<> reference_layout::check() const {
     return error(errc::corrupt_data,
                  fmt::format("references name {} objects for {} chunks", objects_.size(), grid().cells()));
   }
-  for (std::uint64_t i = 0; i < table_->entries(); ++i) {
-    const cell_reference each = (*table_)[i];
-    if (each.object >= objects_.size()) {
-      return error(errc::corrupt_data, fmt::format("a reference names object {} of {}", each.object, objects_.size()))
-          .note(describe(table_->cell(i)));
+  const std::vector<bool> fits = fitting_chains();
+  std::uint64_t visits = kMostVisits;
+  for (const reference_table::record& each : table_->records()) {
+    // A run has one length and one chain, and its objects are extreme where it begins and ends.
+    const std::size_t chain = each.chain == 0 ? 0 : own_chains_ + each.chain - 1;
+    const bool alike = each.chain == 0 ? own_chains_ == 1 && (!grid_ || fits[0]) : chain < fits.size() && fits[chain];
+    if (each.is_run() && alike) {
+      for (const std::uint64_t i : {std::uint64_t{0}, each.inner - 1, each.count - each.inner, each.count - 1})
+        PENSTOCK_TRY(check(table_->cell(each, i), table_->at(each, i), fits));
+      continue;
     }
-    if (each.chain > chains_.size() - own_chains_) {
-      return error(errc::corrupt_data,
-                   fmt::format("a reference names codecs {} of {}", each.chain, chains_.size() - own_chains_ + 1))
-          .note(describe(table_->cell(i)));
+    if (each.is_run() && each.count > visits) {
+      return error(errc::unsupported,
+                   fmt::format("a run of {} references whose chunks differ from others is not readable", each.count));
     }
-    if (each.chain != 0) {
-      PENSTOCK_TRY(check_shape(table_->cell(i), chains_[own_chains_ + each.chain - 1]));
-    } else if (grid_) {
-      PENSTOCK_TRY(check_shape(table_->cell(i), chains_.front()));
-    }
-    if (each.length == byte_range::kAll) continue;
-    std::uint16_t chain = 0;
-    if (each.chain != 0) {
-      chain = static_cast<std::uint16_t>(own_chains_ + each.chain - 1);
-    } else if (own_chains_ > 1) {
-      PENSTOCK_ASSIGN(chain, own_chain(table_->cell(i)));
-    }
-    if (each.length > chains_[chain].max_encoded_bytes()) {
-      return error(errc::corrupt_data, fmt::format("a reference gives {} bytes to a chunk whose codecs make at most {}",
-                                                   each.length, chains_[chain].max_encoded_bytes()))
-          .note(describe(table_->cell(i)))
-          .note(fmt::format("'{}', {}", objects_[each.object], to_string(byte_range{each.offset, each.length, false})));
-    }
+    if (each.is_run()) visits -= each.count;
+    for (std::uint64_t i = 0; i < each.count; ++i)
+      PENSTOCK_TRY(check(table_->cell(each, i), table_->at(each, i), fits));
+  }
+  return {};
+}
+
+// Of each chain whether it makes what the grid has in every cell.
+std::vector<bool> reference_layout::fitting_chains() const {
+  std::vector<std::optional<std::uint64_t>> only;  // for each dimension the one length of its cells
+  for (std::size_t d = 0; d < grid().rank(); ++d) {
+    const grid_axis& axis = grid().axis(d);
+    std::optional<std::uint64_t> length = axis.cells() == 0 ? 0 : axis.codec_length(0);
+    for (std::uint64_t i = 1; !axis.is_uniform() && length && i < axis.cells(); ++i)
+      if (axis.codec_length(i) != *length) length.reset();
+    only.push_back(length);
+  }
+  std::vector<bool> out;
+  for (const codec_chain& chain : chains_) {
+    bool all = chain.cell().size() == only.size();
+    for (std::size_t d = 0; all && d < only.size(); ++d) all = only[d] == chain.cell()[d];
+    out.push_back(all);
+  }
+  return out;
+}
+
+result<> reference_layout::check(cell_id cell, const cell_reference& each, const std::vector<bool>& fits) const {
+  if (each.object >= objects_.size()) {
+    return error(errc::corrupt_data, fmt::format("a reference names object {} of {}", each.object, objects_.size()))
+        .note(describe(cell));
+  }
+  if (each.chain > chains_.size() - own_chains_) {
+    return error(errc::corrupt_data,
+                 fmt::format("a reference names codecs {} of {}", each.chain, chains_.size() - own_chains_ + 1))
+        .note(describe(cell));
+  }
+  std::uint16_t chain = each.chain == 0 ? std::uint16_t{0} : static_cast<std::uint16_t>(own_chains_ + each.chain - 1);
+  if ((each.chain != 0 || grid_) && !fits[chain]) PENSTOCK_TRY(check_shape(cell, chains_[chain]));
+  if (each.length == byte_range::kAll) return {};
+  if (each.chain == 0 && own_chains_ > 1) {
+    PENSTOCK_ASSIGN(chain, own_chain(cell));
+  }
+  if (each.length > chains_[chain].max_encoded_bytes()) {
+    return error(errc::corrupt_data, fmt::format("a reference gives {} bytes to a chunk whose codecs make at most {}",
+                                                 each.length, chains_[chain].max_encoded_bytes()))
+        .note(describe(cell))
+        .note(fmt::format("'{}', {}", objects_[each.object], to_string(byte_range{each.offset, each.length, false})));
   }
   return {};
 }
@@ -113,15 +149,13 @@ result<> reference_layout::locate(std::span<const cell_id> cells, const index_lo
                                   std::span<chunk_extent> out, std::vector<index_request>& missing) const {
   // It says which of its chains each cell has; whole objects need no index, so nothing goes missing.
   if (own_chains_ > 1) PENSTOCK_TRY(cells_->locate(cells, known, out, missing));
-  std::uint64_t hint = 0;
+  std::size_t hint = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const std::uint64_t entry = table_->find(cells[i], hint);
-    if (entry == table_->entries()) {
+    cell_reference found;
+    if (!table_->find(cells[i], hint, found)) {
       out[i] = {presence::absent, 0, 0, {}};
       continue;
     }
-    hint = entry + 1;
-    const cell_reference found = (*table_)[entry];
     const std::uint16_t own = own_chains_ > 1 ? out[i].chain : std::uint16_t{0};
     const std::uint16_t chain = found.chain == 0 ? own : static_cast<std::uint16_t>(own_chains_ + found.chain - 1);
     // Present: what is named here has to be there.

@@ -38,7 +38,8 @@ class reference_layout final : public chunk_layout {
   /// \error corrupt_data  The table is one of another number of cells, names an object or a chain that there is not,
   /// gives
   ///                      a cell more bytes than its codecs can make, or codecs that make another shape.
-  /// \error unsupported   `cells` is sharded, or has several chains beside a grid of its own.
+  /// \error unsupported   `cells` is sharded, or has several chains beside a grid of its own; a long run of references
+  ///                      to cells of different shapes.
   static result<std::shared_ptr<const reference_layout>> make(std::shared_ptr<const chunk_layout> cells,
                                                               std::shared_ptr<const reference_table> table,
                                                               settings with);
@@ -60,6 +61,8 @@ class reference_layout final : public chunk_layout {
  private:
   reference_layout() = default;
   result<> check() const;
+  result<> check(cell_id cell, const cell_reference& each, const std::vector<bool>& fits) const;
+  std::vector<bool> fitting_chains() const;
   result<std::uint16_t> own_chain(cell_id cell) const;
   result<> check_shape(cell_id cell, const codec_chain& chain) const;
 

@@ -3,9 +3,11 @@
 #include <penstock/extend/layout.h>
 #include <penstock/result.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,17 +21,51 @@ struct cell_reference {
   std::uint16_t chain = 0;
 };
 
-/// Which bytes of which object each cell of an array has: columns, sorted by cell. Immutable.
+/// References of consecutive cells that follow one rule.
 ///
-/// A cell that is not listed was never written. A million cells take some 20 MB and are found by their number: by
-/// position where every cell is listed, else by bisection.
+/// Entry i is of cell `cell + i`; with `in = i % inner` and `out = i / inner` its offset is
+/// `offset + in * offset_step + out * offset_outer`, and its object likewise.
+struct reference_run {
+  std::uint64_t cell = 0;
+  std::uint64_t count = 0;  ///< a multiple of `inner`
+  std::uint64_t inner = 1;
+  std::uint64_t offset = 0;
+  std::int64_t offset_step = 0, offset_outer = 0;
+  std::uint64_t length = 0;  ///< of each; 0: the whole object
+  std::uint64_t object = 0;
+  std::int64_t object_step = 0, object_outer = 0;
+  std::uint16_t chain = 0;
+};
+
+/// Which bytes of which object each cell of an array has, sorted by cell. Immutable.
 ///
-/// **The saved form** is little-endian: `PSREFS01`, the number of entries and of the array's cells (64 bits each), the
-/// width in bytes of the columns cell, object, offset, length and chain (one byte each: 0, 1, 2, 4 or 8), three zero
-/// bytes, then the columns one after the other. A column of width 0 is all zeros, that of cells counts up from 0. A
-/// length of 0 is the whole object.
+/// A cell that is not listed was never written. The table is a list of records. Regular references are one record,
+/// however many they are (`reference_run`); others are rows, up to 4096 in a record, which hold what exceeds the least
+/// number of their record in as few bytes as that needs. A cell is found by bisection of the records, and of the rows
+/// where these skip cells.
+///
+/// **The saved forms** are little-endian; `parse` reads both, `save` writes the shorter one.
+/// - `PSREFS02`: the numbers of entries, of the array's cells and of records (64 bits each), the records, the rows.
+///   A record has ten numbers of 64 bits in the order of `reference_run` without `chain`, then the chain (16 bits), the
+///   width in bytes of a row's columns cell, object, offset, length and chain (one byte each, 0 to 8), and a zero byte.
+///   All widths are 0: it is a run. Otherwise its `count` rows follow those of the records before it, column after
+///   column; a value is the record's number and the row's. A column of width 0 has no bytes, that of cells counts up.
+/// - `PSREFS01`: the number of entries and of the array's cells (64 bits each), the width in bytes of the columns
+///   cell, object, offset, length and chain (one byte each: 0, 1, 2, 4 or 8), three zero bytes, then the columns one
+///   after the other. A column of width 0 is all zeros, that of cells counts up from 0. A length of 0 is the whole
+///   object.
 class reference_table {
  public:
+  static constexpr std::size_t kColumns = 5;  // cell, object, offset, length, chain
+
+  /// References in the saved and in the open table: a run, or rows.
+  struct record : reference_run {
+    std::array<std::uint8_t, kColumns> widths{};
+    std::uint64_t entry = 0;  ///< the number of the first entry
+    std::uint64_t rows = 0;   ///< where the rows begin
+    bool is_run() const noexcept { return widths == std::array<std::uint8_t, kColumns>{}; }
+  };
+
   /// The columns of a table. `cells` ascend; empty: entry i is cell i. Others than `offsets` may be empty: all 0.
   struct columns {
     std::vector<std::uint64_t> cells, offsets, lengths;  ///< length 0: the whole object
@@ -39,35 +75,82 @@ class reference_table {
 
   /// Makes a table of an array of `cells` cells.
   /// \error corrupt_data  As `parse`; columns of different lengths.
-  static result<std::shared_ptr<const reference_table>> make(std::uint64_t cells, columns of);
+  static result<std::shared_ptr<const reference_table>> make(std::uint64_t cells, const columns& of);
 
-  /// Parses the saved form; memory is taken in proportion to `saved` alone.
+  /// Parses a saved form; memory and time are in proportion to `saved` alone, whatever number of entries it says.
   /// \error corrupt_data  It is no table, has another size than it says, names a cell twice or out of order, or a
   ///                      range that leaves 64 bits.
   static result<std::shared_ptr<const reference_table>> parse(std::span<const std::byte> saved);
 
-  std::uint64_t entries() const noexcept { return offsets_.size(); }
+  std::uint64_t entries() const noexcept { return entries_; }
   /// Cells of the array that this is a table of.
   std::uint64_t cells() const noexcept { return cell_count_; }
-  cell_id cell(std::uint64_t entry) const noexcept { return cells_.empty() ? entry : cells_[entry]; }
+
+  /// Finds the reference of a cell; false if it has none.
+  /// \param hint  The record to look at first. Set to the one that was found.
+  bool find(cell_id cell, std::size_t& hint, cell_reference& out) const noexcept;
+
+  const std::vector<record>& records() const noexcept { return records_; }
+  /// Entry `i` of a record of this table; i < of.count.
+  cell_id cell(const record& of, std::uint64_t i) const noexcept;
+  cell_reference at(const record& of, std::uint64_t i) const noexcept;
+
+  /// By number, counted over all records.
+  cell_id cell(std::uint64_t entry) const noexcept;
   cell_reference operator[](std::uint64_t entry) const noexcept;
 
-  /// The entry of `cell`, or entries() where it has none. `hint` is where to look first: the entry after the last
-  /// found.
-  std::uint64_t find(cell_id cell, std::uint64_t hint) const noexcept;
+  /// Bytes of memory that the records and rows take.
+  std::uint64_t memory_bytes() const noexcept { return records_.capacity() * sizeof(record) + rows_.capacity(); }
 
-  /// The saved form, with columns as narrow as they can be.
+  /// The shorter saved form.
   std::vector<std::byte> save() const;
 
  private:
-  result<> finish();  // checks the columns
+  friend class reference_table_builder;
+  static result<std::shared_ptr<const reference_table>> parse_columns(std::span<const std::byte> saved);
+  static result<std::shared_ptr<const reference_table>> parse_records(std::span<const std::byte> saved);
+  result<> check(const record& of) const;
+  const record& of_entry(std::uint64_t entry) const noexcept;
+  bool find_in(const record& of, cell_id cell, cell_reference& out) const noexcept;
+  std::array<std::uint64_t, kColumns> largest() const noexcept;
+  std::vector<std::byte> save_columns(const std::array<std::uint64_t, kColumns>& largest) const;
+  std::vector<std::byte> save_records() const;
 
-  std::uint64_t cell_count_ = 0;
-  std::vector<std::uint64_t> cells_;    // empty: entry i is cell i
-  std::vector<std::uint64_t> offsets_;  // sets the number of entries
-  std::vector<std::uint64_t> lengths_;  // kAll: whole; empty: all whole
-  std::vector<std::uint32_t> objects_;  // empty: all 0
-  std::vector<std::uint16_t> chains_;   // empty: all 0
+  std::uint64_t cell_count_ = 0, entries_ = 0;
+  std::vector<record> records_;
+  std::vector<std::byte> rows_;
+};
+
+/// Makes a table from references in ascending order of their cells. Memory is in proportion to the table alone.
+class reference_table_builder {
+ public:
+  /// \param cells  Of the array.
+  explicit reference_table_builder(std::uint64_t cells);
+
+  void add(cell_id cell, const cell_reference& what);
+  /// Adds a run, whose `count` is not 0.
+  void add(const reference_run& run);
+
+  /// \error corrupt_data  Cells do not ascend or are not of the array, or a range leaves 64 bits.
+  result<std::shared_ptr<const reference_table>> finish() &&;
+
+ private:
+  struct row {
+    std::uint64_t cell = 0, offset = 0, length = 0;
+    std::uint32_t object = 0;
+    std::uint16_t chain = 0;
+  };
+
+  bool accepts(cell_id cell, std::uint64_t count);
+  void close(const reference_run& run);
+  void flush_outer();
+  void flush_rows();
+
+  std::shared_ptr<reference_table> made_;
+  std::optional<error> failed_;
+  std::uint64_t next_cell_ = 0, entries_ = 0;
+  reference_run run_, outer_;  // what is added now, and runs before it that may repeat; count 0: none
+  std::vector<row> pending_;   // before both
 };
 
 }  // namespace penstock::inline v0
