@@ -53,14 +53,6 @@ OPTIONAL = {
 # Standard modules that cost a large part of the package's import time and that few calls need.
 SLOW = {"asyncio", "xml"}
 
-# Known violations, which go when manifests are read and written in C++. Nothing may be added.
-KNOWN = {
-    ("shards.arrays", "references.manifest"),
-    ("shards.files", "references.manifest"),
-    ("tabular.shards", "references.manifest"),
-    ("references.manifest", "tabular.shards"),
-}
-
 
 @dataclass(frozen=True)
 class Import:
@@ -180,7 +172,7 @@ def check_package(package: Path) -> list[str]:
             complaints.append(f"{where}:1: this module has no layer in tools/check_imports.py")
             continue
         for each in found:
-            if (name, each.name) in KNOWN or (name == "" and each.for_types):  # for types: what `__getattr__` imports
+            if name == "" and each.for_types:  # for types: what `__getattr__` imports
                 continue
             if each.in_function and each.name not in (needs_optional if each.own else OPTIONAL | SLOW):
                 complaints.append(f"{where}:{each.line}: import of {each.name or 'penstock'} inside a function")
@@ -191,9 +183,6 @@ def check_package(package: Path) -> list[str]:
             if not each.for_types and not each.in_function:
                 graph.setdefault(name, set()).add(each.name)
     complaints += [f"python/penstock: a circle of imports: {', '.join(circle)}" for circle in circles(graph)]
-    for user, used in sorted(KNOWN):
-        if user in imports and used in modules and used not in {each.name for each in imports[user] if each.own}:
-            complaints.append(f"tools/check_imports.py: {user} does not import {used} any more: remove it from KNOWN")
     return complaints
 
 

@@ -1,6 +1,6 @@
 #include "driver/reference_tree.h"
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "base/json_bytes.h"
 #include "driver/open_reference.h"
 #include "driver/open_saved.h"

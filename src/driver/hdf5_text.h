@@ -1,6 +1,6 @@
 #pragma once
 
-#include <penstock/layout.h>
+#include <penstock/extend/layout.h>
 #include <penstock/result.h>
 
 #include <cstddef>

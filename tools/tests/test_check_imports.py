@@ -68,12 +68,6 @@ def test_a_wrong_import_is_reported(tmp_path: Path, name: str, text: str, compla
     assert any(complaint in line for line in complaints), complaints
 
 
-def test_a_known_violation_that_is_gone_is_reported(tmp_path: Path) -> None:
-    names = {"shards/files.py": "", "references/manifest.py": "from penstock.shards import files\n"}
-    (complaint,) = check_imports.check_package(package(tmp_path, **names))
-    assert "shards.files does not import references.manifest any more" in complaint
-
-
 def test_the_package_of_this_checkout_passes() -> None:
     root = Path(__file__).resolve().parents[2]
     assert check_imports.check_package(root / "python" / "penstock") == []

@@ -18,7 +18,7 @@ import check_layers
         ("codec", '"array/grid.h"'),
         ("format/zarr", '"codec/chain.h"'),
         ("format/zarr", '"format/zarr/metadata.h"'),
-        ("format/zarr", "<penstock/layout.h>"),
+        ("format/zarr", "<penstock/extend/layout.h>"),
         ("plan", '"format/zarr/layout.h"'),
         ("cli", "<penstock/penstock.h>"),
         ("python", '"cli/run.h"'),
@@ -35,7 +35,7 @@ def test_accepts_what_stands_to_the_left(folder: str, include: str) -> None:
     [
         ("base", '"array/grid.h"', "base must not know array"),
         ("codec", '"store/file.h"', "codec must not know store"),
-        ("store", "<penstock/codec.h>", "store must not know codec"),
+        ("store", "<penstock/extend/codec.h>", "store must not know codec"),
         ("format/zarr", '"format/tiff/ifd.h"', "format/zarr must not know format/tiff"),
         ("format/zarr", '"plan/planner.h"', "format/zarr must not know plan"),
         ("engine", '  #  include "api/array.h"', "engine must not know api"),

@@ -23,8 +23,9 @@ from penstock.hdf5.merge import Alike, merge, merge_alike
 from penstock.hdf5.source import Source, import_h5py
 from penstock.hdf5.types import StoredType
 from penstock.references.objects import Described, Object
-from penstock.shards.files import JoinedReferences, complain, describe_all, refuse_others
+from penstock.shards.files import complain, describe_all, refuse_others
 from penstock.shards.readers import join_arrays
+from penstock.shards.saved import JoinedReferences
 
 _WILD = "*?["
 _FIRST_BYTES = 1 << 16

@@ -10,63 +10,28 @@ from typing import Any
 import numpy as np
 
 from penstock import _core
+from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError
 from penstock.references.objects import Described, Joined, Object, ReferencedArray
 from penstock.shards import arrays as _array_shards
-from penstock.shards.files import JoinedReferences, side_by_side
-from penstock.shards.names import read_named, write_named
+from penstock.shards.files import side_by_side
+from penstock.shards.names import read_named
 from penstock.shards.readers import JoinedArray
+from penstock.shards.saved import VERSION, JoinedReferences, known_files, save_references
 from penstock.shards.sharded_array import ShardedArray
 from penstock.shards.sharded_array import open_saved as open_files
 from penstock.shards.sharded_array import save_manifest as save_files
 from penstock.tabular.shards import JoinedTables
+from penstock.tabular.shards import open_saved as open_tables
 from penstock.target.local import local_path
 from penstock.target.locations import Document
 from penstock.target.place import to_reopen
 from penstock.target.sniff import REFERENCES
 from penstock.target.stores import pinned_store, remote_stamp, remote_store
 
-_VERSION = 1
 _NONE = np.zeros(0, np.uint64)  # the engine has the edges
-
-
-def save_references(
-    array: ReferencedArray, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
-) -> None:
-    """Save where the chunks of an array of references are: a JSON document and, behind it, the table.
-
-    Files of this machine next to the manifest are named relative to it, with their size and time of change: opening the
-    manifest refuses where one is another by then.
-    """
-    name = local_path(os.fspath(path))
-    if "://" in name:
-        return write_named(name, [references_bytes(array, None)], storage_options)
-    name = os.path.abspath(name)
-    write_named(name, [references_bytes(array, os.path.dirname(name))])
-
-
-def references_bytes(array: ReferencedArray, folder: str | None) -> bytes:
-    """The same as bytes; `folder` is where they will lie, None: nowhere, and files are named by their whole paths."""
-    array = array._for_manifest()
-    joined = array._joined
-    shards = "" if joined is None else json.dumps(saved_shards(joined.shards, folder))
-    return _core.save_references(array, b"" if folder is None else os.fsencode(folder), shards)
-
-
-def saved_shards(shards: dict[str, Any], folder: str | None) -> dict[str, Any]:
-    """What was joined, with files relative to the manifest."""
-    if "files" not in shards:
-        return shards
-    return {**shards, "files": [_relative(path, folder) for path in shards["files"]]}
-
-
-def _relative(path: str, folder: str | None) -> str:
-    if folder is None or "://" in path:
-        return path
-    below = os.path.relpath(path, folder)
-    return os.path.abspath(path) if below.startswith("..") else below
 
 
 def _document(saved: bytes, path: str) -> dict[str, Any]:
@@ -78,7 +43,7 @@ def _document(saved: bytes, path: str) -> dict[str, Any]:
         raise CorruptDataError(f"the manifest '{path}' is damaged: {error}") from error
     if not isinstance(document, dict):
         raise CorruptDataError(f"the manifest '{path}' is no JSON object")
-    if document.get("penstock_manifest") != _VERSION:
+    if document.get("penstock_manifest") != VERSION:
         version = document.get("penstock_manifest")
         raise UnsupportedError(f"a manifest of version {version!r} is not readable: '{path}'")
     return document
@@ -100,7 +65,7 @@ def open_saved(
     """The array of a manifest of either kind that was read from `path`."""
     if _core.is_manifest(saved[:64]):
         return open_files(saved, path, context, storage_options, missing, allow_local=allow_local)
-    return open_bytes(saved, path, context, missing, storage_options, allow_local)
+    return open_manifest_bytes(saved, path, context, missing, storage_options, allow_local)
 
 
 def open_target(
@@ -118,10 +83,10 @@ def open_target(
     if inner:
         raise InvalidArgumentError(f"a manifest is one array, it has no '{inner}'")
     saved = read_named(path, storage_options)
-    return open_bytes(saved, path, context, missing, storage_options, allow_local, expected)
+    return open_manifest_bytes(saved, path, context, missing, storage_options, allow_local, expected)
 
 
-def open_bytes(
+def open_manifest_bytes(
     saved: bytes,
     path: str,
     context: Context,
@@ -136,9 +101,7 @@ def open_bytes(
     if missing not in ("error", "fill"):
         raise InvalidArgumentError(f"missing must be 'error' or 'fill', it is {missing!r}")
     if document.get("kind") == "tables":
-        from penstock.tabular.shards import open_saved
-
-        return open_saved(document, path, context, missing, storage_options, trusted)
+        return open_tables(document, path, context, missing, storage_options, trusted)
     if document.get("kind") == _array_shards.KIND:
         return _array_shards.open_saved(document, path, context, missing, trusted)
     if document.get("kind") != "references":
@@ -157,7 +120,7 @@ def open_bytes(
     )
     if "joined" in document:
         try:
-            joined = Joined(int(document["joined"]["axis"]), _NONE, _NONE, known_shards(document["shards"], folder))
+            joined = Joined(int(document["joined"]["axis"]), _NONE, _NONE, known_files(document["shards"], folder))
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptDataError(f"the manifest '{path}' is damaged: {error!r}") from error
         described = Described({}, b"", remote.objects(), made.format, made.uri, missing=missing, joined=joined)
@@ -165,14 +128,6 @@ def open_bytes(
     options = dict(storage_options) if storage_options else None
     name = path if "://" in path else os.path.abspath(path)
     return ReferencedArray(made, None, (_reopen, (name, missing, options, allow_local)))
-
-
-def known_shards(saved: dict[str, Any], folder: str) -> dict[str, Any]:
-    """What `saved_shards` saved."""
-    if "files" not in saved:
-        return saved
-    files = [path if "://" in path else os.path.join(folder, path) for path in saved["files"]]
-    return {**saved, "files": [os.path.normpath(path) if "://" not in path else path for path in files]}
 
 
 class _RemoteObjects:
@@ -251,3 +206,6 @@ def save_manifest(
     if not isinstance(array, ReferencedArray):
         raise InvalidArgumentError(f"'{array.uri}' is {array.format}: a manifest is one of references")
     save_references(array, path, storage_options)
+
+
+registry.register(open_manifest_bytes)

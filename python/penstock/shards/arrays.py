@@ -21,6 +21,7 @@ from penstock.shards.files import describe_all
 from penstock.shards.names import write_atomically
 from penstock.shards.raw import descr_text
 from penstock.shards.readers import JoinedArray, SavedPart, join_parts
+from penstock.shards.saved import VERSION, relative_to
 from penstock.target.locations import Document
 
 KIND = "arrays"
@@ -76,16 +77,14 @@ def save(manifest: str, paths: Sequence[str], checksums: Sequence[int]) -> None:
 
 def save_parts(manifest: str, parts: Sequence[ArrayOfManifest], axis: int) -> None:
     """Write the manifest of shards that are joined along `axis`."""
-    from penstock.references.manifest import _VERSION, _relative
-
     name = os.path.abspath(manifest)
     document = {
-        "penstock_manifest": _VERSION,
+        "penstock_manifest": VERSION,
         "kind": KIND,
         "axis": axis,
         "shards": [
             {
-                "path": _relative(part.path, os.path.dirname(name)),
+                "path": relative_to(part.path, os.path.dirname(name)),
                 "stamp": part.stamp,
                 "crc32c": part.crc32c,
                 "format": part.format,

@@ -8,9 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from penstock import _core
-from penstock.core.context import Context, current_context
+from penstock.core.context import current_context
 from penstock.core.errors import CorruptDataError, Error, InvalidArgumentError
-from penstock.references.objects import Described, ReferencedArray, open_described
 
 _NAMED = 5
 # Mostly they wait for storage: as many as a context has requests in flight.
@@ -81,37 +80,3 @@ def refuse_others(names: Sequence[str], shapes: Sequence[tuple[int, ...]], types
     if others:
         what = f"{len(others)} of {len(names)} files do not go together with {text(0).replace(' is ', ', ', 1)}"
         raise InvalidArgumentError(complain(what, others))
-
-
-class JoinedReferences(ReferencedArray):
-    """An array of many files that one index covers: pickled with it, so that chunks are not looked for again."""
-
-    @classmethod
-    def of(cls, made: _core.Array, described: Described) -> JoinedReferences:
-        return cls(made, described, (_unpickle, ()))
-
-    @classmethod
-    def open(cls, described: Described, context: Context | None) -> JoinedReferences:
-        return cls.of(open_described(described, context, (_unpickle, ())), described)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the manifest, at once."""
-        from penstock.references.manifest import save_references
-
-        save_references(self, path)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        from penstock.references.manifest import references_bytes
-
-        assert self._described is not None
-        elsewhere = [each for each in self._described.objects if each.data is None and each.path is None]
-        if any(each.storage_options is None for each in elsewhere):
-            raise TypeError(f"cannot pickle {self!r}: only arrays of files and of remote URIs can be opened elsewhere")
-        options = elsewhere[0].storage_options if elsewhere else None
-        return _unpickle, (references_bytes(self, None), self._described.missing, options)
-
-
-def _unpickle(saved: bytes, missing: str = "error", storage_options: dict[str, Any] | None = None) -> Any:
-    from penstock.references.manifest import open_bytes
-
-    return open_bytes(saved, "", current_context(), missing, storage_options)

@@ -23,6 +23,7 @@ from penstock.core.errors import ConflictError, CorruptDataError, Error, Unsuppo
 from penstock.references.objects import Described, Joined, Object, ReferencedArray, open_described, pack_table
 from penstock.shards.files import describe_all, file_stamps, refuse_others, side_by_side
 from penstock.shards.names import write_atomically
+from penstock.shards.saved import VERSION, known_files, saved_files
 from penstock.tabular.table import (
     Batches,
     BatchStore,
@@ -175,19 +176,17 @@ class JoinedTables(ReferencedArray):
 
     def document(self, folder: str | None) -> dict[str, Any]:
         """What a manifest in `folder` says of it; None: whole paths."""
-        from penstock.references.manifest import _VERSION, saved_shards
-
         choice = self.choice
         files = [[each.rows, list(each.stamp), each.crc32c] for each in self.tables]
         nulls = choice.nulls
         return {
-            "penstock_manifest": _VERSION,
+            "penstock_manifest": VERSION,
             "kind": "tables",
             "columns": [[each.name, each.dtype.str, list(each.shape)] for each in choice.columns],
             "joined": choice.joined,
             "dtype": choice.dtype.str,
             "nulls": nulls.item() if isinstance(nulls, np.generic) else nulls,
-            "shards": saved_shards({"kind": "tables", "files": [each.path for each in self.tables]}, folder),
+            "shards": saved_files({"kind": "tables", "files": [each.path for each in self.tables]}, folder),
             "tables": files,
             "can_cut": [each.can_cut for each in self.tables],
         }
@@ -307,11 +306,9 @@ def open_saved(
     trusted: Document = CALLERS_OWN,
 ) -> JoinedTables:
     """The array of a manifest that `JoinedTables.save` wrote. No footer is read; "fill" looks for the files."""
-    from penstock.references.manifest import known_shards
-
     try:
         folder = os.path.dirname(os.path.abspath(path))
-        files = known_shards(document["shards"], folder)["files"]
+        files = known_files(document["shards"], folder)["files"]
         for file in files:
             trusted.check(file)
         columns = tuple(Column(str(n), np.dtype(d), tuple(int(k) for k in s)) for n, d, s in document["columns"])

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "format/hdf5/hdf5_dataset.h"
 #include "format/hdf5/hdf5_element.h"
 #include "format/hdf5/hdf5_file.h"

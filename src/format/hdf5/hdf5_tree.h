@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
+#include <penstock/extend/json.h>
 #include "format/hdf5/hdf5_attributes.h"
 #include "format/hdf5/hdf5_file.h"
 #include "format/hdf5/hdf5_group.h"
