@@ -117,7 +117,7 @@ json chunk_lengths_json(const array& a) {
   for (std::size_t d = 0; d < grid.rank(); ++d) {
     const grid_axis& axis = grid.axis(d);
     json::array_t lengths;
-    if (axis.is_uniform()) {
+    if (axis.is_uniform() || (axis.cells() == 1 && axis.codec_length(0) == a.chunks()[d])) {
       axes.emplace_back(a.chunks()[d]);
       continue;
     }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -230,3 +232,129 @@ def test_a_check_of_several_arrays_ends_with_a_sum(tmp_path: Path, run):
     assert status == 1
     assert out.splitlines()[-1] == "3 arrays, 9 chunks, 1 of them with faults"
     assert len(run("check", tmp_path / "g.zarr" / "a")[1].splitlines()) == 1
+
+
+# The kinds of files that the program opens by itself; Parquet and Arrow are opened by pyarrow.
+PROGRAM = Path(os.environ.get("PENSTOCK_PROGRAM", Path(__file__).parents[2] / "build" / "release" / "cli" / "penstock"))
+
+
+def classic(path: Path) -> None:
+    scipy_io = pytest.importorskip("scipy.io")
+    with scipy_io.netcdf_file(path, "w") as file:
+        file.createDimension("y", 7)
+        file.createDimension("x", 5)
+        file.createVariable("t2m", "f4", ("y", "x"))[:] = VALUES
+
+
+def parquet_references(path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    references(path.with_suffix(".json"))
+    refs = json.loads(path.with_suffix(".json").read_text())["refs"]
+    (path / "t2m").mkdir(parents=True)
+    metadata = {name: json.loads(text) for name, text in refs.items() if isinstance(text, str)}
+    (path / ".zmetadata").write_text(json.dumps({"metadata": metadata, "record_size": 10}))
+    chunk = {"path": [refs["t2m/0.0"][0]], "offset": [0], "size": [VALUES.nbytes], "raw": pa.array([None], pa.binary())}
+    pq.write_table(pa.table(chunk), path / "t2m" / "refs.0.parq")
+
+
+def shards(pattern: str) -> Callable[[Path], None]:
+    """Writes shards of VALUES next to the manifest, which is the target."""
+
+    def write(path: Path) -> None:
+        path.parent.mkdir()
+        with ps.ShardWriter(path.parent / pattern, manifest=path.name) as writer:
+            for begin, end in ((0, 3), (3, 6), (6, 7)):
+                writer.write(VALUES[begin:end])
+
+    return write
+
+
+def manifest_of_references(path: Path) -> None:
+    hdf5(path.with_suffix(".h5"))
+    ps.save_manifest(ps.open(path.with_suffix(".h5"), "deep/t2m"), path)
+
+
+KINDS: list[tuple[str, Callable[[Path], Any], str]] = [
+    *(each for each in FORMATS if not each[0].endswith((".parquet", ".arrow"))),
+    ("sharded.zarr", lambda path: ps.create_array(path, data=VALUES, chunks=(1, 5), shards=(3, 5)), ""),
+    ("classic.nc", classic, "t2m"),
+    ("saved.refs", parquet_references, "t2m"),
+    ("h5.manifest", manifest_of_references, ""),
+    *((f"many_{end}/m", shards("{}." + end), "") for end in ("npy", "raw", "h5", "zarr", "npz")),
+]
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kinds")
+    for name, write, _ in KINDS:
+        write(folder / name)
+    return folder
+
+
+def program(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Runs the program where it finds no Python: no variable of the environment is set, PATH included."""
+    environment = {"PATH": "/nonexistent", "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")}
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, env=environment, timeout=60)
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")
+@pytest.mark.parametrize(("name", "member"), [(name, member) for name, _, member in KINDS])
+def test_the_program_opens_each_kind_without_python(kinds: Path, tmp_path: Path, name: str, member: str) -> None:
+    whole = kinds / name
+    target = whole / member if member else whole
+    values = ps.open(whole, member)[...] if member else ps.open(whole)[...]
+    np.testing.assert_array_equal(values.reshape(VALUES.shape), VALUES)
+    for verb in (["info"], ["tree"], ["plan", "0:2"], ["check"]):
+        done = program(verb[0], target, *verb[1:], "--json")
+        assert (done.returncode, done.stderr) == (0, ""), done
+        assert json.loads(done.stdout)
+    for node in {whole, target}:
+        assert program("info", node).returncode == 0
+    done = program("read", target, "...", "-o", tmp_path / "out.npy")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), values)
+    done = program("copy", target, tmp_path / "out.zarr")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    np.testing.assert_array_equal(ps.open(tmp_path / "out.zarr")[...], values)
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")
+@pytest.mark.parametrize("name", ["x.parquet", "x.arrow"])
+def test_the_program_says_what_needs_python(files: Path, name: str) -> None:
+    done = program("info", files / name)
+    assert done.returncode == 1
+    assert "opened by the Python package" in done.stderr
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")
+def test_an_archive_of_several_arrays_names_them(tmp_path: Path) -> None:
+    np.savez(tmp_path / "two.npz", a=VALUES, b=VALUES[0])
+    done = program("info", tmp_path / "two.npz")
+    assert done.returncode == 1
+    assert "holds 2 arrays, name one of them: a, b" in done.stderr
+    assert json.loads(program("info", tmp_path / "two.npz" / "b", "--json").stdout)["shape"] == [5]
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")
+def test_joined_arrays_of_a_manifest_that_changed_are_refused(tmp_path: Path) -> None:
+    shards("{}.zarr")(tmp_path / "run" / "m")
+    ps.open(tmp_path / "run" / "1.zarr").resize((2, 5))
+    done = program("info", tmp_path / "run" / "m")
+    assert done.returncode == 1
+    assert "conflict" in done.stderr
+    assert "1.zarr' changed since the manifest was saved" in done.stderr
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")
+def test_a_manifest_that_names_itself_is_refused(tmp_path: Path) -> None:
+    itself = tmp_path / "m"
+    shard = {"path": "m", "crc32c": None, "format": "npy", "shape": [7, 5], "dtype": "<f4", "chunks": [7, 5]}
+    stamp = [1000, 1_700_000_000_000_000_000]
+    document = {"penstock_manifest": 1, "kind": "arrays", "axis": 0, "shards": [shard | {"stamp": stamp}]}
+    itself.write_text(json.dumps(document).ljust(stamp[0]))
+    os.utime(itself, ns=(stamp[1], stamp[1]))
+    done = program("info", itself)
+    assert done.returncode == 1
+    assert "is a manifest, and so is the file that names it" in done.stderr

@@ -120,6 +120,14 @@ bool suits_as_chunk(const array_state& from) {
   return bytes <= kMost && (whole || bytes >= kLeast);
 }
 
+/// Whether an array has shards that `chunks` divides: those of other formats are files of any length.
+bool are_shards_of(const std::optional<extents>& shards, const extents& chunks) {
+  if (!shards) return false;
+  for (std::size_t d = 0; d < chunks.size(); ++d)
+    if (chunks[d] == 0 || (*shards)[d] % chunks[d] != 0) return false;
+  return true;
+}
+
 result<create_options> options_for(const array_copy& what) {
   const array_state& state = what.from.state();
   const copy_options& wanted = what.options;
@@ -146,7 +154,8 @@ result<create_options> options_for(const array_copy& what) {
   if (wanted.shards) {
     PENSTOCK_TRY(check_rank("shards", *wanted.shards));
     out.shards = wanted.shards;
-  } else if (!wanted.no_shards && !wanted.auto_shards && !wanted.chunks && state.shards && out.zarr_format == 3) {
+  } else if (!wanted.no_shards && !wanted.auto_shards && !wanted.chunks && out.zarr_format == 3 &&
+             are_shards_of(state.shards, *out.chunks)) {
     out.shards = state.shards;
   }
   if (!wanted.codecs_json.empty()) {

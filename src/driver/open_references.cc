@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
+#include <variant>
 
+#include <penstock/place.h>
 #include "driver/drivers.h"
 #include "driver/reference_tree.h"
 #include "driver/registry.h"
@@ -18,6 +22,8 @@ namespace {
 
 /// Documents of a million references have some 100 MB.
 constexpr std::uint64_t kMaxReferenceBytes = std::uint64_t{1} << 32;
+/// Folders above a path that are searched for references.
+constexpr std::size_t kMostFolders = 16;
 constexpr std::string_view kLocalPrefix = "file://";
 constexpr std::string_view kManifestBegin = R"({"penstock_manifest")";
 
@@ -94,6 +100,27 @@ result<std::optional<node>> open_inside_references(const location& at, const ope
   document.head = std::make_shared<const object_head>(std::move(**head));
   PENSTOCK_ASSIGN(node made, open_json(document, how, std::string_view(at.path).substr(document.path.size())));
   return std::optional<node>(std::move(made));
+}
+
+result<std::optional<node>> open_inside_reference_folder(const location& at, const open_options& how) {
+  const std::string root = at.from->uri();
+  if (!how.opens_references || at.head != nullptr || !root.starts_with(kLocalPrefix)) return std::optional<node>();
+  const std::filesystem::path whole = std::filesystem::path(plain_location(root)) / at.path;
+  std::filesystem::path folder = whole.lexically_normal();
+  if (!folder.has_filename()) folder = folder.parent_path();
+  for (std::size_t level = 0; level < kMostFolders && folder.has_relative_path(); ++level) {
+    folder = folder.parent_path();
+    std::error_code none;
+    if (!std::filesystem::is_regular_file(folder / kZmetadataKey, none)) continue;
+    const location above{at.context, open_file_store(folder.string()), "", "file://" + folder.string(), nullptr};
+    auto opened = open_zarr(above, how, 2);
+    if (!opened.ok() || !*opened) return std::optional<node>();
+    const auto* const found = std::get_if<group>(&**opened);
+    if (found == nullptr || found->state().members == nullptr) return std::optional<node>();
+    PENSTOCK_ASSIGN(node made, found->state().members->open(whole.lexically_relative(folder).string()));
+    return std::optional<node>(std::move(made));
+  }
+  return std::optional<node>();
 }
 
 result<node> open_reference_folder(node_place at, const json& zmetadata) {

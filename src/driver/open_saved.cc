@@ -19,6 +19,7 @@
 #include "codec/worker_scratch.h"
 #include "driver/for_each_file.h"
 #include "driver/open_reference.h"
+#include "driver/open_saved_arrays.h"
 #include "driver/reference_tree.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
@@ -285,8 +286,10 @@ result<array> open_document(const json& document, std::span<const std::byte> pac
     return error(errc::unsupported, fmt::format("a manifest of version {} is not readable", version));
   }
   PENSTOCK_ASSIGN(const std::string kind, text_of(document, "kind"));
+  if (kind == "arrays") return open_saved_arrays(document, at, with);
   if (kind != "references") {
-    return error(errc::unsupported, fmt::format("a manifest of '{}' is opened in Python, which decodes them", kind));
+    return error(errc::unsupported,
+                 fmt::format("a manifest of '{}' is opened by the Python package only: pyarrow reads its files", kind));
   }
   referenced_array what;
   const json* const documents = document.find("documents");
@@ -336,6 +339,7 @@ result<array> open_saved_references(std::span<const std::byte> manifest, const m
   PENSTOCK_ASSIGN(const json document, parse_json_with_bytes(text.substr(0, line)));
   PENSTOCK_ASSIGN(const array opened,
                   open_document(document, manifest.subspan(std::min(line + 1, text.size())), at, with));
+  if (opened.format() == "joined") return opened;  // a join is not an array of references
   return array(opened.state().with_saved(std::make_shared<const saved_references>(
       saved_references{std::vector<std::byte>(manifest.begin(), manifest.end()), at.folder})));
 }

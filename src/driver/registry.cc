@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "driver/drivers.h"
+#include "driver/npz.h"
 #include "driver/open_references.h"
 #include "engine/blocking_read.h"
 #include "engine/context_state.h"
@@ -203,8 +204,12 @@ result<node> open_location(location at, const open_options& how) {
   }
   PENSTOCK_ASSIGN(std::optional<node> inside, open_inside_object(at, how, false));
   if (inside) return std::move(*inside);
+  PENSTOCK_ASSIGN(std::optional<node> member, open_npz(at, how));
+  if (member) return std::move(*member);
   PENSTOCK_ASSIGN(std::optional<node> inner, open_inside_references(at, how));
   if (inner) return std::move(*inner);
+  PENSTOCK_ASSIGN(std::optional<node> referenced, open_inside_reference_folder(at, how));
+  if (referenced) return std::move(*referenced);
   if (at.head != nullptr && at.from->traits().inline_completion)
     return error(errc::not_found, fmt::format("'{}' is a file of no format that is known", at.uri));
   return error(errc::not_found, fmt::format("no array or group at '{}': it has no {}, {} or {}", at.uri, kZarrKey,
