@@ -11,6 +11,7 @@
 #include "bind_items.h"
 #include "bind_read.h"
 #include "bind_selection.h"
+#include "bind_value.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -27,7 +28,6 @@ struct names {
   PyObject* ndarray;
   PyObject* as_value;
   PyObject* is_device_value;
-  PyObject* dtype;
 };
 const names& known() {
   static const names all = [] {
@@ -36,63 +36,9 @@ const names& known() {
     const nb::module_ device = nb::module_::import_("penstock.core.device");
     return names{nb::object(numpy.attr("ndarray")).release().ptr(),
                  nb::object(writing.attr("as_value")).release().ptr(),
-                 nb::object(device.attr("is_device_value")).release().ptr(), PyUnicode_InternFromString("dtype")};
+                 nb::object(device.attr("is_device_value")).release().ptr()};
   }();
   return all;
-}
-
-// Memory of an ndarray, read-only or not, for as long as the object lives.
-class exported_value {
- public:
-  exported_value() noexcept = default;
-  exported_value(const exported_value&) = delete;
-  ~exported_value() {
-    if (exported_) PyBuffer_Release(&buffer_);
-  }
-
-  // False where the object's memory is no block of such items; no Python exception is set.
-  bool open(PyObject* object, const dtype& type) noexcept {
-    if (PyObject_GetBuffer(object, &buffer_, PyBUF_STRIDED_RO) < 0) {
-      PyErr_Clear();
-      return false;
-    }
-    exported_ = true;
-    const auto rank = static_cast<std::size_t>(buffer_.ndim);
-    if (rank > kMaxRank || buffer_.itemsize != static_cast<Py_ssize_t>(type.item_bytes())) return false;
-    view_.data = static_cast<std::byte*>(buffer_.buf);
-    view_.type = type;
-    for (std::size_t d = 0; d < rank; ++d) {
-      view_.extents.push_back(static_cast<std::uint64_t>(buffer_.shape[d]));
-      view_.strides.push_back(buffer_.strides[d]);
-    }
-    return true;
-  }
-  // What the other has open; this one has nothing open that is still needed.
-  void take(exported_value& other) noexcept {
-    if (exported_) PyBuffer_Release(&buffer_);
-    buffer_ = other.buffer_;
-    exported_ = std::exchange(other.exported_, false);
-    view_ = other.view_;
-  }
-  const tensor_view& view() const noexcept { return view_; }
-
- private:
-  Py_buffer buffer_{};
-  bool exported_ = false;
-  tensor_view view_;
-};
-
-// An ndarray of this very dtype, and not of a subclass that means something else.
-bool is_native(const array_handle& to, PyObject* value) noexcept {
-  if (Py_TYPE(value) != reinterpret_cast<PyTypeObject*>(known().ndarray)) return false;
-  PyObject* const type = PyObject_GetAttr(value, known().dtype);
-  if (type == nullptr) {
-    PyErr_Clear();
-    return false;
-  }
-  const bool same = type == to.dtype.ptr();  // NumPy has one object for each of its own
-  Py_DECREF(type);
-  return same;
 }
 
 // The type of an ndarray whose elements the engine makes the array's on their way; nothing where NumPy has to.

@@ -3,6 +3,7 @@
 /// \file
 /// All of Penstock's public interface, except what extensions derive from: <penstock/extend/...>.
 
+#include <penstock/appender.h>
 #include <penstock/array.h>
 #include <penstock/chunk_lengths.h>
 #include <penstock/context.h>

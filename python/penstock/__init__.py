@@ -20,6 +20,7 @@ from penstock.api.rechunk import RechunkPlan, RechunkStep, rechunk
 from penstock.api.save import load, save
 from penstock.api.shard_writer import ShardWriter, save_shards
 from penstock.api.shards import open_shards
+from penstock.core.appender import Appender
 from penstock.core.array import Array
 from penstock.core.batches import batches
 from penstock.core.context import Context, current_context
@@ -85,6 +86,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "Appender",
     "Array",
     "CancelledError",
     "ConflictError",

@@ -261,6 +261,31 @@ class _BatchMemory:
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
+class _Appender:
+    """Rows that are appended in the background: see penstock.Appender."""
+
+    def __init__(
+        self,
+        array: Array,
+        axis: int,
+        queue_bytes: int,
+        threads: int,
+        durable: bool,
+        write_empty_chunks: bool,
+        publish_interval: float,
+    ) -> None: ...
+    def append(self, rows: Any) -> None: ...
+    def flush(self, array: Array) -> None: ...
+    def close(self, array: Array) -> None: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def stored_rows(self) -> int: ...
+    @property
+    def queued_bytes(self) -> int: ...
+    @property
+    def closed(self) -> bool: ...
+
 class _Loader:
     """Batches of crops of arrays: see penstock.loader."""
 

@@ -255,24 +255,6 @@ def test_append(tmp_path: Path, axis: int) -> None:
         a.append(np.zeros((3, 3, 3)))
 
 
-def test_an_appender_writes_whole_shards(tmp_path: Path) -> None:
-    zarr.create_array(str(tmp_path / "a.zarr"), shape=(3, 4), dtype="int32", chunks=(2, 4), shards=(10, 4))
-    a = ps.open(tmp_path / "a.zarr")
-    rng = np.random.default_rng(1)
-    n = np.zeros((3, 4), "int32")
-    with a.appender() as w:
-        for _ in range(40):
-            rows = rng.integers(0, 99, (int(rng.integers(0, 25)), 4))
-            w.append(rows)
-            n = np.concatenate([n, rows.astype("int32")])
-            assert w.held < 10
-            assert a.shape[0] % 10 in (0, 3)
-            assert a.shape[0] + w.held == n.shape[0]
-    assert np.array_equal(a[...], n)
-    with pytest.raises(ps.InvalidArgumentError):
-        w.append(n)
-
-
 def test_a_resize_under_reads_of_other_threads(tmp_path: Path) -> None:
     _make(tmp_path, shape=(1000, 17))
     a = ps.open(tmp_path / "a.zarr")

@@ -65,10 +65,10 @@ result<std::vector<std::string>> nodes_together(const store& from, const std::st
                                                 std::vector<std::string> names, bool is_v2) {
   constexpr std::size_t kAtOnce = 64;
   constexpr byte_range kAnything{0, 1, false};
-  const std::array documents =
+  const std::array kinds =
       is_v2 ? std::array{kZarrayKey, kZgroupKey, kZarrKey} : std::array{kZarrKey, kZarrayKey, kZgroupKey};
   std::vector<std::string> out, keys;
-  for (const std::string_view document : documents) {
+  for (const std::string_view document : kinds) {
     std::vector<std::string> others;
     for (std::size_t begin = 0; begin < names.size(); begin += kAtOnce) {
       const std::span<std::string> some = std::span(names).subspan(begin, std::min(kAtOnce, names.size() - begin));

@@ -51,6 +51,18 @@ def cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     return made
 
 
+_FIRST_FOREIGN = 256  # numbers of dtypes that other packages registered begin here
+
+
+def with_buffer(items: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same memory as an array that exports it: dates and dtypes that are not NumPy's own do not. Text stays."""
+    if items.dtype.kind in "OT":
+        return items
+    if items.dtype.kind in "mM" or items.dtype.num >= _FIRST_FOREIGN:
+        return items.view(f"V{items.dtype.itemsize}")
+    return items
+
+
 def is_unitless(dtype: np.dtype[Any]) -> bool:
     """Times and durations without a unit."""
     return dtype.kind in "mM" and np.datetime_data(dtype)[0] == "generic"

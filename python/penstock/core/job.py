@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _live: weakref.WeakSet[Job] = weakref.WeakSet()
 _writing: set[_Ticket] = set()
+_appenders: weakref.WeakSet[_Closes] = weakref.WeakSet()
 
 
 class _Ticket(Protocol):
@@ -31,6 +32,10 @@ class _Ticket(Protocol):
     def wait_for(self, seconds: float) -> bool: ...
     def result(self) -> Any: ...
     def on_done(self, then: Callable[[], None]) -> None: ...
+
+
+class _Closes(Protocol):
+    def close(self) -> object: ...
 
 
 class Job:
@@ -216,7 +221,17 @@ def _stop_thread(ticket: _ThreadTicket) -> None:
     ticket.wait_for(-1.0)
 
 
+def close_at_exit(appender: _Closes) -> None:
+    """Close it before the program ends, if it is still there."""
+    _appenders.add(appender)
+
+
 def _finish_writes() -> None:
+    for appender in list(_appenders):
+        try:
+            appender.close()
+        except Exception as failed:
+            print(f"penstock: an appender that was not closed failed: {failed}", file=sys.stderr)
     for ticket in list(_writing):
         try:
             ticket.result()

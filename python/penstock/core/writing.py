@@ -1,11 +1,10 @@
-"""What changes arrays: `a[...] = x`, `write`, `resize`, `append`, and an appender that buffers."""
+"""What changes arrays: `a[...] = x`, `write`, `resize`, `append`."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,8 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.core import device as _device
 from penstock.core import indexing as _indexing
-from penstock.core.data_types import cast
+from penstock.core.appender import Appender
+from penstock.core.data_types import cast, with_buffer
 from penstock.core.encoders import checked_encoder
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.indexing import Fields
@@ -51,19 +51,7 @@ def as_value(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.ND
             raise InvalidArgumentError(
                 f"could not broadcast a value of shape {np.shape(value)} into shape {shape}"
             ) from None
-    return _with_buffer(np.asarray(items))
-
-
-def _with_buffer(items: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    # Dates and dtypes that are not NumPy's own have no buffer; their bytes have. Objects and text become items.
-    if items.dtype.kind in "OT":
-        return items
-    if items.dtype.kind in "mM" or items.dtype.num >= _FIRST_FOREIGN:
-        return items.view(f"V{items.dtype.itemsize}")
-    return items
-
-
-_FIRST_FOREIGN = 256  # numbers of dtypes that other packages registered begin here
+    return with_buffer(np.asarray(items))
 
 
 class Writes(_Base):
@@ -262,96 +250,56 @@ class Writes(_Base):
         if not -len(self.shape) <= axis < len(self.shape):
             raise InvalidArgumentError(f"axis {axis} is out of bounds for array of dimension {len(self.shape)}")
         axis %= len(self.shape)
-        items = _with_buffer(np.asarray(cast(items, self.dtype)))
+        items = with_buffer(np.asarray(cast(items, self.dtype)))
         progress = callback_of(progress, "appending")
         self._append(items, axis, check_threads(threads), progress, durable, write_empty_chunks)
         return self.shape
 
-    def appender(self, axis: int = 0, *, durable: bool = False) -> Appender:
-        """An object that gathers appended rows until they fill a row of shards.
+    def appender(
+        self,
+        axis: int = 0,
+        *,
+        queue: int | str | None = None,
+        threads: int | None = None,
+        durable: bool = False,
+        write_empty_chunks: bool = False,
+        publish_interval: float = 1.0,
+    ) -> Appender:
+        """An object that appends rows in the background: encoding and storage are not waited for.
 
-        >>> with a.appender() as w:
+        >>> with a.appender(queue="1GiB") as w:
         ...     for rows in source:
         ...         w.append(rows)
 
-        At most one row of shards is held back (and one is written); the rest is written when the block ends.
+        Each row of chunks (of shards, where the array has them) is written once it is whole, so each chunk is encoded
+        once however few rows an `append` has. The stored shape names rows only after their chunks are stored. A process
+        that is killed loses the rows that no `flush` has returned for, and nothing else.
+
+        Parameters
+        ----------
+        axis
+            Along which the array grows.
+        queue
+            Bytes of rows that are not stored yet: a number, or text such as "1GiB". `append` waits while the queue is
+            full. None: 256 MiB. Two rows of chunks are held whole, also if they are larger.
+        threads
+            Encoding workers; None: the context's.
+        durable
+            `flush` and `close` return only when the device has every object, if the store reports that.
+        write_empty_chunks
+            Also store chunks that hold nothing but the fill value.
+        publish_interval
+            Seconds. The shape is stored at most once in this time, except by `flush` and `close`. Readers see rows so
+            late, and other appenders of this array wait for so long.
+
+        Raises
+        ------
+        OutOfRangeError
+            The axis.
+        ReadOnlyError, PermissionDeniedError, UnsupportedError
+            The array cannot be appended to.
         """
-        return Appender(self, axis, durable)
-
-
-class Appender:
-    """Appends rows shard by shard. Made by `Array.appender`."""
-
-    def __init__(self, array: Writes, axis: int, durable: bool) -> None:
-        _core.check_writable(array)
-        if not -len(array.shape) <= axis < len(array.shape):
-            raise InvalidArgumentError(f"axis {axis} is out of bounds for array of dimension {len(array.shape)}")
-        self._array = array
-        self._axis = axis % len(array.shape)
-        self._durable = durable
-        self._unit = (array.shards or array.chunks)[self._axis]
-        self._held: list[npt.NDArray[Any]] = []
-        self._rows = 0
-        self._closed = False
-
-    @property
-    def held(self) -> int:
-        """Rows that are not written yet."""
-        return self._rows
-
-    def append(self, rows: npt.ArrayLike) -> None:
-        """Take rows; whole shards of them are written at once. What is held back is a copy."""
-        if self._closed:
-            raise InvalidArgumentError("this appender is closed")
-        here = _device.to_host(rows, _core._context_of(self._array)) if _device.is_device_value(rows) else rows
-        items = cast(as_host(here), self._array.dtype)
-        shape = self._array.shape
-        if items.ndim != len(shape) or any(items.shape[d] != shape[d] for d in range(len(shape)) if d != self._axis):
-            raise InvalidArgumentError(
-                f"a value of shape {items.shape} cannot be appended along axis {self._axis} to {shape}",
-            )
-        while items.shape[self._axis] > 0:
-            # Up to the end of the shard that contains the array's end.
-            wanted = self._unit - (shape[self._axis] + self._rows) % self._unit
-            piece, items = self._split(items, wanted)
-            if not self._held and piece.shape[self._axis] == wanted:
-                self._write(piece)
-            else:
-                self._held.append(piece.copy())
-                self._rows += piece.shape[self._axis]
-                if piece.shape[self._axis] == wanted:
-                    self.flush()
-            shape = self._array.shape
-
-    def _split(self, items: npt.NDArray[Any], count: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        before = (slice(None),) * self._axis
-        return items[(*before, slice(0, count))], items[(*before, slice(count, None))]
-
-    def _write(self, rows: npt.NDArray[Any]) -> None:
-        self._array.append(rows, self._axis, durable=self._durable)
-
-    def flush(self) -> None:
-        """Write what is held back. The shard that it fills in part is read again by the next write."""
-        if not self._held:
-            return
-        rows = self._held[0] if len(self._held) == 1 else np.concatenate(self._held, axis=self._axis)
-        self._write(rows)
-        self._held.clear()
-        self._rows = 0
-
-    def close(self) -> None:
-        """Write what is held back and take no more."""
-        if not self._closed:
-            self.flush()
-            self._closed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        return Appender(self, axis, queue, threads, durable, write_empty_chunks, publish_interval)
 
 
 def check_threads(threads: int | None) -> int:

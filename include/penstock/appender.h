@@ -1,0 +1,75 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include <penstock/array.h>
+
+namespace penstock::inline v0 {
+
+class appender_state;  // src/api/appender_state.h
+
+struct appender_options {
+  /// Copies of rows that are not stored yet; 0: 256 MiB. A row of chunks (of shards, where the array has them) is held
+  /// whole, also if it is larger.
+  std::uint64_t queue_bytes = 0;
+  unsigned threads = 0;             ///< encoding workers; 0: the context's
+  bool durable = false;             ///< `flush` and `close` return only when the device has every object
+  bool write_empty_chunks = false;  ///< also store chunks that hold nothing but the fill value
+  /// The shape is put at most once in this time, except by `flush` and `close`. Readers see rows so late, and other
+  /// appenders wait for so long.
+  std::chrono::milliseconds publish_interval{1000};
+};
+
+/// Appends rows to an array in the background: encoding and storage are not waited for.
+///
+/// `append` copies rows to a queue. A thread writes each row of chunks (or shards) once it is whole, so each chunk is
+/// encoded once however few rows an `append` has. Rows that fill no chunk stay in memory until `flush` or `close`. The
+/// stored shape names rows only after their chunks are stored; a process that is killed loses rows that `flush` has not
+/// returned for, and nothing else.
+///
+/// A write that fails stops the background thread. The rows stay queued, and the next `append`, `flush` or `close`
+/// returns the error, once. A call after that tries again.
+///
+/// Takes turns with other appenders, of this process or others, as `array::append` does: for at most
+/// `publish_interval` at a time. Thread-safe; rows of one `append` stay together. Unusable in a forked child.
+class PENSTOCK_API appender {
+ public:
+  /// \param axis  Along which the array grows.
+  /// \error out_of_range  The axis. \error read_only, permission_denied, unsupported  The array cannot be appended to.
+  static result<appender> make(const array& to, std::size_t axis, const appender_options& options = {});
+  appender() noexcept = default;
+  appender(appender&&) noexcept = default;
+  appender& operator=(appender&& other) noexcept;
+  /// As `close`, without its error.
+  ~appender();
+
+  /// Copies `rows` to the queue and returns. Waits while the queue is full.
+  /// \param rows  Host memory; as many dimensions as the array, equal in all but the axis; the array's dtype; strides
+  ///              in bytes, any sign. May be changed once this returns.
+  /// \param keeps Of elements of variable length: keeps their bytes until they are stored; null: they are copied.
+  /// \error  Of an earlier write: nothing of `rows` was taken. \error invalid_argument  The shape, or it is closed.
+  /// \error cancelled  The wait was interrupted. The notes say how many rows were taken.
+  result<> append(const tensor_view& rows, std::shared_ptr<const void> keeps = nullptr);
+  /// As `append`, but returns false instead of waiting; nothing was taken then.
+  result<bool> try_append(const tensor_view& rows, std::shared_ptr<const void> keeps = nullptr);
+
+  /// Stores all rows that were appended and the shape that names them. Returns the array as it is then.
+  /// \error  Every error that was not returned before: the first one, the others in its notes.
+  result<array> flush();
+  /// As `flush`; takes no rows after that. After an error, rows that are not stored are lost: the notes say how many.
+  /// Does nothing if it was called before.
+  result<array> close();
+
+  std::uint64_t rows() const;         ///< taken by `append`
+  std::uint64_t stored_rows() const;  ///< of these, named by the stored shape
+  std::uint64_t queued_bytes() const;
+  bool closed() const;
+
+ private:
+  explicit appender(std::shared_ptr<appender_state> state) noexcept;
+  std::shared_ptr<appender_state> state_;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,129 @@
+"""Appends that the caller does not wait for."""
+
+from __future__ import annotations
+
+import math
+import operator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock.core import device as _device
+from penstock.core.data_types import cast, with_buffer
+from penstock.core.errors import InvalidArgumentError, OutOfRangeError
+from penstock.core.job import close_at_exit
+from penstock.core.sizes import check_count, parse_bytes
+from penstock.core.tensor import as_host
+
+if TYPE_CHECKING:
+    from penstock.core.writing import Writes
+
+
+class Appender:
+    """Appends rows in the background. Made by `Array.appender`; a context manager, which closes it. Thread-safe."""
+
+    def __init__(
+        self,
+        array: Writes,
+        axis: int,
+        queue: int | str | None,
+        threads: int | None,
+        durable: bool,
+        write_empty_chunks: bool,
+        publish_interval: float,
+    ) -> None:
+        _core.check_writable(array)
+        axis = operator.index(axis)
+        rank = len(array.shape)
+        if not -rank <= axis < rank:
+            raise OutOfRangeError(f"axis {axis} is out of bounds for array of dimension {rank}")
+        if not 0 <= publish_interval < math.inf:
+            raise InvalidArgumentError(f"publish_interval must be a number of seconds, got {publish_interval!r}")
+        queue_bytes = 0 if queue is None else check_count(parse_bytes(queue, "queue"), "queue")
+        workers = 0 if threads is None else check_count(threads, "threads")
+        self._array = array
+        self._core = _core._Appender(
+            array, axis % rank, queue_bytes, workers, durable, write_empty_chunks, float(min(publish_interval, 1e9))
+        )
+        close_at_exit(self)
+
+    @property
+    def rows(self) -> int:
+        """Rows that `append` has taken."""
+        return self._core.rows
+
+    @property
+    def held(self) -> int:
+        """Rows that the stored shape does not name yet."""
+        return self._core.rows - self._core.stored_rows
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes of rows that are not written yet."""
+        return self._core.queued_bytes
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._core.closed
+
+    def append(self, rows: npt.ArrayLike) -> None:
+        """Copy `rows` to the queue and return; wait only while the queue is full.
+
+        `rows` may be changed as soon as this returns. Values in a device's memory come to the host before it returns.
+
+        Parameters
+        ----------
+        rows
+            An array with as many dimensions as the array, and the same lengths but along the axis. It is cast to the
+            array's dtype as NumPy's assignment does.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The shape does not fit, or the appender is closed.
+        Error
+            What an earlier write failed with. Nothing of `rows` was taken unless the notes say so. The earlier rows
+            stay queued, and the next call tries to write them again.
+        """
+        if _device.is_device_value(rows):
+            rows = _device.to_host(rows, _core._context_of(self._array))
+        self._core.append(rows)
+
+    def flush(self) -> None:
+        """Wait until all rows are stored, and the shape that names them. The array has the new shape then.
+
+        A row of chunks that is written in part is read again when it is continued.
+
+        Raises
+        ------
+        Error
+            What was not stored, and why; each error is raised once, the first with the others in its notes. The rows
+            stay queued, and the next call tries to write them again.
+        """
+        self._core.flush(self._array)
+
+    def close(self) -> None:
+        """Do what `flush` does and take no more rows. After an error, rows that are not stored are lost."""
+        if not self._core.closed:
+            self._core.close(self._array)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{self.held} rows held"
+        return f"<penstock.Appender of '{self._array.uri}', {self.rows} rows, {state}>"
+
+
+def rows_of(value: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """`value` as an ndarray of that dtype whose memory the engine can use."""
+    return with_buffer(np.asarray(cast(as_host(value), dtype)))
