@@ -56,6 +56,7 @@ PUBLIC = {
     "context.h": "engine",
     "profile.h": "engine",
     "array.h": "engine",
+    "appender.h": "api",
     "loader.h": "api",
     "open.h": "driver",
     "extend/driver.h": "driver",
