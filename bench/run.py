@@ -43,6 +43,7 @@ ORDER = (
     "cast_read",
     "loader",
     "rechunk",
+    "appender",
     "disk_cache",
     "open_group",
     "zarr_wrap_one_chunk",

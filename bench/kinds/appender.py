@@ -1,0 +1,96 @@
+"""Appends to a store whose puts take a while: how long the caller is blocked, against copying the same rows.
+
+The rows of one turn fit in the queue. A copy goes to memory that is used again, as the queue's memory is. Encoders use
+the machine's other cores; on a machine without an idle one the wall clock shows them too, the processor time of the
+calling thread does not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, MutableMapping
+from statistics import median
+
+import numpy as np
+import penstock as ps
+from harness.result import Bar, Result
+from harness.setting import Setting
+from harness.timing import in_turns, once, paired
+
+
+class Slow(MutableMapping[str, bytes]):
+    def __init__(self, seconds: float) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.seconds = seconds
+
+    def __getitem__(self, key: str) -> bytes:
+        return self.objects[key]
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        time.sleep(self.seconds)
+        self.objects[key] = bytes(value)
+
+    def __delitem__(self, key: str) -> None:
+        del self.objects[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.objects)
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+
+def run(scenario: dict, setting: Setting) -> Result:
+    result = Result(scenario["name"], scenario["title"])
+    rows, width = scenario["rows"], scenario["row_bytes"] // 4
+    values = np.random.default_rng(7).random((rows, width), dtype="f4")
+    room = np.empty_like(values)
+    store = Slow(0)
+    context = ps.Context(threads=setting.threads)
+    array = ps.create_array(
+        store, shape=(0, width), dtype="f4", chunks=(scenario["chunk_rows"], width), context=context
+    )
+    store.seconds = scenario["sleep_ms"] / 1e3
+    step = scenario["rows_each"]
+    appender = array.appender(queue=2 * values.nbytes, publish_interval=3600)
+
+    def append() -> None:
+        for at in range(0, rows, step):
+            appender.append(values[at : at + step])
+
+    def copy() -> None:
+        for at in range(0, rows, step):
+            room[at : at + step] = values[at : at + step]
+
+    append()
+    appender.flush()  # the queue's memory is there now
+    copy()
+    turns = 0
+    work: list[float] = []  # processor time of the calling thread, in turns of appends and copies
+
+    def measured() -> float:
+        nonlocal turns
+        turns += 1
+        begin, worked = time.perf_counter(), time.thread_time()
+        append()
+        taken, worked = time.perf_counter() - begin, time.thread_time() - worked
+        copied = time.thread_time()
+        copy()
+        work.append(worked / (time.thread_time() - copied))
+        appender.flush()  # not part of the time: the queue is empty again
+        return taken
+
+    samples = in_turns({"copy": once(copy), "append": measured}, scenario["turns"])
+    appender.close()
+    if array.shape != ((turns + 1) * rows, width) or not np.array_equal(array[-rows:], values):
+        result.failed = "the array has other rows"
+    result.ceilings["copy"] = values.nbytes / samples["copy"].best
+    for who, taken in samples.items():
+        row = result.add(who, taken, bytes_out=values.nbytes)
+        row.fraction_of_ceiling = paired(taken, samples["copy"])
+    result.bars.append(
+        Bar("processor time of the caller, against a copy", median(work), scenario["at_most"], at_least=False, unit="x")
+    )
+    ratio = 1 / paired(samples["append"], samples["copy"])
+    result.bars.append(Bar("time of the caller, against a copy", ratio, scenario["at_most"], at_least=False, unit="x"))
+    return result
