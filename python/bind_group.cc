@@ -1,6 +1,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <penstock/joined.h>
 #include <penstock/open.h>
 #include <penstock/place.h>
 
@@ -159,6 +160,29 @@ void bind_open(nb::module_& m) {
       },
       nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("cache_index"), nb::arg("consolidated").none(),
       nb::arg("tiff").none() = nb::none(), "Open within a store.");
+  m.def(
+      "open_zarr_arrays",
+      [](const context_handle& with, nb::list paths) -> nb::object {
+        std::vector<std::string> names;
+        for (const nb::handle each : paths) {
+          const nb::bytes path = nb::cast<nb::bytes>(each);
+          names.emplace_back(path.c_str(), path.size());
+        }
+        open_options how;
+        how.context = with.context;
+        how.opens_references = false;
+        auto opened = [&] {
+          const without_gil released;
+          return open_arrays(names, how);
+        }();
+        if (!opened.ok()) return nb::none();
+        for (const array& each : *opened)
+          if (!each.format().starts_with("zarr")) return nb::none();
+        nb::list out;
+        for (array& each : *opened) out.append(node_object(node(std::move(each))));
+        return out;
+      },
+      nb::arg("context"), nb::arg("paths"), "Open local Zarr arrays, several at a time. None if one cannot be opened.");
   m.def(
       "open_hdf5",
       [](const store_handle& from, const context_handle& with, nb::bytes key, nb::bytes path, nb::object size,

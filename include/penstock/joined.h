@@ -3,10 +3,21 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include <penstock/array.h>
+#include <penstock/open.h>
 
 namespace penstock::inline v0 {
+
+/// Opens many arrays, several at a time: files and folders that wait for storage are opened by more threads.
+///
+/// \param uris     As `open_array` takes them. \param options  Of each; a null context is one context for all.
+/// \returns The arrays in the order of `uris`.
+/// \error As `open_array`'s, of the first array in that order that cannot be opened.
+PENSTOCK_API result<std::vector<array>> open_arrays(std::span<const std::string> uris,
+                                                    const open_options& options = {});
 
 /// Arrays along one dimension, as one read-only array.
 ///

@@ -621,6 +621,9 @@ def open_store(
 ) -> Array | Group:
     """Open within a store."""
 
+def open_zarr_arrays(context: Context, paths: list[_bytes]) -> list[Array] | None:
+    """Open local Zarr arrays, several at a time. None if one cannot be opened."""
+
 def find_shards(store: Store, pattern: _bytes, allow_holes: bool) -> list[_bytes]:
     """Keys that match a shell pattern, in the order of the numbers in them."""
 

@@ -251,3 +251,16 @@ def test_tiff_shards(tmp_path: Path) -> None:
         np.testing.assert_array_equal(a[...], expected)
         np.testing.assert_array_equal(a[:, 3:40:7, ::-2], expected[:, 3:40:7, ::-2])
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(a))[...], expected)
+
+
+def test_local_zarr_arrays_are_opened_by_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [np.full((2, 3), number, "i4") for number in range(5)]
+    pattern = zarr_shards(tmp_path, parts, (2, 3))
+    with monkeypatch.context() as patch:
+        patch.setattr("penstock.api.shards.open", None)  # is not called
+        a = ps.open_shards(pattern)
+    np.testing.assert_array_equal(a[...], np.concatenate(parts))
+    ps.create_group(tmp_path / "p_5.zarr")
+    (tmp_path / "p_6.zarr").mkdir()
+    with pytest.raises(ps.NotFoundError, match=r"1 of 7 files cannot be read.*p_6.zarr"):
+        ps.open_shards(pattern)

@@ -1,13 +1,20 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <penstock/array.h>
 #include <penstock/create.h>
+#include <penstock/joined.h>
 #include <penstock/open.h>
 #include <penstock/place.h>
 #include <penstock/shards.h>
+#include "driver/for_each_file.h"
 #include "driver/node_mode.h"
 #include "driver/registry.h"
 #include "driver/zarr_nodes.h"
@@ -71,6 +78,25 @@ result<node> open(std::string_view uri, const open_options& options) {
   if (files) return in_mode(node(std::move(*files)), options.mode);
   PENSTOCK_ASSIGN(location at, resolve(uri, options));
   return in_mode(open_location(std::move(at), options), options.mode);
+}
+
+result<std::vector<array>> open_arrays(std::span<const std::string> uris, const open_options& options) {
+  open_options how = options;
+  if (!how.context) {
+    PENSTOCK_ASSIGN(how.context, penstock::context::make());
+  }
+  std::vector<array> out;
+  if (uris.empty()) return out;
+  const auto first = find_place(uris.front(), {how.context, {}});
+  const std::shared_ptr<const store> like = first.ok() ? first->store : open_file_store("/");
+  std::vector<std::optional<result<array>>> opened(uris.size());
+  for_each_file(uris.size(), *like, *how.context, [&](std::size_t i) { opened[i] = open_array(uris[i], how); });
+  out.reserve(uris.size());
+  for (auto& each : opened) {
+    if (!each->ok()) return std::move(*each).error();
+    out.push_back(std::move(**each));
+  }
+  return out;
 }
 
 result<array> open_array(std::shared_ptr<const store> from, const open_options& options) {

@@ -18,6 +18,7 @@ from penstock.api.shard_request import RawItems, ShardRequest, TableOptions, ref
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.errors import Error, InvalidArgumentError, UnsupportedError
+from penstock.core.group import wrap
 from penstock.hdf5.shards import open_datasets
 from penstock.references.manifest import open_target
 from penstock.references.manifest import save_manifest as save_references
@@ -255,12 +256,24 @@ def _open_files(request: ShardRequest, found: Files, kind: str) -> Array:
         )
     refuse_options({}, request.mmap, request.manifest, "files of this format")
     paths = found.paths()
-    looks = [partial(open, path, context=context, storage_options=storage_options, **options) for path in paths]
-    made = join_arrays(describe_all(paths, looks), request.axis, context)
+    plain = kind in ("zarr", "other") and not options and not storage_options and os.path.isdir(paths[0])
+    opened: Sequence[Any] | None = _zarr_arrays(paths, context) if plain else None
+    if opened is None:  # also where one cannot be opened: all failures are named
+        looks = [partial(open, path, context=context, storage_options=storage_options, **options) for path in paths]
+        opened = describe_all(paths, looks)
+    made = join_arrays(list(opened), request.axis, context)
     wrong = [part.format for part in made._parts if not part.format.startswith(request.format or "")]
     if request.format in ("zarr", "tiff") and wrong:
         raise InvalidArgumentError(f"the files are {wrong[0]}, not {request.format}")
     return made
+
+
+def _zarr_arrays(paths: list[str], context: Context) -> list[Any] | None:
+    """Opens local Zarr arrays by the engine, which has threads for it; None if one of them is something else."""
+    if any("://" in path for path in paths):
+        return None
+    found = _core.open_zarr_arrays(context, [os.fsencode(path) for path in paths])
+    return None if found is None else [wrap(each) for each in found]
 
 
 def _options_of(request: ShardRequest) -> dict[str, Any]:
