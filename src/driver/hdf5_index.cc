@@ -154,8 +154,9 @@ result<hdf5_description> describe_hdf5_file(const store& from, std::string_view 
     return {};
   };
   pages.expect(0, kFirstBytes);
-  PENSTOCK_ASSIGN(const json found,
-                  parse_hdf5_in_rounds(pages, kMostGapBytes, [&] { return describe_hdf5(pages); }, fetch));
+  PENSTOCK_ASSIGN(
+      const json found,
+      parse_hdf5_in_rounds(pages, {.most_gap = kMostGapBytes}, [&] { return describe_hdf5(pages); }, fetch));
   out.text = found.dump();
   out.bytes = pages.fetched_bytes();
   return out;

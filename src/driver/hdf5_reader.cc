@@ -5,6 +5,7 @@
 
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
+#include "format/hdf5/hdf5_object.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -66,6 +67,16 @@ void hdf5_reader::expect_end() {
   if (!in_rounds() || pages_.size() == 0) return;
   const std::lock_guard lock(mutex_);
   pages_.expect(pages_.size() - 1, 1);
+}
+
+// The message may be among what is fetched next; a damaged one is not needed.
+void hdf5_reader::note_paging(hdf5_file& file) {
+  constexpr std::uint64_t kMostFilePage = std::uint64_t{8} << 20;
+  if (knows_paging_) return;
+  const auto bytes = read_hdf5_page_bytes(file);
+  if (!bytes.ok() && file.waiting()) return;
+  knows_paging_ = true;
+  if (bytes.ok() && *bytes <= kMostFilePage && *bytes % kPageBytes == 0) ahead_.file_page = *bytes;
 }
 
 result<> hdf5_reader::fetch(std::span<const byte_range> ranges) {

@@ -64,6 +64,7 @@ class hdf5_reader {
   auto parse(Parse&& parse, std::uint64_t readings = 32) -> decltype(parse(std::declval<hdf5_file&>())) {
     const auto once = [&](hdf5_source& source) -> decltype(parse(std::declval<hdf5_file&>())) {
       PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(source, hdf5_checksums::verified, readings));
+      if (in_rounds()) note_paging(file);
       return parse(file);
     };
     if (from_->traits().inline_completion) {
@@ -72,7 +73,7 @@ class hdf5_reader {
     }
     const std::lock_guard lock(mutex_);
     auto made = parse_hdf5_in_rounds(
-        pages_, kMostGapBytes, [&] { return once(pages_); },
+        pages_, ahead_, [&] { return once(pages_); },
         [&](std::span<const byte_range> ranges) { return fetch(ranges); });
     forget_if_large();
     return made;
@@ -90,10 +91,11 @@ class hdf5_reader {
   std::uint64_t kept_bytes() const noexcept { return pages_.fetched_bytes(); }
 
  private:
-  static constexpr std::uint64_t kPageBytes = std::uint64_t{4} << 10, kMostGapBytes = std::uint64_t{64} << 10;
+  static constexpr std::uint64_t kPageBytes = std::uint64_t{4} << 10;
 
   hdf5_reader(std::shared_ptr<const store> from, std::string key, version seen, std::uint64_t size)
       : from_(std::move(from)), key_(std::move(key)), seen_(std::move(seen)), pages_(size, kPageBytes) {}
+  void note_paging(hdf5_file& file);
   result<> fetch(std::span<const byte_range> ranges);
   void forget_if_large();
 
@@ -103,6 +105,12 @@ class hdf5_reader {
   std::vector<std::byte> head_;  // of a file that is read serially
   std::mutex mutex_;
   hdf5_pages pages_;  // after `open` guarded by mutex_, but for its size
+  // A request behind 50 ms costs as much time as some 100 KiB; the front is what writers keep metadata in if asked to.
+  hdf5_ahead ahead_{.most_gap = std::uint64_t{128} << 10,
+                    .front = std::uint64_t{1} << 20,
+                    .most_after = std::uint64_t{8} << 10,
+                    .allowance = std::uint64_t{1280} << 10};
+  bool knows_paging_ = false;
 };
 
 }  // namespace penstock::inline v0

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,8 +43,7 @@ struct hdf5_object_facts {
   std::uint64_t object = 0;                        ///< the address of its header
 };
 
-result<hdf5_object_facts> read_facts(hdf5_file& file, std::string_view path) {
-  hdf5_tree tree(file);
+result<hdf5_object_facts> read_facts(hdf5_file& file, hdf5_tree& tree, std::string_view path) {
   PENSTOCK_ASSIGN(const hdf5_place at, tree.find(path));
   PENSTOCK_ASSIGN(const auto* header, tree.header(at.object));
   hdf5_object_facts out;
@@ -94,23 +94,26 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
       PENSTOCK_ASSIGN(const auto members, tree.members(at));
       std::vector<std::string> out;
       for (const hdf5_member_name& each : members) out.push_back(each.name);
-      prefetch(file, tree, path, out);
+      if (file.waiting()) prefetch(file, tree, prefix_of(path), out);
       return out;
     });
     if (!names.ok()) return std::move(names).error();
+    listed(path, *names);
     return std::optional(std::move(*names));
   }
 
   result<hdf5_members> members(std::string_view path) const {
-    return from_->parse([&](hdf5_file& file) -> result<hdf5_members> {
+    auto made = from_->parse([&](hdf5_file& file) -> result<hdf5_members> {
       hdf5_tree tree(file);
       PENSTOCK_ASSIGN(const hdf5_place at, tree.find(path));
       PENSTOCK_ASSIGN(const auto found, tree.members_in_file_order(at));
       hdf5_members out;
       for (const hdf5_member_name& each : found) (each.is_stand_in ? out.stand_ins : out.shown).push_back(each.name);
-      prefetch(file, tree, path, out.shown);
+      if (file.waiting()) prefetch(file, tree, prefix_of(path), out.shown);
       return out;
     });
+    if (made.ok()) listed(path, made->shown);
+    return made;
   }
 
   result<hdf5_dimension_names> dimensions() const {
@@ -121,13 +124,28 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   }
 
  private:
-  // Who lists a group opens its members next: what they need is fetched in the same rounds.
-  void prefetch(hdf5_file& file, hdf5_tree& tree, std::string_view path, const std::vector<std::string>& names) const {
-    constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 20;
+  void listed(std::string_view path, const std::vector<std::string>& names) const {
     if (!from_->in_rounds()) return;
+    const std::lock_guard lock(listed_mutex_);
+    listed_ = {std::string(path), names};
+  }
+
+  // The names next to `path` if it is a member of the group that was listed last: who lists a group and opens one of
+  // its members opens the others next.
+  std::vector<std::string> siblings_of(std::string_view path) const {
+    if (!from_->in_rounds()) return {};
+    const std::lock_guard lock(listed_mutex_);
+    const std::string_view group = path.substr(0, path.rfind('/') + 1);  // npos + 1 is 0
+    if (path.empty() || prefix_of(listed_.path) != group) return {};
+    return std::exchange(listed_.names, {});
+  }
+
+  // What these members need is fetched in the same rounds. Called while a list is still waiting, it adds none.
+  void prefetch(hdf5_file& file, hdf5_tree& tree, std::string_view group, const std::vector<std::string>& names) const {
+    constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;
     for (const std::string& name : names) {
       if (from_->kept_bytes() > kMostBytes) return;
-      const auto at = tree.find(std::string(path) + "/" + name);
+      const auto at = tree.find(std::string(group) + name);
       if (!at.ok()) continue;
       const auto header = tree.header(at->object);
       if (!header.ok()) continue;
@@ -144,7 +162,13 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
 
   result<node> open_at(const std::string& prefix, const std::string& uri) const {
     const std::string_view path = std::string_view(prefix).substr(0, prefix.size() - (prefix.empty() ? 0 : 1));
-    PENSTOCK_ASSIGN(hdf5_object_facts facts, from_->parse([&](hdf5_file& file) { return read_facts(file, path); }));
+    const std::vector<std::string> siblings = siblings_of(path);
+    PENSTOCK_ASSIGN(hdf5_object_facts facts, from_->parse([&](hdf5_file& file) {
+      hdf5_tree tree(file);
+      auto found = read_facts(file, tree, path);
+      prefetch(file, tree, path.substr(0, path.rfind('/') + 1), siblings);
+      return found;
+    }));
     if (facts.dataset) return open_dataset(std::move(*facts.dataset), uri);
     auto out = std::make_shared<group_state>();
     out->context = context_;
@@ -251,6 +275,13 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   std::shared_ptr<hdf5_reader> from_;
   std::string uri_;  // of the file
   bool opened_for_reading_;
+
+  struct listing {
+    std::string path;  // of the group
+    std::vector<std::string> names;
+  };
+  mutable std::mutex listed_mutex_;
+  mutable listing listed_;  // the last one of members that are not fetched yet
 };
 
 result<const hdf5_nodes*> nodes_of(const group_state& of) {
@@ -271,6 +302,7 @@ class hdf5_format final : public format_driver {
     static constexpr std::array<std::string_view, 5> kEndings = {"h5", "hdf5", "nc", "nc4", "he5"};
     return kEndings;
   }
+  std::uint64_t head_bytes() const noexcept override { return std::uint64_t{64} << 10; }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override { return is_hdf5(begin); }
   result<node> open(const location& at, const open_options& how) const override { return open_inside(at, {}, how); }
   result<node> open_inside(const location& at, std::string_view inner, const open_options& how) const override {
@@ -291,9 +323,12 @@ result<node> open_hdf5(std::shared_ptr<const store> from, const std::string& key
   }
   at.uri = child_uri(from->uri(), key + "/");
   if (hints.size || !from->traits().inline_completion) {
-    auto head = read_head(*from, key);
+    auto head = read_head(*from, key, hdf5_driver().head_bytes());
     if (!head.ok()) return std::move(head).error().note(fmt::format("opening '{}'", at.uri));
     if (!*head) return error(errc::not_found, fmt::format("there is no file '{}'", at.uri));
+    if (netcdf_driver().sniff((*head)->bytes, key))
+      return error(errc::corrupt_data, "the file is of NetCDF classic, not HDF5")
+          .note(fmt::format("opening '{}'", at.uri));
     if (hints.size) (*head)->object_size = *hints.size;
     at.head = std::make_shared<const object_head>(std::move(**head));
   }

@@ -18,6 +18,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kHeadBytes = std::uint64_t{16} << 10;
+constexpr std::uint64_t kMostHeadBytes = std::uint64_t{1} << 20;
 /// Where a second request costs less than the bytes that most headers do not have.
 constexpr std::uint64_t kHeadBytesNearby = std::uint64_t{4} << 10;
 
@@ -47,6 +48,18 @@ bool names_object(const context& with, std::string_view path) {
          std::any_of(builtin_drivers().begin(), builtin_drivers().end(), of_driver);
 }
 
+/// How many first bytes are read where requests cost time: as the drivers say whose endings the name has.
+std::uint64_t head_bytes(const context& with, std::string_view path) {
+  const std::string ending = ending_of(path);
+  std::uint64_t most = kHeadBytes;
+  const auto take = [&](const format_driver& each) {
+    if (has(each.endings(), ending)) most = std::max(most, std::min(each.head_bytes(), kMostHeadBytes));
+  };
+  for (const auto& each : with.state().options().drivers) take(*each);
+  for (const format_driver* each : builtin_drivers()) take(*each);
+  return most;
+}
+
 /// Whether the caller opens files of this format itself: what it makes of them can be pickled.
 bool is_left_out(const format_driver& driver, const open_options& how) {
   const bool own = &driver == &npy_driver() || &driver == &manifest_driver() || &driver == &references_driver() ||
@@ -67,7 +80,7 @@ result<std::optional<node>> open_inside_object(const location& at, const open_op
     location object = at;
     object.path = at.path.substr(0, slash);
     if (names_object(*at.context, object.path) != by_name) continue;
-    auto head = read_head(*at.from, object.path);
+    auto head = read_head(*at.from, object.path, head_bytes(*at.context, object.path));
     if (!head.ok() || !*head) continue;
     const std::shared_ptr<const format_driver> driver = driver_of(*at.context, **head, object.path);
     const bool has_members = driver.get() == &netcdf_driver() || driver.get() == &hdf5_driver();
@@ -84,7 +97,7 @@ result<std::optional<node>> open_inside_object(const location& at, const open_op
 result<std::optional<node>> open_object(location& at, const open_options& how) {
   if (at.path.empty()) return std::optional<node>();
   if (!at.head) {
-    auto head = read_head(*at.from, at.path);
+    auto head = read_head(*at.from, at.path, head_bytes(*at.context, at.path));
     if (!head.ok()) return std::move(head).error().note(fmt::format("opening '{}'", at.uri));
     if (!*head) return std::optional<node>();
     at.head = std::make_shared<const object_head>(std::move(**head));
@@ -173,8 +186,8 @@ result<array> create_at(new_location at, const format_driver& driver, const crea
   return error(errc::internal, fmt::format("the driver '{}' created a group", driver.name())).note(note());
 }
 
-result<std::optional<object_head>> read_head(const store& from, const std::string& key) {
-  const std::uint64_t most = from.traits().request_bytes == 0 ? kHeadBytesNearby : kHeadBytes;
+result<std::optional<object_head>> read_head(const store& from, const std::string& key, std::uint64_t remote_bytes) {
+  const std::uint64_t most = from.traits().request_bytes == 0 ? kHeadBytesNearby : remote_bytes;
   auto read = read_and_wait(from, key, {0, most, false}, most, nullptr, true);
   // A shorter object, in a store that cannot end early.
   if (!read.ok() && read.error().code() == errc::corrupt_data) read = read_and_wait(from, key, {}, most);

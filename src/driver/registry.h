@@ -16,7 +16,9 @@ std::span<const format_driver* const> builtin_drivers() noexcept;
 std::shared_ptr<const format_driver> driver_of(const context& with, const object_head& head, std::string_view path);
 
 /// Reads the first bytes of an object; nothing if there is none.
-result<std::optional<object_head>> read_head(const store& from, const std::string& key);
+/// \param remote_bytes  How many, where requests cost time.
+result<std::optional<object_head>> read_head(const store& from, const std::string& key,
+                                             std::uint64_t remote_bytes = std::uint64_t{16} << 10);
 
 /// Opens what is at a location: the object there, recognised by its first bytes, or a Zarr node.
 ///

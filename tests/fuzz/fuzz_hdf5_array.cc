@@ -89,7 +89,7 @@ std::string in_rounds(std::span<const std::byte> bytes, hdf5_checksums sums) {
     for (const byte_range& each : ranges) PENSTOCK_TRY(pages.add(each, bytes.subspan(each.offset, each.length)));
     return {};
   };
-  return text_of(parse_hdf5_in_rounds(pages, 0, [&] { return arrays_of(pages, sums); }, fetch));
+  return text_of(parse_hdf5_in_rounds(pages, {}, [&] { return arrays_of(pages, sums); }, fetch));
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ std::string in_rounds(std::span<const std::byte> bytes, hdf5_checksums sums) {
     for (const byte_range& each : ranges) PENSTOCK_TRY(pages.add(each, bytes.subspan(each.offset, each.length)));
     return {};
   };
-  return text_of(parse_hdf5_in_rounds(pages, 0, [&] { return describe_hdf5(pages, sums); }, fetch));
+  return text_of(parse_hdf5_in_rounds(pages, {}, [&] { return describe_hdf5(pages, sums); }, fetch));
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ namespace penstock::inline v0 {
 
 /// The first bytes of an object. `open` reads them once, for all drivers.
 struct object_head {
-  std::vector<std::byte> bytes;  ///< 4 KiB where requests cost nothing, else 16 KiB; less if the object is shorter
+  /// 4 KiB where requests cost nothing, else `format_driver::head_bytes`; less if the object is shorter.
+  std::vector<std::byte> bytes;
   std::uint64_t object_size = byte_range::kAll;  ///< kAll: the store does not report it
   version seen;                                  ///< what later reads of the object expect
 };
@@ -55,6 +56,9 @@ class PENSTOCK_API format_driver {
   /// Endings of names that such objects usually have: lower case, without the dot. They decide what is looked for
   /// first, an object or a Zarr node, and nothing else.
   virtual std::span<const std::string_view> endings() const noexcept = 0;
+  /// How many first bytes of an object the first request asks for where requests cost time, if its name has one of the
+  /// endings: what most files of the format need in order to be opened.
+  virtual std::uint64_t head_bytes() const noexcept { return std::uint64_t{16} << 10; }
   /// Returns true if an object with these first bytes is of this format. No I/O.
   /// \param path  Of the object in its store.
   virtual bool sniff(std::span<const std::byte> begin, std::string_view path) const noexcept = 0;

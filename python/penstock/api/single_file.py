@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from penstock.core.array import Array
@@ -19,8 +20,7 @@ from penstock.references.kerchunk import is_folder_of_references
 from penstock.tabular import opening as _tabular
 from penstock.target.file_objects import ARCHIVE, archive_elsewhere
 from penstock.target.local import local_file, path_here
-from penstock.target.place import file_place
-from penstock.target.sniff import HEAD_BYTES, find_kind, is_netcdf, kind_of
+from penstock.target.sniff import HEAD_BYTES, find_kind, kind_of
 
 _MEMBER_URI = re.compile(r"(.+?://.+?\.(?:h5|hdf5|nc|nc4|he5))/([^?]+)", re.IGNORECASE)
 
@@ -89,8 +89,7 @@ def open_file(
             name = target.rstrip("/") if isinstance(target, str) else ""
             remote = "://" in name and name.rpartition(".")[2].lower() in ("h5", "hdf5", "nc", "nc4", "he5")
             if remote and not name.startswith("file:"):
-                kind = "NetCDF" if _begins_as_netcdf(target, storage_options) else "HDF5"
-                return open_as(kind, target, path, context, storage_options, options)
+                return _open_remote(target, path, context, storage_options, options)
             if "://" in name and not name.startswith("file:") and _is_remote_references(name, storage_options):
                 return open_as("references", target, path, context, storage_options, options)
             folder = os.fspath(target) if isinstance(target, str | os.PathLike) else ""
@@ -125,15 +124,21 @@ def _holds_references(folder: str) -> bool:
         return b'"record_size"' in stream.read()
 
 
-def _begins_as_netcdf(url: str, storage_options: Mapping[str, Any] | None) -> bool:
-    """Whether the object is a NetCDF classic file, where its name does not exclude that: `.nc`."""
-    if not url.partition("?")[0].lower().endswith(".nc"):
-        return False
+def _open_remote(
+    url: str,
+    path: str,
+    context: Context,
+    storage_options: Mapping[str, Any] | None,
+    options: dict[str, Any],
+) -> Array | Group:
+    """Opens a remote file with a name of HDF5 or NetCDF: as the former first, because most of them are."""
     try:
-        store, key = file_place(url, storage_options)
-        return is_netcdf(store.begin(key, 4) or b"")
-    except Error:
-        return False  # the other opener reports what is wrong
+        return open_as("HDF5", url, path, context, storage_options, options)
+    except CorruptDataError:
+        with suppress(Error):
+            if url.partition("?")[0].lower().endswith(".nc"):
+                return open_as("NetCDF", url, path, context, storage_options, options)
+        raise
 
 
 def _is_remote_references(url: str, storage_options: Mapping[str, Any] | None) -> bool:

@@ -21,7 +21,9 @@ constexpr std::uint64_t kAnyLevelOfChunks = 256;
 result<> read_chunk_node(hdf5_file& file, const subtree& from, hdf5_chunk_columns& to, std::vector<subtree>& todo) {
   const std::uint64_t prefix = 8 + 2 * file.offset_bytes();
   const std::uint64_t key = 8 + 8 * (to.rank() + 1);
-  PENSTOCK_ASSIGN(const auto begin, file.at(from.address, prefix));
+  constexpr std::uint64_t kLikely = 64;  // children of a full node
+  PENSTOCK_ASSIGN(const auto begin,
+                  file.begin_of(from.address, prefix, prefix + kLikely * (key + file.offset_bytes())));
   hdf5_cursor head(begin);
   if (!head.is("TREE") || head.number(1) != 1)
     return hdf5_damaged(fmt::format("no node of a chunk's B-tree stands at address {}", from.address));

@@ -110,6 +110,18 @@ result<std::span<const std::byte>> hdf5_file::at(std::uint64_t address, std::uin
   return read;
 }
 
+result<std::span<const std::byte>> hdf5_file::begin_of(std::uint64_t address, std::uint64_t length,
+                                                       std::uint64_t likely) {
+  auto read = at(address, length);
+  if (!read.ok()) expect(address, likely);
+  return read;
+}
+
+void hdf5_file::expect(std::uint64_t address, std::uint64_t length) {
+  std::uint64_t offset = 0;
+  if (waiting() && checked_add(base_, address, offset)) from_->expect(offset, length);
+}
+
 result<> hdf5_file::spend(std::uint64_t bytes) {
   if (bytes > budget_) return hdf5_damaged("its structures lead in circles");
   budget_ -= bytes;

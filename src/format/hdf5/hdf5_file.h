@@ -19,6 +19,8 @@ class hdf5_source {
   /// Returns true if a read failed because its bytes are not fetched yet (see hdf5_pages). The caller of the parser
   /// then fetches them and parses again: until then, a parser continues with what does not depend on them.
   virtual bool waiting() const noexcept { return false; }
+  /// A range that will probably be read, which may leave the file: fetched with what a parser waits for.
+  virtual void expect(std::uint64_t /*offset*/, std::uint64_t /*length*/) {}
 };
 
 /// `corrupt_data`, with the file's format named.
@@ -71,7 +73,12 @@ class hdf5_file {
   /// Bytes at an address; good until the next call.
   /// \error corrupt_data  They leave the file, or more was read of it than can be right.
   result<std::span<const std::byte>> at(std::uint64_t address, std::uint64_t length);
-  /// The same, and what its last 4 bytes say of the others is true.
+  /// The same, of the beginning of a block that says how long it is. Most blocks of its kind have `likely` bytes, which
+  /// are fetched together.
+  result<std::span<const std::byte>> begin_of(std::uint64_t address, std::uint64_t length, std::uint64_t likely);
+  /// Of a parser that waits: bytes that it will read once it has the others.
+  void expect(std::uint64_t address, std::uint64_t length);
+  /// As `at`, and what its last 4 bytes say of the others is true.
   result<std::span<const std::byte>> checked(std::uint64_t address, std::uint64_t length, std::string_view what);
 
   /// Counts `bytes` that a parser copies from what it has read before.

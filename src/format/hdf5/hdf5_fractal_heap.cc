@@ -25,7 +25,8 @@ result<hdf5_fractal_heap> hdf5_fractal_heap::read(hdf5_file& file, std::uint64_t
 
 result<> hdf5_fractal_heap::parse(std::uint64_t address) {
   const std::size_t O = file_->offset_bytes(), L = file_->length_bytes();
-  PENSTOCK_ASSIGN(const auto begin, file_->at(address, 9));
+  constexpr std::uint64_t kLikely = 256;
+  PENSTOCK_ASSIGN(const auto begin, file_->begin_of(address, 9, kLikely));
   hdf5_cursor head(begin);
   if (!head.is("FRHP") || head.number(1) != 0) return hdf5_damaged("there is no fractal heap");
   id_bytes_ = static_cast<std::size_t>(head.number(2));
@@ -109,12 +110,16 @@ result<std::vector<std::byte>> hdf5_fractal_heap::managed(std::uint64_t offset, 
   const std::uint64_t begin = offset - in.offset;
   if (file_->undefined(in.address) || begin < prefix || begin > in.bytes || length > in.bytes - begin)
     return hdf5_damaged(fmt::format("a fractal heap has no {} bytes at offset {}", length, offset));
-  PENSTOCK_ASSIGN(const auto head, file_->at(in.address, prefix));
-  hdf5_cursor cursor(head);
-  if (!cursor.is("FHDB") || cursor.number(1) != 0 || cursor.number(file_->offset_bytes()) != address_)
-    return hdf5_damaged(fmt::format("no direct block of this heap is at address {}", in.address));
   std::uint64_t at = 0;
   if (!checked_add(in.address, begin, at)) return hdf5_damaged("a fractal heap leaves the file");
+  auto head = file_->at(in.address, prefix);
+  if (!head.ok()) {
+    file_->expect(at, length);
+    return std::move(head).error();
+  }
+  hdf5_cursor cursor(*head);
+  if (!cursor.is("FHDB") || cursor.number(1) != 0 || cursor.number(file_->offset_bytes()) != address_)
+    return hdf5_damaged(fmt::format("no direct block of this heap is at address {}", in.address));
   return copy(at, length);
 }
 

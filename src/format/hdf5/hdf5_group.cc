@@ -49,14 +49,15 @@ class symbol_table {
 
   result<> read_node(const subtree& from, std::vector<subtree>& todo) {
     const std::uint64_t prefix = 8 + 2 * file_.offset_bytes();
-    PENSTOCK_ASSIGN(const auto begin, file_.at(from.address, prefix));
+    constexpr std::uint64_t kLikely = 32;  // children of a full node
+    const std::uint64_t one = file_.length_bytes() + file_.offset_bytes();
+    PENSTOCK_ASSIGN(const auto begin, file_.begin_of(from.address, prefix, prefix + kLikely * one));
     hdf5_cursor head(begin);
     if (!head.is("TREE") || head.number(1) != 0)
       return hdf5_damaged(fmt::format("no node of a group's B-tree is at address {}", from.address));
     const std::uint64_t level = head.number(1), used = head.number(2);
     if (from.above != kAnyLevel && level + 1 != from.above)
       return hdf5_damaged(fmt::format("a node of level {} below one of level {}", level, from.above));
-    const std::uint64_t one = file_.length_bytes() + file_.offset_bytes();
     PENSTOCK_ASSIGN(const auto node, file_.at(from.address, prefix + used * one));  // without the last key
     hdf5_cursor cursor(node);
     cursor.skip(prefix + file_.length_bytes());
@@ -87,7 +88,8 @@ class symbol_table {
 
   result<> read_leaf(std::uint64_t leaf) {
     const std::uint64_t one = 2 * file_.offset_bytes() + 24;
-    PENSTOCK_ASSIGN(const auto begin, file_.at(leaf, 8));
+    constexpr std::uint64_t kLikely = 8;  // links of a full leaf
+    PENSTOCK_ASSIGN(const auto begin, file_.begin_of(leaf, 8, 8 + kLikely * one));
     hdf5_cursor head(begin);
     if (!head.is("SNOD")) return hdf5_damaged(fmt::format("no links of a group are at address {}", leaf));
     head.skip(2);

@@ -8,7 +8,8 @@ namespace penstock::inline v0 {
 
 result<hdf5_local_heap> hdf5_local_heap::read(hdf5_file& file, std::uint64_t address) {
   const std::size_t width = file.length_bytes();
-  PENSTOCK_ASSIGN(const auto header, file.at(address, 8 + 2 * width + file.offset_bytes()));
+  constexpr std::uint64_t kLikely = 512;  // the names of a small group follow
+  PENSTOCK_ASSIGN(const auto header, file.begin_of(address, 8 + 2 * width + file.offset_bytes(), kLikely));
   hdf5_cursor cursor(header);
   if (!cursor.is("HEAP")) return hdf5_damaged(fmt::format("no heap of names is at address {}", address));
   cursor.skip(4);
@@ -37,7 +38,8 @@ result<std::string_view> hdf5_local_heap::text(std::uint64_t offset) const {
 result<const hdf5_global_heap::contents*> hdf5_global_heap::read(std::uint64_t collection) {
   if (const auto known = collections_.find(collection); known != collections_.end()) return &known->second;
   const std::uint64_t prefix = 8 + file_.length_bytes();
-  PENSTOCK_ASSIGN(const auto head, file_.at(collection, prefix));
+  constexpr std::uint64_t kLikely = 4096;  // no collection has less
+  PENSTOCK_ASSIGN(const auto head, file_.begin_of(collection, prefix, kLikely));
   hdf5_cursor cursor(head);
   if (!cursor.is("GCOL") || cursor.number(1) != 1)
     return hdf5_damaged(fmt::format("no global heap collection is at address {}", collection));

@@ -25,7 +25,8 @@ class object_reader {
   explicit object_reader(hdf5_file& file) noexcept : file_(file) {}
 
   result<std::vector<hdf5_message>> read(std::uint64_t address) {
-    PENSTOCK_ASSIGN(const auto begin, file_.at(address, 4));
+    constexpr std::uint64_t kLikely = 1024;
+    PENSTOCK_ASSIGN(const auto begin, file_.begin_of(address, 4, kLikely));
     const bool second = hdf5_cursor(begin).is("OHDR");
     if (second) {
       PENSTOCK_TRY(read_second(address));

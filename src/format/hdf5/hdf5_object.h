@@ -28,6 +28,7 @@ struct hdf5_message {
     continuation = 0x10,
     symbol_table = 0x11,
     attribute_info = 0x15,
+    file_space = 0x17,
   };
   std::uint16_t type = 0;
   bool shared = false;  ///< `body` says where it really is
@@ -49,6 +50,10 @@ result<std::vector<std::byte>> read_hdf5_shared(hdf5_file& file, std::uint16_t t
 /// Replaces the bodies of shared messages by the bodies that they share.
 /// \error As read_hdf5_shared.
 result<> resolve_hdf5_shared(hdf5_file& file, std::vector<hdf5_message>& header);
+
+/// Bytes of the pages that the file keeps its metadata in; 0: it has none.
+/// Source: HDF5 File Format Specification 3.0, IV.A.2.x (file space info).
+result<std::uint64_t> read_hdf5_page_bytes(hdf5_file& file);
 
 /// The one message of a type; null where there is none.
 const hdf5_message* find_message(const std::vector<hdf5_message>& in, hdf5_message::kind type) noexcept;

@@ -14,6 +14,17 @@
 
 namespace penstock::inline v0 {
 
+/// What a round fetches beyond the pages that are missing, so that there are fewer requests and rounds.
+struct hdf5_ahead {
+  std::uint64_t most_gap = 0;    ///< two ranges with at most that many bytes between them become one
+  std::uint64_t front = 0;       ///< a page missing in that many first bytes of the file brings all of them
+  std::uint64_t file_page = 0;   ///< of a file that keeps its metadata in pages of this size: they come whole
+  std::uint64_t most_after = 0;  ///< bytes behind each range at most
+  /// Pages of the file and `most_after` end where more than twice the bytes that parsers have asked for, and these,
+  /// would be fetched.
+  std::uint64_t allowance = 0;
+};
+
 /// The parts of a file that were fetched so far, in pages of one size. Performs no I/O.
 ///
 /// Parsers read from it. A read of bytes that are not here fails, and the pages that it needs are recorded; a parser
@@ -30,10 +41,9 @@ class hdf5_pages final : public hdf5_source {
   bool waiting() const noexcept override { return !missing_.empty(); }
 
   /// Records the pages of a range that the caller expects to need: the beginning of a file, for example.
-  void expect(std::uint64_t offset, std::uint64_t length);
-  /// Returns the ranges to fetch, ascending and made of whole pages, and forgets them. Two ranges with at most
-  /// `most_gap` bytes between them become one.
-  std::vector<byte_range> take_missing(std::uint64_t most_gap);
+  void expect(std::uint64_t offset, std::uint64_t length) override;
+  /// Returns the ranges to fetch, ascending and made of whole pages, and forgets which are missing.
+  std::vector<byte_range> take_missing(const hdf5_ahead& ahead = {});
   /// Adds the bytes of such a range.
   /// \error io_error  They are fewer than the range needs.
   result<> add(const byte_range& range, std::span<const std::byte> bytes);
@@ -41,23 +51,36 @@ class hdf5_pages final : public hdf5_source {
   std::uint64_t fetched_bytes() const noexcept { return fetched_bytes_; }
 
  private:
-  std::uint64_t file_bytes_, page_bytes_, fetched_bytes_ = 0;
-  std::unordered_map<std::uint64_t, std::vector<std::byte>> pages_;  // by number
+  struct page {
+    std::vector<std::byte> bytes;
+    bool used = false;  // by a parser
+  };
+  struct stretch {
+    std::uint64_t begin, end;  // offsets at pages
+  };
+  /// The ranges that are `ahead` of what is missing, ascending; they may overlap each other and what is fetched.
+  std::vector<stretch> widened(const hdf5_ahead& ahead) const;
+  void trim(stretch& of) const;
+  std::uint64_t share_of_each(std::size_t ranges, std::uint64_t allowance) const noexcept;
+
+  std::uint64_t file_bytes_, page_bytes_, fetched_bytes_ = 0, used_bytes_ = 0;
+  std::unordered_map<std::uint64_t, page> pages_;  // by number
   std::set<std::uint64_t> missing_;
   std::vector<std::byte> joined_;  // the last read that crossed pages
 };
 
 /// Calls `parse` until it needs no more bytes than `pages` holds, and `fetch` before each further call.
 ///
+/// \param ahead  `parse` may change it.
 /// \param parse  Returns a result; runs once more than there are rounds.
 /// \param fetch  Takes the ranges of one round, adds their bytes to `pages` and returns a result<>.
 /// \returns What the last call of `parse` returned. \error The first error of `fetch`.
 template <class Parse, class Fetch>
-auto parse_hdf5_in_rounds(hdf5_pages& pages, std::uint64_t most_gap, Parse&& parse, Fetch&& fetch)
+auto parse_hdf5_in_rounds(hdf5_pages& pages, const hdf5_ahead& ahead, Parse&& parse, Fetch&& fetch)
     -> decltype(parse()) {
   for (;;) {
     auto made = parse();
-    const std::vector<byte_range> missing = pages.take_missing(most_gap);
+    const std::vector<byte_range> missing = pages.take_missing(ahead);
     if (missing.empty()) return made;
     const std::uint64_t before = pages.fetched_bytes();
     result<> done = fetch(std::span<const byte_range>(missing));

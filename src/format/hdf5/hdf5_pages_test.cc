@@ -18,7 +18,7 @@ TEST(Hdf5Pages, ReadsAcrossPagesOnceTheyAreFetched) {
   hdf5_pages pages(file.size(), 64);
   EXPECT_FALSE(pages.read(60, 100).ok());
   EXPECT_TRUE(pages.waiting());
-  const auto missing = pages.take_missing(0);
+  const auto missing = pages.take_missing();
   ASSERT_EQ(missing, (std::vector<byte_range>{{0, 192, false}}));
   EXPECT_FALSE(pages.waiting());
   ASSERT_TRUE(pages.add(missing[0], std::span(file).first(192)).ok());
@@ -33,10 +33,66 @@ TEST(Hdf5Pages, FusesRangesAcrossShortGapsAndEndsWithTheFile) {
   pages.expect(0, 1);
   pages.expect(130, 1);    // the page at 128: 64 bytes after the first
   pages.expect(970, 900);  // the last page is short
-  EXPECT_EQ(pages.take_missing(64), (std::vector<byte_range>{{0, 192, false}, {960, 40, false}}));
+  EXPECT_EQ(pages.take_missing({.most_gap = 64}), (std::vector<byte_range>{{0, 192, false}, {960, 40, false}}));
   pages.expect(0, 1);
   pages.expect(130, 1);
-  EXPECT_EQ(pages.take_missing(63), (std::vector<byte_range>{{0, 64, false}, {128, 64, false}}));
+  EXPECT_EQ(pages.take_missing({.most_gap = 63}), (std::vector<byte_range>{{0, 64, false}, {128, 64, false}}));
+}
+
+TEST(Hdf5Pages, FetchesAheadAsLongAsMostOfItIsUsed) {
+  constexpr std::uint64_t kPage = 64;
+  const auto file = numbered(64 * kPage);
+  const hdf5_ahead ahead{.most_after = 2 * kPage, .allowance = 2 * kPage};
+  hdf5_pages pages(file.size(), kPage);
+  const auto fetch = [&] {
+    const auto ranges = pages.take_missing(ahead);
+    for (const byte_range& each : ranges)
+      EXPECT_TRUE(pages.add(each, std::span(file).subspan(each.offset, each.length)).ok());
+    return ranges;
+  };
+  pages.expect(0, 1);
+  EXPECT_EQ(fetch(), (std::vector<byte_range>{{0, 3 * kPage, false}}));
+  ASSERT_TRUE(pages.read(0, 1).ok());
+  // One page of three is used, and four more are missing: 2 x 5 and 2 may be fetched, 7 are.
+  for (std::uint64_t i = 1; i <= 4; ++i) pages.expect(i * 10 * kPage, 1);
+  EXPECT_EQ(fetch(), (std::vector<byte_range>{{10 * kPage, 2 * kPage, false},
+                                              {20 * kPage, 2 * kPage, false},
+                                              {30 * kPage, 2 * kPage, false},
+                                              {40 * kPage, 2 * kPage, false}}));
+  // Nothing of that is used: no more is fetched than what is missing.
+  pages.expect(50 * kPage, 1);
+  EXPECT_EQ(fetch(), (std::vector<byte_range>{{50 * kPage, kPage, false}}));
+  EXPECT_EQ(pages.fetched_bytes(), 12 * kPage);
+  // Pages that are there are not fetched again, and none beyond the file.
+  ASSERT_TRUE(pages.read(10 * kPage, 2 * kPage).ok());
+  ASSERT_TRUE(pages.read(20 * kPage, 2 * kPage).ok());
+  ASSERT_TRUE(pages.read(30 * kPage, 2 * kPage).ok());
+  ASSERT_TRUE(pages.read(40 * kPage, 2 * kPage).ok());
+  pages.expect(48 * kPage, 1);
+  pages.expect(63 * kPage, 1);
+  EXPECT_EQ(fetch(), (std::vector<byte_range>{{48 * kPage, 2 * kPage, false}, {63 * kPage, kPage, false}}));
+}
+
+TEST(Hdf5Pages, FetchesTheFrontOfAFileAndPagesOfTheFileWhole) {
+  constexpr std::uint64_t kPage = 64;
+  hdf5_pages pages(100 * kPage, kPage);
+  ASSERT_TRUE(pages.add({0, kPage, false}, numbered(kPage)).ok());
+  pages.expect(5 * kPage, 1);
+  pages.expect(50 * kPage, 1);
+  EXPECT_EQ(pages.take_missing({.front = 10 * kPage}),
+            (std::vector<byte_range>{{kPage, 9 * kPage, false}, {50 * kPage, kPage, false}}));
+  pages.expect(10 * kPage, 1);
+  EXPECT_EQ(pages.take_missing({.front = 10 * kPage}), (std::vector<byte_range>{{10 * kPage, kPage, false}}));
+  // Two ranges in one page of the file, and one in the last, which is shorter.
+  pages.expect(17 * kPage, 1);
+  pages.expect(30 * kPage, 1);
+  pages.expect(97 * kPage, 1);
+  EXPECT_EQ(pages.take_missing({.file_page = 16 * kPage, .allowance = 100 * kPage}),
+            (std::vector<byte_range>{{16 * kPage, 16 * kPage, false}, {96 * kPage, 4 * kPage, false}}));
+  // Too many: the pages that are missing only.
+  for (std::uint64_t i = 1; i < 6; ++i) pages.expect(i * 16 * kPage, 1);
+  EXPECT_EQ(pages.take_missing({.file_page = 16 * kPage}).size(), 5U);
+  EXPECT_TRUE(pages.take_missing({.file_page = 16 * kPage}).empty());
 }
 
 TEST(Hdf5Rounds, FetchesEverythingOfALevelAtOnce) {
@@ -60,7 +116,7 @@ TEST(Hdf5Rounds, FetchesEverythingOfALevelAtOnce) {
     }
     return sum;
   };
-  const auto sum = parse_hdf5_in_rounds(pages, 0, parse, fetch);
+  const auto sum = parse_hdf5_in_rounds(pages, {}, parse, fetch);
   ASSERT_TRUE(sum.ok());
   std::size_t expected = 0;
   for (std::size_t i = 1; i <= 10; ++i) expected += static_cast<std::size_t>(file[i * 256]);
@@ -72,7 +128,7 @@ TEST(Hdf5Rounds, FetchesEverythingOfALevelAtOnce) {
 TEST(Hdf5Rounds, EndWhereAFetchAddsNothing) {
   hdf5_pages pages(100, 64);
   const auto made = parse_hdf5_in_rounds(
-      pages, 0, [&] { return pages.read(0, 10); }, [](std::span<const byte_range>) { return result<>(); });
+      pages, {}, [&] { return pages.read(0, 10); }, [](std::span<const byte_range>) { return result<>(); });
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().code(), errc::io_error);
 }

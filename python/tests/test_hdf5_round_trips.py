@@ -1,0 +1,101 @@
+"""How many requests, round trips and bytes the metadata of a remote HDF5 file needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from support.http_server import ROUND_TRIP, HttpServer
+
+h5py = pytest.importorskip("h5py")
+
+VARIABLES = 40
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "spread": {},
+    "spread, newest": {"libver": "latest"},
+    "in front": {"libver": "latest", "meta_block_size": 1 << 20},
+    "pages of 1 MiB": {"libver": "latest", "fs_strategy": "page", "fs_page_size": 1 << 20},
+    "pages of 4 KiB": {"libver": "latest", "fs_strategy": "page", "fs_page_size": 4096},
+}
+
+
+def write(path: Path, **options: Any) -> bytes:
+    values = np.random.default_rng(0).integers(0, 1 << 15, (200, 250), "i2")
+    with h5py.File(path, "w", **options) as file:
+        for name, length in (("y", 200), ("x", 250)):
+            file.create_dataset(name, data=np.arange(float(length))).make_scale(name)
+        for i in range(VARIABLES):
+            made = file.create_dataset(f"var{i:02}", data=values, chunks=(50, 50))
+            made.dims[0].attach_scale(file["y"])
+            made.dims[1].attach_scale(file["x"])
+            for k in range(12):
+                made.attrs[f"attribute_{k}"] = "text " * 20
+    return path.read_bytes()
+
+
+def fetched(server: HttpServer) -> int:
+    out = 0
+    for each in server.requests:
+        begin, _, end = each.headers["range"].removeprefix("bytes=").partition("-")
+        assert each.method == "GET"
+        assert begin
+        out += int(end) - int(begin) + 1
+    return out
+
+
+def wave(server: HttpServer) -> int:
+    return max(each.wave for each in server.requests) - min(each.wave for each in server.requests) + 1
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_members_are_read_together(tmp_path: Path, layout: str) -> None:
+    content = write(tmp_path / "x.nc", **LAYOUTS[layout])
+    with HttpServer({"x.nc": content}) as server:
+        group = ps.open_group(f"{server.url}/x.nc")
+        assert len(list(group)) == VARIABLES + 2
+        listed, listed_bytes = len(server.requests), fetched(server)
+        for name in group:
+            assert len(group[name].attrs) == (12 if name.startswith("var") else 0)
+        walked, walked_bytes = len(server.requests), fetched(server)
+        assert group["var07"][3, 4] == ps.open(tmp_path / "x.nc", "var07")[3, 4]
+    # A file of 4 MiB with 0.3 MiB of metadata; the beginning, and a megabyte of what comes next, are always fetched.
+    assert walked_bytes < 3.5 * (1 << 20), (listed_bytes, walked_bytes)
+    assert walked <= 5 * VARIABLES, "each variable by itself needs more"
+    if layout == "pages of 1 MiB":
+        assert listed <= 3
+        assert walked <= 30
+    if layout == "in front":
+        assert listed <= 4
+
+
+def test_files_with_metadata_in_one_place_open_and_list_in_three_round_trips(tmp_path: Path) -> None:
+    for layout in ("in front", "pages of 1 MiB"):
+        content = write(tmp_path / "x.nc", **LAYOUTS[layout])
+        with HttpServer({"x.nc": content}, ROUND_TRIP) as server:
+            group = ps.open_group(f"{server.url}/x.nc")
+            assert len(list(group)) == VARIABLES + 2
+            assert wave(server) <= 3, layout
+
+
+def test_one_value_does_not_read_the_other_variables(tmp_path: Path) -> None:
+    content = write(tmp_path / "x.nc", fs_strategy="page", fs_page_size=4096, libver="latest")
+    with HttpServer({"x.nc": content}) as server:
+        assert ps.open_array(f"{server.url}/x.nc/var07")[3, 4] == ps.open(tmp_path / "x.nc", "var07")[3, 4]
+        assert len(server.requests) <= 20
+        assert sum("range" in each.headers for each in server.requests) == len(server.requests)
+
+
+def test_a_file_that_is_named_nc_and_is_of_netcdf_classic_needs_one_request_more(tmp_path: Path) -> None:
+    scipy_io = pytest.importorskip("scipy.io")
+    with scipy_io.netcdf_file(tmp_path / "x.nc", "w") as file:
+        file.createDimension("x", 4)
+        file.createVariable("v", "f4", ("x",))[:] = np.arange(4.0, dtype="f4")
+    with HttpServer({"x.nc": (tmp_path / "x.nc").read_bytes()}) as server:
+        np.testing.assert_array_equal(ps.open_array(f"{server.url}/x.nc/v")[:], np.arange(4.0, dtype="f4"))
+        assert len(server.requests) <= 4
+        server.objects["/bad.nc"] = b"CDF"
+        with pytest.raises(ps.CorruptDataError):
+            ps.open(f"{server.url}/bad.nc")
