@@ -358,3 +358,32 @@ def test_a_manifest_that_names_itself_is_refused(tmp_path: Path) -> None:
     done = program("info", itself)
     assert done.returncode == 1
     assert "is a manifest, and so is the file that names it" in done.stderr
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"axis": -1}, "'axis' is not a number"),
+        ({"axis": 2**64 - 1}, "no axis 18446744073709551615"),
+        ({"shards": []}, "it has no arrays"),
+        ({"shards": [3]}, "an array has no path"),
+        ({"path": "http://host/x"}, "are local files"),
+        ({"stamp": [1]}, "size and modification time"),
+        ({"shape": [7, -5]}, "the shape of"),
+        ({"shape": [8, 5]}, "was float32 (8, 5), it is float32 (7, 5)"),
+        ({"dtype": "[["}, "the dtype of"),
+        ({"dtype": "<i4"}, "was int32 (7, 5), it is float32 (7, 5)"),
+    ],
+)
+def test_manifests_of_joined_arrays_are_checked(tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
+    np.save(tmp_path / "x.npy", VALUES)
+    now = (tmp_path / "x.npy").stat()
+    shard = {"path": "x.npy", "stamp": [now.st_size, now.st_mtime_ns], "shape": [7, 5], "dtype": "<f4"}
+    shard |= {name: value for name, value in change.items() if name in shard}
+    document = {"penstock_manifest": 1, "kind": "arrays", "axis": 0, "shards": [shard]}
+    document |= {name: value for name, value in change.items() if name in document}
+    (tmp_path / "m").write_text(json.dumps(document))
+    done = program("info", tmp_path / "m")
+    assert done.returncode == 1
+    assert complaint in done.stderr
