@@ -387,3 +387,10 @@ def test_manifests_of_joined_arrays_are_checked(tmp_path: Path, change: dict[str
     done = program("info", tmp_path / "m")
     assert done.returncode == 1
     assert complaint in done.stderr
+
+
+def test_a_member_of_an_archive_opens_by_its_path(files: Path) -> None:
+    np.testing.assert_array_equal(ps.open(files / "x.npz" / "t2m")[...], VALUES)
+    np.testing.assert_array_equal(ps.open(f"file://{files}/x.npz/t2m")[...], VALUES)
+    with pytest.raises(ps.NotFoundError, match="nosuch"):
+        ps.open(files / "x.npz" / "nosuch")
