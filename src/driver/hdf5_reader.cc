@@ -26,22 +26,26 @@ result<> hdf5_stored_file::begin() {
 result<std::span<const std::byte>> hdf5_stored_file::read(std::uint64_t offset, std::uint64_t length) {
   if (offset + length <= head_.size())
     return head_.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
-  if (offset < begin_ || offset + length > begin_ + window_.size()) {
-    const std::uint64_t end = begin_ + window_.size();
-    const bool follows = offset >= begin_ && offset <= end;
-    ahead_ = follows ? std::min(2 * ahead_, kMostWindow) : kLeastWindow;
-    const byte_range range{offset, std::min(std::max(length, ahead_), size_ - offset), false};
-    auto read = read_and_wait(from_, key_, range, range.length, &seen_);
-    if (!read.ok()) {
-      if (read.error().code() == errc::version_changed) return changed().note(read_note(key_, range));
-      return std::move(read).error().note(read_note(key_, range));
-    }
-    begin_ = offset;
-    window_ = std::move(read->bytes);
-    if (window_.size() < length) return error(errc::io_error, "the file ended early while it was read");
+  for (const window& each : windows_) {
+    if (offset < each.begin || offset - each.begin > each.bytes.size()) continue;
+    const std::uint64_t at = offset - each.begin;
+    if (length <= each.bytes.size() - at)
+      return std::span<const std::byte>(each.bytes)
+          .subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(length));
   }
-  return std::span<const std::byte>(window_).subspan(static_cast<std::size_t>(offset - begin_),
-                                                     static_cast<std::size_t>(length));
+  const window& last = windows_[newest_];
+  const bool follows = offset >= last.begin && offset <= last.begin + last.bytes.size();
+  ahead_ = follows ? std::min(2 * ahead_, kMostWindow) : kLeastWindow;
+  const byte_range range{offset, std::min(std::max(length, ahead_), size_ - offset), false};
+  auto read = read_and_wait(from_, key_, range, range.length, &seen_);
+  if (!read.ok()) {
+    if (read.error().code() == errc::version_changed) return changed().note(read_note(key_, range));
+    return std::move(read).error().note(read_note(key_, range));
+  }
+  if (read->bytes.size() < length) return error(errc::io_error, "the file ended early while it was read");
+  newest_ = (newest_ + 1) % windows_.size();
+  windows_[newest_] = {offset, std::move(read->bytes)};
+  return std::span<const std::byte>(windows_[newest_].bytes).first(static_cast<std::size_t>(length));
 }
 
 result<std::shared_ptr<hdf5_reader>> hdf5_reader::open(std::shared_ptr<const store> from, std::string key,

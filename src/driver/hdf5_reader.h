@@ -3,6 +3,7 @@
 #include <penstock/result.h>
 #include <penstock/store.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -42,8 +43,13 @@ class hdf5_stored_file final : public hdf5_source {
   std::string_view key_;
   std::span<const std::byte> head_;
   version seen_;
-  std::uint64_t size_ = 0, begin_ = 0, ahead_ = kLeastWindow;
-  std::vector<std::byte> window_;
+  std::uint64_t size_ = 0, ahead_ = kLeastWindow;
+  struct window {
+    std::uint64_t begin = 0;
+    std::vector<std::byte> bytes;
+  };
+  std::array<window, 4> windows_;  // the last ones, the newest at `newest_`: parsers go to and fro
+  std::size_t newest_ = 0;
 };
 
 /// Reads metadata of one version of an HDF5 file.
