@@ -40,6 +40,7 @@ void bind_shards(nb::module_& m);
 void bind_resample(nb::module_& m);
 void bind_window(nb::module_& m);
 void bind_loader(nb::module_& m);
+void bind_levels(nb::module_& m);
 void bind_appender(nb::module_& m);
 void bind_unpack(nb::module_& m);
 void bind_cli(nb::module_& m);

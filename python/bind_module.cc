@@ -32,6 +32,7 @@ NB_MODULE(_core, m) {
   bind_resample(m);
   bind_window(m);
   bind_loader(m);
+  bind_levels(m);
   bind_appender(m);
   bind_unpack(m);
   bind_cli(m);

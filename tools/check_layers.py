@@ -57,6 +57,7 @@ PUBLIC = {
     "profile.h": "engine",
     "array.h": "engine",
     "appender.h": "api",
+    "levels.h": "api",
     "loader.h": "api",
     "open.h": "driver",
     "extend/driver.h": "driver",

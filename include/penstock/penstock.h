@@ -17,6 +17,7 @@
 #include <penstock/geo_values.h>
 #include <penstock/georeference.h>
 #include <penstock/joined.h>
+#include <penstock/levels.h>
 #include <penstock/loader.h>
 #include <penstock/open.h>
 #include <penstock/place.h>

@@ -14,6 +14,7 @@ from penstock.api.convert import convert
 from penstock.api.copy import copy
 from penstock.api.create import create_array
 from penstock.api.groups import consolidate_metadata, create_group, open_group
+from penstock.api.levels import LevelAppender, create_levels
 from penstock.api.load_tiles import load_tiles
 from penstock.api.open import open, open_array
 from penstock.api.rechunk import RechunkPlan, RechunkStep, rechunk
@@ -99,6 +100,7 @@ __all__ = [
     "InternalError",
     "InvalidArgumentError",
     "Job",
+    "LevelAppender",
     "Loader",
     "NotFoundError",
     "OutOfRangeError",
@@ -128,6 +130,7 @@ __all__ = [
     "copy",
     "create_array",
     "create_group",
+    "create_levels",
     "current_context",
     "load",
     "load_tiles",

@@ -286,6 +286,27 @@ class _Appender:
     @property
     def closed(self) -> bool: ...
 
+class _LevelAppender:
+    """Rows of an image and its levels: see penstock.create_levels."""
+
+    def __init__(
+        self,
+        group: Group,
+        paths: list[str],
+        arrays: list[Any],
+        rule: str,
+        convention: str,
+        name: str,
+        queue_bytes: int,
+        threads: int,
+    ) -> None: ...
+    def append(self, rows: Any) -> None: ...
+    def flush(self) -> None: ...
+    def close(self, group: Group) -> None: ...
+
+def _levels_of(group: Group) -> list[tuple[str, tuple[float, ...], tuple[float, ...]]]: ...
+def _level_shape(image: tuple[int, ...], number: int) -> tuple[int, ...]: ...
+
 class _Loader:
     """Batches of crops of arrays: see penstock.loader."""
 

@@ -18,6 +18,7 @@ from penstock.core.context import Context, current_context
 from penstock.core.device import device_number, is_device
 from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group, wrap
+from penstock.core.levels import level_of
 from penstock.geo.image_options import ImageOptions
 from penstock.geo.tiff import TiffArray
 from penstock.geo.unpacked import UnpackedArray
@@ -38,7 +39,7 @@ def open(
     storage_options: Mapping[str, Any] | None = None,
     use_consolidated: bool | None = None,
     page: int | Sequence[int] = 0,
-    level: int = 0,
+    level: int | None = None,
     layout: str | None = None,
     bands: Sequence[int] | None = None,
     mask: bool = False,
@@ -73,7 +74,8 @@ def open(
         Of groups: see `open_group`.
     page, level
         Of a TIFF: which of its images, and which overview of it (0: the image itself, 1: the largest overview).
-        `page=(0, 1)`: the second of the first image's SubIFDs, `(0, 1, 2)` the third of that one's.
+        `page=(0, 1)`: the second of the first image's SubIFDs, `(0, 1, 2)` the third of that one's. `level` also opens
+        an array of a Zarr group whose attributes name levels (OME-Zarr, GeoZarr); 0 is the finest.
     layout
         Of a TIFF: "band" is (band, y, x), whatever the file is; "native" its own order.
     bands
@@ -105,7 +107,7 @@ def open(
     """
     check_mode(mode)
     check_path(path)
-    image = ImageOptions(page, level, layout, bands, mask, ifd, unpack)
+    image = ImageOptions(page, level or 0, layout, bands, mask, ifd, unpack)
     context = current_context() if context is None else context
     request = Request(target, path, context, storage_options, cache_index, use_consolidated, image, format_options)
     try:
@@ -114,7 +116,11 @@ def open(
         if mode != "a":
             raise
         raise NotFoundError(error.message, *error.notes, f"mode='a': {_CREATORS}") from error
-    image.check_goes_with(node)
+    if level is not None and isinstance(node, Group):
+        ImageOptions(page, 0, layout, bands, mask, ifd, unpack).check_goes_with(node)
+        node = level_of(node, level)
+    else:
+        image.check_goes_with(node)
     if mode is not None:
         apply_mode(node, "r+" if mode == "a" else mode)
     if unpack:

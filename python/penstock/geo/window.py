@@ -13,7 +13,9 @@ import numpy.typing as npt
 from penstock._core import held_nodata, plan_window
 from penstock.core.array import Array
 from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from penstock.core.group import Group
 from penstock.core.indexing import oindex
+from penstock.core.levels import levels_with_place
 from penstock.geo.header import TiffHeader
 from penstock.geo.masks import Validity
 from penstock.geo.resample import KERNELS, Taps, picks, resample, store, taps
@@ -23,7 +25,7 @@ _STRIP_ELEMENTS = 1 << 21  # source elements that are resampled at a time, while
 
 
 def read_window(
-    a: Array,
+    a: Array | Group,
     bounds: Sequence[float] | None = None,
     shape: tuple[int, int] | None = None,
     resampling: str = "nearest",
@@ -42,7 +44,8 @@ def read_window(
     Parameters
     ----------
     a
-        An array whose last dimensions are y and x.
+        An array whose last dimensions are y and x; or a group whose attributes name levels (OME-Zarr, GeoZarr), which
+        gives `overviews`, and `transform` if OME-Zarr's scale is there.
     bounds
         (left, bottom, right, top) in the units of `a.crs`, or as `a.bounds` has them; None: all of it, wherever it
         lies. Pixels outside the image get the fill value. If the array has no nodata value, `fill_value` must then be
@@ -82,6 +85,10 @@ def read_window(
         The image is rotated, and there are bounds; or its values are no real numbers, or indexes of a palette, and
         `resampling` is not "nearest".
     """
+    if isinstance(a, Group):
+        levels, of_group = levels_with_place(a)
+        a, overviews = levels[0], levels[1:] if overviews is None else overviews
+        transform = of_group if transform is None else transform
     if resampling not in KERNELS:
         raise InvalidArgumentError(f"resampling must be one of {', '.join(KERNELS)}, it is {resampling!r}")
     if _is_engines(a) and all(map(_is_engines, overviews or ())):

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <penstock/appender.h>
+#include <penstock/array.h>
+
+namespace penstock::inline v0 {
+
+/// How a pixel of a level comes from the two by two pixels of the level before. At odd edges there are two, or one.
+enum class level_rule : std::uint8_t {
+  mean,     ///< integers are rounded, halves up; NaN is left out
+  nearest,  ///< the first one
+  mode,     ///< the most frequent one, bit for bit; of several, the first one
+};
+
+/// How a group's attributes name its levels.
+enum class level_convention : std::uint8_t {
+  ome,      ///< OME-Zarr 0.5: `ome.multiscales`
+  geozarr,  ///< GeoZarr: the Zarr convention `multiscales`
+};
+
+/// One of several arrays of the same image in a group.
+struct group_level {
+  std::string path;
+  /// Of each dimension, in the units of the attributes: the coordinate of element i is i * scale + translation. Empty:
+  /// the attributes have none.
+  std::vector<double> scale, translation;
+};
+
+/// Levels that the attributes of a group name, in their order, the finest first: OME-Zarr 0.4 and 0.5, GeoZarr.
+/// Of several images in one group: the first. Empty: it names none.
+/// \error corrupt_data  The attributes are not what these conventions say.
+PENSTOCK_API result<std::vector<group_level>> levels_of(const group& of);
+
+/// The shape of level `number` (0: the image): the last two dimensions halved so many times, rounded up.
+PENSTOCK_API extents level_shape(const extents& image, unsigned number);
+
+struct level_options {
+  level_rule rule = level_rule::mean;
+  level_convention convention = level_convention::ome;
+  std::string name;  ///< of the image, in the attributes; empty: none
+  appender_options appends;
+};
+
+class level_appender_state;  // src/api/level_appender.cc
+
+/// Appends rows to an image and, from the same rows, to its coarser levels: nothing is read back.
+///
+/// Rows are appended along dimension 0. Of an image of rank 2 that is y; else dimension 0 is not halved, and each row
+/// is whole in y and x. Each level has an `appender`: see there for threads, order and errors. The group's attributes
+/// name the levels when `close` has stored them. Not thread-safe.
+class PENSTOCK_API level_appender {
+ public:
+  /// \param levels  Paths in `in`, and arrays: the image, then each half as large as the one before (`level_shape`),
+  ///                but for dimension 0 as long as it is to grow.
+  /// \error invalid_argument  Shapes or dtypes that do not fit; OME-Zarr: fewer than 2 or more than 5 dimensions.
+  /// \error unsupported  Values of this type have no mean.
+  static result<level_appender> make(const group& in, std::vector<std::pair<std::string, array>> levels,
+                                     const level_options& options = {});
+  level_appender(level_appender&&) noexcept;
+  level_appender& operator=(level_appender&&) noexcept;
+  ~level_appender();
+
+  /// \param rows  As of `appender::append`.
+  result<> append(const tensor_view& rows);
+  /// Stores all whole rows of all levels.
+  result<> flush();
+  /// Stores what is left and names the levels that are complete: after an error those before the one that is not.
+  result<group> close();
+
+ private:
+  explicit level_appender(std::unique_ptr<level_appender_state> state) noexcept;
+  std::unique_ptr<level_appender_state> state_;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,172 @@
+"""`create_levels`: an image and its coarser levels, written in one pass."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import _core
+from penstock.api.groups import create_group
+from penstock.core import device as _device
+from penstock.core.appender import rows_of
+from penstock.core.array import Array
+from penstock.core.context import current_context
+from penstock.core.errors import InvalidArgumentError
+from penstock.core.group import Group
+from penstock.core.sizes import check_count, parse_bytes
+
+_MOST_LEVELS = 32
+_STEP_BYTES = 16 << 20  # of data that is appended at a time
+
+
+def create_levels(
+    target: Any,
+    path: str = "",
+    *,
+    data: npt.ArrayLike | None = None,
+    shape: tuple[int, ...] | None = None,
+    dtype: Any = None,
+    chunks: tuple[int, ...],
+    levels: int | None = None,
+    resampling: str = "mean",
+    convention: str = "ome",
+    name: str = "",
+    queue: int | str | None = None,
+    threads: int | None = None,
+    overwrite: bool = False,
+    attributes: dict[str, Any] | None = None,
+    context: Any = None,
+    **options: Any,
+) -> LevelAppender:
+    """Create a group with an image and its coarser levels, all written from the same rows: nothing is read back.
+
+        with ps.create_levels("scan.zarr", shape=(0, 4096, 4096), dtype="u2", chunks=(1, 512, 512), levels=4) as w:
+            for plane in planes:
+                w.append(plane[None])
+        ps.create_levels("scene.zarr", data=x, chunks=(512, 512)).close()
+        ps.open("scene.zarr", level=2)
+
+    The arrays are `"0"`, `"1"`, ...; each is half as large as the one before in its last two dimensions (rounded up).
+
+    Parameters
+    ----------
+    data
+        All rows; they are appended before this returns.
+    shape, dtype
+        Of the image, without `data`. Dimension 0 is 0: it grows by `append`. Of an image of rank 2 it is y, and halved
+        in the levels.
+    chunks
+        Of every level.
+    levels
+        How many arrays; None: until y and x fit in one chunk.
+    resampling
+        "mean" (integers are rounded, halves up; NaN is left out), "nearest" (the first of four), or "mode" (the most
+        frequent of four).
+    convention
+        How the group's attributes name the levels: "ome" (OME-Zarr 0.5) or "geozarr" (the Zarr convention
+        `multiscales`). They are written by `close`, and name complete levels only.
+    name
+        Of the image, in OME-Zarr's attributes.
+    queue, threads
+        As of `Array.appender`, for each level.
+    options
+        As of `create_array`: `shards`, `codecs`, `fill_value`, `dimension_names`.
+
+    Returns
+    -------
+    A `LevelAppender`, with `append`, `flush` and `close`; a context manager.
+    """
+    values = (
+        None
+        if data is None
+        else _device.to_host(data, context or current_context())
+        if _device.is_device_value(data)
+        else data
+    )
+    rows = None if values is None else np.asarray(values)
+    if rows is not None:
+        shape, dtype = (0, *rows.shape[1:]), rows.dtype if dtype is None else dtype
+    if shape is None or dtype is None:
+        raise InvalidArgumentError("give data, or shape and dtype")
+    if len(shape) < 2 or len(chunks) != len(shape) or shape[0] != 0:
+        raise InvalidArgumentError(
+            f"shape must have y and x and begin with 0, and chunks as many numbers: got {shape} and {chunks}"
+        )
+    full = shape if rows is None or len(shape) > 2 else rows.shape
+    count = _count_of(full, chunks) if levels is None else check_count(levels, "levels")
+    if count > _MOST_LEVELS:
+        raise InvalidArgumentError(f"levels must be at most {_MOST_LEVELS}, got {count}")
+    queue_bytes = 0 if queue is None else check_count(parse_bytes(queue, "queue"), "queue")
+    workers = 0 if threads is None else check_count(threads, "threads")
+    group = create_group(target, path, overwrite=overwrite, attributes=attributes, context=context)
+    paths = [str(number) for number in range(count)]
+    arrays = [
+        group.create_array(each, shape=_core._level_shape(shape, number), dtype=dtype, chunks=chunks, **options)
+        for number, each in enumerate(paths)
+    ]
+    made = LevelAppender(group, paths, arrays, resampling, convention, name, queue_bytes, workers)
+    if rows is not None:
+        step = max(1, _STEP_BYTES // max(1, rows[:1].nbytes))
+        for first in range(0, rows.shape[0], step):
+            made.append(rows[first : first + step])
+    return made
+
+
+def _count_of(shape: tuple[int, ...], chunks: tuple[int, ...]) -> int:
+    count = 1
+    while any(
+        length > max(1, chunk)
+        for length, chunk in zip(_core._level_shape(shape, count - 1)[-2:], chunks[-2:], strict=True)
+    ):
+        count += 1
+    return count
+
+
+class LevelAppender:
+    """Appends rows to an image and its levels. Made by `create_levels`; a context manager, which closes it."""
+
+    def __init__(
+        self,
+        group: Group,
+        paths: list[str],
+        arrays: list[Array],
+        resampling: str,
+        convention: str,
+        name: str,
+        queue_bytes: int,
+        threads: int,
+    ) -> None:
+        self._group = group
+        self._image = arrays[0]
+        self._core = _core._LevelAppender(group, paths, arrays, resampling, convention, name, queue_bytes, threads)
+
+    @property
+    def group(self) -> Group:
+        """The group with the levels."""
+        return self._group
+
+    def append(self, rows: npt.ArrayLike) -> None:
+        """Copy `rows` and their halves to the queues of all levels. Waits while one of them is full."""
+        if _device.is_device_value(rows):
+            rows = _device.to_host(rows, _core._context_of(self._image))
+        self._core.append(rows_of(rows, self._image.dtype))
+
+    def flush(self) -> None:
+        """Wait until all rows of all levels are stored; an odd row of a level waits for the next one."""
+        self._core.flush()
+
+    def close(self) -> Group:
+        """Store what is left, name the levels that are complete in the group's attributes, and return the group."""
+        self._core.close(self._group)
+        return self._group
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,186 @@
+"""An image and its levels, written in one pass and read by level and by window."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, MutableMapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+import zarr
+
+
+def four(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """(…, y, x, 4): the pixels that become one, an odd edge twice."""
+    pad = [(0, 0)] * (x.ndim - 2) + [(0, x.shape[-2] % 2), (0, x.shape[-1] % 2)]
+    x = np.pad(x, pad, mode="edge")
+    return np.stack([x[..., ::2, ::2], x[..., ::2, 1::2], x[..., 1::2, ::2], x[..., 1::2, 1::2]], -1)
+
+
+def mean(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    with np.errstate(all="ignore"):
+        means = np.nanmean(four(x.astype("f8")), -1)
+    return (np.floor(means + 0.5) if x.dtype.kind in "iu" else means).astype(x.dtype)
+
+
+def mode(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    of = four(x)
+    flat = of.reshape(-1, 4).tolist()
+    return np.array([Counter(each).most_common(1)[0][0] for each in flat], x.dtype).reshape(of.shape[:-1])
+
+
+RULES: dict[str, Callable[[Any], Any]] = {"mean": mean, "nearest": lambda x: x[..., ::2, ::2], "mode": mode}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("dtype", ["u1", "i2", ">u4", "f4", "f8"])
+def test_levels_are_those_of_numpy(rule: str, dtype: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    for number, shape in enumerate([(37, 21), (5, 19, 30), (2, 3, 16, 9)]):
+        x = rng.integers(0, 5, shape).astype(dtype)
+        where = tmp_path / f"{number}.zarr"
+        chunks = (2,) * (len(shape) - 2) + (4, 8)
+        with ps.create_levels(
+            where, shape=(0, *shape[1:]), dtype=dtype, chunks=chunks, levels=4, resampling=rule, queue="64KiB"
+        ) as w:
+            at = 0
+            while at < shape[0]:
+                step = int(rng.integers(0, 5))
+                w.append(x[at : at + step])
+                at += step
+                if rng.integers(0, 5) == 0:
+                    w.flush()
+        expected = x
+        for level in range(4):
+            a = ps.open(where, level=level)
+            np.testing.assert_array_equal(a[...], expected)
+            theirs = zarr.open_array(str(where / str(level)), mode="r")
+            np.testing.assert_array_equal(theirs[...], expected)
+            expected = RULES[rule](expected)
+
+
+def test_nan_is_left_out_of_means(tmp_path: Path) -> None:
+    x = np.array([[1, np.nan, np.nan, np.nan], [3, np.nan, np.nan, np.nan]], "f4")
+    ps.create_levels(tmp_path / "a", data=x, chunks=(2, 2), levels=2).close()
+    np.testing.assert_array_equal(ps.open(tmp_path / "a", level=1)[...], [[2, np.nan]])
+
+
+def test_attributes_are_ome_zarr_s(tmp_path: Path) -> None:
+    """As OME-NGFF 0.5 has it: axes in order, one scale for each dataset, then a translation."""
+    x = np.zeros((2, 3, 40, 50), "u2")
+    group = ps.create_levels(
+        tmp_path / "a", data=x, chunks=(1, 1, 16, 16), name="cells", attributes={"owner": "lab"}
+    ).close()
+    ome = zarr.open_group(str(tmp_path / "a"), mode="r").attrs.asdict()["ome"]
+    assert dict(group.attrs)["ome"] == ome
+    assert group.attrs["owner"] == "lab"
+    assert ome["version"] == "0.5"
+    (image,) = ome["multiscales"]
+    assert image["name"] == "cells"
+    assert image["axes"] == [
+        {"name": "t", "type": "time"},
+        {"name": "c", "type": "channel"},
+        {"name": "y", "type": "space"},
+        {"name": "x", "type": "space"},
+    ]
+    assert [each["path"] for each in image["datasets"]] == ["0", "1", "2"]
+    for number, each in enumerate(image["datasets"]):
+        factor = 2.0**number
+        scale, *rest = each["coordinateTransformations"]
+        assert scale == {"type": "scale", "scale": [1, 1, factor, factor]}
+        middle = (factor - 1) / 2
+        assert rest == ([{"type": "translation", "translation": [0, 0, middle, middle]}] if number else [])
+
+
+def test_attributes_are_geozarr_s(tmp_path: Path) -> None:
+    x = np.arange(40 * 50, dtype="f4").reshape(40, 50)
+    ps.create_levels(tmp_path / "a", data=x, chunks=(16, 16), convention="geozarr", resampling="nearest").close()
+    attributes = ps.open(tmp_path / "a").attrs
+    (convention,) = attributes["zarr_conventions"]
+    assert convention["uuid"] == "d35379db-88df-4056-af3a-620245f8e347"
+    layout = attributes["multiscales"]["layout"]
+    assert [each["asset"] for each in layout] == ["0", "1", "2"]
+    assert [each.get("derived_from") for each in layout] == [None, "0", "1"]
+    assert [each["transform"]["scale"] for each in layout] == [[1, 1], [2, 2], [2, 2]]
+    np.testing.assert_array_equal(ps.open(tmp_path / "a", level=2)[...], x[::4, ::4])
+
+
+@pytest.mark.parametrize("convention", ["ome", "geozarr"])
+def test_windows_are_read_from_the_level_that_suits_them(convention: str, tmp_path: Path) -> None:
+    x = np.random.default_rng(2).integers(0, 1000, (1, 64, 96)).astype("u2")
+    group = ps.create_levels(tmp_path / "a", data=x, chunks=(1, 16, 16), convention=convention).close()
+    levels = [ps.open(tmp_path / "a", level=number) for number in range(4)]
+    for shape in [(64, 96), (32, 48), (8, 12)]:
+        mine = ps.read_window(group, shape=shape, resampling="average")
+        np.testing.assert_array_equal(
+            mine, ps.read_window(levels[0], shape=shape, resampling="average", overviews=levels[1:])
+        )
+    np.testing.assert_array_equal(ps.read_window(group, shape=(16, 24), resampling="nearest"), levels[2][...])
+    if convention == "ome":  # its scale says where pixels lie: pixel (r, c) is around (c, r)
+        part = ps.read_window(group, bounds=(15.5, 7.5, 31.5, 23.5), shape=(16, 16))
+        np.testing.assert_array_equal(part, x[:, 8:24, 16:32])
+
+
+class Fails(MutableMapping[str, bytes]):
+    """A store that takes no chunks of level 2."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+
+    def __getitem__(self, key: str) -> bytes:
+        return self.objects[key]
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        if key.startswith("2/c/"):
+            raise OSError(28, "No space left on device")
+        self.objects[key] = bytes(value)
+
+    def __delitem__(self, key: str) -> None:
+        del self.objects[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.objects)
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+
+def test_only_complete_levels_are_named() -> None:
+    store = Fails()
+    w = ps.create_levels(store, shape=(0, 16, 16), dtype="u1", chunks=(1, 16, 16), levels=3)
+    w.append(np.ones((2, 16, 16)))
+    assert "ome" not in ps.open(store).attrs
+    with pytest.raises(OSError, match="No space left") as failed:
+        w.close()
+    assert "2/c/0/0/0" in str(failed.value)
+    names = [each["path"] for each in ps.open(store).attrs["ome"]["multiscales"][0]["datasets"]]
+    assert names == ["0", "1"]
+    with pytest.raises(ps.NotFoundError, match="name 2 levels"):
+        ps.open(store, level=2)
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    for options, match in [
+        ({"dtype": "u1", "resampling": "cubic"}, "resampling"),
+        ({"dtype": "u1", "convention": "cog"}, "convention"),
+        ({"dtype": "?"}, "mean|average"),
+        ({"dtype": "u1", "levels": 0}, "levels"),
+        ({"dtype": "u1", "shape": (4, 8)}, "begin with 0"),
+        ({}, "give data"),
+    ]:
+        given = {"shape": (0, 8), "chunks": (4, 4), **options}
+        with pytest.raises(ps.Error, match=match):
+            ps.create_levels(tmp_path / "a", overwrite=True, **given)  # type: ignore[arg-type]
+    store: dict[str, bytes] = {}
+    ps.create_group(store)
+    with pytest.raises(ps.NotFoundError, match="name 0 levels"):
+        ps.open(store, level=0)
+    wrong: list[Any] = [{"ome": {"multiscales": [{"datasets": [{"path": p}]}]}} for p in ("../x", "/x", "", "a//b", 3)]
+    wrong += [{"multiscales": bad} for bad in (3, {}, {"layout": 3}, [{"datasets": 3}], [3])]
+    for attributes in wrong:
+        ps.create_group(store, attributes=attributes, overwrite=True)
+        with pytest.raises(ps.CorruptDataError, match="levels are not"):
+            ps.open(store, level=0)
