@@ -45,11 +45,21 @@ class checker {
   /// The findings; of several arrays a last line sums them up.
   std::string text() const {
     if (arrays_.size() < 2) return text_;
-    const std::string bad = bad_ == 0 ? "all good" : fmt::format("{} of them with faults", bad_);
-    return text_ + fmt::format("{} arrays, {} chunks, {}\n", arrays_.size(), cells_, bad);
+    const std::string bad = bad_ == 0 ? painted(color::green, "all good")
+                                      : painted(color::red, fmt::format("{} of them with faults", bad_));
+    return text_ + fmt::format("{} arrays, {} chunks, {} absent, {} decoded from {}, {}\n", arrays_.size(), cells_,
+                               absent_, bytes_text(static_cast<double>(decoded_)),
+                               bytes_text(static_cast<double>(encoded_)), bad);
   }
   json document(const std::string& uri) {
-    return json::object_t{{"uri", uri}, {"ok", good_}, {"arrays", std::move(arrays_)}};
+    json sums = json::object_t{{"arrays", std::uint64_t{arrays_.size()}},
+                               {"faulty_arrays", bad_},
+                               {"cells", cells_},
+                               {"absent", absent_},
+                               {"failed", failed_},
+                               {"encoded_bytes", encoded_},
+                               {"decoded_bytes", decoded_}};
+    return json::object_t{{"uri", uri}, {"ok", good_}, {"sums", std::move(sums)}, {"arrays", std::move(arrays_)}};
   }
 
  private:
@@ -70,17 +80,21 @@ class checker {
     json::array_t failures;
     for (const auto& bad : report->failures) {
       failures.emplace_back(json::object_t{{"cell", bad.cell}, {"error", to_json(bad.what)}});
-      text_ += fmt::format("{}: {}\n", bad.cell, bad.what.to_string());
+      text_ += fmt::format("{}: {}\n", painted(color::red, bad.cell), bad.what.to_string());
     }
     if (report->failed > report->failures.size()) {
       text_ += fmt::format("... and {} more\n", report->failed - report->failures.size());
     }
     text_ += fmt::format("{}: {} of {} chunks {}, {} absent, {} decoded from {}\n", a.uri(),
                          report->failed != 0 ? report->failed : report->cells, report->cells,
-                         report->failed != 0 ? "bad" : "good", report->absent,
-                         bytes_text(static_cast<double>(report->decoded_bytes)),
+                         report->failed != 0 ? painted(color::red, "bad") : painted(color::green, "good"),
+                         report->absent, bytes_text(static_cast<double>(report->decoded_bytes)),
                          bytes_text(static_cast<double>(report->encoded_bytes)));
     cells_ += report->cells;
+    absent_ += report->absent;
+    failed_ += report->failed;
+    encoded_ += report->encoded_bytes;
+    decoded_ += report->decoded_bytes;
     if (report->failed != 0) {
       good_ = false;
       ++bad_;
@@ -107,7 +121,7 @@ class checker {
 
   const check_arguments& given_;
   bool good_ = true;
-  std::uint64_t cells_ = 0, bad_ = 0;
+  std::uint64_t cells_ = 0, bad_ = 0, absent_ = 0, failed_ = 0, encoded_ = 0, decoded_ = 0;
   std::string text_;
   json::array_t arrays_;
   std::set<std::string> checked_;  // groups, by identity

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "suggest.h"
+
 namespace penstock::inline v0::cli {
 
 void command::required(const char* name, std::string& value, const char* what) {
@@ -17,6 +19,10 @@ void command::option(const char* name, std::string& value, const char* what) { a
 
 void command::option(const char* name, std::size_t& value, const char* what) {
   app_->add_option(name, value, what)->capture_default_str();
+}
+
+void command::option(const char* name, double& value, const char* what) {
+  app_->add_option(name, value, what)->check(CLI::NonNegativeNumber.description(""))->capture_default_str();
 }
 
 void command::option(const char* name, std::vector<std::string>& values, int count, const char* what) {
@@ -40,6 +46,23 @@ void command::flag(const char* name, bool& value, const char* what, const char* 
   if (excludes != nullptr) added->excludes(app_->get_option(excludes));
 }
 
+void command::storage(storage_flags& flags) {
+  const char* const group = "Remote storage";
+  app_->add_flag("--anon", flags.anonymous, "Do not sign requests")->group(group);
+  app_->add_option("--profile", flags.profile, "Of the credentials file")->group(group);
+  app_->add_option("--region", flags.region, "Of the bucket")->group(group);
+  app_->add_option("--endpoint-url", flags.endpoint_url, "Of another service with the same protocol")->group(group);
+  app_->add_flag("--path-style", flags.path_style, "Name the bucket in the path")->group(group);
+  app_->add_option("--header", flags.headers, "'NAME: VALUE', sent with each request; may be repeated")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(group);
+  app_->add_option("--ca-bundle", flags.ca_bundle, "A file of certificates to trust")->group(group);
+  app_->add_flag("--netrc", flags.netrc, "Take names and passwords from ~/.netrc")->group(group);
+  app_->add_option("--timeout", flags.timeout, "Seconds that a server may be silent")->group(group);
+  app_->add_option("--retries", flags.retries, "After failures that may pass")->group(group);
+}
+
 void command::json(const char* what) { app_->add_flag("--json", *as_json_, what); }
 
 void command::footer(const char* text) { app_->footer(text); }
@@ -58,8 +81,41 @@ command_line::command_line(const char* examples)
 
 command_line::~command_line() = default;
 
-command command_line::add(const char* name, const char* what) {
-  return command(app_->add_subcommand(name, what), &as_json_, &chosen_);
+command command_line::add(const char* name, const char* what, bool opens) {
+  command made(app_->add_subcommand(name, what), &as_json_, &chosen_);
+  if (opens) made.storage(storage_);
+  return made;
+}
+
+std::vector<verb_description> command_line::describe() const {
+  std::vector<verb_description> out;
+  for (const CLI::App* verb : app_->get_subcommands([](const CLI::App*) { return true; })) {
+    verb_description made{verb->get_name(), verb->get_description(), {}};
+    for (const CLI::Option* each : verb->get_options()) {
+      if (each->get_positional()) continue;
+      verb_description::option option{{}, each->get_description(), each->get_items_expected_max() > 0, {}};
+      for (const std::string& name : each->get_snames()) option.names.push_back("-" + name);
+      for (const std::string& name : each->get_lnames()) option.names.push_back("--" + name);
+      made.options.push_back(std::move(option));
+    }
+    out.push_back(std::move(made));
+  }
+  return out;
+}
+
+std::string command_line::suggest(const std::string& failure) const {
+  const std::size_t list = failure.find("not expected:");
+  const std::size_t at = list == std::string::npos ? list : failure.find(" -", list);
+  const auto chosen = app_->get_subcommands();
+  if (at == std::string::npos || chosen.empty()) return "";
+  const std::size_t begin = at + 1;
+  const std::string typed = failure.substr(begin, failure.find_first_of(" =", begin) - begin);
+  std::vector<std::string> known;
+  for (const verb_description& verb : describe()) {
+    if (verb.name != chosen.front()->get_name()) continue;
+    for (const auto& option : verb.options) known.insert(known.end(), option.names.begin(), option.names.end());
+  }
+  return suggestion(typed, known);
 }
 
 void command_line::list(const char* name, const char* what) { app_->add_subcommand(name, what)->prefix_command(); }
@@ -74,11 +130,20 @@ int command_line::run(session& speak, int argc, const char* const* argv) {
       return speak.print(text.str() + (text.str().ends_with('\n') ? "" : "\n"));
     }
     if (argc < 2) return speak.refuse("no command; see 'penstock --help'");
-    if (app_->get_subcommands().empty() && !std::string_view(argv[1]).starts_with('-'))
-      return speak.refuse(fmt::format("there is no command '{}'; see 'penstock --help'", argv[1]));
-    return speak.refuse(std::string(e.what()) + "; see 'penstock --help'");
+    const auto chosen = app_->get_subcommands();
+    if (chosen.empty() && !std::string_view(argv[1]).starts_with('-')) {
+      std::vector<std::string> verbs;
+      for (const verb_description& each : describe()) verbs.push_back(each.name);
+      return speak.refuse(
+          fmt::format("there is no command '{}'{}; see 'penstock --help'", argv[1], suggestion(argv[1], verbs)));
+    }
+    const std::string help =
+        chosen.empty() ? "penstock --help" : fmt::format("penstock {} --help", chosen.front()->get_name());
+    return speak.refuse(fmt::format("{}{}; see '{}'", e.what(), suggest(e.what()), help));
   }
   speak.as_json = as_json_;
+  speak.storage = storage_;
+  if (auto storage = storage_.options(); !storage.ok()) return speak.refuse(storage.error().message());
   return chosen_(speak);
 }
 

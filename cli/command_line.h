@@ -25,6 +25,7 @@ class command {
   void required(const char* name, std::string& value, const char* what);
   void option(const char* name, std::string& value, const char* what);
   void option(const char* name, std::size_t& value, const char* what);  ///< the help shows what it is without it
+  void option(const char* name, double& value, const char* what);       ///< at least 0
   void option(const char* name, std::vector<std::string>& values, int count, const char* what);
   void option(const char* name, std::string& value, std::vector<std::string> one_of, const char* what);
   void option(const char* name, int& value, std::vector<int> one_of, const char* what);
@@ -38,9 +39,22 @@ class command {
  private:
   friend class command_line;
   command(CLI::App* app, bool* as_json, action* chosen) : app_(app), as_json_(as_json), chosen_(chosen) {}
+  void storage(storage_flags& flags);
   CLI::App* app_;
   bool* as_json_;
   action* chosen_;
+};
+
+/// A verb as completion scripts describe it.
+struct verb_description {
+  struct option {
+    std::vector<std::string> names;  ///< with their dashes
+    std::string what;
+    bool takes_value = false;
+    std::vector<std::string> values;  ///< that are permitted; empty: any
+  };
+  std::string name, what;
+  std::vector<option> options;
 };
 
 /// The program's command line. Its source is the one that knows the library that parses, whose header takes seconds to
@@ -49,15 +63,20 @@ class command_line {
  public:
   explicit command_line(const char* examples);
   ~command_line();
-  command add(const char* name, const char* what);
+  /// A verb. Verbs that open URIs have the options of remote storage, too.
+  command add(const char* name, const char* what, bool opens = true);
   /// Only for the list of verbs: others take the whole line before it is parsed.
   void list(const char* name, const char* what);
+  std::vector<verb_description> describe() const;
   /// Parses and runs what was chosen; help and version are printed, and what has no meaning is refused.
   int run(session& speak, int argc, const char* const* argv);
 
  private:
+  std::string suggest(const std::string& failure) const;
+
   std::unique_ptr<CLI::App> app_;
   bool as_json_ = false;
+  storage_flags storage_;
   action chosen_;
 };
 

@@ -122,7 +122,8 @@ struct tree {
       json::object_t document = *array_json(*a).as_object();
       document.insert(document.begin(), {"name", name});
       documents.emplace_back(std::move(document));
-      text += fmt::format("{}{}{}  {} {}\n", indent, branch, name, a->type().name(), to_string(a->shape()));
+      text += fmt::format("{}{}{}  {}\n", indent, branch, name,
+                          painted(color::dim, fmt::format("{} {}", a->type().name(), to_string(a->shape()))));
       return;
     }
     const opened_group& g = *std::get<std::shared_ptr<const opened_group>>(*found);
@@ -132,7 +133,7 @@ struct tree {
           {"name", name}, {"kind", "group"}, {"uri", g.uri()}, {"format", g.format()}, {"same_as", known->second}});
       return;
     }
-    text += fmt::format("{}{}{}/\n", indent, branch, name);
+    text += fmt::format("{}{}{}\n", indent, branch, painted(color::blue, name + "/"));
     tree below(described_);
     const std::string own_path = (path == "/" ? path : path + "/") + name;
     if (depth < kMaxDepth) below.describe(g, own_path, indent + (last ? "    " : "│   "), depth + 1);

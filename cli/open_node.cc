@@ -7,18 +7,21 @@
 #include <penstock/place.h>
 #include "array/chunk_grid.h"
 #include "engine/array_state.h"
+#include "suggest.h"
 #include "verbs.h"
 
 namespace penstock::inline v0::cli {
 
 namespace {
 
+constexpr std::size_t kMostNames = 10'000;  // that a mistyped one is compared with
+
 /// A group that the library opened.
 class library_group final : public opened_group {
  public:
   /// \param others  Opens members that the library refuses; null: they are refused.
-  library_group(group of, const opener* others, unsigned threads)
-      : group_(std::move(of)), others_(others), threads_(threads) {}
+  library_group(group of, const opener* others, unsigned threads, std::string storage)
+      : group_(std::move(of)), others_(others), threads_(threads), storage_(std::move(storage)) {}
   std::string uri() const override { return group_.uri(); }
   std::string format() const override { return group_.format(); }
   std::string attributes_json() const override { return group_.attributes_json(); }
@@ -36,18 +39,19 @@ class library_group final : public opened_group {
   group group_;
   const opener* others_;
   unsigned threads_;
+  std::string storage_;
 };
 
-opened as_opened(node found, const opener* others, unsigned threads) {
+opened as_opened(node found, const opener* others, unsigned threads, std::string storage) {
   if (auto* a = std::get_if<array>(&found)) return std::move(*a);
-  return std::make_shared<const library_group>(std::get<group>(std::move(found)), others, threads);
+  return std::make_shared<const library_group>(std::get<group>(std::move(found)), others, threads, std::move(storage));
 }
 
 result<opened> library_group::open(const std::string& name) const {
   result<node> found = penstock::open(group_, name);
-  if (found.ok()) return as_opened(std::move(found).value(), others_, threads_);
+  if (found.ok()) return as_opened(std::move(found).value(), others_, threads_, storage_);
   if (found.error().code() == errc::unsupported && others_ != nullptr)
-    return (*others_)(group_.uri() + "/" + name, threads_);
+    return (*others_)(group_.uri() + "/" + name, threads_, storage_);
   return std::move(found).error();
 }
 
@@ -68,18 +72,19 @@ bool is_unknown(const error& failure) {
   return failure.code() == errc::not_found || failure.code() == errc::unsupported;
 }
 
-}  // namespace
-
-result<opened> open_node(const session& speak, const std::string& uri, unsigned threads) {
+result<opened> open_found(const session& speak, const std::string& uri, unsigned threads, bool may_replace) {
   context_options settings;
   settings.threads = threads;
   open_options options;
   options.mode = open_mode::read;  // no verb writes to what it opens: `copy` writes to a place
   PENSTOCK_ASSIGN(options.context, context::make(settings));
+  PENSTOCK_ASSIGN(options.remote, speak.storage.options());
   result<node> found = open(uri, options);
-  if (found.ok()) return as_opened(std::move(found).value(), speak.others, threads);
+  const std::string storage = speak.storage.document().dump();
+  if (found.ok()) return as_opened(std::move(found).value(), speak.others, threads, storage);
   if (!is_unknown(found.error())) return std::move(found).error();
-  if (speak.others != nullptr) return (*speak.others)(uri, threads);
+  if (speak.others != nullptr) return (*speak.others)(uri, threads, storage);
+  if (!may_replace) return std::move(found).error();
   std::error_code none;
   const bool remote = uri.find("://") != std::string::npos;
   if (!remote && !std::filesystem::exists(file_part(uri), none)) return std::move(found).error();
@@ -87,6 +92,40 @@ result<opened> open_node(const session& speak, const std::string& uri, unsigned 
   return std::move(found).error().note(
       "Parquet and Arrow files, and what the library does not read of HDF5, are opened by the Python package, which is "
       "not installed");
+}
+
+/// Names that exist next to `uri`: of its group's members, or of its folder's files. Empty if there is neither.
+std::vector<std::string> names_next_to(const session& speak, const std::string& parent) {
+  if (auto found = open_found(speak, parent, 0, false); found.ok()) {
+    const auto* const g = std::get_if<std::shared_ptr<const opened_group>>(&*found);
+    if (g == nullptr) return {};
+    auto names = (*g)->keys();
+    return names.ok() ? std::move(*names) : std::vector<std::string>();
+  }
+  std::vector<std::string> out;
+  if (parent.find("://") != std::string::npos) return out;
+  std::error_code failed;
+  std::filesystem::directory_iterator entry(parent, failed);
+  for (; !failed && entry != std::filesystem::directory_iterator() && out.size() < kMostNames; entry.increment(failed))
+    out.push_back(entry->path().filename().string());
+  return out;
+}
+
+}  // namespace
+
+result<opened> open_node(const session& speak, const std::string& uri, unsigned threads) {
+  auto found = open_found(speak, uri, threads, true);
+  if (found.ok() || found.error().code() != errc::not_found) return found;
+  std::string path = uri;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  const std::size_t slash = path.rfind('/');
+  const std::string parent = slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
+  if (parent.ends_with(":/")) return found;  // a scheme and a host
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  const std::string like = nearest_word(name, names_next_to(speak, parent));
+  if (like.empty()) return found;
+  const std::string whole = slash == std::string::npos ? like : path.substr(0, slash + 1) + like;
+  return std::move(found).error().note(fmt::format("did you mean '{}'?", whole));
 }
 
 result<array> open_one(const session& speak, const std::string& uri, unsigned threads) {

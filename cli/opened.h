@@ -38,8 +38,9 @@ class opened_group {
 };
 
 /// Opens what the library does not: the Python package brings its `penstock.open`.
+/// \param storage  A JSON object: the package's `storage_options`.
 /// \error not_found  Nothing of a known format exists there.
-using opener = std::function<result<opened>(const std::string& uri, unsigned threads)>;
+using opener = std::function<result<opened>(const std::string& uri, unsigned threads, const std::string& storage)>;
 
 /// Names the coordinate system of a TIFF's image: `EPSG:32633`, or WKT; empty: it has none that is known. The Python
 /// package brings PROJ for it.

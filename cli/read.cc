@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 
+#include <penstock/variable.h>
+#include "csv.h"
 #include "interrupt.h"
 #include "npy.h"
 #include "output_file.h"
@@ -23,6 +25,8 @@ namespace {
 constexpr std::uint64_t kMostPrinted = 1000;
 constexpr std::uint64_t kMostPrintedBytes = std::uint64_t{1} << 20;  // r* items can be of any size
 constexpr std::uint64_t kSlabBytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t kCsvBytes = std::uint64_t{8} << 20;  // of elements that become text at a time
+constexpr std::uint64_t kMostCsv = std::uint64_t{1} << 30;
 
 /// A read with its sizes worked out.
 struct request_to_read {
@@ -50,6 +54,20 @@ result<request_to_read> prepare(const session& speak, const read_arguments& give
   }
   work.bytes = work.elements * item_bytes;
   work.options.threads = given.threads;
+  if (work.from.type().kind() == dtype_kind::object)
+    return error(errc::unsupported, fmt::format("cannot write out elements of {}", work.from.type().name()));
+  if (work.from.type().variable_length()) {
+    work.options.arena = std::make_shared<item_arena>();
+    if (!given.output.empty() && output_format(given) != "csv")
+      return error(errc::unsupported, fmt::format("{} elements have no fixed size, which only --format csv can hold",
+                                                  work.from.type().name()));
+  }
+  if (output_format(given) == "csv" && work.resolved.shape.size() > 2) {
+    return error(errc::invalid_argument,
+                 fmt::format("CSV has two dimensions, the selection {} of shape {} has {}", to_string(work.which),
+                             to_string(work.resolved.shape), work.resolved.shape.size()))
+        .note("select one element along the others, such as '0, :, :'");
+  }
   if (!given.output.empty() && output_format(given) == "npy") {
     PENSTOCK_ASSIGN(work.header, npy_header(work.from.type(), work.resolved.shape));
   }
@@ -74,8 +92,51 @@ int print_values(const session& speak, request_to_read& work) {
                                              {"values", block_json(type, work.resolved.shape, values.data())}});
 }
 
+/// The rows of a CSV file, a slab of elements at a time; `take` gets the text of each.
+template <class Take>
+result<> make_csv(request_to_read& work, Take&& take) {
+  const stoppable reading;
+  progress_line line("reading");
+  const dtype type = work.from.type();
+  // A slab of rows has the selection's axes without those that an int dropped.
+  std::uint64_t done = 0;
+  const std::uint64_t columns = work.resolved.shape.size() < 2 ? 1 : work.resolved.shape[1];
+  for (const slab& piece : cut_into_slabs(work.resolved, work.from.chunks(), type.item_bytes(), kCsvBytes)) {
+    PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(piece.shape));
+    std::vector<std::byte> memory(elements * type.item_bytes());
+    read_options options = work.options;
+    if (options.arena) options.arena = std::make_shared<item_arena>();
+    options.progress = [&](const read_progress&) { return line.update({done, work.bytes}); };
+    PENSTOCK_TRY(work.from.read(piece.which, tensor_view::contiguous(memory.data(), type, piece.shape), options));
+    done += memory.size();
+    if (elements % columns != 0 && columns > 1) {  // part of a row: only where the one row is cut
+      return error(errc::resource_exhausted, fmt::format("one row of {} elements is too long for CSV", columns));
+    }
+    PENSTOCK_TRY(take(csv_rows(
+        type, columns > 1 || work.resolved.shape.size() == 2 ? extents{elements / columns, columns} : extents{elements},
+        memory.data())));
+  }
+  return {};
+}
+
+/// The file appears when all of its text is known: the size of a CSV file cannot be known before.
+result<> csv_to_file(const read_arguments& given, request_to_read& work) {
+  std::string text;
+  PENSTOCK_TRY(make_csv(work, [&](const std::string& rows) -> result<> {
+    if (rows.size() > kMostCsv - text.size())
+      return error(errc::resource_exhausted, fmt::format("more than {} of CSV", bytes_text(kMostCsv)))
+          .note("select fewer elements, or write it to a pipe with -o -");
+    text += rows;
+    return {};
+  }));
+  PENSTOCK_ASSIGN(output_file file, output_file::create(given.output, text.size(), given.force));
+  std::memcpy(file.bytes().data(), text.data(), text.size());
+  return file.commit();
+}
+
 /// Reads straight into the file's memory.
 result<> read_to_file(const read_arguments& given, request_to_read& work) {
+  if (output_format(given) == "csv") return csv_to_file(given, work);
   PENSTOCK_ASSIGN(output_file file, output_file::create(given.output, work.header.size() + work.bytes, given.force));
   if (!work.header.empty()) std::memcpy(file.bytes().data(), work.header.data(), work.header.size());
   {
@@ -91,7 +152,10 @@ result<> read_to_file(const read_arguments& given, request_to_read& work) {
 }
 
 /// Reads slab after slab into one buffer and writes each: what a pipe needs, which cannot be filled in any order.
-result<> read_to_stream(int descriptor, request_to_read& work) {
+result<> read_to_stream(int descriptor, bool as_csv, request_to_read& work) {
+  if (as_csv)
+    return make_csv(work,
+                    [&](const std::string& rows) { return write_all(descriptor, std::as_bytes(std::span(rows))); });
   const stoppable reading;
   progress_line line("reading");
   PENSTOCK_TRY(write_all(descriptor, std::as_bytes(std::span(work.header))));
@@ -128,13 +192,13 @@ bool is_stream(const std::string& path) {
 }
 
 result<> write_out(const read_arguments& given, request_to_read& work) {
-  if (given.output == "-") return read_to_stream(STDOUT_FILENO, work);
+  if (given.output == "-") return read_to_stream(STDOUT_FILENO, output_format(given) == "csv", work);
   if (!is_stream(given.output)) return read_to_file(given, work);
   const int descriptor = ::open(given.output.c_str(), O_WRONLY | O_CLOEXEC);
   if (descriptor < 0) {
     return error(errc::io_error, fmt::format("cannot open '{}': {}", given.output, std::strerror(errno)));
   }
-  auto done = read_to_stream(descriptor, work);
+  auto done = read_to_stream(descriptor, output_format(given) == "csv", work);
   if (close(descriptor) != 0 && done.ok()) {
     return error(errc::io_error, fmt::format("cannot write '{}': {}", given.output, std::strerror(errno)));
   }
@@ -146,17 +210,23 @@ int read(const session& speak, const read_arguments& given) {
   auto which = parse_selection(given.selection);
   if (!which.ok()) return speak.refuse(which.error().message());
   if (given.output == "-" && speak.as_json) return speak.refuse("--json and -o - both want stdout");
-  if (given.output == "-" && isatty(STDOUT_FILENO) == 1) {
+  if (given.format == "csv" && given.output.empty() && speak.as_json)
+    return speak.refuse("--json and --format csv both want stdout");
+  if (given.output == "-" && output_format(given) != "csv" && isatty(STDOUT_FILENO) == 1) {
     return speak.refuse("stdout is a terminal; name a file with -o, or send it into a pipe");
   }
   if (!given.output.empty() && output_format(given).empty()) {
     return speak.refuse(
-        fmt::format("cannot tell the format from the name '{}'; end it in .npy or .bin, or say --format{}",
+        fmt::format("cannot tell the format from the name '{}'; end it in .npy, .csv or .bin, or say --format{}",
                     given.output, given.output.ends_with(".zarr") ? "; 'penstock copy' writes Zarr" : ""));
   }
   const auto begin = std::chrono::steady_clock::now();
   auto work = prepare(speak, given, std::move(which).value());
   if (!work.ok()) return speak.fail(work.error());
+  if (given.output.empty() && given.format == "csv") {
+    auto printed = read_to_stream(STDOUT_FILENO, true, *work);
+    return printed.ok() ? kOk : speak.fail(printed.error());
+  }
   if (given.output.empty()) return print_values(speak, *work);
 
   if (auto done = write_out(given, *work); !done.ok()) return speak.fail(done.error());
@@ -186,10 +256,12 @@ void add_read(command_line& line) {
   command verb = line.add("read", "Write a selection to a file, or print a small one");
   verb.required("URI", given->uri, "A path, or a file: URI");
   verb.option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
-  verb.option("-o,--output", given->output,
-              "out.npy, out.bin (bare values, C order, this machine's byte order), or - for stdout; of an image "
-              "out.tif, or out.png (by the Python package)");
-  verb.option("--format", given->format, {"npy", "bin"}, "npy or bin, where the name does not tell");
+  verb.option(
+      "-o,--output", given->output,
+      "out.npy, out.csv (at most two dimensions), out.bin (bare values, C order, this machine's byte order), or "
+      "- for stdout; of an image out.tif, or out.png (by the Python package)");
+  verb.option("--format", given->format, {"npy", "csv", "bin", "png"},
+              "Where the name does not say it; csv without -o is printed");
   verb.threads(given->threads, "Threads that decode; the processor's cores without it");
   verb.flag("--force", given->force, "Replace the file if it exists");
   verb.option("--bounds", given->bounds, "Of an image: left bottom right top, in the units of its CRS");

@@ -18,7 +18,7 @@ struct read_arguments {
   bool force = false;
 };
 
-/// `npy` or `bin`: by option, else by name; empty if neither says so.
+/// `npy`, `csv`, `bin` or `png`: by option, else by name; empty if neither says so.
 std::string output_format(const read_arguments& given);
 
 /// Whether a window of an image is read, or a TIFF written.

@@ -222,6 +222,7 @@ json bounds_json(const std::optional<ground_bounds>& bounds) {
 std::string output_format(const read_arguments& given) {
   if (!given.format.empty()) return given.format;
   if (given.output == "-" || given.output.ends_with(".npy")) return "npy";
+  if (given.output.ends_with(".csv")) return "csv";
   if (given.output.ends_with(".bin") || given.output.ends_with(".raw")) return "bin";
   return "";
 }
@@ -238,6 +239,7 @@ int read_window(const session& speak, const read_arguments& given) {
     return speak.refuse(
         fmt::format("a window is written to out.bin, out.npy, out.png or out.tif, not to '{}'", given.output));
   if (given.output == "-" && speak.as_json) return speak.refuse("--json and -o - both want stdout");
+  if (output_format(given) == "csv") return speak.refuse("a window has bands: --format csv takes a selection instead");
   const auto options = options_of(given);
   if (!options.ok()) return speak.refuse(options.error().message());
   std::error_code none;

@@ -1,5 +1,7 @@
 #include "run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <new>
@@ -20,6 +22,7 @@ constexpr const char* kExamples = R"(Examples:
   penstock plan data.zarr '0:10, ::2'
   penstock read data.zarr '..., -1' -o last.npy
   penstock check data.zarr
+  penstock diff data.zarr copy.zarr
   penstock copy data.zarr new.zarr --chunks 64,64 --codec zstd
   penstock rechunk maps.zarr series.zarr --chunks time=-1,lat=32,lon=32
   penstock COMMAND --help
@@ -31,7 +34,8 @@ bool makes_picture(std::span<const char* const> arguments) {
   bool to_picture = false;
   std::string_view before;
   for (const std::string_view each : arguments) {
-    if (each.substr(0, each.find('=')) == "--format") return false;
+    if (each == "--format=png" || (before == "--format" && each == "png")) return true;
+    if (each.substr(0, each.find('=')) == "--format") to_picture = false;
     if (before == "-o" || before == "--output" || each.starts_with("--output=")) {
       std::string lower(each);
       std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -52,17 +56,24 @@ int run_verb(int argc, const char* const* argv, const opener& others, bool with_
   const std::string_view verb = argc > 1 ? argv[1] : "";
   if (verb == "demo" || verb == "convert" || verb == "doctor" || (verb == "bench" && with_bench) ||
       (verb == "read" && makes_picture(std::span(argv, argv + argc)))) {
+    // Within Python these verbs were taken before: it must not be started again and again.
+    if (others) return speak.refuse(fmt::format("'penstock {}' does not take these arguments", verb));
     return run_in_python(speak, argc, argv);
   }
 
   command_line line(kExamples);
   add_info(line);
+  add_ls(line);
+  add_head(line);
+  add_stats(line);
   add_plan(line);
   add_read(line);
   add_check(line);
+  add_diff(line);
   add_tree(line);
   add_copy(line);
   add_rechunk(line);
+  add_completion(line);
   line.list("doctor", "Show versions, limits, devices and speeds of this machine (needs the Python package)");
   line.list("convert", "Write an array or a group in another format (needs the Python package)");
   if (with_bench) line.list("bench", "Time scenarios against this machine's ceiling (needs a source checkout)");

@@ -6,17 +6,31 @@
 #include <vector>
 
 #include <penstock/extend/json.h>
+#include <penstock/remote.h>
 #include <penstock/result.h>
 #include <penstock/shape.h>
 #include "opened.h"
 
 namespace penstock::inline v0::cli {
 
+/// How the command line says that remote storage is reached, and the same as the Python package's `storage_options`.
+struct storage_flags {
+  bool anonymous = false, path_style = false, netrc = false;
+  std::string profile, region, endpoint_url, ca_bundle, timeout, retries;
+  std::vector<std::string> headers;  ///< `NAME: VALUE`
+
+  /// \error invalid_argument  A header without a colon, or no number.
+  result<remote_options> options() const;
+  /// A JSON object of what was given; `{}` if nothing was.
+  json document() const;
+};
+
 /// What every verb shares: how it speaks. Each call returns the exit status that follows from it.
 struct session {
   bool as_json = false;                 ///< documents on stdout, errors too
   const opener* others = nullptr;       ///< opens what the library does not; null: a Python process does
   const system_namer* namer = nullptr;  ///< names coordinate systems; null: only codes and text in files are names
+  storage_flags storage;                ///< of all URIs that a verb reads
   int argc = 0;                         ///< the command line, for the Python process
   const char* const* argv = nullptr;
 
@@ -29,6 +43,13 @@ struct session {
   /// As `fail`, for what another command line would have avoided.
   int refuse(const std::string& why) const;
 };
+
+/// Whether text on that descriptor may have colours: it is a terminal, and neither NO_COLOR nor TERM=dumb forbids them.
+bool has_colors(int descriptor);
+
+enum class color : std::uint8_t { plain, dim, bold, red, green, yellow, blue };
+/// `text` in a colour, if standard output has colours; else as it is.
+std::string painted(color as, std::string_view text);
 
 /// Writes all of `bytes` to a file descriptor.
 /// \error cancelled  The reader of a pipe has gone, or a signal asked to stop. \error io_error

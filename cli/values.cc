@@ -8,6 +8,8 @@
 #include <cstring>
 #include <vector>
 
+#include <penstock/variable.h>
+
 namespace penstock::inline v0::cli {
 namespace {
 
@@ -82,6 +84,52 @@ std::string hex_text(const std::byte* item, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i)
     fmt::format_to(std::back_inserter(text), "{:02x}", std::to_integer<int>(item[i]));
   return text;
+}
+
+void append_utf8(std::string& out, std::uint32_t point) {
+  if (point < 0x80) {
+    out += static_cast<char>(point);
+  } else if (point < 0x800) {
+    out += static_cast<char>(0xc0 | point >> 6);
+    out += static_cast<char>(0x80 | (point & 0x3f));
+  } else if (point < 0x10000) {
+    out += static_cast<char>(0xe0 | point >> 12);
+    out += static_cast<char>(0x80 | (point >> 6 & 0x3f));
+    out += static_cast<char>(0x80 | (point & 0x3f));
+  } else {
+    out += static_cast<char>(0xf0 | (point >> 18 & 7));
+    out += static_cast<char>(0x80 | (point >> 12 & 0x3f));
+    out += static_cast<char>(0x80 | (point >> 6 & 0x3f));
+    out += static_cast<char>(0x80 | (point & 0x3f));
+  }
+}
+
+/// The characters of a fixed_utf32 item, without the zeros at its end.
+std::string utf32_text(const std::byte* item, std::size_t bytes) {
+  std::string out;
+  std::size_t count = bytes / 4;
+  while (count != 0 && load<std::uint32_t>(item + 4 * (count - 1)) == 0) --count;
+  for (std::size_t i = 0; i < count; ++i) append_utf8(out, load<std::uint32_t>(item + 4 * i));
+  return out;
+}
+
+/// Text in quotes, as Python writes it: what a terminal would obey is escaped.
+std::string quoted(std::string_view text) {
+  const char quote = text.find('\'') != text.npos && text.find('"') == text.npos ? '"' : '\'';
+  std::string out(1, quote);
+  for (const char each : text) {
+    if (each == quote || each == '\\') {
+      out += '\\';
+      out += each;
+    } else if (each == '\n') {
+      out += "\\n";
+    } else if (static_cast<unsigned char>(each) < 0x20 || each == 0x7f) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(each));
+    } else {
+      out += each;
+    }
+  }
+  return out + quote;
 }
 
 std::int64_t signed_value(std::uint32_t bytes, const std::byte* item) {
@@ -192,9 +240,32 @@ std::string item_text(dtype type, const std::byte* item) {
       const std::string im = real_text(false, type.bits() / 2, item + bytes / 2);
       return fmt::format("({}{}{}j)", re, im[0] == '-' ? "" : "+", im);
     }
+    case dtype_kind::variable_utf8:
+      return quoted(load<variable_item>(item).text());
+    case dtype_kind::fixed_utf32:
+      return quoted(utf32_text(item, bytes));
+    case dtype_kind::variable_bytes: {
+      const auto found = load<variable_item>(item);
+      return hex_text(found.data, found.size);
+    }
     default:
       return hex_text(item, bytes);
   }
+}
+
+std::optional<std::string> plain_text(const dtype& type, const std::byte* item) {
+  if (type.kind() == dtype_kind::variable_utf8) return std::string(load<variable_item>(item).text());
+  if (type.kind() == dtype_kind::fixed_utf32) return utf32_text(item, type.item_bytes());
+  return std::nullopt;
+}
+
+std::string csv_text(const dtype& type, const std::byte* item) {
+  const std::optional<std::string> found = plain_text(type, item);
+  const std::string text = found ? *found : item_text(type, item);
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char each : text) out += each == '"' ? std::string("\"\"") : std::string(1, each);
+  return out + "\"";
 }
 
 json item_json(dtype type, const std::byte* item) {
@@ -214,6 +285,11 @@ json item_json(dtype type, const std::byte* item) {
     case dtype_kind::complex:
       return json::array_t{real_json(real_text(false, type.bits() / 2, item)),
                            real_json(real_text(false, type.bits() / 2, item + bytes / 2))};
+    case dtype_kind::variable_utf8:
+    case dtype_kind::fixed_utf32:
+      return *plain_text(type, item);
+    case dtype_kind::variable_bytes:
+      return item_text(type, item);
     default:
       return hex_text(item, bytes);
   }

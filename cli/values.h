@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include <penstock/dtype.h>
@@ -9,10 +10,16 @@
 
 namespace penstock::inline v0::cli {
 
-/// One element as Python would write it: `True`, `-3`, `0.1`, `nan`, `(1+2j)`, `0x0aff`.
+/// One element as Python would write it: `True`, `-3`, `0.1`, `nan`, `(1+2j)`, `'text'`, `0x0aff`.
 ///
 /// Floating values have the fewest digits that give the same value back in their own type.
 std::string item_text(dtype type, const std::byte* item);
+
+/// The characters of an element that is text; nothing of another type.
+std::optional<std::string> plain_text(const dtype& type, const std::byte* item);
+
+/// One element as a field of a CSV file, in quotes where it needs them. Source: RFC 4180.
+std::string csv_text(const dtype& type, const std::byte* item);
 
 /// One element as JSON. Not-a-number and infinities are the strings that Zarr uses for them; a complex value is a pair.
 json item_json(dtype type, const std::byte* item);

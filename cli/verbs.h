@@ -17,6 +17,11 @@ void add_check(command_line& line);
 void add_tree(command_line& line);
 void add_copy(command_line& line);
 void add_rechunk(command_line& line);
+void add_ls(command_line& line);
+void add_stats(command_line& line);
+void add_head(command_line& line);
+void add_diff(command_line& line);
+void add_completion(command_line& line);
 
 /// Replaces this process by Python's `penstock VERB ARGUMENTS`; returns only where that is not possible.
 int run_in_python(const session& speak, int argc, const char* const* argv);

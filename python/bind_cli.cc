@@ -137,8 +137,10 @@ int run_cli(nb::list arguments, nb::object open, bool with_bench, nb::object nam
   argv.push_back(nullptr);
   cli::opener others;
   if (!open.is_none()) {
-    others = [function = open.ptr()](const std::string& uri, unsigned threads) {
-      return in_python([&]() -> result<cli::opened> { return as_opened(nb::handle(function)(to_str(uri), threads)); });
+    others = [function = open.ptr()](const std::string& uri, unsigned threads, const std::string& storage) {
+      return in_python([&]() -> result<cli::opened> {
+        return as_opened(nb::handle(function)(to_str(uri), threads, to_str(storage)));
+      });
     };
   }
   cli::system_namer namer;
@@ -158,7 +160,7 @@ void bind_cli(nb::module_& m) {
   m.def("cli_main", run_cli, nb::arg("argv"), nb::arg("open") = nb::none(), nb::arg("with_bench") = true,
         nb::arg("name_system") = nb::none(),
         "Run the command line program with these arguments (bytes; the first is its name); returns its exit status. "
-        "`open(uri, threads)` opens formats that the C++ library does not open; `with_bench`: there is a verb `bench`; "
+        "`open(uri, threads, storage)` opens formats that the C++ library does not open; `with_bench`: there is a verb `bench`; "
         "`name_system(image)` names the coordinate system of a TIFF's image.");
 }
 

@@ -11,6 +11,7 @@
 
 #include <penstock/array.h>
 #include <penstock/context.h>
+#include <penstock/remote.h>
 #include <penstock/result.h>
 #include <penstock/store.h>
 
@@ -38,6 +39,7 @@ struct open_options {
   /// Of references and manifests: whether they may name files of this machine. Empty: if they are files of this machine
   /// themselves.
   std::optional<bool> allow_local;
+  remote_options remote;  ///< how `http:`, `https:`, `s3:` and `gs:` URIs are reached
 };
 
 /// Opens an array or a group at a path or a `file:` URI.

@@ -6,6 +6,7 @@ to an image are Python.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -49,9 +50,10 @@ def main() -> int:
     return _core.cli_main([b"penstock", *map(os.fsencode, sys.argv[1:])], _open, has_bench, _system_name)
 
 
-def _open(uri: str, threads: int) -> Array | Group:
+def _open(uri: str, threads: int, storage: str) -> Array | Group:
     """Open what the C++ program does not: HDF5, tables, references, members of files."""
-    return open(uri, mode="r", context=Context(threads=threads or None))
+    options = json.loads(storage) or None
+    return open(uri, mode="r", storage_options=options, context=Context(threads=threads or None))
 
 
 def _system_name(image: _core.Array) -> str:

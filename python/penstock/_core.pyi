@@ -942,13 +942,14 @@ def store_means(
 ) -> bool: ...
 def cli_main(
     argv: list[bytes],
-    open: Callable[[str, int], Array | Group] | None = None,
+    open: Callable[[str, int, str], Array | Group] | None = None,
     with_bench: bool = True,
     name_system: Callable[[Array], str] | None = None,
 ) -> int:
     """Run the command line program with these arguments (bytes; the first is its name); returns its exit status.
 
-    `open(uri, threads)` opens formats that the C++ library does not open. `name_system(image)` returns the name of the
+    `open(uri, threads, storage)` opens formats that the C++ library does not open; `storage` is the JSON of
+    `storage_options`. `name_system(image)` returns the name of the
     coordinate system of a TIFF's image: a code or WKT, or "".
     """
 

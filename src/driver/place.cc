@@ -204,7 +204,7 @@ result<location> resolve(std::string_view uri, const open_options& how) {
   if (!out.context) {
     PENSTOCK_ASSIGN(out.context, context::make());
   }
-  const place_options given{out.context, {}};
+  const place_options given{out.context, how.remote};
   const bool local = added_scheme(uri, out.context.get()) == nullptr && is_local(uri);
   const bool whole = how.path.empty();  // a member of what may be an archive: its name says nothing
   PENSTOCK_ASSIGN(place found, local ? find_local_place(uri, given, !whole) : find_place(uri, given));

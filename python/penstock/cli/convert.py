@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import Any, NoReturn
 
 from penstock.api.convert import convert
+from penstock.api.open import open
+from penstock.cli import storage
 from penstock.cli.read import fail
 from penstock.core.array import Array
 from penstock.core.context import Context
@@ -47,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--verify", action="store_true", help="read the copy and the source, and compare")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    storage.add_flags(parser)
     return parser
 
 
@@ -84,14 +88,15 @@ def main(arguments: list[str]) -> int:
     except SystemExit as ended:  # --help
         return int(ended.code or 0)
     try:
+        how = storage.options_of(given)
         made = convert(
-            given.source,
+            given.source if how is None else open(given.source, mode="r", storage_options=how),
             given.target,
             **options,
             overwrite=given.overwrite,
             verify=given.verify,
             threads=given.threads,
-            progress=True,
+            progress=sys.stderr.isatty(),
             context=Context(threads=given.threads),
         )
     except Error as error:

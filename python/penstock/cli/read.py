@@ -18,6 +18,7 @@ import numpy.typing as npt
 from penstock._core import held_nodata
 from penstock.api.open import open as open_array
 from penstock.api.save import save
+from penstock.cli import storage
 from penstock.core.array import Array
 from penstock.core.errors import ConflictError, Error, InvalidArgumentError
 from penstock.geo.masks import alpha_band
@@ -44,6 +45,8 @@ def takes(arguments: list[str]) -> bool:
 
     The rest is the C++ program's, which writes TIFFs too if no Python is there.
     """
+    if "--format=png" in arguments or ("--format", "png") in itertools.pairwise(arguments):
+        return True
     names = {each.partition("=")[0] for each in arguments}
     outputs = [each.partition("=")[2] for each in arguments if each.startswith("--output=")]
     outputs += [after for each, after in itertools.pairwise(arguments) if each in ("-o", "--output")]
@@ -66,8 +69,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--resampling", choices=KERNELS, default="nearest")
     parser.add_argument("-o", "--output", required=True)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--format", choices=("png",))
     parser.add_argument("--force", action="store_true")
     parser.add_argument("--json", action="store_true")
+    storage.add_flags(parser)
     try:
         given = parser.parse_args(_with_bounds_as_words(arguments))
         if given.selection is not None:
@@ -75,13 +80,15 @@ def main(arguments: list[str]) -> int:
                 f"a window is chosen by --bounds, not by the selection '{given.selection}', which .npy and .bin take"
             )
             raise InvalidArgumentError(message)
-        write = _writer_of(given.output)
-        if os.path.exists(given.output) and not given.force:
+        write = _writer_of(given.output, given.format)
+        if given.output == "-" and given.json:
+            raise InvalidArgumentError("--json and -o - both want stdout")
+        if given.output != "-" and os.path.exists(given.output) and not given.force:
             raise ConflictError(f"'{given.output}' exists; --force replaces it")
     except Error as error:
         return fail(error, as_json, 2 if isinstance(error, InvalidArgumentError) else 1)
     try:
-        a = open_array(given.target)
+        a = open_array(given.target, mode="r", storage_options=storage.options_of(given))
         if not isinstance(a, Array):
             raise InvalidArgumentError(f"'{given.target}' is a group, not an array")
         values = read_window(a, given.bounds, given.shape, given.resampling, threads=given.threads)
@@ -113,9 +120,11 @@ def _as_number(word: str) -> str:
         return word
 
 
-def _writer_of(name: str) -> Callable[[str, npt.NDArray[Any], Array, Sequence[float] | None], None]:
+def _writer_of(
+    name: str, format: str | None = None
+) -> Callable[[str, npt.NDArray[Any], Array, Sequence[float] | None], None]:
     ending = os.path.splitext(name)[1].lower()
-    if ending == ".png":
+    if ending == ".png" or format == "png":
         return lambda name, values, a, bounds: _write(name, png(_picture(values, a)))
     if ending in (".tif", ".tiff"):
         return geotiff
@@ -210,7 +219,11 @@ def png(pixels: npt.NDArray[np.uint8]) -> bytes:
 
 
 def _write(name: str, data: bytes) -> None:
-    """Complete or not at all."""
+    """Complete or not at all; "-" is standard output."""
+    if name == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
     part_file = f"{name}.{os.getpid()}.part"
     try:
         with open(part_file, "wb") as file:

@@ -1,0 +1,22 @@
+#include "csv.h"
+
+#include "values.h"
+
+namespace penstock::inline v0::cli {
+
+std::string csv_rows(const dtype& type, const extents& shape, const std::byte* data) {
+  const std::uint64_t rows = shape.empty() ? 1 : shape[0], columns = shape.size() < 2 ? 1 : shape[1];
+  std::string out;
+  if (columns == 0) return out;
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    for (std::uint64_t column = 0; column < columns; ++column) {
+      if (column != 0) out += ',';
+      out += csv_text(type, data);
+      data += type.item_bytes();
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace penstock::inline v0::cli

@@ -1,0 +1,81 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include <penstock/variable.h>
+#include "csv.h"
+#include "run.h"
+#include "values.h"
+#include "verbs.h"
+
+namespace penstock::inline v0::cli {
+namespace {
+
+constexpr std::size_t kMost = 1000;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
+
+struct head_arguments {
+  std::string uri, format = "text";
+  std::size_t count = 10;
+};
+
+int head(const session& speak, const head_arguments& given) {
+  if (given.count == 0 || given.count > kMost)
+    return speak.refuse(fmt::format("--count must be from 1 to {}, got {}", kMost, given.count));
+  const auto a = open_one(speak, given.uri);
+  if (!a.ok()) return speak.fail(a.error());
+  const std::size_t rank = a->shape().size();
+  basic_selection which;
+  for (std::size_t d = 0; d < rank; ++d) {
+    if (d + 2 < rank) {
+      which.items.emplace_back(std::int64_t{0});
+    } else {
+      slice range;
+      range.stop = static_cast<std::int64_t>(std::min<std::uint64_t>(given.count, a->shape()[d]));
+      which.items.emplace_back(range);
+    }
+  }
+  const auto resolved = resolve(which, a->shape());
+  if (!resolved.ok()) return speak.fail(resolved.error());
+  const dtype type = a->type();
+  const auto elements = element_count(resolved->shape);
+  if (!elements.ok()) return speak.fail(elements.error());
+  if (type.kind() == dtype_kind::object)
+    return speak.fail(error(errc::unsupported, fmt::format("cannot print elements of {}", type.name())));
+  if (*elements > kMostBytes / std::max<std::uint32_t>(1, type.item_bytes()))
+    return speak.refuse(
+        fmt::format("{} elements of {} are too many to print; give a smaller --count", *elements, type.name()));
+  std::vector<std::byte> values(*elements * type.item_bytes());
+  read_options options;
+  options.arena = std::make_shared<item_arena>();
+  const auto view = tensor_view::contiguous(values.data(), type, resolved->shape);
+  if (auto done = a->read(which, view, options); !done.ok()) return speak.fail(done.error());
+  if (speak.as_json) {
+    return speak.print_document(json::object_t{{"uri", a->uri()},
+                                               {"selection", to_string(which)},
+                                               {"dtype", type.name()},
+                                               {"shape", to_json(resolved->shape)},
+                                               {"values", block_json(type, resolved->shape, values.data())}});
+  }
+  if (given.format == "csv") return speak.print(csv_rows(type, resolved->shape, values.data()));
+  std::string title = fmt::format("{} {}{}", a->uri(), type.name(),
+                                  rank == 0 ? "" : fmt::format(", {} of {}", to_string(which), to_string(a->shape())));
+  return speak.print(painted(color::dim, title) + "\n" + block_text(type, resolved->shape, values.data()) + "\n");
+}
+
+}  // namespace
+
+void add_head(command_line& line) {
+  auto given = std::make_shared<head_arguments>();
+  command verb = line.add("head", "Print the first elements of an array");
+  verb.required("URI", given->uri, "A path or a URI");
+  verb.option("-n,--count", given->count, "Elements along each of the last two dimensions");
+  verb.option("--format", given->format, {"text", "csv"}, "Brackets as NumPy's, or CSV");
+  verb.json("Print one JSON document");
+  verb.footer(
+      "Of an array with more than two dimensions, the first element along the leading ones is taken.\n\n"
+      "Examples:\n  penstock head data.zarr/t2m\n  penstock head data.zarr/lat -n 100 --format csv");
+  verb.runs([given](const session& speak) { return head(speak, *given); });
+}
+
+}  // namespace penstock::inline v0::cli

@@ -1,0 +1,61 @@
+#include "suggest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+namespace penstock::inline v0::cli {
+namespace {
+
+constexpr std::size_t kLongest = 64;  // of words that are compared
+
+std::string lowered(std::string_view word) {
+  std::string out(word);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+/// Letters to add, remove, change or exchange with their neighbour to turn one word into the other.
+/// Source: the restricted Damerau-Levenshtein distance.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before, above(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) above[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({changed, above[j] + 1, row[j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    before = above;
+    above = row;
+  }
+  return above[b.size()];
+}
+
+}  // namespace
+
+std::string nearest_word(std::string_view typed, std::span<const std::string> among) {
+  std::string best;
+  if (typed.empty() || typed.size() > kLongest) return best;
+  const std::string wanted = lowered(typed);
+  std::size_t least = std::max<std::size_t>(1, typed.size() / 3) + 1;
+  for (const std::string& each : among) {
+    if (each.size() > kLongest || each == typed) continue;
+    const std::size_t found = distance(wanted, lowered(each));
+    if (found < least && found < std::max(typed.size(), each.size())) {
+      least = found;
+      best = each;
+    }
+  }
+  return best;
+}
+
+std::string suggestion(std::string_view typed, std::span<const std::string> among) {
+  const std::string found = nearest_word(typed, among);
+  return found.empty() ? found : fmt::format("; did you mean '{}'?", found);
+}
+
+}  // namespace penstock::inline v0::cli

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace penstock::inline v0::cli {
+
+/// The word of `among` that is most like `typed`, or nothing if none is like it: at most a third of its letters are
+/// missing, added, changed or exchanged with a neighbour. Letters count as equal in both cases.
+std::string nearest_word(std::string_view typed, std::span<const std::string> among);
+
+/// `; did you mean 'x'?`, or nothing.
+std::string suggestion(std::string_view typed, std::span<const std::string> among);
+
+}  // namespace penstock::inline v0::cli

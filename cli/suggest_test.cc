@@ -1,0 +1,24 @@
+#include "suggest.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace penstock::inline v0::cli {
+namespace {
+
+TEST(Suggest, FindsTheNearestWord) {
+  const std::vector<std::string> verbs = {"info", "plan", "read", "check", "copy", "ls", "head"};
+  EXPECT_EQ(nearest_word("chekc", verbs), "check");
+  EXPECT_EQ(nearest_word("INFO", verbs), "info");
+  EXPECT_EQ(nearest_word("cpoy", verbs), "copy");
+  EXPECT_EQ(nearest_word("l", verbs), "ls");
+  EXPECT_EQ(nearest_word("frobnicate", verbs), "");
+  EXPECT_EQ(nearest_word("", verbs), "");
+  EXPECT_EQ(nearest_word(std::string(1000, 'x'), verbs), "");
+  EXPECT_EQ(nearest_word("x", verbs), "") << "one letter that is changed leaves nothing of the word";
+  EXPECT_EQ(suggestion("reed", verbs), "; did you mean 'read'?");
+}
+
+}  // namespace
+}  // namespace penstock::inline v0::cli

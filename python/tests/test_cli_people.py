@@ -1,0 +1,264 @@
+"""`ls`, `head`, `stats`, `diff`, CSV, completion, suggestions, colours and storage flags of the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from penstock.__main__ import main
+
+Run = Callable[..., tuple[int, str, str]]
+VALUES = np.random.default_rng(0).normal(280, 5, (20, 30, 40)).astype("f4")
+NAMES = ["a", "b,c", 'd"e', "\x1b[31m"]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["penstock", *map(str, arguments)])
+        capfd.readouterr()
+        status = main()
+        out, err = capfd.readouterr()
+        return status, out, err
+
+    return call
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> Path:
+    return make(tmp_path / "g.zarr", VALUES)
+
+
+def make(path: Path, values: np.ndarray, **more: Any) -> Path:
+    made = ps.create_group(path, attributes={"title": "x"})
+    made.create_array(
+        "t2m", data=values, chunks=(5, 10, 40), dimension_names=("t", "y", "x"), attributes={"units": "K"}
+    )
+    made.create_array("names", data=np.array(NAMES, dtype=object))
+    made.create_group("deep").create_array("é", data=np.int32(5))
+    return path
+
+
+def test_ls_has_a_line_for_each_member(group: Path, run: Run):
+    status, out, _ = run("ls", group)
+    assert status == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["deep/", "names", "t2m"]
+    assert out.splitlines()[2].split() == ["t2m", "float32", "(20,", "30,", "40)", "96.0", "kB"]
+    assert run("ls", "-1", group)[1] == "deep\nnames\nt2m\n"
+    assert "chunks (5, 10, 40)" in run("ls", "-l", group)[1]
+    assert run("ls", group / "t2m", "--format", "csv")[1].splitlines()[1].startswith(f'{group}/t2m,float32,"(20, 30')
+    members = json.loads(run("ls", group, "--json")[1])["members"]
+    assert [each["name"] for each in members] == ["deep", "names", "t2m"]
+    assert members[2]["shape"] == [20, 30, 40]
+    (group / "t2m" / "zarr.json").write_text("{")
+    status, out, _ = run("ls", group)
+    assert status == 1
+    assert "corrupt_data" in out
+
+
+def test_head_shows_the_first_elements(group: Path, run: Run):
+    title, *lines = run("head", group / "t2m", "-n", "2")[1].splitlines()
+    assert "0, :2, :2 of (20, 30, 40)" in title
+    shown = np.array([line.strip(" []").split() for line in lines], dtype="f4")
+    assert np.array_equal(shown, VALUES[0, :2, :2])
+    assert json.loads(run("head", group / "names", "--json")[1])["values"] == NAMES
+    assert run("head", group / "names", "--format", "csv")[1] == 'a\n"b,c"\n"d""e"\n\x1b[31m\n'
+    assert "'\\x1b[31m'" in run("head", group / "names")[1], "a terminal does not see what it would obey"
+    assert run("head", group / "deep" / "é")[1].splitlines()[1] == "5"
+    assert run("head", group / "t2m", "-n", "0")[0] == 2
+    assert run("head", group)[0] == 1
+
+
+@pytest.mark.parametrize("dtype", ["bool", "i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8"])
+def test_stats_are_those_of_numpy(tmp_path: Path, run: Run, dtype: str):
+    values = np.random.default_rng(1).integers(0, 100, (70, 90)).astype(dtype)
+    if values.dtype.kind == "f":
+        values = (values + 1000).astype(dtype)
+        values[3, 4] = np.nan
+    if dtype == "i8":
+        values[5, 5] = 2**62 + 1  # not a double
+    ps.save(tmp_path / "a.zarr", values)
+    found = json.loads(run("stats", tmp_path / "a.zarr", "3:60", "--json")[1])
+    part = values[3:60].astype("f8")
+    assert found["elements"] == part.size
+    assert found["nan"] == np.isnan(part).sum()
+    assert found["min"] == np.nanmin(values[3:60])
+    assert found["max"] == int(values[3:60].max()) if dtype == "i8" else found["max"] == np.nanmax(values[3:60])
+    assert found["mean"] == pytest.approx(np.nanmean(part))
+    assert found["std"] == pytest.approx(np.nanstd(part), rel=1e-9)
+    skipped = json.loads(run("stats", tmp_path / "a.zarr", "--skip", str(float(values[0, 0])), "--json")[1])
+    assert skipped["skipped"] == (values == values[0, 0]).sum()
+
+
+def test_stats_refuse_what_has_no_order(group: Path, run: Run, tmp_path: Path):
+    assert run("stats", group / "names")[0] == 1
+    assert run("stats", group / "t2m", "--skip", "x")[0] == 2
+    ps.create_array(tmp_path / "none.zarr", shape=(0, 3), dtype="f4")
+    assert "no elements" in run("stats", tmp_path / "none.zarr")[1]
+
+
+def test_equal_trees_have_no_difference(group: Path, tmp_path: Path, run: Run):
+    ps.copy(group, tmp_path / "copy.zarr", chunks=None, codecs=None)
+    assert run("diff", group, tmp_path / "copy.zarr") == (0, "", "")
+    ps.rechunk(ps.open(group)["t2m"], tmp_path / "other.zarr", chunks=(20, 3, 7))
+    assert run("diff", group / "t2m", tmp_path / "other.zarr")[0] == 0
+
+
+def test_the_first_difference_is_named(group: Path, tmp_path: Path, run: Run):
+    other = VALUES.copy()
+    other[3, 4, 5] += 1
+    other[19, 29, 39] = np.nan
+    make(tmp_path / "h.zarr", other)
+    h = ps.open(tmp_path / "h.zarr", mode="r+")
+    h["t2m"].attrs["units"] = "C"
+    h.create_array("new", data=[1])
+    del h["deep"]
+    status, out, err = run("diff", group, tmp_path / "h.zarr")
+    assert (status, err) == (1, "")
+    assert 't2m: attribute: \'units\' is "K" and "C"' in out
+    assert "2 of 24000 elements differ, first at (3, 4, 5)" in out
+    assert f"new: member: only in {tmp_path / 'h.zarr'}" in out
+    assert f"deep: member: only in {group}" in out
+    found = json.loads(run("diff", group / "t2m", tmp_path / "h.zarr" / "t2m", "--json", "--values")[1])
+    assert [each["what"] for each in found["differences"]] == ["values"]
+    assert found["differences"][0]["position"] == [3, 4, 5]
+    assert found["differences"][0]["largest"] == pytest.approx(1, rel=1e-4)
+    within = run("diff", group / "t2m", tmp_path / "h.zarr" / "t2m", "--values", "--atol", "1.1")
+    assert "1 of 24000 elements differ, first at (19, 29, 39)" in within[1]
+    assert run("diff", group, tmp_path / "none")[0] == 2
+    assert run("diff", group / "t2m", group)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "equal"),
+    [
+        (np.array([0.0, np.nan]), np.array([-0.0, np.nan]), True),
+        (np.array([1, 2], "i8"), np.array([1, 2 + 2**53], "i8"), False),
+        (np.array([2**63], "u8"), np.array([2**63 + 1], "u8"), False),
+        (np.array([1 + 2j], "c8"), np.array([1 + 3j], "c8"), False),
+        (np.array(["a"], object), np.array(["b"], object), False),
+        (np.array(["ab"], "U2"), np.array(["ab"], "U2"), True),
+        (np.array([1], "i4"), np.array([1], "i8"), False),
+        (np.array(["2020"], "M8[s]"), np.array(["2021"], "M8[s]"), False),
+    ],
+)
+def test_values_are_compared_by_meaning(tmp_path: Path, run: Run, a: np.ndarray, b: np.ndarray, equal: bool):
+    ps.save(tmp_path / "a.zarr", a)
+    ps.save(tmp_path / "b.zarr", b)
+    assert run("diff", tmp_path / "a.zarr", tmp_path / "b.zarr")[0] == (0 if equal else 1)
+
+
+def test_read_writes_csv(group: Path, tmp_path: Path, run: Run):
+    assert run("read", group / "t2m", "0", "-o", tmp_path / "a.csv")[0] == 0
+    assert np.array_equal(np.loadtxt(tmp_path / "a.csv", delimiter=",", dtype="f4"), VALUES[0])
+    assert run("read", group / "t2m", "0, 0, :3", "--format", "csv")[1].count("\n") == 3
+    assert run("read", group / "t2m", "0, 0, 0", "--format", "csv")[1] == f"{VALUES[0, 0, 0]!s}\n"
+    status, _, err = run("read", group / "t2m", "-o", tmp_path / "b.csv")
+    assert status == 1
+    assert "CSV has two dimensions" in err
+    ps.save(tmp_path / "a.tif", VALUES[:1])
+    assert run("read", tmp_path / "a.tif", "--format", "png", "-o", tmp_path / "picture")[0] == 0
+    assert (tmp_path / "picture").read_bytes().startswith(b"\x89PNG")
+
+
+def test_mistyped_words_are_suggested(group: Path, run: Run):
+    assert "did you mean 'check'?" in run("chekc", group)[2]
+    assert "did you mean '--threads'?" in run("check", group, "--thread", "2")[2]
+    assert f"did you mean '{group}/t2m'?" in run("info", group / "t2n")[2]
+    assert "did you mean" not in run("info", group / "precipitation")[2]
+
+
+def test_completion_is_a_script(run: Run):
+    script = run("completion", "bash")[1]
+    words = 'COMP_WORDS=(penstock {}); COMP_CWORD={}; _penstock; echo "${{COMPREPLY[@]}}"\n'
+    done = subprocess.run(
+        ["bash", "-c", script + words.format("che", 1) + words.format("diff --rt", 2) + words.format("ls --an", 2)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout.split() == ["check", "--rtol", "--anon"]
+    for shell in ("zsh", "fish"):
+        text = run("completion", shell)[1]
+        assert "rechunk" in text
+        assert "endpoint-url" in text
+    assert run("completion", "tcsh")[0] == 2
+
+
+def test_colours_are_for_terminals_only(group: Path):
+    def on_terminal(**environment: str) -> bytes:
+        master, slave = pty.openpty()
+        with subprocess.Popen(
+            [sys.executable, "-m", "penstock", "ls", str(group)],
+            stdout=slave,
+            stderr=slave,
+            env={**os.environ, "TERM": "xterm", **environment},
+        ) as process:
+            os.close(slave)
+            out = b""
+            while True:
+                try:
+                    more = os.read(master, 4096)
+                except OSError:
+                    break
+                if not more:
+                    break
+                out += more
+            process.wait(timeout=60)
+        os.close(master)
+        return out
+
+    assert b"\x1b[1;34mdeep/" in on_terminal()
+    assert b"\x1b" not in on_terminal(NO_COLOR="1")
+
+
+def test_a_check_ends_with_sums(group: Path, run: Run):
+    assert run("check", group)[1].splitlines()[-1].startswith("3 arrays, 14 chunks, 0 absent, 96.1 kB decoded from ")
+    sums = json.loads(run("check", group, "--json")[1])["sums"]
+    assert (sums["arrays"], sums["cells"], sums["failed"], sums["faulty_arrays"]) == (3, 14, 0, 0)
+
+
+def test_flags_reach_the_server(tmp_path: Path, run: Run):
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+    from threading import Thread
+
+    ps.save(tmp_path / "a.zarr", np.arange(5))
+    seen: list[str | None] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers.get("X-Key"))
+            file = tmp_path / self.path.lstrip("/")
+            data = file.read_bytes() if file.is_file() else b""
+            self.send_response(200 if file.is_file() else 404)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data if self.command == "GET" else b"")
+
+        do_HEAD = do_GET
+
+        def log_message(self, *unused: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        uri = f"http://127.0.0.1:{server.server_port}/a.zarr"
+        status, out, err = run("head", uri, "--header", "X-Key: 7", "--retries", "0")
+        assert (status, err) == (0, "")
+        assert "[0 1 2 3 4]" in out
+        assert set(seen) == {"7"}
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert run("head", "http://127.0.0.1:1/a", "--header", "nonsense")[0] == 2
