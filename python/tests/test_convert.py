@@ -95,7 +95,7 @@ def test_georeferencing_goes_from_tiff_to_tiff(tmp_path: Path) -> None:
     ps.save(tmp_path / "a.tif", VALUES, crs=32633, transform=(10, 0, 5e5, 0, -10, 5e6), nodata=3)
     made = ps.convert(tmp_path / "a.tif", tmp_path / "b.tif", compress="zstd", verify=True)
     assert made.epsg == 32633
-    assert made.transform == (10, 0, 5e5, 0, -10, 5e6)
+    assert tuple(made.transform)[:6] == (10, 0, 5e5, 0, -10, 5e6)
     assert made.nodata == 3
 
 

@@ -252,7 +252,7 @@ def test_overviews_masks_and_georeferencing_are_as_rasterio_shows_them(tmp_path)
     array = ps.open(path)
     np.testing.assert_array_equal(array[...], values)
     with rasterio.open(path) as source:
-        assert array.transform == tuple(source.transform)[:6]
+        assert array.transform == source.transform
         assert array.bounds == tuple(source.bounds)
         assert array.nodata == source.nodata
         assert array.scales == source.scales
@@ -628,7 +628,7 @@ def test_a_file_of_the_selection_reads_as_gdal_reads_it(record):
     assert list(values.shape) == record["shape"]
     assert digest(values.astype(record["dtype"])) == record["sha256"]
     identity = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
-    assert list(array.transform or identity) == pytest.approx(record["transform"])
+    assert list(array.transform or identity)[:6] == pytest.approx(record["transform"])
 
 
 def test_the_selection_is_there():

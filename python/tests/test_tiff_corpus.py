@@ -187,7 +187,7 @@ def test_every_page_reads_as_known_or_is_refused_by_name():
 
 def header_of(array: Any) -> dict[str, Any]:
     """By the names of the records."""
-    a, b, c, d, e, f = array.transform or (None,) * 6
+    a, b, c, d, e, f = tuple(array.transform or (None,) * 6)[:6]
     alpha = [kind for kind in np.atleast_1d(array.tags.get("ExtraSamples", 0)) if kind in (1, 2)]
     flags = (
         2 if array.has_mask else 10 if array.gdal_metadata.get("NODATA_VALUES") else 8 if has_nodata(array) else None

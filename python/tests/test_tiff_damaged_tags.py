@@ -135,5 +135,5 @@ def test_rows_go_down_whatever_the_sign_of_their_scale(tmp_path):
     path = tmp_path / "x.tif"
     path.write_bytes(tiff_of(WHOLE | {33550: tag(12, 2.0, -3.0, 0.0)}) + bytes(64))
     with rasterio.open(path) as file:
-        assert ps.open(path).transform == tuple(file.transform)[:6]
+        assert tuple(ps.open(path).transform) == tuple(file.transform)
     np.testing.assert_array_equal(ps.open(path).coords()["y"], 200 - 3.0 * np.arange(8))

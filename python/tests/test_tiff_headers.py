@@ -222,7 +222,7 @@ def test_of_several_tags_of_the_place_that_counts_which_does_in_gdal(names):
     data = tiff_of(tags, b"abcd")
     with rasterio.MemoryFile(data) as memory, memory.open() as file:
         wanted = tuple(file.transform)[:6]
-    assert (ps.open(data).transform or (1, 0, 0, 0, 1, 0)) == wanted
+    assert tuple(ps.open(data).transform or (1, 0, 0, 0, 1, 0))[:6] == wanted
 
 
 def test_of_a_tag_that_stands_there_twice_the_first_counts(tmp_path):

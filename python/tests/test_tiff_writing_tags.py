@@ -35,7 +35,7 @@ def test_objects_of_pyproj_and_rasterio_and_wkt_are_systems(tmp_path):
     for crs in (system, system.to_wkt(), system.to_wkt("WKT1_GDAL"), old, old.to_wkt()):
         ps.save(path, picture("u1", (1, 20, 20)), crs=crs, transform=affine.Affine(*UTM))
         assert ps.open(path).epsg == 32633
-        assert ps.open(path).transform == UTM
+        assert tuple(ps.open(path).transform)[:6] == UTM
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_transforms_are_what_gdal_reads(tmp_path, transform, point):
     kind = "Point" if point else "Area"
     ps.save(path, picture("u1", (1, 20, 20)), transform=transform, crs=3857, area_or_point=kind)
     ours = ps.open(path)
-    assert ours.transform == pytest.approx(transform)
+    assert tuple(ours.transform)[:6] == pytest.approx(transform)
     assert ours.area_or_point == kind
     with rasterio.open(path) as file:
         assert tuple(file.transform)[:6] == pytest.approx(transform)

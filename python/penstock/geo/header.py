@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -12,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._core import Georeference, TiffDetails, geo_key_name, tiff_tag_name
-from penstock.core.errors import ReadOnlyError
+from penstock.core.errors import InvalidArgumentError, ReadOnlyError
 from penstock.geo import crs as _tiff_crs
+from penstock.geo.affine import Transform, Window, affine_of
 
 
 class TiffHeader:
@@ -188,13 +190,96 @@ class TiffHeader:
         return self._meaning.geo_keys()
 
     @cached_property
-    def transform(self) -> tuple[float, float, float, float, float, float] | None:
-        """(a, b, c, d, e, f): x = a * column + b * row + c and y = d * column + e * row + f at a pixel's corner.
-
-        As rasterio and affine have it; of the level that is open. None without a transform, or if pixels have no size.
-        Pixels that are points have been moved by half of one. Rows go down whatever the sign of the scale, as in GDAL.
-        """
+    def _coefficients(self) -> tuple[float, float, float, float, float, float] | None:
         return self._meaning.transform()
+
+    @cached_property
+    def transform(self) -> Any:
+        """An `affine.Affine`: x = a * column + b * row + c and y = d * column + e * row + f at a pixel's corner.
+
+        A named tuple with the same fields where that package is not installed. Of the level that is open. None without
+        a transform, or if pixels have no size. Pixels that are points have been moved by half of one. Rows go down
+        whatever the sign of the scale, as in GDAL.
+        """
+        return None if self._coefficients is None else affine_of(self._coefficients)
+
+    @property
+    def res(self) -> tuple[float, float] | None:
+        """(width, height) of a pixel in units of the coordinate system, both positive; None without a transform."""
+        if self._coefficients is None:
+            return None
+        a, b, _, d, e, _ = self._coefficients
+        return math.hypot(a, d), math.hypot(b, e)
+
+    @property
+    def width(self) -> int:
+        """Columns."""
+        return self._height_width[1]
+
+    @property
+    def height(self) -> int:
+        """Rows."""
+        return self._height_width[0]
+
+    @property
+    def count(self) -> int:
+        """Number of bands."""
+        names = self.dimension_names or ()
+        return self.shape[names.index("band")] if "band" in names else 1
+
+    @property
+    def profile(self) -> dict[str, Any]:
+        """What `rasterio.open(path, "w", **profile)` takes to make such a file; `penstock.save` takes most of it."""
+        made: dict[str, Any] = {
+            "driver": "GTiff",
+            "dtype": str(self.dtype),
+            "nodata": self.nodata,
+            "width": self.width,
+            "height": self.height,
+            "count": self.count,
+            "crs": self.crs,
+            "transform": self.transform,
+            "blockxsize": self._integer(322, self.width),
+            "blockysize": self._integer(323, self._integer(278, self.height)),
+            "tiled": self.tiled,
+            "interleave": self.interleave,
+        }
+        if self.compression != "none":
+            made["compress"] = self.compression
+        return made
+
+    def index(self, x: float, y: float) -> tuple[int, int]:
+        """(row, column) of the pixel at a place, which may be outside the image."""
+        column, row = ~Transform(*self._needed_transform()) * (x, y)
+        return math.floor(row), math.floor(column)
+
+    def xy(self, row: float, column: float) -> tuple[float, float]:
+        """(x, y) of a pixel's centre."""
+        x, y = Transform(*self._needed_transform()) * (column + 0.5, row + 0.5)
+        return float(x), float(y)
+
+    def window(self, left: float, bottom: float, right: float, top: float) -> Window:
+        """The pixels within bounds, as rasterio's `window`: `a[:, *a.window(...).toslices()]` reads those touched.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The image has no transform, or its rows and columns are rotated; or the bounds are in a wrong order.
+        """
+        a, b, c, d, e, f = self._needed_transform()
+        if b or d:
+            raise InvalidArgumentError("the image is rotated: it has no window of bounds", f"array '{self.uri}'")
+        if not (left < right and bottom < top):
+            raise InvalidArgumentError(
+                f"bounds must be left < right and bottom < top, got {(left, bottom, right, top)}"
+            )
+        columns, rows = sorted(((left - c) / a, (right - c) / a)), sorted(((bottom - f) / e, (top - f) / e))
+        return Window(columns[0], rows[0], columns[1] - columns[0], rows[1] - rows[0])
+
+    def _needed_transform(self) -> tuple[float, float, float, float, float, float]:
+        if self._coefficients is None:
+            raise InvalidArgumentError("the image has no transform", f"array '{self.uri}'")
+        return self._coefficients
 
     @property
     def _height_width(self) -> tuple[int, int]:
@@ -211,9 +296,9 @@ class TiffHeader:
 
         Empty without a transform.
         """
-        if self.transform is None:
+        if self._coefficients is None:
             return {}
-        a, b, c, d, e, f = self.transform
+        a, b, c, d, e, f = self._coefficients
         rows, columns = self._height_width
         across, down = np.arange(columns) + 0.5, np.arange(rows) + 0.5
         if b == d == 0:

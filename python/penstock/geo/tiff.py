@@ -66,6 +66,37 @@ class TiffArray(TiffHeader, Array):
             )
         return super().read((slice(None),) * axis + (number - 1,), **options)
 
+    def sample(self, xy: Any, *, fill_value: Any = None) -> npt.NDArray[Any]:
+        """Read the pixels at places: an array of shape (places, bands).
+
+            values = a.sample([(500010.0, 4599990.0), (500200.0, 4599900.0)])
+
+        Parameters
+        ----------
+        xy
+            (x, y) pairs in units of the coordinate system: a sequence, or an array of shape (places, 2).
+        fill_value
+            Of places outside the image; None: nodata, 0 where the image has none.
+        """
+        places = np.asarray(list(xy) if not isinstance(xy, np.ndarray) else xy, np.float64).reshape(-1, 2)
+        a, b, c, d, e, f = self._needed_transform()
+        scale = a * e - b * d
+        across, down = places[:, 0] - c, places[:, 1] - f
+        with np.errstate(invalid="ignore"):
+            columns = np.floor((e * across - b * down) / scale)
+            rows = np.floor((a * down - d * across) / scale)
+            inside = (rows >= 0) & (rows < self.height) & (columns >= 0) & (columns < self.width)
+        if fill_value is None:
+            fill_value = 0 if self._held_nodata is None else self._held_nodata
+        made = np.full((len(places), self.count), fill_value, self.dtype)
+        at = rows[inside].astype(np.int64), columns[inside].astype(np.int64)
+        names = self.dimension_names or ()
+        if len(at[0]):
+            for band in range(self.count):
+                lists = {"y": at[0], "x": at[1], "band": np.full(len(at[0]), band)}
+                made[inside, band] = self.vindex[tuple(lists[str(name)] for name in names)]
+        return made
+
     def unpacked(self, selection: Selection = ..., *, masked: bool = True) -> npt.NDArray[Any]:
         """Read `selection` of the (band, y, x) array with scale and offset applied, as floats: see `UnpackedArray`.
 

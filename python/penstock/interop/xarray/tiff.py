@@ -230,7 +230,7 @@ def _coordinates(array: Any, wanted: bool) -> dict[str, Any]:
     """Centres of pixels, computed as rioxarray does, to the last bit: from the first pixel's centre on."""
     if not wanted or array.gcps or array.rpcs:
         return {}
-    a, b, c, d, e, f = array.transform or (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    a, b, c, d, e, f = array._coefficients or (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
     c, f = a * 0.5 + b * 0.5 + c, d * 0.5 + e * 0.5 + f
     size = array.shape[1:]
     if b == d == 0:

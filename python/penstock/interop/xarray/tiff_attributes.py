@@ -136,7 +136,7 @@ def grid_mapping_of(array: Any) -> dict[str, Any]:
         if not isinstance(crs, str):
             made.update(type(crs).from_user_input(wkt).to_cf())
         made["crs_wkt"] = made["spatial_ref"] = wkt
-    a, b, c, d, e, f = array.transform or (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+    a, b, c, d, e, f = array._coefficients or (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
     made["GeoTransform"] = " ".join(map(str, (c, a, b, f, d, e)))
     if array.gcps:
         features = [_feature(number, point) for number, point in enumerate(array.gcps, 1)]

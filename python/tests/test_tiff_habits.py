@@ -1,0 +1,81 @@
+"""`transform`, `res`, `profile`, `window`, `index`, `xy` and `sample` of TIFFs are rasterio's."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import penstock as ps
+import pytest
+from penstock.geo.affine import Transform
+
+rasterio = pytest.importorskip("rasterio")
+
+UTM = (10.0, 0.0, 500000.0, 0.0, -20.0, 4600000.0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    values = np.random.default_rng(0).integers(1, 200, (3, 50, 70)).astype("u2")
+    transform = rasterio.Affine(*UTM)
+    shape = {"width": 70, "height": 50, "count": 3, "tiled": True, "blockxsize": 32, "blockysize": 16}
+    with rasterio.open(
+        tmp_path / "a.tif", "w", driver="GTiff", dtype="uint16", crs="EPSG:32633", transform=transform, nodata=0, **shape
+    ) as file:
+        file.write(values)
+    return tmp_path / "a.tif"
+
+
+def test_they_are_those_of_rasterio(path: Path):
+    a = ps.open(path)
+    with rasterio.open(path) as file:
+        assert a.transform == file.transform
+        assert a.transform * (0, 0) == (500000.0, 4600000.0)
+        assert (a.res, a.width, a.height, a.count) == (file.res, file.width, file.height, file.count)
+        for name in ("driver", "dtype", "nodata", "width", "height", "count", "transform", "blockxsize", "blockysize"):
+            assert a.profile[name] == file.profile[name], name
+        bounds = (500105.0, 4599300.0, 500300.0, 4599890.0)
+        ours, theirs = a.window(*bounds), file.window(*bounds)
+        assert ours == pytest.approx((theirs.col_off, theirs.row_off, theirs.width, theirs.height))
+        assert a[:, *ours.toslices()].shape == (3, 30, 20)
+        for x, y in ((500000.0, 4600000.0), (500011.0, 4599999.0), (499999.0, 4600001.0), (500699.0, 4599001.0)):
+            assert a.index(x, y) == file.index(x, y)
+        assert a.xy(3, 5) == file.xy(3, 5)
+        points = [(500011.0, 4599999.0), (500699.0, 4599001.0), (0.0, 0.0), (np.nan, 0.0)]
+        assert np.array_equal(a.sample(points[:3]), list(file.sample(points[:3])))
+        assert np.array_equal(a.sample(np.array(points), fill_value=7)[2:], np.full((2, 3), 7))
+        assert a.sample([]).shape == (0, 3)
+        native = ps.open(path, layout="native")
+        assert np.array_equal(native.sample(points[:2]), a.sample(points[:2]))
+
+
+def test_a_profile_makes_such_a_file(path: Path, tmp_path: Path):
+    a = ps.open(path)
+    with rasterio.open(tmp_path / "b.tif", "w", **a.profile) as file:
+        file.write(a[...])
+    again = ps.open(tmp_path / "b.tif")
+    assert (again.transform, again.nodata, again.epsg) == (a.transform, a.nodata, a.epsg)
+    ps.save(tmp_path / "c.tif", a[...], crs=a.epsg, transform=a.transform)
+    assert ps.open(tmp_path / "c.tif").transform == a.transform
+
+
+def test_without_affine_a_named_tuple_has_its_fields(path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "affine", None)
+    made = ps.open(path).transform
+    assert isinstance(made, Transform)
+    assert tuple(made) == (*UTM, 0.0, 0.0, 1.0)
+    assert (made.a, made.f) == (10.0, 4600000.0)
+    assert made * (3, 4) == (500030.0, 4599920.0)
+    assert ~made * (500030.0, 4599920.0) == pytest.approx((3, 4))
+
+
+def test_what_has_no_place_says_so(tmp_path: Path, path: Path):
+    ps.save(tmp_path / "n.tif", np.zeros((4, 4), "u1"))
+    a = ps.open(tmp_path / "n.tif")
+    assert (a.transform, a.res) == (None, None)
+    for call in (lambda: a.window(0, 0, 1, 1), lambda: a.index(0, 0), lambda: a.sample([(0, 0)])):
+        with pytest.raises(ps.InvalidArgumentError, match="no transform"):
+            call()
+    with pytest.raises(ps.InvalidArgumentError, match="left < right"):
+        ps.open(path).window(5, 0, 1, 1)
