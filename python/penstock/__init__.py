@@ -16,6 +16,7 @@ from penstock.api.create import create_array
 from penstock.api.groups import consolidate_metadata, create_group, open_group
 from penstock.api.levels import LevelAppender, create_levels
 from penstock.api.load_tiles import load_tiles
+from penstock.api.one_chunk import decode, encode
 from penstock.api.open import open, open_array
 from penstock.api.rechunk import RechunkPlan, RechunkStep, rechunk
 from penstock.api.save import load, save
@@ -59,6 +60,8 @@ from penstock.geo.window import read_window
 from penstock.geo.writing import TiffWriter
 from penstock.references.manifest import save_manifest
 from penstock.target.store import Store
+from penstock.view import arrays as _arrays  # noqa: F401  registers what reprs are made by
+from penstock.view import groups as _groups  # noqa: F401
 from penstock.view.profile import Profile, profile
 from penstock.view.versions import show_versions
 
@@ -132,6 +135,8 @@ __all__ = [
     "create_group",
     "create_levels",
     "current_context",
+    "decode",
+    "encode",
     "load",
     "load_tiles",
     "loader",

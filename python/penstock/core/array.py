@@ -18,6 +18,7 @@ from penstock.core import device as _device
 from penstock.core import registry
 from penstock.core import tensor as _tensor
 from penstock.core.attributes import Attributes
+from penstock.core.compressors import compressors_of
 from penstock.core.errors import ExportError, InvalidArgumentError
 from penstock.core.indexing import Reads, check_fields, copy_out, take_fields
 from penstock.core.job import Job, WriteJob, start_direct, start_in_thread
@@ -64,6 +65,42 @@ class Array(Reads, Writes, _core.Array):
     def nbytes(self) -> int:
         """Bytes that all elements take in memory."""
         return self.size * self.dtype.itemsize
+
+    @property
+    def nchunks(self) -> int:
+        """Number of chunks in the grid, those that were never written among them."""
+        return int(self._plan(slice(0, 0), 0, 0)["grid_cells"]) if self.shape else 1
+
+    @property
+    def _is_regular(self) -> bool:
+        """Whether one length for each dimension describes the chunk grid."""
+        pairs = zip(self.shape, self.chunks, strict=True)
+        return math.prod(-(-size // max(1, chunk)) for size, chunk in pairs) == self.nchunks
+
+    def nbytes_stored(self) -> int | None:
+        """Count the bytes that the chunks take in storage: their sizes or the indexes of shards, no data is read.
+
+        None if the store does not know the sizes of its objects. Metadata is not counted. Of a remote store this makes
+        one request for each shard; chunks without shards are unknown there.
+        """
+        found: int | None = registry.call("nbytes_stored", self)
+        return found
+
+    @property
+    def info(self) -> Any:
+        """Facts as text, which `print` shows: format, chunks, sizes in memory and in storage, codecs, attributes.
+
+        Reads no data. The size in storage is "unknown" where it takes a network or many objects.
+        """
+        return registry.call("array_info", self)
+
+    @property
+    def compressors(self) -> tuple[dict[str, Any], ...]:
+        """Those of `codecs` that take bytes and give bytes, in the order of encoding; of shards, of their chunks.
+
+        Of Zarr version 2 the compressor; of TIFFs and HDF5 what the file's filters are called here.
+        """
+        return compressors_of(self.codecs)
 
     @property
     def fill_value(self) -> Any:
@@ -319,6 +356,16 @@ class Array(Reads, Writes, _core.Array):
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
         return _convert.iterate_rows(self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the facts of `info` and a drawing of the chunk grid."""
+        made: str = registry.call("array_html", self)
+        return made
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """For IPython in a terminal: the text of `info`, also within lists one line."""
+        nested = cycle or len(getattr(printer, "stack", ())) > 1
+        printer.text(repr(self) if nested else registry.call("array_text", self))
 
     def __repr__(self) -> str:
         shards = "" if self.shards is None else f" shards={self.shards}"

@@ -32,6 +32,10 @@ class Context(_core.Context):
 
     Sizes are numbers of bytes, or text: "2GiB", "500 MB".
 
+    Where a parameter is None, an environment variable may have its value: PENSTOCK_THREADS, PENSTOCK_IO_CONCURRENCY,
+    PENSTOCK_MEMORY_LIMIT, PENSTOCK_CHUNK_CACHE, PENSTOCK_OUTPUT_POOL, PENSTOCK_DEVICE_MEMORY_LIMIT,
+    PENSTOCK_PAGE_LOCKED, PENSTOCK_WRITE_QUEUE, PENSTOCK_DISK_CACHE and PENSTOCK_DISK_CACHE_LIMIT.
+
     Parameters
     ----------
     threads
@@ -113,11 +117,22 @@ class Context(_core.Context):
         self.sync = sync
 
         def size(value: int | str | None, name: str, default: int = 0) -> int:
+            if value is None:
+                value, name = _of_environment(name)
             return default if value is None else parse_bytes(value, name)
 
+        def count(value: int | str | None, name: str) -> int:
+            if value is None:
+                value, name = _of_environment(name)
+                if value is not None and value.strip().isdecimal():
+                    return check_count(int(value), name)
+            return 0 if value is None else check_count(value, name)
+
+        if disk_cache is None:
+            disk_cache = _of_environment("disk_cache")[0]
         super().__init__(
-            0 if threads is None else check_count(threads, "threads"),
-            0 if io_concurrency is None else check_count(io_concurrency, "io_concurrency"),
+            count(threads, "threads"),
+            count(io_concurrency, "io_concurrency"),
             size(memory_limit, "memory_limit"),
             size(output_pool, "output_pool", keep_default),
             size(chunk_cache, "chunk_cache", keep_default),
@@ -146,6 +161,12 @@ class Context(_core.Context):
 
     def __repr__(self) -> str:
         return f"<penstock.Context threads={self.threads}>"
+
+
+def _of_environment(name: str) -> tuple[str | None, str]:
+    """The value of a parameter's variable, None where there is none or it is empty, and the variable's name."""
+    variable = f"PENSTOCK_{name.upper()}"
+    return os.environ.get(variable) or None, variable
 
 
 def _nvcomp_library() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +11,9 @@ from penstock import _core
 from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.attributes import Attributes
-from penstock.core.errors import InvalidArgumentError, NotFoundError, ReadOnlyError
+from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, ReadOnlyError
+
+_COMPARED = 10_000  # names of a group that a mistyped one is compared with
 
 
 def wrap(node: _core.Array | _core.Group) -> Array | Group:
@@ -23,7 +26,10 @@ def wrap(node: _core.Array | _core.Group) -> Array | Group:
 
 
 class Group(_core.Group):
-    """An open group. Made by `penstock.open`; iterating gives the names of its children, sorted."""
+    """An open group. Made by `penstock.open`; iterating gives the names of its children, sorted.
+
+    A `collections.abc.Mapping` of names to arrays and groups: `g.get(name)`, `g.items()` and `in` work as of a dict.
+    """
 
     _storage_options: dict[str, Any] | None = None  # as of arrays
 
@@ -48,6 +54,12 @@ class Group(_core.Group):
         """The child of that name, or of that path. Raises `NotFoundError` (a KeyError)."""
         if not isinstance(path, str):
             raise TypeError(f"a group's children have names, not {type(path).__name__}")
+        try:
+            return self._member(path)
+        except NotFoundError as error:
+            raise _with_suggestion(self, path, error) from None
+
+    def _member(self, path: str) -> Array | Group:
         child = wrap(self._open(os.fsencode(path)))
         child._storage_options = self._storage_options
         return child
@@ -89,10 +101,43 @@ class Group(_core.Group):
         if not isinstance(path, str) or not path.strip("/"):
             return False
         try:
-            self[path]
+            self._member(path)
         except NotFoundError:
             return False
         return True
+
+    def get(self, path: str, default: Any = None) -> Any:
+        """The child of that name, or of that path; `default` if there is none."""
+        try:
+            return self._member(path) if path.strip("/") else default
+        except NotFoundError:
+            return default
+
+    def values(self) -> list[Array | Group]:
+        """The direct children, opened, in the order of `keys`."""
+        return [node for _, node in self._children()]
+
+    def items(self) -> list[tuple[str, Array | Group]]:
+        """(name, child) of each direct child, in the order of `keys`."""
+        return list(self._children())
+
+    @property
+    def info(self) -> Any:
+        """The tree as text, which `print` shows, with shapes, types and sizes; of large groups the beginning.
+
+        Members of a remote store without consolidated metadata are not listed.
+        """
+        return registry.call("group_info", self)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the tree that `info` shows, and the attributes."""
+        made: str = registry.call("group_html", self)
+        return made
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """For IPython in a terminal: the text of `info`, within lists one line."""
+        nested = cycle or len(getattr(printer, "stack", ())) > 1
+        printer.text(repr(self) if nested else registry.call("group_text", self))
 
     def __array__(self, *unused: Any, **unused_too: Any) -> Any:
         """Refused: a group is not an array of its members' names."""
@@ -147,6 +192,23 @@ class Group(_core.Group):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return registry.reopen, (*registry.location_of(self), "r" if self.read_only else None)
+
+
+Mapping.register(Group)
+
+
+def _with_suggestion(group: Group, path: str, error: NotFoundError) -> NotFoundError:
+    """The error, with the name that is most like the missing one; a remote group is not listed for it."""
+    if not (group.uri.startswith(("file:", "zip:", "memory:")) or getattr(group, "consolidated", False)):
+        return error
+    try:
+        names = list(group.keys())
+    except (Error, OSError):
+        return error
+    like = difflib.get_close_matches(path, names[:_COMPARED], n=1)
+    if not like:
+        return error
+    return type(error)(error.message, *error.notes, f"did you mean '{like[0]}'?")
 
 
 def _branches(group: Group, indent: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
+from penstock.core import registry
 from penstock.core.data_types import NAMED_TYPES, cast
 from penstock.core.errors import ExportError, InvalidArgumentError, UnsupportedError
 
@@ -74,6 +75,11 @@ class Tensor:
     def numpy(self) -> npt.NDArray[Any]:
         """The values as an ndarray: the same memory."""
         return self._values
+
+    def _repr_html_(self) -> str:
+        """For notebooks: facts, no values."""
+        made: str = registry.call("tensor_html", self)
+        return made
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is None:

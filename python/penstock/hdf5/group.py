@@ -64,9 +64,7 @@ class Hdf5Group(Group):
         """Names of netCDF's dimensions without a variable."""
         return list(self._names.stand_ins)
 
-    def __getitem__(self, path: str) -> Array | Group:
-        if not isinstance(path, str):
-            raise TypeError(f"a group's children have names, not {type(path).__name__}")
+    def _member(self, path: str) -> Array | Group:
         # Each open of a local file sees it as it is then; of a remote one it uses what the group has fetched.
         path = path.strip("/")
         above = (self, path) if self._source.is_remote else None

@@ -78,9 +78,7 @@ class ReferenceGroup(Group):
         super().__init__(made)
         self._source = source
 
-    def __getitem__(self, path: str) -> Array | Group:
-        if not isinstance(path, str):
-            raise TypeError(f"a group's children have names, not {type(path).__name__}")
+    def _member(self, path: str) -> Array | Group:
         return self._source.at(path).wrap(self._open(os.fsencode(path)))
 
     def _children(self) -> Iterator[tuple[str, Array | Group]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import threading
@@ -14,7 +15,9 @@ import numpy as np
 
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError
+from penstock.view import markup
 from penstock.view import timeline as _timeline
+from penstock.view.sizes import bytes_text
 
 # The rows of the table: a name, the engine's stages in it, and the ceiling that it is held against.
 _ROWS = (
@@ -190,6 +193,39 @@ class Profile:
     def __repr__(self) -> str:
         state = f"of {self.report['reads']} reads, {self.report['writes']} writes" if self.report else "not ended"
         return f"<penstock.Profile {state}>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """For IPython in a terminal: the table."""
+        nested = cycle or not self.report or len(getattr(printer, "stack", ())) > 1
+        printer.text(repr(self) if nested else self.table())
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the table, with a bar for each stage's time."""
+        if not self.report:
+            return markup.page("penstock.Profile", "not ended: the `with` block is open")
+        rows = self.rows()
+        longest = max((row["ms"] for row in rows), default=0) or 1
+
+        def rate(value: float | None) -> str:
+            return "-" if value is None else f"{value / 1e9:.2f}"
+
+        titles = "".join(
+            f"<th>{title}</th>" for title in ("stage", "ms", "raw GB/s", "effective GB/s", "of ceiling", "")
+        )
+        lines = []
+        for row in rows:
+            part = "-" if row["fraction"] is None else f"{row['fraction']:.0%} {row['ceiling']}"
+            numbers = (f"{row['ms']:.3f}", rate(row["raw"]), rate(row["effective"]), part)
+            cells = "".join(f"<td class='n'>{html.escape(number)}</td>" for number in numbers)
+            bar = f"<td><span class='bar' style='width:{140 * row['ms'] / longest:.0f}px'></span></td>"
+            lines.append(f"<tr><td>{html.escape(row['name'])}</td>{cells}{bar}</tr>")
+        report = self.report
+        title = (
+            f"{report['reads']} reads, {report['writes']} writes, {report['store_requests']} requests, "
+            f"{bytes_text(report['store_bytes'])} read, {report['workers']} workers"
+        )
+        table = f"<table class='facts'><tr>{titles}</tr>{''.join(lines)}</table>"
+        return markup.page("penstock.Profile", title, table)
 
 
 def profile(context: Context | None = None, *, ceiling: bool = False, max_events: int = 1 << 20) -> Profile:

@@ -1,0 +1,102 @@
+"""`encode` and `decode`: codecs by themselves, on one chunk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock import testing
+from penstock.api.create import create_array
+from penstock.core.array import Array
+from penstock.core.errors import InvalidArgumentError
+
+Codecs = str | Mapping[str, Any] | Sequence[Any] | Any
+
+
+def encode(codec: Codecs, x: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> bytes:
+    """Encode an array as one chunk.
+
+        chunk = ps.encode("zstd:5", x)
+
+    Parameters
+    ----------
+    codec
+        A name ("zstd", or "zstd:5" with its level), a codec of Zarr's or numcodecs' metadata (`{"name": ...,
+        "configuration": {...}}`, `{"id": ...}`), a codec object of zarr-python or numcodecs, or a list of these in the
+        order of encoding, such as `a.codecs`.
+    x
+        The chunk's elements; strides and byte order are free.
+    dtype
+        The array's data type, if `x` has another one or a Zarr name such as "int4" says it; None: that of `x`.
+
+    Returns
+    -------
+    The chunk's bytes, as the store of an array with these codecs has them.
+
+    Raises
+    ------
+    UnsupportedError
+        No such codec or setting, by name.
+    """
+    items = np.asarray(x)
+    return testing.encode(items, _chain(codec, items.dtype if dtype is None else dtype, items.shape), dtype)
+
+
+def decode(
+    codec: Codecs, b: bytes | bytearray | memoryview, dtype: npt.DTypeLike, shape: Sequence[int] | int
+) -> npt.NDArray[Any]:
+    """Decode one chunk: the reverse of `encode`.
+
+        x = ps.decode("zstd", chunk, "f4", (64, 64))
+
+    Parameters
+    ----------
+    codec
+        As of `encode`.
+    b
+        The chunk's bytes.
+    dtype, shape
+        Of the chunk.
+
+    Raises
+    ------
+    CorruptDataError
+        The bytes contradict codecs, type or shape.
+    """
+    lengths = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    return testing.decode(b, _chain(codec, dtype, lengths), dtype, lengths)
+
+
+def _chain(codec: Codecs, dtype: Any, shape: Sequence[int]) -> list[dict[str, Any]]:
+    """The codecs with what metadata says of them: as `create_array` completes them."""
+    if isinstance(codec, str | Mapping) or not isinstance(codec, Sequence):
+        codec = [codec]
+    made = [_one(each) for each in codec]
+    if any("id" in each or each.get("name") == "sharding_indexed" for each in made):
+        return made
+    chunk = tuple(max(1, length) for length in shape)
+    array: Array = create_array({}, shape=chunk, dtype=dtype, chunks=chunk, codecs=made)
+    return array.codecs
+
+
+def _one(codec: Any) -> dict[str, Any]:
+    if isinstance(codec, str):
+        name, colon, level = codec.partition(":")
+        if colon and not level.lstrip("-").isdecimal():
+            raise InvalidArgumentError(f"codec must be a name, such as 'zstd' or 'zstd:5', got {codec!r}")
+        return {"name": name, "configuration": {"level": int(level)}} if colon else {"name": name}
+    if hasattr(codec, "to_dict"):
+        made: dict[str, Any] = json.loads(json.dumps(codec.to_dict()))
+        return made
+    if hasattr(codec, "get_config"):
+        return dict(codec.get_config())
+    if not isinstance(codec, Mapping):
+        raise InvalidArgumentError(f"codec must be a name, metadata or a codec object, got {codec!r}")
+    return dict(codec)
+
+
+__all__ = ["decode", "encode"]

@@ -1,0 +1,91 @@
+"""Spellings and helpers that users expect: one chunk's codecs, environment variables."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+
+X = np.arange(12, dtype="f4").reshape(3, 4)
+
+
+@pytest.mark.parametrize(
+    "codec",
+    [
+        "zstd",
+        "zstd:5",
+        "blosc",
+        "bytes",
+        ["bytes", "gzip", "crc32c"],
+        {"name": "zstd", "configuration": {"level": 3}},
+        {"id": "zlib", "level": 1},
+        [{"id": "delta", "dtype": "<f4"}, {"id": "zlib", "level": 1}],
+        [{"name": "transpose", "configuration": {"order": [1, 0]}}, "bytes", "zstd"],
+    ],
+    ids=str,
+)
+def test_one_chunk_is_encoded_and_decoded(codec: Any):
+    chunk = ps.encode(codec, X)
+    assert isinstance(chunk, bytes)
+    assert np.array_equal(ps.decode(codec, chunk, "f4", X.shape), X)
+    assert np.array_equal(ps.decode(codec, ps.encode(codec, X.T[:, ::-1]), "f4", (4, 3)), X.T[:, ::-1])
+
+
+def test_one_chunk_is_what_a_store_has():
+    zarr = pytest.importorskip("zarr")
+    store: dict[str, bytes] = {}
+    a = ps.create_array(store, data=X, chunks=X.shape, codecs=["zstd"])
+    assert store["c/0/0"] == ps.encode(a.codecs, X)
+    assert np.array_equal(ps.decode(a.codecs, store["c/0/0"], a.dtype, X.shape), X)
+    assert np.array_equal(ps.decode(zarr.codecs.ZstdCodec(), ps.encode("zstd", X), "f4", X.shape), X)
+    with pytest.raises(ps.CorruptDataError):
+        ps.decode("zstd", b"nonsense", "f4", (3, 4))
+    with pytest.raises(ps.Error, match="nosuch"):
+        ps.encode("nosuch", X)
+    with pytest.raises(ps.InvalidArgumentError, match="zstd:fast"):
+        ps.encode("zstd:fast", X)
+    assert ps.encode("bytes", np.int16(5)) == b"\x05\x00"
+
+
+def test_the_environment_sets_what_contexts_do_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("PENSTOCK_THREADS", "3")
+    assert ps.Context().threads == 3
+    assert ps.Context(threads=1).threads == 1
+    monkeypatch.setenv("PENSTOCK_THREADS", "")
+    assert ps.Context().threads > 0
+    for name, value in (("THREADS", "many"), ("THREADS", "0"), ("MEMORY_LIMIT", "much"), ("CHUNK_CACHE", "-1")):
+        with monkeypatch.context() as each:
+            each.setenv(f"PENSTOCK_{name}", value)
+            with pytest.raises(ps.InvalidArgumentError, match=f"PENSTOCK_{name}"):
+                ps.Context()
+    monkeypatch.setenv("PENSTOCK_MEMORY_LIMIT", "2GiB")
+    monkeypatch.setenv("PENSTOCK_DISK_CACHE", str(tmp_path / "cache"))
+    ps.Context()
+
+
+def test_each_variable_stands_in_the_table():
+    root = Path(__file__).resolve().parents[2]
+    table = (root / "docs" / "guide" / "environment.md").read_text()
+    used = set()
+    for folder, ending in (("python/penstock", "*.py"), ("src", "*.cc"), ("cli", "*.cc")):
+        for file in (root / folder).rglob(ending):
+            if not file.name.endswith("_test.cc"):
+                used |= set(re.findall(r"(?:environ\S*|getenv)\(\"(PENSTOCK_\w+)", file.read_text()))
+    used |= {f"PENSTOCK_{name}" for name in ("THREADS", "IO_CONCURRENCY", "MEMORY_LIMIT", "CHUNK_CACHE")}
+    used |= {f"PENSTOCK_{name}" for name in ("OUTPUT_POOL", "DEVICE_MEMORY_LIMIT", "WRITE_QUEUE", "PAGE_LOCKED")}
+    used |= {"PENSTOCK_DISK_CACHE", "PENSTOCK_DISK_CACHE_LIMIT"}
+    assert {name for name in used if f"`{name}`" not in table} == set()
+
+
+def test_submodules_are_loaded_when_they_are_used():
+    code = "import sys, penstock as ps; assert 'penstock.zarr' not in sys.modules; print(ps.zarr.enable.__name__)"
+    environment = {**os.environ, "PYTHONPATH": str(Path(ps.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "enable\n"
