@@ -160,7 +160,8 @@ void bind_cli(nb::module_& m) {
   m.def("cli_main", run_cli, nb::arg("argv"), nb::arg("open") = nb::none(), nb::arg("with_bench") = true,
         nb::arg("name_system") = nb::none(),
         "Run the command line program with these arguments (bytes; the first is its name); returns its exit status. "
-        "`open(uri, threads, storage)` opens formats that the C++ library does not open; `with_bench`: there is a verb `bench`; "
+        "`open(uri, threads, storage)` opens formats that the C++ library does not open; `with_bench`: there is a verb "
+        "`bench`; "
         "`name_system(image)` names the coordinate system of a TIFF's image.");
 }
 
