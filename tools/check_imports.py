@@ -34,6 +34,7 @@ LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 
 # What a user may or may not have: imported where it is needed.
 OPTIONAL = {
+    "affine",
     "cupy",
     "dask",
     "fsspec",

@@ -21,7 +21,14 @@ def path(tmp_path: Path) -> Path:
     transform = rasterio.Affine(*UTM)
     shape = {"width": 70, "height": 50, "count": 3, "tiled": True, "blockxsize": 32, "blockysize": 16}
     with rasterio.open(
-        tmp_path / "a.tif", "w", driver="GTiff", dtype="uint16", crs="EPSG:32633", transform=transform, nodata=0, **shape
+        tmp_path / "a.tif",
+        "w",
+        driver="GTiff",
+        dtype="uint16",
+        crs="EPSG:32633",
+        transform=transform,
+        nodata=0,
+        **shape,
     ) as file:
         file.write(values)
     return tmp_path / "a.tif"
