@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
@@ -160,6 +162,19 @@ def test_only_complete_levels_are_named() -> None:
     assert names == ["0", "1"]
     with pytest.raises(ps.NotFoundError, match="name 2 levels"):
         ps.open(store, level=2)
+
+
+END = """
+import sys, numpy as np, penstock as ps
+w = ps.create_levels(sys.argv[1], shape=(0, 8), dtype="u1", chunks=(4, 4), levels=2)
+w.append(np.full((5, 8), 7))
+"""
+
+
+def test_a_program_that_ends_names_its_levels(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", END, str(tmp_path / "a")], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ps.open(tmp_path / "a", level=1)[...].tolist() == [[7] * 4] * 3
 
 
 def test_what_is_refused(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from penstock.core.array import Array
 from penstock.core.context import current_context
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group
+from penstock.core.job import close_at_exit
 from penstock.core.sizes import check_count, parse_bytes
 
 _MOST_LEVELS = 32
@@ -142,6 +143,7 @@ class LevelAppender:
         self._group = group
         self._image = arrays[0]
         self._core = _core._LevelAppender(group, paths, arrays, resampling, convention, name, queue_bytes, threads)
+        close_at_exit(self)
 
     @property
     def group(self) -> Group:
