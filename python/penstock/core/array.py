@@ -7,7 +7,7 @@ import math
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from types import EllipsisType
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ BasicItem = SupportsIndex | slice | EllipsisType | None
 Selection = Any
 """Items like `BasicItem` or a tuple of them, lists, masks, names of fields, `penstock.oindex[...]` and its like."""
 Progress = Callable[[int, int], bool | None]
+Out = TypeVar("Out")
 
 
 class Array(Reads, Writes, _core.Array):
@@ -133,6 +134,77 @@ class Array(Reads, Writes, _core.Array):
         codecs: list[dict[str, Any]] = json.loads(self._codecs_json)
         return codecs
 
+    if TYPE_CHECKING:
+        # An array also where ints select one element, which gives a NumPy scalar: both have the same methods.
+        def __getitem__(self, key: Any, /) -> npt.NDArray[Any]: ...
+
+    @overload
+    def read(  # type: ignore[overload-overlap]  # "cpu" is a str, too: the first that fits is meant
+        self,
+        selection: Selection = ...,
+        out: None = None,
+        device: Literal["cpu"] | None = None,
+        stream: None = None,
+        dtype: npt.DTypeLike | None = None,
+        threads: int | None = None,
+        progress: Progress | bool | None = None,
+        check: bool = False,
+        wait: bool = True,
+    ) -> npt.NDArray[Any]: ...
+    @overload
+    def read(
+        self,
+        selection: Selection,
+        out: Out,
+        device: Literal["cpu"] | None = None,
+        stream: None = None,
+        dtype: npt.DTypeLike | None = None,
+        threads: int | None = None,
+        progress: Progress | bool | None = None,
+        check: bool = False,
+        wait: bool = True,
+    ) -> Out: ...
+    @overload
+    def read(  # type: ignore[overload-overlap]
+        self,
+        selection: Selection = ...,
+        *,
+        out: Out,
+        device: Literal["cpu"] | None = None,
+        stream: None = None,
+        dtype: npt.DTypeLike | None = None,
+        threads: int | None = None,
+        progress: Progress | bool | None = None,
+        check: bool = False,
+        wait: bool = True,
+    ) -> Out: ...
+    @overload
+    def read(
+        self,
+        selection: Selection = ...,
+        out: Any = None,
+        *,
+        device: str,
+        stream: Any = None,
+        dtype: npt.DTypeLike | None = None,
+        threads: int | None = None,
+        progress: Progress | bool | None = None,
+        check: bool = False,
+        wait: bool = True,
+    ) -> _device.DeviceTensor: ...
+    @overload
+    def read(
+        self,
+        selection: Selection = ...,
+        out: Any = None,
+        device: str | None = None,
+        stream: Any = None,
+        dtype: npt.DTypeLike | None = None,
+        threads: int | None = None,
+        progress: Progress | bool | None = None,
+        check: bool = False,
+        wait: bool = True,
+    ) -> Any: ...
     def read(
         self,
         selection: Selection = ...,
