@@ -239,6 +239,7 @@ result<bool> appender_state::append(const tensor_view& rows, const std::shared_p
   };
   std::stop_source stop = stop_of_wait();
   for (;;) {
+    if (done > 0 && done == count) return true;  // whatever failed meanwhile: they are queued
     if (closed_) return refused(error(errc::invalid_argument, "this appender is closed"));
     if (stalled_ || broken_) {
       if (auto failed = take_errors()) return refused(std::move(*failed));
@@ -248,7 +249,8 @@ result<bool> appender_state::append(const tensor_view& rows, const std::shared_p
     if (!may_wait && done == 0 && !fits_now(count)) return false;
     const bool no_room = slabs_.empty() || slabs_.back()->room() == 0;
     const std::uint64_t more = no_room ? std::max<std::uint64_t>(1, next_capacity() * row_bytes_) : 0;
-    if (is_full(more)) {
+    // What was found to fit is taken: the caller may hold a lock that the background thread needs.
+    if (may_wait && is_full(more)) {
       wake();
       const auto goes_on = [&] { return !is_full(more) || stalled_ || broken_ || closed_; };
       wait_until(lock, changed_, stop, [&] { return goes_on() || stop.stop_requested(); });

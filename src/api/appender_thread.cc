@@ -1,6 +1,5 @@
 // What an appender's background thread does.
 
-#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
