@@ -259,3 +259,14 @@ def test_a_killed_process_leaves_whole_rows(shards: tuple[int, int] | None, tmp_
         assert not a[before:].any()
         a.resize((before, 100))
     assert a.shape[0] > 0
+
+
+def test_small_appends_of_long_texts_do_not_wait_with_the_gil() -> None:
+    """A store of Python's own needs the GIL, which an append of few items holds while it copies them."""
+    a = ps.create_array(Store(), shape=(0, 4), dtype="string", chunks=(2, 4))
+    rows = np.full((40, 4), "x" * 2000, object)
+    with a.appender(queue="16KiB") as w:
+        for _ in range(5):
+            w.append(rows)
+    assert a.shape == (200, 4)
+    assert len(a[-1, -1]) == 2000
