@@ -29,6 +29,7 @@ NB_MODULE(_core, m) {
   bind_tiff_writer(m);
   bind_copy(m);
   bind_shards(m);
+  bind_virtual(m);
   bind_resample(m);
   bind_window(m);
   bind_loader(m);

@@ -22,6 +22,7 @@ from penstock.api.rechunk import RechunkPlan, RechunkStep, rechunk
 from penstock.api.save import load, save
 from penstock.api.shard_writer import ShardWriter, save_shards
 from penstock.api.shards import open_shards
+from penstock.api.virtual import open_virtual
 from penstock.core.appender import Appender
 from penstock.core.array import Array
 from penstock.core.batches import batches
@@ -145,6 +146,7 @@ __all__ = [
     "open_array",
     "open_group",
     "open_shards",
+    "open_virtual",
     "profile",
     "read_window",
     "rechunk",

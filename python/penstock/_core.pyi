@@ -651,6 +651,22 @@ def find_shards(store: Store, pattern: _bytes, allow_holes: bool) -> list[_bytes
 def open_shards(store: Store, context: Context, keys: list[_bytes], axis: int, raw: dict[str, Any] | None) -> Array:
     """Open .npy or raw files as one array."""
 
+def open_virtual(
+    store: Store,
+    context: Context,
+    keys: list[_bytes],
+    concat: str,
+    path: _bytes,
+    order: str,
+    fills: bool,
+    all_attributes: bool,
+    compares: bool,
+    variables: list[str],
+    without: list[str],
+) -> Group:
+    """Open many files of a store as one group; `order` is "given", "values" or "unchecked"."""
+
+def has_hdf5_facts(array: Array) -> bool: ...
 def join(context: Context, arrays: Sequence[Array], axis: int) -> Array:
     """Open arrays, one after the other along an axis, as one."""
 

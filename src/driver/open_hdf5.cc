@@ -123,7 +123,59 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     });
   }
 
+  result<hdf5_contents> describe(std::string_view path) const {
+    constexpr std::uint64_t kReadings = 256;  // of all datasets, in one operation
+    struct found_dataset {
+      std::string name;
+      result<hdf5_array> what;
+    };
+    hdf5_contents out;
+    std::vector<found_dataset> found;
+    const auto read = [&](hdf5_file& file) -> result<> {
+      found.clear();
+      hdf5_tree tree(file);
+      PENSTOCK_ASSIGN(const hdf5_place at, tree.find(path));
+      PENSTOCK_ASSIGN(const auto* header, tree.header(at.object));
+      if (!is_hdf5_group(*header)) return error(errc::not_found, fmt::format("'{}' is not a group", path));
+      PENSTOCK_ASSIGN(const json attributes, tree.attributes_json(at.object));
+      PENSTOCK_ASSIGN(auto typed, tree.typed_attributes(at.object));
+      PENSTOCK_ASSIGN(const auto members, tree.members_in_file_order(at));
+      for (const hdf5_member_name& each : members) {
+        if (each.is_group || each.is_stand_in || each.leads_back) continue;
+        const auto place = tree.member(at, each.name);
+        found.push_back({each.name, place.ok() ? read_hdf5_array(file, tree, *place) : place.error().clone()});
+      }
+      out.attributes_json = attributes.dump();
+      out.facts = std::make_shared<const hdf5_facts>(hdf5_facts{std::move(typed), json(), false});
+      return {};
+    };
+    PENSTOCK_TRY(from_->parse(read, kReadings));
+    for (found_dataset& each : found) {
+      hdf5_contents::dataset made;
+      made.name = each.name;
+      const std::string prefix = prefix_of(std::string(path) + "/" + each.name);
+      auto what = each.what.ok() ? described(std::move(*each.what), child_uri(uri_, percent_encode(prefix, true)))
+                                 : std::move(each.what).error();
+      if (what.ok()) {
+        made.what = std::move(*what);
+      } else {
+        made.failed = std::move(what).error();
+      }
+      out.datasets.push_back(std::move(made));
+    }
+    return out;
+  }
+
  private:
+  result<std::shared_ptr<const referenced_array>> described(hdf5_array from, const std::string& uri) const {
+    if (from.text) {
+      PENSTOCK_ASSIGN(const node made, open_dataset(std::move(from), uri));
+      return std::get<array>(made).state().references;
+    }
+    PENSTOCK_ASSIGN(referenced_array made, describe_bytes(std::move(from), uri));
+    return std::make_shared<const referenced_array>(std::move(made));
+  }
+
   void listed(std::string_view path, const std::vector<std::string>& names) const {
     if (!from_->in_rounds()) return;
     const std::lock_guard lock(listed_mutex_);
@@ -225,6 +277,11 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   }
 
   result<array> open_bytes(hdf5_array from, const std::string& uri) const {
+    PENSTOCK_ASSIGN(referenced_array what, describe_bytes(std::move(from), uri));
+    return open_reference(context_, std::move(what));
+  }
+
+  result<referenced_array> describe_bytes(hdf5_array from, const std::string& uri) const {
     referenced_array what;
     PENSTOCK_ASSIGN(what.metadata, parse_zarr_v2_array(from.zarray, &from.attributes));
     what.documents = {{".zarray", from.zarray.dump()}, {".zattrs", from.attributes.dump()}};
@@ -261,7 +318,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     what.opened_for_reading = opened_for_reading_;
     what.hdf5 = std::make_shared<const hdf5_facts>(
         hdf5_facts{std::move(from.typed_attributes), std::move(from.storage), false});
-    return open_reference(context_, std::move(what));
+    return what;
   }
 
   // Of a file of this machine; else empty.
@@ -338,6 +395,16 @@ result<node> open_hdf5(std::shared_ptr<const store> from, const std::string& key
   if (!reader.ok()) return std::move(reader).error().note(fmt::format("opening '{}'", at.uri));
   if (hints.tries_end) (*reader)->expect_end();
   return nodes_of(at, std::move(*reader), how)->open(path);
+}
+
+result<hdf5_contents> describe_hdf5_group(const location& at, std::string_view path) {
+  auto reader = hdf5_reader::open(at.from, at.path, at.head.get());
+  if (!reader.ok()) return std::move(reader).error().note(fmt::format("opening '{}'", at.uri));
+  open_options how;
+  how.mode = open_mode::read;
+  auto made = nodes_of(at, std::move(*reader), how)->describe(path);
+  if (!made.ok()) return std::move(made).error().note(fmt::format("opening '{}'", at.uri));
+  return made;
 }
 
 hdf5_refusal refusal_of_hdf5(const store& from, const std::string& key, std::string_view path) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <penstock/array.h>
+#include <penstock/extend/driver.h>
 #include <penstock/extend/json.h>
 #include <penstock/open.h>
 #include <penstock/store.h>
@@ -51,6 +52,26 @@ result<node> open_hdf5(std::shared_ptr<const store> from, const std::string& key
 
 /// What kind of thing open_hdf5 failed with `unsupported` at.
 hdf5_refusal refusal_of_hdf5(const store& from, const std::string& key, std::string_view path);
+
+struct referenced_array;  // driver/open_reference.h
+
+/// A group of an HDF5 file and its datasets, which are described and not opened: for many files, whose datasets become
+/// one array.
+struct hdf5_contents {
+  struct dataset {
+    std::string name;
+    std::shared_ptr<const referenced_array> what;  ///< null: it is not readable
+    std::optional<error> failed;
+  };
+  std::string attributes_json;  ///< of the group
+  std::shared_ptr<const hdf5_facts> facts;
+  std::vector<dataset> datasets;  ///< direct children, in the order of the file; without netCDF's marks
+};
+
+/// Reads all metadata of the group at `path` of an HDF5 file in one go.
+/// \param at  Its head is known and is that of an HDF5 file.
+/// \error As open_hdf5, of the group; not_found also where a dataset is at `path`.
+result<hdf5_contents> describe_hdf5_group(const location& at, std::string_view path);
 
 /// Null if it is not of an HDF5 file that the engine opened.
 const hdf5_facts* hdf5_facts_of(const array_state& of) noexcept;

@@ -42,13 +42,18 @@ class Hdf5Array(ReferencedArray):
     @property
     def storage(self) -> dict[str, Any]:
         """How the dataset is stored: `chunks`, `filters` (parameters by number), `maxshape`, `dtype`."""
-        stored = json.loads(_core.hdf5_storage(self))
-        return {
-            "chunks": None if stored["chunks"] is None else tuple(stored["chunks"]),
-            "maxshape": tuple(stored["maxshape"]),
-            "filters": {number: tuple(values) for number, values in stored["filters"]},
-            "dtype": _stored_dtype(stored),
-        }
+        return stored_facts(self)
+
+
+def stored_facts(array: _core.Array) -> dict[str, Any]:
+    """How a dataset of an HDF5 file is stored, as `Hdf5Array.storage` has it."""
+    stored = json.loads(_core.hdf5_storage(array))
+    return {
+        "chunks": None if stored["chunks"] is None else tuple(stored["chunks"]),
+        "maxshape": tuple(stored["maxshape"]),
+        "filters": {number: tuple(values) for number, values in stored["filters"]},
+        "dtype": _stored_dtype(stored),
+    }
 
 
 def _stored_dtype(stored: Mapping[str, Any]) -> np.dtype[Any]:

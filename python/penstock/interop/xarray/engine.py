@@ -18,6 +18,7 @@ from penstock.interop.xarray.hdf5 import Hdf5Store
 from penstock.interop.xarray.lazy import Place, settled_target
 from penstock.interop.xarray.netcdf import NetcdfStore
 from penstock.interop.xarray.tiff import UNSET, device_of, is_one_file, is_tiff, open_raster
+from penstock.interop.xarray.virtual import VirtualPlace, VirtualStore
 from penstock.interop.xarray.zarr import ZarrGroup, groups_below, open_group
 from penstock.netcdf.file import NetcdfGroup
 
@@ -78,8 +79,13 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         lock: Any = None,
         device: str | None = None,
         device_id: Any = UNSET,
+        concat: str | None = None,
+        sort: str | bool | None = None,
+        missing: str = "error",
+        attributes: str = "meaning",
+        compare: str = "shape",
     ) -> Dataset:
-        """One group of Zarr, or one image of a TIFF (which `group` may name within a store).
+        """One group of Zarr, one image of a TIFF (which `group` may name within a store), or many files (`concat`).
 
         `xarray.open_zarr` explains the parameters of Zarr; those of TIFF follow. `cache_members` and `lock`
         are taken and mean nothing here: members are looked for once, and reads need no lock.
@@ -106,8 +112,32 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         device, device_id
             "cuda" or "cuda:1"; or 0, 1, ... and None for the current device: values are CuPy's then, but for indexes,
             times and texts.
+        concat, sort, missing, attributes, compare
+            `concat` is the name of a dimension: the target is a pattern or a list of files, as of
+            `penstock.open_virtual`, which explains the others.
         """
         _check_mode(mode)
+        if concat is not None:
+            how = {
+                "concat": concat, "group": _within(group), "sort": sort, "missing": missing, "attributes": attributes,
+                "compare": compare, "variables": None, "drop_variables": drop_variables,
+                "storage_options": storage_options,
+            }  # fmt: skip
+            if variable is not None:
+                how["variables"] = [variable] if isinstance(variable, str) else list(variable)
+            files = VirtualPlace(_settled_files(filename_or_obj), "", {}, how)
+            made = _decode(
+                VirtualStore(files, files.open(), use_zarr_fill_value_as_mask, drop_variables, _store_of),
+                device_of(device, device_id),
+                mask_and_scale=True if mask_and_scale is None else mask_and_scale,
+                decode_times=decode_times,
+                concat_characters=concat_characters,
+                decode_coords=decode_coords,
+                drop_variables=drop_variables,
+                use_cftime=use_cftime,
+                decode_timedelta=decode_timedelta,
+            )
+            return made
         named, filename_or_obj = filename_or_obj, settled_target(filename_or_obj)
         where = device_of(device, device_id)
         within = "" if group and is_one_file(filename_or_obj) else _within(group)
@@ -181,8 +211,14 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         return DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
 
+def _settled_files(target: Any) -> Any:
+    if isinstance(target, str | os.PathLike):
+        return settled_target(target)
+    return [settled_target(each) for each in target]
+
+
 def _store_of(place: Place, group: Group, fill_value_is_mask: bool | None, dropped: Any) -> ZarrGroup:
-    kind = ZarrGroup
+    kind: type[ZarrGroup] = ZarrGroup
     if isinstance(group, Hdf5Group):
         kind = Hdf5Store
     elif isinstance(group, NetcdfGroup):

@@ -1,0 +1,188 @@
+"""`open_virtual`: many files as one group."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from penstock import _core
+from penstock.core.array import Array
+from penstock.core.context import Context, current_context
+from penstock.core.errors import InvalidArgumentError
+from penstock.core.group import Group
+from penstock.hdf5.file import stored_facts
+from penstock.hdf5.typed import typed_attributes
+from penstock.references.objects import UNPICKLABLE, ReferencedArray
+from penstock.shards.names import Files, is_wild, names_of
+from penstock.target.place import place_of
+
+_ORDERS = {None: "given", "values": "values", False: "unchecked"}
+_Reopen = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+class VirtualArray(ReferencedArray):
+    """A variable of many files. Read-only."""
+
+    def __init__(self, made: _core.Array, reopen: _Reopen) -> None:
+        super().__init__(made, None, reopen)
+        self._has_facts = _core.has_hdf5_facts(made)
+
+    @property
+    def typed_attributes(self) -> dict[str, Any]:
+        """The attributes with the types of the first file (NumPy scalars and arrays), if it is an HDF5 file."""
+        plain = self.attrs.asdict()
+        return typed_attributes(plain, _core.hdf5_array_values(self)) if self._has_facts else plain
+
+    @property
+    def storage(self) -> dict[str, Any]:
+        """How a dataset of HDF5 is stored in the first file; else {}."""
+        return stored_facts(self) if self._has_facts else {}
+
+
+class VirtualGroup(Group):
+    """Variables of many files, as `open_virtual` and manifests of groups have them. Read-only."""
+
+    def __init__(self, made: _core.Group, reopen: _Reopen, first: Callable[[], Any] | None = None) -> None:
+        super().__init__(made)
+        self._reopen, self._open_first = reopen, first
+
+    def _wrap(self, name: str, made: _core.Array | _core.Group) -> Array | Group:
+        assert isinstance(made, _core.Array)
+        return VirtualArray(made, (_member, (self._reopen, name)))
+
+    def __getitem__(self, path: str) -> Array | Group:
+        if not isinstance(path, str):
+            raise TypeError(f"a group's children have names, not {type(path).__name__}")
+        return self._wrap(path, self._open(os.fsencode(path)))
+
+    def _children(self) -> Iterator[tuple[str, Array | Group]]:
+        return ((name, self._wrap(name, made)) for name, made in self._members())
+
+    def first_file(self) -> Any:
+        """The group of the first file, opened by itself; None for a manifest."""
+        return None if self._open_first is None else self._open_first()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        function, arguments = self._reopen
+        if UNPICKLABLE in arguments:
+            raise TypeError(f"cannot pickle {self!r}: only groups opened by path can be opened again elsewhere")
+        return function, arguments
+
+
+def open_virtual(
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    concat: str,
+    group: str = "",
+    sort: str | bool | None = None,
+    missing: str = "error",
+    attributes: str = "meaning",
+    compare: str = "shape",
+    variables: Sequence[str] | None = None,
+    drop_variables: str | Sequence[str] | None = None,
+    store: Any = None,
+    context: Context | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Group:
+    """Open many files as one group of variables that are joined along a dimension.
+
+    Each variable that has the dimension `concat` is one array of those of all files; other variables are those of the
+    first file. Metadata are read once, in parallel, and no values but those of the coordinate, the one-dimensional
+    variable of the name `concat`, which is kept in memory.
+
+    Args:
+        files: A pattern ("run/*.nc", also a URI), or a list of paths or URIs in one place: HDF5, NetCDF (4 and
+            classic), Zarr, references. Files that are one array (TIFF, `.npy`) have the variable `data`.
+        concat: The name of the dimension. Files may have different lengths along it.
+        group: The group in each file.
+        sort: None: lists as they are given, patterns by the numbers in the names; values of the coordinate that are not
+            in order are an error. "values": by the first value of the coordinate. False: as None, without a look at
+            the values.
+        missing: "error" or "fill": variables that a file lacks are the fill value there.
+        attributes: "meaning": attributes by which stored values mean something else (scale_factor, add_offset,
+            _FillValue, units, calendar, ...) must be the same in all files; "all": every attribute. Those of the first
+            file are shown.
+        compare: Of variables without `concat`: "shape" (and dtype) or "values" must be the same in all files.
+        variables, drop_variables: Only these; not these.
+        store: A store object; `files` are a pattern or keys in it.
+        context: Threads and limits; None: the current one.
+        storage_options: As of `penstock.open`.
+
+    Returns:
+        A read-only group. `save_manifest` keeps it, if its files are stored alike.
+
+    Raises:
+        InvalidArgumentError: Files that do not go together: the message names the variable and two files.
+        ConflictError: By a read: a file changed since it was opened.
+    """
+    if not concat or not isinstance(concat, str):
+        raise InvalidArgumentError(f"concat is the name of a dimension, it is {concat!r}")
+    if sort not in _ORDERS or sort is True or (sort == 0 and sort is not False):
+        raise InvalidArgumentError(f"sort is None, 'values' or False, it is {sort!r}")
+    for name, value, allowed in (
+        ("missing", missing, ("error", "fill")),
+        ("attributes", attributes, ("meaning", "all")),
+        ("compare", compare, ("shape", "values")),
+    ):
+        if value not in allowed:
+            raise InvalidArgumentError(f"{name} is {allowed[0]!r} or {allowed[1]!r}, it is {value!r}")
+    dropped = [drop_variables] if isinstance(drop_variables, str) else list(drop_variables or ())
+    where = current_context() if context is None else context
+    given = names_of(files)
+    first: Callable[[], Any] | None = None
+    if store is not None:
+        from_, keys = _keys_in(store, given, storage_options)
+    else:
+        found = Files(given, True, storage_options)
+        from_, keys = found.store, found.keys
+        first = _First(found.paths(1)[0], group, storage_options, where)
+    made = _core.open_virtual(
+        from_, where, keys, concat, os.fsencode(group.strip("/")), _ORDERS[sort], missing == "fill",
+        attributes == "all", compare == "values", list(variables or ()), dropped,
+    )  # fmt: skip
+    options = {
+        "concat": concat, "group": group, "sort": sort, "missing": missing, "attributes": attributes,
+        "compare": compare, "variables": variables, "drop_variables": dropped, "storage_options": storage_options,
+    }  # fmt: skip
+    again: Any = UNPICKLABLE
+    if store is None:
+        again = _absolute(given)
+    return VirtualGroup(made, (_open_again, (again, options)), first)
+
+
+class _First:
+    """Opens the first file by itself."""
+
+    def __init__(self, path: str, group: str, storage_options: Mapping[str, Any] | None, context: Context) -> None:
+        self._path, self._group, self._options, self._context = path, group, storage_options, context
+
+    def __call__(self) -> Any:
+        from penstock.api.open import open
+
+        return open(self._path, self._group.strip("/"), storage_options=self._options, context=self._context, mode="r")
+
+
+def _keys_in(store: Any, given: Any, storage_options: Mapping[str, Any] | None) -> tuple[_core.Store, list[bytes]]:
+    from_, inner = place_of(store, "", storage_options)
+    prefix = inner + b"/" if inner else b""
+    if isinstance(given, str):
+        if is_wild(given):
+            return from_, _core.find_shards(from_, prefix + os.fsencode(given), True)
+        given = [given]
+    return from_, [prefix + os.fsencode(each) for each in given]
+
+
+def _absolute(given: Any) -> Any:
+    if isinstance(given, str):
+        return given if "://" in given else os.path.abspath(given)
+    return [each if "://" in each else os.path.abspath(each) for each in given]
+
+
+def _open_again(files: Any, options: dict[str, Any]) -> Group:
+    return open_virtual(files, **options)
+
+
+def _member(reopen: _Reopen, name: str) -> Any:
+    function, arguments = reopen
+    return function(*arguments)[name]

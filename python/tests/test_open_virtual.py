@@ -1,0 +1,239 @@
+"""`open_virtual`: many files as one group, against NumPy and xarray's `open_mfdataset`."""
+
+from __future__ import annotations
+
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import penstock as ps
+
+xr = pytest.importorskip("xarray")
+h5py = pytest.importorskip("h5py")
+pytest.importorskip("h5netcdf")
+
+ENGINES = ("h5netcdf", "scipy", "zarr")
+
+
+def _piece(rng: np.random.Generator, start: int, count: int, axis: int = 0) -> Any:
+    shape, dims = [3, 5], ["lat", "lon"]
+    shape.insert(axis, count)
+    dims.insert(axis, "time")
+    return xr.Dataset(
+        {
+            "t2m": (dims, rng.standard_normal(shape).astype("f4"), {"units": "K", "long_name": "temperature"}),
+            "count": (("time",), rng.integers(0, 1000, count).astype("i4"), {"units": "1"}),
+            "orography": (("lat", "lon"), np.arange(15, dtype="f8").reshape(3, 5), {"units": "m"}),
+        },
+        coords={
+            "time": ("time", np.arange(start, start + count, dtype="f8"), {"units": "days since 2000-01-01"}),
+            "lat": ("lat", np.linspace(-1, 1, 3)),
+            "lon": ("lon", np.linspace(0, 4, 5)),
+        },
+        attrs={"title": "pieces"},
+    )
+
+
+def _write(piece: Any, path: Path, engine: str, encoding: dict[str, Any] | None = None) -> str:
+    piece = piece.copy()
+    if engine == "zarr":
+        piece.to_zarr(path, consolidated=True, encoding=encoding)
+    else:
+        piece.to_netcdf(path, engine=engine, encoding=encoding, unlimited_dims=["time"] if encoding else [])
+    return str(path)
+
+
+def _files(folder: Path, engine: str, lengths: list[int], axis: int = 0, encodings: Any = None) -> list[str]:
+    rng, start, out = np.random.default_rng(7), 0, []
+    ending = "zarr" if engine == "zarr" else "nc"
+    for number, count in enumerate(lengths):
+        encoding = encodings[number % len(encodings)] if encodings else None
+        out.append(_write(_piece(rng, start, count, axis), folder / f"run_{number}.{ending}", engine, encoding))
+        start += count
+    return out
+
+
+def _expected(files: list[str], engine: str) -> Any:
+    options = {"combine": "nested", "concat_dim": "time", "data_vars": "minimal", "coords": "minimal"}
+    return xr.open_mfdataset(files, engine=engine, compat="override", join="override", **options)
+
+
+def _deflated(chunks: tuple[int, ...]) -> dict[str, Any]:
+    return {"t2m": {"zlib": True, "shuffle": True, "chunksizes": chunks}}
+
+
+MATRIX = [
+    ("h5netcdf", 0, None),
+    ("h5netcdf", 0, [_deflated((2, 3, 5))]),
+    ("h5netcdf", 1, [_deflated((2, 2, 3))]),
+    ("h5netcdf", 2, None),
+    ("h5netcdf", 0, [_deflated((2, 3, 5)), _deflated((3, 3, 5))]),  # other chunks along the axis
+    ("h5netcdf", 0, [_deflated((2, 3, 5)), None]),  # other filters: joined, not merged
+    ("scipy", 0, None),
+    ("scipy", 1, None),
+    ("zarr", 0, None),
+]
+
+
+@pytest.mark.parametrize(("engine", "axis", "encodings"), MATRIX)
+@pytest.mark.parametrize("lengths", [[4, 1, 6], [2, 2, 2]])
+def test_equals_open_mfdataset(tmp_path: Path, engine: str, axis: int, encodings: Any, lengths: list[int]) -> None:
+    if engine == "zarr" and axis:
+        pytest.skip("the same code")
+    files = _files(tmp_path, engine, lengths, axis, encodings)
+    with _expected(files, engine) as expected:
+        pattern = str(tmp_path / "run_*.*")
+        group = ps.open_virtual(pattern, concat="time")
+        assert sorted(group.keys()) == sorted(map(str, expected.variables))
+        assert group.read_only
+        assert group.attrs["title"] == "pieces"
+        raw = _expected_raw(files, engine)
+        for name in group:
+            np.testing.assert_array_equal(group[name][...], raw[name].values, err_msg=name)
+            assert group[name].dimension_names == raw[name].dims
+        part = group["t2m"][1:4, 1:3, 2:]
+        np.testing.assert_array_equal(part, raw["t2m"].values[1:4, 1:3, 2:])
+        for target in (pattern, files):
+            opened = xr.open_dataset(target, engine="penstock", concat="time")
+            xr.testing.assert_identical(opened.load(), expected.compute())
+
+
+def _expected_raw(files: list[str], engine: str) -> Any:
+    pieces = [xr.open_dataset(each, engine=engine, decode_cf=False).load() for each in files]
+    joined = xr.concat(pieces, "time", data_vars="minimal", coords="minimal", compat="override", join="override")
+    return joined
+
+
+def test_files_are_put_in_order_by_the_coordinate(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    starts = {"c": 0, "a": 3, "b": 8}
+    for name, start in starts.items():
+        _write(_piece(rng, start, 3 if start < 8 else 2), tmp_path / f"{name}.nc", "h5netcdf")
+    pattern = str(tmp_path / "*.nc")
+    with pytest.raises(ps.InvalidArgumentError, match=r"'time' is not in order: 9.* and then 0.*b\.nc.*c\.nc.*sort="):
+        ps.open_virtual(pattern, concat="time")
+    made = ps.open_virtual(pattern, concat="time", sort="values")
+    np.testing.assert_array_equal(made["time"][...], [0, 1, 2, 3, 4, 5, 8, 9])
+    as_named = ps.open_virtual(pattern, concat="time", sort=False)
+    np.testing.assert_array_equal(as_named["time"][...], [3, 4, 5, 8, 9, 0, 1, 2])
+    with xr.open_mfdataset(pattern, engine="h5netcdf", combine="by_coords", data_vars="minimal") as expected:
+        opened = xr.open_dataset(pattern, engine="penstock", concat="time", sort="values")
+        xr.testing.assert_equal(opened.load(), expected.compute())
+    _write(_piece(rng, 4, 2), tmp_path / "d.nc", "h5netcdf")
+    with pytest.raises(ps.InvalidArgumentError, match="not in order"):
+        ps.open_virtual(pattern, concat="time", sort="values")
+
+
+def _refusal(tmp_path: Path, change: Any, **options: Any) -> str:
+    rng = np.random.default_rng(2)
+    first = _write(_piece(rng, 0, 2), tmp_path / "first.nc", "h5netcdf")
+    second = _write(change(_piece(rng, 2, 2)), tmp_path / "second.nc", "h5netcdf")
+    with pytest.raises(ps.InvalidArgumentError) as caught:
+        ps.open_virtual([first, second], concat="time", **options)
+    return str(caught.value)
+
+
+def _with_attribute(piece: Any, name: str, value: Any) -> Any:
+    piece["t2m"].attrs[name] = value
+    return piece
+
+
+def _other_orography(piece: Any) -> Any:
+    piece["orography"] = piece["orography"] + 1
+    return piece
+
+
+REFUSED = [
+    (lambda piece: piece.drop_vars("count"), {}, "count", "missing"),
+    (lambda piece: piece.assign(more=("time", np.zeros(2))), {}, "more", "missing"),
+    (lambda piece: piece.assign(t2m=piece["t2m"].astype("f8")), {}, "t2m", "float64"),
+    (lambda piece: piece.transpose("lat", "time", "lon"), {}, "t2m", r"dimensions \(lat, time, lon\)"),
+    (lambda piece: piece.isel(lon=slice(0, 4)), {}, "t2m", "shape"),
+    (lambda piece: _with_attribute(piece, "scale_factor", 2.0), {}, "t2m", "scale_factor"),
+    (lambda piece: _with_attribute(piece, "units", "Celsius"), {}, "t2m", "units"),
+    (lambda piece: _with_attribute(piece, "note", "x"), {"attributes": "all"}, "t2m", "attributes"),
+    (_other_orography, {"compare": "values"}, "orography", "other values"),
+]
+
+
+@pytest.mark.parametrize(("change", "options", "variable", "what"), REFUSED)
+def test_names_the_variable_and_both_files(
+    tmp_path: Path, change: Any, options: dict[str, Any], variable: str, what: str
+) -> None:
+    text = _refusal(tmp_path, change, **options)
+    assert f"'{variable}'" in text
+    assert re.search(what, text)
+    assert "first.nc" in text
+    assert "second.nc" in text
+
+
+def test_missing_variables_are_the_fill_value(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    pieces = [_piece(rng, 0, 2), _piece(rng, 2, 3).drop_vars("count"), _piece(rng, 5, 1)]
+    files = [_write(each, tmp_path / f"{i}.nc", "h5netcdf") for i, each in enumerate(pieces)]
+    made = ps.open_virtual(files, concat="time", missing="fill")
+    fill = made["count"].fill_value
+    expected = [*pieces[0]["count"].values, fill, fill, fill, *pieces[2]["count"].values]
+    np.testing.assert_array_equal(made["count"][...], expected)
+    chosen = ps.open_virtual(files, concat="time", variables=["t2m", "time"])
+    assert list(chosen) == ["t2m", "time"]
+
+
+def test_wants_a_dimension_of_the_files(tmp_path: Path) -> None:
+    file = _write(_piece(np.random.default_rng(4), 0, 2), tmp_path / "a.nc", "h5netcdf")
+    with pytest.raises(ps.InvalidArgumentError, match=r"no variable of '.*a\.nc' has the dimension 'step'"):
+        ps.open_virtual([file], concat="step")
+    with pytest.raises(ps.NotFoundError):
+        ps.open_virtual(str(tmp_path / "*.grib"), concat="time")
+    (tmp_path / "b.nc").write_bytes(b"\x89HDF\r\n\x1a\nnot really")
+    with pytest.raises(ps.Error, match=r"b\.nc"):
+        ps.open_virtual(str(tmp_path / "*.nc"), concat="time")
+
+
+def test_opens_keys_of_stores(tmp_path: Path) -> None:
+    files = _files(tmp_path, "h5netcdf", [2, 3])
+    shelf = {f"run/{Path(each).name}": Path(each).read_bytes() for each in files}
+    expected = ps.open_virtual(files, concat="time")["t2m"][...]
+    made = ps.open_virtual("run/*.nc", concat="time", store=shelf)
+    np.testing.assert_array_equal(made["t2m"][...], expected)
+    with pytest.raises(TypeError, match="cannot pickle"):
+        pickle.dumps(made)
+
+
+def test_pickles_and_notices_changes(tmp_path: Path) -> None:
+    files = _files(tmp_path, "h5netcdf", [2, 3])
+    made = ps.open_virtual(files, concat="time")
+    again = pickle.loads(pickle.dumps(made))
+    np.testing.assert_array_equal(again["t2m"][...], made["t2m"][...])
+    array = pickle.loads(pickle.dumps(made["t2m"]))
+    np.testing.assert_array_equal(array[...], made["t2m"][...])
+    _write(_piece(np.random.default_rng(9), 2, 3), Path(files[1]), "h5netcdf")
+    with pytest.raises(ps.ConflictError, match=r"run_1\.nc"):
+        made["t2m"][...]
+
+
+def test_text_is_joined(tmp_path: Path) -> None:
+    files = []
+    for i, names in enumerate((["a", "bcd"], ["", "é", "x" * 50])):
+        piece = xr.Dataset({"name": ("time", np.array(names, object))}, coords={"time": np.arange(len(names)) + 10 * i})
+        files.append(_write(piece, tmp_path / f"{i}.nc", "h5netcdf"))
+    made = ps.open_virtual(files, concat="time")
+    assert [str(each) for each in made["name"][...]] == ["a", "bcd", "", "é", "x" * 50]
+
+
+def test_regular_files_are_runs_of_references(tmp_path: Path) -> None:
+    """Metadata of many files are in memory as runs: a reference of 400 files takes less than 2 bytes saved."""
+    for i in range(40):
+        with h5py.File(tmp_path / f"{i:03}.h5", "w") as file:
+            data = np.arange(5000, dtype="i4").reshape(500, 10) + i
+            file.create_dataset("x", data=data, chunks=(1, 10))
+            file["time"] = np.arange(500) + 500 * i
+            file["time"].make_scale("time")
+            file["x"].dims[0].attach_scale(file["time"])
+    made = ps.open_virtual(str(tmp_path / "*.h5"), concat="time")
+    assert made["x"].shape == (20000, 10)
+    np.testing.assert_array_equal(made["x"][::499, 0], [i % 500 * 10 + i // 500 for i in range(0, 20000, 499)])

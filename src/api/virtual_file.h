@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <penstock/array.h>
+#include <penstock/virtual.h>
+#include "driver/merge_references.h"
+
+namespace penstock::inline v0 {
+
+/// A variable of one of many files: what decides whether it goes together with those of the others.
+struct virtual_variable {
+  std::string name;
+  std::string uri;
+  extents shape;
+  std::vector<std::string> dimensions;  ///< empty text: it has no name; empty: none has
+  dtype type;
+  std::vector<std::byte> fill;  ///< one item
+  json attributes;
+  /// All but shape and chunks of a `.zarray`, as text; empty: it is not of references that can be merged.
+  std::string coding;
+  reference_part part;                           ///< set with `coding`
+  std::shared_ptr<const referenced_array> what;  ///< described and not opened; null: `opened`
+  std::optional<array> opened;
+};
+
+/// One of many files.
+struct virtual_file {
+  std::string name;  ///< as errors show it
+  std::string attributes_json;
+  std::shared_ptr<const hdf5_facts> facts;
+  std::vector<virtual_variable> variables;  ///< in the order of the file, else sorted
+  std::vector<std::byte> coordinate;        ///< values, in native byte order
+  std::optional<std::uint64_t> length;      ///< along the dimension that joins
+
+  const virtual_variable* find(std::string_view name) const noexcept;
+};
+
+/// Reads the metadata of a file, and the values of its coordinate.
+/// \error As open's; invalid_argument  Variables of different lengths along the dimension.
+result<virtual_file> read_virtual_file(std::shared_ptr<const store> from, const std::string& key,
+                                       const virtual_options& how);
+
+/// The array of a variable. \error As open_reference's.
+result<array> open_virtual_variable(const virtual_variable& of, const std::shared_ptr<context>& with);
+
+/// Equal values; NaN equals NaN.
+bool same_json(const json& a, const json& b);
+
+/// Leaves out what a variable has in common with that of the first file, so that thousands of files fit in memory.
+void share_with(const virtual_variable& first, virtual_variable& other);
+
+/// Whether a coordinate's values can be compared: fixed-width integers and floats.
+bool is_comparable(const dtype& type) noexcept;
+/// Value `i` of such values.
+long double value_at(const dtype& type, const std::vector<std::byte>& values, std::size_t i) noexcept;
+
+}  // namespace penstock::inline v0

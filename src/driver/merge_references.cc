@@ -1,0 +1,290 @@
+#include "driver/merge_references.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/checked.h"
+#include "driver/zarr_nodes.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Edges are listed: 16 bytes each. As in joined_layout.
+constexpr std::uint64_t kMaxEdges = std::uint64_t{1} << 22;
+constexpr std::size_t kMaxChains = 60000;
+/// References that are visited one by one.
+constexpr std::uint64_t kMaxVisits = std::uint64_t{1} << 28;
+
+/// Where a part is among all.
+struct placed_part {
+  std::uint64_t rows = 0, first_row = 0;  // elements along the axis
+  std::uint64_t step = 0;                 // length of its chunks along the axis
+  std::uint64_t cells = 0, first_cell = 0;
+  std::uint32_t first_object = 0;
+  std::vector<std::uint16_t> chains;  // number here of each of its chains
+};
+
+bool has_references(const reference_part& part) { return part.table && part.table->entries() != 0; }
+
+class merger {
+ public:
+  merger(const referenced_array& like, std::vector<reference_part>& parts, std::size_t axis)
+      : like_(like), parts_(parts), axis_(axis) {}
+
+  result<std::optional<referenced_array>> merge() {
+    if (like_.joined || like_.metadata.zarr_format != 2) return std::optional<referenced_array>();
+    PENSTOCK_ASSIGN(const bool alike, place());
+    if (!alike || !find_decoded()) return std::optional<referenced_array>();
+    PENSTOCK_ASSIGN(auto table, merged_table());
+    if (!table) return std::optional<referenced_array>();
+    referenced_array out;
+    PENSTOCK_ASSIGN(out.documents, documents());
+    PENSTOCK_ASSIGN(out.metadata, parse_array_documents(out.documents));
+    out.table = std::move(table);
+    out.variants = std::move(variants_);
+    out.objects = std::move(objects_);
+    out.format = like_.format;
+    out.dimension_names = like_.dimension_names;
+    out.missing_is_fill = like_.missing_is_fill;
+    out.opened_for_reading = true;
+    out.hdf5 = like_.hdf5;
+    if (!is_uniform()) out.joined = joined();
+    return std::optional(std::move(out));
+  }
+
+ private:
+  // Sets where parts are, their chains and objects. Returns false if they are not alike.
+  result<bool> place() {
+    chunks_ = parts_.front().chunks;
+    for (const reference_part& each : parts_) {
+      if (!has_references(each)) continue;
+      chunks_ = each.chunks;  // those of the first with references
+      break;
+    }
+    const std::size_t rank = chunks_.size();
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::uint64_t count = ceil_div(parts_.front().shape[d], std::max<std::uint64_t>(chunks_[d], 1));
+      if (d < axis_ && !checked_mul(outer_, count, outer_)) return too_large();
+      if (d > axis_ && !checked_mul(inner_, count, inner_)) return too_large();
+    }
+    chains_.emplace(chain_key{{}, chunks_}, std::uint16_t{0});
+    std::uint64_t rows = 0, cells = 0;
+    for (reference_part& each : parts_) {
+      placed_part& at = placed_.emplace_back();
+      at.rows = each.shape[axis_];
+      at.first_row = rows;
+      at.first_cell = cells;
+      at.step = has_references(each) ? each.chunks[axis_] : chunks_[axis_];
+      if (at.step == 0) return false;
+      at.cells = ceil_div(at.rows, at.step);
+      if (!checked_add(rows, at.rows, rows) || !checked_add(cells, at.cells, cells)) return too_large();
+      if (!has_references(each)) continue;
+      for (std::size_t d = 0; d < rank; ++d)
+        if (d != axis_ && each.chunks[d] != chunks_[d]) return false;
+      if (!take_chains(each, at) || !take_objects(each, at)) return false;
+    }
+    rows_ = rows;
+    cells_ = cells;
+    std::uint64_t all = 0;
+    if (!checked_mul(cells_, inner_, all) || !checked_mul(all, outer_, all)) return too_large();
+    return true;
+  }
+
+  static error too_large() { return {errc::unsupported, "the joined arrays have more than 2^64 chunks or elements"}; }
+
+  bool take_chains(const reference_part& part, placed_part& at) {
+    const auto number = [&](std::vector<std::uint32_t> skipped, const extents& shape) {
+      const auto [found, added] =
+          chains_.try_emplace(chain_key{skipped, shape}, static_cast<std::uint16_t>(variants_.size() + 1));
+      if (added) variants_.push_back({std::move(skipped), shape});
+      at.chains.push_back(found->second);
+    };
+    number({}, part.chunks);
+    for (const chain_variant& each : part.variants) number(each.skipped, each.shape ? *each.shape : part.chunks);
+    return variants_.size() < kMaxChains;
+  }
+
+  bool take_objects(reference_part& part, placed_part& at) {
+    if (objects_.size() + part.objects.size() > ~std::uint32_t{0}) return false;
+    at.first_object = static_cast<std::uint32_t>(objects_.size());
+    for (referenced_object& each : part.objects) {
+      // Names are unique, and those of remote objects are what a manifest finds them by.
+      if (each.inlined) {
+        each.name = fmt::format("{} {}", each.name, objects_.size());
+      } else if (each.path.empty() && each.name.find("://") == std::string::npos) {
+        each.name = child_uri(each.from->uri(), each.key + "/");
+        while (each.name.ends_with('/')) each.name.pop_back();
+      }
+      objects_.push_back(std::move(each));
+    }
+    return true;
+  }
+
+  bool is_uniform() const {
+    for (std::size_t i = 0; i < placed_.size(); ++i) {
+      const placed_part& each = placed_[i];
+      if (each.step != chunks_[axis_] || (i + 1 != placed_.size() && each.rows % each.step != 0)) return false;
+    }
+    return decoded_.empty();
+  }
+
+  // Lengths along the axis of cells that are stored shorter than the chunks of their part.
+  bool find_decoded() {
+    std::uint64_t visits = 0;
+    for (std::size_t k = 0; k < parts_.size(); ++k) {
+      if (!has_references(parts_[k])) continue;
+      const placed_part& at = placed_[k];
+      const auto length_of = [&](std::uint16_t chain) -> std::uint64_t {
+        const auto& variants = parts_[k].variants;
+        if (chain == 0 || chain > variants.size() || !variants[chain - 1u].shape) return at.step;
+        return (*variants[chain - 1u].shape)[axis_];
+      };
+      const bool all_whole = std::all_of(parts_[k].variants.begin(), parts_[k].variants.end(), [&](const auto& each) {
+        return !each.shape || (*each.shape)[axis_] == at.step;
+      });
+      if (all_whole) continue;
+      const reference_table& table = *parts_[k].table;
+      for (const auto& record : table.records()) {
+        if (record.is_run() && length_of(record.chain) == at.step) continue;
+        if (record.count > kMaxVisits - visits) return false;
+        visits += record.count;
+        for (std::uint64_t i = 0; i < record.count; ++i) {
+          const std::uint64_t length = length_of(table.at(record, i).chain);
+          if (length != at.step) decoded_[at.first_cell + table.cell(record, i) / inner_ % at.cells] = length;
+        }
+      }
+    }
+    return is_uniform() || cells_ <= kMaxEdges;
+  }
+
+  joined_axis joined() const {
+    joined_axis out;
+    out.axis = axis_;
+    if (cells_ == 0) return out;
+    out.edges.push_back(0);
+    for (const placed_part& each : placed_) {
+      for (std::uint64_t i = 0; i < each.cells; ++i) {
+        out.edges.push_back(each.first_row + std::min((i + 1) * each.step, each.rows));
+        const auto shorter = decoded_.find(each.first_cell + i);
+        out.decoded.push_back(shorter == decoded_.end() ? each.step : shorter->second);
+      }
+    }
+    return out;
+  }
+
+  // Null if there is too much to visit.
+  result<std::shared_ptr<const reference_table>> merged_table() const {
+    reference_table_builder builder(outer_ * cells_ * inner_);
+    if (outer_ == 1) {
+      for (std::size_t k = 0; k < parts_.size(); ++k) append_all(k, builder);
+      return std::move(builder).finish();
+    }
+    std::uint64_t entries = 0;
+    for (const reference_part& each : parts_)
+      if (has_references(each)) entries = saturating_add(entries, each.table->entries());
+    if (entries > kMaxVisits) return std::shared_ptr<const reference_table>();
+    std::vector<std::pair<std::size_t, std::uint64_t>> next(parts_.size());  // record and entry of each part
+    for (std::uint64_t row = 0; row < outer_; ++row) {
+      for (std::size_t k = 0; k < parts_.size(); ++k) append_row(k, row, next[k], builder);
+    }
+    return std::move(builder).finish();
+  }
+
+  cell_reference translated(std::size_t k, cell_reference of) const {
+    of.object += placed_[k].first_object;
+    of.chain = placed_[k].chains[of.chain];
+    return of;
+  }
+
+  void append_all(std::size_t k, reference_table_builder& builder) const {
+    if (!has_references(parts_[k])) return;
+    const reference_table& table = *parts_[k].table;
+    const std::uint64_t first = placed_[k].first_cell * inner_;
+    for (const auto& record : table.records()) {
+      if (!record.is_run()) {
+        for (std::uint64_t i = 0; i < record.count; ++i)
+          builder.add(first + table.cell(record, i), translated(k, table.at(record, i)));
+        continue;
+      }
+      reference_run run = record;
+      run.cell += first;
+      run.object += placed_[k].first_object;
+      run.chain = placed_[k].chains[run.chain];
+      builder.add(run);
+    }
+  }
+
+  void append_row(std::size_t k, std::uint64_t row, std::pair<std::size_t, std::uint64_t>& next,
+                  reference_table_builder& builder) const {
+    if (!has_references(parts_[k])) return;
+    const reference_table& table = *parts_[k].table;
+    const std::uint64_t own = placed_[k].cells * inner_, end = (row + 1) * own;
+    const std::uint64_t first = (row * cells_ + placed_[k].first_cell) * inner_;
+    while (next.first < table.records().size()) {
+      const auto& record = table.records()[next.first];
+      for (; next.second < record.count; ++next.second) {
+        const cell_id cell = table.cell(record, next.second);
+        if (cell >= end) return;
+        builder.add(first + (cell - row * own), translated(k, table.at(record, next.second)));
+      }
+      ++next.first;
+      next.second = 0;
+    }
+  }
+
+  // The .zarray with the joined shape; the other documents as they are.
+  result<std::vector<std::pair<std::string, std::string>>> documents() const {
+    std::vector<std::pair<std::string, std::string>> out;
+    for (const auto& [name, text] : like_.documents) {
+      if (name != ".zarray") {
+        out.emplace_back(name, text);
+        continue;
+      }
+      PENSTOCK_ASSIGN(const json parsed, json::parse(text));
+      json::array_t shape, chunks;
+      for (std::size_t d = 0; d < chunks_.size(); ++d) {
+        shape.emplace_back(d == axis_ ? rows_ : parts_.front().shape[d]);
+        chunks.emplace_back(chunks_[d]);
+      }
+      json::object_t made;
+      if (parsed.as_object() == nullptr) return error(errc::internal, "metadata of an array that is not an object");
+      for (const auto& [member, value] : *parsed.as_object())
+        made.emplace_back(member, member == "shape" ? json(shape) : member == "chunks" ? json(chunks) : value);
+      out.emplace_back(name, json(std::move(made)).dump());
+    }
+    return out;
+  }
+
+  using chain_key = std::pair<std::vector<std::uint32_t>, extents>;
+  struct less {
+    bool operator()(const chain_key& a, const chain_key& b) const {
+      if (a.first != b.first) return a.first < b.first;
+      return std::lexicographical_compare(a.second.begin(), a.second.end(), b.second.begin(), b.second.end());
+    }
+  };
+
+  const referenced_array& like_;
+  std::vector<reference_part>& parts_;
+  const std::size_t axis_;
+  extents chunks_;
+  std::uint64_t outer_ = 1, inner_ = 1;  // chunks before and after the axis
+  std::uint64_t rows_ = 0, cells_ = 0;   // along the axis
+  std::vector<placed_part> placed_;
+  std::map<chain_key, std::uint16_t, less> chains_;
+  std::vector<chain_variant> variants_;
+  std::vector<referenced_object> objects_;
+  std::map<std::uint64_t, std::uint64_t> decoded_;  // by cell along the axis
+};
+
+}  // namespace
+
+result<std::optional<referenced_array>> merge_references(const referenced_array& like,
+                                                         std::vector<reference_part> parts, std::size_t axis) {
+  if (parts.empty() || axis >= parts.front().shape.size()) return std::optional<referenced_array>();
+  return merger(like, parts, axis).merge();
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "driver/open_reference.h"
+
+namespace penstock::inline v0 {
+
+/// One of the arrays that are joined: the part of a referenced_array that differs between files of one kind.
+struct reference_part {
+  extents shape;
+  extents chunks;                                ///< as its metadata has them
+  std::shared_ptr<const reference_table> table;  ///< null: every element is the fill value
+  std::vector<chain_variant> variants;
+  std::vector<referenced_object> objects;
+};
+
+/// The references of arrays that follow each other along `axis`, as those of one array. Of regular references, time and
+/// memory are in proportion to the runs and not to the references.
+///
+/// \param like  What they all are: dtype, codecs, fill value, attributes, dimension names.
+/// \param parts  Of the rank of `like`, and of one shape outside of `axis`. Moved from.
+/// \returns Nothing if no table of references can say it: parts of other chunks outside of `axis`, too many chunks of
+///          unequal lengths.
+/// \error unsupported  More than 2^64 elements along the axis, or more chunks than 2^64.
+result<std::optional<referenced_array>> merge_references(const referenced_array& like,
+                                                         std::vector<reference_part> parts, std::size_t axis);
+
+}  // namespace penstock::inline v0
