@@ -6,6 +6,7 @@
 
 #include "bind.h"
 
+#include "driver/export_references.h"
 #include "driver/hdf5_index.h"
 #include "driver/netcdf.h"
 #include "driver/open_hdf5.h"
@@ -119,6 +120,17 @@ nb::bytes save(const array_handle& from, nb::bytes folder, nb::str shards) {
   return nb::bytes(saved.data(), saved.size());
 }
 
+nb::bytes save_group(const group_handle& from, nb::bytes folder) {
+  const std::string below = text_of(folder);
+  const std::vector<std::byte> saved = call_engine([&] { return save_references(from.group, below); });
+  return nb::bytes(saved.data(), saved.size());
+}
+
+nb::bytes export_group(const group_handle& from) {
+  const std::string text = call_engine([&] { return kerchunk_json_of(from.group); });
+  return nb::bytes(text.data(), text.size());
+}
+
 nb::list files_of(const array_handle& from) {
   nb::list out;
   for (const std::string& each : referenced_files(from.array)) out.append(nb::bytes(each.data(), each.size()));
@@ -224,6 +236,10 @@ nb::str refusal(const store_handle& from, nb::bytes key, nb::bytes path) {
 }  // namespace
 
 void bind_described(nb::module_& m) {
+  m.def("kerchunk_json", &export_group, nb::arg("group"),
+        "The arrays of a group of references as kerchunk's JSON; export_references.h.");
+  m.def("save_group_references", &save_group, nb::arg("group"), nb::arg("folder"),
+        "The manifest of a group of arrays of references.");
   m.def("open_reference", &open_one, nb::arg("context"), nb::arg("documents"), nb::arg("table"), nb::arg("variants"),
         nb::arg("objects"), nb::arg("format"), nb::arg("uri"), nb::arg("dimension_names").none(),
         nb::arg("missing_is_fill"), nb::arg("joined") = nb::none(),

@@ -65,8 +65,8 @@ object_finder object_finder_of(nb::object function) {
   };
 }
 
-array_handle open_saved(const context_handle& with, nb::bytes saved, nb::bytes folder, nb::bytes document,
-                        nb::object allow_local, nb::list expected, bool missing_is_fill, nb::object find_objects) {
+nb::object open_saved(const context_handle& with, nb::bytes saved, nb::bytes folder, nb::bytes document,
+                      nb::object allow_local, nb::list expected, bool missing_is_fill, nb::object find_objects) {
   manifest_place at;
   at.folder = text_of(folder);
   at.rule.document = text_of(document);
@@ -74,9 +74,10 @@ array_handle open_saved(const context_handle& with, nb::bytes saved, nb::bytes f
   for (const nb::handle each : expected) at.rule.expected.insert(text_of(nb::cast<nb::bytes>(each)));
   at.missing_is_fill = missing_is_fill;
   at.find_objects = object_finder_of(std::move(find_objects));
-  const std::span<const std::byte> bytes(static_cast<const std::byte*>(saved.data()), saved.size());
-  return array_handle(call_engine([&]() -> result<array> {
-    auto made = open_saved_references(bytes, at, with.context);
+  const auto* const begin = static_cast<const std::byte*>(saved.data());
+  std::vector<std::byte> bytes(begin, begin + saved.size());
+  return node_object(call_engine([&]() -> result<node> {
+    auto made = open_saved_node(std::move(bytes), at, with.context);
     if (!made.ok()) return std::move(made).error().note("opening the manifest '" + at.rule.document + "'");
     return made;
   }));
@@ -124,7 +125,7 @@ void bind_references(nb::module_& m) {
   m.def("open_saved_references", &open_saved, nb::arg("context"), nb::arg("saved"), nb::kw_only(), nb::arg("folder"),
         nb::arg("document"), nb::arg("allow_local").none(), nb::arg("expected"), nb::arg("missing_is_fill"),
         nb::arg("find_objects"),
-        "The array of a manifest of references whose files are below `folder` (b'': it has whole paths). "
+        "The array or group of a manifest of references whose files are below `folder` (b'': it has whole paths). "
         "`find_objects` returns the (store, key) of each (URL, stamp), or None.");
 }
 

@@ -20,6 +20,7 @@ from penstock.api.one_chunk import decode, encode
 from penstock.api.open import open, open_array
 from penstock.api.rechunk import RechunkPlan, RechunkStep, rechunk
 from penstock.api.save import load, save
+from penstock.api.save_references import save_references
 from penstock.api.shard_writer import ShardWriter, save_shards
 from penstock.api.shards import open_shards
 from penstock.api.virtual import open_virtual
@@ -152,6 +153,7 @@ __all__ = [
     "rechunk",
     "save",
     "save_manifest",
+    "save_references",
     "save_shards",
     "show_versions",
     "stream",

@@ -477,6 +477,12 @@ def hdf5_shards(
 def save_references(from_: Array, folder: _bytes, shards: str) -> _bytes:
     """The manifest of such an array. Files are named relative to `folder`; `shards`: JSON of what was joined, or ""."""
 
+def kerchunk_json(group: Group) -> _bytes:
+    """The arrays of a group of references as kerchunk's JSON."""
+
+def save_group_references(group: Group, folder: _bytes) -> _bytes:
+    """The manifest of a group of arrays of references."""
+
 def open_saved_references(
     context: Context,
     saved: _bytes,
@@ -487,8 +493,8 @@ def open_saved_references(
     expected: list[_bytes],
     missing_is_fill: bool,
     find_objects: Callable[[list[tuple[str, str]]], list[tuple[Store, _bytes] | None]],
-) -> Array:
-    """The array of a manifest of references whose files are below `folder`. `find_objects` finds remote ones."""
+) -> Array | Group:
+    """The array or group of a manifest whose files are below `folder`. `find_objects` finds remote ones."""
 
 def referenced_files(from_: Array) -> list[_bytes]:
     """The local files that such an array reads."""

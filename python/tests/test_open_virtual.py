@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-
 import penstock as ps
+import pytest
 
 xr = pytest.importorskip("xarray")
 h5py = pytest.importorskip("h5py")
@@ -237,3 +236,65 @@ def test_regular_files_are_runs_of_references(tmp_path: Path) -> None:
     made = ps.open_virtual(str(tmp_path / "*.h5"), concat="time")
     assert made["x"].shape == (20000, 10)
     np.testing.assert_array_equal(made["x"][::499, 0], [i % 500 * 10 + i // 500 for i in range(0, 20000, 499)])
+
+
+@pytest.mark.parametrize(("engine", "axis", "encodings"), [MATRIX[0], MATRIX[2], MATRIX[4]])
+def test_saves_a_manifest_of_the_group(tmp_path: Path, engine: str, axis: int, encodings: Any) -> None:
+    files = _files(tmp_path, engine, [4, 1, 6], axis, encodings)
+    group = ps.open_virtual(files, concat="time")
+    ps.save_manifest(group, tmp_path / "run.manifest")
+    again = ps.open(tmp_path / "run.manifest")
+    assert isinstance(again, ps.Group)
+    assert sorted(again) == sorted(group)
+    assert again.attrs.asdict() == group.attrs.asdict()
+    for name in group:
+        np.testing.assert_array_equal(again[name][...], group[name][...], err_msg=name)
+        assert again[name].dimension_names == group[name].dimension_names
+        assert again[name].attrs.asdict().keys() == group[name].attrs.asdict().keys()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(again["t2m"]))[1:3], group["t2m"][1:3])
+    assert sorted(pickle.loads(pickle.dumps(again))) == sorted(group)
+    with pytest.raises(ps.NotFoundError):
+        again["other"]
+    saved = (tmp_path / "run.manifest").read_bytes()
+    for damaged in (saved[:-1], saved + b"x", saved.replace(b'"bytes":', b'"bytez":', 1)):
+        (tmp_path / "bad.manifest").write_bytes(damaged)
+        with pytest.raises(ps.CorruptDataError):
+            ps.open(tmp_path / "bad.manifest")
+    with pytest.raises(ps.InvalidArgumentError, match="manifest of a group"):
+        ps.open_shards(tmp_path / "run.manifest")
+    _write(_piece(np.random.default_rng(9), 4, 1, axis), Path(files[1]), engine)
+    with pytest.raises(ps.ConflictError, match=r"run_1\.nc"):
+        ps.open(tmp_path / "run.manifest")["t2m"]
+
+
+def test_manifests_are_of_references(tmp_path: Path) -> None:
+    files = _files(tmp_path, "scipy", [2, 3])
+    with pytest.raises(ps.InvalidArgumentError, match=r"not an array of references.*\n.*member 'count'"):
+        ps.save_manifest(ps.open_virtual(files, concat="time"), tmp_path / "x.manifest")
+    assert not (tmp_path / "x.manifest").exists()
+
+
+@pytest.mark.parametrize(("axis", "encodings"), [(0, None), (0, [_deflated((2, 3, 5))]), (1, [_deflated((2, 2, 3))])])
+def test_exports_kerchunk_json(tmp_path: Path, axis: int, encodings: Any) -> None:
+    pytest.importorskip("fsspec")
+    files = _files(tmp_path, "h5netcdf", [4, 2, 6], axis, encodings)
+    group = ps.open_virtual(files, concat="time", variables=["t2m", "time", "orography", "lat", "lon"])
+    target = tmp_path / "run.json"
+    if group["t2m"].chunks[axis] not in (1, 2):
+        with pytest.raises(ps.UnsupportedError, match=r"unequal lengths(.|\n)*t2m"):
+            ps.save_references(group, target)
+        assert not target.exists()
+        return
+    ps.save_references(group, target)
+    again = ps.open(target)
+    for name in group:
+        np.testing.assert_array_equal(again[name][...], group[name][...], err_msg=name)
+    storage_options = {"fo": str(target), "remote_protocol": "file", "asynchronous": True}
+    import fsspec
+    import zarr
+
+    filesystem = fsspec.filesystem("reference", **storage_options)
+    store = zarr.storage.FsspecStore(filesystem, read_only=True, path="")
+    with xr.open_dataset(store, engine="zarr", consolidated=False, zarr_format=2, decode_cf=False) as opened:
+        np.testing.assert_array_equal(opened["t2m"].values, group["t2m"][...])
+        assert opened["t2m"].dims == group["t2m"].dimension_names

@@ -66,12 +66,12 @@ class references_format final : public format_driver {
   }
   result<node> open(const location& at, const open_options& how) const override {
     const auto folder = folder_of(at);
-    PENSTOCK_ASSIGN(const std::vector<std::byte> bytes, all_bytes(at));
-    const manifest_place place = {folder ? folder->string() : at.uri.substr(0, at.uri.rfind('/')),
-                                  location_rule::of_stored(at.uri, how.allow_local), nullptr, how.missing_is_fill};
-    auto made = open_saved_references(bytes, place, at.context);
+    PENSTOCK_ASSIGN(std::vector<std::byte> bytes, all_bytes(at));
+    manifest_place place = {folder ? folder->string() : at.uri.substr(0, at.uri.rfind('/')),
+                            location_rule::of_stored(at.uri, how.allow_local), nullptr, how.missing_is_fill};
+    auto made = open_saved_node(std::move(bytes), std::move(place), at.context);
     if (!made.ok()) return std::move(made).error().note(fmt::format("opening the manifest '{}'", at.uri));
-    return node(std::move(*made));
+    return made;
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -323,7 +324,100 @@ result<array> open_document(const json& document, std::span<const std::byte> pac
   return open_reference(with, std::move(what));
 }
 
+/// The arrays of a manifest of a group, opened when they are asked for.
+class saved_members final : public member_source, public std::enable_shared_from_this<saved_members> {
+ public:
+  static result<std::shared_ptr<const saved_members>> make(std::vector<std::byte> manifest, const json& document,
+                                                           std::size_t begin, manifest_place at,
+                                                           std::shared_ptr<context> with) {
+    auto out = std::make_shared<saved_members>();
+    PENSTOCK_ASSIGN(out->uri_, text_of(document, "uri"));
+    const json* const attributes = document.find("attributes");
+    if (attributes == nullptr || attributes->as_object() == nullptr) return damaged_manifest("it has no attributes");
+    out->attributes_ = attributes->dump();
+    PENSTOCK_ASSIGN(const json::array_t* const members, list_of(document, "members"));
+    for (const json& each : *members) {
+      PENSTOCK_ASSIGN(const std::string name, text_of(each, "name"));
+      PENSTOCK_ASSIGN(const std::uint64_t bytes, number_of(each, "bytes"));
+      if (bytes > manifest.size() - begin) return damaged_manifest(fmt::format("the member '{}' is cut off", name));
+      if (name.empty() || !out->members_.try_emplace(name, begin, static_cast<std::size_t>(bytes)).second)
+        return damaged_manifest(fmt::format("the member '{}'", name));
+      begin += static_cast<std::size_t>(bytes);
+    }
+    if (begin != manifest.size()) return damaged_manifest("bytes after its members");
+    out->manifest_ = std::move(manifest);
+    out->at_ = std::move(at);
+    out->context_ = std::move(with);
+    return std::shared_ptr<const saved_members>(std::move(out));
+  }
+
+  result<node> open(std::string_view path) const override {
+    const std::string prefix = prefix_of(path);
+    const std::string name = prefix.substr(0, prefix.size() - (prefix.empty() ? 0 : 1));
+    const auto found = members_.find(name);
+    if (found != members_.end()) {
+      const auto bytes = std::span(manifest_).subspan(found->second.first, found->second.second);
+      auto made = open_saved_references(bytes, at_, context_);
+      if (!made.ok()) return std::move(made).error().note(fmt::format("member '{}' of a manifest", name));
+      return node(std::move(*made));
+    }
+    const auto below = members_.lower_bound(prefix);
+    if (!prefix.empty() && (below == members_.end() || !below->first.starts_with(prefix)))
+      return error(errc::not_found, fmt::format("the manifest has no '{}'", name));
+    auto state = std::make_shared<group_state>();
+    state->context = context_;
+    state->store = make_read_only(make_memory_store());
+    state->prefix = prefix;
+    state->opened_for_reading = true;
+    state->attributes_json = prefix.empty() ? attributes_ : "{}";
+    state->format = "virtual";
+    state->uri = uri_;
+    state->use_consolidated = consolidation::never;
+    state->members = shared_from_this();
+    return node(group(std::move(state)));
+  }
+
+  result<std::optional<std::vector<std::string>>> keys(std::string_view path) const override {
+    const std::string prefix = prefix_of(path);
+    std::vector<std::string> out;
+    for (auto each = members_.lower_bound(prefix); each != members_.end() && each->first.starts_with(prefix); ++each) {
+      std::string name = each->first.substr(prefix.size());
+      name = name.substr(0, name.find('/'));
+      if (out.empty() || out.back() != name) out.push_back(std::move(name));
+    }
+    return std::optional(std::move(out));
+  }
+
+ private:
+  std::vector<std::byte> manifest_;
+  manifest_place at_;
+  std::shared_ptr<context> context_;
+  std::string uri_, attributes_;
+  std::map<std::string, std::pair<std::size_t, std::size_t>, std::less<>> members_;  // begin and bytes
+};
+
 }  // namespace
+
+result<node> open_saved_node(std::vector<std::byte> manifest, manifest_place at, std::shared_ptr<context> with) {
+  if (!with) {
+    PENSTOCK_ASSIGN(with, context::make());
+  }
+  const std::string_view text(reinterpret_cast<const char*>(manifest.data()), manifest.size());
+  const std::size_t line = std::min(text.find('\n'), text.size());
+  PENSTOCK_ASSIGN(const json document, parse_json_with_bytes(text.substr(0, line)));
+  const json* const kind = document.find("kind");
+  if (kind == nullptr || kind->as_string() == nullptr || *kind->as_string() != "group") {
+    PENSTOCK_ASSIGN(array made, open_saved_references(manifest, at, std::move(with)));
+    return node(std::move(made));
+  }
+  PENSTOCK_ASSIGN(const std::uint64_t version, number_of(document, "penstock_manifest"));
+  if (version != kManifestVersion)
+    return error(errc::unsupported, fmt::format("a manifest of version {} is not readable", version));
+  const std::size_t begin = std::min(line + 1, manifest.size());
+  PENSTOCK_ASSIGN(const auto members,
+                  saved_members::make(std::move(manifest), document, begin, std::move(at), std::move(with)));
+  return members->open("");
+}
 
 bool is_saved_references(std::span<const std::byte> begin) noexcept {
   return std::string_view(reinterpret_cast<const char*>(begin.data()), begin.size()).starts_with(kBegin);

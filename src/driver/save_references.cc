@@ -206,6 +206,64 @@ result<std::vector<std::byte>> save_references(const array& from, const std::str
   return made;
 }
 
+namespace {
+
+constexpr std::size_t kMaxLevels = 32;
+
+struct saved_member {
+  std::string name;
+  std::vector<std::byte> bytes;
+};
+
+result<> save_members(const group& from, const std::string& path, const std::string& folder, std::size_t level,
+                      std::vector<saved_member>& out) {
+  const group_state& state = from.state();
+  if (!state.members)
+    return error(errc::invalid_argument,
+                 fmt::format("'{}' is {}: a manifest is one of references", state.uri, state.format));
+  if (level == kMaxLevels) return error(errc::unsupported, "a manifest of more than 32 levels of groups");
+  PENSTOCK_ASSIGN(const auto names, state.members->keys(state.prefix));
+  if (!names) return error(errc::unsupported, fmt::format("the members of '{}' are not listed", state.uri));
+  for (const std::string& name : *names) {
+    const std::string inner = path.empty() ? name : path + "/" + name;
+    PENSTOCK_ASSIGN(const node member, state.members->open(state.prefix + name));
+    if (const auto* const below = std::get_if<group>(&member)) {
+      PENSTOCK_TRY(save_members(*below, inner, folder, level + 1, out));
+      continue;
+    }
+    auto saved = save_references(std::get<array>(member), folder);
+    if (!saved.ok()) return std::move(saved).error().note(fmt::format("member '{}' of '{}'", inner, state.uri));
+    out.push_back({inner, std::move(*saved)});
+  }
+  return {};
+}
+
+}  // namespace
+
+result<std::vector<std::byte>> save_references(const group& from, const std::string& folder) {
+  std::vector<saved_member> members;
+  PENSTOCK_TRY(save_members(from, "", folder, 0, members));
+  PENSTOCK_ASSIGN(json attributes, json::parse(from.state().attributes_json));
+  json::array_t list;
+  std::size_t bytes = 0;
+  for (const saved_member& each : members) {
+    list.emplace_back(json::object_t{{"name", each.name}, {"bytes", number(each.bytes.size())}});
+    bytes += each.bytes.size();
+  }
+  const std::string line = dump_json_with_bytes(json(json::object_t{{"penstock_manifest", number(1)},
+                                                                    {"kind", "group"},
+                                                                    {"uri", from.state().uri},
+                                                                    {"attributes", std::move(attributes)},
+                                                                    {"members", std::move(list)}})) +
+                           "\n";
+  std::vector<std::byte> out;
+  out.reserve(line.size() + bytes);
+  const auto text = std::as_bytes(std::span(line));
+  out.insert(out.end(), text.begin(), text.end());
+  for (const saved_member& each : members) out.insert(out.end(), each.bytes.begin(), each.bytes.end());
+  return out;
+}
+
 std::vector<std::string> referenced_files(const array& from) {
   std::vector<std::string> out;
   if (const referenced_array* const what = from.state().references.get())

@@ -129,6 +129,7 @@ def known_references(
         same = same and choice.joined != isinstance(columns, str) and (dtype is None or np.dtype(dtype) == choice.dtype)
         same = same and (choice.nulls is None if isinstance(nulls, str) else choice.nulls == nulls)
         return made if same and kind != "hdf5" else None
+    assert isinstance(made, ReferencedArray)
     same = joined.shards.get("dataset") == arguments[0] and joined.shards.get("axis") == axis
     return made if same and kind == "hdf5" else None
 

@@ -142,6 +142,8 @@ def _open_manifest(request: ShardRequest, name: str, begin: bytes) -> Any:
         )  # fmt: skip
     else:
         made = open_target(name, "", context, storage_options, missing, request.allow_local)
+        if not isinstance(made, Array):
+            raise InvalidArgumentError(f"'{name}' is a manifest of a group: penstock.open opens it")
         opened = _with_axis(made, request.axis)
     return map_shards(opened) if request.mmap else opened
 

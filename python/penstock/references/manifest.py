@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,11 @@ from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError
+from penstock.core.group import Group
 from penstock.references.objects import Described, Joined, Object, ReferencedArray
 from penstock.shards import arrays as _array_shards
 from penstock.shards.files import side_by_side
-from penstock.shards.names import read_named
+from penstock.shards.names import read_named, write_named
 from penstock.shards.readers import JoinedArray
 from penstock.shards.saved import VERSION, JoinedReferences, known_files, save_references
 from penstock.shards.sharded_array import ShardedArray
@@ -31,6 +32,7 @@ from penstock.target.place import to_reopen
 from penstock.target.sniff import REFERENCES
 from penstock.target.stores import pinned_store, remote_stamp, remote_store
 
+_GROUP = "group"
 _NONE = np.zeros(0, np.uint64)  # the engine has the edges
 
 
@@ -61,8 +63,8 @@ def open_saved(
     missing: str = "error",
     storage_options: Mapping[str, Any] | None = None,
     allow_local: bool | None = None,
-) -> Array:
-    """The array of a manifest of either kind that was read from `path`."""
+) -> Array | Group:
+    """What a manifest of either kind has; it was read from `path`."""
     if _core.is_manifest(saved[:64]):
         return open_files(saved, path, context, storage_options, missing, allow_local=allow_local)
     return open_manifest_bytes(saved, path, context, missing, storage_options, allow_local)
@@ -76,12 +78,12 @@ def open_target(
     missing: str = "error",
     allow_local: bool | None = None,
     expected: Collection[str] = (),
-) -> Array:
-    """The array of a manifest of references. `expected`: local files that it may name, wherever it is."""
+) -> Array | Group:
+    """What a manifest of references has. `expected`: local files that it may name, wherever it is."""
     if not isinstance(path, str):
         raise UnsupportedError("a manifest is not opened from bytes: open it by its path")
     if inner:
-        raise InvalidArgumentError(f"a manifest is one array, it has no '{inner}'")
+        raise InvalidArgumentError(f"a manifest is opened whole, take a member of it: it has no path '{inner}'")
     saved = read_named(path, storage_options)
     return open_manifest_bytes(saved, path, context, missing, storage_options, allow_local, expected)
 
@@ -94,8 +96,8 @@ def open_manifest_bytes(
     storage_options: Mapping[str, Any] | None = None,
     allow_local: bool | None = None,
     expected: Collection[str] = (),
-) -> Array:
-    """The array of a manifest that was read from `path`; empty: it lay nowhere, with whole paths."""
+) -> Array | Group:
+    """The array or group of a manifest that was read from `path`; empty: it lay nowhere, with whole paths."""
     document = _document(saved, path)
     trusted = Document.of(path, allow_local, expected)
     if missing not in ("error", "fill"):
@@ -104,7 +106,7 @@ def open_manifest_bytes(
         return open_tables(document, path, context, missing, storage_options, trusted)
     if document.get("kind") == _array_shards.KIND:
         return _array_shards.open_saved(document, path, context, missing, trusted)
-    if document.get("kind") != "references":
+    if document.get("kind") not in ("references", _GROUP):
         raise UnsupportedError(f"a manifest of {document.get('kind')!r} is not opened by its path alone")
     folder = os.path.dirname(os.path.abspath(path)) if path and "://" not in path else ""
     remote = _RemoteObjects(missing, storage_options)
@@ -118,15 +120,17 @@ def open_manifest_bytes(
         missing_is_fill=missing == "fill",
         find_objects=remote.find,
     )
-    if "joined" in document:
+    options = dict(storage_options) if storage_options else None
+    name = path if "://" in path else os.path.abspath(path)
+    if isinstance(made, _core.Group):
+        return ManifestGroup(made, (name, missing, options, allow_local))
+    if "joined" in document and "shards" in document:
         try:
             joined = Joined(int(document["joined"]["axis"]), _NONE, _NONE, known_files(document["shards"], folder))
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptDataError(f"the manifest '{path}' is damaged: {error!r}") from error
         described = Described({}, b"", remote.objects(), made.format, made.uri, missing=missing, joined=joined)
         return JoinedReferences.of(made, described)
-    options = dict(storage_options) if storage_options else None
-    name = path if "://" in path else os.path.abspath(path)
     return ReferencedArray(made, None, (_reopen, (name, missing, options, allow_local)))
 
 
@@ -175,19 +179,51 @@ class _RemoteObjects:
         return None
 
 
+class ManifestGroup(Group):
+    """A group that a manifest has. Read-only; its arrays are opened when they are asked for."""
+
+    def __init__(self, made: _core.Group, arguments: tuple[Any, ...], inner: str = "") -> None:
+        super().__init__(made)
+        self._arguments, self._inner = arguments, inner
+
+    def _wrap(self, path: str, made: _core.Array | _core.Group) -> Array | Group:
+        inner = f"{self._inner}/{path}".strip("/")
+        if isinstance(made, _core.Group):
+            return ManifestGroup(made, self._arguments, inner)
+        return ReferencedArray(made, None, (_reopen_member, (self._arguments, inner)))
+
+    def __getitem__(self, path: str) -> Array | Group:
+        if not isinstance(path, str):
+            raise TypeError(f"a group's children have names, not {type(path).__name__}")
+        return self._wrap(path, self._open(os.fsencode(path)))
+
+    def _children(self) -> Iterator[tuple[str, Array | Group]]:
+        return ((name, self._wrap(name, made)) for name, made in self._members())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen_member, (self._arguments, self._inner)
+
+
+def _reopen_member(arguments: tuple[Any, ...], inner: str) -> Any:
+    made: Any = _reopen(*arguments)
+    return made[inner] if inner else made
+
+
 def _reopen(
     path: str,
     missing: str,
     storage_options: dict[str, Any] | None = None,
     allow_local: bool | None = None,
-) -> Array:
+) -> Array | Group:
     return open_target(path, "", current_context(), storage_options, missing, allow_local)
 
 
 def save_manifest(
-    array: Array, path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
+    array: Array | Group, path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
 ) -> None:
     """Save what opening `array` took: its metadata and where each chunk is. `penstock.open(path)` reads it.
+
+    Of a group (of `open_virtual`, of a local HDF5 file, of references): of all arrays in it and in groups below.
 
     `path` may be a URI of a store that can be written to, with its `storage_options`; that of Parquet and Arrow files
     and of `.npy` files in both item orders is a file of this machine.
@@ -197,6 +233,10 @@ def save_manifest(
     A file that changed since is noticed when the manifest is opened (of `.npy`, raw, Parquet and Arrow files: when they
     are read), and one that changes later when it is read.
     """
+    if isinstance(array, Group):
+        name = local_path(os.fspath(path))
+        folder = "" if "://" in name else os.path.dirname(os.path.abspath(name))
+        return write_named(name, [_core.save_group_references(array, os.fsencode(folder))], storage_options)
     if isinstance(array, JoinedTables):
         if "://" in local_path(os.fspath(path)):
             raise UnsupportedError(f"manifests of tables are files of this machine, not '{os.fspath(path)}'")
