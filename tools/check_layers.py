@@ -68,6 +68,7 @@ PUBLIC = {
     "georeference.h": "api",
     "window.h": "api",
     "unpack.h": "api",
+    "virtual.h": "api",
     "copy.h": "api",
     "shards.h": "driver",
     "joined.h": "driver",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from penstock import _core
+from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError
@@ -158,9 +159,8 @@ class _First:
         self._path, self._group, self._options, self._context = path, group, storage_options, context
 
     def __call__(self) -> Any:
-        from penstock.api.open import open
-
-        return open(self._path, self._group.strip("/"), storage_options=self._options, context=self._context, mode="r")
+        where = {"storage_options": self._options, "context": self._context, "mode": "r"}
+        return registry.call("open", self._path, self._group.strip("/"), **where)
 
 
 def _keys_in(store: Any, given: Any, storage_options: Mapping[str, Any] | None) -> tuple[_core.Store, list[bytes]]:
