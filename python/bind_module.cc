@@ -1,5 +1,6 @@
 #include "bind.h"
 #include "bind_nodes.h"
+#include "bind_virtual.h"
 
 #include <penstock/config.h>
 

@@ -1,4 +1,4 @@
-#include <penstock/virtual.h>
+#include "bind_virtual.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "bind.h"
+#include <penstock/virtual.h>
+
 #include "driver/open_hdf5.h"
 #include "engine/array_state.h"
 

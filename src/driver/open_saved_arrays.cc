@@ -17,6 +17,7 @@
 #include "driver/registry.h"
 #include "format/zarr/zarr_data_type.h"
 #include "format/zarr/zarr_metadata.h"
+#include "format/zarr/zarr_v2.h"
 
 namespace penstock::inline v0 {
 namespace {
