@@ -35,4 +35,5 @@
 #include <penstock/tiff_writer.h>
 #include <penstock/tiles.h>
 #include <penstock/unpack.h>
+#include <penstock/virtual.h>
 #include <penstock/window.h>

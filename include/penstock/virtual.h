@@ -21,7 +21,7 @@ enum class virtual_order : std::uint8_t {
   unchecked,  ///< as named, whatever the values of the coordinate are
 };
 
-/// What an open_virtual does with variables that a file lacks.
+/// What open_virtual does with variables that a file lacks.
 enum class virtual_missing : std::uint8_t { refuse, fill };
 
 /// Which attributes of a variable must be the same in all files.
@@ -54,8 +54,7 @@ struct virtual_options {
 /// Members are arrays of references where files are stored alike: these can be saved. Others are joined as `join` does.
 /// \param keys  Of `from`, each once.
 /// \error invalid_argument  Variables that differ in dtype, dimensions, shape, fill value or attributes that change
-/// what
-///                          values mean; a variable that a file lacks; values of the coordinate that are not in order.
+///                          what values mean; a variable that a file lacks; values of the coordinate that are not in order.
 ///                          The message names the variable and two files. No variable has the dimension.
 /// \error As `open`'s, of a file. \error conflict  By a read: a file changed since it was opened.
 PENSTOCK_API result<group> open_virtual(std::shared_ptr<const store> from, std::vector<std::string> keys,

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/base64.h"
+#include "base/checked.h"
 #include "base/json_bytes.h"
 #include "driver/open_reference.h"
 #include "engine/array_state.h"
@@ -95,7 +96,10 @@ class exporter {
     bool has_attributes = false;
     for (const auto& [name, text] : what.documents) {
       PENSTOCK_ASSIGN(json document, json::parse(text));
-      if (name == kZarrayKey) PENSTOCK_TRY(check_codecs(document));
+      if (name == kZarrayKey) {
+        document = with_numcodecs_shuffle(document, what.metadata.type.item_bytes());
+        PENSTOCK_TRY(check_codecs(document));
+      }
       if (name == kZattrsKey) {
         has_attributes = true;
         document = with_dimensions(std::move(document), what);
@@ -106,6 +110,29 @@ class exporter {
       refs_.emplace_back(prefix + std::string(kZattrsKey),
                          dump_json_with_bytes(with_dimensions(json(json::object_t()), what)));
     return {};
+  }
+
+  // HDF5's shuffle is numcodecs' where its input is whole elements: as the first filter, of the bytes of a chunk.
+  static json with_numcodecs_shuffle(const json& zarray, std::uint64_t item_bytes) {
+    const json *const filters = zarray.find("filters"), *const chunks = zarray.find("chunks");
+    if (filters == nullptr || filters->as_array() == nullptr || filters->as_array()->empty() || chunks == nullptr ||
+        chunks->as_array() == nullptr)
+      return zarray;
+    std::uint64_t bytes = item_bytes, element = 0;
+    for (const json& each : *chunks->as_array()) {
+      std::uint64_t length = 0;
+      if (!each.get(length) || !checked_mul(bytes, length, bytes)) return zarray;
+    }
+    json::array_t codecs = *filters->as_array();
+    const json *const id = codecs[0].find("id"), *const size = codecs[0].find("elementsize");
+    const bool fits = id != nullptr && *id == json("hdf5.shuffle") && size != nullptr && size->get(element) &&
+                      element != 0 && bytes % element == 0;
+    if (!fits) return zarray;
+    codecs[0] = json(json::object_t{{"id", "shuffle"}, {"elementsize", element}});
+    json::object_t out = *zarray.as_object();
+    for (auto& [name, value] : out)
+      if (name == "filters") value = json(codecs);
+    return json(std::move(out));
   }
 
   static result<> check_codecs(const json& zarray) {
