@@ -14,6 +14,7 @@ from xarray.backends.store import StoreBackendEntrypoint
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.hdf5.group import Hdf5Group
+from penstock.interop.xarray import accessor  # noqa: F401  registers `.penstock`
 from penstock.interop.xarray.hdf5 import Hdf5Store
 from penstock.interop.xarray.lazy import Place, settled_target
 from penstock.interop.xarray.netcdf import NetcdfStore

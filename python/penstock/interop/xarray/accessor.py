@@ -1,0 +1,84 @@
+"""`.penstock` of a DataArray: the engine's array under it, and what is read for the values that were selected."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import xarray as xr
+from xarray.core import indexing
+
+from penstock.core.array import Array
+from penstock.core.errors import InvalidArgumentError
+from penstock.core.plan import Plan
+from penstock.interop.xarray.lazy import LazyArray, kind_of, settled
+
+
+@xr.register_dataarray_accessor("penstock")  # type: ignore[no-untyped-call]
+class PenstockAccessor:
+    """What `xarray.open_dataset(..., engine="penstock")` reads for a variable that is not loaded yet."""
+
+    def __init__(self, data: xr.DataArray) -> None:
+        self._data = data
+
+    @property
+    def array(self) -> Array:
+        """The open array that stores the whole variable: its chunks, codecs, attributes and stored values.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The values are in memory, of Dask, of another engine, or computed from those of several arrays.
+        """
+        return self._source()[0]
+
+    def plan(self) -> Plan:
+        """The plan of reading the values that are selected: requests, bytes fetched and decoded, advice.
+
+        Nothing is read. Raises as `array`.
+        """
+        return self._source()[0].plan(self._selection())
+
+    def read(self, **options: Any) -> Any:
+        """The stored values that are selected, without decoding by CF's conventions: as `Array.read` with its options.
+
+        `read(device="cuda")` gives a tensor in device memory. Raises as `array` and `Array.read`.
+        """
+        return self._source()[0].read(self._selection(), **options)
+
+    def _selection(self) -> Any:
+        array, key = self._source()
+        whole = indexing.BasicIndexer((slice(None),) * len(array.shape))
+        key = settled(whole if key is None else key, array.shape)
+        _, selection = kind_of(key)  # xarray has made slices next to points into points
+        return selection(array, key.tuple)
+
+    def _source(self) -> tuple[Array, indexing.ExplicitIndexer | None]:
+        """The array, and the one key that xarray selects with; None: it selects nothing."""
+        name = f"'{self._data.name}'"
+        key: indexing.ExplicitIndexer | None = None
+        layer: Any = self._data.variable._data
+        while not isinstance(layer, LazyArray):
+            if _selects(layer):
+                if key is not None:
+                    raise InvalidArgumentError(f"the values of {name} are selected twice: load them in between")
+                key = layer.key
+            layer = getattr(layer, "array", None)
+            if layer is None:
+                text = f"the values of {name} are not Penstock's: they are in memory, of Dask or of another engine"
+                raise InvalidArgumentError(text)
+        array = layer._array
+        if not isinstance(array, Array):
+            raise InvalidArgumentError(f"the values of {name} are computed from those of several arrays")
+        if key is not None and len(key.tuple) != len(array.shape):
+            raise InvalidArgumentError(f"{name} has other dimensions than the array that stores it")
+        return array, key
+
+
+def _selects(layer: Any) -> bool:
+    """Whether it is one of xarray's layers that select, and does not select everything."""
+    if not isinstance(layer, indexing.LazilyIndexedArray | indexing.LazilyVectorizedIndexedArray):
+        return False
+    return not all(
+        isinstance(item, slice) and item.indices(size) == (0, size, 1)
+        for item, size in zip(layer.key.tuple, layer.array.shape, strict=True)
+    )

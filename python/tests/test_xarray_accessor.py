@@ -1,0 +1,64 @@
+"""`DataArray.penstock`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import penstock as ps
+import pytest
+
+xr = pytest.importorskip("xarray")
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> xr.Dataset:
+    values = np.arange(6 * 8, dtype="i2").reshape(6, 8)
+    for name, extra in (("plain", {}), ("packed", {"scale_factor": 0.5, "_FillValue": -1})):
+        made = ps.create_array(
+            tmp_path / "x.zarr", path=name, shape=values.shape, dtype="i2", chunks=(2, 4), dimension_names=("y", "x"),
+            attributes=extra, zarr_format=3,
+        )  # fmt: skip
+        made[...] = values
+    return xr.open_dataset(tmp_path / "x.zarr", engine="penstock", consolidated=False)
+
+
+SELECTIONS = {
+    "whole": {},
+    "slices": {"y": slice(1, 5, 2), "x": slice(0, 3)},
+    "an index": {"y": 3},
+    "two indexes": {"y": 3, "x": 7},
+    "lists": {"y": [0, 5], "x": [1, 2, 7]},
+    "backwards": {"x": slice(None, None, -1)},
+    "nothing": {"y": slice(0, 0)},
+}
+
+
+@pytest.mark.parametrize("name", ["plain", "packed"])
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_reads_what_is_selected(opened: xr.Dataset, name: str, selection: str) -> None:
+    chosen = opened[name].isel(**SELECTIONS[selection])
+    stored = np.asarray(chosen.penstock.read())
+    assert stored.dtype == "i2"
+    expected = chosen.values
+    decoded = stored * 0.5 if name == "packed" else stored
+    np.testing.assert_array_equal(decoded, expected)
+
+
+def test_points_are_one_selection(opened: xr.Dataset) -> None:
+    at = {"y": xr.DataArray([0, 5, 2], dims="point"), "x": xr.DataArray([7, 1, 1], dims="point")}
+    np.testing.assert_array_equal(opened.plain.isel(at).penstock.read(), [7, 41, 17])
+    in_rows = opened.plain.isel(y=xr.DataArray([[0, 5]], dims=("a", "b")), x=slice(2, 6))
+    np.testing.assert_array_equal(in_rows.penstock.read(), in_rows.values)
+
+
+def test_plans_and_arrays(opened: xr.Dataset) -> None:
+    assert opened.plain.penstock.array.chunks == (2, 4)
+    assert opened.plain.isel(y=slice(0, 2), x=0).penstock.plan().requests == 1
+    assert opened.plain.penstock.plan().requests > 1
+
+
+def test_says_what_has_no_array(opened: xr.Dataset) -> None:
+    for values in (opened.plain.load(), opened.packed + 1, xr.DataArray([1, 2])):
+        with pytest.raises(ps.InvalidArgumentError, match="not Penstock's"):
+            values.penstock.plan()
