@@ -189,11 +189,15 @@ def test_a_variable_is_named_within_the_key_of_its_file(folder: Path, path: str)
         obstore.put(memory, name, (folder / name).read_bytes())
         in_zarr_python[name] = (folder / name).read_bytes()
     mapper = fsspec.get_mapper(str(folder))
-    for target in (memory, LocalStore(folder), mapper, zarr.storage.LocalStore(folder), in_zarr_python):
+    stores = (memory, LocalStore(folder), mapper, zarr.storage.LocalStore(folder), in_zarr_python)
+    for target in (folder, str(folder), folder.as_uri(), *stores):
         found = ps.open(target, path)
         assert np.array_equal(found[...], VALUES)
         with pytest.raises(ps.NotFoundError):
             ps.open(target, path + "/nothing")
+    file, _, inner = path.partition(".nc/")
+    assert np.array_equal(ps.open(folder, f"{file}.nc", dataset=inner)[...], VALUES)
+    assert isinstance(ps.open(folder, f"{file}.nc"), ps.Group)
 
 
 def test_a_server_without_ranges_is_read_as_a_whole_within_a_limit(

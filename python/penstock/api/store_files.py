@@ -23,7 +23,7 @@ from penstock.references.kerchunk import is_folder_of_references
 from penstock.references.objects import UNPICKLABLE, Object
 from penstock.tabular.opening import open_target as open_table
 from penstock.target.file_objects import ARCHIVE, archive_elsewhere, fsspec_place
-from penstock.target.local import local_path
+from penstock.target.local import local_path, path_here
 from penstock.target.place import file_place, place_of
 from penstock.target.sniff import NPY_MAGIC, find_kind
 
@@ -38,6 +38,9 @@ def open_elsewhere(
     """The same of a URI whose name says nothing: one request for its first bytes, another where there are none."""
     if not isinstance(target, str | os.PathLike | bytes | bytearray | memoryview):
         return open_in_store(target, path, context, options)
+    if (file := _file_in_folder(target, path)) is not None:
+        made: Array | Group = registry.call("open", file, context=context, **options)
+        return made
     if not isinstance(target, str) or "://" not in target or target.startswith(("file:", "zip:")):
         return None
     try:
@@ -53,10 +56,22 @@ def open_elsewhere(
         return open_as("references", target, path, context, storage_options, options)
     if head.startswith(ARCHIVE):
         raise archive_elsewhere(target)
-    if not path and (made := open_begun(target, head, context, storage_options, options)) is not None:
-        return made
+    if not path and (begun := open_begun(target, head, context, storage_options, options)) is not None:
+        return begun
     found = find_kind(head, lambda offset: b"")  # later bytes would be a request each
     return None if found is None else open_as(found, target, path, context, storage_options, options)
+
+
+def _file_in_folder(target: Any, path: str) -> str | None:
+    """The path of a file of this machine that `path` leads to or into, below a folder."""
+    folder = path_here(target)
+    parts = path.split("/")
+    if folder is None or not os.path.isdir(folder) or any(each in ("", ".", "..") for each in parts):
+        return None
+    for count in range(1, len(parts) + 1):
+        if os.path.isfile(os.path.join(folder, *parts[:count])):
+            return os.path.join(folder, *parts)
+    return None
 
 
 def open_in_store(target: Any, path: str, context: Context, options: Mapping[str, Any]) -> Array | Group | None:

@@ -79,13 +79,19 @@ def open_target(
     allow_local: bool | None = None,
     expected: Collection[str] = (),
 ) -> Array | Group:
-    """What a manifest of references has. `expected`: local files that it may name, wherever it is."""
+    """What a manifest of references has, or the member `inner` of it.
+
+    `expected`: local files that it may name, wherever it is.
+    """
     if not isinstance(path, str):
         raise UnsupportedError("a manifest is not opened from bytes: open it by its path")
-    if inner:
-        raise InvalidArgumentError(f"a manifest is opened whole, take a member of it: it has no path '{inner}'")
     saved = read_named(path, storage_options)
-    return open_manifest_bytes(saved, path, context, missing, storage_options, allow_local, expected)
+    found = open_manifest_bytes(saved, path, context, missing, storage_options, allow_local, expected)
+    if not inner:
+        return found
+    if isinstance(found, Array):
+        raise InvalidArgumentError(f"the manifest is one array, it has no path '{inner}'", f"opening '{path}'")
+    return found[inner]
 
 
 def open_manifest_bytes(
