@@ -97,8 +97,9 @@ for _kind, _pick in (("array", lambda g, a: a.attrs), ("group", lambda g, a: g.a
 READING = {
     "Array": """ndim size nbytes fill_value codecs read read_async flush plan shape dtype chunks shards dimension_names
         format uri read_only get_basic_selection get_orthogonal_selection get_coordinate_selection get_mask_selection
-        get_block_selection""",
-    "Group": """uri format read_only consolidated keys members array_keys group_keys arrays groups tree""",
+        get_block_selection info nchunks nbytes_stored compressors""",
+    "Group": """uri format read_only consolidated keys members array_keys group_keys arrays groups tree info get items
+        values""",
     "Attributes": """asdict get items keys values""",
 }
 

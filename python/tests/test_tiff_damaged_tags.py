@@ -64,7 +64,7 @@ def accessors(a: Any) -> dict[str, Any]:
 def test_a_whole_file_has_all_that_is_damaged_below():
     a = ps.open(tiff_of(WHOLE) + bytes(64))
     got = {name: call() for name, call in accessors(a).items()}
-    assert got["transform"] == (2, 0, 99, 0, -3, 201.5)
+    assert tuple(got["transform"])[:6] == (2, 0, 99, 0, -3, 201.5)
     assert got["scales"] == (2.0,)
     assert got["nodata"] == 7
     assert got["colormap"].shape == (256, 3)

@@ -36,8 +36,10 @@ def is_tiff_name(target: Any, path: str = "") -> bool:
     """Whether what is created there is a TIFF: by its name's ending."""
     if isinstance(target, os.PathLike):
         target = os.fsdecode(target)
+    if isinstance(target, _core.Group):
+        return False  # its arrays may have any name
     if not isinstance(target, str | dict | _core.Store) and not hasattr(target, "get"):
-        return False  # a group, whose arrays may have any name
+        return False
     name = path or (target if isinstance(target, str) else "")
     return name.rstrip("/").lower().endswith(_ENDINGS)
 

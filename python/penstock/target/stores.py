@@ -66,7 +66,7 @@ def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
     if callable(getattr(target, "get_sync", None)):
         return _core.object_store(ObjectAdapter(target), label, False)
     get = getattr(target, "get", None)
-    if not callable(get):
+    if not callable(get) or isinstance(target, _core.Group):
         return None
     if inspect.iscoroutinefunction(get):
         return _core.object_store(AsyncObjectAdapter(target), label, True)
