@@ -54,8 +54,8 @@ struct virtual_options {
 /// Members are arrays of references where files are stored alike: these can be saved. Others are joined as `join` does.
 /// \param keys  Of `from`, each once.
 /// \error invalid_argument  Variables that differ in dtype, dimensions, shape, fill value or attributes that change
-///                          what values mean; a variable that a file lacks; values of the coordinate that are not in order.
-///                          The message names the variable and two files. No variable has the dimension.
+///                          what values mean; a variable that a file lacks; values of the coordinate that are not in
+///                          order. The message names the variable and two files. No variable has the dimension.
 /// \error As `open`'s, of a file. \error conflict  By a read: a file changed since it was opened.
 PENSTOCK_API result<group> open_virtual(std::shared_ptr<const store> from, std::vector<std::string> keys,
                                         const virtual_options& options);
