@@ -118,6 +118,11 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             `penstock.open_virtual`, which explains the others.
         """
         _check_mode(mode)
+        decoding: dict[str, Any] = {
+            "mask_and_scale": True if mask_and_scale is None else mask_and_scale,
+            "decode_times": decode_times, "concat_characters": concat_characters, "decode_coords": decode_coords,
+            "drop_variables": drop_variables, "use_cftime": use_cftime, "decode_timedelta": decode_timedelta,
+        }  # fmt: skip
         if concat is not None:
             how = {
                 "concat": concat, "group": _within(group), "sort": sort, "missing": missing, "attributes": attributes,
@@ -127,18 +132,8 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
             if variable is not None:
                 how["variables"] = [variable] if isinstance(variable, str) else list(variable)
             files = VirtualPlace(_settled_files(filename_or_obj), "", {}, how)
-            made = _decode(
-                VirtualStore(files, files.open(), use_zarr_fill_value_as_mask, drop_variables, _store_of),
-                device_of(device, device_id),
-                mask_and_scale=True if mask_and_scale is None else mask_and_scale,
-                decode_times=decode_times,
-                concat_characters=concat_characters,
-                decode_coords=decode_coords,
-                drop_variables=drop_variables,
-                use_cftime=use_cftime,
-                decode_timedelta=decode_timedelta,
-            )
-            return made
+            store = VirtualStore(files, files.open(), use_zarr_fill_value_as_mask, drop_variables, _store_of)
+            return _decode(store, device_of(device, device_id), **decoding)
         named, filename_or_obj = filename_or_obj, settled_target(filename_or_obj)
         where = device_of(device, device_id)
         within = "" if group and is_one_file(filename_or_obj) else _within(group)
@@ -167,13 +162,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         made = _decode(
             _store_of(place, node, use_zarr_fill_value_as_mask, drop_variables),
             where,
-            mask_and_scale=True if mask_and_scale is None else mask_and_scale,
-            decode_times=decode_times,
-            concat_characters=concat_characters,
-            decode_coords=decode_coords,
-            drop_variables=drop_variables,
-            use_cftime=use_cftime,
-            decode_timedelta=decode_timedelta,
+            **decoding,
         )
         if variable is None:
             return made
