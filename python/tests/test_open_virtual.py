@@ -81,8 +81,6 @@ MATRIX = [
 @pytest.mark.parametrize(("engine", "axis", "encodings"), MATRIX)
 @pytest.mark.parametrize("lengths", [[4, 1, 6], [2, 2, 2]])
 def test_equals_open_mfdataset(tmp_path: Path, engine: str, axis: int, encodings: Any, lengths: list[int]) -> None:
-    if engine == "zarr" and axis:
-        pytest.skip("the same code")
     files = _files(tmp_path, engine, lengths, axis, encodings)
     with _expected(files, engine) as expected:
         pattern = str(tmp_path / "run_*.*")

@@ -74,7 +74,7 @@ result<std::vector<std::byte>> save_references(const array& from, const std::str
                                                std::string_view shards = {});
 
 /// The manifest of a group whose arrays are such arrays, with those of the groups below it: open_saved_node.
-/// \error invalid_argument  A member is no such array, by path. \error unsupported  More than 32 levels of groups.
+/// \error invalid_argument  A member is not such an array, by path. \error unsupported  More than 32 levels of groups.
 result<std::vector<std::byte>> save_references(const group& from, const std::string& folder);
 
 /// The paths of files of this machine that such an array reads; empty for any other array.

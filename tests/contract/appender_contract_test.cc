@@ -296,7 +296,7 @@ TEST(Appender, ReturnsEachErrorOnceAndTriesAgain) {
   ASSERT_TRUE(second.ok()) << second.error().to_string();
   EXPECT_EQ(all_of(*second), rows_from(0, 13, 4));
 
-  // One that nobody was told of is returned by the next `append`, which takes nothing then.
+  // An error that no call has returned is returned by the next `append`, which takes nothing then.
   to.store->before_put = [&](std::string_view key) -> result<> {
     if (is_chunk(key)) return error(errc::io_error, "no space left");
     return {};
