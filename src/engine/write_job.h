@@ -97,46 +97,59 @@ class write_job final : public job {
   struct staged;
   using guard = std::unique_lock<std::mutex>;
 
-  bool stopping() const noexcept { return stop_.load(std::memory_order_relaxed); }
-  void open_next(guard& lock);
-  result<> list_cells(open_object& of);
+  // What to do next: write_job.cc. A function that takes `guard` is called with the lock and returns with it, unless
+  // its comment says otherwise.
+  unsigned most_workers() const;
+  bool may_open() const noexcept;
   void begin_work(guard& lock, open_object& of);
+  void wake_idle();
+  bool stopping() const noexcept { return stop_.load(std::memory_order_relaxed); }
+  void fail(std::string_view key, error what);
+
+  // Which objects, and which of their cells: write_job_objects.cc.
+  void open_next(guard& lock);
+  void reopen(guard& lock);
+  open_object& take_closed();
+  void close(open_object& of);
+  result<> list_cells(open_object& of);
+  result<> locate(open_object& of, const part* old);
+  void begin_again(open_object& of) const;
+
+  // What is read of an object before it changes: write_job_old.cc.
   void load(guard& lock, open_object& of, unsigned worker);
   void ask(guard& lock, open_object& of, bool for_bytes);
   void arrived(open_object& of, result<read_done> done);
   void hold_old_bytes(open_object& of, std::uint64_t bytes) noexcept;
   void take_answer(guard& lock, open_object& of, unsigned worker);
   result<bool> take_version(open_object& of);
-  result<> take_bytes(open_object& of);
   result<bool> needs_no_bytes(open_object& of);
+  result<> take_bytes(open_object& of);
   void loaded(guard& lock, open_object& of, result<> outcome);
-  void begin_again(open_object& of) const;
-  result<> locate(open_object& of, const part* old);
   std::uint64_t most_old_bytes(const open_object& of) const;
-  bool may_open() const noexcept;
-  unsigned most_workers() const;
-  static bool encodes_elsewhere(const codec_chain& chain) noexcept;
+
+  // Workers share the cells, and encoded cells have memory: write_job_encode.cc.
   static bool may_encode(const open_object& of) noexcept;
-  void start_over(open_object& of);
   void encode_some(guard& lock, open_object& of, unsigned worker);
+  void start_over(open_object& of);
+  result<std::span<std::byte>> room_for(open_object& of, std::uint64_t bytes, unsigned worker);
+  result<std::unique_ptr<block>> take_block(std::uint64_t bytes, std::uint64_t cells);
+
+  // One cell: write_job_cells.cc.
+  static bool encodes_elsewhere(const codec_chain& chain) noexcept;
   result<> encode_cell(open_object& of, touched_cell& cell, unsigned worker);
   result<bool> take_encoded(open_object& of, touched_cell& cell, unsigned worker);
-  result<std::unique_ptr<block>> take_block(std::uint64_t bytes, std::uint64_t cells);
-  result<std::span<std::byte>> room_for(open_object& of, std::uint64_t bytes, unsigned worker);
+
+  // The object is put: write_job_commit.cc.
   void commit(guard& lock, open_object& of, unsigned worker);
   result<std::optional<byte_write>> assemble(open_object& of, unsigned worker);
   result<std::unique_ptr<staged_object>> put(open_object& of, const byte_write& what);
   void put_ended(open_object& of, result<version> done);
   void ended(open_object& of, result<> outcome);
-  void wake_idle();
   void publish(guard& lock, unsigned worker);
-  void reopen(guard& lock);
-  open_object& take_closed();
-  void close(open_object& of);
+
   std::uint64_t now() const noexcept { return profiler_ ? profiler_->now() : 0; }
   void record(stage what, unsigned worker, std::uint64_t operation, std::uint64_t begin_ns, std::uint64_t bytes_in,
               std::uint64_t bytes_out) const;
-  void fail(std::string_view key, error what);
 
   context_state* state_;
   source from_;

@@ -1,4 +1,4 @@
-// What a write_job does with one cell, and with an object whose cells are encoded. Called without the job's lock.
+// How a write_job encodes one cell. Called without the job's lock.
 
 #include <cstring>
 
@@ -200,57 +200,6 @@ result<bool> write_job::take_encoded(open_object& of, touched_cell& cell, unsign
   PENSTOCK_TRY(std::move(copied));
   cell.encoded = cell.by_source = true;
   return true;
-}
-
-// What is to become of the object in storage; nothing where it stays as it is.
-result<std::optional<byte_write>> write_job::assemble(open_object& of, unsigned worker) {
-  std::vector<new_cell>& cells = workers_[worker]->new_cells;
-  cells.clear();
-  of.assembled.clear();
-  for (const touched_cell& each : of.cells) {
-    if (each.unchanged) continue;
-    cells.push_back({each.cell, each.bytes, each.absent});
-  }
-  if (cells.empty()) return std::optional<byte_write>();
-  const part* const old = of.existed && !of.blind ? &of.old.bytes : nullptr;
-  PENSTOCK_TRY(from_.layout->assembler()->assemble(of.object, old, cells, of.assembled));
-
-  byte_write out;
-  out.key = of.key;
-  out.parts = of.assembled.parts;
-  out.erases = of.assembled.empty();
-  if (out.erases && !of.existed && !of.covered) return std::optional<byte_write>();
-  out.condition.durable = with_.durable;
-  if (with_.fence != nullptr && !careful_) out.condition.guard = with_.fence->guard();
-  if (!of.covered && versions_) {
-    if (!of.existed) {
-      out.condition.what = write_condition::kind::must_be_absent;
-    } else if (of.old.seen.known()) {
-      out.condition.what = write_condition::kind::must_match;
-      out.condition.expected = of.old.seen;
-    }
-  }
-  return std::optional<byte_write>(std::move(out));
-}
-
-// Stages or puts the object, or erases it, and waits for that. Null: nothing is left to do.
-result<std::unique_ptr<staged_object>> write_job::put(open_object& of, const byte_write& what) {
-  result<> done;
-  if (what.erases) {
-    done = with_.to->erase(what.key, what.condition);
-  } else {
-    // One object gains nothing from waiting, and one that others keep changing loses.
-    if (walk_.total_objects() > 1 && of.tries == 0) {
-      PENSTOCK_ASSIGN(std::unique_ptr<staged_object> begun, with_.to->stage(what.key, what.parts, what.condition));
-      if (begun) return begun;
-    }
-    auto seen = with_.to->put(what.key, what.parts, what.condition);
-    if (!seen.ok()) done = std::move(seen).error();
-  }
-  // Also after a failure: what the store did then is not known.
-  if (from_.uid != 0) state_->indexes().drop(from_.uid, of.object);
-  if (!done.ok()) return std::move(done).error();
-  return std::unique_ptr<staged_object>();
 }
 
 }  // namespace penstock::inline v0

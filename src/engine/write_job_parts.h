@@ -3,6 +3,8 @@
 /// \file
 /// What a write_job is made of inside; for its own source files.
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +20,9 @@
 #include "plan/placement.h"
 
 namespace penstock::inline v0 {
+
+/// Up to this size memory is the job's own, above it comes from the context's pool.
+inline constexpr std::uint64_t kOwnMemoryBytes = std::uint64_t{1} << 20;
 
 /// A cell of an open object.
 struct write_job::touched_cell {
