@@ -1,13 +1,12 @@
 #include "api/chunk_pipeline.h"
 
 #include <algorithm>
-#include <mutex>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <penstock/extend/json.h>
-#include "api/chunk_writer.h"
 #include "api/device_tensor_state.h"
 #include "array/chunk_grid.h"
 #include "base/checked.h"
@@ -15,7 +14,6 @@
 #include "cuda/chain_split.h"
 #include "cuda/device_read.h"
 #include "cuda/device_values.h"
-#include "engine/batch_job.h"
 #include "engine/borrowed_job.h"
 #include "engine/context_state.h"
 #include "engine/read_job.h"
@@ -51,35 +49,48 @@ class one_chunk_layout final : public chunk_layout {
   std::shared_ptr<const chunk_layout> of_;
 };
 
-/// Reads from another store, and keeps what is put.
+/// Reads from another store, and keeps what is put for whoever has the items: nothing of it stands in any store.
 class keeping_store final : public store {
  public:
-  keeping_store(const store& from, chunk_written& out) noexcept : from_(from), out_(out) {}
+  keeping_store(const store& from, std::span<const chunk_item> items, std::span<chunk_written> out) : from_(from) {
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      out[i].erased = true;  // where nothing is put, there is nothing
+      places_.emplace_back(items[i].key, &out[i]);
+    }
+    std::sort(places_.begin(), places_.end());
+  }
 
   store_traits traits() const override {
     store_traits traits = from_.traits();
-    traits.writable = true;
+    traits.writable = traits.inline_writes = true;
     return traits;
   }
   void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override {
     from_.read(reads, sink, std::move(stop));
   }
-  result<version> put(std::string_view, std::span<const penstock::part> parts, const write_condition&) override {
-    out_.erased = false;
-    out_.object.clear();
-    for (const penstock::part& each : parts) out_.object.insert(out_.object.end(), each.begin(), each.end());
+  result<version> put(std::string_view key, std::span<const penstock::part> parts, const write_condition&) override {
+    chunk_written& out = place_of(key);
+    out.erased = false;
+    out.object.clear();
+    for (const penstock::part& each : parts) out.object.insert(out.object.end(), each.begin(), each.end());
     return version();
   }
-  result<> erase(std::string_view, const write_condition&) override {
-    out_.erased = true;
-    out_.object.clear();
+  result<> erase(std::string_view key, const write_condition&) override {
+    chunk_written& out = place_of(key);
+    out.erased = true;
+    out.object.clear();
     return {};
   }
   std::string uri() const override { return from_.uri(); }
 
  private:
+  chunk_written& place_of(std::string_view key) const {
+    const auto before = [](const auto& a, std::string_view wanted) { return a.first < wanted; };
+    return *std::lower_bound(places_.begin(), places_.end(), key, before)->second;
+  }
+
   const store& from_;
-  chunk_written& out_;
+  std::vector<std::pair<std::string_view, chunk_written*>> places_;
 };
 
 unsigned useful_workers(std::uint64_t cells, std::uint64_t bytes, unsigned asked, const context& with) noexcept {
@@ -88,14 +99,6 @@ unsigned useful_workers(std::uint64_t cells, std::uint64_t bytes, unsigned asked
 }
 
 }  // namespace
-
-// Workers' buffers and codec contexts between writes: making a compressor's state costs more than a small chunk.
-struct chunk_pipeline::idle_workers {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<chunk_writer_memory>> kept;
-};
-
-chunk_pipeline::chunk_pipeline() : idle_([] { return std::make_unique<idle_workers>(); }) {}
 
 result<std::shared_ptr<const chunk_pipeline>> chunk_pipeline::compile(std::string_view document) {
   result<json> parsed = json::parse(document);
@@ -232,7 +235,6 @@ result<> chunk_pipeline::write(penstock::context& with, const store& from, store
                                const write_options& options, std::vector<chunk_written>& out) const {
   out.clear();
   out.resize(items.size());
-  if (items.empty()) return {};
   std::optional<cuda::device_values> values;
   if (options.values_on) {
     PENSTOCK_ASSIGN(const auto engine, device_tensor_state::engine_of(with.state(), options.values_on->device));
@@ -244,101 +246,39 @@ result<> chunk_pipeline::write(penstock::context& with, const store& from, store
     PENSTOCK_TRY(engine->begin_write(after));
     values.emplace(engine, same);
   }
-  cell_source* const door = values ? &*values : nullptr;
-  if (sharded_) return write_shards(with, from, to, items, options, door, out);
-
-  const std::uint64_t bytes =
-      chunk_bytes_ > byte_range::kAll / items.size() ? byte_range::kAll : chunk_bytes_ * items.size();
-  const auto workers = static_cast<unsigned>(
-      std::min<std::size_t>(useful_workers(items.size(), bytes, options.threads, with), items.size()));
-  std::vector<std::unique_ptr<chunk_writer_memory>> memories;
-  idle_workers& idle = idle_.get();
-  {
-    const std::lock_guard lock(idle.mutex);
-    while (memories.size() < workers && !idle.kept.empty()) {
-      memories.push_back(std::move(idle.kept.back()));
-      idle.kept.pop_back();
-    }
+  if (items.empty()) return {};
+  std::optional<keeping_store> kept;
+  if (to == nullptr) kept.emplace(from, items, out);
+  store& target = to == nullptr ? *kept : *to;
+  std::vector<source> sources;
+  std::vector<std::uint8_t> replaced;
+  sources.reserve(items.size());
+  replaced.reserve(items.size());
+  for (const chunk_item& item : items) {
+    for (const axis_range& each : item.part)
+      if (each.count == 0) return error(errc::invalid_argument, fmt::format("no elements to write to '{}'", item.key));
+    sources.push_back(source_of(from, item));
+    replaced.push_back(item.replaces ? 1 : 0);
   }
-  while (memories.size() < workers) memories.push_back(std::make_unique<chunk_writer_memory>());
-
-  const chunk_write_task task{layout_->chains()[0], fill_value_, from, to, options.write_empty_chunks, door};
-  const auto job = std::make_shared<batch_job>(items.size(), [&](std::size_t item, unsigned worker) {
-    return write_chunk(task, items[item], *memories[worker], out[item]);
-  });
-  std::function<void()> poll;
-  if (options.progress) {
-    poll = [this, &job, &options, bytes] {
-      if (!options.progress({job->finished() * chunk_bytes_, bytes})) job->cancel();
-    };
-  }
-  with.state().executor().run(job, workers, poll, options.poll_interval);
-  result<> outcome = job->outcome();
-  {
-    const std::lock_guard lock(idle.mutex);
-    for (auto& each : memories) {
-      each->shrink();
-      idle.kept.push_back(std::move(each));
-    }
-  }
-  return outcome;
-}
-
-// Partial writes keep the bytes of the chunks in a shard that they do not touch. Many shards are shared out among the
-// workers; few are each written by all of them.
-result<> chunk_pipeline::write_shards(penstock::context& with, const store& from, store* to,
-                                      std::span<const chunk_item> items, const write_options& options,
-                                      cell_source* values, std::vector<chunk_written>& out) const {
   context_state& state = with.state();
-  const unsigned all = with.state().workers_for(options.threads);
-  const auto one = [&](std::size_t which, unsigned workers, const std::function<void()>& poll) -> result<> {
-    keeping_store kept(from, out[which]);
-    if (to == nullptr) out[which].erased = true;  // where nothing is put, there is nothing
-    source wanted = source_of(to == nullptr ? static_cast<const store&>(kept) : *to, items[which]);
-    const auto job = state.take_write_job();
-    write_job::settings settings;
-    settings.workers = workers;
-    settings.to = to == nullptr ? &kept : to;
-    settings.write_empty_chunks = options.write_empty_chunks;
-    settings.values = values;
-    job->begin(wanted, settings);
-    const bool waits = !settings.to->traits().inline_writes || !from.traits().inline_completion;
-    if (workers == 1 && !poll && !waits) {
-      job->set_waker({});  // of the run before
-      while (job->step(0) != job::progress::done) {
-      }
-    } else {
-      state.executor().run(job, useful_workers(job->total_cells(), job->total_bytes(), job->workers(), with), poll,
-                           options.poll_interval);
-    }
-    result<> outcome = job->outcome();
-    state.give_job(job);
-    if (!outcome.ok()) return std::move(outcome).error().note(fmt::format("key '{}'", items[which].key));
-    return {};
-  };
-
-  std::uint64_t bytes = 0;
-  for (const chunk_item& item : items)
-    if (!checked_add(bytes, touched_bytes(item.part), bytes)) bytes = byte_range::kAll;
-  const unsigned workers = useful_workers(items.size(), bytes, all, with);
+  const borrowed_job job(state, state.take_write_job());
+  write_job::settings settings;
+  settings.workers = state.workers_for(options.threads);
+  settings.to = &target;
+  settings.write_empty_chunks = options.write_empty_chunks;
+  settings.values = values ? &*values : nullptr;
+  // As in the library whose arrays these are: of two writers of one chunk the last one stays.
+  settings.conditional = sharded_;
+  settings.replaced = replaced;
+  job->begin(sources, settings);
   std::function<void()> poll;
-  bool stopped = false;
-  if (workers == 1 || items.size() < std::size_t{2} * workers) {
-    if (options.progress) poll = [&] { stopped = stopped || !options.progress({0, bytes}); };
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      PENSTOCK_TRY(one(i, bytes <= kMinParallelReadBytes ? 1 : all, poll));
-      if (stopped) return error(errc::cancelled, "the write was cancelled");
-    }
-    return {};
-  }
-  const auto job =
-      std::make_shared<batch_job>(items.size(), [&](std::size_t item, unsigned) { return one(item, 1, {}); });
   if (options.progress) {
-    poll = [&] {
-      if (!options.progress({0, bytes})) job->cancel();
+    poll = [&job, &options] {
+      if (!options.progress({job->done_bytes(), job->total_bytes()})) job->cancel();
     };
   }
-  state.executor().run(job, workers, poll, options.poll_interval);
+  const unsigned workers = useful_workers(job->total_cells(), job->total_bytes(), job->workers(), with);
+  state.executor().run(job.shared(), workers, poll, options.poll_interval);
   return job->outcome();
 }
 

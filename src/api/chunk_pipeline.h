@@ -14,11 +14,8 @@
 #include <penstock/extend/layout.h>
 #include <penstock/plan.h>
 #include <penstock/store.h>
-#include "base/fork_local.h"
 
 namespace penstock::inline v0 {
-
-class cell_source;  // engine/cell_source.h
 
 /// One chunk of a batch: where its object is, which part of the chunk is meant, and where that lies in the caller's
 /// memory.
@@ -109,10 +106,7 @@ class chunk_pipeline {
                  const write_options& options, std::vector<chunk_written>& out) const;
 
  private:
-  struct idle_workers;
-  chunk_pipeline();
-  result<> write_shards(penstock::context& with, const store& from, store* to, std::span<const chunk_item> items,
-                        const write_options& options, cell_source* values, std::vector<chunk_written>& out) const;
+  chunk_pipeline() = default;
   source source_of(const store& from, const chunk_item& item) const noexcept;
 
   std::shared_ptr<const chunk_layout> layout_;
@@ -123,7 +117,6 @@ class chunk_pipeline {
   std::uint64_t chunk_bytes_ = 0;
   bool sharded_ = false;
   std::string codecs_text_;
-  mutable fork_local<idle_workers> idle_;
 };
 
 }  // namespace penstock::inline v0

@@ -56,7 +56,7 @@ result<> run(const array_state& state, const source& from, const write_options& 
   settings.fence = who.fence;
   settings.edges = who.edges;
   settings.skip_unchanged = who.skip_unchanged;
-  job->begin(from, settings);
+  job->begin({&from, 1}, settings);
   std::function<void()> poll;
   if (options.progress) {
     poll = [&job, &options] {

@@ -25,18 +25,18 @@ constexpr std::uint64_t kMostStagedBytes = std::uint64_t{256} << 20;
 
 }  // namespace
 
-
 write_job::write_job(context_state& state) noexcept : state_(&state) {}
 write_job::~write_job() = default;
 
-void write_job::begin(const source& from, const settings& with) {
-  from_ = from;
+void write_job::begin(std::span<const source> sources, const settings& with) {
+  sources_.assign(sources.begin(), sources.end());
+  layout_ = sources_.front().layout;
   with_ = with;
   const store_traits traits = with.to->traits();
-  versions_ = traits.versions;
+  versions_ = traits.versions && with.conditional;
   careful_ = with.fence != nullptr && with.fence->guard() != nullptr && versions_ && !traits.guards;
   inline_writes_ = traits.inline_writes;
-  if (!inline_writes_ || !from.store->traits().inline_completion) stop_flights_ = std::stop_source();
+  if (!inline_writes_ || !sources_.front().store->traits().inline_completion) stop_flights_ = std::stop_source();
   // A writer that continues late can only be refused where an object stands in its way.
   with_.write_empty_chunks = with_.write_empty_chunks || careful_;
   profiler_ = state_->recording();
@@ -44,17 +44,20 @@ void write_job::begin(const source& from, const settings& with) {
   if (with_.values != nullptr) with_.values->record_as({profiler_, write_number_});
   with_.workers = std::min(with_.workers, most_workers());
   while (workers_.size() < with_.workers) workers_.push_back(std::make_unique<worker_state>(&state_->accounts()));
-  walk_.start(from_);
-  std::uint64_t cell_bytes = from_.layout->chains()[0].decoded_bytes();
-  total_bytes_ = cell_bytes == 0 || walk_.total_cells() <= ~std::uint64_t{0} / cell_bytes
-                     ? walk_.total_cells() * cell_bytes
-                     : ~std::uint64_t{0};
+  constexpr std::uint64_t kMost = ~std::uint64_t{0};
+  for (source_at_ = sources_.size(); source_at_-- > 0;) {
+    walk_.start(sources_[source_at_]);
+    if (!checked_add(total_objects_, walk_.total_objects(), total_objects_)) total_objects_ = kMost;
+    if (!checked_add(total_cells_, walk_.total_cells(), total_cells_)) total_cells_ = kMost;
+  }
+  source_at_ = 0;
+  if (!checked_mul(total_cells_, layout_->chains()[0].decoded_bytes(), total_bytes_)) total_bytes_ = kMost;
   finished_.store(false, std::memory_order_release);
 }
 
 // Fewer workers where the memory limit would not do for a large cell of each: decoded, through its stages, encoded.
 unsigned write_job::most_workers() const {
-  const codec_chain& chain = from_.layout->chains()[0];
+  const codec_chain& chain = layout_->chains()[0];
   std::uint64_t bytes = chain.decoded_bytes();
   std::uint64_t buffers = encodes_elsewhere(chain) ? 2 : 1;
   buffers += std::min<std::uint64_t>(2, chain.stages() > 0 ? chain.stages() - 1 : 0);
@@ -71,11 +74,12 @@ void write_job::reset() {
   staged_.clear();
   again_.clear();
   stop_flights_ = std::stop_source(std::nostopstate);
-  written_ = total_bytes_ = staged_bytes_ = 0;
+  written_ = total_bytes_ = total_objects_ = total_cells_ = staged_bytes_ = 0;
   failure_.reset();
   stop_.store(false, std::memory_order_relaxed);
   done_bytes_ = 0;
-  from_ = source();
+  sources_.clear();
+  layout_ = nullptr;
   with_ = settings();
   profiler_.reset();
   std::uint64_t kept = 0;
@@ -188,16 +192,13 @@ void write_job::cancel() noexcept {
 
 result<> write_job::outcome() const {
   const guard lock(mutex_);
-  const auto written = [&] {
-    return fmt::format("{} of {} objects were written before", written_, walk_.total_objects());
-  };
+  const auto written = [&] { return fmt::format("{} of {} objects were written before", written_, total_objects_); };
   if (failure_) {
     error out = failure_->clone();
     return std::move(out).note(written());
   }
   // An object that was being put when the write was cancelled may have been the last.
-  if (cancelled_ && written_ < walk_.total_objects())
-    return error(errc::cancelled, "the write was cancelled").note(written());
+  if (cancelled_ && written_ < total_objects_) return error(errc::cancelled, "the write was cancelled").note(written());
   return {};
 }
 

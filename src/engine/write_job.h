@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -61,14 +62,20 @@ class write_job final : public job {
     write_fence* fence = nullptr;     ///< null: no right to write is needed
     edge_watch* edges = nullptr;      ///< null: nobody else has elements beyond the array's edge
     bool skip_unchanged = false;      ///< objects whose cells keep their values are not put
+    /// False: what others put between the read and the put of an object is lost, as where the store has no versions.
+    bool conditional = true;
+    /// Empty, or one for each source: 1 where nothing is needed of the objects that it touches, whatever its selection
+    /// leaves out of them. Borrowed.
+    std::span<const std::uint8_t> replaced;
   };
 
   explicit write_job(context_state& state) noexcept;
   ~write_job() override;
 
-  /// Prepares for a write; the job must be idle. What `from` points to is borrowed until the write is done: its `to` is
-  /// where the values are read.
-  void begin(const source& from, const settings& with);
+  /// Prepares for a write; the job must be idle. What `sources` points to is borrowed until the write is done: each
+  /// `to` is where the values are read. There is one at least, all have the layout and the store of the first, and no
+  /// two touch the same object.
+  void begin(std::span<const source> sources, const settings& with);
   /// Forgets the write and keeps the memory that is worth keeping.
   void reset();
 
@@ -85,8 +92,8 @@ class write_job final : public job {
   unsigned workers() const noexcept { return with_.workers; }
   std::uint64_t done_bytes() const noexcept { return done_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t total_bytes() const noexcept { return total_bytes_; }
-  std::uint64_t total_cells() const noexcept { return walk_.total_cells(); }
-  std::uint64_t total_objects() const noexcept { return walk_.total_objects(); }
+  std::uint64_t total_cells() const noexcept { return total_cells_; }
+  std::uint64_t total_objects() const noexcept { return total_objects_; }
   std::uint64_t written_objects() const noexcept { return written_; }
 
  private:
@@ -108,6 +115,7 @@ class write_job final : public job {
 
   // Which objects, and which of their cells: write_job_objects.cc.
   void open_next(guard& lock);
+  bool find_next(open_object& of);
   void reopen(guard& lock);
   open_object& take_closed();
   void close(open_object& of);
@@ -152,17 +160,19 @@ class write_job final : public job {
               std::uint64_t bytes_out) const;
 
   context_state* state_;
-  source from_;
+  std::vector<source> sources_;
+  const chunk_layout* layout_ = nullptr;  // of all sources
   settings with_;
-  bool versions_ = false;  // the store's
+  bool versions_ = false;  // the store has them, and puts are on condition
   bool careful_ = false;   // there is a fence, and the store checks no guards
   bool inline_writes_ = true;
   std::stop_source stop_flights_{std::nostopstate};
   std::shared_ptr<profiler> profiler_;
   std::uint32_t write_number_ = 0;
 
-  mutable std::mutex mutex_;  // of everything below that is not atomic
-  object_walk walk_;
+  mutable std::mutex mutex_;   // of everything below that is not atomic
+  object_walk walk_;           // of one source
+  std::size_t source_at_ = 0;  // which
   bool opening_ = false, exhausted_ = false;
   std::vector<std::unique_ptr<open_object>> objects_;
   std::vector<std::unique_ptr<block>> free_blocks_;
@@ -173,7 +183,8 @@ class write_job final : public job {
   std::vector<staged> staged_;        // objects whose bytes storage has, and which nothing names yet
   std::vector<staged> again_;         // objects that others changed meanwhile
   std::uint64_t staged_bytes_ = 0;
-  std::uint64_t written_ = 0, total_bytes_ = 0, openings_ = 0;
+  std::uint64_t written_ = 0, openings_ = 0;
+  std::uint64_t total_bytes_ = 0, total_cells_ = 0, total_objects_ = 0;
   bool somebody_idles_ = false;
 
   std::vector<std::unique_ptr<worker_state>> workers_;

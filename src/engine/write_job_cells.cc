@@ -83,16 +83,17 @@ bool write_job::encodes_elsewhere(const codec_chain& chain) noexcept {
 
 result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned worker) {
   worker_state& mine = *workers_[worker];
-  const codec_chain& chain = from_.layout->chains()[cell.chain];
+  const source& from = *of.from;
+  const codec_chain& chain = layout_->chains()[cell.chain];
   const std::uint32_t item_bytes = chain.type().item_bytes();
-  place_cell(from_, cell.cell, mine.where);
+  place_cell(from, cell.cell, mine.where);
   if (with_.values != nullptr && mine.where.target.covers_cell) {
     PENSTOCK_ASSIGN(const bool done, take_encoded(of, cell, worker));
     if (done) return {};
   }
   borrowed_values lent(with_.values);
   source elsewhere;
-  const source* values = &from_;
+  const source* values = &from;
   if (with_.values != nullptr) {
     PENSTOCK_ASSIGN(elsewhere.to, lent.take(mine.where, mine.values));
     values = &elsewhere;
@@ -106,7 +107,7 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
   bool in_room = false;  // the cell lies where its encoded bytes are to lie
   std::span<std::byte> room;
   // What is lent does not stay until the object is put, and what becomes other elements is not there yet.
-  const bool copies = (with_.values != nullptr && chain.is_identity()) || from_.convert != nullptr;
+  const bool copies = (with_.values != nullptr && chain.is_identity()) || from.convert != nullptr;
   if (!mine.where.target.covers_cell || copies) {
     if (chain.is_identity()) {
       PENSTOCK_ASSIGN(room, room_for(of, chain.decoded_bytes(), worker));
@@ -136,7 +137,7 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
       }
     }
     if (!from_old && !fills_codec_shape(mine.where, chain.cell()))
-      strided_fill(room.data(), c_order, chain.cell(), from_.fill, item_bytes);
+      strided_fill(room.data(), c_order, chain.cell(), from.fill, item_bytes);
     const bool compares = with_.skip_unchanged && from_old && !chain.type().variable_length();
     if (compares) {
       PENSTOCK_ASSIGN(const std::span<std::byte> before, mine.before.reserve(chain.decoded_bytes()));
@@ -150,9 +151,9 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
   }
 
   cell.encoded = true;
-  cell.absent = !with_.write_empty_chunks && is_fill(view, from_.fill);
+  cell.absent = !with_.write_empty_chunks && is_fill(view, from.fill);
   cell.bytes = {};
-  if (with_.skip_unchanged && !cell.present && is_fill(view, from_.fill)) cell.unchanged = true;
+  if (with_.skip_unchanged && !cell.present && is_fill(view, from.fill)) cell.unchanged = true;
   if (cell.absent || cell.unchanged) return {};
   const auto decoded_bytes = static_cast<std::size_t>(chain.decoded_bytes());
   if (in_room) {

@@ -17,7 +17,6 @@ constexpr unsigned kMaxTries = 200;
 
 }  // namespace
 
-
 void write_job::commit(guard& lock, open_object& of, unsigned worker) {
   begin_work(lock, of);
   of.worker = worker;
@@ -50,7 +49,7 @@ void write_job::commit(guard& lock, open_object& of, unsigned worker) {
   lock.lock();
   --active_;
   if (begun) {
-    staged_.push_back({std::move(begun), std::move(of.touched), of.object, of.key, bytes, of.tries});
+    staged_.push_back({std::move(begun), of.from, std::move(of.touched), of.object, of.key, bytes, of.tries});
     staged_bytes_ += bytes;
     close(of);
     return;
@@ -69,7 +68,7 @@ result<std::optional<byte_write>> write_job::assemble(open_object& of, unsigned 
   }
   if (cells.empty()) return std::optional<byte_write>();
   const part* const old = of.existed && !of.blind ? &of.old.bytes : nullptr;
-  PENSTOCK_TRY(from_.layout->assembler()->assemble(of.object, old, cells, of.assembled));
+  PENSTOCK_TRY(layout_->assembler()->assemble(of.object, old, cells, of.assembled));
 
   byte_write out;
   out.key = of.key;
@@ -96,7 +95,7 @@ result<std::unique_ptr<staged_object>> write_job::put(open_object& of, const byt
     done = with_.to->erase(what.key, what.condition);
   } else {
     // One object gains nothing from waiting, and one that others keep changing loses.
-    if (walk_.total_objects() > 1 && of.tries == 0) {
+    if (total_objects_ > 1 && of.tries == 0) {
       PENSTOCK_ASSIGN(std::unique_ptr<staged_object> begun, with_.to->stage(what.key, what.parts, what.condition));
       if (begun) return begun;
     }
@@ -104,7 +103,7 @@ result<std::unique_ptr<staged_object>> write_job::put(open_object& of, const byt
     if (!seen.ok()) done = std::move(seen).error();
   }
   // Also after a failure: what the store did then is not known.
-  if (from_.uid != 0) state_->indexes().drop(from_.uid, of.object);
+  if (of.from->uid != 0) state_->indexes().drop(of.from->uid, of.object);
   if (!done.ok()) return std::move(done).error();
   return std::unique_ptr<staged_object>();
 }
@@ -116,7 +115,7 @@ void write_job::open_object::written::complete(std::uint64_t, result<version> do
 // An object's put or erase has ended; on any thread.
 void write_job::put_ended(open_object& of, result<version> done) {
   // Also after a failure: what the store did then is not known.
-  if (from_.uid != 0) state_->indexes().drop(from_.uid, of.object);
+  if (of.from->uid != 0) state_->indexes().drop(of.from->uid, of.object);
   const std::uint64_t bytes = done.ok() ? of.assembled.bytes : 0;
   record(stage::commit, of.worker, of.object, of.flight_ns, bytes, bytes);
   const guard lock(mutex_);
@@ -164,7 +163,7 @@ void write_job::publish(guard& lock, unsigned worker) {
   std::uint64_t bytes = 0;
   for (const staged& each : batch) {
     bytes += each.bytes;
-    if (from_.uid != 0) state_->indexes().drop(from_.uid, each.id);
+    if (each.from->uid != 0) state_->indexes().drop(each.from->uid, each.id);
   }
   record(stage::commit, worker, batch.front().id, begin_ns, bytes, bytes);
   lock.lock();

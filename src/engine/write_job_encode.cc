@@ -30,7 +30,7 @@ bool write_job::may_encode(const open_object& of) noexcept {
 
 void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
   if (of.starts_over) start_over(of);
-  const std::uint64_t cell_bytes = std::max<std::uint64_t>(1, from_.layout->chains()[0].decoded_bytes());
+  const std::uint64_t cell_bytes = std::max<std::uint64_t>(1, layout_->chains()[0].decoded_bytes());
   const auto most = static_cast<std::size_t>(std::max<std::uint64_t>(1, kTakeBytes / cell_bytes));
   const std::size_t begin = of.next;
   // What a redone object has encoded already stays.
@@ -51,15 +51,15 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
     cell.by_source = false;
     auto done = encode_cell(of, cell, worker);
     if (!done.ok()) {
-      bad.emplace(std::move(done).error().note("encoding " + from_.layout->describe(cell.cell)));
+      bad.emplace(std::move(done).error().note("encoding " + layout_->describe(cell.cell)));
       break;
     }
     // The source has recorded what it encoded: this worker waited for it.
     if (!cell.by_source)
-      record(stage::encode, worker, cell.cell, begin_ns, from_.layout->chains()[cell.chain].decoded_bytes(),
+      record(stage::encode, worker, cell.cell, begin_ns, layout_->chains()[cell.chain].decoded_bytes(),
              cell.bytes.size());
     ++encoded;
-    if (!cell.counted) bytes += from_.layout->chains()[cell.chain].decoded_bytes();
+    if (!cell.counted) bytes += layout_->chains()[cell.chain].decoded_bytes();
     cell.counted = true;
   }
   done_bytes_.fetch_add(bytes, std::memory_order_relaxed);

@@ -49,7 +49,6 @@ part slice_of(part object, const byte_range& range) noexcept {
 
 }  // namespace
 
-
 write_job::open_object::open_object(write_job& owner) : job(owner), reader(*this) {}
 
 // Comes and leaves with the lock, as all that takes it.
@@ -58,7 +57,7 @@ void write_job::open_next(guard& lock) {
   opening_ = true;
   ++active_;
   lock.unlock();
-  const bool any = walk_.next(of.touched);
+  const bool any = find_next(of);
   result<> listed = any ? list_cells(of) : result<>();
   lock.lock();
   opening_ = false;
@@ -74,11 +73,22 @@ void write_job::open_next(guard& lock) {
   }
 }
 
+// False: all objects of all sources have been opened. One worker at a time.
+bool write_job::find_next(open_object& of) {
+  while (!walk_.next(of.touched)) {
+    if (source_at_ + 1 == sources_.size()) return false;
+    walk_.start(sources_[++source_at_]);
+  }
+  of.from = &sources_[source_at_];
+  return true;
+}
+
 // Begins an object that was staged and changed by others before it was published. What it was encoded to is gone.
 void write_job::reopen(guard& lock) {
   staged which = std::move(again_.back());
   again_.pop_back();
   open_object& of = take_closed();
+  of.from = which.from;
   of.touched = std::move(which.touched);
   ++active_;
   lock.unlock();
@@ -127,20 +137,22 @@ void write_job::close(open_object& of) {
 
 // Fills in the cells that the walk found, and whether the old object is needed.
 result<> write_job::list_cells(open_object& of) {
-  const chunk_layout& layout = *from_.layout;
+  const chunk_layout& layout = *layout_;
   of.object = of.touched.object;
   of.tries = 0;
   layout.key(of.object, of.key);
-  of.key.insert(0, from_.prefix);
+  of.key.insert(0, of.from->prefix);
   of.cells.resize(of.touched.cells.size());
   placement where;
-  bool whole = of.touched.valid_cells == of.cells.size();
+  const bool replaced = !with_.replaced.empty() && with_.replaced[static_cast<std::size_t>(of.from - sources_.data())];
+  bool whole = replaced || of.touched.valid_cells == of.cells.size();
   for (std::size_t i = 0; i < of.cells.size(); ++i) {
     touched_cell& each = of.cells[i];
     each = touched_cell();
     each.cell = of.touched.cells[i];
-    if (!place_cell(from_, each.cell, where)) return error(errc::internal, "a cell that the selection does not touch");
-    each.whole = is_whole_cell(from_, each.cell, where);
+    if (!place_cell(*of.from, each.cell, where))
+      return error(errc::internal, "a cell that the selection does not touch");
+    each.whole = replaced || is_whole_cell(*of.from, each.cell, where);
     each.edge = with_.edges != nullptr && reaches_beyond(layout.grid(), each.cell);
     whole = whole && each.whole;
   }
@@ -154,7 +166,7 @@ result<> write_job::list_cells(open_object& of) {
 
 // Finds the touched cells in the old object, or only which chain each has.
 result<> write_job::locate(open_object& of, const part* old) {
-  const chunk_layout& layout = *from_.layout;
+  const chunk_layout& layout = *layout_;
   of.located.assign(of.cells.size(), chunk_extent());
   std::vector<index_request> missing;
   const nothing_known nothing;

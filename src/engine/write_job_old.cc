@@ -31,7 +31,6 @@ void pause_before(unsigned tries, std::uint64_t salt) {
 
 }  // namespace
 
-
 // Begins to look at the old object. Of one whose elements are all replaced, its version may be all that is needed.
 void write_job::load(guard& lock, open_object& of, unsigned worker) {
   begin_work(lock, of);
@@ -66,7 +65,7 @@ void write_job::ask(guard& lock, open_object& of, bool for_bytes) {
   ++flights_;
   --active_;
   lock.unlock();
-  from_.store->read({&read, 1}, of.reader, stop_flights_.get_token());
+  of.from->store->read({&read, 1}, of.reader, stop_flights_.get_token());
   lock.lock();
 }
 
@@ -160,7 +159,7 @@ void write_job::loaded(guard& lock, open_object& of, result<> outcome) {
 
 // The most bytes that an old object is taken to have: its cells and its index, and as much again for holes.
 std::uint64_t write_job::most_old_bytes(const open_object& of) const {
-  const chunk_layout& layout = *from_.layout;
+  const chunk_layout& layout = *layout_;
   const std::uint64_t cell_bytes = layout.chains()[of.cells[0].chain].max_encoded_bytes();
   if (of.is_cell) return cell_bytes;
   constexpr std::uint64_t kIndexBytes = 64, kMarginBytes = std::uint64_t{1} << 20;

@@ -78,6 +78,7 @@ struct write_job::open_object {
     flight,  ///< the store has it
   };
   phase what = phase::closed;
+  const source* from = nullptr;  ///< whose selection touches it
   object_id object = 0;
   std::string key;  ///< in the store, prefix included
   touched_object touched;
@@ -137,6 +138,7 @@ struct write_job::open_object {
 /// An object that was encoded and staged, and what is needed to begin again where its condition does not hold.
 struct write_job::staged {
   std::unique_ptr<staged_object> object;
+  const source* from = nullptr;
   touched_object touched;
   object_id id = 0;
   std::string key;

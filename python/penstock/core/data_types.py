@@ -121,7 +121,7 @@ def fill_options(fill: Any, dtype: Any) -> dict[str, Any]:
         if native.names is not None and isinstance(fill, Mapping):
             fill = tuple(fill[name] for name in native.names)
         item = np.zeros((), native)
-        if native.names is None or not np.isscalar(fill) or fill != 0:
+        if native.names is None or isinstance(fill, np.void) or not np.isscalar(fill) or fill != 0:
             item[()] = fill
         if native.kind in "iu" and isinstance(fill, float | np.floating) and item[()] != fill:
             raise ValueError(f"{fill!r} is no integer")
