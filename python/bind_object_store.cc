@@ -116,6 +116,12 @@ result<read_done> answer(PyObject* given, const byte_read& wanted) {
   return done;
 }
 
+// What a Python store answered to a put or an erase: the new version where it has one; False: the condition fails.
+result<version> version_stored(PyObject* given) {
+  if (given == Py_False) return error(errc::version_changed, "the object is no longer what it was to be");
+  return version_of_token(given);
+}
+
 result<read_done> ended() { return error(errc::cancelled, "the read was stopped"); }
 
 nb::tuple request_tuple(const byte_read& wanted) {
@@ -126,35 +132,34 @@ nb::tuple request_tuple(const byte_read& wanted) {
 }
 
 /// The requests of one call that Python answers later. Every one completes once: what Python forgets is `cancelled`.
-class pending_reads {
+class pending_requests {
  public:
-  pending_reads(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop)
-      : reads_(reads.begin(), reads.end()), open_(reads.size(), true), sink_(&sink), stop_(std::move(stop)) {}
-  pending_reads(const pending_reads&) = delete;
-
-  ~pending_reads() {
-    for (std::size_t i = 0; i < reads_.size(); ++i) {
-      if (!open_[i]) continue;
-      open_[i] = false;
-      const nb::gil_scoped_release released;
-      sink_->complete(reads_[i].tag, error(errc::cancelled, "the store's task was cancelled"));
-    }
-  }
+  virtual ~pending_requests() = default;
+  pending_requests(const pending_requests&) = delete;
 
   bool stopped() const noexcept { return stop_.stop_requested(); }
-
-  void done(std::size_t which, nb::handle data) {
-    if (!take(which)) return;
-    finish(which, answer(data.ptr(), reads_[which]));
+  void done(std::size_t which, nb::handle given) {
+    if (take(which)) answered(which, given.ptr());
   }
   void failed(std::size_t which, nb::handle exception) {
     if (!take(which)) return;
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
-    finish(which, take_python_error_of_other_thread());
+    fail_outside(which, take_python_error_of_other_thread());
   }
   void refuse(std::size_t which, error why) {
-    if (take(which)) finish(which, std::move(why));
+    if (take(which)) fail_outside(which, std::move(why));
   }
+
+ protected:
+  pending_requests(std::size_t count, std::stop_token stop) : open_(count, true), stop_(std::move(stop)) {}
+  void forget_open() {
+    for (std::size_t i = 0; i < open_.size(); ++i) refuse(i, error(errc::cancelled, "the store's task was cancelled"));
+  }
+  /// What Python answered. The GIL is held; the completion itself goes without it: a sink takes a lock of the engine,
+  /// whose holder may wait for the GIL.
+  virtual void answered(std::size_t which, PyObject* given) = 0;
+  /// Without the GIL.
+  virtual void fail(std::size_t which, error why) = 0;
 
  private:
   bool take(std::size_t which) {
@@ -162,27 +167,62 @@ class pending_reads {
     open_[which] = false;  // the GIL guards it
     return true;
   }
+  void fail_outside(std::size_t which, error why) {
+    const nb::gil_scoped_release released;
+    fail(which, std::move(why));
+  }
   // On an event loop's thread nobody waits for a stashed KeyboardInterrupt.
   static error take_python_error_of_other_thread() {
     error failure = take_python_error();
     if (restore_exception()) PyErr_Clear();
     return failure;
   }
-  // The sink takes a lock of the engine, whose holder may wait for the GIL.
-  void finish(std::size_t which, result<read_done> outcome) {
+
+  std::vector<bool> open_;
+  std::stop_token stop_;
+};
+
+class pending_reads final : public pending_requests {
+ public:
+  pending_reads(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop)
+      : pending_requests(reads.size(), std::move(stop)), reads_(reads.begin(), reads.end()), sink_(&sink) {}
+  ~pending_reads() override { forget_open(); }
+
+ private:
+  void answered(std::size_t which, PyObject* given) override {
+    auto outcome = answer(given, reads_[which]);
     const nb::gil_scoped_release released;
     sink_->complete(reads_[which].tag, std::move(outcome));
   }
+  void fail(std::size_t which, error why) override { sink_->complete(reads_[which].tag, std::move(why)); }
 
   std::vector<byte_read> reads_;
-  std::vector<bool> open_;
   completion_sink* sink_;
-  std::stop_token stop_;
+};
+
+class pending_writes final : public pending_requests {
+ public:
+  pending_writes(std::span<const byte_write> writes, write_sink& sink, std::stop_token stop)
+      : pending_requests(writes.size(), std::move(stop)), sink_(&sink) {
+    for (const byte_write& each : writes) tags_.push_back(each.tag);
+  }
+  ~pending_writes() override { forget_open(); }
+
+ private:
+  void answered(std::size_t which, PyObject* given) override {
+    auto outcome = version_stored(given);
+    const nb::gil_scoped_release released;
+    sink_->complete(tags_[which], std::move(outcome));
+  }
+  void fail(std::size_t which, error why) override { sink_->complete(tags_[which], std::move(why)); }
+
+  std::vector<std::uint64_t> tags_;
+  write_sink* sink_;
 };
 
 // What Python holds of them.
 struct pending_handle {
-  std::shared_ptr<pending_reads> reads;
+  std::shared_ptr<pending_requests> requests;
 };
 
 /// What an adapter can do.
@@ -204,7 +244,7 @@ class object_store final : public store {
     traits.max_length_bytes = std::uint64_t{8} << 20;
     traits.versions = can_.versions;
     traits.blocking = true;
-    traits.inline_completion = !can_.asynchronous;
+    traits.inline_completion = traits.inline_writes = !can_.asynchronous;
     traits.lends_bytes = true;
     traits.writable = can_.writable;
     return traits;
@@ -226,14 +266,9 @@ class object_store final : public store {
     if (!may_enter_python()) return std::move(ended()).error();
     const with_gil gil;
     try {
-      const nb::object value = bytes_of(parts);
-      const nb::object token = token_of(&condition.expected);
-      if (condition.what == write_condition::kind::must_match && token.is_none())
-        return error(errc::invalid_argument, "a condition names no version to match");
-      const nb::object given = nb::handle(adapter_).attr("store")(
-          to_str(key), value, condition.what == write_condition::kind::must_be_absent, token);
-      if (given.ptr() == Py_False) return error(errc::version_changed, "the object is no longer what it was to be");
-      return version_of_token(given.ptr());
+      PENSTOCK_TRY(check_condition(condition));
+      const nb::object given = nb::handle(adapter_).attr("store")(*put_tuple(key, parts, condition));
+      return version_stored(given.ptr());
     } catch (nb::python_error& failed) {
       failed.restore();
       return take_python_error();
@@ -256,6 +291,25 @@ class object_store final : public store {
     } catch (const std::exception& failed) {
       return error(errc::io_error, failed.what());
     }
+  }
+
+  void write(std::span<const byte_write> writes, write_sink& sink, std::stop_token stop) override {
+    if (!can_.asynchronous || !can_.writable) return store::write(writes, sink, std::move(stop));
+    if (!may_enter_python() || stop.stop_requested()) {
+      for (const byte_write& each : writes) sink.complete(each.tag, error(errc::cancelled, "the write was stopped"));
+      return;
+    }
+    const with_gil gil;
+    auto pending = std::make_shared<pending_writes>(writes, sink, std::move(stop));
+    submit_to("submit_writes", pending, writes.size(), [&](std::size_t i) -> nb::object {
+      const byte_write& each = writes[i];
+      if (each.erases) return nb::make_tuple(to_str(each.key), nb::none(), false, nb::none());
+      if (auto checked = check_condition(each.condition); !checked.ok()) {
+        pending->refuse(i, std::move(checked).error());
+        return nb::none();
+      }
+      return put_tuple(each.key, each.parts, each.condition);
+    });
   }
 
   result<> list(std::string_view prefix, listing what, key_sink& sink) const override {
@@ -297,17 +351,34 @@ class object_store final : public store {
   void submit(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const {
     const with_gil gil;
     auto pending = std::make_shared<pending_reads>(reads, sink, std::move(stop));
+    submit_to("submit", pending, reads.size(), [&](std::size_t i) -> nb::object { return request_tuple(reads[i]); });
+  }
+
+  // Hands requests to the adapter's event loop. What cannot be handed over fails.
+  template <class RequestOf>
+  void submit_to(const char* method, const std::shared_ptr<pending_requests>& pending, std::size_t count,
+                 RequestOf&& request_of) const {
     try {
       nb::list requests;
-      for (const byte_read& one : reads) requests.append(request_tuple(one));
-      nb::handle(adapter_).attr("submit")(requests, pending_handle{pending});
+      for (std::size_t i = 0; i < count; ++i) requests.append(request_of(i));
+      nb::handle(adapter_).attr(method)(requests, pending_handle{pending});
     } catch (nb::python_error& failed) {
       failed.restore();
       const error why = take_python_error();
-      for (std::size_t i = 0; i < reads.size(); ++i) pending->refuse(i, why.clone());
+      for (std::size_t i = 0; i < count; ++i) pending->refuse(i, why.clone());
     } catch (const std::exception& failed) {
-      for (std::size_t i = 0; i < reads.size(); ++i) pending->refuse(i, error(errc::io_error, failed.what()));
+      for (std::size_t i = 0; i < count; ++i) pending->refuse(i, error(errc::io_error, failed.what()));
     }
+  }
+
+  static result<> check_condition(const write_condition& condition) {
+    if (condition.what == write_condition::kind::must_match && (!condition.expected.known() || !condition.expected.pin))
+      return error(errc::invalid_argument, "a condition names no version to match");
+    return {};
+  }
+  static nb::tuple put_tuple(std::string_view key, std::span<const part> parts, const write_condition& condition) {
+    return nb::make_tuple(to_str(key), bytes_of(parts), condition.what == write_condition::kind::must_be_absent,
+                          token_of(&condition.expected));
   }
 
   PyObject* adapter_;
@@ -355,15 +426,16 @@ result<read_done> deliver_buffer(PyObject* object, const byte_read& wanted, lend
 }
 
 void bind_object_store(nb::module_& m) {
-  nb::class_<pending_handle>(m, "_PendingReads", "Requests that a store's event loop answers, each once.")
-      .def_prop_ro("stopped", [](const pending_handle& self) { return self.reads->stopped(); })
+  nb::class_<pending_handle>(m, "_PendingRequests", "Requests that a store's event loop answers, each once.")
+      .def_prop_ro("stopped", [](const pending_handle& self) { return self.requests->stopped(); })
       .def(
-          "done", [](const pending_handle& self, std::size_t which, nb::handle data) { self.reads->done(which, data); },
-          nb::arg("which"), nb::arg("data").none())
+          "done",
+          [](const pending_handle& self, std::size_t which, nb::handle given) { self.requests->done(which, given); },
+          nb::arg("which"), nb::arg("given").none())
       .def(
           "failed",
           [](const pending_handle& self, std::size_t which, nb::handle exception) {
-            self.reads->failed(which, exception);
+            self.requests->failed(which, exception);
           },
           nb::arg("which"), nb::arg("exception"));
   m.def(

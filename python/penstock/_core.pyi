@@ -248,12 +248,12 @@ class _Ticket:
     def result(self) -> Any: ...
     def on_done(self, then: Callable[[], None]) -> None: ...
 
-class _PendingReads:
+class _PendingRequests:
     """Requests that a store's event loop answers, each once."""
 
     @property
     def stopped(self) -> bool: ...
-    def done(self, which: int, data: Any) -> None: ...
+    def done(self, which: int, given: Any) -> None: ...
     def failed(self, which: int, exception: BaseException) -> None: ...
 
 class _BatchMemory:
@@ -693,6 +693,9 @@ def shards_changed(array: Array) -> bool:
 
 def file_stamps(context: Context, paths: list[_bytes]) -> list[tuple[int, int] | None]:
     """(size, time of change) of each file of this machine, None where there is none: looked at side by side."""
+
+def side_by_side(context: Context, work: Callable[[int], None], count: int, threads: int) -> None:
+    """Call `work` with each number below `count`, on up to so many threads of the context; it must not raise."""
 
 def save_manifest(array: Array, root: _bytes, as_json: bool, checksums: list[int]) -> _bytes:
     """What is known of an array's files."""

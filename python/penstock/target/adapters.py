@@ -8,7 +8,9 @@ on an event loop. The answer is the bytes, or None where there is no such object
 
 `list(prefix, children)` names what there is. Where `writable` is true, `store(key, value, absent, expected)` replaces
 an object, gives its new version where there is one, and False where it was to be absent or to have the expected version
-and is or has not; `remove(key)` removes one, also where it is not there.
+and is or has not; `remove(key)` removes one, also where it is not there. An adapter with `submit` also has
+`submit_writes(requests, pending)`: requests are those of `store`, with None as the value of an object that is removed,
+and each is answered on the event loop with what `store` returns.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import contextlib
 import importlib
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from penstock.core.errors import ConflictError, ReadOnlyError, UnsupportedError
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
     import asyncio  # imported where it is used: it is a quarter of this package's import
 
 Request = tuple[str, int, int | None, bool, str | None]
+Put = tuple[str, bytes | None, bool, str | None]
 Stored = str | None | Literal[False]
+_Method = Callable[..., Coroutine[Any, Any, Any]]
 
 _ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 _DOCUMENTS = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
@@ -197,20 +201,33 @@ class AsyncAdapter:
         raise NotImplementedError
 
     def submit(self, requests: list[Request], pending: Any) -> None:
+        self._begin(self.get, requests, pending)
+
+    def submit_writes(self, requests: list[Put | None], pending: Any) -> None:
+        self._begin(self._write, requests, pending)
+
+    async def _write(self, key: str, value: bytes | None, absent: bool, expected: str | None) -> Stored:
+        if value is not None:
+            return await self.set_value(key, value, absent, expected)
+        await self.delete(key)
+        return None
+
+    def _begin(self, method: _Method, requests: Sequence[tuple[Any, ...] | None], pending: Any) -> None:
         import asyncio
 
-        answers.add(asyncio.run_coroutine_threadsafe(self._answer_all(requests, pending), self.loop()))
+        answers.add(asyncio.run_coroutine_threadsafe(self._answer_all(method, requests, pending), self.loop()))
 
-    async def _answer(self, which: int, request: Request, pending: Any) -> None:
+    async def _answer(self, which: int, method: _Method, request: tuple[Any, ...], pending: Any) -> None:
         try:
-            pending.done(which, await self.get(*request))
+            pending.done(which, await method(*request))
         except BaseException as error:
             pending.failed(which, error)
 
-    async def _answer_all(self, requests: list[Request], pending: Any) -> None:
+    async def _answer_all(self, method: _Method, requests: Sequence[tuple[Any, ...] | None], pending: Any) -> None:
         import asyncio
 
-        waiting = {asyncio.ensure_future(self._answer(i, one, pending)) for i, one in enumerate(requests)}
+        begun = [self._answer(i, method, one, pending) for i, one in enumerate(requests) if one is not None]
+        waiting = {asyncio.ensure_future(one) for one in begun}
         while waiting:
             _, waiting = await asyncio.wait(waiting, timeout=self._CHECK_SECONDS)
             if waiting and pending.stopped:
@@ -397,6 +414,21 @@ class FsspecAdapter(AsyncAdapter):
         except _ABSENT:
             return []
         return [self.key(item["name"]) + ("/" if item["type"] == "directory" else "") for item in found]
+
+    async def set_value(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
+        path = self.path(key)
+        if absent and await self.fs._exists(path):
+            return False
+        try:
+            await self.fs._pipe_file(path, value)
+        except FileNotFoundError:
+            await self.fs._makedirs(path.rpartition("/")[0], exist_ok=True)
+            await self.fs._pipe_file(path, value)
+        return None
+
+    async def delete(self, key: str) -> None:
+        with contextlib.suppress(*_ABSENT):
+            await self.fs._rm_file(self.path(key))
 
     def store(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
         path = self.path(key)
