@@ -4,12 +4,17 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <chrono>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bind.h"
 #include "driver/for_each_file.h"
+#include "engine/batch_job.h"
+#include "engine/context_state.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -99,6 +104,33 @@ nb::list stamps(const context_handle& with, const nb::list& paths) {
   return out;
 }
 
+// Threads of the context call `work(0)` .. `work(count - 1)`, which must not raise.
+void side_by_side(const context_handle& with, const nb::object& work, std::size_t count, unsigned threads) {
+  if (count == 0) return;
+  constexpr bool kWaits = true;
+  const auto call = [&](std::size_t which, unsigned) -> result<> {
+    if (!may_enter_python()) return error(errc::cancelled, "the program ends");
+    const with_gil gil;
+    try {
+      work(which);
+      return {};
+    } catch (nb::python_error& failed) {
+      failed.restore();
+      return take_python_error();
+    }
+  };
+  constexpr std::chrono::milliseconds kPoll{20};
+  const auto job = std::make_shared<batch_job>(count, call, kWaits);
+  const auto look_for_signals = [&] {
+    if (!may_go_on()) job->cancel();
+  };
+  const auto workers = static_cast<unsigned>(std::clamp<std::size_t>(threads, 1, std::min<std::size_t>(count, 1024)));
+  call_engine([&] {
+    with.context->state().executor().run(job, workers, look_for_signals, kPoll);
+    return job->outcome();
+  });
+}
+
 std::uint32_t checksum(nb::handle data, std::uint32_t so_far) {
   Py_buffer view{};
   if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE) != 0) throw_python_error();
@@ -139,6 +171,8 @@ void bind_shards(nb::module_& m) {
       nb::arg("array"), "Whether one of an array's files is gone or another than it was.");
   m.def("file_stamps", &stamps, nb::arg("context"), nb::arg("paths"),
         "(size, time of change) of each file of this machine, None where there is none: looked at side by side.");
+  m.def("side_by_side", &side_by_side, nb::arg("context"), nb::arg("work"), nb::arg("count"), nb::arg("threads"),
+        "Call `work` with each number below `count`, on up to so many threads of the context; it must not raise.");
   m.def("save_manifest", &save, nb::arg("array"), nb::arg("root"), nb::arg("as_json"), nb::arg("checksums"),
         "What is known of an array's files.");
   m.def(

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/copy_work.h"
+#include "api/array_copy.h"
 #include "driver/node_files.h"
 #include "driver/node_replacement.h"
 #include "driver/zarr_nodes.h"

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "api/copy_work.h"
+#include "api/copy_pieces.h"
 #include "array/equals_fill.h"
 #include "array/strided_copy.h"
 #include "base/lookup3.h"
@@ -128,8 +128,9 @@ result<> block_copier::each(std::uint64_t count, unsigned pass, unsigned passes,
       return with_.options.progress({now.path, (pass * now.total_bytes + now.done_bytes) / passes, now.total_bytes});
     };
   }
-  copy_work work(shown, plan_.workers, with_.path, total);
-  return work.run(static_cast<std::size_t>(count),
+  constexpr bool kWaits = false;  // it decodes and encodes
+  copy_pieces work(shown, from_.context()->state(), with_.path, total);
+  return work.run(static_cast<std::size_t>(count), plan_.workers, kWaits,
                   [&](std::size_t i, std::uint64_t& bytes) { return piece(i, bytes); });
 }
 

@@ -10,8 +10,8 @@
 #include <unordered_set>
 
 #include <penstock/extend/json.h>
+#include "api/array_copy.h"
 #include "api/copy_blocks.h"
-#include "api/copy_work.h"
 #include "base/checked.h"
 #include "driver/check_create.h"
 #include "driver/metadata_edit.h"

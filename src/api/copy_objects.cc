@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "api/copy_work.h"
+#include "api/array_copy.h"
+#include "api/copy_pieces.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
@@ -108,9 +109,10 @@ result<> array_copy::copy_objects() const {
   }
   std::uint64_t total = 0;
   for (const stored_object& each : objects) total += each.size;
-  copy_work work(options, threads(), path, total);
+  constexpr bool kWaits = true;
+  copy_pieces work(options, state.context->state(), path, total);
   std::atomic<std::uint64_t> copied{0};
-  auto done = work.run(objects.size(), [&](std::size_t i, std::uint64_t& bytes) -> result<> {
+  auto done = work.run(objects.size(), threads(), kWaits, [&](std::size_t i, std::uint64_t& bytes) -> result<> {
     const std::string key = state.prefix + objects[i].key, target = prefix + objects[i].key;
     auto object = read_and_wait(*state.store, key, {}, byte_range::kAll - 1);
     if (!object.ok() && object.error().code() == errc::not_found) return {};  // never written, or erased meanwhile

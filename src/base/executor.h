@@ -11,12 +11,15 @@ namespace penstock::inline v0 {
 
 /// Work that any number of workers may push forward together.
 ///
-/// A job never blocks inside `step`; where it must wait for a completion it says `idle`, and calls its waker when there
-/// is something to do again. So one job runs under a pool, on the calling thread alone, or under a seeded executor that
-/// chooses every interleaving.
+/// A job never blocks inside `step`, unless it `waits()`; where it must wait for a completion it says `idle`, and calls
+/// its waker when there is something to do again. So one job runs under a pool, on the calling thread alone, or under a
+/// seeded executor that chooses every interleaving.
 class job {
  public:
   enum class progress : std::uint8_t { worked, idle, done };
+  job() = default;
+  job(const job&) = delete;
+  job& operator=(const job&) = delete;
   virtual ~job() = default;
   /// One small piece of work. `worker` < the number that the executor was given; each number is used by one thread at a
   /// time. After `done`, every later call is `done` too.
@@ -26,13 +29,19 @@ class job {
   /// before the first step; stays until the job is destroyed or another one is set.
   void set_waker(std::function<void()> waker) { waker_ = std::move(waker); }
 
+  /// Whether a step may wait for storage, as calls do that look at one file each. Threads in such steps need no core,
+  /// so an executor may have more of them than it has threads for other jobs.
+  bool waits() const noexcept { return waits_; }
+
  protected:
+  explicit job(bool waits) noexcept : waits_(waits) {}
   void wake() const {
     if (waker_) waker_();
   }
 
  private:
   std::function<void()> waker_;
+  bool waits_ = false;
 };
 
 /// Where workers run.

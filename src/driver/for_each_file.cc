@@ -7,12 +7,10 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <mutex>
-#include <system_error>
-#include <thread>
-#include <utility>
+#include <memory>
 
 #include "base/waiting.h"
+#include "engine/batch_job.h"
 #include "engine/context_state.h"
 #include "store/file_status.h"
 
@@ -24,55 +22,48 @@ constexpr std::size_t kBatch = 64;
 /// A file that takes longer was waited for.
 constexpr std::chrono::microseconds kWait{50};
 
-/// Threads that take batches of files: few at first, and all of them once one had to wait.
-class crew {
+/// Batches of files that threads of the context's pool take: few threads at first, and all of them once one had to
+/// wait.
+class file_batches {
  public:
-  crew(std::size_t files, std::size_t batch, const std::function<void(std::size_t)>& work)
-      : files_(files), batch_(batch), work_(work) {}
+  file_batches(std::size_t files, std::size_t batch, const std::function<void(std::size_t)>& work, executor& on)
+      : files_(files), batch_(batch), batches_((files + batch - 1) / batch), work_(work), on_(on) {}
 
   /// \param first  Threads that begin. \param most  Where files are waited for.
   void run(std::size_t first, std::size_t most) {
-    const std::size_t batches = (files_ + batch_ - 1) / batch_;
-    most_ = std::min(batches, most);
-    grow(std::min(first, most_));
-    take();
-    const std::lock_guard lock(mutex_);
-    growing_ = false;
+    most_ = std::min(batches_, most);
+    if (batches_ != 0) take_all(std::min(first, most_));
   }
 
  private:
-  void grow(std::size_t threads) {
-    const std::lock_guard lock(mutex_);
-    try {
-      while (growing_ && others_.size() + 1 < threads)
-        others_.emplace_back([this] {
-          const interruptible_waits::join same(waits_);
-          take();
-        });
-    } catch (const std::system_error&) {  // fewer of them take longer
-      growing_ = false;
-    }
+  // Returns when no batch is left and none of this call's threads has one.
+  void take_all(std::size_t threads) {
+    constexpr bool kWaits = true;
+    const auto take = [this](std::size_t, unsigned) {
+      take_one();
+      return result<>();
+    };
+    on_.run(std::make_shared<batch_job>(batches_, take, kWaits), static_cast<unsigned>(threads), {}, {});
   }
 
-  void take() {
-    for (std::size_t begin = 0; (begin = next_.fetch_add(batch_, std::memory_order_relaxed)) < files_;) {
-      const std::size_t end = std::min(files_, begin + batch_);
-      const auto began = std::chrono::steady_clock::now();
-      for (std::size_t i = begin; i < end; ++i) work_(i);
-      const bool waited = std::chrono::steady_clock::now() - began > kWait * (end - begin);
-      if (waited && !grown_.exchange(true, std::memory_order_relaxed)) grow(most_);
-    }
+  void take_one() {
+    const std::size_t begin = next_.fetch_add(batch_, std::memory_order_relaxed);
+    if (begin >= files_) return;
+    const interruptible_waits::join same(waits_);
+    const std::size_t end = std::min(files_, begin + batch_);
+    const auto began = std::chrono::steady_clock::now();
+    for (std::size_t i = begin; i < end; ++i) work_(i);
+    const bool waited = std::chrono::steady_clock::now() - began > kWait * (end - begin);
+    if (waited && !grown_.exchange(true, std::memory_order_relaxed)) take_all(most_);
   }
 
-  const std::size_t files_, batch_;
+  const std::size_t files_, batch_, batches_;
   const std::function<void(std::size_t)>& work_;
+  executor& on_;
   interruptible_waits* const waits_ = interruptible_waits::current();
   std::size_t most_ = 1;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> grown_{false};
-  std::mutex mutex_;  // of what follows
-  bool growing_ = true;
-  std::vector<std::jthread> others_;  // they end before what they use
 };
 
 }  // namespace
@@ -82,7 +73,7 @@ void for_each_file(std::size_t files, const store& from, context& with, const st
   const bool waits = from.traits().blocking;
   const bool here = !waits || place.starts_with("file:") || place.starts_with("zip:");
   const std::size_t most = waits ? with.state().io_concurrency() : with.threads();
-  crew(files, here ? kBatch : 1, work).run(here ? with.threads() : most, most);
+  file_batches(files, here ? kBatch : 1, work, with.state().executor()).run(here ? with.threads() : most, most);
 }
 
 result<std::vector<std::optional<file_stamp>>> file_stamps(const std::vector<std::string>& paths, context& with) {
@@ -99,7 +90,7 @@ result<std::vector<std::optional<file_stamp>>> file_stamps(const std::vector<std
     const version seen = version_of(status);
     found[i] = {static_cast<std::uint64_t>(status.st_size), static_cast<std::int64_t>(seen.word[kTimeWord])};
   };
-  crew(paths.size(), kBatch, look).run(with.threads(), with.state().io_concurrency());
+  file_batches(paths.size(), kBatch, look, with.state().executor()).run(with.threads(), with.state().io_concurrency());
   for (std::size_t i = 0; i < failed.size(); ++i)
     if (failed[i] != 0) return read_failure(failed[i], fmt::format("looking at '{}'", paths[i]));
   return found;

@@ -12,9 +12,9 @@
 
 namespace penstock::inline v0 {
 
-/// Calls `work` for the numbers below `files`, on as many threads as the context may have requests in flight: what it
-/// does is waiting for storage, also behind the file systems of clusters. On its cores alone where nothing is waited
-/// for, as with files of this machine until one batch of them says otherwise.
+/// Calls `work` for the numbers below `files`, on as many threads of the context's pool as it may have requests in
+/// flight: what it does is waiting for storage, also behind the file systems of clusters. On its cores alone where
+/// nothing is waited for, as with files of this machine until one batch of them says otherwise.
 void for_each_file(std::size_t files, const store& from, context& with, const std::function<void(std::size_t)>& work);
 
 /// What changes whenever a file does; all of it that a manifest has.

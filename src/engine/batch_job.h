@@ -16,7 +16,9 @@ namespace penstock::inline v0 {
 class batch_job final : public job {
  public:
   using work_fn = std::function<result<>(std::size_t item, unsigned worker)>;
-  batch_job(std::size_t items, work_fn work) : work_(std::move(work)), items_(items), open_(items) {}
+  /// \param waits  The work of an item waits for storage: see `job::waits`.
+  batch_job(std::size_t items, work_fn work, bool waits = false)
+      : job(waits), work_(std::move(work)), items_(items), open_(items) {}
 
   progress step(unsigned worker) override {
     const std::size_t item = next_.fetch_add(1, std::memory_order_relaxed);

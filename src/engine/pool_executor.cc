@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@ struct pool_executor::crew {
   std::atomic<std::uint64_t> epoch{0};  // grows with each wake: a worker that saw idle before it must look again
   std::vector<unsigned> parked;         // pool workers that left because there was nothing to do
   unsigned running = 0;                 // pool threads inside the job
+  bool waits = false;                   // the job does
   bool finished = false;
   std::condition_variable changed;  // for the caller of run
 };
@@ -38,11 +40,13 @@ struct pool_executor::state {
   unsigned max_threads = 1;
   std::mutex mutex;
   std::condition_variable available;
-  std::deque<entry> queue;
-  std::atomic<bool> others_wait{false};        // the queue is not empty; changes with the mutex held
+  std::deque<entry> queue;                     // of jobs that compute
+  std::deque<entry> waiters;                   // of jobs that wait
+  std::atomic<bool> others_wait{false};        // `queue` is not empty; changes with the mutex held
   std::vector<std::shared_ptr<crew>> started;  // crews of `start`, which nobody else owns
   std::vector<std::thread> threads;
-  unsigned waiting = 0;
+  unsigned idle = 0;       // threads without a job
+  unsigned computing = 0;  // ... in jobs that compute
   bool stopping = false;
 
   // Wakes come with the job's lock held, so that none can arrive after the job is done.
@@ -55,24 +59,40 @@ struct pool_executor::state {
     who.changed.notify_all();
   }
 
-  // Needs the lock.
+  // Needs the lock, as what follows.
   void push(entry what) {
+    if (what.who->waits) {
+      waiters.push_back(what);
+      return;
+    }
     queue.push_back(what);
     others_wait.store(true, std::memory_order_relaxed);
   }
+  bool can_pop() const noexcept { return !waiters.empty() || (!queue.empty() && computing < max_threads); }
   entry pop() {
-    const entry out = queue.front();
-    queue.pop_front();
+    std::deque<entry>& from = waiters.empty() ? queue : waiters;
+    const entry out = from.front();
+    from.pop_front();
     others_wait.store(!queue.empty(), std::memory_order_relaxed);
     return out;
   }
 
-  // Needs the lock. Threads start one by one, up to the limit, while there is more to do than threads to do it.
+  // Entries that threads could be working on now.
+  std::size_t wanted() const noexcept {
+    return waiters.size() + std::min<std::size_t>(queue.size(), max_threads - std::min(max_threads, computing));
+  }
+
+  // Threads start one by one while there is more to do than threads to do it.
+  // \param first  0: the job has no other worker, so that one thread is needed.
   static void enlist(const std::shared_ptr<state>& self, crew& who, unsigned first, unsigned end) {
     for (unsigned worker = first; worker < end; ++worker) self->push({&who, worker});
-    while (self->waiting < self->queue.size() && self->threads.size() < self->max_threads) {
-      self->threads.emplace_back([self] { serve(*self); });
-      ++self->waiting;
+    try {
+      while (self->idle < self->wanted()) {
+        self->threads.emplace_back([self] { serve(*self); });
+        ++self->idle;
+      }
+    } catch (const std::system_error&) {  // fewer threads take longer
+      if (first == 0 && self->threads.empty()) throw;
     }
     self->available.notify_all();
   }
@@ -80,8 +100,7 @@ struct pool_executor::state {
   // Needs the lock. Forgets workers that have not begun.
   void dismiss(crew& who) {
     who.finished = true;
-    queue.erase(std::remove_if(queue.begin(), queue.end(), [&](const entry& each) { return each.who == &who; }),
-                queue.end());
+    std::erase_if(who.waits ? waiters : queue, [&](const entry& each) { return each.who == &who; });
     others_wait.store(!queue.empty(), std::memory_order_relaxed);
     who.parked.clear();
   }
@@ -89,17 +108,20 @@ struct pool_executor::state {
   static void serve(state& self) {
     std::unique_lock lock(self.mutex);
     for (;;) {
-      self.available.wait(lock, [&] { return self.stopping || !self.queue.empty(); });
+      self.available.wait(lock, [&] { return self.stopping || self.can_pop(); });
       if (self.stopping) return;
       const entry mine = self.pop();
       crew& who = *mine.who;
+      const bool computes = !who.waits;
       ++who.running;
-      --self.waiting;
+      --self.idle;
+      self.computing += computes ? 1 : 0;
       lock.unlock();
       std::uint64_t seen = 0;
       const turn_end end = push_forward(self, who, mine.worker, seen);
       lock.lock();
-      ++self.waiting;
+      ++self.idle;
+      self.computing -= computes ? 1 : 0;
       --who.running;
       if (end == turn_end::done) {
         self.dismiss(who);
@@ -136,7 +158,8 @@ struct pool_executor::state {
       seen = who.epoch.load(std::memory_order_relaxed);
       switch (who.work->step(worker)) {
         case job::progress::worked:
-          if (self.others_wait.load(std::memory_order_relaxed) && std::chrono::steady_clock::now() - begin >= kTurn)
+          if (!who.waits && self.others_wait.load(std::memory_order_relaxed) &&
+              std::chrono::steady_clock::now() - begin >= kTurn)
             return turn_end::turn_over;
           break;
         case job::progress::done:
@@ -185,6 +208,7 @@ void pool_executor::run(const std::shared_ptr<job>& work, unsigned workers, cons
                         std::chrono::nanoseconds interval) {
   crew mine;
   mine.work = work;
+  mine.waits = work->waits();
   work->set_waker([shared = state_.get(), who = &mine] { shared->wake(*who); });
   if (workers > 1) {
     const std::lock_guard lock(state_->mutex);
@@ -219,6 +243,7 @@ void pool_executor::run(const std::shared_ptr<job>& work, unsigned workers, cons
 void pool_executor::start(std::shared_ptr<job> work, unsigned workers) {
   auto mine = std::make_shared<crew>();
   mine->work = std::move(work);
+  mine->waits = mine->work->waits();
   mine->work->set_waker([shared = state_.get(), who = mine.get()] { shared->wake(*who); });
   const std::lock_guard lock(state_->mutex);
   state_->started.push_back(mine);

@@ -6,7 +6,10 @@
 
 namespace penstock::inline v0 {
 
-/// Threads that are started when first needed and shared by all reads of a context.
+/// Threads that are started when first needed and shared by all work of a context.
+///
+/// At most `max_threads` are in jobs that compute. Jobs that wait for storage (`job::waits`) have a thread for each of
+/// their workers, and what was started for them serves the next one.
 ///
 /// The caller of `run` is worker 0 and works beside the pool, so one worker means no thread at all. A pool thread whose
 /// job is idle leaves it and takes another; the job's waker brings it back. While jobs wait for threads, all take turns

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from penstock.core.context import current_context
 from penstock.core.errors import ConflictError, CorruptDataError, Error
 from penstock.references.manifest import open_target
 from penstock.shards.arrays import KIND, ArrayOfManifest, crc32c_of
+from penstock.shards.files import side_by_side
 from penstock.shards.readers import JoinedArray
 from penstock.tabular.shards import JoinedTables, ManyBatches, ManyBatchStore, Table, check_unchanged
 from penstock.tabular.table import Cell
@@ -60,8 +60,7 @@ def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
             return f"file '{table.path}'", error
         return None
 
-    with ThreadPoolExecutor(threads) as pool:
-        found = [*pool.map(file, array.tables), *pool.map(group, range(len(batches.rows)))]
+    found = side_by_side(file, array.tables, threads) + side_by_side(group, range(len(batches.rows)), threads)
     return [each for each in found if each is not None]
 
 
@@ -77,9 +76,8 @@ def check_shards(parts: list[ArrayOfManifest], threads: int) -> list[tuple[str, 
             return error
         return None
 
-    with ThreadPoolExecutor(threads) as pool:
-        found = zip(parts, pool.map(shard, parts), strict=True)
-        return [(f"shard '{part.path}'", wrong) for part, wrong in found if wrong is not None]
+    found = zip(parts, side_by_side(shard, parts, threads), strict=True)
+    return [(f"shard '{part.path}'", wrong) for part, wrong in found if wrong is not None]
 
 
 def main(arguments: list[str]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from penstock import _core
@@ -26,11 +25,26 @@ def complain(what: str, bad: Sequence[str]) -> str:
 
 
 def side_by_side(work: Callable[[Given], Made], given: Sequence[Given], threads: int = _THREADS) -> list[Made]:
-    """What `work` makes of each."""
-    if not given:
-        return []
-    with ThreadPoolExecutor(min(threads, len(given))) as pool:
-        return list(pool.map(work, given))
+    """What `work` makes of each, on threads of the context.
+
+    Raises:
+        The exception of the first that failed; what has not begun by then is left out.
+    """
+    made: dict[int, Made] = {}
+    failed: dict[int, BaseException] = {}
+
+    def one(which: int) -> None:
+        if failed:
+            return
+        try:
+            made[which] = work(given[which])
+        except BaseException as failure:
+            failed[which] = failure
+
+    _core.side_by_side(current_context(), one, len(given), threads)
+    if failed:
+        raise failed[min(failed)]
+    return [made[which] for which in range(len(given))]
 
 
 def file_stamps(paths: Sequence[str]) -> list[tuple[int, int] | None]:

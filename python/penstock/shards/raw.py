@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
-from penstock.shards.files import complain
+from penstock.shards.files import complain, side_by_side
 from penstock.shards.names import Files
 
 COMMON = "_meta.json"
 """The sidecar of all files of a folder."""
-_THREADS = 32
 
 
 @dataclass(frozen=True)
@@ -115,22 +113,21 @@ def _parse(name: str, place: str, members: dict[str, Any], axis: int) -> _Told:
 def _sidecars(found: Files) -> list[tuple[str, dict[str, Any]]]:
     """Of each file the key and the members of its sidecar, its own before its folder's; ("", {}) where it has none."""
     names = [os.fsdecode(key) for key in found.keys]
-    folders = {name.rpartition("/")[0] for name in names}
-    with ThreadPoolExecutor(_THREADS) as pool:
-        listed = dict(zip(folders, pool.map(lambda folder: _listed(found, folder), folders), strict=True))
-        common = {folder: f"{folder}/{COMMON}" if folder else COMMON for folder in folders}
-        shared = dict(zip(folders, pool.map(lambda folder: _members(found, common[folder]), folders), strict=True))
+    folders = sorted({name.rpartition("/")[0] for name in names})
+    listed = dict(zip(folders, side_by_side(lambda folder: _listed(found, folder), folders), strict=True))
+    common = {folder: f"{folder}/{COMMON}" if folder else COMMON for folder in folders}
+    shared = dict(zip(folders, side_by_side(lambda folder: _members(found, common[folder]), folders), strict=True))
 
-        def look(name: str) -> tuple[str, dict[str, Any]]:
-            folder = name.rpartition("/")[0]
-            there = listed[folder]
-            for key in (f"{name}.json", f"{os.path.splitext(name)[0]}.json"):
-                if (there is None or key in there) and (members := _members(found, key)) is not None:
-                    return key, members
-            members = shared[folder]
-            return ("", {}) if members is None else (common[folder], members)
+    def look(name: str) -> tuple[str, dict[str, Any]]:
+        folder = name.rpartition("/")[0]
+        there = listed[folder]
+        for key in (f"{name}.json", f"{os.path.splitext(name)[0]}.json"):
+            if (there is None or key in there) and (members := _members(found, key)) is not None:
+                return key, members
+        members = shared[folder]
+        return ("", {}) if members is None else (common[folder], members)
 
-        return list(pool.map(look, names))
+    return side_by_side(look, names)
 
 
 def _listed(found: Files, folder: str) -> set[str] | None:
