@@ -15,6 +15,7 @@
 #include "engine/cell_sink.h"
 #include "engine/index_cache.h"
 #include "engine/profiler.h"
+#include "engine/timed_stage.h"
 #include "plan/placement.h"
 #include "plan/planner.h"
 
@@ -114,35 +115,58 @@ class read_job final : public job, private completion_sink {
 
   using guard = std::unique_lock<std::mutex>;
 
-  void complete(std::uint64_t tag, result<read_done> done) override;
-
+  // What to do next, and the end: read_job.cc. A function that takes `guard` returns with the lock; comments say which
+  // of them are called without it.
   bool stopping() const noexcept { return stop_.load(std::memory_order_relaxed); }
   bool may_plan() const noexcept;
   bool is_exhausted() const noexcept;
+  void advance_sink(guard& lock, bool last);
+  bool count_redo(const std::string& key);
+  void fail(error what);
+  void fail_cell(std::uint32_t source, cell_id cell, error what);
+  void finish(guard& lock);
+  worker_state& first_worker();
+  timed_stage time(stage what, unsigned worker, std::uint64_t operation) const noexcept {
+    return {profiler_.get(), read_number_, what, worker, operation};
+  }
+  /// Of what began on another thread.
+  void timed(stage what, unsigned worker, std::uint64_t begin_ns, std::uint64_t operation, std::uint64_t bytes_in,
+             std::uint64_t bytes_out) const;
+
+  // Plan, and the indexes that it needs: read_job_plan.cc.
   void run_planner(guard& lock);
   void issue_index(guard& lock, unsigned worker);
+  void finish_index(guard& lock, std::size_t which, unsigned worker, result<read_done> done);
+  void note_missing(std::uint32_t source) const noexcept {
+    if (source < with_.missing.size()) with_.missing[source] = 1;
+  }
+
+  // Requests in flight: read_job_requests.cc.
+  bool may_send() const noexcept;
   bool take_buffer();
   void issue_fetch(guard& lock, unsigned worker);
-  void launch(byte_read& read, piece* of, std::size_t which, std::uint64_t bytes);
-  void take_arrived(guard& lock, unsigned worker);
-
-  void finish_index(guard& lock, std::size_t which, unsigned worker, result<read_done> done);
-  void finish_fetch(guard& lock, piece& of, std::size_t which, unsigned worker, result<read_done>&& done);
   std::optional<error> request_of(const piece& of, const fetch_op& op, placement& where, byte_read& out) const;
   std::uint64_t likely_bytes(const piece& of, const fetch_op& op, const byte_read& read) const noexcept;
+  void launch(byte_read& read, piece* of, std::size_t which, std::uint64_t bytes);
+  void complete(std::uint64_t tag, result<read_done> done) override;
+  void take_arrived(guard& lock, unsigned worker);
+
+  // Decode, scatter, fill: read_job_cells.cc.
+  void finish_fetch(guard& lock, piece& of, std::size_t which, unsigned worker, result<read_done>&& done);
   result<> find_in_object(const piece& of, const fetch_op& op, unsigned worker, const read_done& done);
   std::span<const decode_op> decodes_of(const piece& of, const fetch_op& op, unsigned worker) const noexcept;
   result<> decode_fetch(const piece& of, const fetch_op& op, unsigned worker, read_done& done);
+  result<> sink_fetch(const piece& of, const fetch_op& op, unsigned worker, const read_done& done);
   result<> decode_cell(const piece& of, const fetch_op& op, const decode_op& what, std::span<const std::byte> bytes,
                        const read_done& done, unsigned worker);
   result<> decode_for_all(const source& from, const decode_op& what, std::span<const std::byte> bytes, unsigned worker);
-  result<bool> decode_to_keep(const source& from, cell_id cell, const codec_chain& chain,
-                              std::span<const std::byte> bytes, const read_done& done, worker_state& mine);
   static result<> decode_whole(const codec_chain& chain, std::span<const std::byte> bytes, std::byte* room,
                                worker_state& mine);
   static void scatter_to_all(const source& from, cell_id cell, const codec_chain& chain, const std::byte* items,
                              worker_state& mine);
-  worker_state& first_worker();
+  void fill_cell(const source& from, cell_id cell, unsigned worker);
+
+  // Cells that earlier reads left decoded: read_job_kept.cc.
   bool is_current(const source& from, object_id object, const version& seen);
   void find_kept(piece& of, const fetch_op& op);
   static bool is_kept(const piece& of, const fetch_op& op) noexcept {
@@ -151,18 +175,8 @@ class read_job final : public job, private completion_sink {
   static void forget_kept(piece& of, const fetch_op& op) noexcept;
   void drop_kept(const piece& of, const fetch_op& op);
   void take_kept(const piece& of, const fetch_op& op, unsigned worker);
-  void fill_cell(const source& from, cell_id cell, unsigned worker);
-  result<> sink_fetch(const piece& of, const fetch_op& op, unsigned worker, const read_done& done);
-  void advance_sink(guard& lock, bool last);
-  void note_missing(std::uint32_t source) const noexcept {
-    if (source < with_.missing.size()) with_.missing[source] = 1;
-  }
-  bool count_redo(const std::string& key);
-  void fail(error what);
-  void fail_cell(std::uint32_t source, cell_id cell, error what);
-  void finish(guard& lock);
-  void timed(stage what, unsigned worker, std::uint64_t begin_ns, std::uint64_t operation, std::uint64_t bytes_in,
-             std::uint64_t bytes_out) const;
+  result<bool> decode_to_keep(const source& from, cell_id cell, const codec_chain& chain,
+                              std::span<const std::byte> bytes, const read_done& done, worker_state& mine);
 
   context_state* state_;
   std::vector<source> sources_;

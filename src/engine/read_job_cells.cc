@@ -26,44 +26,76 @@ class known_in_object final : public index_lookup {
 
 }  // namespace
 
-// Fills in the request of a fetch; an error where the index asks for more than a cell can be.
-std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, placement& where, byte_read& out) const {
-  const source& from = sources_[of.plan.source];
+void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned worker, result<read_done>&& done) {
+  const fetch_op& op = of.plan.fetches[which];
   const plan_object& object = of.plan.objects[op.object];
-  out = byte_read();
-  out.key = object.key;
-  out.range = op.range;
-  out.expected = &object.expected;
-  out.same_handle = object.pinned;
-  if (is_kept(of, op)) {
-    out.range = {0, 0, false};
-    out.expected = &of.kept[op.first_decode]->seen;
-    return std::nullopt;
-  }
-  if (op.decode_count == 0) return std::nullopt;
-  const decode_op& first = of.plan.decodes[op.first_decode];
-  const codec_chain& chain = from.layout->chains()[first.chain];
-  if (op.what == request::object) {
-    out.max_bytes = op.max_bytes;
-  } else if (op.range.whole()) {
-    out.max_bytes = chain.max_encoded_bytes();
-  } else if (op.decode_count == 1 && op.range.length > chain.max_encoded_bytes()) {
-    return error(errc::corrupt_data, fmt::format("chunk takes {} bytes, its shape allows at most {}", op.range.length,
-                                                 chain.max_encoded_bytes()));
-  }
-  if (op.in_place && place_cell(from, first.cell, where))
-    out.destination = {where.target.data,
-                       static_cast<std::size_t>(op.range.whole() ? chain.decoded_bytes() : op.range.length)};
-  return std::nullopt;
-}
+  const source& from = sources_[of.plan.source];
+  if (profiler_ && op.what != request::none) profiler_->record_request(done.ok() ? done->bytes.size() : 0);
 
-// What a request is counted as while it is under way. The bound of a whole object is twice what any sane encoder makes,
-// and most compress; counting the bound would leave a slow store with a handful of requests in flight.
-std::uint64_t read_job::likely_bytes(const piece& of, const fetch_op& op, const byte_read& read) const noexcept {
-  if (!read.range.whole()) return read.range.length;
-  if (op.what != request::object) return read.max_bytes / 4;
-  const decode_op& first = of.plan.decodes[op.first_decode];
-  return op.decode_count * sources_[of.plan.source].layout->chains()[first.chain].decoded_bytes() / 2;
+  bool again = false;
+  std::optional<error> bad;
+  if (!done.ok() && is_kept(of, op)) drop_kept(of, op);
+  if (op.what == request::object && done.ok() && !find_in_object(of, op, worker, *done).ok()) {
+    again = true;  // not as its index says: that alone is asked for, and judged
+  } else if (done.ok()) {
+    encoded_bytes_.fetch_add(done->bytes.size(), std::memory_order_relaxed);
+    auto decoded = decode_fetch(of, op, worker, *done);
+    if (!decoded.ok()) {
+      bad.emplace(std::move(decoded).error());
+    } else {
+      for (std::uint32_t i = 0; i < op.fill_count && !stopping(); ++i)
+        fill_cell(from, of.plan.fills[op.first_fill + i].cell, worker);
+    }
+  } else if (done.error().code() == errc::not_found && op.may_be_absent) {
+    for (std::uint32_t i = 0; i < op.decode_count; ++i)
+      fill_cell(from, of.plan.decodes[op.first_decode + i].cell, worker);
+    note_missing(of.plan.source);
+  } else if (done.error().code() == errc::corrupt_data && op.what == request::object) {
+    again = true;  // longer than its cells need
+  } else if (object.pinned &&
+             (done.error().code() == errc::not_found || done.error().code() == errc::version_changed)) {
+    const bool gone = done.error().code() == errc::not_found;
+    bad.emplace(errc::conflict,
+                fmt::format("'{}' {} since the array was opened", object.key, gone ? "is gone" : "has changed"));
+    if (op.decode_count != 0) bad->note(from.layout->describe(of.plan.decodes[op.first_decode].cell));
+    bad->note(read_note(object.key, op.range));
+  } else if ((done.error().code() == errc::not_found && object.has_index) ||
+             done.error().code() == errc::version_changed) {
+    again = true;  // an index named these bytes, and they are gone: plan again from what is there now
+    if (from.uid != 0) state_->indexes().drop(from.uid, object.object);
+  } else {
+    bad.emplace(std::move(done).error());
+    if (op.decode_count != 0) {
+      std::string cells = from.layout->describe(of.plan.decodes[op.first_decode].cell);
+      if (op.decode_count > 1) cells += fmt::format(" and {} more", op.decode_count - 1);
+      bad->note(std::move(cells));
+    }
+    bad->note(read_note(object.key, op.range));
+  }
+  forget_kept(of, op);
+  if (done.ok()) done->keep_alive.reset();
+  if (read_buffer*& sunk = workers_[worker]->sunk; sunk != nullptr) {
+    with_.sink->give_buffer(sunk);
+    sunk = nullptr;
+  }
+
+  lock.lock();
+  --active_;
+  if (!again && redos_ != 0) --redos_;
+  // One change spoils many requests of a piece: it counts once for each time that the planner has to look again.
+  if (again && (op.what == request::object || !redo_cells_.empty() || count_redo(object.key))) {
+    for (std::uint32_t i = 0; i < op.decode_count; ++i)
+      redo_cells_.emplace_back(of.plan.source, of.plan.decodes[op.first_decode + i].cell);
+    for (std::uint32_t i = 0; i < op.fill_count; ++i)
+      redo_cells_.emplace_back(of.plan.source, of.plan.fills[op.first_fill + i].cell);
+  }
+  if (bad && with_.failures != nullptr && op.decode_count != 0) {
+    for (std::uint32_t i = 0; i < op.decode_count; ++i)
+      fail_cell(of.plan.source, of.plan.decodes[op.first_decode + i].cell, bad->clone());
+  } else if (bad) {
+    fail(std::move(*bad));
+  }
+  if (--of.unfinished == 0) of.in_use = false;
 }
 
 // Of an object that came as a whole: finds the cells by the index in it, and fills those that it does not have.
@@ -175,8 +207,8 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
   worker_state& mine = *workers_[worker];
   placement& where = mine.where;
   place_cell(from, what.cell, where);
-  const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
-  mine.scratch.timed = profiler_ != nullptr;
+  timed_stage timing = time(what.part ? stage::scatter : stage::decode, worker, what.cell);
+  mine.scratch.timed = timing.is_recorded();
   mine.scratch.arena = with_.arena.get();
   mine.scratch.scatter_began.reset();
   const std::size_t places = places_of(from, what.cell);
@@ -186,7 +218,7 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
     for (std::size_t i = 1; i < places; ++i)
       if (place_cell(from, what.cell, i, where)) chain.decode_part(bytes, what.skipped, where.target);
     done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
-    timed(stage::scatter, worker, begin_ns, what.cell, bytes.size(), bytes.size());
+    timing.moved(bytes.size(), bytes.size());
     return {};
   }
   if (with_.failures != nullptr) {
@@ -194,7 +226,8 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
     PENSTOCK_TRY(decode_whole(chain, bytes, room.data(), mine));
   } else if (op.in_place && bytes.data() == where.target.data) {
     done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
-    return {};  // the store read straight into the target
+    timing.leave_out();  // the store read straight into the target
+    return {};
   } else {
     PENSTOCK_ASSIGN(const bool kept, decode_to_keep(from, what.cell, chain, bytes, done, mine));
     if (!kept && places > 1) {
@@ -204,15 +237,10 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
     }
   }
   done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
-  if (!profiler_) return {};
-  const std::uint64_t end_ns = profiler_->now();
-  const std::uint64_t middle_ns = mine.scratch.scatter_began ? profiler_->at(*mine.scratch.scatter_began) : end_ns;
-  profiler_->record(
-      {stage::decode, worker, read_number_, what.cell, begin_ns, middle_ns, bytes.size(), chain.decoded_bytes()});
-  if (mine.scratch.scatter_began) {
-    const std::uint64_t wanted = chain.type().item_bytes() * wanted_elements(where);
-    profiler_->record(
-        {stage::scatter, worker, read_number_, what.cell, middle_ns, end_ns, chain.decoded_bytes(), wanted});
+  timing.moved(bytes.size(), chain.decoded_bytes());
+  if (timing.is_recorded() && mine.scratch.scatter_began) {
+    timing.turned_into(stage::scatter, *mine.scratch.scatter_began);
+    timing.moved(chain.decoded_bytes(), chain.type().item_bytes() * wanted_elements(where));
   }
   return {};
 }
@@ -263,12 +291,12 @@ void read_job::fill_cell(const source& from, cell_id cell, unsigned worker) {
     return fail(std::move(filled).error());
   }
   if (from.to == nullptr || !place_cell(from, cell, where)) return;
-  const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
+  timed_stage timing = time(stage::fill, worker, cell);
+  timing.moved(0, chain.decoded_bytes());
   const nvtx_scope range(nvtx_name::scatter);
   fill(from, where, chain);
   for (std::size_t i = places_of(from, cell); i-- > 1;)
     if (place_cell(from, cell, i, where)) fill(from, where, chain);
-  timed(stage::fill, worker, begin_ns, cell, 0, chain.decoded_bytes());
 }
 
 }  // namespace penstock::inline v0

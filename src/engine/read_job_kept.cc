@@ -120,10 +120,10 @@ void read_job::take_kept(const piece& of, const fetch_op& op, unsigned worker) {
   for (std::uint32_t i = op.first_decode; i < op.first_decode + op.decode_count && !stopping(); ++i) {
     const decode_op& what = of.plan.decodes[i];
     const codec_chain& chain = from.layout->chains()[what.chain];
-    const std::uint64_t begin_ns = profiler_ ? profiler_->now() : 0;
+    timed_stage timing = time(stage::scatter, worker, what.cell);
+    timing.moved(chain.decoded_bytes(), chain.decoded_bytes());
     scatter_to_all(from, what.cell, chain, of.kept[i]->items.data(), mine);
     done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
-    timed(stage::scatter, worker, begin_ns, what.cell, chain.decoded_bytes(), chain.decoded_bytes());
   }
 }
 

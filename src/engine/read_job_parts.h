@@ -3,6 +3,8 @@
 /// \file
 /// What a read_job is made of inside; for its own source files.
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -14,6 +16,11 @@
 #include "plan/placement.h"
 
 namespace penstock::inline v0 {
+
+/// Requests given to a store at once, where it completes them later.
+inline constexpr std::size_t kRequestsAtOnce = 16;
+/// Encoded bytes in flight at stores that complete later.
+inline constexpr std::uint64_t kMaxFlightBytes = std::uint64_t{32} << 20;
 
 /// What a versioned store could not tell the version of is good for one read alone.
 inline bool keeps_index(const source& from, const index_entry& entry) {
@@ -65,5 +72,9 @@ struct read_job::flight final : read_buffer {
   nvtx_id range = 0;
   std::optional<result<read_done>> arrived;
 };
+
+inline bool read_job::may_send() const noexcept {
+  return in_flight_ == 0 || (in_flight_ < io_concurrency_ && flight_bytes_ < kMaxFlightBytes);
+}
 
 }  // namespace penstock::inline v0

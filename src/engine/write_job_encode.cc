@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "codec/codec_chain.h"
 #include "engine/context_state.h"
+#include "engine/timed_stage.h"
 #include "engine/write_job.h"
 #include "engine/write_job_parts.h"
 
@@ -20,7 +21,6 @@ constexpr std::uint64_t kTakeBytes = std::uint64_t{128} << 10;
 constexpr std::uint64_t kBlockBytes = std::uint64_t{4} << 20;
 
 }  // namespace
-
 
 // Whether a cell of an object in the phase `encode` may be given to a worker.
 bool write_job::may_encode(const open_object& of) noexcept {
@@ -47,17 +47,19 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
   for (std::size_t i = begin; i < end && !stopping(); ++i) {
     touched_cell& cell = of.cells[i];
     if (cell.encoded) continue;
-    const std::uint64_t begin_ns = now();
     cell.by_source = false;
-    auto done = encode_cell(of, cell, worker);
+    result<> done;
+    {
+      timed_stage timing(profiler_.get(), write_number_, stage::encode, worker, cell.cell);
+      done = encode_cell(of, cell, worker);
+      timing.moved(layout_->chains()[cell.chain].decoded_bytes(), cell.bytes.size());
+      // The source has recorded what it encoded: this worker waited for it.
+      if (!done.ok() || cell.by_source) timing.leave_out();
+    }
     if (!done.ok()) {
       bad.emplace(std::move(done).error().note("encoding " + layout_->describe(cell.cell)));
       break;
     }
-    // The source has recorded what it encoded: this worker waited for it.
-    if (!cell.by_source)
-      record(stage::encode, worker, cell.cell, begin_ns, layout_->chains()[cell.chain].decoded_bytes(),
-             cell.bytes.size());
     ++encoded;
     if (!cell.counted) bytes += layout_->chains()[cell.chain].decoded_bytes();
     cell.counted = true;

@@ -1,0 +1,168 @@
+// How a read_job plans its next piece, and reads the indexes that the plan needs.
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/context_state.h"
+#include "engine/index_io.h"
+#include "engine/read_job.h"
+#include "engine/read_job_parts.h"
+
+namespace penstock::inline v0 {
+// What this read knows, then what earlier reads left behind.
+class read_job::known_indexes final : public plan_indexes {
+ public:
+  explicit known_indexes(read_job& job) noexcept : job_(job) {}
+
+  const index_entry* find(std::uint32_t source, const index_key& key) override {
+    if (const index_entry* found = job_.table_.find(source, key)) return found;
+    const std::uint64_t uid = job_.sources_[source].uid;
+    index_entry kept;
+    if (uid == 0 || !job_.state_->indexes().find(uid, key, kept)) return nullptr;
+    if (key.node != 0) {
+      // A node below the root is only good with the root of the same version.
+      const index_entry* root = job_.table_.find(source, {key.object, 0});
+      if (root == nullptr || !(root->seen == kept.seen)) return nullptr;
+    }
+    index_entry& entry = job_.table_.insert(source, key);
+    entry = std::move(kept);
+    entry.cached = true;
+    return &entry;
+  }
+
+ private:
+  read_job& job_;
+};
+
+void read_job::run_planner(guard& lock) {
+  planning_ = true;
+  ++active_;
+  if (table_is_old_) table_.clear();
+  table_is_old_ = false;
+  for (const auto& [source, cell] : redo_cells_) planner_.redo(source, cell);
+  redo_cells_.clear();
+  exhausted_ = false;
+  auto free = std::find_if(pieces_.begin(), pieces_.end(), [](const auto& each) { return !each->in_use; });
+  if (free == pieces_.end()) free = pieces_.insert(pieces_.end(), std::make_unique<piece>());
+  piece& made = **free;
+  lock.unlock();
+
+  auto outcome = [&] {
+    const timed_stage timing = time(stage::plan, 0, 0);
+    known_indexes known(*this);
+    return planner_.next(known, made.plan, missing_, missing_source_);
+  }();
+
+  lock.lock();
+  planning_ = false;
+  --active_;
+  if (!outcome.ok()) {
+    fail(std::move(outcome).error());
+    return;
+  }
+  switch (*outcome) {
+    case planner::outcome::piece:
+      table_is_old_ = true;
+      rounds_ = 0;
+      made.next_fetch = 0;
+      if (!state_->cells().empty()) made.kept.resize(std::max(made.kept.size(), made.plan.decodes.size()));
+      made.unfinished = made.plan.fetches.size();
+      made.in_use = made.unfinished != 0;
+      if (made.in_use) current_ = &made;
+      break;
+    case planner::outcome::needs_indexes: {
+      if (++rounds_ > kMaxIndexRounds) {
+        fail(error(errc::internal, fmt::format("the layout asked for an index {} times", rounds_)));
+        return;
+      }
+      const source& from = sources_[missing_source_];
+      missing_keys_.resize(std::max(missing_keys_.size(), missing_.size()));
+      missing_versions_.resize(std::max(missing_versions_.size(), missing_.size()));
+      for (std::size_t i = 0; i < missing_.size(); ++i) {
+        from.layout->key(missing_[i].key.object, missing_keys_[i]);
+        missing_keys_[i].insert(0, from.prefix);
+        const index_entry* root =
+            missing_[i].key.node == 0 ? nullptr : table_.find(missing_source_, {missing_[i].key.object, 0});
+        missing_versions_[i] = root == nullptr ? version() : root->seen;
+      }
+      next_index_ = 0;
+      index_count_ = indexes_wanted_ = missing_.size();
+      break;
+    }
+    case planner::outcome::finished:
+      exhausted_ = true;
+      break;
+  }
+}
+
+void read_job::issue_index(guard& lock, unsigned worker) {
+  const source& from = sources_[missing_source_];
+  const auto request_for = [&](std::size_t which) {
+    byte_read read;
+    read.key = missing_keys_[which];
+    read.range = missing_[which].range;
+    read.expected = &missing_versions_[which];
+    read.max_bytes = missing_[which].max_bytes;
+    return read;
+  };
+  ++active_;
+  if (from.store->traits().inline_completion) {
+    const std::size_t which = next_index_++;
+    lock.unlock();
+    worker_state& mine = *workers_[worker];
+    byte_read read = request_for(which);
+    read.buffer = &mine;
+    mine.arrived.reset();
+    {
+      timed_stage timing = time(stage::index, worker, which);
+      timing.moved(read.max_bytes, 0);
+      from.store->read({&read, 1}, mine, stop_source_.get_token());
+    }
+    finish_index(lock, which, worker, mine.take());
+    return;
+  }
+  std::array<byte_read, kRequestsAtOnce> batch;
+  std::size_t count = 0;
+  while (count < kRequestsAtOnce && next_index_ < index_count_) {
+    const std::size_t which = next_index_++;
+    byte_read& read = batch[count++] = request_for(which);
+    launch(read, nullptr, which, read.max_bytes);
+  }
+  lock.unlock();
+  from.store->read(std::span(batch).first(count), *this, stop_source_.get_token());
+  lock.lock();
+  --active_;
+}
+
+// Comes without the lock and leaves with it, as finish_fetch does.
+void read_job::finish_index(guard& lock, std::size_t which, unsigned, result<read_done> done) {
+  const source& from = sources_[missing_source_];
+  const index_request& request = missing_[which];
+  if (profiler_) profiler_->record_request(done.ok() ? done->bytes.size() : 0);
+  auto entry = take_index(from, request, missing_keys_[which], std::move(done));
+  if (entry.ok() && entry->block && keeps_index(from, *entry)) state_->indexes().insert(from.uid, request.key, *entry);
+  if (!entry.ok() && entry.error().code() == errc::version_changed && from.uid != 0)
+    state_->indexes().drop(from.uid, request.key.object);
+
+  lock.lock();
+  --active_;
+  --indexes_wanted_;
+  if (entry.ok()) {
+    if (!entry->block && request.key.node == 0) note_missing(missing_source_);
+    table_.insert(missing_source_, request.key) = std::move(*entry);
+  } else if (entry.error().code() == errc::version_changed) {
+    if (!table_is_old_) count_redo(missing_keys_[which]);
+    table_is_old_ = true;  // look everything up again
+    rounds_ = 0;
+  } else if (with_.failures != nullptr) {
+    table_.insert(missing_source_, request.key);  // its cells are left out; the index itself is the failure
+    fail_cell(missing_source_, kWholeObject, std::move(entry).error());
+  } else {
+    fail(std::move(entry).error());
+  }
+}
+
+}  // namespace penstock::inline v0
