@@ -114,18 +114,6 @@ array_handle open_one(const context_handle& with, nb::dict documents, nb::bytes 
   }));
 }
 
-nb::bytes save(const array_handle& from, nb::bytes folder, nb::str shards) {
-  const std::string below = text_of(folder), joined = utf8_of(shards);
-  const std::vector<std::byte> saved = call_engine([&] { return save_references(from.array, below, joined); });
-  return nb::bytes(saved.data(), saved.size());
-}
-
-nb::bytes save_group(const group_handle& from, nb::bytes folder) {
-  const std::string below = text_of(folder);
-  const std::vector<std::byte> saved = call_engine([&] { return save_references(from.group, below); });
-  return nb::bytes(saved.data(), saved.size());
-}
-
 nb::bytes export_group(const group_handle& from) {
   const std::string text = call_engine([&] { return kerchunk_json_of(from.group); });
   return nb::bytes(text.data(), text.size());
@@ -238,8 +226,6 @@ nb::str refusal(const store_handle& from, nb::bytes key, nb::bytes path) {
 void bind_described(nb::module_& m) {
   m.def("kerchunk_json", &export_group, nb::arg("group"),
         "The arrays of a group of references as kerchunk's JSON; export_references.h.");
-  m.def("save_group_references", &save_group, nb::arg("group"), nb::arg("folder"),
-        "The manifest of a group of arrays of references.");
   m.def("open_reference", &open_one, nb::arg("context"), nb::arg("documents"), nb::arg("table"), nb::arg("variants"),
         nb::arg("objects"), nb::arg("format"), nb::arg("uri"), nb::arg("dimension_names").none(),
         nb::arg("missing_is_fill"), nb::arg("joined") = nb::none(),
@@ -307,9 +293,6 @@ void bind_described(nb::module_& m) {
         "Of datasets of one name in many files, which differ in nothing but their lengths: (lengths, first bytes of "
         "contiguous ones, chunks of each file, cells, offsets, lengths of the chunks) as bytes of 64-bit numbers. None "
         "where they differ more.");
-  m.def("save_references", &save, nb::arg("from_"), nb::arg("folder"), nb::arg("shards"),
-        "The manifest of such an array, with files named relative to `folder`; `shards`: JSON of what was joined, or "
-        "''.");
   m.def("referenced_files", &files_of, nb::arg("from_"), "The local files that such an array reads.");
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bind_nodes.h"
+#include "driver/open_reference.h"
 #include "driver/open_saved.h"
 #include "driver/reference_tree.h"
 
@@ -63,6 +64,34 @@ object_finder object_finder_of(nb::object function) {
       return out;
     });
   };
+}
+
+manifest_options manifest_options_of(nb::bytes folder, nb::object find_stamps) {
+  manifest_options out{.folder = text_of(folder)};
+  if (find_stamps.is_none()) return out;
+  out.find_stamps = [function = held_function(std::move(find_stamps))](const std::vector<std::string>& urls) {
+    return function.call([&](nb::handle find) {
+      nb::list wanted;
+      for (const std::string& each : urls) wanted.append(to_str(each));
+      std::vector<std::string> found;
+      for (const nb::handle each : find(wanted)) found.push_back(utf8_of(each));
+      return found;
+    });
+  };
+  return out;
+}
+
+nb::bytes save_array(const array_handle& from, nb::bytes folder, nb::str shards, nb::object find_stamps) {
+  manifest_options how = manifest_options_of(std::move(folder), std::move(find_stamps));
+  how.shards = utf8_of(shards);
+  const std::vector<std::byte> saved = call_engine([&] { return save_references(from.array, how); });
+  return nb::bytes(saved.data(), saved.size());
+}
+
+nb::bytes save_group(const group_handle& from, nb::bytes folder, nb::object find_stamps) {
+  const manifest_options how = manifest_options_of(std::move(folder), std::move(find_stamps));
+  const std::vector<std::byte> saved = call_engine([&] { return save_references(from.group, how); });
+  return nb::bytes(saved.data(), saved.size());
 }
 
 nb::object open_saved(const context_handle& with, nb::bytes saved, nb::bytes folder, nb::bytes document,
@@ -127,6 +156,12 @@ void bind_references(nb::module_& m) {
         nb::arg("find_objects"),
         "The array or group of a manifest of references whose files are below `folder` (b'': it has whole paths). "
         "`find_objects` returns the (store, key) of each (URL, stamp), or None.");
+  m.def("save_references", &save_array, nb::arg("from_"), nb::arg("folder"), nb::arg("shards"),
+        nb::arg("find_stamps") = nb::none(),
+        "The manifest of an array of references, with files named relative to `folder`. `shards`: JSON of what was "
+        "joined, or ''. `find_stamps` returns the stamps of remote objects by URL, '' where they are not known.");
+  m.def("save_group_references", &save_group, nb::arg("group"), nb::arg("folder"), nb::arg("find_stamps") = nb::none(),
+        "The manifest of a group of such arrays.");
 }
 
 }  // namespace penstock::inline v0::python

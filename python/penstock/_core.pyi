@@ -474,14 +474,22 @@ def hdf5_shards(
 ) -> tuple[_bytes, _bytes, _bytes, _bytes, _bytes, _bytes] | None:
     """Chunk indexes of datasets in many files that differ in their length alone; None where they differ more."""
 
-def save_references(from_: Array, folder: _bytes, shards: str) -> _bytes:
-    """The manifest of such an array. Files are named relative to `folder`; `shards`: JSON of what was joined, or ""."""
+def save_references(
+    from_: Array, folder: _bytes, shards: str, find_stamps: Callable[[list[str]], list[str]] | None = None
+) -> _bytes:
+    """The manifest of an array of references, with files named relative to `folder`.
+
+    `shards`: JSON of what was joined, or "". `find_stamps` returns the stamps of remote objects by URL, "" where they
+    are not known.
+    """
 
 def kerchunk_json(group: Group) -> _bytes:
     """The arrays of a group of references as kerchunk's JSON."""
 
-def save_group_references(group: Group, folder: _bytes) -> _bytes:
-    """The manifest of a group of arrays of references."""
+def save_group_references(
+    group: Group, folder: _bytes, find_stamps: Callable[[list[str]], list[str]] | None = None
+) -> _bytes:
+    """The manifest of a group of such arrays."""
 
 def open_saved_references(
     context: Context,

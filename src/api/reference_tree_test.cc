@@ -156,7 +156,7 @@ TEST_F(ReferenceTree, IsSavedAsAManifest) {
     ASSERT_TRUE(opened.ok()) << opened.error().to_string();
     EXPECT_EQ(referenced_files(*opened), std::vector<std::string>{(folder / name).string()});
     for (const std::string& from : {folder.string(), std::string(), folder.parent_path().string()}) {
-      const auto saved = save_references(*opened, from);
+      const auto saved = save_references(*opened, {.folder = from});
       ASSERT_TRUE(saved.ok()) << saved.error().to_string();
       const std::string text(reinterpret_cast<const char*>(saved->data()), saved->size());
       EXPECT_NE(text.find("1234567890123456789"), std::string::npos);
@@ -165,7 +165,7 @@ TEST_F(ReferenceTree, IsSavedAsAManifest) {
       const auto again = open_array(path.string());
       ASSERT_TRUE(again.ok()) << again.error().to_string();
       EXPECT_EQ(values_of(*again), (std::vector<int>{1, 2, 3, 4, 9}));
-      const auto twice = save_references(*again, from);
+      const auto twice = save_references(*again, {.folder = from});
       ASSERT_TRUE(twice.ok()) << twice.error().to_string();
       EXPECT_EQ(*twice, *saved);
       std::filesystem::remove(path);
@@ -177,7 +177,7 @@ TEST_F(ReferenceTree, RefusesAManifestOfAChangedFile) {
   write("r.json", std::string("{") + kDocuments + R"(, "g/x/0": ["one.bin", 2, 2]})");
   const auto opened = open_array((folder / "r.json/g/x").string());
   ASSERT_TRUE(opened.ok());
-  const auto saved = save_references(*opened, folder.string());
+  const auto saved = save_references(*opened, {.folder = folder.string()});
   ASSERT_TRUE(saved.ok());
   write("x.manifest", std::string(reinterpret_cast<const char*>(saved->data()), saved->size()));
   write("one.bin", "--\x01\x02\x03");
@@ -240,7 +240,7 @@ TEST(SavedReferences, AreWithinTheBoundsOfReadingThem) {
   const std::shared_ptr<context> with = *context::make();
   const auto opened = open_reference(with, what);
   ASSERT_TRUE(opened.ok()) << opened.error().to_string();
-  const auto saved = save_references(*opened, "");
+  const auto saved = save_references(*opened, {.folder = ""});
   ASSERT_TRUE(saved.ok()) << saved.error().to_string();
   manifest_place at;
   at.find_objects = [&](const std::vector<remote_object>& wanted) -> result<std::vector<std::optional<place>>> {

@@ -299,7 +299,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     } else if (!from.offsets.empty()) {
       referenced_object& made = what.objects.emplace_back();
       made.path = local_path();
-      made.name = made.path.empty() ? from_->key() : made.path;
+      made.name = made.path.empty() ? location() : made.path;
       made.from = from_->from();
       made.key = from_->key();
       made.seen = from_->seen();
@@ -326,6 +326,12 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     constexpr std::string_view kFile = "file://";
     const std::string root = from_->from()->uri();
     return root.starts_with(kFile) ? fmt::format("{}/{}", root.substr(kFile.size()), from_->key()) : std::string();
+  }
+
+  // By which others find the file; its key alone in a store that has no location, such as one in memory.
+  std::string location() const {
+    const std::string root = from_->from()->uri();
+    return root.find("://") == std::string::npos ? from_->key() : child_uri(root, from_->key() + "/");
   }
 
   std::shared_ptr<penstock::context> context_;

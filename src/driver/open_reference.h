@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -64,18 +65,27 @@ struct referenced_array {
 /// \error corrupt_data, unsupported  The metadata or the table, by member. \error not_found  A pinned object.
 result<array> open_reference(const std::shared_ptr<context>& with, referenced_array what);
 
+/// Versions of remote objects as the caller's store knows them, by URL; empty where they are not known.
+using stamp_finder = std::function<result<std::vector<std::string>>(const std::vector<std::string>&)>;
+
+/// Where a manifest will be, and what it says of objects.
+struct manifest_options {
+  std::string folder;       ///< files of this machine below it are named relative to it; empty: by whole paths
+  std::string shards = {};  ///< JSON of what was joined, with file names as they are to be saved; empty: nothing was
+  stamp_finder find_stamps = nullptr;  ///< null: remote objects are saved without their versions
+};
+
 /// The manifest of an array that open_reference opened: a JSON document on one line, then the table, compressed.
 ///
-/// Files of this machine are named relative to `folder` if they are below it (empty: by whole paths), with their size
-/// and time of change.
-/// \param shards  JSON text of what was joined, with file names as they are to be saved; empty: nothing was.
-/// \error invalid_argument  It is not such an array.
-result<std::vector<std::byte>> save_references(const array& from, const std::string& folder,
-                                               std::string_view shards = {});
+/// Files of this machine are named with their size and time of change, remote objects by their URLs. Bytes in this
+/// process's memory are saved in it.
+/// \error invalid_argument  It is not such an array. \error conflict  An object changed since it was opened.
+result<std::vector<std::byte>> save_references(const array& from, const manifest_options& how);
 
 /// The manifest of a group whose arrays are such arrays, with those of the groups below it: open_saved_node.
-/// \error invalid_argument  A member is not such an array, by path. \error unsupported  More than 32 levels of groups.
-result<std::vector<std::byte>> save_references(const group& from, const std::string& folder);
+/// \error invalid_argument  A member is not such an array, by path. \error unsupported  More than 32 levels of groups;
+///                          a file in this process's memory. \error conflict  As of an array.
+result<std::vector<std::byte>> save_references(const group& from, const manifest_options& how);
 
 /// The paths of files of this machine that such an array reads; empty for any other array.
 std::vector<std::string> referenced_files(const array& from);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -324,6 +325,13 @@ result<array> open_document(const json& document, std::span<const std::byte> pac
   return open_reference(with, std::move(what));
 }
 
+/// Whether a name is one of a member at any of the levels that save_references writes: names with '/' between them.
+bool is_member_path(std::string_view name) {
+  constexpr std::ptrdiff_t kMaxLevels = 32;
+  return !name.empty() && name.front() != '/' && name.back() != '/' && name.find("//") == std::string_view::npos &&
+         std::count(name.begin(), name.end(), '/') < kMaxLevels;
+}
+
 /// The arrays of a manifest of a group, opened when they are asked for.
 class saved_members final : public member_source, public std::enable_shared_from_this<saved_members> {
  public:
@@ -332,19 +340,26 @@ class saved_members final : public member_source, public std::enable_shared_from
                                                            std::shared_ptr<context> with) {
     auto out = std::make_shared<saved_members>();
     PENSTOCK_ASSIGN(out->uri_, text_of(document, "uri"));
-    const json* const attributes = document.find("attributes");
-    if (attributes == nullptr || attributes->as_object() == nullptr) return damaged_manifest("it has no attributes");
-    out->attributes_ = attributes->dump();
+    PENSTOCK_TRY(out->add_group("", document));
     PENSTOCK_ASSIGN(const json::array_t* const members, list_of(document, "members"));
     for (const json& each : *members) {
       PENSTOCK_ASSIGN(const std::string name, text_of(each, "name"));
       PENSTOCK_ASSIGN(const std::uint64_t bytes, number_of(each, "bytes"));
       if (bytes > manifest.size() - begin) return damaged_manifest(fmt::format("the member '{}' is cut off", name));
-      if (name.empty() || !out->members_.try_emplace(name, begin, static_cast<std::size_t>(bytes)).second)
+      if (!is_member_path(name) || !out->members_.try_emplace(name, begin, static_cast<std::size_t>(bytes)).second)
         return damaged_manifest(fmt::format("the member '{}'", name));
       begin += static_cast<std::size_t>(bytes);
     }
     if (begin != manifest.size()) return damaged_manifest("bytes after its members");
+    if (document.find("groups") != nullptr) {
+      PENSTOCK_ASSIGN(const json::array_t* const groups, list_of(document, "groups"));
+      for (const json& each : *groups) {
+        PENSTOCK_ASSIGN(const std::string name, text_of(each, "name"));
+        if (!is_member_path(name)) return damaged_manifest(fmt::format("the group '{}'", name));
+        PENSTOCK_TRY(out->add_group(name, each));
+      }
+    }
+    PENSTOCK_TRY(out->check_parents());
     out->manifest_ = std::move(manifest);
     out->at_ = std::move(at);
     out->context_ = std::move(with);
@@ -361,15 +376,15 @@ class saved_members final : public member_source, public std::enable_shared_from
       if (!made.ok()) return std::move(made).error().note(fmt::format("member '{}' of a manifest", name));
       return node(std::move(*made));
     }
-    const auto below = members_.lower_bound(prefix);
-    if (!prefix.empty() && (below == members_.end() || !below->first.starts_with(prefix)))
+    const auto attributes = groups_.find(name);
+    if (attributes == groups_.end() && !has_below(members_, prefix) && !has_below(groups_, prefix))
       return error(errc::not_found, fmt::format("the manifest has no '{}'", name));
     auto state = std::make_shared<group_state>();
     state->context = context_;
     state->store = make_read_only(make_memory_store());
     state->prefix = prefix;
     state->opened_for_reading = true;
-    state->attributes_json = prefix.empty() ? attributes_ : "{}";
+    state->attributes_json = attributes != groups_.end() ? attributes->second : "{}";
     state->format = "virtual";
     state->uri = uri_;
     state->use_consolidated = consolidation::never;
@@ -379,21 +394,60 @@ class saved_members final : public member_source, public std::enable_shared_from
 
   result<std::optional<std::vector<std::string>>> keys(std::string_view path) const override {
     const std::string prefix = prefix_of(path);
-    std::vector<std::string> out;
-    for (auto each = members_.lower_bound(prefix); each != members_.end() && each->first.starts_with(prefix); ++each) {
-      std::string name = each->first.substr(prefix.size());
-      name = name.substr(0, name.find('/'));
-      if (out.empty() || out.back() != name) out.push_back(std::move(name));
-    }
-    return std::optional(std::move(out));
+    std::set<std::string> found;  // 'a-b' is between 'a' and 'a/b'
+    add_names(members_, prefix, found);
+    add_names(groups_, prefix, found);
+    return std::optional(std::vector<std::string>(found.begin(), found.end()));
   }
 
  private:
+  template <class Value>
+  using by_path = std::map<std::string, Value, std::less<>>;
+
+  template <class Value>
+  static bool has_below(const by_path<Value>& of, const std::string& prefix) {
+    const auto below = of.lower_bound(prefix);
+    return below != of.end() && below->first.starts_with(prefix);
+  }
+
+  template <class Value>
+  static void add_names(const by_path<Value>& of, const std::string& prefix, std::set<std::string>& out) {
+    for (auto each = of.lower_bound(prefix); each != of.end() && each->first.starts_with(prefix); ++each) {
+      const std::string_view name = std::string_view(each->first).substr(prefix.size());
+      if (!name.empty()) out.emplace(name.substr(0, name.find('/')));
+    }
+  }
+
+  result<> add_group(const std::string& path, const json& from) {
+    const json* const attributes = from.find("attributes");
+    if (attributes == nullptr || attributes->as_object() == nullptr)
+      return damaged_manifest(fmt::format("the group '{}' has no attributes", path));
+    if (!groups_.try_emplace(path, attributes->dump()).second)
+      return damaged_manifest(fmt::format("the group '{}' is there twice", path));
+    return {};
+  }
+
+  // An array has no members.
+  result<> check_parents() const {
+    const auto check = [&](const std::string& path, bool is_group) -> result<> {
+      for (std::size_t end = is_group ? path.size() : path.rfind('/'); end != std::string::npos && end != 0;
+           end = path.rfind('/', end - 1)) {
+        if (members_.contains(std::string_view(path).substr(0, end)))
+          return damaged_manifest(fmt::format("'{}' is an array and a group", path.substr(0, end)));
+      }
+      return {};
+    };
+    for (const auto& each : members_) PENSTOCK_TRY(check(each.first, false));
+    for (const auto& each : groups_) PENSTOCK_TRY(check(each.first, true));
+    return {};
+  }
+
   std::vector<std::byte> manifest_;
   manifest_place at_;
   std::shared_ptr<context> context_;
-  std::string uri_, attributes_;
-  std::map<std::string, std::pair<std::size_t, std::size_t>, std::less<>> members_;  // begin and bytes
+  std::string uri_;
+  by_path<std::pair<std::size_t, std::size_t>> members_;  // begin and bytes
+  by_path<std::string> groups_;                           // attributes as JSON
 };
 
 }  // namespace

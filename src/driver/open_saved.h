@@ -47,8 +47,8 @@ result<array> open_saved_references(std::span<const std::byte> manifest, const m
                                     std::shared_ptr<context> with);
 
 /// Opens a manifest of an array, or of a group: a JSON document on one line (`kind` is `group`; `uri`, `attributes`,
-/// and of each member its path and bytes), and after it the manifests of its arrays, which are opened when they are
-/// asked for.
+/// of each group below its path and attributes, of each member its path and bytes), and after it the manifests of its
+/// arrays, which are opened when they are asked for.
 /// \error As open_saved_references.
 result<node> open_saved_node(std::vector<std::byte> manifest, manifest_place at, std::shared_ptr<context> with);
 

@@ -14,6 +14,7 @@
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
+#include "format/reference/location_rule.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -74,19 +75,31 @@ json stamp_json(const std::optional<file_stamp>& stamp) {
   return {json::array_t{number(stamp->size_bytes), json(stamp->changed_ns)}};
 }
 
-/// \param now  Of a file of this machine whose stamp is not known.
-result<json> saved(const referenced_object& each, const std::string& folder, const std::optional<file_stamp>& now) {
+/// Whether an object is in this process's memory alone, so that a manifest holds its bytes.
+bool is_in_memory(const referenced_object& of) {
+  return of.inlined || (of.path.empty() && of.name.find("://") == std::string::npos && is_local_location(of.name));
+}
+
+bool is_remote(const referenced_object& of) { return of.path.empty() && !is_in_memory(of); }
+
+/// What is not known of an object before it is saved.
+struct saved_version {
+  std::optional<file_stamp> file;  ///< of a file of this machine
+  std::string remote;              ///< of a remote object
+};
+
+result<json> saved(const referenced_object& each, const std::string& folder, const saved_version& now) {
   json::object_t out = {{"name", each.name}};
-  if (each.inlined) {
+  if (is_in_memory(each)) {
     auto read = read_and_wait(*each.from, each.key, {}, byte_range::kAll - 1);
     if (!read.ok()) return std::move(read).error().note(read_note(each.key, {}));
     out.emplace_back("data", base64_encode(read->bytes));
   } else if (!each.path.empty()) {
     out.emplace_back("path", name_in(folder, each.path));
-    out.emplace_back("stamp", stamp_json(each.stamp ? each.stamp : now));
+    out.emplace_back("stamp", stamp_json(each.stamp ? each.stamp : now.file));
     if (each.crc32c) out.emplace_back("crc32c", number(*each.crc32c));
-  } else if (!each.remote_stamp.empty()) {
-    out.emplace_back("remote_stamp", each.remote_stamp);
+  } else if (const std::string& stamp = each.remote_stamp.empty() ? now.remote : each.remote_stamp; !stamp.empty()) {
+    out.emplace_back("remote_stamp", stamp);
   }
   return json(std::move(out));
 }
@@ -94,7 +107,8 @@ result<json> saved(const referenced_object& each, const std::string& folder, con
 /// The stamp of now is that of the bytes that the table describes.
 result<> check_version(const referenced_object& of) {
   if (!of.seen.known()) return {};
-  const auto read = read_and_wait(*of.from, of.key, {0, 0, false}, 0, &of.seen);
+  const std::uint64_t bytes = is_remote(of) ? 1 : 0;  // a server is asked by a request of some bytes
+  const auto read = read_and_wait(*of.from, of.key, {0, bytes, false}, bytes, &of.seen);
   if (read.ok()) return {};
   if (read.error().code() == errc::version_changed)
     return error(errc::conflict, fmt::format("'{}' changed after it was opened", of.name));
@@ -145,9 +159,44 @@ std::vector<std::uint64_t> lengths_of(const std::vector<std::uint64_t>& edges) {
   return out;
 }
 
+/// What is found out about objects whose version is not known, of all of them side by side. The bytes that the table
+/// describes are those of this version.
+result<std::vector<saved_version>> versions_of(const referenced_array& what, const manifest_options& how,
+                                               context& with) {
+  std::vector<saved_version> out(what.objects.size());
+  std::vector<std::size_t> files, remote;  // numbers of objects
+  std::vector<std::string> paths, urls;
+  for (std::size_t i = 0; i < what.objects.size(); ++i) {
+    const referenced_object& each = what.objects[i];
+    if (!each.path.empty() && !each.stamp) {
+      files.push_back(i);
+      paths.push_back(each.path);
+    } else if (is_remote(each) && each.remote_stamp.empty() && how.find_stamps) {
+      remote.push_back(i);
+      urls.push_back(each.name);
+    }
+  }
+  PENSTOCK_ASSIGN(const auto stamps, file_stamps(paths, with));
+  for (std::size_t k = 0; k < files.size(); ++k) {
+    out[files[k]].file = stamps[k];
+    PENSTOCK_TRY(check_version(what.objects[files[k]]));
+  }
+  if (remote.empty()) return out;
+  PENSTOCK_ASSIGN(std::vector<std::string> found, how.find_stamps(urls));
+  if (found.size() != remote.size()) return error(errc::internal, "stamps of other objects were found");
+  std::vector<result<>> checked(remote.size());
+  for_each_file(remote.size(), *what.objects[remote[0]].from, with,
+                [&](std::size_t k) { checked[k] = check_version(what.objects[remote[k]]); });
+  for (std::size_t k = 0; k < remote.size(); ++k) {
+    PENSTOCK_TRY(std::move(checked[k]));
+    out[remote[k]].remote = std::move(found[k]);
+  }
+  return out;
+}
+
 }  // namespace
 
-result<std::vector<std::byte>> save_references(const array& from, const std::string& folder, std::string_view shards) {
+result<std::vector<std::byte>> save_references(const array& from, const manifest_options& how) {
   const referenced_array* const what = from.state().references.get();
   if (what == nullptr) {
     return error(errc::invalid_argument,
@@ -155,20 +204,11 @@ result<std::vector<std::byte>> save_references(const array& from, const std::str
   }
   const std::vector<std::byte> plain = what->table->save();
   PENSTOCK_ASSIGN(const packed_table table, pack(plain));
+  PENSTOCK_ASSIGN(const std::vector<saved_version> versions, versions_of(*what, how, *from.state().context));
   json::array_t objects;
   objects.reserve(what->objects.size());
-  std::vector<std::string> unknown;  // files whose stamp is taken now
-  for (const referenced_object& each : what->objects)
-    if (!each.path.empty() && !each.stamp) unknown.push_back(each.path);
-  PENSTOCK_ASSIGN(const auto stamps, file_stamps(unknown, *from.state().context));
-  std::size_t next = 0;
-  for (const referenced_object& each : what->objects) {
-    std::optional<file_stamp> now;
-    if (!each.path.empty() && !each.stamp) {
-      now = stamps[next++];
-      PENSTOCK_TRY(check_version(each));
-    }
-    PENSTOCK_ASSIGN(json made, saved(each, folder, now));
+  for (std::size_t i = 0; i < what->objects.size(); ++i) {
+    PENSTOCK_ASSIGN(json made, saved(what->objects[i], how.folder, versions[i]));
     objects.push_back(std::move(made));
   }
   json::object_t out = {{"penstock_manifest", number(1)},
@@ -182,7 +222,7 @@ result<std::vector<std::byte>> save_references(const array& from, const std::str
                                                  {"plain_bytes", number(plain.size())},
                                                  {"crc32", number(table.crc32)},
                                                  {"codec", "zlib"}}}};
-  if (what->joined || !shards.empty()) {
+  if (what->joined || !how.shards.empty()) {
     const joined_axis none;
     const joined_axis& joined = what->joined ? *what->joined : none;
     out.emplace_back("joined", json::object_t{{"axis", number(joined.axis)},
@@ -198,7 +238,7 @@ result<std::vector<std::byte>> save_references(const array& from, const std::str
     line += json(name).dump() + ":" + on_one_line(text);
   }
   line += "}";
-  if (!shards.empty()) line += R"(,"shards":)" + on_one_line(shards);
+  if (!how.shards.empty()) line += R"(,"shards":)" + on_one_line(how.shards);
   line += "}\n";
   std::vector<std::byte> made(line.size() + table.bytes.size());
   std::copy_n(reinterpret_cast<const std::byte*>(line.data()), line.size(), made.begin());
@@ -215,8 +255,21 @@ struct saved_member {
   std::vector<std::byte> bytes;
 };
 
-result<> save_members(const group& from, const std::string& path, const std::string& folder, std::size_t level,
-                      std::vector<saved_member>& out) {
+/// \error unsupported  Each member of a manifest would hold the bytes of a file in memory.
+result<> check_can_be_found(const array& of, const std::string& path) {
+  const referenced_array* const what = of.state().references.get();
+  if (what == nullptr) return {};
+  for (const referenced_object& each : what->objects)
+    if (!each.inlined && is_in_memory(each))
+      return error(errc::unsupported,
+                   fmt::format("'{}' is in '{}', which has no location that a manifest can name: write the file to a "
+                               "path first, or save the manifest of each array",
+                               path, each.name));
+  return {};
+}
+
+result<> save_members(const group& from, const std::string& path, const manifest_options& how, std::size_t level,
+                      std::vector<saved_member>& out, json::array_t& groups) {
   const group_state& state = from.state();
   if (!state.members)
     return error(errc::invalid_argument,
@@ -224,14 +277,20 @@ result<> save_members(const group& from, const std::string& path, const std::str
   if (level == kMaxLevels) return error(errc::unsupported, "a manifest of more than 32 levels of groups");
   PENSTOCK_ASSIGN(const auto names, state.members->keys(state.prefix));
   if (!names) return error(errc::unsupported, fmt::format("the members of '{}' are not listed", state.uri));
+  if (level != 0) {
+    PENSTOCK_ASSIGN(json attributes, json::parse(state.attributes_json));
+    groups.emplace_back(json::object_t{{"name", path}, {"attributes", std::move(attributes)}});
+  }
   for (const std::string& name : *names) {
     const std::string inner = path.empty() ? name : path + "/" + name;
     PENSTOCK_ASSIGN(const node member, state.members->open(state.prefix + name));
     if (const auto* const below = std::get_if<group>(&member)) {
-      PENSTOCK_TRY(save_members(*below, inner, folder, level + 1, out));
+      PENSTOCK_TRY(save_members(*below, inner, how, level + 1, out, groups));
       continue;
     }
-    auto saved = save_references(std::get<array>(member), folder);
+    const array& one = std::get<array>(member);
+    PENSTOCK_TRY(check_can_be_found(one, inner));
+    auto saved = save_references(one, how);
     if (!saved.ok()) return std::move(saved).error().note(fmt::format("member '{}' of '{}'", inner, state.uri));
     out.push_back({inner, std::move(*saved)});
   }
@@ -240,9 +299,10 @@ result<> save_members(const group& from, const std::string& path, const std::str
 
 }  // namespace
 
-result<std::vector<std::byte>> save_references(const group& from, const std::string& folder) {
+result<std::vector<std::byte>> save_references(const group& from, const manifest_options& how) {
   std::vector<saved_member> members;
-  PENSTOCK_TRY(save_members(from, "", folder, 0, members));
+  json::array_t groups;
+  PENSTOCK_TRY(save_members(from, "", how, 0, members, groups));
   PENSTOCK_ASSIGN(json attributes, json::parse(from.state().attributes_json));
   json::array_t list;
   std::size_t bytes = 0;
@@ -254,6 +314,7 @@ result<std::vector<std::byte>> save_references(const group& from, const std::str
                                                                     {"kind", "group"},
                                                                     {"uri", from.state().uri},
                                                                     {"attributes", std::move(attributes)},
+                                                                    {"groups", std::move(groups)},
                                                                     {"members", std::move(list)}})) +
                            "\n";
   std::vector<std::byte> out;

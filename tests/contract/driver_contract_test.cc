@@ -59,7 +59,7 @@ bytes manifest_file() {
 }
 
 bytes references_file() {
-  const auto saved = save_references(open_in_memory("b.json", kerchunk_file()).value(), "");
+  const auto saved = save_references(open_in_memory("b.json", kerchunk_file()).value(), {.folder = ""});
   EXPECT_TRUE(saved.ok()) << saved.error().to_string();
   return *saved;
 }

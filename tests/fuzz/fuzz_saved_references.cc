@@ -33,7 +33,7 @@ void open(std::span<const std::byte> bytes) {
     if (each == 0 || each > 64) return;
   (void)made->uri();
   // What was readable is written in full, and read again.
-  const auto saved = save_references(*made, "/nowhere");
+  const auto saved = save_references(*made, {.folder = "/nowhere"});
   if (!saved.ok() || !open_saved_references(*saved, {"/nowhere", {}}, with).ok()) std::abort();
 }
 

@@ -16,6 +16,7 @@ from penstock.hdf5.file import stored_facts
 from penstock.hdf5.typed import typed_attributes
 from penstock.references.objects import UNPICKLABLE, ReferencedArray
 from penstock.shards.names import Files, is_wild, names_of
+from penstock.shards.stamps import Stamps
 from penstock.target.place import place_of
 
 _ORDERS = {None: "given", "values": "values", False: "unchecked"}
@@ -25,9 +26,13 @@ _Reopen = tuple[Callable[..., Any], tuple[Any, ...]]
 class VirtualArray(ReferencedArray):
     """A variable of many files. Read-only."""
 
-    def __init__(self, made: _core.Array, reopen: _Reopen) -> None:
+    def __init__(self, made: _core.Array, reopen: _Reopen, stamps: Stamps) -> None:
         super().__init__(made, None, reopen)
+        self._find_stamps = stamps
         self._has_facts = _core.has_hdf5_facts(made)
+
+    def _stamps(self) -> Stamps:
+        return self._find_stamps
 
     @property
     def typed_attributes(self) -> dict[str, Any]:
@@ -44,13 +49,18 @@ class VirtualArray(ReferencedArray):
 class VirtualGroup(Group):
     """Variables of many files, as `open_virtual` and manifests of groups have them. Read-only."""
 
-    def __init__(self, made: _core.Group, reopen: _Reopen, first: Callable[[], Any] | None = None) -> None:
+    def __init__(
+        self, made: _core.Group, reopen: _Reopen, stamps: Stamps, first: Callable[[], Any] | None = None
+    ) -> None:
         super().__init__(made)
-        self._reopen, self._open_first = reopen, first
+        self._reopen, self._find_stamps, self._open_first = reopen, stamps, first
 
     def _wrap(self, name: str, made: _core.Array | _core.Group) -> Array | Group:
         assert isinstance(made, _core.Array)
-        return VirtualArray(made, (_member, (self._reopen, name)))
+        return VirtualArray(made, (_member, (self._reopen, name)), self._find_stamps)
+
+    def _stamps(self) -> Stamps:
+        return self._find_stamps
 
     def __getitem__(self, path: str) -> Array | Group:
         if not isinstance(path, str):
@@ -149,7 +159,7 @@ def open_virtual(
     again: Any = UNPICKLABLE
     if store is None:
         again = _absolute(given)
-    return VirtualGroup(made, (_open_again, (again, options)), first)
+    return VirtualGroup(made, (_open_again, (again, options)), Stamps(storage_options), first)
 
 
 class _First:

@@ -19,6 +19,7 @@ from penstock.hdf5.source import Source, has_h5py
 from penstock.hdf5.typed import typed_attributes
 from penstock.hdf5.types import NoArrayError, numpy_dtype
 from penstock.references.objects import ReferencedArray
+from penstock.shards.stamps import Stamps
 
 
 class Hdf5Array(ReferencedArray):
@@ -33,11 +34,8 @@ class Hdf5Array(ReferencedArray):
         """The attributes with the types of the file (NumPy scalars and arrays)."""
         return typed_attributes(self.attrs.asdict(), _core.hdf5_array_values(self))
 
-    def _for_manifest(self) -> ReferencedArray:
-        # The engine knows neither the URI and the stamp of a remote file, nor that bytes are to be in the manifest.
-        found = self if self._source.is_local else open_by_h5py(self._source, self._path, open_node)
-        assert isinstance(found, ReferencedArray)
-        return found
+    def _stamps(self) -> Stamps:
+        return Stamps(self._source.storage_options)
 
     @property
     def storage(self) -> dict[str, Any]:

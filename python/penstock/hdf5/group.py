@@ -16,6 +16,7 @@ from penstock.hdf5.source import Source
 from penstock.hdf5.typed import typed_attributes
 from penstock.hdf5.types import NoArrayError
 from penstock.references.objects import UNPICKLABLE
+from penstock.shards.stamps import Stamps
 
 
 class Hdf5Group(Group):
@@ -93,6 +94,9 @@ class Hdf5Group(Group):
 
     def _dimension_names(self) -> DimensionNames:
         return self._source.dimension_names(lambda: _named_by_engine(self))
+
+    def _stamps(self) -> Stamps:
+        return Stamps(self._source.storage_options)
 
     def __repr__(self) -> str:
         return f"<penstock.Group {self.uri!r}>"

@@ -229,7 +229,7 @@ def save_manifest(
 ) -> None:
     """Save what opening `array` took: its metadata and where each chunk is. `penstock.open(path)` reads it.
 
-    Of a group (of `open_virtual`, of a local HDF5 file, of references): of all arrays in it and in groups below.
+    Of a group (of `open_virtual`, of an HDF5 file, of references): of all arrays in it and in groups below.
 
     `path` may be a URI of a store that can be written to, with its `storage_options`; that of Parquet and Arrow files
     and of `.npy` files in both item orders is a file of this machine.
@@ -242,7 +242,9 @@ def save_manifest(
     if isinstance(array, Group):
         name = local_path(os.fspath(path))
         folder = "" if "://" in name else os.path.dirname(os.path.abspath(name))
-        return write_named(name, [_core.save_group_references(array, os.fsencode(folder))], storage_options)
+        stamps = getattr(array, "_stamps", lambda: None)()  # of groups that are opened from files
+        saved = _core.save_group_references(array, os.fsencode(folder), stamps)
+        return write_named(name, [saved], storage_options)
     if isinstance(array, JoinedTables):
         if "://" in local_path(os.fspath(path)):
             raise UnsupportedError(f"manifests of tables are files of this machine, not '{os.fspath(path)}'")

@@ -35,10 +35,9 @@ def save_references(
 
 def references_bytes(array: ReferencedArray, folder: str | None) -> bytes:
     """Returns that manifest as bytes. `folder` is its folder; None names files by their absolute paths."""
-    array = array._for_manifest()
     joined = array._joined
     shards = "" if joined is None else json.dumps(saved_files(joined.shards, folder))
-    return _core.save_references(array, b"" if folder is None else os.fsencode(folder), shards)
+    return _core.save_references(array, b"" if folder is None else os.fsencode(folder), shards, array._stamps())
 
 
 def saved_files(shards: dict[str, Any], folder: str | None) -> dict[str, Any]:

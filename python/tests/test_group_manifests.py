@@ -1,0 +1,157 @@
+"""Manifests of groups: what is in groups below, of remote files, and of what has no location."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import penstock as ps
+import pytest
+from support.http_server import HttpServer
+
+h5py = pytest.importorskip("h5py")
+
+
+def write(path: Path, first: int = 0, **options: Any) -> Path:
+    rng = np.random.default_rng(first)
+    with h5py.File(path, "w", **options) as file:
+        file.attrs["title"] = "levels"
+        time = file.create_dataset("time", data=np.arange(first, first + 3, dtype="f8"))
+        time.make_scale("time")
+        made = file.create_dataset("t2m", data=rng.integers(0, 99, (3, 8), "i4"), chunks=(1, 4), compression="gzip")
+        made.dims[0].attach_scale(time)
+        file.create_dataset("a-b", data=np.arange(5))
+        inner = file.create_group("a/deep")
+        inner.attrs["note"] = "below"
+        inner["x"] = rng.random((4, 6))
+        file["a"].attrs["levels"] = 2
+        file.create_group("empty").attrs["has"] = "nothing"
+        file["names"] = np.array(["one", "zwei", ""], h5py.string_dtype())
+    return path
+
+
+def check_equal(found: ps.Group, expected: ps.Group) -> None:
+    assert sorted(found) == sorted(expected)
+    assert found.attrs.asdict() == expected.attrs.asdict()
+    for name in expected:
+        ours, theirs = found[name], expected[name]
+        if isinstance(theirs, ps.Group):
+            assert isinstance(ours, ps.Group)
+            check_equal(ours, theirs)
+        else:
+            np.testing.assert_array_equal(ours[...], theirs[...], err_msg=name)
+            assert ours.attrs.asdict() == theirs.attrs.asdict()
+
+
+def test_has_groups_below_with_their_attributes(tmp_path: Path) -> None:
+    group = ps.open(write(tmp_path / "x.h5"))
+    ps.save_manifest(group, tmp_path / "x.manifest")
+    again = ps.open(tmp_path / "x.manifest")
+    check_equal(again, group)
+    assert ps.open(tmp_path / "x.manifest", "a/deep").attrs["note"] == "below"
+    assert list(again["empty"]) == []
+    assert sorted(pickle.loads(pickle.dumps(again["a"]))) == ["deep"]
+    ps.save_manifest(again, tmp_path / "again.manifest")
+    check_equal(ps.open(tmp_path / "again.manifest"), group)
+
+
+def test_opens_manifests_without_attributes_of_groups(tmp_path: Path) -> None:
+    """As they were written before groups below had attributes."""
+    ps.save_manifest(ps.open(write(tmp_path / "x.h5"))["a"], tmp_path / "x.manifest")
+    saved = (tmp_path / "x.manifest").read_bytes()
+    before = b'"groups":[{"name":"deep","attributes":{"note":"below"}}],'
+    assert before in saved
+    (tmp_path / "old.manifest").write_bytes(saved.replace(before, b""))
+    old = ps.open(tmp_path / "old.manifest")
+    assert old["deep"].attrs.asdict() == {}
+    assert old["deep/x"].shape == (4, 6)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "what"),
+    [
+        (b'"name":"deep/x"', b'"name":"deep//x"', "deep//x"),
+        (b'"name":"deep/x"', b'"name":"/deep/x"', "/deep/x"),
+        (b'"name":"deep/x"', b'"name":""', "the member ''"),
+        (b'"name":"deep/x"', b'"name":"deep"', "an array and a group"),
+        (b'{"name":"deep","attributes":{"note":"below"}}', b'{"name":"deep"}', "has no attributes"),
+        (b'{"name":"deep","attributes":{"note":"below"}}', b'{"name":"a/","attributes":{}}', "the group 'a/'"),
+    ],
+)
+def test_damaged_names_are_refused(tmp_path: Path, good: bytes, bad: bytes, what: str) -> None:
+    ps.save_manifest(ps.open(write(tmp_path / "x.h5"))["a"], tmp_path / "x.manifest")
+    saved = (tmp_path / "x.manifest").read_bytes()
+    assert saved.count(good) == 1
+    (tmp_path / "x.manifest").write_bytes(saved.replace(good, bad))
+    with pytest.raises(ps.CorruptDataError, match=what):
+        ps.open(tmp_path / "x.manifest")
+
+
+@pytest.mark.parametrize("name", ["x.nc", "a b.nc", "data.bin"])
+def test_of_a_remote_file_is_opened_again(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fsspec")
+    pytest.importorskip("aiohttp")
+    path = write(tmp_path / "x.h5")
+    with HttpServer({f"run/{name}": path.read_bytes()}) as server:
+        url = f"{server.url}/run/{quote(name)}"
+        group = ps.open(url)
+        monkeypatch.setattr(h5py, "File", None)
+        ps.save_manifest(group, tmp_path / "x.manifest")
+        ps.save_manifest(group["t2m"], tmp_path / "t2m.manifest")
+        expected = ps.open(path)
+        check_equal(ps.open(tmp_path / "x.manifest"), expected)
+        np.testing.assert_array_equal(ps.open(tmp_path / "t2m.manifest")[1:, 2:5], expected["t2m"][1:, 2:5])
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(ps.open(tmp_path / "x.manifest")["t2m"]))[...],
+                                      expected["t2m"][...])  # fmt: skip
+        opened = ps.open(tmp_path / "x.manifest")["t2m"]
+        server.put(f"run/{name}", path.read_bytes() + b"more")
+        with pytest.raises(ps.ConflictError, match="changed"):
+            ps.save_manifest(group, tmp_path / "late.manifest")
+        with pytest.raises(ps.ConflictError, match="changed since the manifest was saved"):
+            ps.open(tmp_path / "x.manifest")["t2m"]
+        with pytest.raises(ps.ConflictError):
+            opened[...]
+
+
+def test_of_many_remote_files_is_opened_again(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    pytest.importorskip("aiohttp")
+    paths = [write(tmp_path / f"{i}.h5", 3 * i) for i in range(4)]
+    expected = ps.open_virtual(paths, concat="time", variables=["t2m", "time"])
+    with HttpServer({f"run/{each.name}": each.read_bytes() for each in paths}) as server:
+        urls = [f"{server.url}/run/{each.name}" for each in paths]
+        group = ps.open_virtual(urls, concat="time", variables=["t2m", "time"])
+        ps.save_manifest(group, tmp_path / "run.manifest")
+        server.forget()
+        again = ps.open(tmp_path / "run.manifest")
+        assert not server.requests
+        np.testing.assert_array_equal(again["time"][...], np.arange(12))
+        assert not server.requests, "the coordinate is in the manifest"
+        check_equal(again, expected)
+        server.put("run/2.h5", b"other")
+        with pytest.raises(ps.ConflictError, match=r"2\.h5"):
+            ps.open(tmp_path / "run.manifest")["t2m"]
+
+
+def test_of_a_bucket_is_opened_again(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    path = write(tmp_path / "x.h5")
+    fsspec.filesystem("memory").pipe_file("/bucket/x.nc", path.read_bytes())
+    group = ps.open("memory://bucket/x.nc")
+    ps.save_manifest(group, tmp_path / "x.manifest")
+    check_equal(ps.open(tmp_path / "x.manifest"), ps.open(path))
+
+
+def test_what_is_in_memory_is_in_the_manifest_of_an_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = write(tmp_path / "x.h5").read_bytes()
+    monkeypatch.setattr(h5py, "File", None)
+    for target, name in ((content, ""), ({"x.h5": content}, "x.h5")):
+        group = ps.open(target, name)
+        ps.save_manifest(group["t2m"], tmp_path / "t2m.manifest")
+        np.testing.assert_array_equal(ps.open(tmp_path / "t2m.manifest")[...], group["t2m"][...])
+        with pytest.raises(ps.UnsupportedError, match="no location that a manifest can name"):
+            ps.save_manifest(group, tmp_path / "group.manifest")
+        assert not (tmp_path / "group.manifest").exists()
