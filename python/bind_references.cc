@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bind_nodes.h"
+#include "driver/export_references.h"
 #include "driver/open_reference.h"
 #include "driver/open_saved.h"
 #include "driver/reference_tree.h"
@@ -94,6 +95,43 @@ nb::bytes save_group(const group_handle& from, nb::bytes folder, nb::object find
   return nb::bytes(saved.data(), saved.size());
 }
 
+template <class Number>
+nb::bytes column(const std::vector<Number>& values) {
+  const std::vector<std::uint64_t> wide(values.begin(), values.end());
+  return nb::bytes(wide.data(), wide.size() * sizeof(std::uint64_t));
+}
+
+nb::tuple export_group(const group_handle& from) {
+  exported_group made = call_engine([&] { return exported_of(from.group); });
+  nb::dict documents;
+  for (const auto& [key, text] : made.documents)
+    documents[nb::bytes(key.data(), key.size())] = nb::bytes(text.data(), text.size());
+  nb::list arrays;
+  for (exported_array& each : made.arrays) {
+    nb::list grid;
+    for (const std::uint64_t cells : each.grid) grid.append(cells);
+    arrays.append(nb::make_tuple(nb::bytes(each.path.data(), each.path.size()), nb::tuple(grid),
+                                 array_handle(std::move(each.from))));
+  }
+  return nb::make_tuple(documents, arrays);
+}
+
+nb::tuple export_rows(const array_handle& from, std::uint64_t begin, std::uint64_t end) {
+  const exported_rows made = call_engine([&] { return exported_rows_of(from.array, begin, end); });
+  return nb::make_tuple(column(made.cells), column(made.objects), column(made.offsets), column(made.lengths));
+}
+
+nb::list export_objects(const array_handle& from) {
+  const std::vector<exported_object> made = call_engine([&] { return exported_objects_of(from.array); });
+  nb::list out;
+  for (const exported_object& each : made) {
+    nb::object bytes = nb::none();
+    if (each.bytes) bytes = nb::bytes(each.bytes->data(), each.bytes->size());
+    out.append(nb::make_tuple(nb::bytes(each.location.data(), each.location.size()), bytes));
+  }
+  return out;
+}
+
 nb::object open_saved(const context_handle& with, nb::bytes saved, nb::bytes folder, nb::bytes document,
                       nb::object allow_local, nb::list expected, bool missing_is_fill, nb::object find_objects) {
   manifest_place at;
@@ -162,6 +200,14 @@ void bind_references(nb::module_& m) {
         "joined, or ''. `find_stamps` returns the stamps of remote objects by URL, '' where they are not known.");
   m.def("save_group_references", &save_group, nb::arg("group"), nb::arg("folder"), nb::arg("find_stamps") = nb::none(),
         "The manifest of a group of such arrays.");
+  m.def("exported_references", &export_group, nb::arg("group"),
+        "The documents of Zarr 2 by key, and (path, chunks along each dimension, array) of each array of references "
+        "below a group; export_references.h.");
+  m.def("exported_rows", &export_rows, nb::arg("array"), nb::arg("begin"), nb::arg("end"),
+        "The references of the cells [begin, end) of such an array: cells, objects, offsets, lengths as bytes of "
+        "64-bit numbers. Length 0 is the whole object.");
+  m.def("exported_objects", &export_objects, nb::arg("array"),
+        "The objects of such an array by number: location, and the bytes of those in memory or None.");
 }
 
 }  // namespace penstock::inline v0::python

@@ -39,6 +39,7 @@ OPTIONAL = {
     "dask",
     "fsspec",
     "h5py",
+    "icechunk",
     "jax",
     "matplotlib",
     "ml_dtypes",

@@ -486,6 +486,18 @@ def save_references(
 def kerchunk_json(group: Group) -> _bytes:
     """The arrays of a group of references as kerchunk's JSON."""
 
+def exported_references(group: Group) -> tuple[dict[_bytes, _bytes], list[tuple[_bytes, tuple[int, ...], Array]]]:
+    """The documents of Zarr 2 by key, and (path, chunks along each dimension, array) of each array of references."""
+
+def exported_rows(array: Array, begin: int, end: int) -> tuple[_bytes, _bytes, _bytes, _bytes]:
+    """The references of the cells [begin, end): cells, objects, offsets, lengths as bytes of 64-bit numbers.
+
+    Length 0 is the whole object.
+    """
+
+def exported_objects(array: Array) -> list[tuple[_bytes, _bytes | None]]:
+    """The objects of such an array by number: location, and the bytes of those in memory or None."""
+
 def save_group_references(
     group: Group, folder: _bytes, find_stamps: Callable[[list[str]], list[str]] | None = None
 ) -> _bytes:

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
+#include "format/reference/location_rule.h"
 #include "format/zarr/zarr_v2.h"
 
 namespace penstock::inline v0 {
@@ -24,6 +24,13 @@ constexpr std::size_t kMaxLevels = 32;
 constexpr std::uint64_t kMaxReferences = 10'000'000;
 constexpr std::string_view kDimensions = "_ARRAY_DIMENSIONS";
 
+result<const referenced_array*> references_of(const array& from) {
+  const referenced_array* const what = from.state().references.get();
+  if (what == nullptr)
+    return error(errc::invalid_argument, fmt::format("'{}' is not an array of references", from.state().uri));
+  return what;
+}
+
 class exporter {
  public:
   result<> add(const group& from, const std::string& prefix, std::size_t level) {
@@ -32,8 +39,8 @@ class exporter {
       return error(errc::invalid_argument, fmt::format("'{}' is {}, not references", state.uri, state.format));
     if (level == kMaxLevels) return error(errc::unsupported, "references of more than 32 levels of groups");
     PENSTOCK_ASSIGN(json attributes, json::parse(state.attributes_json));
-    refs_.emplace_back(prefix + std::string(kZgroupKey), json(R"({"zarr_format":2})"));
-    refs_.emplace_back(prefix + std::string(kZattrsKey), dump_json_with_bytes(attributes));
+    made_.documents.emplace_back(prefix + std::string(kZgroupKey), R"({"zarr_format":2})");
+    made_.documents.emplace_back(prefix + std::string(kZattrsKey), dump_json_with_bytes(attributes));
     PENSTOCK_ASSIGN(const auto names, state.members->keys(state.prefix));
     if (!names) return error(errc::unsupported, fmt::format("the members of '{}' are not listed", state.uri));
     for (const std::string& name : *names) {
@@ -42,53 +49,25 @@ class exporter {
         PENSTOCK_TRY(add(*below, prefix + name + "/", level + 1));
         continue;
       }
-      auto added = add(std::get<array>(member), prefix + name + "/");
+      auto added = add(std::get<array>(member), prefix + name);
       if (!added.ok()) return std::move(added).error().note(fmt::format("exporting '{}{}'", prefix, name));
     }
     return {};
   }
 
-  std::string text() && {
-    return dump_json_with_bytes(json(json::object_t{{"version", std::uint64_t{1}}, {"refs", json(std::move(refs_))}}));
-  }
+  exported_group take() && { return std::move(made_); }
 
  private:
-  result<> add(const array& from, const std::string& prefix) {
-    const referenced_array* const what = from.state().references.get();
-    if (what == nullptr)
-      return error(errc::invalid_argument, fmt::format("'{}' is not an array of references", from.state().uri));
-    if (what->joined && !what->joined->edges.empty()) return unequal();
-    PENSTOCK_TRY(add_documents(*what, prefix));
-    if (what->table->entries() > kMaxReferences - count_)
-      return error(errc::unsupported, fmt::format("more than {} references in a JSON document", kMaxReferences));
-    count_ += what->table->entries();
-    std::map<std::uint32_t, std::vector<std::byte>> inlined;
+  result<> add(const array& from, const std::string& path) {
+    PENSTOCK_ASSIGN(const referenced_array* const what, references_of(from));
+    if (what->joined && !what->joined->edges.empty())
+      return error(errc::unsupported, "chunks of unequal lengths have no counterpart in Zarr 2: save_manifest has");
+    PENSTOCK_TRY(add_documents(*what, path + "/"));
     const chunk_grid& grid = from.state().layout->grid();
-    for (const auto& record : what->table->records()) {
-      for (std::uint64_t i = 0; i < record.count; ++i) {
-        const cell_reference each = what->table->at(record, i);
-        if (each.chain != 0)
-          return error(errc::unsupported, "chunks with codecs of their own have no counterpart in such references");
-        dim_vector<std::uint64_t> at;
-        grid.coordinates(what->table->cell(record, i), at);
-        PENSTOCK_ASSIGN(json value, value_of(*what, each, inlined));
-        refs_.emplace_back(prefix + key_of(at, what->metadata.keys.separator), std::move(value));
-      }
-    }
+    std::vector<std::uint64_t> cells;
+    for (std::size_t d = 0; d < grid.rank(); ++d) cells.push_back(grid.axis(d).cells());
+    made_.arrays.push_back({path, from, std::move(cells), what->metadata.keys.separator});
     return {};
-  }
-
-  static error unequal() {
-    return {errc::unsupported, "chunks of unequal lengths have no counterpart in Zarr 2: save_manifest has"};
-  }
-
-  static std::string key_of(const dim_vector<std::uint64_t>& at, char separator) {
-    std::string out;
-    for (std::size_t d = 0; d < at.size(); ++d) {
-      if (d != 0) out += separator;
-      out += std::to_string(at[d]);
-    }
-    return out.empty() ? "0" : out;
   }
 
   result<> add_documents(const referenced_array& what, const std::string& prefix) {
@@ -104,11 +83,11 @@ class exporter {
         has_attributes = true;
         document = with_dimensions(std::move(document), what);
       }
-      refs_.emplace_back(prefix + name, dump_json_with_bytes(document));
+      made_.documents.emplace_back(prefix + name, dump_json_with_bytes(document));
     }
     if (!has_attributes)
-      refs_.emplace_back(prefix + std::string(kZattrsKey),
-                         dump_json_with_bytes(with_dimensions(json(json::object_t()), what)));
+      made_.documents.emplace_back(prefix + std::string(kZattrsKey),
+                                   dump_json_with_bytes(with_dimensions(json(json::object_t()), what)));
     return {};
   }
 
@@ -161,39 +140,120 @@ class exporter {
     return json(std::move(out));
   }
 
-  static result<json> value_of(const referenced_array& what, const cell_reference& each,
-                               std::map<std::uint32_t, std::vector<std::byte>>& inlined) {
-    const referenced_object& object = what.objects[each.object];
-    if (!object.inlined) {
-      const std::string& name = object.path.empty() ? object.name : object.path;
-      if (each.length == byte_range::kAll) return json(json::array_t{json(name)});
-      return json(json::array_t{json(name), json(each.offset), json(each.length)});
-    }
-    auto found = inlined.find(each.object);
-    if (found == inlined.end()) {
-      auto read = read_and_wait(*object.from, object.key, {}, byte_range::kAll - 1);
-      if (!read.ok()) return std::move(read).error().note(read_note(object.key, {}));
-      found = inlined.emplace(each.object, std::move(read->bytes)).first;
-    }
-    std::span<const std::byte> bytes = found->second;
-    if (each.length != byte_range::kAll) {
-      if (each.offset > bytes.size() || each.length > bytes.size() - each.offset)
-        return error(errc::corrupt_data, "a reference leaves the bytes in memory");
-      bytes = bytes.subspan(static_cast<std::size_t>(each.offset), static_cast<std::size_t>(each.length));
-    }
-    return json("base64:" + base64_encode(bytes));
-  }
-
-  json::object_t refs_;
-  std::uint64_t count_ = 0;
+  exported_group made_;
 };
+
+std::string key_of(std::uint64_t cell, const exported_array& in) {
+  std::string out;
+  for (std::size_t d = in.grid.size(); d-- > 0; cell /= in.grid[d]) {
+    const std::string number = std::to_string(cell % in.grid[d]);
+    out = out.empty() ? number : number + in.separator + out;
+  }
+  return out.empty() ? "0" : out;
+}
+
+result<json> value_of(const exported_object& object, std::uint64_t offset, std::uint64_t length) {
+  if (!object.bytes) {
+    if (length == 0) return json(json::array_t{json(object.location)});
+    return json(json::array_t{json(object.location), json(offset), json(length)});
+  }
+  std::span<const std::byte> bytes = *object.bytes;
+  if (length != 0) {
+    if (offset > bytes.size() || length > bytes.size() - offset)
+      return error(errc::corrupt_data, "a reference leaves the bytes in memory");
+    bytes = bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
+  }
+  return json("base64:" + base64_encode(bytes));
+}
+
+result<> add_references(const exported_array& from, std::uint64_t& left, json::object_t& out) {
+  const std::uint64_t entries = from.from.state().references->table->entries();
+  if (entries > left)
+    return error(errc::unsupported,
+                 fmt::format("more than {} references in a JSON document: Parquet holds more", kMaxReferences));
+  left -= entries;
+  PENSTOCK_ASSIGN(const std::vector<exported_object> objects, exported_objects_of(from.from));
+  PENSTOCK_ASSIGN(const exported_rows rows,
+                  exported_rows_of(from.from, 0, from.from.state().references->table->cells()));
+  for (std::size_t i = 0; i < rows.cells.size(); ++i) {
+    PENSTOCK_ASSIGN(json value, value_of(objects[rows.objects[i]], rows.offsets[i], rows.lengths[i]));
+    out.emplace_back(from.path + "/" + key_of(rows.cells[i], from), std::move(value));
+  }
+  return {};
+}
 
 }  // namespace
 
-result<std::string> kerchunk_json_of(const group& from) {
+result<exported_group> exported_of(const group& from) {
   exporter made;
   PENSTOCK_TRY(made.add(from, "", 0));
-  return std::move(made).text();
+  return std::move(made).take();
+}
+
+result<exported_rows> exported_rows_of(const array& from, std::uint64_t begin, std::uint64_t end) {
+  PENSTOCK_ASSIGN(const referenced_array* const what, references_of(from));
+  exported_rows out;
+  const std::vector<reference_table::record>& records = what->table->records();
+  auto at = std::upper_bound(records.begin(), records.end(), begin,
+                             [](std::uint64_t cell, const auto& record) { return cell < record.cell; });
+  if (at != records.begin()) --at;
+  for (; at != records.end() && at->cell < end; ++at) {
+    const reference_table::record& record = *at;
+    std::uint64_t i = 0, last = record.count;  // entries of a record ascend: the first of the cells
+    while (i < last) {
+      const std::uint64_t middle = i + (last - i) / 2;
+      if (what->table->cell(record, middle) < begin) {
+        i = middle + 1;
+      } else {
+        last = middle;
+      }
+    }
+    for (; i < record.count; ++i) {
+      const std::uint64_t cell = what->table->cell(record, i);
+      if (cell >= end) break;
+      const cell_reference each = what->table->at(record, i);
+      if (each.chain != 0)
+        return error(errc::unsupported, "chunks with codecs of their own have no counterpart in such references");
+      out.cells.push_back(cell);
+      out.objects.push_back(each.object);
+      const bool whole = each.length == byte_range::kAll;
+      out.offsets.push_back(whole ? 0 : each.offset);
+      out.lengths.push_back(whole ? 0 : each.length);
+    }
+  }
+  return out;
+}
+
+result<std::vector<exported_object>> exported_objects_of(const array& from) {
+  PENSTOCK_ASSIGN(const referenced_array* const what, references_of(from));
+  std::vector<exported_object> out;
+  out.reserve(what->objects.size());
+  for (const referenced_object& each : what->objects) {
+    exported_object made{each.path.empty() ? each.name : each.path, std::nullopt};
+    if (each.inlined) {
+      auto read = read_and_wait(*each.from, each.key, {}, byte_range::kAll - 1);
+      if (!read.ok()) return std::move(read).error().note(read_note(each.key, {}));
+      made.bytes = std::move(read->bytes);
+    } else if (each.path.empty() && is_local_location(each.name)) {
+      return error(errc::unsupported,
+                   fmt::format("'{}' is in a store without a location that others could open", each.name));
+    }
+    out.push_back(std::move(made));
+  }
+  return out;
+}
+
+result<std::string> kerchunk_json_of(const group& from) {
+  PENSTOCK_ASSIGN(const exported_group made, exported_of(from));
+  json::object_t references;
+  for (const auto& [key, text] : made.documents) references.emplace_back(key, json(text));
+  std::uint64_t left = kMaxReferences;
+  for (const exported_array& each : made.arrays) {
+    auto added = add_references(each, left, references);
+    if (!added.ok()) return std::move(added).error().note(fmt::format("exporting '{}'", each.path));
+  }
+  return dump_json_with_bytes(
+      json(json::object_t{{"version", std::uint64_t{1}}, {"refs", json(std::move(references))}}));
 }
 
 }  // namespace penstock::inline v0

@@ -1,17 +1,57 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <penstock/array.h>
 
 namespace penstock::inline v0 {
 
-/// The arrays of a group, and of the groups below it, as kerchunk's references (version 1, JSON), which fsspec and
-/// others open as Zarr 2. Files of this machine are named by their whole paths.
-///
+/// An array of references as Zarr 2 has it.
+struct exported_array {
+  std::string path;  ///< in the group that is exported
+  array from;
+  std::vector<std::uint64_t> grid;  ///< chunks along each dimension
+  char separator = '.';             ///< in the keys of its chunks
+};
+
+/// The arrays of a group and of the groups below it, as references that name chunks of Zarr 2 arrays say them.
+struct exported_group {
+  std::vector<std::pair<std::string, std::string>> documents;  ///< `.zgroup`, `x/.zarray`, ...: key and JSON
+  std::vector<exported_array> arrays;
+};
+
+/// References of some cells, in their order; columns of one length.
+struct exported_rows {
+  std::vector<std::uint64_t> cells, offsets, lengths;  ///< length 0: the whole object
+  std::vector<std::uint32_t> objects;
+};
+
+/// An object that references name: a location, or its bytes if it is in memory.
+struct exported_object {
+  std::string location;
+  std::optional<std::vector<std::byte>> bytes;
+};
+
 /// \error unsupported  What such references cannot say, by array: chunks of unequal lengths, chunks that other codecs
-///                     encoded than the rest, codecs of HDF5 that numcodecs does not have; more than 10^7 references.
+///                     encoded than the rest, codecs of HDF5 that numcodecs does not have; a store without a location.
 /// \error invalid_argument  A member is not an array of references.
+result<exported_group> exported_of(const group& from);
+
+/// The references of cells [begin, end) of an array that `exported_of` returned. Cells without a reference are left
+/// out.
+/// \error unsupported  A chunk that other codecs encoded than the rest.
+result<exported_rows> exported_rows_of(const array& from, std::uint64_t begin, std::uint64_t end);
+
+/// The objects of such an array, by number. Files of this machine are named by their whole paths.
+result<std::vector<exported_object>> exported_objects_of(const array& from);
+
+/// The arrays of a group as kerchunk's references (version 1, JSON), which fsspec and others open.
+/// \error As exported_of; unsupported: more than 10^7 references.
 /// Source: https://fsspec.github.io/kerchunk/spec.html
 result<std::string> kerchunk_json_of(const group& from);
 

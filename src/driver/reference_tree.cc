@@ -14,6 +14,7 @@
 #include "engine/blocking_read.h"
 #include "engine/context_state.h"
 #include "format/zarr/zarr_layout.h"
+#include "format/zarr/zarr_v2.h"
 #include "store/http_url.h"
 
 namespace penstock::inline v0 {
@@ -128,9 +129,23 @@ result<> reference_tree::add_documents(const reference_documents& documents) {
     const part bytes = std::as_bytes(std::span(text));
     auto put = made->put(key, {&bytes, 1}, {});
     if (!put.ok()) return std::move(put).error();
+    const std::size_t slash = key.rfind('/');
+    const std::string_view document = std::string_view(key).substr(slash + 1);  // npos + 1 is 0
+    const bool is_node = document == kZarrayKey || document == kZgroupKey || document == kZarrKey;
+    if (is_node && slash != std::string::npos) nodes_.insert(key.substr(0, slash));
   }
   documents_ = make_read_only(made);
   return {};
+}
+
+result<std::optional<std::vector<std::string>>> reference_tree::keys(std::string_view path) const {
+  const std::string prefix = prefix_of(path);
+  std::vector<std::string> out;
+  for (auto each = nodes_.lower_bound(prefix); each != nodes_.end() && each->starts_with(prefix); ++each) {
+    const std::string_view name = std::string_view(*each).substr(prefix.size());
+    if (!name.empty() && name.find('/') == std::string_view::npos) out.emplace_back(name);
+  }
+  return std::optional(std::move(out));
 }
 
 result<node> reference_tree::open(std::string_view path) const {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,6 +55,7 @@ class reference_tree final : public member_source, public std::enable_shared_fro
   /// \error not_found    No metadata is there.
   /// \error unsupported  A reference names a location that the document may not name, or whose scheme has no store.
   result<node> open(std::string_view path) const override;
+  result<std::optional<std::vector<std::string>>> keys(std::string_view path) const override;
 
  private:
   struct parquet_folder {
@@ -67,7 +69,8 @@ class reference_tree final : public member_source, public std::enable_shared_fro
   result<node> open_array(std::string path, std::string uri, zarr_metadata metadata) const;
 
   reference_tree_place at_;
-  std::shared_ptr<const store> documents_;  // of metadata alone, by key
+  std::shared_ptr<const store> documents_;    // of metadata alone, by key
+  std::set<std::string, std::less<>> nodes_;  // paths of arrays and groups
   std::variant<kerchunk_json, parquet_folder> references_;
 };
 

@@ -1,0 +1,184 @@
+"""What `save_references` writes, read back by us, by fsspec and xarray, and by Icechunk: source x export x reader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+
+h5py = pytest.importorskip("h5py")
+xr = pytest.importorskip("xarray")
+
+ROWS = [4, 4, 4]
+
+
+def _file(path: Path, first: int, rows: int, **how: Any) -> None:
+    rng = np.random.default_rng(first)
+    with h5py.File(path, "w") as file:
+        time = file.create_dataset("time", data=np.arange(first, first + rows, dtype="f8"))
+        time.make_scale("time")
+        time.attrs["units"] = "days since 2000-01-01"
+        x = file.create_dataset("x", data=np.arange(6.0))
+        x.make_scale("x")
+        for name, kind in (("a", "<i4"), ("b", ">f4"), ("flag", "u1")):
+            values = rng.integers(0, 9, (rows, 6)).astype(kind)
+            made = file.create_dataset(name, data=values, chunks=(2, 3), **how)
+            made.dims[0].attach_scale(time)
+            made.dims[1].attach_scale(x)
+            made.attrs["long_name"] = f"variable {name}"
+        lacking = file.create_dataset("sparse", (rows, 6), "i2", chunks=(2, 3), fillvalue=-7)
+        lacking[1, 4] = 5
+        lacking.dims[0].attach_scale(time)
+        lacking.dims[1].attach_scale(x)
+
+
+def _hdf5(folder: Path, **how: Any) -> ps.Group:
+    for i, rows in enumerate(ROWS):
+        _file(folder / f"{i}.h5", 4 * i, rows, **how)
+    return ps.open_virtual(str(folder / "*.h5"), concat="time")
+
+
+def _one_file(folder: Path) -> ps.Group:
+    _file(folder / "one.h5", 0, 5, compression="gzip", shuffle=True)
+    made: ps.Group = ps.open(folder / "one.h5")
+    return made
+
+
+def _through(suffix: str) -> Callable[[Path], ps.Group]:
+    def make(folder: Path) -> ps.Group:
+        group = _hdf5(folder, compression="gzip")
+        if suffix == "manifest":
+            ps.save_manifest(group, folder / "in.manifest")
+        else:
+            ps.save_references(group, folder / f"in.{suffix}")
+        found: ps.Group = ps.open(folder / f"in.{suffix}")
+        return found
+
+    return make
+
+
+SOURCES: dict[str, Callable[[Path], ps.Group]] = {
+    "hdf5": _hdf5,
+    "hdf5 gzip": lambda folder: _hdf5(folder, compression="gzip"),
+    "hdf5 shuffle gzip": lambda folder: _hdf5(folder, compression="gzip", shuffle=True),
+    "hdf5 fletcher32": lambda folder: _hdf5(folder, fletcher32=True),
+    "one file": _one_file,
+    "kerchunk json": _through("json"),
+    "kerchunk parquet": _through("parq"),
+    "manifest": _through("manifest"),
+}
+
+
+def _store_of(target: Path) -> Any:
+    """fsspec's file system of references as a store of zarr-python."""
+    import fsspec
+    import zarr
+
+    filesystem = fsspec.filesystem("reference", fo=str(target), remote_protocol="file", asynchronous=True)
+    return zarr.storage.FsspecStore(filesystem, read_only=True, path="")
+
+
+def _check_by_us(target: Any, group: ps.Group) -> None:
+    again = ps.open(target)
+    assert sorted(again) == sorted(group)
+    for name in group:
+        ours, theirs = again[name], group[name]
+        np.testing.assert_array_equal(ours[...], theirs[...], err_msg=name)
+        assert ours.dtype == theirs.dtype
+        assert ours.dimension_names == theirs.dimension_names
+        assert ours.attrs.asdict().get("long_name") == theirs.attrs.asdict().get("long_name")
+
+
+def _check_by_xarray(target: Any, group: ps.Group, zarr_format: int) -> None:
+    how = {"engine": "zarr", "consolidated": False, "zarr_format": zarr_format, "decode_cf": False}
+    with xr.open_dataset(target, **how) as opened:
+        assert sorted(map(str, opened.variables)) == sorted(group)
+        for name in group:
+            np.testing.assert_array_equal(opened[name].values, group[name][...], err_msg=name)
+            assert opened[name].dims == group[name].dimension_names
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("suffix", ["json", "parq"])
+def test_is_read_by_us_and_by_fsspec(tmp_path: Path, source: str, suffix: str) -> None:
+    pytest.importorskip("fsspec")
+    group = SOURCES[source](tmp_path)
+    target = tmp_path / f"out.{suffix}"
+    ps.save_references(group, target)
+    _check_by_us(target, group)
+    if suffix == "parq":
+        pytest.importorskip("pandas", reason="fsspec reads references in Parquet by pandas")
+        pytest.importorskip("fastparquet", reason="fsspec reads references in Parquet by fastparquet")
+    _check_by_xarray(_store_of(target), group, 2)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_is_read_from_icechunk(tmp_path: Path, source: str) -> None:
+    icechunk = pytest.importorskip("icechunk")
+    group = SOURCES[source](tmp_path)
+    config = icechunk.RepositoryConfig.default()
+    prefix = f"file://{tmp_path}/"
+    config.set_virtual_chunk_container(
+        icechunk.VirtualChunkContainer(prefix, icechunk.local_filesystem_store(str(tmp_path)))
+    )
+    credentials = icechunk.containers_credentials({prefix: None})
+    repository = icechunk.Repository.create(
+        icechunk.in_memory_storage(), config=config, authorize_virtual_chunk_access=credentials
+    )
+    session = repository.writable_session("main")
+    ps.save_references(group, session)
+    session.commit("references")
+    store = repository.readonly_session("main").store
+    _check_by_us(store, group)
+    _check_by_xarray(store, group, 3)
+
+
+def test_parquet_has_more_rows_than_one_file(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    from penstock.references.parquet import parquet_files
+
+    group = _hdf5(tmp_path)
+    for rows in (1, 5, 12):
+        folder = tmp_path / f"{rows}.parq"
+
+        def put(name: str, data: bytes, folder: Path = folder) -> None:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(data)
+
+        parquet_files(group, put, rows)
+        assert len(list((folder / "a").iterdir())) == -(-12 // rows)
+        _check_by_us(folder, group)
+
+
+def test_writes_to_a_uri_and_takes_a_format(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    group = _hdf5(tmp_path)
+    ps.save_references(group, "memory://exports/out.parq")
+    ps.save_references(group, tmp_path / "named.anything", format="parquet")
+    assert (tmp_path / "named.anything" / ".zmetadata").exists()
+    _check_by_us(tmp_path / "named.anything", group)
+    found = ps.open("memory://exports/out.parq", allow_local=True)
+    np.testing.assert_array_equal(found["a"][...], group["a"][...])
+    ps.save_references(group, tmp_path / "x.parq", format="json")
+    assert json.loads((tmp_path / "x.parq").read_text())["version"] == 1
+    with pytest.raises(ps.InvalidArgumentError, match="format is"):
+        ps.save_references(group, tmp_path / "x", format="zarr")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("suffix", ["json", "parq"])
+def test_what_references_cannot_say_is_refused_by_name(tmp_path: Path, suffix: str) -> None:
+    for i, rows in enumerate((3, 4)):
+        _file(tmp_path / f"{i}.h5", 4 * i, rows)
+    group = ps.open_virtual(str(tmp_path / "*.h5"), concat="time", variables=["time", "a"])
+    with pytest.raises(ps.UnsupportedError, match=r"unequal lengths(.|\n)*'a'"):
+        ps.save_references(group, tmp_path / f"out.{suffix}")
+    assert not (tmp_path / f"out.{suffix}").exists()
+    with pytest.raises(ps.InvalidArgumentError, match="not references"):
+        ps.save_references(ps.create_group(tmp_path / "z.zarr"), tmp_path / f"out.{suffix}")
+    with pytest.raises(ps.UnsupportedError, match="without a location"):
+        ps.save_references(ps.open((tmp_path / "0.h5").read_bytes()), tmp_path / f"out.{suffix}")
