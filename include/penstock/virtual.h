@@ -50,8 +50,10 @@ struct virtual_options {
 /// Files are of any format that `open` reads: a group (HDF5, NetCDF, Zarr, references), or one array, which is the
 /// variable `data`. Their metadata are read once, in parallel on the context's threads, and no values but those of the
 /// coordinate, the one-dimensional variable of the name `concat`, which is kept in memory. Files may have different
-/// lengths along `concat`. Dimensions have names in NetCDF, in Zarr, and in HDF5 with dimension scales.
-/// Members are arrays of references where files are stored alike: these can be saved. Others are joined as `join` does.
+/// lengths along `concat`. Times of the coordinate that count from another date are converted to the units of the first
+/// file; what counts as it does (its bounds) refuses that. Dimensions have names in NetCDF, in Zarr, and in HDF5 with
+/// dimension scales. Members are arrays of references where files are stored alike: these can be saved. Others are
+/// joined as `join` does.
 /// \param keys  Of `from`, each once.
 /// \error invalid_argument  Variables that differ in dtype, dimensions, shape, fill value or attributes that change
 ///                          what values mean; a variable that a file lacks; values of the coordinate that are not in

@@ -15,6 +15,7 @@
 #include <set>
 #include <utility>
 
+#include "api/time_units.h"
 #include "api/virtual_file.h"
 #include "base/checked.h"
 #include "driver/for_each_file.h"
@@ -33,6 +34,14 @@ constexpr std::size_t kErrorsNamed = 3;
 constexpr std::array<std::string_view, 13> kMeaning = {
     "scale_factor", "add_offset", "_FillValue",  "missing_value", "_Unsigned",  "units",        "calendar",
     "valid_min",    "valid_max",  "valid_range", "flag_values",   "flag_masks", "flag_meanings"};
+
+constexpr std::string_view kUnits = "units", kCalendar = "calendar";
+/// Attributes of a time that name variables which count as it does.
+constexpr std::array<std::string_view, 2> kRelated = {"bounds", "climatology"};
+/// Attributes of a time by which its stored numbers are not those that its units count.
+constexpr std::array<std::string_view, 2> kNotConverted = {"scale_factor", "add_offset"};
+/// Attributes of a time that name a number which is none.
+constexpr std::array<std::string_view, 2> kNoNumber = {"_FillValue", "missing_value"};
 
 struct virtual_source {
   std::shared_ptr<const store> from;
@@ -83,6 +92,8 @@ class virtual_group {
     if (files_.size() > 1) uri_ += " ... " + files_.back().name.substr(files_.back().name.rfind('/') + 1);
     first_ = &files_.front();
     PENSTOCK_TRY(check_lengths());
+    auto converted = convert_coordinates();
+    if (!converted.ok()) return std::move(converted).error().note(fmt::format("opening '{}'", uri_));
     const std::vector<std::string> names = names_of_all();
     for (const std::string& name : names) {
       auto checked = check(name);
@@ -180,8 +191,87 @@ class virtual_group {
       const json* const here = each.attributes.find(attribute);
       const json* const there = first.attributes.find(attribute);
       if (here == nullptr ? there == nullptr : there != nullptr && same_json(*here, *there)) continue;
-      return refuse(fmt::format("the attribute '{}'", attribute), value_text(here), value_text(there));
+      error refused = refuse(fmt::format("the attribute '{}'", attribute), value_text(here), value_text(there));
+      if (attribute == kUnits && units_of(each) && units_of(first))
+        refused.note(
+            fmt::format("only the coordinate '{}' is converted to the units of the first file: leave '{}' out, or "
+                        "open the files with xarray.open_mfdataset",
+                        how_.concat, name));
+      return refused;
     }
+    return {};
+  }
+
+  static std::string text_of(const json& attributes, std::string_view name) {
+    const json* const found = attributes.find(name);
+    return found != nullptr && found->as_string() != nullptr ? *found->as_string() : std::string();
+  }
+
+  static std::optional<time_units> units_of(const virtual_variable& of) {
+    return parse_time_units(text_of(of.attributes, kUnits), text_of(of.attributes, kCalendar));
+  }
+
+  // Times of files that count them from another date, in the units of the first file.
+  result<> convert_coordinates() {
+    const virtual_variable* const first = coordinate();
+    if (first == nullptr) return {};
+    const auto to = units_of(*first);
+    if (!to) return {};
+    for (virtual_file& file : files_) {
+      const auto each = std::find_if(file.variables.begin(), file.variables.end(),
+                                     [&](const virtual_variable& one) { return one.name == how_.concat; });
+      if (&file == first_ || each == file.variables.end() || each->attributes.is_null()) continue;
+      const auto from = units_of(*each);
+      const bool differs = text_of(each->attributes, kUnits) != text_of(first->attributes, kUnits);
+      if (!from || !differs || !(each->type == first->type)) continue;  // `compare` refuses what differs
+      if (!same_calendar(*each, *first)) continue;
+      PENSTOCK_TRY(convert(file, *each, *first, *from, *to));
+    }
+    return {};
+  }
+
+  static bool same_calendar(const virtual_variable& a, const virtual_variable& b) {
+    return text_of(a.attributes, kCalendar) == text_of(b.attributes, kCalendar);
+  }
+
+  // Whether a time is the number that an attribute of `of` says is none. (NaN stays what it is.)
+  static bool has_missing(const virtual_file& file, const virtual_variable& of) {
+    for (const std::string_view name : kNoNumber) {
+      const json* const found = of.attributes.find(name);
+      double number = 0;
+      if (found == nullptr || !found->get(number)) continue;
+      for (std::size_t i = 0; (i + 1) * of.type.item_bytes() <= file.coordinate.size(); ++i)
+        if (value_at(of.type, file.coordinate, i) == static_cast<long double>(number)) return true;
+    }
+    return false;
+  }
+
+  result<> convert(virtual_file& file, virtual_variable& each, const virtual_variable& first, const time_units& from,
+                   const time_units& to) const {
+    const auto refuse = [&](const std::string& why) {
+      return other(fmt::format("'{}' counts '{}' in '{}', '{}' in '{}': {}", file.name, each.name,
+                               text_of(each.attributes, kUnits), first_->name, text_of(first.attributes, kUnits), why));
+    };
+    for (const std::string_view name : kRelated) {
+      const std::string related = text_of(each.attributes, name);
+      if (!related.empty() && file.find(related) != nullptr)
+        return refuse(
+            fmt::format("'{}' counts in the same units and is not converted: leave it out (drop_variables)", related));
+    }
+    for (const std::string_view name : kNotConverted) {
+      if (each.attributes.find(name) != nullptr || first.attributes.find(name) != nullptr)
+        return refuse(fmt::format("times with the attribute '{}' are not converted", name));
+    }
+    const std::string_view lacks = "a time that is missing is not converted";
+    if (has_missing(file, each)) return refuse(std::string(lacks));
+    auto converted = convert_times(each.type, from, to, file.coordinate);
+    if (converted.ok() && has_missing(file, first)) return refuse(std::string(lacks));
+    if (!converted.ok())
+      return refuse(converted.error().message() + ": write the files with one unit, or leave the variable out");
+    json::object_t attributes = *each.attributes.as_object();
+    for (auto& [name, value] : attributes)
+      if (name == kUnits) value = json(text_of(first.attributes, kUnits));
+    each.attributes = json(std::move(attributes));
     return {};
   }
 

@@ -113,7 +113,8 @@ def open_virtual(
         missing: "error" or "fill": variables that a file lacks are the fill value there.
         attributes: "meaning": attributes by which stored values mean something else (scale_factor, add_offset,
             _FillValue, units, calendar, ...) must be the same in all files; "all": every attribute. Those of the first
-            file are shown.
+            file are shown. A coordinate of times that counts from another date is converted to the units of the first
+            file, if its numbers allow that.
         compare: Of variables without `concat`: "shape" (and dtype) or "values" must be the same in all files.
         variables, drop_variables: Only these; not these.
         store: A store object; `files` are a pattern or keys in it.
