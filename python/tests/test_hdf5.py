@@ -127,6 +127,26 @@ def test_large_plain_datasets_are_cut_into_blocks(tmp_path):
         assert array.nbytes / np.prod([-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True)]) < 2 << 20
 
 
+@pytest.mark.parametrize("fill", [None, "", "NA", "größer"])
+def test_text_that_was_never_written_is_the_fill_value(tmp_path, fill):
+    how = {} if fill is None else {"fillvalue": fill}
+    with h5py.File(tmp_path / "x.h5", "w") as f:
+        kind = h5py.string_dtype()
+        f.create_dataset("chunks", (4, 3), kind, chunks=(1, 3), **how)[1] = ["a", "", "ccc"]
+        f.create_dataset("nothing", (2,), kind, chunks=(2,), **how)
+        f.create_dataset("no chunks", (2,), kind, **how)
+        f.create_dataset("empty", (0, 3), kind, chunks=(1, 3), maxshape=(None, 3), **how)
+    expected = [[fill or ""] * 3, ["a", "", "ccc"], [fill or ""] * 3, [fill or ""] * 3]
+    group = ps.open(tmp_path / "x.h5")
+    assert group["chunks"][...].tolist() == expected
+    assert group["nothing"][...].tolist() == [fill or ""] * 2
+    assert group["no chunks"][...].tolist() == [fill or ""] * 2
+    assert group["empty"].shape == (0, 3)
+    assert group["empty"][...].size == 0
+    ps.save_manifest(group, tmp_path / "x.manifest")
+    assert ps.open(tmp_path / "x.manifest", "chunks")[...].tolist() == expected
+
+
 def test_text(tmp_path):
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:

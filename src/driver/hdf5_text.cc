@@ -16,8 +16,10 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kMostPointerBytes = std::uint64_t{1} << 26, kMostTextBytes = std::uint64_t{1} << 28;
+/// Of elements that were never written: the file's size does not bound how many there are.
+constexpr std::uint64_t kMostFillBytes = std::uint64_t{1} << 26;
 
-/// The references of all elements, in C order; zeros where nothing was written.
+/// The references of all elements, in C order; that of the fill value where nothing was written.
 result<std::vector<std::byte>> read_pointers(hdf5_file& file, const hdf5_array& from, const chunk_layout& layout) {
   const chunk_grid& grid = layout.grid();
   const std::uint64_t item = from.text->pointer_bytes;
@@ -38,6 +40,8 @@ result<std::vector<std::byte>> read_pointers(hdf5_file& file, const hdf5_array& 
   for (std::size_t d = shape.size(); d-- > 0; step *= static_cast<std::int64_t>(shape[d])) steps[d] = step;
 
   std::vector<std::byte> out(static_cast<std::size_t>(bytes));
+  if (const std::vector<std::byte>& fill = from.text->fill; !fill.empty())
+    for (std::size_t at = 0; at < out.size(); at += fill.size()) std::copy(fill.begin(), fill.end(), &out[at]);
   worker_scratch scratch;
   for (std::size_t i = 0; i < from.offsets.size(); ++i) {
     dim_vector<std::uint64_t> at;
@@ -80,6 +84,7 @@ result<std::vector<std::byte>> read_hdf5_text(hdf5_file& file, const hdf5_array&
   PENSTOCK_ASSIGN(const std::vector<std::byte> pointers, read_pointers(file, from, layout));
   const std::size_t item = from.text->pointer_bytes;
   std::vector<std::byte> out;
+  std::uint64_t filled = 0;
   append_number(out, pointers.size() / item);
   hdf5_global_heap heap(file);
   for (std::size_t at = 0; at < pointers.size(); at += item) {
@@ -103,7 +108,13 @@ result<std::vector<std::byte>> read_hdf5_text(hdf5_file& file, const hdf5_array&
       return error(errc::unsupported,
                    fmt::format("more than {} bytes of text of variable length are not readable", kMostTextBytes));
     }
-    PENSTOCK_TRY(file.spend(text.size()));  // several elements may be one object
+    const bool is_fill = std::equal(reference.begin(), reference.end(), from.text->fill.begin(), from.text->fill.end());
+    if (!is_fill) {
+      PENSTOCK_TRY(file.spend(text.size()));  // several elements may be one object
+    } else if ((filled += text.size()) > kMostFillBytes) {
+      return error(errc::unsupported,
+                   fmt::format("more than {} bytes of text that is the fill value are not readable", kMostFillBytes));
+    }
     append_number(out, text.size());
     out.insert(out.end(), text.begin(), text.end());
   }

@@ -251,14 +251,15 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
       lengths.emplace_back(each);
       chunks.emplace_back(std::max<std::uint64_t>(each, 1));
     }
-    if (!from.offsets.empty()) {
+    const bool has_items = std::find(shape.begin(), shape.end(), 0) == shape.end();
+    if (!from.offsets.empty() || (has_items && !from.text->fill.empty())) {
       auto read = from_->parse([&](hdf5_file& file) { return read_hdf5_text(file, from, *pointers.state().layout); });
       if (!read.ok()) return std::move(read).error();
       text.offsets = {0};
       text.lengths = {read->size()};
       text.inline_bytes = std::move(*read);
     }
-    text.cell_count = std::find(shape.begin(), shape.end(), 0) == shape.end() ? 1 : 0;
+    text.cell_count = has_items ? 1 : 0;
     const char* const codec = from.text->utf8 ? "vlen-utf8" : "vlen-bytes";
     text.zarray = json(json::object_t{{"zarr_format", std::uint64_t{2}},
                                       {"shape", std::move(lengths)},

@@ -71,6 +71,11 @@ class array_reader {
     json fill_value;
     if (!out_.text) {
       PENSTOCK_ASSIGN(fill_value, hdf5_fill_json(fill, type, element_));
+    } else if (fill.what == hdf5_fill::kind::value) {
+      if (fill.bytes.size() != out_.text->pointer_bytes)
+        return hdf5_damaged(
+            fmt::format("a fill value of {} bytes, text has {}", fill.bytes.size(), out_.text->pointer_bytes));
+      out_.text->fill = fill.bytes;
     }
     if (find_message(*header_, hdf5_message::external_files) != nullptr) return refuse_external();
     PENSTOCK_ASSIGN(layout_, parse_hdf5_layout(file_, *header_));

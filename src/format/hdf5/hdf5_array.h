@@ -30,6 +30,7 @@ struct hdf5_array {
   struct variable_text {
     std::uint32_t pointer_bytes = 0;
     bool utf8 = false;
+    std::vector<std::byte> fill = {};  ///< the reference of elements that were never written; empty: they have no text
   };
 
   json zarray;      ///< shape, dtype, chunks, filters and fill value, as a .zarray has them
