@@ -102,15 +102,6 @@ PENSTOCK_DEVICE std::uint32_t shift_left(std::uint32_t value, int count) {
 #endif
 }
 
-/// `value >> count` for 0 to 32.
-PENSTOCK_DEVICE std::uint32_t shift_right(std::uint32_t value, int count) {
-#if defined(__CUDA_ARCH__)
-  return __funnelshift_rc(value, 0, static_cast<std::uint32_t>(count));
-#else
-  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(value) >> count);
-#endif
-}
-
 /// A word with bit `place` set; 0 where it has none.
 PENSTOCK_DEVICE std::uint32_t bit_at(std::uint32_t place) {
 #if defined(__CUDA_ARCH__)
