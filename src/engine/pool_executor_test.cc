@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -9,6 +10,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "engine/batch_job.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -185,6 +188,106 @@ TEST(PoolExecutor, ManyCallersShareOnePool) {
   }
   for (std::thread& each : callers) each.join();
   EXPECT_EQ(done.load(), 6u * 50 * 20);
+}
+
+/// Counts who is in a step, and knows the most that were at once.
+class crowd {
+ public:
+  /// Waits until so many are inside; false after ten seconds.
+  bool enter_and_wait_for(unsigned count) {
+    std::unique_lock lock(mutex_);
+    most_ = std::max(most_, ++inside_);
+    changed_.notify_all();
+    return changed_.wait_for(lock, 10s, [&] { return most_ >= count; });
+  }
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    --inside_;
+  }
+  unsigned most() {
+    const std::lock_guard lock(mutex_);
+    return most_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  unsigned inside_ = 0, most_ = 0;
+};
+
+constexpr bool kWaits = true;
+
+TEST(PoolExecutor, JobsThatWaitHaveAThreadForEachWorker) {
+  pool_executor pool(1);
+  crowd inside;
+  const auto all_together = [&](std::size_t, unsigned) -> result<> {
+    const bool came = inside.enter_and_wait_for(8);
+    inside.leave();
+    return came ? result<>() : error(errc::internal, "too few threads");
+  };
+  const auto work = std::make_shared<batch_job>(8, all_together, kWaits);
+  pool.run(work, 8, {}, 1s);
+  EXPECT_TRUE(work->outcome().ok());
+  EXPECT_EQ(inside.most(), 8u);
+}
+
+TEST(PoolExecutor, ThreadsOfJobsThatWaitAreNoneForJobsThatCompute) {
+  pool_executor pool(2);
+  crowd waiting, computing;
+  pool.run(std::make_shared<batch_job>(
+               6,
+               [&](std::size_t, unsigned) -> result<> {
+                 (void)waiting.enter_and_wait_for(6);
+                 waiting.leave();
+                 return {};
+               },
+               kWaits),
+           6, {}, 1s);
+  ASSERT_EQ(waiting.most(), 6u);
+  const auto work = std::make_shared<batch_job>(200, [&](std::size_t, unsigned) -> result<> {
+    (void)computing.enter_and_wait_for(1);
+    std::this_thread::sleep_for(200us);
+    computing.leave();
+    return {};
+  });
+  pool.run(work, 8, {}, 1s);
+  EXPECT_EQ(work->finished(), 200u);
+  EXPECT_LE(computing.most(), 3u) << "the caller and two threads";
+}
+
+TEST(PoolExecutor, JobsThatComputeGoOnWhileOthersWait) {
+  pool_executor pool(1);
+  crowd inside;
+  const auto held = std::make_shared<batch_job>(
+      3,
+      [&](std::size_t, unsigned) -> result<> {
+        const bool came = inside.enter_and_wait_for(4);
+        return came ? result<>() : error(errc::internal, "the job that computes did not end");
+      },
+      kWaits);
+  pool.start(held, 3);
+  const auto work = std::make_shared<counted_job>(50);
+  pool.start(work, 1);
+  EXPECT_TRUE(work->wait_for(10s));
+  (void)inside.enter_and_wait_for(4);  // lets them go
+  while (held->finished() < 3) std::this_thread::yield();
+  EXPECT_TRUE(held->outcome().ok());
+}
+
+TEST(PoolExecutor, AStepThatWaitsMayRunAnotherJob) {
+  pool_executor pool(2);
+  std::atomic<std::uint64_t> done{0};
+  const auto outer = std::make_shared<batch_job>(
+      20,
+      [&](std::size_t, unsigned) -> result<> {
+        const auto inner = std::make_shared<counted_job>(30);
+        pool.run(inner, 4, {}, 1s);
+        done += inner->done();
+        return {};
+      },
+      kWaits);
+  pool.run(outer, 5, {}, 1s);
+  EXPECT_EQ(done.load(), 600u);
 }
 
 }  // namespace
