@@ -73,10 +73,10 @@ std::vector<std::uint64_t> numbers_of(nb::handle buffer) {
 }
 
 // (axis, edges, decoded lengths), the lists as bytes of native 64-bit numbers.
-std::optional<joined_axis> joined_of(nb::handle from) {
-  if (from.is_none()) return std::nullopt;
+std::vector<joined_axis> joined_of(nb::handle from) {
+  if (from.is_none()) return {};
   const nb::tuple parts = tuple_of(from, 3, "joined");
-  return joined_axis{nb::cast<std::size_t>(parts[0]), numbers_of(parts[1]), numbers_of(parts[2])};
+  return {joined_axis{nb::cast<std::size_t>(parts[0]), numbers_of(parts[1]), numbers_of(parts[2])}};
 }
 
 array_handle open_one(const context_handle& with, nb::dict documents, nb::bytes table, nb::list variants,
@@ -214,11 +214,17 @@ nb::tuple dimensions_tuple(const group_handle& from) {
   return nb::make_tuple(out, links);
 }
 
-nb::str refusal(const store_handle& from, nb::bytes key, nb::bytes path) {
+bool is_no_array(const store_handle& from, nb::bytes key, nb::bytes path) {
   const std::string name = text_of(key), inner = text_of(path);
-  const hdf5_refusal found =
-      call_engine([&]() -> result<hdf5_refusal> { return refusal_of_hdf5(*from.store, name, inner); });
-  return nb::str(found == hdf5_refusal::type ? "type" : found == hdf5_refusal::elsewhere ? "elsewhere" : "");
+  return call_engine([&]() -> result<bool> { return is_no_hdf5_array(*from.store, name, inner); });
+}
+
+// The path of a group in its own file, if that is not the one at `key`.
+nb::object path_elsewhere(const group_handle& of, const store_handle& from, nb::bytes key) {
+  const group_state& state = of.group.state();
+  if (is_in_hdf5_file(state, *from.store, text_of(key))) return nb::none();
+  const std::string path = state.prefix.substr(0, state.prefix.size() - (state.prefix.empty() ? 0 : 1));
+  return nb::bytes(path.data(), path.size());
 }
 
 }  // namespace
@@ -258,15 +264,12 @@ void bind_described(nb::module_& m) {
   m.def("hdf5_members", &members_tuple, nb::arg("group"),
         "Names of a group's members in the order of the file, and of netCDF's marks for dimensions without a "
         "variable.");
-  m.def(
-      "hdf5_leads_elsewhere",
-      [](const group_handle& from) { return facts_of(hdf5_facts_of(from.group.state())).leads_elsewhere; },
-      nb::arg("group"), "Whether a group has links into other files.");
   m.def("hdf5_dimension_names", &dimensions_tuple, nb::arg("group"),
         "A name for each dimension of each dataset of the group's file by path, and further paths of groups.");
-  m.def("hdf5_refusal", &refusal, nb::arg("store"), nb::arg("key"), nb::arg("path"),
-        "Why an object that is there was unsupported: 'type' (it is no array), 'elsewhere' (its values, or it itself, "
-        "are in other files or datasets) or ''.");
+  m.def("hdf5_is_no_array", &is_no_array, nb::arg("store"), nb::arg("key"), nb::arg("path"),
+        "Whether an object that is there was unsupported because it is no array.");
+  m.def("hdf5_path_elsewhere", &path_elsewhere, nb::arg("group"), nb::arg("store"), nb::arg("key"),
+        "The path of a group in its own file, if a link led there from the file at `key`; else None.");
   m.def(
       "netcdf_header",
       [](const group_handle& from) {

@@ -448,14 +448,14 @@ def hdf5_group_values(group: Group) -> list[tuple[str, str, _bytes]]:
 def hdf5_members(group: Group) -> tuple[list[_bytes], list[_bytes]]:
     """Members in the order of the file, and netCDF's marks for dimensions without a variable."""
 
-def hdf5_leads_elsewhere(group: Group) -> bool:
-    """Whether a group has links into other files."""
-
 def hdf5_dimension_names(group: Group) -> tuple[dict[_bytes, tuple[str, ...]], dict[_bytes, _bytes]]:
     """Names of the dimensions of each dataset of the group's file by path, and further paths of groups."""
 
-def hdf5_refusal(store: Store, key: _bytes, path: _bytes) -> str:
-    """Why an object that is there was unsupported: "type", "elsewhere" or ""."""
+def hdf5_is_no_array(store: Store, key: _bytes, path: _bytes) -> bool:
+    """Whether an object that is there was unsupported because it is no array."""
+
+def hdf5_path_elsewhere(group: Group, store: Store, key: _bytes) -> _bytes | None:
+    """The path of a group in its own file, if a link led there from the file at `key`."""
 
 def hdf5_describe(store: Store, key: _bytes) -> tuple[str, int, int, int]:
     """Every group, dataset and attribute of an HDF5 file as JSON, and the rounds, requests and bytes that it took."""

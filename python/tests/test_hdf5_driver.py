@@ -193,11 +193,17 @@ def test_links_lead_to_their_objects(tmp_path):
         file["type"] = np.dtype("i4")
     for name in ("soft", "a/relative", "hard/x", "a/b/x", "/a//b/x"):
         assert same(opened(path, name)[...], np.arange(4)), name
-    assert opened(path).keys() == ["a", "elsewhere", "hard", "soft"]
-    for name in ("dangling", "loop", "a/b/x/y", "nothing"):
+    assert opened(path).keys() == ["a", "hard", "soft"]
+    for name in ("dangling", "loop", "a/b/x/y", "nothing", "elsewhere"):
         with pytest.raises(ps.NotFoundError):
             opened(path, name)
-    with pytest.raises(ps.UnsupportedError, match=r"a link to '/x' in the file 'y\.h5'"):
+    with h5py.File(tmp_path / "y.h5", "w") as file:
+        file["x/deep"] = np.arange(3)
+    assert opened(path).keys() == ["a", "elsewhere", "hard", "soft"]
+    assert same(opened(path, "elsewhere/deep")[...], np.arange(3))
+    with h5py.File(tmp_path / "y.h5", "w") as file:
+        file["x"] = h5py.ExternalLink("x.h5", "elsewhere")
+    with pytest.raises(ps.NotFoundError, match="over more than 16 links"):
         opened(path, "elsewhere")
     with pytest.raises(ps.UnsupportedError, match="a named type"):
         opened(path, "type")

@@ -36,7 +36,7 @@ std::vector<std::string> all_names(const std::vector<std::optional<std::string>>
 
 /// Takes what merge_references needs, if the references can be merged.
 void take_references(const referenced_array& from, virtual_variable& out) {
-  if (from.joined || from.metadata.zarr_format != 2) return;
+  if (!from.joined.empty() || from.metadata.zarr_format != 2) return;
   const auto text = std::find_if(from.documents.begin(), from.documents.end(),
                                  [](const auto& each) { return each.first == kZarray; });
   if (text == from.documents.end()) return;

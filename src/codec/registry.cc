@@ -57,6 +57,7 @@ constexpr entry kCodecs[] = {
     {"numcodecs.packbits", place::array, make_numcodecs_packbits_codec},
     {"packbits", place::array_to_bytes, make_packbits_codec},
     {"quantize", place::array, make_quantize_codec},
+    {"reference.window", place::bytes, make_window_codec},
     {"reshape", place::array, make_reshape_codec},
     {"scale_offset", place::array, make_scale_offset_codec},
     {"shuffle", place::bytes, make_shuffle_codec},

@@ -60,7 +60,7 @@ class exporter {
  private:
   result<> add(const array& from, const std::string& path) {
     PENSTOCK_ASSIGN(const referenced_array* const what, references_of(from));
-    if (what->joined && !what->joined->edges.empty())
+    if (std::any_of(what->joined.begin(), what->joined.end(), [](const auto& each) { return !each.edges.empty(); }))
       return error(errc::unsupported, "chunks of unequal lengths have no counterpart in Zarr 2: save_manifest has");
     PENSTOCK_TRY(add_documents(*what, path + "/"));
     const chunk_grid& grid = from.state().layout->grid();

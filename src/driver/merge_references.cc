@@ -35,7 +35,7 @@ class merger {
       : like_(like), parts_(parts), axis_(axis) {}
 
   result<std::optional<referenced_array>> merge() {
-    if (like_.joined || like_.metadata.zarr_format != 2) return std::optional<referenced_array>();
+    if (!like_.joined.empty() || like_.metadata.zarr_format != 2) return std::optional<referenced_array>();
     PENSTOCK_ASSIGN(const bool alike, place());
     if (!alike || !find_decoded()) return std::optional<referenced_array>();
     PENSTOCK_ASSIGN(auto table, merged_table());
@@ -51,7 +51,7 @@ class merger {
     out.missing_is_fill = like_.missing_is_fill;
     out.opened_for_reading = true;
     out.hdf5 = like_.hdf5;
-    if (!is_uniform()) out.joined = joined();
+    if (!is_uniform()) out.joined = {joined()};
     return std::optional(std::move(out));
   }
 

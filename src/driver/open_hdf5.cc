@@ -6,17 +6,20 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "driver/drivers.h"
 #include "driver/hdf5_reader.h"
+#include "driver/hdf5_sources.h"
 #include "driver/hdf5_text.h"
 #include "driver/open_reference.h"
 #include "driver/registry.h"
@@ -24,6 +27,7 @@
 #include "format/hdf5/hdf5_array.h"
 #include "format/hdf5/hdf5_group.h"
 #include "format/hdf5/hdf5_tree.h"
+#include "format/hdf5/hdf5_values.h"
 #include "format/reference/reference_table.h"
 #include "format/zarr/zarr_v2.h"
 #include "store/http_url.h"
@@ -33,13 +37,13 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::string_view kFormat = "hdf5";
+constexpr unsigned kMostExternalLinks = 16;  // one behind the other, as libhdf5 limits links
 
 /// What an object of a file is.
 struct hdf5_object_facts {
   std::optional<hdf5_array> dataset;               ///< else a group
   json attributes;                                 ///< of a group
   std::vector<hdf5_typed_value> typed_attributes;  ///< of a group
-  bool leads_elsewhere = false;                    ///< of a group
   std::uint64_t object = 0;                        ///< the address of its header
 };
 
@@ -60,11 +64,16 @@ result<hdf5_object_facts> read_facts(hdf5_file& file, hdf5_tree& tree, std::stri
   }
   PENSTOCK_ASSIGN(out.attributes, tree.attributes_json(at.object));
   PENSTOCK_ASSIGN(out.typed_attributes, tree.typed_attributes(at.object));
-  PENSTOCK_ASSIGN(const auto* links, tree.links(at.object));  // a damaged group is refused
-  out.leads_elsewhere = std::any_of(links->begin(), links->end(), [](const hdf5_link& each) {
-    return each.what == hdf5_link::kind::external || each.what == hdf5_link::kind::user;
-  });
+  PENSTOCK_TRY(tree.links(at.object));  // a damaged group is refused
   return out;
+}
+
+// Of a file whose beginning is not known.
+result<std::shared_ptr<hdf5_reader>> open_reader(const std::shared_ptr<const store>& from, const std::string& key) {
+  if (from->traits().inline_completion) return hdf5_reader::open(from, key, nullptr);
+  PENSTOCK_ASSIGN(const auto head, read_head(*from, key, hdf5_driver().head_bytes()));
+  if (!head) return error(errc::not_found, fmt::format("there is no file '{}'", key));
+  return hdf5_reader::open(from, key, &*head);
 }
 
 /// A file's groups and datasets, by path.
@@ -80,7 +89,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   result<node> open(std::string_view path) const override {
     const std::string prefix = prefix_of(path);
     const std::string uri = child_uri(uri_, percent_encode(prefix, true));
-    auto made = open_at(prefix, uri);
+    auto made = open_at(prefix, uri, 0);
     if (made.ok()) return made;
     error failed = std::move(made).error();
     if (failed.notes().empty() || failed.notes().back() != opening(uri)) failed.note(opening(uri));
@@ -88,32 +97,21 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   }
 
   result<std::optional<std::vector<std::string>>> keys(std::string_view path) const override {
-    auto names = from_->parse([&](hdf5_file& file) -> result<std::vector<std::string>> {
-      hdf5_tree tree(file);
-      PENSTOCK_ASSIGN(const hdf5_place at, tree.find(path));
-      PENSTOCK_ASSIGN(const auto members, tree.members(at));
-      std::vector<std::string> out;
-      for (const hdf5_member_name& each : members) out.push_back(each.name);
-      if (file.waiting()) prefetch(file, tree, prefix_of(path), out);
-      return out;
-    });
-    if (!names.ok()) return std::move(names).error();
-    listed(path, *names);
-    return std::optional(std::move(*names));
+    PENSTOCK_ASSIGN(const auto found,
+                    list(path, [](hdf5_tree& tree, const hdf5_place& at) { return tree.members(at); }));
+    return std::optional(names_of(found));
   }
 
   result<hdf5_members> members(std::string_view path) const {
-    auto made = from_->parse([&](hdf5_file& file) -> result<hdf5_members> {
-      hdf5_tree tree(file);
-      PENSTOCK_ASSIGN(const hdf5_place at, tree.find(path));
-      PENSTOCK_ASSIGN(const auto found, tree.members_in_file_order(at));
-      hdf5_members out;
-      for (const hdf5_member_name& each : found) (each.is_stand_in ? out.stand_ins : out.shown).push_back(each.name);
-      if (file.waiting()) prefetch(file, tree, prefix_of(path), out.shown);
-      return out;
-    });
-    if (made.ok()) listed(path, made->shown);
-    return made;
+    PENSTOCK_ASSIGN(const auto found,
+                    list(path, [](hdf5_tree& tree, const hdf5_place& at) { return tree.members_in_file_order(at); }));
+    hdf5_members out;
+    for (const hdf5_member_name& each : found) (each.is_stand_in ? out.stand_ins : out.shown).push_back(each.name);
+    return out;
+  }
+
+  bool is_of(const store& from, const std::string& key) const {
+    return key == from_->key() && (&from == from_->from().get() || from.uri() == from_->from()->uri());
   }
 
   result<hdf5_dimension_names> dimensions() const {
@@ -146,7 +144,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
         found.push_back({each.name, place.ok() ? read_hdf5_array(file, tree, *place) : place.error().clone()});
       }
       out.attributes_json = attributes.dump();
-      out.facts = std::make_shared<const hdf5_facts>(hdf5_facts{std::move(typed), json(), false});
+      out.facts = std::make_shared<const hdf5_facts>(hdf5_facts{std::move(typed), json()});
       return {};
     };
     PENSTOCK_TRY(from_->parse(read, kReadings));
@@ -174,6 +172,72 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     }
     PENSTOCK_ASSIGN(referenced_array made, describe_bytes(std::move(from), uri));
     return std::make_shared<const referenced_array>(std::move(made));
+  }
+
+  static std::vector<std::string> names_of(const std::vector<hdf5_member_name>& members) {
+    std::vector<std::string> out;
+    for (const hdf5_member_name& each : members)
+      if (!each.is_stand_in) out.push_back(each.name);
+    return out;
+  }
+
+  // The members of a group, without those in other files that are not there.
+  template <class List>
+  result<std::vector<hdf5_member_name>> list(std::string_view path, List&& list) const {
+    auto made = from_->parse([&](hdf5_file& file) -> result<std::vector<hdf5_member_name>> {
+      hdf5_tree tree(file);
+      PENSTOCK_ASSIGN(const hdf5_place at, tree.find(path));
+      PENSTOCK_ASSIGN(auto found, list(tree, at));
+      if (file.waiting()) prefetch(file, tree, prefix_of(path), names_of(found));
+      return found;
+    });
+    if (!made.ok()) return made;
+    std::erase_if(*made, [&](const hdf5_member_name& each) { return each.exit && !is_shown(*each.exit, 0); });
+    listed(path, names_of(*made));
+    return made;
+  }
+
+  // Whether what a link into another file leads to is there and no named type. What is damaged is: opening it fails.
+  bool is_shown(const hdf5_exit& exit, unsigned links) const {
+    if (links == kMostExternalLinks) return false;
+    const auto there = beyond(exit);
+    if (!there.ok()) return there.error().code() != errc::not_found;
+    std::optional<hdf5_exit> next;
+    const auto kind = (*there)->from_->parse([&](hdf5_file& file) -> result<bool> {
+      hdf5_tree tree(file);
+      const auto at = tree.find(exit.path);
+      next = tree.exit();
+      if (!at.ok()) return at.error().clone();
+      PENSTOCK_ASSIGN(const auto* header, tree.header(at->object));
+      return is_hdf5_dataset(*header) || find_message(*header, hdf5_message::datatype) == nullptr;
+    });
+    if (kind.ok()) return *kind;
+    if (next) return (*there)->is_shown(*next, links + 1);
+    return kind.error().code() != errc::not_found;
+  }
+
+  // The file that a link leads to.
+  result<std::shared_ptr<const hdf5_nodes>> beyond(const hdf5_exit& exit) const {
+    const hdf5_neighbours neighbours(own_place());
+    PENSTOCK_ASSIGN(const auto place, neighbours.find(exit.file));
+    const auto absent = [&] {
+      return error(errc::not_found,
+                   fmt::format("the file '{}' that a link leads to is not there", hdf5_text(exit.file)));
+    };
+    if (!place) return absent();
+    auto made = nodes_at(*place);
+    if (made.ok() || made.error().code() != errc::not_found) return made;
+    if (neighbours.knows_others()) return absent();
+    return error(errc::unsupported, fmt::format("a link leads into the file '{}', which is not where this one was "
+                                                "opened from: open it by a path or a URI",
+                                                hdf5_text(exit.file)));
+  }
+
+  result<std::shared_ptr<const hdf5_nodes>> nodes_at(const hdf5_file_place& file) const {
+    if (file.from == from_->from() && file.key == from_->key()) return shared_from_this();
+    PENSTOCK_ASSIGN(auto reader, open_reader(file.from, file.key));
+    return std::make_shared<const hdf5_nodes>(context_, std::move(reader), child_uri(file.from->uri(), file.key + "/"),
+                                              opened_for_reading_);
   }
 
   void listed(std::string_view path, const std::vector<std::string>& names) const {
@@ -212,15 +276,20 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
 
   static std::string opening(const std::string& uri) { return fmt::format("opening '{}'", uri); }
 
-  result<node> open_at(const std::string& prefix, const std::string& uri) const {
+  result<node> open_at(const std::string& prefix, const std::string& uri, unsigned links) const {
     const std::string_view path = std::string_view(prefix).substr(0, prefix.size() - (prefix.empty() ? 0 : 1));
     const std::vector<std::string> siblings = siblings_of(path);
-    PENSTOCK_ASSIGN(hdf5_object_facts facts, from_->parse([&](hdf5_file& file) {
+    std::optional<hdf5_exit> exit;
+    auto read = from_->parse([&](hdf5_file& file) {
       hdf5_tree tree(file);
       auto found = read_facts(file, tree, path);
+      exit = tree.exit();
       prefetch(file, tree, path.substr(0, path.rfind('/') + 1), siblings);
       return found;
-    }));
+    });
+    if (!read.ok() && exit) return open_beyond(*exit, links);
+    if (!read.ok()) return std::move(read).error();
+    hdf5_object_facts facts = std::move(*read);
     if (facts.dataset) return open_dataset(std::move(*facts.dataset), uri);
     auto out = std::make_shared<group_state>();
     out->context = context_;
@@ -233,9 +302,27 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     out->use_consolidated = consolidation::never;
     out->members = shared_from_this();
     out->identity = fmt::format("{:x}", facts.object);
-    out->hdf5 = std::make_shared<const hdf5_facts>(
-        hdf5_facts{std::move(facts.typed_attributes), json(), facts.leads_elsewhere});
+    out->hdf5 = std::make_shared<const hdf5_facts>(hdf5_facts{std::move(facts.typed_attributes), json()});
     return node(group(std::move(out)));
+  }
+
+  // What a link into another file leads to, as that file has it.
+  result<node> open_beyond(const hdf5_exit& exit, unsigned links) const {
+    if (links == kMostExternalLinks)
+      return error(errc::not_found, fmt::format("'{}' is reached over more than {} links into other files",
+                                                hdf5_text(exit.path), links));
+    PENSTOCK_ASSIGN(const auto there, beyond(exit));
+    const std::string prefix = prefix_of(trimmed(exit.path));
+    const std::string uri = child_uri(there->uri_, percent_encode(prefix, true));
+    auto made = there->open_at(prefix, uri, links + 1);
+    if (!made.ok()) return std::move(made).error().note(opening(uri));
+    return made;
+  }
+
+  // Without the slashes around it.
+  static std::string trimmed(std::string path) {
+    while (!path.empty() && path.back() == '/') path.pop_back();
+    return path.substr(std::min(path.find_first_not_of('/'), path.size()));
   }
 
   result<node> open_dataset(hdf5_array from, const std::string& uri) const {
@@ -282,7 +369,63 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     return open_reference(context_, std::move(what));
   }
 
-  result<referenced_array> describe_bytes(hdf5_array from, const std::string& uri) const {
+  // A dataset that virtual ones show; null: it is not there, or is no dataset.
+  result<std::shared_ptr<const referenced_array>> source(const std::string& path, const hdf5_depth& depth) const {
+    const std::string uri = child_uri(uri_, percent_encode(prefix_of(path), true));
+    std::optional<hdf5_exit> exit;
+    auto facts = from_->parse([&](hdf5_file& file) {
+      hdf5_tree tree(file);
+      auto found = read_facts(file, tree, path);
+      exit = tree.exit();
+      return found;
+    });
+    if (!facts.ok() && exit) {
+      PENSTOCK_ASSIGN(const hdf5_depth below, depth.deeper(1));
+      const auto there = beyond(*exit);
+      if (!there.ok() && there.error().code() == errc::not_found) return std::shared_ptr<const referenced_array>();
+      if (!there.ok()) return there.error().clone();
+      return (*there)->source(trimmed(exit->path), below);
+    }
+    if (!facts.ok() && facts.error().code() == errc::not_found) return std::shared_ptr<const referenced_array>();
+    if (!facts.ok()) return std::move(facts).error().note(opening(uri));
+    if (!facts->dataset) return std::shared_ptr<const referenced_array>();
+    auto made = describe_bytes(std::move(*facts->dataset), uri, depth);
+    if (!made.ok()) return std::move(made).error().note(opening(uri));
+    return std::make_shared<const referenced_array>(std::move(*made));
+  }
+
+  // Datasets of this file, or of one next to it.
+  result<std::vector<std::shared_ptr<const referenced_array>>> sources(const hdf5_file_place& file,
+                                                                       const std::vector<std::string>& paths,
+                                                                       const hdf5_depth& depth) const {
+    PENSTOCK_ASSIGN(const auto nodes, nodes_at(file));
+    std::vector<std::shared_ptr<const referenced_array>> out;
+    for (const std::string& path : paths) {
+      PENSTOCK_ASSIGN(auto made, nodes->source(path, depth));
+      out.push_back(std::move(made));
+    }
+    return out;
+  }
+
+  hdf5_file_place own_place() const { return {from_->from(), from_->key(), local_path()}; }
+
+  // The files that have a dataset's values.
+  result<> name_external_files(const hdf5_array& from, referenced_array& what) const {
+    const hdf5_neighbours neighbours(own_place());
+    for (const hdf5_array::external_file& each : from.external) {
+      PENSTOCK_ASSIGN(hdf5_file_place place, neighbours.find_external(each.name));
+      referenced_object& made = what.objects.emplace_back();
+      std::error_code ignored;
+      made.pinned = !place.path.empty() && std::filesystem::is_regular_file(place.path, ignored);
+      made.name = place.path.empty() ? location_of(*place.from, place.key) : place.path;
+      made.path = std::move(place.path);
+      made.from = std::move(place.from);
+      made.key = std::move(place.key);
+    }
+    return {};
+  }
+
+  result<referenced_array> describe_bytes(hdf5_array from, const std::string& uri, const hdf5_depth& depth = {}) const {
     referenced_array what;
     PENSTOCK_ASSIGN(what.metadata, parse_zarr_v2_array(from.zarray, &from.attributes));
     what.documents = {{".zarray", from.zarray.dump()}, {".zattrs", from.attributes.dump()}};
@@ -297,10 +440,12 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
         made.from = values;
         made.inlined = true;
       }
-    } else if (!from.offsets.empty()) {
+    } else if (!from.external.empty()) {
+      PENSTOCK_TRY(name_external_files(from, what));
+    } else {  // also where nothing was written yet: a manifest then notices that something was
       referenced_object& made = what.objects.emplace_back();
       made.path = local_path();
-      made.name = made.path.empty() ? location() : made.path;
+      made.name = made.path.empty() ? location_of(*from_->from(), from_->key()) : made.path;
       made.from = from_->from();
       made.key = from_->key();
       made.seen = from_->seen();
@@ -312,14 +457,26 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     columns.offsets = std::move(from.offsets);
     columns.lengths = std::move(from.lengths);
     columns.chains = std::move(from.chains);
+    columns.objects = std::move(from.files);
+    if (!from.edges.empty()) {
+      joined_axis rows;
+      for (std::size_t i = 1; i < from.edges.size(); ++i) rows.decoded.push_back(from.edges[i] - from.edges[i - 1]);
+      rows.edges = std::move(from.edges);
+      what.joined.push_back(std::move(rows));
+    }
     PENSTOCK_ASSIGN(what.table, reference_table::make(from.cell_count, std::move(columns)));
     what.format = kFormat;
     what.uri = uri;
     what.dimension_names = std::move(from.dimension_names);
     what.opened_for_reading = opened_for_reading_;
-    what.hdf5 = std::make_shared<const hdf5_facts>(
-        hdf5_facts{std::move(from.typed_attributes), std::move(from.storage), false});
-    return what;
+    what.hdf5 =
+        std::make_shared<const hdf5_facts>(hdf5_facts{std::move(from.typed_attributes), std::move(from.storage)});
+    if (!from.mapped) return what;
+    const json* const inner = what.hdf5->storage.find("shape");
+    const auto describe = [this](const hdf5_file_place& file, const std::vector<std::string>& paths,
+                                 const hdf5_depth& below) { return sources(file, paths, below); };
+    return compose_virtual(std::move(what), std::move(*from.mapped), inner->as_array()->size(), own_place(), *context_,
+                           depth, describe);
   }
 
   // Of a file of this machine; else empty.
@@ -330,9 +487,9 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   }
 
   // By which others find the file; its key alone in a store that has no location, such as one in memory.
-  std::string location() const {
-    const std::string root = from_->from()->uri();
-    return root.find("://") == std::string::npos ? from_->key() : child_uri(root, from_->key() + "/");
+  static std::string location_of(const store& from, const std::string& key) {
+    const std::string root = from.uri();
+    return root.find("://") == std::string::npos ? key : child_uri(root, key + "/");
   }
 
   std::shared_ptr<penstock::context> context_;
@@ -414,30 +571,26 @@ result<hdf5_contents> describe_hdf5_group(const location& at, std::string_view p
   return made;
 }
 
-hdf5_refusal refusal_of_hdf5(const store& from, const std::string& key, std::string_view path) {
+bool is_no_hdf5_array(const store& from, const std::string& key, std::string_view path) {
   hdf5_stored_file source(from, key);
-  if (!source.begin().ok()) return hdf5_refusal::none;
+  if (!source.begin().ok()) return false;
   auto file = hdf5_file::open(source);
-  if (!file.ok()) return hdf5_refusal::none;
+  if (!file.ok()) return false;
   hdf5_tree tree(*file);
   const auto at = tree.find(path);
-  if (!at.ok()) {
-    return at.error().code() == errc::unsupported ? hdf5_refusal::elsewhere : hdf5_refusal::none;
-  }
+  if (!at.ok()) return false;
   const auto header = tree.header(at->object);
-  if (!header.ok() || !is_hdf5_dataset(**header)) return hdf5_refusal::none;
+  if (!header.ok() || !is_hdf5_dataset(**header)) return false;
   if (const hdf5_message* const message = find_message(**header, hdf5_message::datatype)) {
     hdf5_cursor cursor(message->body);
     const auto type = parse_hdf5_type(cursor);
-    if (!type.ok() || !hdf5_element_of(*type).ok()) return hdf5_refusal::type;
+    if (!type.ok() || !hdf5_element_of(*type).ok()) return true;
   }
   if (const hdf5_message* const message = find_message(**header, hdf5_message::dataspace)) {
     const auto space = parse_hdf5_dataspace(*file, message->body);
-    if (space.ok() && space->null) return hdf5_refusal::type;
+    if (space.ok() && space->null) return true;
   }
-  if (find_message(**header, hdf5_message::external_files) != nullptr) return hdf5_refusal::elsewhere;
-  const auto layout = parse_hdf5_layout(*file, **header);
-  return layout.ok() && layout->what == hdf5_layout::kind::mapped ? hdf5_refusal::elsewhere : hdf5_refusal::none;
+  return false;
 }
 
 const hdf5_facts* hdf5_facts_of(const array_state& of) noexcept {
@@ -449,6 +602,11 @@ const hdf5_facts* hdf5_facts_of(const group_state& of) noexcept { return of.hdf5
 result<hdf5_members> hdf5_members_of(const group_state& of) {
   PENSTOCK_ASSIGN(const hdf5_nodes* const nodes, nodes_of(of));
   return nodes->members(of.prefix);
+}
+
+bool is_in_hdf5_file(const group_state& of, const store& from, const std::string& key) {
+  const auto nodes = nodes_of(of);
+  return nodes.ok() && (*nodes)->is_of(from, key);
 }
 
 result<hdf5_dimension_names> hdf5_dimensions_of(const group_state& of) {

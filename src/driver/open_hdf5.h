@@ -21,20 +21,12 @@ namespace penstock::inline v0 {
 struct hdf5_facts {
   std::vector<hdf5_typed_value> attributes;  ///< those whose types JSON does not say
   json storage;                              ///< of a dataset: as hdf5_array has it
-  bool leads_elsewhere = false;              ///< a group: it has links into other files
 };
 
 /// The members of a group in the order of the file.
 struct hdf5_members {
   std::vector<std::string> shown;
   std::vector<std::string> stand_ins;  ///< netCDF's marks for dimensions without a variable
-};
-
-/// Why the engine does not open an object that the file has.
-enum class hdf5_refusal : std::uint8_t {
-  none,
-  type,       ///< it is no array: elements of references or lists, or no dataspace
-  elsewhere,  ///< its values, or it itself, are in other files or other datasets
 };
 
 /// What is known of a file and its store.
@@ -50,8 +42,12 @@ struct hdf5_hints {
 result<node> open_hdf5(std::shared_ptr<const store> from, const std::string& key, std::string_view path,
                        const open_options& how, const hdf5_hints& hints = {});
 
-/// What kind of thing open_hdf5 failed with `unsupported` at.
-hdf5_refusal refusal_of_hdf5(const store& from, const std::string& key, std::string_view path);
+/// Whether open_hdf5 failed with `unsupported` at an object that is no array: elements of references or lists, or no
+/// dataspace. Links into other files are not followed.
+bool is_no_hdf5_array(const store& from, const std::string& key, std::string_view path);
+
+/// Whether a group is in this file, and not in another one that a link led to.
+bool is_in_hdf5_file(const group_state& of, const store& from, const std::string& key);
 
 struct referenced_array;  // driver/open_reference.h
 

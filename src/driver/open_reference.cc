@@ -12,11 +12,37 @@
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
 #include "format/reference/reference_layout.h"
+#include "format/zarr/zarr_grid.h"
 #include "format/zarr/zarr_layout.h"
+#include "format/zarr/zarr_v2.h"
 #include "store/reference_store.h"
 
 namespace penstock::inline v0 {
 namespace {
+
+// Of a variant with a list of its own.
+result<codec_chain> own_chain(const chain_variant& variant, const zarr_metadata& metadata,
+                              const codec_chain_options& options, const extents& cell) {
+  const json *const type = variant.own.find("dtype"), *const filters = variant.own.find("filters");
+  if (type == nullptr || filters == nullptr || metadata.zarr_format != 2)
+    return error(errc::corrupt_data, "codecs of references have no dtype or filters, or are not of Zarr 2");
+  const extents& shape = variant.shape ? *variant.shape : cell;
+  json::array_t lengths;
+  for (const std::uint64_t each : shape) lengths.emplace_back(each);
+  const json zarray(json::object_t{{"zarr_format", std::uint64_t{2}},
+                                   {"shape", lengths},
+                                   {"chunks", lengths},
+                                   {"dtype", *type},
+                                   {"order", "C"},
+                                   {"compressor", json()},
+                                   {"filters", *filters},
+                                   {"fill_value", json()}});
+  PENSTOCK_ASSIGN(const zarr_metadata parsed, parse_zarr_v2_array(zarray, nullptr));
+  if (!(parsed.type == metadata.type))
+    return error(errc::corrupt_data, fmt::format("codecs of references make {}, the array has {}", parsed.type.name(),
+                                                 metadata.type.name()));
+  return codec_chain::compile(parsed.codecs.chain, metadata.type, shape, options);
+}
 
 result<std::vector<codec_chain>> chains_of(const referenced_array& what, const zarr_metadata& metadata,
                                            codec_chain_options options, const extents& cell) {
@@ -30,6 +56,11 @@ result<std::vector<codec_chain>> chains_of(const referenced_array& what, const z
   }
   std::vector<codec_chain> out;
   for (const chain_variant& variant : what.variants) {
+    if (!variant.own.is_null()) {
+      PENSTOCK_ASSIGN(codec_chain made, own_chain(variant, metadata, options, cell));
+      out.push_back(std::move(made));
+      continue;
+    }
     std::vector<codec_config> codecs;
     for (std::size_t i = 0; i < usual.size(); ++i) {
       const bool skipped =
@@ -68,14 +99,21 @@ result<std::shared_ptr<const store>> store_of(const referenced_array& what) {
   return made;
 }
 
-result<chunk_grid> joined_grid(const chunk_grid& plain, const joined_axis& joined) {
-  if (joined.axis >= plain.rank()) {
-    return error(errc::corrupt_data,
-                 fmt::format("arrays of {} dimensions, joined along {}", plain.rank(), joined.axis));
-  }
+bool has_edges(const referenced_array& what) {
+  return std::any_of(what.joined.begin(), what.joined.end(),
+                     [](const joined_axis& each) { return !each.edges.empty(); });
+}
+
+result<chunk_grid> joined_grid(const chunk_grid& plain, const std::vector<joined_axis>& joined) {
   std::vector<grid_axis> axes;
   for (std::size_t d = 0; d < plain.rank(); ++d) axes.push_back(plain.axis(d));
-  PENSTOCK_ASSIGN(axes[joined.axis], grid_axis::edges(axes[joined.axis].extent(), joined.edges, joined.decoded));
+  for (const joined_axis& each : joined) {
+    if (each.axis >= plain.rank())
+      return error(errc::corrupt_data,
+                   fmt::format("arrays of {} dimensions, joined along {}", plain.rank(), each.axis));
+    if (each.edges.empty()) continue;
+    PENSTOCK_ASSIGN(axes[each.axis], grid_axis::edges(axes[each.axis].extent(), each.edges, each.decoded));
+  }
   return chunk_grid::make(std::move(axes));
 }
 
@@ -100,8 +138,8 @@ result<array> open_parts(const std::shared_ptr<context>& with, referenced_array 
   PENSTOCK_ASSIGN(settings.more_chains, chains_of(what, what.metadata, codecs, cells->chunks()));
   for (const referenced_object& each : what.objects) settings.objects.push_back(each.name);
   settings.missing_is_fill = what.missing_is_fill;
-  if (what.joined && !what.joined->edges.empty()) {
-    PENSTOCK_ASSIGN(settings.grid, joined_grid(cells->grid(), *what.joined));
+  if (has_edges(what)) {
+    PENSTOCK_ASSIGN(settings.grid, joined_grid(cells->grid(), what.joined));
   }
   PENSTOCK_ASSIGN(std::shared_ptr<const reference_layout> layout,
                   reference_layout::make(cells, what.table, std::move(settings)));
@@ -122,6 +160,11 @@ result<array> open_parts(const std::shared_ptr<context>& with, referenced_array 
 }
 
 }  // namespace
+
+result<chunk_grid> grid_of(const referenced_array& what) {
+  PENSTOCK_ASSIGN(const chunk_grid plain, object_grid(what.metadata.grid, what.metadata.shape));
+  return joined_grid(plain, what.joined);
+}
 
 result<array> open_reference(const std::shared_ptr<context>& with, referenced_array what) {
   const std::string uri = what.uri;

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include <penstock/array.h>
+#include <penstock/extend/json.h>
+#include "array/chunk_grid.h"
 #include "driver/for_each_file.h"
 #include "format/reference/reference_table.h"
 #include "format/zarr/zarr_metadata.h"
@@ -33,13 +35,16 @@ struct referenced_object {
   std::string remote_stamp = {};         ///< of a remote object, as the caller's store knows it; empty: not known
 };
 
-/// The array's usual codecs, with some left out.
+/// Codecs of chunks that have others than the array: the array's with some left out, or a list of their own.
 struct chain_variant {
   std::vector<std::uint32_t> skipped;  ///< numbers of filters and compressor, in the order of encoding
   std::optional<extents> shape;        ///< of cells that are stored shorter than the others
+  /// An object with `dtype` and `filters`, in place of those of the `.zarray`: chunks of another array, whose type is
+  /// the same but for its byte order. null: the array's.
+  json own = {};
 };
 
-/// Where the cells of arrays that are joined begin and end along the dimension that joins them.
+/// Where the cells of arrays that are put together begin and end along one dimension.
 struct joined_axis {
   std::size_t axis = 0;
   std::vector<std::uint64_t> edges;    ///< from 0 to the length, ascending; empty: there are no cells
@@ -58,9 +63,13 @@ struct referenced_array {
   std::vector<std::optional<std::string>> dimension_names;  ///< empty: as the metadata say
   bool missing_is_fill = false;
   bool opened_for_reading = false;
-  std::optional<joined_axis> joined;
+  std::vector<joined_axis> joined;         ///< dimensions whose cells are not all of one length, each once
   std::shared_ptr<const hdf5_facts> hdf5;  ///< of a dataset of an HDF5 file; else null
 };
+
+/// The cells that the table numbers.
+/// \error corrupt_data, invalid_argument  The metadata or `joined` contradict themselves.
+result<chunk_grid> grid_of(const referenced_array& what);
 
 /// \error corrupt_data, unsupported  The metadata or the table, by member. \error not_found  A pinned object.
 result<array> open_reference(const std::shared_ptr<context>& with, referenced_array what);

@@ -103,7 +103,7 @@ result<std::vector<chain_variant>> variants_of(const json& document) {
   std::vector<chain_variant> out;
   for (const json& each : *list) {
     const json::array_t* const pair = each.as_array();
-    if (pair == nullptr || pair->size() != 2 || (*pair)[0].as_array() == nullptr)
+    if (pair == nullptr || pair->size() < 2 || pair->size() > 3 || (*pair)[0].as_array() == nullptr)
       return damaged_manifest("a chain of codecs");
     chain_variant made;
     for (const json& skipped : *(*pair)[0].as_array()) {
@@ -121,6 +121,7 @@ result<std::vector<chain_variant>> variants_of(const json& document) {
       }
       made.shape = std::move(shape);
     }
+    if (pair->size() == 3) made.own = (*pair)[2];
     out.push_back(std::move(made));
   }
   return out;
@@ -261,24 +262,40 @@ result<std::vector<std::uint64_t>> spread(const json::array_t& runs, std::uint64
   return out;
 }
 
-result<std::optional<joined_axis>> joined_of(const json& document, std::uint64_t cells) {
-  const json* const from = document.find("joined");
-  if (from == nullptr) return std::optional<joined_axis>();
+result<joined_axis> axis_of(const json& from, std::uint64_t cells) {
   joined_axis out;
-  PENSTOCK_ASSIGN(const std::uint64_t axis, number_of(*from, "axis"));
+  PENSTOCK_ASSIGN(const std::uint64_t axis, number_of(from, "axis"));
   out.axis = static_cast<std::size_t>(axis);
-  PENSTOCK_ASSIGN(const json::array_t* const lengths, list_of(*from, "cells"));
-  PENSTOCK_ASSIGN(const json::array_t* const decoded, list_of(*from, "decoded"));
+  PENSTOCK_ASSIGN(const json::array_t* const lengths, list_of(from, "cells"));
+  PENSTOCK_ASSIGN(const json::array_t* const decoded, list_of(from, "decoded"));
   PENSTOCK_ASSIGN(out.edges, spread(*lengths, cells));
   PENSTOCK_ASSIGN(out.decoded, spread(*decoded, cells));
-  if (out.edges.empty()) return std::optional(std::move(out));
+  if (out.edges.empty()) return out;
   std::uint64_t end = 0;
   for (std::uint64_t& each : out.edges) {
     if (!checked_add(end, each, end)) return damaged_manifest("the lengths of its chunks");
     each = end;
   }
   out.edges.insert(out.edges.begin(), 0);
-  return std::optional(std::move(out));
+  return out;
+}
+
+// The first dimension, and the others as `more`.
+result<std::vector<joined_axis>> joined_of(const json& document, std::uint64_t cells) {
+  std::vector<joined_axis> out;
+  const json* const from = document.find("joined");
+  if (from == nullptr) return out;
+  PENSTOCK_ASSIGN(joined_axis first, axis_of(*from, cells));
+  out.push_back(std::move(first));
+  const json* const more = from->find("more");
+  if (more == nullptr) return out;
+  if (more->as_array() == nullptr || more->as_array()->size() >= kMaxRank)
+    return damaged_manifest("the dimensions of its chunks");
+  for (const json& each : *more->as_array()) {
+    PENSTOCK_ASSIGN(joined_axis made, axis_of(each, cells));
+    out.push_back(std::move(made));
+  }
+  return out;
 }
 
 result<array> open_document(const json& document, std::span<const std::byte> packed, const manifest_place& at,

@@ -50,9 +50,35 @@ json variants_of(const std::vector<chain_variant>& variants) {
     for (const std::uint32_t filter : each.skipped) skipped.push_back(number(filter));
     json shape;
     if (each.shape) shape = numbers({each.shape->begin(), each.shape->end()});
-    out.emplace_back(json::array_t{std::move(skipped), std::move(shape)});
+    json::array_t made{std::move(skipped), std::move(shape)};
+    if (!each.own.is_null()) made.push_back(each.own);
+    out.emplace_back(std::move(made));
   }
   return {std::move(out)};
+}
+
+/// Lengths from edges, which only count them up.
+std::vector<std::uint64_t> lengths_of(const std::vector<std::uint64_t>& edges) {
+  std::vector<std::uint64_t> out;
+  for (std::size_t i = 1; i < edges.size(); ++i) out.push_back(edges[i] - edges[i - 1]);
+  return out;
+}
+
+json axis_of(const joined_axis& joined) {
+  return json(json::object_t{{"axis", number(joined.axis)},
+                             {"cells", runs_of(lengths_of(joined.edges))},
+                             {"decoded", runs_of(joined.decoded)}});
+}
+
+/// The first dimension, which most joined arrays have alone, and the others as `more`.
+json joined_of(const std::vector<joined_axis>& axes) {
+  json first = axis_of(axes.empty() ? joined_axis() : axes.front());
+  if (axes.size() < 2) return first;
+  json::array_t more;
+  for (std::size_t i = 1; i < axes.size(); ++i) more.push_back(axis_of(axes[i]));
+  json::object_t out = *first.as_object();
+  out.emplace_back("more", std::move(more));
+  return json(std::move(out));
 }
 
 json names_of(const std::vector<std::optional<std::string>>& names) {
@@ -152,13 +178,6 @@ std::string on_one_line(std::string_view text) {
   return out;
 }
 
-/// Lengths from edges, which only count them up.
-std::vector<std::uint64_t> lengths_of(const std::vector<std::uint64_t>& edges) {
-  std::vector<std::uint64_t> out;
-  for (std::size_t i = 1; i < edges.size(); ++i) out.push_back(edges[i] - edges[i - 1]);
-  return out;
-}
-
 /// What is found out about objects whose version is not known, of all of them side by side. The bytes that the table
 /// describes are those of this version.
 result<std::vector<saved_version>> versions_of(const referenced_array& what, const manifest_options& how,
@@ -222,13 +241,7 @@ result<std::vector<std::byte>> save_references(const array& from, const manifest
                                                  {"plain_bytes", number(plain.size())},
                                                  {"crc32", number(table.crc32)},
                                                  {"codec", "zlib"}}}};
-  if (what->joined || !how.shards.empty()) {
-    const joined_axis none;
-    const joined_axis& joined = what->joined ? *what->joined : none;
-    out.emplace_back("joined", json::object_t{{"axis", number(joined.axis)},
-                                              {"cells", runs_of(lengths_of(joined.edges))},
-                                              {"decoded", runs_of(joined.decoded)}});
-  }
+  if (!what->joined.empty() || !how.shards.empty()) out.emplace_back("joined", joined_of(what->joined));
   std::string line = dump_json_with_bytes(json(std::move(out)));
   // As they are: a parsed number may have fewer digits.
   line.back() = ',';

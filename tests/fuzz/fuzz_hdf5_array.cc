@@ -10,6 +10,7 @@
 
 #include "format/hdf5/hdf5_array.h"
 #include "format/hdf5/hdf5_pages.h"
+#include "format/hdf5/hdf5_virtual.h"
 
 namespace {
 
@@ -34,6 +35,28 @@ std::string text_of(const error& failed) {
   return failed.message();
 }
 
+// Mappings show elements of the dataset and of a source of this shape.
+void match(const hdf5_array::virtual_parts& parts) {
+  const std::vector<std::uint64_t>& shape = parts.shape.extents;
+  for (const hdf5_mapping& each : parts.mappings) {
+    if (unlimited_axis(each.to) || unlimited_axis(each.from)) continue;
+    const auto made = match_hdf5_selections(each.to, shape, each.from, shape);
+    if (!made.ok()) continue;
+    for (const hdf5_part& part : *made) {
+      if (part.origin.size() != shape.size() || part.runs.size() != shape.size()) __builtin_trap();
+      for (std::size_t d = 0; d < shape.size(); ++d) {
+        if (part.origin[d] >= shape[d]) __builtin_trap();
+        for (const hdf5_run& run : part.runs[d]) {
+          if (run.count == 0 || run.to >= shape[d] || run.count > shape[d] - run.to) __builtin_trap();
+          if (!part.axes[d]) continue;
+          const std::uint64_t length = shape[*part.axes[d]];
+          if (run.from >= length || run.count > length - run.from) __builtin_trap();
+        }
+      }
+    }
+  }
+}
+
 std::string describe(const hdf5_array& found) {
   if (found.lengths.size() != found.offsets.size()) __builtin_trap();
   if (!found.cells.empty() && found.cells.size() != found.offsets.size()) __builtin_trap();
@@ -42,6 +65,10 @@ std::string describe(const hdf5_array& found) {
     if (cell >= found.cell_count) __builtin_trap();
   for (const std::uint16_t chain : found.chains)
     if (chain > found.variants.size()) __builtin_trap();
+  if (!found.files.empty() && found.files.size() != found.offsets.size()) __builtin_trap();
+  for (const std::uint32_t file : found.files)
+    if (file >= found.external.size()) __builtin_trap();
+  if (found.mapped) match(*found.mapped);
   std::string out = found.zarray.dump() + found.attributes.dump();
   for (const auto& name : found.dimension_names) out += name.value_or("-") + ",";
   for (std::size_t i = 0; i < found.offsets.size(); ++i)

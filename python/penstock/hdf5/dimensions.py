@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from penstock.core.errors import CorruptDataError
 from penstock.hdf5.links import encoded, find, given_name, is_scale, names_in
 from penstock.hdf5.types import as_text, attribute
+
+_PHONY = "phony_dim_"
 
 ScaleNames = dict[int, str]
 """Names of scales by address, for one state of a file. Cached, because HDF5 searches the whole file to name the target
@@ -94,6 +97,14 @@ class DimensionNames:
             group = f"{group}/{part}".lstrip("/")
             group = self._links.get(group, group)
         return self._names.get(f"{group}/{name}".lstrip("/"))
+
+    @functools.cached_property
+    def next_number(self) -> int:
+        """The first one that `phony_dim_...` of the file leaves free."""
+        given = [
+            name.removeprefix(_PHONY) for names in self._names.values() for name in names if name.startswith(_PHONY)
+        ]
+        return max((int(number) for number in given if number.isdecimal()), default=-1) + 1
 
 
 def all_dimension_names(file: Any, check: Callable[[Any], None]) -> DimensionNames:

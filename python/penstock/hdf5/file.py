@@ -1,4 +1,4 @@
-"""HDF5 and NetCDF4 files. The engine opens them; h5py only says where data in other files and datasets are."""
+"""HDF5 and NetCDF4 files. The engine opens them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
-from penstock.hdf5.by_h5py import open_by_h5py
 from penstock.hdf5.group import Hdf5Group
-from penstock.hdf5.source import Source, has_h5py
+from penstock.hdf5.source import Source
 from penstock.hdf5.typed import typed_attributes
 from penstock.hdf5.types import NoArrayError, numpy_dtype
 from penstock.references.objects import ReferencedArray
@@ -95,16 +94,11 @@ def open_node(source: Source, path: str, above: tuple[_core.Group, str] | None =
             tries_end = source.uri.startswith(("http:", "https:"))
             made = _core.open_hdf5(store, source.context, key, inner, size, tries_end)
     except UnsupportedError as error:
-        why = _core.hdf5_refusal(store, key, inner)
-        if why == "elsewhere":
-            return open_by_h5py(source, path, open_node)
-        if why == "type":
+        if _core.hdf5_is_no_array(store, key, inner):
             raise NoArrayError(error.message, *error.notes) from None
         if not source.without_ranges():
             raise
         return open_node(source, path)
     if isinstance(made, _core.Array):
         return Hdf5Array(made, source, path)
-    if _core.hdf5_leads_elsewhere(made) and has_h5py():
-        return open_by_h5py(source, path, open_node)  # which of these links lead to something?
     return Hdf5Group(made, source, path, open_node)

@@ -86,17 +86,47 @@ class Hdf5Group(Group):
 
     def dimension_names(self, name: str) -> tuple[str, ...]:
         """A name for each dimension of a direct child: where the file has none, the one that netCDF would give it."""
-        made = self._dimension_names().of(f"{self._path}/{name}".strip("/"))
+        home = self._path if self._elsewhere is None else self._elsewhere
+        made = self._dimension_names().of(f"{home}/{name}".strip("/"))
         if made is None:
-            self[name]  # a damaged dataset has an error of its own
+            node = self[name]  # a damaged dataset has an error of its own
+            if isinstance(node, Array):  # a link leads to it into another file
+                return self._names_of(node)
             raise NotFoundError(f"the group has no dataset '{name}'", f"in '{self.uri}'")
         return made
 
     def _dimension_names(self) -> DimensionNames:
+        if self._elsewhere is not None:
+            return self._own_dimension_names
         return self._source.dimension_names(lambda: _named_by_engine(self))
 
     def _stamps(self) -> Stamps:
         return Stamps(self._source.storage_options)
+
+    @property
+    def _elsewhere(self) -> str | None:
+        """The path in the file that the group is in, if a link led there."""
+        store, key, _ = self._source.place()
+        found = _core.hdf5_path_elsewhere(self, store, key)
+        return None if found is None else _text(found)
+
+    @functools.cached_property
+    def _own_dimension_names(self) -> DimensionNames:
+        return _named_by_engine(self)
+
+    def _names_of(self, linked: Array) -> tuple[str, ...]:
+        """Of a dataset in another file: dimensions without a name are numbered behind those of this file, by length."""
+        first = self._dimension_names().next_number
+        names = list(linked.dimension_names or [None] * linked.ndim)
+        for d, length in enumerate(linked.shape):
+            if names[d] is None:
+                key = length, sum(other == length for other in linked.shape[:d])  # not twice in one dataset
+                names[d] = f"phony_dim_{first + self._numbers.setdefault(key, len(self._numbers))}"
+        return tuple(str(name) for name in names)
+
+    @functools.cached_property
+    def _numbers(self) -> dict[tuple[int, int], int]:
+        return {}
 
     def __repr__(self) -> str:
         return f"<penstock.Group {self.uri!r}>"

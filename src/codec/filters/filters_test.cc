@@ -206,5 +206,31 @@ TEST(Filters, RefuseTypesWithoutArithmetic) {
           .ok());
 }
 
+TEST(Window, DecodesABoxOfAChunk) {
+  // Of 3 x 4 chunks, every other column of the last two rows.
+  const codec_chain chain = chain_of(
+      R"(["bytes",{"name":"reference.window","configuration":{"chunk":12,"offset":4,"shape":[2,2],"strides":[4,2]}}])",
+      "uint8", {4});
+  worker_scratch scratch;
+  bytes out(4);
+  const auto done = decode_all(chain, hex({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}), out, scratch);
+  ASSERT_TRUE(done.ok()) << done.error().to_string();
+  EXPECT_EQ(out, hex({4, 6, 8, 10}));
+  EXPECT_EQ(decode_all(chain, hex({0, 1, 2}), out, scratch).error().code(), errc::corrupt_data);
+  for (const char* const wrong : {
+           R"({"chunk":11,"offset":4,"shape":[2,2],"strides":[4,3]})",
+           R"({"chunk":12,"offset":12,"shape":[4],"strides":[0]})",
+           R"({"chunk":12,"offset":0,"shape":[3],"strides":[1]})",
+           R"({"chunk":12,"offset":0,"shape":[2,2],"strides":[1]})",
+           R"({"chunk":12,"offset":0,"shape":[4,0],"strides":[1,1]})",
+           R"({"chunk":12,"offset":0,"shape":[4],"strides":[9223372036854775807]})",
+           R"({"chunk":12,"offset":-1,"shape":[4],"strides":[1]})",
+       }) {
+    const std::string text = std::string(R"(["bytes",{"name":"reference.window","configuration":)") + wrong + "}]";
+    const auto made = compile(text, "uint8", {4});
+    EXPECT_TRUE(!made.ok() && made.error().code() == errc::corrupt_data) << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace penstock::inline v0

@@ -77,15 +77,16 @@ class array_reader {
             fmt::format("a fill value of {} bytes, text has {}", fill.bytes.size(), out_.text->pointer_bytes));
       out_.text->fill = fill.bytes;
     }
-    if (find_message(*header_, hdf5_message::external_files) != nullptr) return refuse_external();
     PENSTOCK_ASSIGN(layout_, parse_hdf5_layout(file_, *header_));
 
     filters_ = element_.codecs();
     PENSTOCK_ASSIGN(const extents whole, with_inner_axes(shape_.extents));
     extents chunks;
     switch (layout_.what) {
-      case hdf5_layout::kind::mapped:
-        return error(errc::unsupported, "virtual HDF5 datasets are not readable");
+      case hdf5_layout::kind::mapped: {
+        PENSTOCK_ASSIGN(chunks, mapped(whole));
+        break;
+      }
       case hdf5_layout::kind::chunked: {
         PENSTOCK_ASSIGN(chunks, chunked());
         break;
@@ -163,10 +164,77 @@ class array_reader {
     return out;
   }
 
-  result<> refuse_external() {
+  result<extents> mapped(const extents& whole) {
+    if (out_.text) return error(errc::unsupported, "virtual HDF5 datasets of text of variable length are not readable");
+    out_.mapped.emplace();
+    out_.mapped->shape = shape_;
+    PENSTOCK_ASSIGN(out_.mapped->mappings, read_hdf5_mappings(file_, layout_));
+    extents chunks;
+    for (const std::uint64_t each : whole) chunks.push_back(std::max<std::uint64_t>(each, 1));
+    return chunks;
+  }
+
+  // Values in C order, in one file behind the other: cells are cut where a file ends, too.
+  result<extents> in_other_files(const extents& whole, std::uint64_t bytes) {
     PENSTOCK_ASSIGN(const auto parts, read_hdf5_external(file_, *header_));
-    return error(errc::unsupported, fmt::format("HDF5 datasets whose values are in other files ('{}') are not readable",
-                                                parts.empty() ? "" : hdf5_text(parts[0].file)));
+    if (out_.text)
+      return error(errc::unsupported, "HDF5 text of variable length whose values are in other files is not readable");
+    std::uint64_t found = 0;
+    for (const hdf5_external_part& each : parts) {
+      if (found == bytes) break;
+      const std::uint64_t count = std::min(each.bytes, bytes - found);
+      if (count == 0) continue;
+      out_.external.push_back({each.file, each.offset, count});
+      found += count;
+    }
+    if (found != bytes)
+      return hdf5_damaged(fmt::format("the dataset's external files have {} bytes, its shape needs {}", found, bytes));
+    const auto item = static_cast<std::uint32_t>(element_.item_bytes);
+    extents chunks;
+    for (const std::uint64_t each : whole) chunks.push_back(std::max<std::uint64_t>(each, 1));
+    if (bytes == 0) return chunks;
+    if (out_.external.size() == 1) {
+      PENSTOCK_ASSIGN(chunks, cut(whole, item, out_.external[0].offset));
+      out_.files.assign(out_.offsets.size(), 0);
+      return chunks;
+    }
+    return rows_of_files(whole, bytes);
+  }
+
+  result<extents> rows_of_files(const extents& whole, std::uint64_t bytes) {
+    const std::uint64_t row = whole.empty() ? bytes : bytes / whole[0];
+    std::vector<std::uint64_t> lengths;
+    for (const hdf5_array::external_file& each : out_.external) {
+      if (each.bytes % row != 0)
+        return error(errc::unsupported,
+                     fmt::format("HDF5 datasets whose external files end inside a row ('{}', {} bytes of rows of {}) "
+                                 "are not readable",
+                                 hdf5_text(each.name), each.bytes, row));
+      lengths.push_back(each.bytes / row);
+    }
+    PENSTOCK_ASSIGN(part_cuts cuts, cut_parts(lengths, std::max<std::uint64_t>(kBlockBytes / row, 1)));
+    extents chunks = whole;
+    chunks[0] = cuts.edges[1];
+    out_.cell_count = cuts.parts.size();
+    std::uint64_t at = 0;  // in the present file
+    for (std::size_t i = 0; i < cuts.parts.size(); ++i) {
+      const std::uint64_t count = cuts.edges[i + 1] - cuts.edges[i];
+      if (i != 0 && cuts.parts[i] != cuts.parts[i - 1]) at = 0;
+      out_.offsets.push_back(out_.external[cuts.parts[i]].offset + at);
+      out_.lengths.push_back(count * row);
+      out_.files.push_back(cuts.parts[i]);
+      out_.chains.push_back(0);
+      at += count * row;
+      if (count == chunks[0]) continue;
+      extents cell = chunks;
+      cell[0] = count;
+      const auto same = std::find_if(out_.variants.begin(), out_.variants.end(),
+                                     [&](const hdf5_array::variant& each) { return each.shape == cell; });
+      out_.chains.back() = static_cast<std::uint16_t>(same - out_.variants.begin() + 1);
+      if (same == out_.variants.end()) out_.variants.push_back({{}, std::move(cell)});
+    }
+    out_.edges = std::move(cuts.edges);
+    return chunks;
   }
 
   result<extents> chunked() {
@@ -244,9 +312,10 @@ class array_reader {
       bytes = saturating_mul(bytes, each);
       chunks.push_back(std::max<std::uint64_t>(each, 1));
     }
+    out_.cell_count = bytes == 0 ? 0 : 1;
+    if (find_message(*header_, hdf5_message::external_files) != nullptr) return in_other_files(whole, bytes);
     const bool compact = layout_.what == hdf5_layout::kind::compact;
     const bool written = compact || !file_.undefined(layout_.address);
-    out_.cell_count = bytes == 0 ? 0 : 1;
     if (!written || bytes == 0) return chunks;
 
     const std::uint64_t stored = compact                             ? layout_.inline_bytes.size()

@@ -13,6 +13,7 @@
 #include "format/hdf5/hdf5_dataset.h"
 #include "format/hdf5/hdf5_element.h"
 #include "format/hdf5/hdf5_file.h"
+#include "format/hdf5/hdf5_mappings.h"
 #include "format/hdf5/hdf5_tree.h"
 #include "format/hdf5/hdf5_typed_values.h"
 
@@ -33,6 +34,19 @@ struct hdf5_array {
     std::vector<std::byte> fill = {};  ///< the reference of elements that were never written; empty: they have no text
   };
 
+  /// Values in other files, one behind the other.
+  struct external_file {
+    std::string name;          ///< as the file says it
+    std::uint64_t offset = 0;  ///< of the values in it
+    std::uint64_t bytes = 0;
+  };
+
+  /// What a virtual dataset shows of others. What `zarray` says of chunks is to be replaced.
+  struct virtual_parts {
+    std::vector<hdf5_mapping> mappings;  ///< in the order of the file
+    hdf5_shape shape;                    ///< of the dataspace; mappings without a limit may say more
+  };
+
   json zarray;      ///< shape, dtype, chunks, filters and fill value, as a .zarray has them
   json attributes;  ///< an object, without those that netCDF and dimension scales keep for themselves
   std::vector<hdf5_typed_value> typed_attributes;
@@ -46,10 +60,16 @@ struct hdf5_array {
   std::uint64_t cell_count = 0;
   std::vector<std::uint64_t> cells;  ///< ascending; empty: entry i is cell i
   std::vector<std::uint64_t> offsets, lengths;
+  std::vector<std::uint32_t> files;   ///< of each cell the number of its external file; empty: they are in this file
   std::vector<std::uint16_t> chains;  ///< 0: the usual one, k: variants[k - 1]; empty: all 0
   std::vector<variant> variants;
   /// The values themselves, where they are in the header: offsets count within them.
   std::optional<std::vector<std::byte>> inline_bytes;
+  std::vector<external_file> external;
+  /// Of values in several external files: where cells end along the first dimension, from 0. Empty: they are as
+  /// `zarray` says.
+  std::vector<std::uint64_t> edges;
+  std::optional<virtual_parts> mapped;
   /// Set: what `zarray` describes are the references, as bytes.
   std::optional<variable_text> text;
 };
@@ -58,8 +78,7 @@ struct hdf5_array {
 ///
 /// Memory is proportional to what the file holds of the dataset's metadata; values of contiguous datasets must be
 /// within the file.
-/// \error unsupported   Element types, filters, fill values and layouts that are not readable, by name: virtual
-///                      datasets and external files.
+/// \error unsupported   Element types, filters, fill values and layouts that are not readable, by name.
 /// \error corrupt_data  The dataset is damaged.
 result<hdf5_array> read_hdf5_array(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at);
 

@@ -18,7 +18,8 @@ struct hdf5_selection {
   /// One dimension of regular blocks.
   struct axis {
     std::uint64_t start = 0, stride = 1;
-    std::uint64_t count = 1, block = 1;  ///< byte_range::kAll: without a limit
+    std::uint64_t count = 1, block = 1;     ///< byte_range::kAll: without a limit
+    std::uint64_t most = byte_range::kAll;  ///< positions that are taken of these; not in files
   };
 
   kind what = kind::all;

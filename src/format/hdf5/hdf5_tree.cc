@@ -175,6 +175,7 @@ result<> hdf5_tree::step(hdf5_place& at, std::string_view name) {
       return {};
     }
     case hdf5_link::kind::external:
+      exit_ = hdf5_exit{found->file, found->target};
       return hdf5_unknown(fmt::format("'{}' is a link to '{}' in the file '{}'; open that file", hdf5_text(name),
                                       hdf5_text(found->target), hdf5_text(found->file)));
     case hdf5_link::kind::user:
@@ -190,19 +191,29 @@ result<> hdf5_tree::follow(hdf5_place& at, std::string_view path) {
     const std::string_view name = path.substr(0, end);
     path.remove_prefix(std::min(end + 1, path.size()));
     if (name.empty() || name == ".") continue;
-    PENSTOCK_TRY(step(at, name));
+    auto done = step(at, name);
+    if (!done.ok()) return with_rest(std::move(done).error(), path);
   }
   return {};
 }
 
+// What is left of a path is looked for where the link leads.
+error hdf5_tree::with_rest(error failed, std::string_view rest) {
+  if (exit_ && !rest.empty()) exit_->path += "/" + std::string(rest);
+  return failed;
+}
+
 result<hdf5_place> hdf5_tree::find(std::string_view path) {
   hdf5_place at{file_.root(), {}, {}};
+  exit_.reset();
   while (!path.empty()) {
     const std::size_t end = std::min(path.find('/'), path.size());
     const std::string_view name = path.substr(0, end);
     path.remove_prefix(std::min(end + 1, path.size()));
     if (name.empty() || name == ".") continue;
-    PENSTOCK_ASSIGN(at, member(at, name));
+    auto next = member(at, name);
+    if (!next.ok()) return with_rest(std::move(next).error(), path);
+    at = std::move(*next);
   }
   return at;
 }
@@ -211,6 +222,7 @@ result<hdf5_place> hdf5_tree::member(const hdf5_place& group, std::string_view n
   hdf5_place at = group;
   soft_links_ = 0;
   PENSTOCK_ASSIGN(const std::string stored, stored_name(at, name));
+  exit_.reset();  // of a link that was only looked at
   PENSTOCK_TRY(step(at, stored));
   return at;
 }
@@ -229,7 +241,9 @@ result<std::vector<hdf5_member_name>> hdf5_tree::members_in_file_order(const hdf
   for (const hdf5_link& each : *listed) {
     hdf5_place at = group;
     soft_links_ = 0;
+    exit_.reset();
     auto found = step(at, each.name);
+    std::optional<hdf5_exit> exit = exit_;
     if (!found.ok() && found.error().code() == errc::not_found) continue;
     const bool leads_back = at.object == group.object ||
                             std::find(group.groups.begin(), group.groups.end(), at.object) != group.groups.end();
@@ -252,7 +266,7 @@ result<std::vector<hdf5_member_name>> hdf5_tree::members_in_file_order(const hdf
       auto stored = stored_name(group, given);
       if (stored.ok() && *stored == name) name = given;
     }
-    out.push_back({std::move(name), group_there, stands_in, found.ok() && leads_back});
+    out.push_back({std::move(name), group_there, stands_in, found.ok() && leads_back, std::move(exit)});
   }
   return out;
 }

@@ -27,12 +27,19 @@ struct hdf5_place {
   std::string name;                   ///< of that link, as stored; empty: the root group
 };
 
+/// Where an external link leads.
+struct hdf5_exit {
+  std::string file;  ///< as the link has it
+  std::string path;  ///< there, from the root
+};
+
 /// A member of a group as it is shown.
 struct hdf5_member_name {
   std::string name;  ///< netCDF's `_nc4_non_coord_x` is `x`
   bool is_group = false;
-  bool is_stand_in = false;  ///< netCDF's mark for a dimension without a variable
-  bool leads_back = false;   ///< to a group on the way to it
+  bool is_stand_in = false;            ///< netCDF's mark for a dimension without a variable
+  bool leads_back = false;             ///< to a group on the way to it
+  std::optional<hdf5_exit> exit = {};  ///< it is in another file, if it is there at all
 };
 
 /// Whether the object with that header is a dataset.
@@ -48,6 +55,9 @@ class hdf5_tree {
   /// \error not_found    There is no such object. \error corrupt_data  A group on the way is damaged.
   /// \error unsupported  The path crosses an external or user-defined link.
   result<hdf5_place> find(std::string_view path);
+
+  /// Where the path of the last `find` or `member` left the file; empty: it did not fail because of that.
+  const std::optional<hdf5_exit>& exit() const noexcept { return exit_; }
 
   /// The datasets and groups of the group at a place, sorted by name. Left out are named types, links that lead to
   /// nothing or back to a group on the way, and netCDF's marks for dimensions without a variable. What is damaged is
@@ -85,6 +95,7 @@ class hdf5_tree {
   using names = std::vector<std::optional<std::string>>;
 
   result<> follow(hdf5_place& at, std::string_view path);
+  error with_rest(error failed, std::string_view rest);
   result<const hdf5_link*> link(std::uint64_t group, std::string_view name);
   result<> step(hdf5_place& at, std::string_view name);
   result<std::string> stored_name(const hdf5_place& group, std::string_view name);
@@ -103,6 +114,7 @@ class hdf5_tree {
   std::map<std::pair<std::uint64_t, std::string>, hdf5_link> looked_up_;
   std::map<std::uint64_t, std::vector<hdf5_attribute>> attributes_;
   unsigned soft_links_ = 0;
+  std::optional<hdf5_exit> exit_;
 };
 
 }  // namespace penstock::inline v0

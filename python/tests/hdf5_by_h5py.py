@@ -1,7 +1,4 @@
-"""What the engine does not open by itself: h5py reads where it is, the engine reads and decodes it.
-
-These are virtual datasets, datasets whose values are in other files, and what links into other files lead to.
-"""
+"""HDF5 files as h5py sees them: what the engine's driver is compared with."""
 
 from __future__ import annotations
 
@@ -77,6 +74,10 @@ class H5pyGroup(Hdf5Group):
     @property
     def _names(self) -> Members:
         return self._listed
+
+    @property
+    def _elsewhere(self) -> None:
+        return None
 
     @property
     def uri(self) -> str:

@@ -1,0 +1,346 @@
+"""Virtual datasets and external files: every kind of mapping, as h5py reads it, without h5py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock
+import pytest
+
+h5py = pytest.importorskip("h5py")
+
+SOURCES: dict[str, dict[str, Any]] = {
+    "contiguous": {},
+    "chunked": {"chunks": (3, 4)},
+    "gzip": {"chunks": (4, 7), "compression": "gzip", "shuffle": True},
+    "one chunk": {"chunks": (24, 18), "compression": "gzip"},
+    "rows": {"chunks": (1, 18), "compression": "lzf"},
+}
+
+
+def _values(number: int, shape: tuple[int, ...] = (24, 18), dtype: Any = "<i4") -> np.ndarray:
+    return (np.arange(np.prod(shape)).reshape(shape) + 1000 * (number + 1)).astype(dtype)
+
+
+def _sources(folder: Path, count: int, **options: Any) -> None:
+    for i in range(count):
+        with h5py.File(folder / f"s{i}.h5", "w") as file:
+            file.create_dataset("x", data=_values(i), **options)
+
+
+def _same(path: Path, name: str = "v") -> penstock.Array:
+    """The dataset is what h5py reads, as a whole and in parts; h5py is not asked for it."""
+    with h5py.File(path) as file:
+        expected = file[name][...]
+    a = penstock.open(path, name)
+    assert isinstance(a, penstock.Array)
+    assert a.shape == expected.shape
+    np.testing.assert_array_equal(a[...], expected)
+    random = np.random.default_rng(5)
+    for _ in range(8):
+        where = []
+        for length in expected.shape:
+            first, last = sorted(random.integers(0, length + 1, 2))
+            where.append(slice(first, last, int(random.integers(1, 4))))
+        np.testing.assert_array_equal(a[tuple(where)], expected[tuple(where)])
+    if expected.size:
+        points = tuple(random.integers(0, length, 20) for length in expected.shape)
+        if points:
+            np.testing.assert_array_equal(a.vindex[points], expected[points])
+            rows = random.integers(0, expected.shape[0], 5)
+            np.testing.assert_array_equal(a.oindex[rows], expected[rows])
+    return a
+
+
+@pytest.fixture(autouse=True)
+def _no_h5py(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise AssertionError("h5py was asked")
+
+    monkeypatch.setattr("penstock.hdf5.source.Source.opened", refuse)
+
+
+@pytest.mark.parametrize("options", SOURCES.values(), ids=SOURCES)
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        "stacked",
+        "behind",
+        "side by side",
+        "parts",
+        "interleaved",
+        "every other",
+        "mosaic",
+        "gaps",
+        "overlapping blocks",
+    ],
+)
+def test_mappings_of_boxes(tmp_path: Path, options: dict[str, Any], mapping: str) -> None:
+    _sources(tmp_path, 4, **options)
+    sources = [h5py.VirtualSource(f"s{i}.h5", "x", (24, 18)) for i in range(4)]
+    if mapping == "stacked":
+        layout = h5py.VirtualLayout((4, 24, 18), "<i4")
+        for i, source in enumerate(sources):
+            layout[i] = source
+    elif mapping == "behind":
+        layout = h5py.VirtualLayout((96, 18), "<i4")
+        for i, source in enumerate(sources):
+            layout[24 * i : 24 * (i + 1)] = source
+    elif mapping == "side by side":
+        layout = h5py.VirtualLayout((24, 72), "<i4")
+        for i, source in enumerate(sources):
+            layout[:, 18 * i : 18 * (i + 1)] = source
+    elif mapping == "parts":
+        layout = h5py.VirtualLayout((30, 11), "<i4")
+        for i, source in enumerate(sources):
+            layout[7 * i : 7 * (i + 1)] = source[5 + i : 12 + i, 3:14]
+    elif mapping == "interleaved":
+        layout = h5py.VirtualLayout((96, 18), "<i4")
+        for i, source in enumerate(sources):
+            layout[i::4] = source
+    elif mapping == "every other":
+        layout = h5py.VirtualLayout((4, 12, 6), "<i4")
+        for i, source in enumerate(sources):
+            layout[i] = source[::2, ::3]
+    elif mapping == "mosaic":
+        layout = h5py.VirtualLayout((48, 36), "<i4", maxshape=(None, None))
+        for i, source in enumerate(sources):
+            row, column = divmod(i, 2)
+            layout[24 * row : 24 * row + 24, 18 * column : 18 * column + 18] = source
+    elif mapping == "gaps":
+        layout = h5py.VirtualLayout((120, 20), "<i4")
+        for i, source in enumerate(sources):
+            layout[30 * i + 2 : 30 * i + 26, 1:19] = source
+    else:  # the same source several times
+        layout = h5py.VirtualLayout((3, 10, 18), "<i4")
+        for i in range(3):
+            layout[i] = sources[0][3 * i : 3 * i + 10]
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("v", layout, fillvalue=-7)
+    _same(tmp_path / "v.h5")
+
+
+@pytest.mark.parametrize("dtype", ["<f4", ">f4", ">u2", "|u1", "<c8", [("a", "<i2"), ("b", ">f8")], ("<f4", (3, 2))])
+def test_types(tmp_path: Path, dtype: Any) -> None:
+    dtype = np.dtype(dtype)
+    values = np.zeros((12, 10), dtype if dtype.subdtype is None else dtype.base)
+    if dtype.subdtype is not None:
+        values = np.arange(12 * 10 * 6).reshape(12, 10, 3, 2).astype(dtype.base)
+    elif dtype.names:
+        values["a"] = np.arange(120).reshape(12, 10)
+        values["b"] = values["a"] / 3
+    else:
+        values = np.arange(120).reshape(12, 10).astype(dtype)
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        x = file.create_dataset("x", (12, 10), dtype, chunks=(5, 4), compression="gzip")
+        x[...] = values
+        layout = h5py.VirtualLayout((6, 2, 10), dtype)
+        source = h5py.VirtualSource(x)
+        layout[:, 0] = source[::2]
+        layout[:, 1] = source[1::2]
+        file.create_virtual_dataset("v", layout)
+    _same(tmp_path / "v.h5")
+
+
+def test_a_source_of_the_other_byte_order(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file["big"] = _values(0, dtype=">i4")
+        file["little"] = _values(1)
+        layout = h5py.VirtualLayout((2, 24, 18), "<i4")
+        layout[0] = h5py.VirtualSource(file["big"])
+        layout[1] = h5py.VirtualSource(file["little"])
+        file.create_virtual_dataset("v", layout)
+    _same(tmp_path / "v.h5")
+
+
+def test_a_source_of_another_type_is_refused(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file["x"] = _values(0, dtype="<i2")
+        layout = h5py.VirtualLayout((24, 18), "<i4")
+        layout[...] = h5py.VirtualSource(file["x"])
+        file.create_virtual_dataset("v", layout)
+    with pytest.raises(penstock.UnsupportedError, match=r"of int32 that show int16 of '/?x'"):
+        penstock.open(tmp_path / "v.h5", "v")
+
+
+def test_what_is_not_there_is_the_fill_value(tmp_path: Path) -> None:
+    _sources(tmp_path, 2)
+    with h5py.File(tmp_path / "s1.h5", "a") as file:
+        file.create_dataset("sparse", (24, 18), "<i4", chunks=(5, 5), fillvalue=9)[3:5, 2:14] = 4
+    layout = h5py.VirtualLayout((5, 24, 18), "<i4")
+    layout[0] = h5py.VirtualSource("s0.h5", "x", (24, 18))
+    layout[1] = h5py.VirtualSource("absent.h5", "x", (24, 18))
+    layout[2] = h5py.VirtualSource("s1.h5", "absent", (24, 18))
+    layout[3] = h5py.VirtualSource("s1.h5", "sparse", (24, 18))
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("v", layout, fillvalue=-7)
+    a = _same(tmp_path / "v.h5")
+    assert (a[1:3] == -7).all()
+    assert a[3, 20, 17] == 9
+
+
+def test_virtual_datasets_of_virtual_datasets(tmp_path: Path) -> None:
+    _sources(tmp_path, 2, chunks=(5, 5), compression="gzip")
+    layout = h5py.VirtualLayout((2, 24, 18), "<i4")
+    for i in range(2):
+        layout[i] = h5py.VirtualSource(f"s{i}.h5", "x", (24, 18))
+    with h5py.File(tmp_path / "inner.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("v", layout)
+    inner = h5py.VirtualSource("inner.h5", "v", (2, 24, 18))
+    layout = h5py.VirtualLayout((10, 2, 18), "<i4")
+    layout[:, 0] = inner[0, 4:14]
+    layout[:, 1] = inner[1, 2:22:2]
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("v", layout)
+    _same(tmp_path / "v.h5")
+
+
+def test_datasets_that_show_each_other_are_refused(tmp_path: Path) -> None:
+    for one, other in (("a", "b"), ("b", "a")):
+        layout = h5py.VirtualLayout((4,), "<i4")
+        layout[...] = h5py.VirtualSource(f"{other}.h5", "v", (4,))
+        with h5py.File(tmp_path / f"{one}.h5", "w", libver="latest") as file:
+            file.create_virtual_dataset("v", layout)
+    with pytest.raises(penstock.UnsupportedError, match="show each other through more than 8 levels"):
+        penstock.open(tmp_path / "a.h5", "v")
+
+
+def _low_level(path: Path, shape: tuple[int, ...], most: tuple[Any, ...], mappings: list[Any], fill: int = -7) -> None:
+    """A virtual dataset of dataspaces: (dataspace, file, dataset, dataspace of the source) each."""
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_fill_value(np.array(fill, "<i4"))
+    for here, file, dataset, there in mappings:
+        plist.set_virtual(here, file.encode(), dataset.encode(), there)
+    space = h5py.h5s.create_simple(shape, most)
+    with h5py.File(path, "w", libver="latest") as file:
+        h5py.h5d.create(file.id, b"v", h5py.h5t.STD_I32LE, space, plist)
+
+
+def _space(shape: tuple[int, ...], most: tuple[Any, ...] | None = None, **slab: Any) -> Any:
+    made = h5py.h5s.create_simple(shape, most or shape)
+    if slab:
+        made.select_hyperslab(**slab)
+    return made
+
+
+def test_unions_of_boxes_and_other_shapes(tmp_path: Path) -> None:
+    _sources(tmp_path, 1, chunks=(5, 4), compression="gzip")
+    union = _space((24, 18), start=(2, 3), count=(1, 1), block=(3, 5))
+    union.select_hyperslab((4, 6), (1, 1), None, (4, 9), h5py.h5s.SELECT_OR)
+    size = union.get_select_npoints()
+    _low_level(
+        tmp_path / "v.h5",
+        (4, 100),
+        (4, 100),
+        [
+            (_space((4, 100), start=(0, 0), count=(1, 1), block=(1, size)), "s0.h5", "x", union),
+            (
+                _space((4, 100), start=(1, 2), count=(1, 8), stride=(1, 12), block=(1, 6)),
+                "s0.h5",
+                "x",
+                _space((24, 18), start=(1, 1), count=(6, 8), stride=(3, 2), block=(1, 1)),
+            ),
+        ],
+    )
+    _same(tmp_path / "v.h5")
+
+
+@pytest.mark.parametrize("rows", [0, 3, 5, 24])
+def test_mappings_without_a_limit_grow_with_their_sources(tmp_path: Path, rows: int) -> None:
+    unlimited = h5py.h5s.UNLIMITED
+    for i in range(3):
+        with h5py.File(tmp_path / f"s{i}.h5", "w") as file:
+            x = file.create_dataset("x", (max(rows - i, 0), 18), "<i4", maxshape=(None, 18), chunks=(5, 18))
+            x[...] = _values(i)[: max(rows - i, 0)]
+    mappings = []
+    for i in range(3):  # interleaved frames of three writers
+        here = _space((0, 18), (unlimited, 18), start=(i, 0), count=(unlimited, 1), stride=(3, 1), block=(1, 18))
+        there = _space((0, 18), (unlimited, 18), start=(0, 0), count=(unlimited, 1), stride=(1, 1), block=(1, 18))
+        mappings.append((here, f"s{i}.h5", "x", there))
+    _low_level(tmp_path / "v.h5", (0, 18), (unlimited, 18), mappings)
+    _same(tmp_path / "v.h5")
+    here = _space((0, 18), (unlimited, 18), start=(2, 0), count=(1, 1), stride=(1, 1), block=(unlimited, 18))
+    there = _space((0, 18), (unlimited, 18), start=(1, 0), count=(1, 1), stride=(1, 1), block=(unlimited, 18))
+    _low_level(tmp_path / "w.h5", (0, 18), (unlimited, 18), [(here, "s0.h5", "x", there)])
+    _same(tmp_path / "w.h5")
+    here = _space((0, 18), (unlimited, 18), start=(1, 0), count=(unlimited, 1), stride=(5, 1), block=(2, 18))
+    there = _space((0, 18), (unlimited, 18), start=(0, 0), count=(unlimited, 1), stride=(4, 1), block=(2, 18))
+    _low_level(tmp_path / "u.h5", (0, 18), (unlimited, 18), [(here, "s0.h5", "x", there)])
+    _same(tmp_path / "u.h5")
+
+
+@pytest.mark.parametrize("files", [0, 1, 3])
+def test_patterns_of_names(tmp_path: Path, files: int) -> None:
+    unlimited = h5py.h5s.UNLIMITED
+    _sources(tmp_path, files, chunks=(5, 18))
+    here = _space((0, 18), (unlimited, 18), start=(0, 0), count=(unlimited, 1), stride=(24, 1), block=(24, 18))
+    _low_level(tmp_path / "v.h5", (0, 18), (unlimited, 18), [(here, "s%b.h5", "x", _space((24, 18)))])
+    _same(tmp_path / "v.h5")
+    with h5py.File(tmp_path / "one%.h5", "w") as file:
+        for i in range(files):
+            file[f"part{i}"] = _values(i)
+    here = _space((0, 18), (unlimited, 18), start=(1, 0), count=(unlimited, 1), stride=(11, 1), block=(10, 18))
+    there = _space((24, 18), start=(3, 0), count=(1, 1), block=(10, 18))
+    _low_level(tmp_path / "w.h5", (0, 18), (unlimited, 18), [(here, "one%%.h5", "part%b", there)])
+    _same(tmp_path / "w.h5")
+
+
+def test_manifests_and_copies(tmp_path: Path) -> None:
+    _sources(tmp_path, 3, chunks=(5, 4), compression="gzip")
+    layout = h5py.VirtualLayout((3, 10, 18), "<i4")
+    for i in range(3):
+        layout[i] = h5py.VirtualSource(f"s{i}.h5", "x", (24, 18))[3:13]
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("v", layout)
+    a = _same(tmp_path / "v.h5")
+    penstock.save_manifest(a, tmp_path / "v.manifest")
+    np.testing.assert_array_equal(penstock.open(tmp_path / "v.manifest")[...], a[...])
+    penstock.copy(a, tmp_path / "v.zarr")
+    np.testing.assert_array_equal(penstock.open(tmp_path / "v.zarr")[...], a[...])
+
+
+def test_a_file_in_a_store_shows_its_neighbours(tmp_path: Path) -> None:
+    _sources(tmp_path, 2)
+    layout = h5py.VirtualLayout((2, 24, 18), "<i4")
+    for i in range(2):
+        layout[i] = h5py.VirtualSource(f"s{i}.h5", "x", (24, 18))
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("v", layout)
+    expected = penstock.open(tmp_path / "v.h5", "v")[...]
+    obstore = pytest.importorskip("obstore")
+    store = obstore.store.MemoryStore()
+    for each in tmp_path.iterdir():
+        obstore.put(store, f"run/{each.name}", each.read_bytes())
+    np.testing.assert_array_equal(penstock.open(store, "run/v.h5/v")[...], expected)
+    with pytest.raises(penstock.UnsupportedError, match=r"shows 's0\.h5', which is not where"):
+        penstock.open((tmp_path / "v.h5").read_bytes(), "v")
+    obstore.delete(store, "run/s1.h5")
+    with pytest.raises(penstock.UnsupportedError, match=r"shows 's1\.h5', which is not where"):
+        penstock.open(store, "run/v.h5/v")
+    layout = h5py.VirtualLayout((24, 18), "<i4")
+    layout[...] = h5py.VirtualSource(str(tmp_path / "s0.h5"), "x", (24, 18))
+    with h5py.File(tmp_path / "w.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("v", layout)
+    _same(tmp_path / "w.h5")
+    with pytest.raises(penstock.UnsupportedError, match="which is not in the store"):
+        penstock.open({"w.h5": (tmp_path / "w.h5").read_bytes()}, "w.h5/v")
+
+
+@pytest.mark.parametrize("shape", [(), (6,), (6, 5), (600, 7, 100)])
+def test_external_files(tmp_path: Path, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype("<i4")
+    row = values.nbytes // (shape[0] if shape else 1)
+    sizes = [values.nbytes] if not shape else [row, 2 * row, values.nbytes - 3 * row]
+    content, external = values.tobytes(), []
+    for i, size in enumerate(sizes):
+        begin = sum(sizes[:i])
+        (tmp_path / f"raw{i}").write_bytes(b"head" + content[begin : begin + size])
+        external.append((f"raw{i}", 4, size if i + 1 < len(sizes) else h5py.h5f.UNLIMITED))
+    monkeypatch.chdir(tmp_path)
+    with h5py.File(tmp_path / "v.h5", "w") as file:
+        file.create_dataset("v", shape, "<i4", external=external)
+    _same(tmp_path / "v.h5")
+    monkeypatch.chdir(tmp_path.parent)  # next to the file, too
+    np.testing.assert_array_equal(penstock.open(tmp_path / "v.h5", "v")[...], values)

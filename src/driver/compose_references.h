@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "driver/open_reference.h"
+#include "format/hdf5/hdf5_virtual.h"
+
+namespace penstock::inline v0 {
+
+/// What an array shows of another one.
+struct shown_part {
+  std::shared_ptr<const referenced_array> source;  ///< not null; of Zarr 2
+  hdf5_part where;
+  std::string name;  ///< of the source, as errors show it
+};
+
+/// Puts parts of arrays together: each chunk of the result is a chunk of a source, or a box of one.
+///
+/// The result's chunks end where parts end and where the sources' chunks do. A chunk that is shown whole decodes as it
+/// does in its source; of another one the codec `reference.window` takes a box, so a chunk that several chunks of the
+/// result show is decoded for each of them. Where parts overlap, the last one counts. What no part shows, and what no
+/// source has, is the fill value of the one that it would be of.
+///
+/// Time and memory are in proportion to the result's chunks.
+/// \param like  The result but for its chunks, table, codecs and objects: a `.zarray` and its metadata.
+/// \error unsupported   A source of another type, with elements of variable length, or a result of more than 2^22
+///                      chunks in one dimension, 2^24 chunks with references, or 60,000 different boxes of chunks.
+result<referenced_array> compose_references(referenced_array like, std::span<const shown_part> parts);
+
+}  // namespace penstock::inline v0
