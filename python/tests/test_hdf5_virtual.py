@@ -328,6 +328,27 @@ def test_a_file_in_a_store_shows_its_neighbours(tmp_path: Path) -> None:
         penstock.open({"w.h5": (tmp_path / "w.h5").read_bytes()}, "w.h5/v")
 
 
+def test_folders_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for i, folder in enumerate(("data", "other")):
+        (tmp_path / folder).mkdir()
+        with h5py.File(tmp_path / folder / "s.h5", "w") as file:
+            file["x"] = _values(i)
+    (tmp_path / "data" / "raw").write_bytes(_values(5).tobytes())
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        layout = h5py.VirtualLayout((24, 18), "<i4")
+        layout[...] = h5py.VirtualSource("s.h5", "x", (24, 18))
+        file.create_virtual_dataset("v", layout)
+        file["link"] = h5py.ExternalLink("s.h5", "x")
+        file.create_dataset("external", (24, 18), "<i4", external=[("raw", 0, h5py.h5f.UNLIMITED)])
+    assert (penstock.open(tmp_path / "v.h5", "v")[...] == 0).all()
+    monkeypatch.setenv("HDF5_VDS_PREFIX", "${ORIGIN}/nowhere:${ORIGIN}/data")
+    monkeypatch.setenv("HDF5_EXT_PREFIX", str(tmp_path / "other"))
+    monkeypatch.setenv("HDF5_EXTFILE_PREFIX", "${ORIGIN}/data")
+    np.testing.assert_array_equal(penstock.open(tmp_path / "v.h5", "v")[...], _values(0))
+    np.testing.assert_array_equal(penstock.open(tmp_path / "v.h5", "link")[...], _values(1))
+    np.testing.assert_array_equal(penstock.open(tmp_path / "v.h5", "external")[...], _values(5))
+
+
 @pytest.mark.parametrize("shape", [(), (6,), (6, 5), (600, 7, 100)])
 def test_external_files(tmp_path: Path, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype("<i4")

@@ -4,6 +4,7 @@
 #include <penstock/place.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -26,6 +27,24 @@ constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 22;
 bool is_file(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::is_regular_file(path, ignored);
+}
+
+// The folders that the environment names, with their final '/'.
+std::vector<std::string> prefixes(hdf5_purpose why, const std::string& folder) {
+  constexpr std::string_view kOrigin = "${ORIGIN}";
+  const char* const name = why == hdf5_purpose::source ? "HDF5_VDS_PREFIX"
+                           : why == hdf5_purpose::link ? "HDF5_EXT_PREFIX"
+                                                       : "HDF5_EXTFILE_PREFIX";
+  const char* const value = std::getenv(name);
+  std::vector<std::string> out;
+  for (std::string_view left = value == nullptr ? "" : value; !left.empty();) {
+    const std::size_t end = std::min(left.find(':'), left.size());
+    std::string each(left.substr(0, end));
+    left.remove_prefix(std::min(end + 1, left.size()));
+    if (each.starts_with(kOrigin)) each.replace(0, kOrigin.size(), folder);
+    if (!each.empty()) out.push_back(each + "/");
+  }
+  return out;
 }
 
 }  // namespace
@@ -57,14 +76,18 @@ result<hdf5_file_place> hdf5_neighbours::in_store(const std::string& name) const
   return hdf5_file_place{of_.from, key.generic_string(), {}};
 }
 
-result<std::optional<hdf5_file_place>> hdf5_neighbours::find(const std::string& name) const {
+result<std::optional<hdf5_file_place>> hdf5_neighbours::find(const std::string& name, hdf5_purpose why) const {
   if (name == ".") return std::optional(of_);
   if (!is_local()) {
     PENSTOCK_ASSIGN(hdf5_file_place made, in_store(name));
     return std::optional(std::move(made));
   }
   const std::filesystem::path folder = std::filesystem::path(of_.path).parent_path(), named(name);
-  std::vector<std::string> candidates{(folder / named).string(), name};
+  std::vector<std::string> candidates;
+  if (!named.is_absolute())
+    for (const std::string& each : prefixes(why, folder.string())) candidates.push_back(each + name);
+  candidates.push_back((folder / named).string());
+  candidates.push_back(name);
   if (named.is_absolute()) candidates.push_back((folder / named.filename()).string());
   for (const std::string& each : candidates) {
     if (!is_file(each)) continue;
@@ -76,6 +99,10 @@ result<std::optional<hdf5_file_place>> hdf5_neighbours::find(const std::string& 
 
 result<hdf5_file_place> hdf5_neighbours::find_external(const std::string& name) const {
   if (!is_local()) return in_store(name);
+  const std::string folder = std::filesystem::path(of_.path).parent_path().string();
+  if (!std::filesystem::path(name).is_absolute())
+    for (const std::string& each : prefixes(hdf5_purpose::values, folder))
+      if (is_file(each + name)) return of_path(each + name);
   if (is_file(name)) return of_path(name);
   return of_path((std::filesystem::path(of_.path).parent_path() / name).string());
 }
@@ -182,7 +209,7 @@ class virtual_reader {
 
   result<std::vector<std::shared_ptr<const referenced_array>>> read_file(
       const std::string& file, const std::vector<std::string>& datasets) const {
-    PENSTOCK_ASSIGN(const auto place, neighbours_.find(file));
+    PENSTOCK_ASSIGN(const auto place, neighbours_.find(file, hdf5_purpose::source));
     if (!place) return std::vector<std::shared_ptr<const referenced_array>>(datasets.size());
     auto made = describe_(*place, datasets, below_);
     if (made.ok() || made.error().code() != errc::not_found) return made;

@@ -24,6 +24,14 @@ struct hdf5_file_place {
   std::string path;  ///< of a file of this machine; else empty
 };
 
+/// What an HDF5 file names another file for. libhdf5 has a variable of the environment for each, with the folders that
+/// are looked into first (separated by ':'; `${ORIGIN}` is the folder of the file that names them).
+enum class hdf5_purpose : std::uint8_t {
+  source,  ///< of a virtual dataset: HDF5_VDS_PREFIX
+  link,    ///< HDF5_EXT_PREFIX
+  values,  ///< of a dataset: HDF5_EXTFILE_PREFIX
+};
+
 /// Finds the files that an HDF5 file names. Names are relative to the folder of the file; of a file of this machine
 /// they may also be absolute, or relative to the working directory. A file elsewhere names files of its own store only.
 class hdf5_neighbours {
@@ -37,7 +45,7 @@ class hdf5_neighbours {
 
   /// Where a file of this name is; nullopt: of this machine, and not there. Others may not be there.
   /// \error unsupported  A file elsewhere names a file of this machine, or one outside of its store.
-  result<std::optional<hdf5_file_place>> find(const std::string& name) const;
+  result<std::optional<hdf5_file_place>> find(const std::string& name, hdf5_purpose why) const;
   /// The same of a dataset's external files, whose names libhdf5 takes as relative to the working directory first.
   /// Of this machine, it need not be there.
   result<hdf5_file_place> find_external(const std::string& name) const;

@@ -219,7 +219,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   // The file that a link leads to.
   result<std::shared_ptr<const hdf5_nodes>> beyond(const hdf5_exit& exit) const {
     const hdf5_neighbours neighbours(own_place());
-    PENSTOCK_ASSIGN(const auto place, neighbours.find(exit.file));
+    PENSTOCK_ASSIGN(const auto place, neighbours.find(exit.file, hdf5_purpose::link));
     const auto absent = [&] {
       return error(errc::not_found,
                    fmt::format("the file '{}' that a link leads to is not there", hdf5_text(exit.file)));
