@@ -101,11 +101,13 @@ class virtual_group {
     }
     auto ordered = order();
     if (!ordered.ok()) return std::move(ordered).error().note(fmt::format("opening '{}'", uri_));
+    std::vector<std::optional<result<array>>> made(names.size());
+    side_by_side(names.size(), *how_.context, [&](std::size_t i) { made[i].emplace(joined(names[i])); });
     std::map<std::string, array, std::less<>> arrays;
-    for (const std::string& name : names) {
-      auto made = joined(name);
-      if (!made.ok()) return std::move(made).error().note(fmt::format("variable '{}' of '{}'", name, uri_));
-      arrays.emplace(name, std::move(*made));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      result<array>& each = *made[i];
+      if (!each.ok()) return std::move(each).error().note(fmt::format("variable '{}' of '{}'", names[i], uri_));
+      arrays.emplace(names[i], std::move(*each));
     }
     auto out = std::make_shared<group_state>();
     out->context = how_.context;
@@ -418,7 +420,7 @@ class virtual_group {
     const referenced_array* const like = whole.what     ? whole.what.get()
                                          : whole.opened ? whole.opened->state().references.get()
                                                         : nullptr;
-    if (like == nullptr || whole.coding.empty()) return std::optional<array>();
+    if (like == nullptr || !whole.coding) return std::optional<array>();
     std::vector<reference_part> parts;
     for (const virtual_file& file : files_) {
       const virtual_variable* const each = file.find(name);
@@ -430,7 +432,7 @@ class virtual_group {
         parts.push_back(std::move(filled));
         continue;
       }
-      if (each->coding != whole.coding) return std::optional<array>();
+      if (!has_coding_of(*each, whole)) return std::optional<array>();
       parts.push_back(each->part);
     }
     PENSTOCK_ASSIGN(std::optional<referenced_array> made, merge_references(*like, std::move(parts), axis));
@@ -540,6 +542,8 @@ result<group> open_sources(const std::vector<virtual_source>& sources, virtual_o
     }
     files[i] = std::move(*made);
     if (i == 0) return;
+    files[i].attributes_json.clear();  // those of the first are shown
+    files[i].facts = nullptr;
     for (virtual_variable& each : files[i].variables)
       if (const virtual_variable* const first = files[0].find(each.name)) share_with(*first, each);
   };

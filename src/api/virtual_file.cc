@@ -52,7 +52,7 @@ void take_references(const referenced_array& from, virtual_variable& out) {
   }
   for (const auto& [name, value] : *parsed->as_object())
     if (name != "shape" && name != "chunks") coding.emplace_back(name, value);
-  out.coding = json(std::move(coding)).dump();
+  out.coding = std::make_shared<const std::string>(json(std::move(coding)).dump());
   out.part.shape = out.shape;
   out.part.table = from.table;
   out.part.variants = from.variants;
@@ -215,8 +215,13 @@ result<array> open_virtual_variable(const virtual_variable& of, const std::share
 
 bool same_json(const json& a, const json& b) { return a == b || a.dump() == b.dump(); }
 
+bool has_coding_of(const virtual_variable& a, const virtual_variable& b) noexcept {
+  return a.coding && b.coding && (a.coding == b.coding || *a.coding == *b.coding);
+}
+
 void share_with(const virtual_variable& first, virtual_variable& other) {
-  if (other.coding.empty() || other.coding != first.coding || !other.what) return;
+  if (!has_coding_of(first, other) || !other.what) return;
+  other.coding = first.coding;
   if (same_json(other.attributes, first.attributes)) other.attributes = json();
   other.what = nullptr;
 }

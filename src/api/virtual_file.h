@@ -23,8 +23,8 @@ struct virtual_variable {
   dtype type;
   std::vector<std::byte> fill;  ///< one item
   json attributes;
-  /// All but shape and chunks of a `.zarray`, as text; empty: it is not of references that can be merged.
-  std::string coding;
+  /// All but shape and chunks of a `.zarray`, as text; null: it is not of references that can be merged.
+  std::shared_ptr<const std::string> coding;
   reference_part part;                           ///< set with `coding`
   std::shared_ptr<const referenced_array> what;  ///< described and not opened; null: `opened`
   std::optional<array> opened;
@@ -52,6 +52,9 @@ result<array> open_virtual_variable(const virtual_variable& of, const std::share
 
 /// Equal values; NaN equals NaN.
 bool same_json(const json& a, const json& b);
+
+/// Whether both are references that can be merged: they differ in nothing but shape and chunks.
+bool has_coding_of(const virtual_variable& a, const virtual_variable& b) noexcept;
 
 /// Leaves out what a variable has in common with that of the first file, so that thousands of files fit in memory.
 void share_with(const virtual_variable& first, virtual_variable& other);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <ctime>
 #include <memory>
 
 #include "base/waiting.h"
@@ -17,10 +18,16 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Files of this machine that one thread takes at a time: often they are in memory, and a thread costs more than some.
-constexpr std::size_t kBatch = 64;
-/// A file that takes longer was waited for.
+/// Files of this machine that one thread takes at a time: few enough that threads end together.
+constexpr std::size_t kBatch = 16;
+/// A file for which a thread was off its processor for longer was waited for.
 constexpr std::chrono::microseconds kWait{50};
+
+std::chrono::nanoseconds processor_time() {
+  ::timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
 
 /// Batches of files that threads of the context's pool take: few threads at first, and all of them once one had to
 /// wait.
@@ -32,7 +39,8 @@ class file_batches {
   /// \param first  Threads that begin. \param most  Where files are waited for.
   void run(std::size_t first, std::size_t most) {
     most_ = std::min(batches_, most);
-    if (batches_ != 0) take_all(std::min(first, most_));
+    first_ = std::min(first, most_);
+    if (batches_ != 0) take_all(first_);
   }
 
  private:
@@ -52,16 +60,19 @@ class file_batches {
     const interruptible_waits::join same(waits_);
     const std::size_t end = std::min(files_, begin + batch_);
     const auto began = std::chrono::steady_clock::now();
+    const auto used = processor_time();
     for (std::size_t i = begin; i < end; ++i) work_(i);
-    const bool waited = std::chrono::steady_clock::now() - began > kWait * (end - begin);
-    if (waited && !grown_.exchange(true, std::memory_order_relaxed)) take_all(most_);
+    const auto idle = (std::chrono::steady_clock::now() - began) - (processor_time() - used);
+    const bool waited = idle > kWait * (end - begin);
+    // The others of the first threads go on.
+    if (waited && !grown_.exchange(true, std::memory_order_relaxed)) take_all(most_ - first_ + 1);
   }
 
   const std::size_t files_, batch_, batches_;
   const std::function<void(std::size_t)>& work_;
   executor& on_;
   interruptible_waits* const waits_ = interruptible_waits::current();
-  std::size_t most_ = 1;
+  std::size_t most_ = 1, first_ = 1;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> grown_{false};
 };
@@ -74,6 +85,10 @@ void for_each_file(std::size_t files, const store& from, context& with, const st
   const bool here = !waits || place.starts_with("file:") || place.starts_with("zip:");
   const std::size_t most = waits ? with.state().io_concurrency() : with.threads();
   file_batches(files, here ? kBatch : 1, work, with.state().executor()).run(here ? with.threads() : most, most);
+}
+
+void side_by_side(std::size_t count, context& with, const std::function<void(std::size_t)>& work) {
+  file_batches(count, 1, work, with.state().executor()).run(with.threads(), with.threads());
 }
 
 result<std::vector<std::optional<file_stamp>>> file_stamps(const std::vector<std::string>& paths, context& with) {

@@ -17,6 +17,9 @@ namespace penstock::inline v0 {
 /// nothing is waited for, as with files of this machine until one batch of them says otherwise.
 void for_each_file(std::size_t files, const store& from, context& with, const std::function<void(std::size_t)>& work);
 
+/// Calls `work` for the numbers below `count` on the context's threads: what it does is computing.
+void side_by_side(std::size_t count, context& with, const std::function<void(std::size_t)>& work);
+
 /// What changes whenever a file does; all of it that a manifest has.
 struct file_stamp {
   std::uint64_t size_bytes = 0;
