@@ -264,6 +264,10 @@ void bind_described(nb::module_& m) {
   m.def("hdf5_members", &members_tuple, nb::arg("group"),
         "Names of a group's members in the order of the file, and of netCDF's marks for dimensions without a "
         "variable.");
+  m.def(
+      "group_identity", [](const group_handle& from) { return nb::str(from.group.state().identity.c_str()); },
+      nb::arg("group"),
+      "Equal for two paths that lead to one group of a file; '': paths are all that distinguishes groups.");
   m.def("hdf5_dimension_names", &dimensions_tuple, nb::arg("group"),
         "A name for each dimension of each dataset of the group's file by path, and further paths of groups.");
   m.def("hdf5_is_no_array", &is_no_array, nb::arg("store"), nb::arg("key"), nb::arg("path"),

@@ -448,6 +448,9 @@ def hdf5_group_values(group: Group) -> list[tuple[str, str, _bytes]]:
 def hdf5_members(group: Group) -> tuple[list[_bytes], list[_bytes]]:
     """Members in the order of the file, and netCDF's marks for dimensions without a variable."""
 
+def group_identity(group: Group) -> str:
+    """Equal for two paths that lead to one group of a file; "": paths are all that distinguishes groups."""
+
 def hdf5_dimension_names(group: Group) -> tuple[dict[_bytes, tuple[str, ...]], dict[_bytes, _bytes]]:
     """Names of the dimensions of each dataset of the group's file by path, and further paths of groups."""
 

@@ -305,3 +305,18 @@ def test_the_program_takes_chunks_by_name(tmp_path):
     made = ps.open(tmp_path / "b.zarr")
     assert made.chunks == (12, 2)
     assert made.shards == (12, 6)
+
+
+def test_datasets_that_are_not_arrays_are_left_out_and_named(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["a/x"] = np.arange(6).reshape(2, 3)
+        file["a"].create_dataset("links", data=[file["a"].ref], dtype=h5py.ref_dtype)
+        file["nothing"] = h5py.Empty("f4")
+        file["y"] = np.arange(4.0)
+    with pytest.warns(UserWarning, match=r"not copied from .*'a/links' \(HDF5 elements of references.*'nothing' \("):
+        copied = ps.copy(tmp_path / "x.h5", tmp_path / "out.zarr")
+    assert sorted(copied) == ["a", "y"]
+    assert list(copied["a"]) == ["x"]
+    np.testing.assert_array_equal(copied["a/x"][...], np.arange(6).reshape(2, 3))
+    np.testing.assert_array_equal(copied["y"][...], np.arange(4.0))

@@ -165,3 +165,19 @@ def test_unsupported_variables_are_left_out_with_a_warning(tmp_path):
         warnings.simplefilter("error")
         dropped = ["lists", "references", "nothing", "text_in_structures"]
         xarray.open_dataset(tmp_path / "a.h5", engine="penstock", drop_variables=dropped).close()
+
+
+def test_a_tree_of_links_that_lead_back_and_across_ends(tmp_path):
+    """Each of ten groups has links to all others and to the root: there are 10! ways through them."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        for i in range(10):
+            file.create_group(f"g{i}")["v"] = np.arange(i + 1)
+        for i in range(10):
+            file[f"g{i}/root"] = file
+            for k in range(10):
+                if k != i:
+                    file[f"g{i}/to{k}"] = file[f"g{k}"]
+    tree = xarray.open_datatree(tmp_path / "x.h5", engine="penstock")
+    found = [node for node in tree.subtree if "v" in node.dataset]
+    assert sorted(node["v"].size for node in found) == list(range(1, 11))
+    assert len(list(tree.subtree)) == 11

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import operator
 import os
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -22,6 +23,7 @@ from penstock.core.group import Group
 from penstock.core.progress import ProgressLine, callback_of
 from penstock.core.sizes import parse_bytes
 from penstock.core.writing import check_threads
+from penstock.hdf5.types import NoArrayError
 from penstock.target.place import place_of
 
 _MOST_LEVELS = 64  # groups nested deeper are a loop of links
@@ -51,7 +53,8 @@ def copy(
 ) -> Array | Group:
     """Copy an array, or a group and everything in it, and open the copy, which is Zarr whatever the source is.
 
-    All of the source's metadata is read and checked against the options before anything is written.
+    All of the source's metadata is read and checked against the options before anything is written. Datasets of HDF5
+    that are not arrays (of references, without a dataspace) are left out; a warning names them.
 
     Arrays that keep their chunks, shards, codecs and format are copied byte for byte. Others are read and written
     anew, in blocks of whole chunks of the source and whole objects of the destination. `penstock.rechunk` shows its
@@ -176,11 +179,9 @@ def _copy_members(
     done: Counter[str] = Counter(groups=1)
     if options["resume"]:
         raise UnsupportedError(f"a copy of {source.format} groups cannot be resumed: '{source.uri}'")
-    nodes = []
-    for path, node in source.members(max_depth=None):
-        if path.count("/") > _MOST_LEVELS:
-            raise UnsupportedError(f"groups nested deeper than {_MOST_LEVELS}: '{node.uri}'")
-        nodes.append((path, node))
+    nodes, left_out = _nodes_below(source)
+    if left_out and not options.get("check_only"):
+        warnings.warn(f"not copied from '{source.uri}': {'; '.join(left_out)}", stacklevel=4)
     _check_names([node for _, node in nodes if isinstance(node, Array)], options)
     checks = {**options, "overwrite": False, "check_only": True, "progress": None}
     steps: list[tuple[Any, ...]] = []
@@ -213,6 +214,27 @@ def _copy_members(
         if fresh is not None:
             fresh.discard()
     return {**done, "steps": steps}
+
+
+def _nodes_below(source: Group, path: str = "") -> tuple[list[tuple[str, Array | Group]], list[str]]:
+    """(path, node) of all below a group, parents first; and the datasets that are not arrays, with the reason."""
+    if path.count("/") > _MOST_LEVELS:
+        raise UnsupportedError(f"groups nested deeper than {_MOST_LEVELS}: '{source.uri}'")
+    nodes: list[tuple[str, Array | Group]] = []
+    left_out: list[str] = []
+    for name in source:
+        inner = f"{path}/{name}".strip("/")
+        try:
+            node = source[name]
+        except NoArrayError as error:
+            left_out.append(f"'{inner}' ({error.message})")
+            continue
+        nodes.append((inner, node))
+        if isinstance(node, Group):
+            below = _nodes_below(node, inner)
+            nodes += below[0]
+            left_out += below[1]
+    return nodes, left_out
 
 
 def _names_in(rule: Any) -> list[str]:

@@ -146,6 +146,7 @@ class _RemoteObjects:
     def __init__(self, missing: str, storage_options: Mapping[str, Any] | None) -> None:
         self.missing, self.storage_options = missing, storage_options
         self._stores: dict[str, _core.Store | None] = {}
+        self._found: dict[tuple[str, str], tuple[_core.Store, bytes]] = {}  # stores that read that version alone
         self._urls: list[str] = []
 
     def objects(self) -> list[Object]:
@@ -155,14 +156,15 @@ class _RemoteObjects:
     def find(self, wanted: list[tuple[str, str]]) -> list[tuple[_core.Store, bytes] | None]:
         """The store and key of each URL with its stamp ("": of any version), side by side; None: the engine's own."""
         self._urls = [url for url, _ in wanted]
-        if any(stamp for _, stamp in wanted):
+        if sum(bool(stamp) and (url, stamp) not in self._found for url, stamp in wanted) > 1:
             return side_by_side(self._one, wanted)
         return [self._one(each) for each in wanted]
 
     def _one(self, wanted: tuple[str, str]) -> tuple[_core.Store, bytes] | None:
         url, stamp = wanted
-        pinned = self._pinned(url, stamp) if stamp else None
+        pinned = self._found.get(wanted) or (self._pinned(url, stamp) if stamp else None)
         if pinned is not None:
+            self._found[wanted] = pinned
             return pinned
         folder, _, key = url.rpartition("/")
         if folder not in self._stores:

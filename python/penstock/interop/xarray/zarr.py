@@ -19,6 +19,7 @@ from xarray import Dataset, Variable
 from xarray.backends.common import AbstractDataStore
 from xarray.core import indexing
 
+from penstock import _core
 from penstock.core.array import Array
 from penstock.core.errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
@@ -229,9 +230,20 @@ def open_group(
     return Place(target, group, options), node
 
 
-def groups_below(place: Place, group: Group, path: str) -> Iterator[tuple[str, Place, Group]]:
-    """(path, place, group) of a group, which is called `path`, and of all below it, parents first."""
+def groups_below(
+    place: Place, group: Group, path: str, seen: set[str] | None = None
+) -> Iterator[tuple[str, Place, Group]]:
+    """(path, place, group) of a group, which is called `path`, and of all below it, parents first.
+
+    A group that several links lead to is visited once, by the first of them: links of a file may lead anywhere.
+    """
+    seen = set() if seen is None else seen
+    identity = _core.group_identity(group)
+    if identity in seen:
+        return
+    if identity:
+        seen.add(identity)
     yield path, place, group
     for name, child in group.groups():
         below = Place(place.target, place.child(name).path, place.options)
-        yield from groups_below(below, child, name if path == "." else posixpath.join(path, name))
+        yield from groups_below(below, child, name if path == "." else posixpath.join(path, name), seen)
