@@ -122,6 +122,22 @@ def test_mappings_of_boxes(tmp_path: Path, options: dict[str, Any], mapping: str
     _same(tmp_path / "v.h5")
 
 
+def test_a_chunk_that_is_shown_in_several_places_is_decoded_once(tmp_path: Path) -> None:
+    """Frames of four writers, ten in a chunk, by turns: each frame of the dataset is a part of a chunk."""
+    _sources(tmp_path, 4, chunks=(8, 18), compression="gzip", shuffle=True)
+    layout = h5py.VirtualLayout((96, 18), "<i4")
+    for i in range(4):
+        layout[i::4] = h5py.VirtualSource(f"s{i}.h5", "x", (24, 18))
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("v", layout)
+    a = _same(tmp_path / "v.h5")
+    assert a.nchunks == 96
+    plan = a.plan(...)
+    assert plan.requests == 4
+    reversed_rows = a[::-1]
+    np.testing.assert_array_equal(reversed_rows[::-1], a[...])
+
+
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", ">u2", "|u1", "<c8", [("a", "<i2"), ("b", ">f8")], ("<f4", (3, 2))])
 def test_types(tmp_path: Path, dtype: Any) -> None:
     dtype = np.dtype(dtype)

@@ -29,6 +29,9 @@ constexpr std::uint64_t kRowBlockBytes = std::uint64_t{16} << 10;
 /// Shorter rows are not worth a call for each.
 constexpr std::uint64_t kShortRowBytes = 256;
 
+/// The codec that takes a part of a chunk.
+constexpr std::string_view kWindowName = "reference.window";
+
 void append(std::string& list, std::string_view codec) {
   if (!list.empty()) list += " | ";
   list += codec;
@@ -76,6 +79,11 @@ result<codec_chain> codec_chain::compile(std::span<const codec_config> codecs, c
       made.row_axis_ = axis;
     }
   }
+  if (made.stages_.size() > 1 && made.stages_.front().config.name.ends_with(kWindowName)) {
+    for (std::size_t i = 1; i < made.stages_.size(); ++i)
+      append(made.below_window_, made.stages_[i].config.name + made.stages_[i].config.configuration.dump() +
+                                     std::to_string(made.stages_[i].limit));
+  }
   made.identity_ = made.stages_.empty() && made.swap_bytes_ == 1 &&
                    same_strides(cell, made.stored_strides_, c_order_strides(cell, type.item_bytes()));
   return made;
@@ -113,7 +121,18 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
   if (variable_ && scratch.arena == nullptr) scratch.forget_own_items();
   std::span<const std::byte> current = encoded;
   std::size_t other = 0;  // the stage buffer that `current` does not lie in
-  for (std::size_t i = stages_.size(); i-- > 0;) {
+  std::size_t left = stages_.size();
+  worker_scratch::shared_chunk& shared = scratch.shared;
+  const bool shares = shared.enabled && !below_window_.empty();
+  if (shares && shared.encoded.data() == encoded.data() && shared.encoded.size() == encoded.size() &&
+      shared.codecs == below_window_) {
+    current = shared.decoded;
+    left = 1;
+  } else {
+    shared.codecs = {};  // its bytes are overwritten
+  }
+  for (std::size_t i = left; i-- > 0;) {
+    if (i == 0 && shares) shared = {true, encoded, current, below_window_};
     const stage& each = stages_[i];
     const bool along_rows =
         target.convert != nullptr && !target.convert->along.empty() && target.convert->by_axis == row_axis_;

@@ -154,6 +154,7 @@ class codec_chain {
   strides stored_strides_;           // bytes between neighbours of each array dimension in the stored order
   const row_codec* rows_ = nullptr;  // the first stage, where it makes rows by themselves
   std::size_t row_axis_ = 0;         // ... along this dimension
+  std::string below_window_;         // what is decoded before a window is taken, if one is
   std::string head_;                 // the codecs that are no stages, for errors
   std::string description_;
   std::vector<stage> stages_;  // in encoding order

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include <penstock/variable.h>
@@ -40,6 +42,15 @@ class worker_scratch {
   item_arena* arena = nullptr;
   item_arena& items() noexcept { return arena != nullptr ? *arena : own_items_; }
   void forget_own_items() noexcept { own_items_.clear(); }
+
+  /// The chunk that the last decode took a window of, before that. Windows of one chunk follow each other in a request,
+  /// so it is decoded once. Valid while the encoded bytes stay where they are: who decodes says so.
+  struct shared_chunk {
+    bool enabled = false;
+    std::span<const std::byte> encoded, decoded;  ///< `decoded` is in a stage's buffer
+    std::string_view codecs;                      ///< that decoded it; of a chain that lives as long
+  };
+  shared_chunk shared;
 
   /// Library contexts (ZSTD_DCtx, libdeflate decompressor, ...), made at first use and kept. Defined in
   /// library_contexts.h.

@@ -22,8 +22,8 @@ struct shown_part {
 ///
 /// The result's chunks end where parts end and where the sources' chunks do. A chunk that is shown whole decodes as it
 /// does in its source; of another one the codec `reference.window` takes a box, so a chunk that several chunks of the
-/// result show is decoded for each of them. Where parts overlap, the last one counts. What no part shows, and what no
-/// source has, is the fill value of the one that it would be of.
+/// result show is decoded once for those that one request has. Where parts overlap, the last one counts. What no part
+/// shows, and what no source has, is the fill value of the one that it would be of.
 ///
 /// Time and memory are in proportion to the result's chunks.
 /// \param like  The result but for its chunks, table, codecs and objects: a `.zarray` and its metadata.

@@ -24,6 +24,18 @@ class known_in_object final : public index_lookup {
   const index_table& table_;
 };
 
+/// While the bytes of one request stay where they are, a chunk of which several cells are windows is decoded once.
+class shared_chunks {
+ public:
+  shared_chunks(worker_scratch& scratch, bool several) noexcept : shared_(scratch.shared) { shared_.enabled = several; }
+  ~shared_chunks() { shared_ = {}; }
+  shared_chunks(const shared_chunks&) = delete;
+  shared_chunks& operator=(const shared_chunks&) = delete;
+
+ private:
+  worker_scratch::shared_chunk& shared_;
+};
+
 }  // namespace
 
 void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned worker, result<read_done>&& done) {
@@ -164,6 +176,7 @@ result<> read_job::decode_fetch(const piece& of, const fetch_op& op, unsigned wo
         .note(read_note(object.key, op.range));
   }
   if (with_.sink) return sink_fetch(of, op, worker, done);
+  const shared_chunks shared(workers_[worker]->scratch, op.decode_count > 1);
   for (const decode_op& what : decodes_of(of, op, worker)) {
     if (stopping()) break;
     const std::span<const std::byte> bytes =
