@@ -1,3 +1,4 @@
+#include <penstock/array_source.h>
 #include <penstock/joined.h>
 #include <penstock/shards.h>
 
@@ -6,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "driver/for_each_file.h"
 #include "engine/batch_job.h"
 #include "engine/context_state.h"
+#include "format/zarr/zarr_data_type.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -77,6 +80,45 @@ array_handle join_many(const context_handle& with, const nb::list& arrays, std::
   std::vector<array> parts;
   for (const nb::handle each : arrays) parts.push_back(nb::cast<const array_handle&>(each).array);
   return array_handle(call_engine([&] { return join(parts, axis, with.context); }));
+}
+
+// Calls `read(origin, shape)`, which returns the bytes of the box. The GIL is taken here.
+result<> call_reader(PyObject* read, const box& which, std::span<std::byte> out) {
+  if (!may_enter_python()) return error(errc::cancelled, "the program ends");
+  const with_gil gil;
+  try {
+    const nb::object made = nb::handle(read)(to_tuple(which.origin), to_tuple(which.size));
+    Py_buffer view{};
+    if (PyObject_GetBuffer(made.ptr(), &view, PyBUF_SIMPLE) != 0) return take_python_error();
+    const auto size = static_cast<std::size_t>(view.len);
+    if (size == out.size()) {
+      const nb::gil_scoped_release released;
+      std::memcpy(out.data(), view.buf, size);
+    }
+    PyBuffer_Release(&view);
+    if (size == out.size()) return {};
+    return error(errc::internal,
+                 "a source's adapter returned " + std::to_string(size) + " bytes of " + std::to_string(out.size()));
+  } catch (nb::python_error& failed) {
+    failed.restore();
+    return take_python_error();
+  } catch (const std::exception& failed) {
+    return error(errc::io_error, failed.what());
+  }
+}
+
+array_handle open_of_sources(const context_handle& with, const nb::list& given, nb::bytes descr, std::size_t axis) {
+  const json described = unwrap(json::parse(text_of(descr)));
+  const dtype type = unwrap(parse_v2_dtype(described)).type;
+  std::vector<array_source> parts;
+  for (const nb::handle each : given) {
+    const nb::tuple one = tuple_of(each, 4, "a source");
+    const std::shared_ptr<PyObject> read(nb::object(one[3]).release().ptr(), drop_reference);
+    parts.push_back(
+        {text_of(one[0]), type, extents_of(one[1]), extents_of(one[2]),
+         [read](const box& which, std::span<std::byte> out) { return call_reader(read.get(), which, out); }});
+  }
+  return array_handle(call_engine([&] { return open_sources(std::move(parts), axis, with.context); }));
 }
 
 nb::list files(const array_handle& of) {
@@ -154,6 +196,8 @@ void bind_shards(nb::module_& m) {
         "Open one .npy or raw file.");
   m.def("join", &join_many, nb::arg("context"), nb::arg("arrays"), nb::arg("axis"),
         "Open arrays, one after the other along an axis, as one.");
+  m.def("open_sources", &open_of_sources, nb::arg("context"), nb::arg("sources"), nb::arg("descr"), nb::arg("axis"),
+        "Sources (name, shape, chunks, read) of one dtype as one array; read(origin, shape) returns a box's bytes.");
   m.def("shard_files", &files, nb::arg("array"), "For each file (key, length, offset, crc32c or None).");
   m.def(
       "shard_axis", [](const array_handle& of) { return shard_axis(of.array); }, nb::arg("array"),

@@ -59,6 +59,7 @@ PUBLIC = {
     "appender.h": "api",
     "levels.h": "api",
     "loader.h": "api",
+    "array_source.h": "driver",
     "open.h": "driver",
     "extend/driver.h": "driver",
     "create.h": "driver",

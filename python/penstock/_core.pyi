@@ -743,6 +743,16 @@ def create_array(in_: Store | Group, context: Context, path: bytes, options: dic
 class Georeference:
     """What an image's file says about the values and places of its pixels. Methods raise `CorruptDataError`."""
 
+def open_sources(
+    context: Context,
+    sources: Sequence[
+        tuple[_bytes, tuple[int, ...], tuple[int, ...], Callable[[tuple[int, ...], tuple[int, ...]], Any]]
+    ],
+    descr: _bytes,
+    axis: int,
+) -> Array:
+    """Sources (name, shape, chunks, read) of one dtype as one array; read(origin, shape) returns a box's bytes."""
+
     def transform(self) -> tuple[float, float, float, float, float, float] | None: ...
     def bounds(self) -> tuple[float, float, float, float] | None: ...
     def gcps(self) -> list[tuple[float, float, float, float, float]]: ...

@@ -195,6 +195,57 @@ def test_what_a_reader_raises_names_the_file(tmp_path: Path) -> None:
     assert a[:10].sum() == 40
 
 
+def test_plans_of_own_readers_show_the_rows_of_each_file(tmp_path: Path) -> None:
+    paths = [str(tmp_path / f"file_{number}") for number in range(2)]
+    a = ps.open_shards(paths, metadata=rows_of, reader=read_rows)
+    assert sums(a, np.s_[8:12])["requests"] == 2
+    assert sums(a, np.s_[8:12])["fetched_bytes"] == 4 * 4 * 4
+    text = str(a.plan(np.s_[8:12]))
+    assert f"{paths[0]}/[0:10, 0:4]" in text
+    assert f"{paths[1]}/[0:10, 0:4]" in text
+
+
+def test_a_reader_that_is_interrupted_interrupts_the_read(tmp_path: Path) -> None:
+    def stop(path: str, low: int, high: int) -> Any:
+        raise KeyboardInterrupt
+
+    a = ps.open_shards([tmp_path / "x"], metadata=rows_of, reader=stop, context=ps.Context(threads=1))
+    with pytest.raises(KeyboardInterrupt):
+        a[...]
+
+
+def test_an_error_of_ours_keeps_its_type(tmp_path: Path) -> None:
+    def gone(path: str, low: int, high: int) -> Any:
+        raise ps.NotFoundError("the tape is in the other building")
+
+    a = ps.open_shards([tmp_path / "x"], metadata=rows_of, reader=gone)
+    with pytest.raises(FileNotFoundError, match="other building"):
+        a[...]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_arrays_of_other_chunks_and_fill_values_are_joined(tmp_path: Path, axis: int) -> None:
+    values = np.arange(30 * 44, dtype="i4").reshape(30, 44)
+    arrays = []
+    for number, part in enumerate(np.split(values, [9, 20], axis)):
+        name = str(tmp_path / f"p_{number}.zarr")
+        chunks = (3 + number, 5 + 4 * number)
+        made = ps.create_array(name, shape=part.shape, dtype="i4", chunks=chunks, fill_value=-number, codecs=["zstd"])
+        made[2:, 2:] = part[2:, 2:]
+        part[:2] = -number
+        part[:, :2] = -number
+        arrays.append(ps.open(name))
+    a = ps.open_shards(arrays, axis=axis)
+    for key in (np.s_[...], np.s_[::-3, 5:], np.s_[7:22, 7:22], np.s_[0], np.s_[:, -1]):
+        np.testing.assert_array_equal(a[key], values[key])
+    np.testing.assert_array_equal(a.oindex[[21, 0, 8]], values[[21, 0, 8]])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(a))[...], values)
+    assert "p_2.zarr/[" in str(a.plan())
+    out = np.zeros_like(values, dtype="f8")
+    a.read(out=out, dtype="f8")
+    np.testing.assert_array_equal(out, values)
+
+
 @pytest.mark.parametrize("told", [(2.7, (4,), "f4"), (2, (4.5,), "f4"), (2, (), "S0"), (2, (), "V0"), (2, (), "U"), 7])
 def test_what_metadata_must_not_say(told: Any) -> None:
     with pytest.raises(ps.InvalidArgumentError, match="'/x': "):

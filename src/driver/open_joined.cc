@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <penstock/array_source.h>
 #include <penstock/joined.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 #include "base/checked.h"
 #include "codec/codec_chain.h"
 #include "engine/array_state.h"
+#include "engine/borrowed_job.h"
+#include "engine/read_job.h"
 #include "format/joined/joined_layout.h"
 #include "store/joined_store.h"
 
@@ -41,10 +44,49 @@ result<> check(const array& each, const array& first, std::size_t axis) {
                   fmt::format("{} {} does not go together with {} {}", each.type().name(), to_string(each.shape()),
                               first.type().name(), to_string(first.shape())));
   }
-  const auto fill = each.fill_value(), expected = first.fill_value();
-  if (!std::equal(fill.begin(), fill.end(), expected.begin(), expected.end()))
-    return refuse(errc::unsupported, "arrays of different fill values are not joined");
   return {};
+}
+
+bool has_fill_of(const array& each, const array& other) {
+  const auto fill = each.fill_value(), expected = other.fill_value();
+  return std::equal(fill.begin(), fill.end(), expected.begin(), expected.end());
+}
+
+// Reads a box on the calling thread, which belongs to the read of the joined array.
+result<> read_box(const array_state& from, const box& which, std::span<std::byte> out) {
+  source wanted;
+  wanted.layout = from.layout.get();
+  wanted.store = from.store.get();
+  wanted.prefix = from.prefix;
+  for (std::size_t d = 0; d < which.size.size(); ++d) {
+    wanted.from.push_back({static_cast<std::int64_t>(which.origin[d]), 1, which.size[d]});
+  }
+  wanted.to = out.data();
+  wanted.to_strides = c_order_strides(which.size, from.type.item_bytes());
+  wanted.fill = from.fill_value.data();
+  wanted.uid = from.caches_indexes ? from.uid : 0;
+  context_state& with = from.context->state();
+  const borrowed_job<read_job> job(with, with.take_job());
+  read_job::settings settings;
+  settings.io_concurrency = with.io_concurrency();
+  settings.limits.trim_cells = settings.limits.whole_objects = true;
+  job->begin({&wanted, 1}, std::move(settings));
+  with.executor().run(job.shared(), 1, {}, {});
+  return job->outcome();
+}
+
+// The arrays as sources, for what one grid with one fill value cannot describe.
+result<array> join_boxes(std::span<const array> parts, std::size_t axis, std::shared_ptr<penstock::context> with) {
+  std::vector<array_source> sources;
+  sources.reserve(parts.size());
+  for (const array& each : parts) {
+    extents chunks = each.chunks();
+    for (std::uint64_t& length : chunks) length = std::max<std::uint64_t>(1, length);
+    sources.push_back(
+        {each.uri(), each.type(), each.shape(), chunks,
+         [each](const box& which, std::span<std::byte> out) { return read_box(each.state(), which, out); }});
+  }
+  return open_sources(std::move(sources), axis, std::move(with));
 }
 
 }  // namespace
@@ -55,7 +97,9 @@ result<array> join(std::span<const array> parts, std::size_t axis, std::shared_p
   if (axis >= first.shape().size())
     return error(errc::invalid_argument,
                  fmt::format("arrays of {} dimensions have no axis {} to join along", first.shape().size(), axis));
+  const std::shared_ptr<penstock::context> context = with ? std::move(with) : first.context();
   std::vector<const array*> full;
+  bool one_fill = true;
   array_facts facts;
   facts.shape = first.shape();
   facts.shape[axis] = 0;
@@ -63,12 +107,14 @@ result<array> join(std::span<const array> parts, std::size_t axis, std::shared_p
     PENSTOCK_TRY(check(each, first, axis));
     if (!checked_add(facts.shape[axis], each.shape()[axis], facts.shape[axis]))
       return error(errc::unsupported, "the joined arrays have more than 2^64 elements along their axis");
-    if (!is_empty(each)) full.push_back(&each);
+    if (is_empty(each)) continue;
+    full.push_back(&each);
+    one_fill = one_fill && has_fill_of(each, *full.front());
   }
-  if (full.empty()) return error(errc::unsupported, "arrays without elements are not joined");
+  if (full.empty() || !one_fill) return join_boxes(parts, axis, context);
 
   array_site where;
-  where.context = with ? std::move(with) : first.context();
+  where.context = context;
   where.uri = uri_of(parts);
   where.opened_for_reading = true;
   where.caches_indexes = true;
@@ -86,10 +132,11 @@ result<array> join(std::span<const array> parts, std::size_t axis, std::shared_p
   }
   where.store = store;
   auto layout = joined_layout::make(std::move(layouts), axis);
+  if (!layout.ok() && layout.error().code() == errc::unsupported) return join_boxes(parts, axis, context);
   if (!layout.ok()) return std::move(layout).error().note("joining '" + where.uri + "'");
   facts.format = "joined";
   facts.type = first.type();
-  facts.fill_value = first.state().fill_value;
+  facts.fill_value = full.front()->state().fill_value;
   facts.codecs_json = full.front()->codecs_json();
   facts.codecs_text = full.front()->codecs_text();
   facts.dimension_names.resize(facts.shape.size());

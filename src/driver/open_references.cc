@@ -16,6 +16,7 @@
 #include "driver/registry.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
+#include "format/zarr/zarr_v2.h"
 
 namespace penstock::inline v0 {
 namespace {

@@ -14,6 +14,7 @@
 #include "format/joined/joined_layout.h"
 #include "format/raw/raw_layout.h"
 #include "format/reference/reference_layout.h"
+#include "format/source/source_layout.h"
 #include "format/tiff/tiff_layout.h"
 #include "format/tiff/tiff_parser.h"
 #include "format/zarr/shard_fixture.h"
@@ -252,6 +253,27 @@ const layout_case kRawCases[] = {
 INSTANTIATE_TEST_SUITE_P(Raw, LayoutContract, testing::ValuesIn(kRawCases),
                          [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
 
+// The boxes of a function's values, padded at the array's edges.
+layout_case source_case(std::string name, extents shape, extents cell) {
+  layout_case out;
+  out.name = std::move(name);
+  out.fixed_places = true;
+  out.make = [=]() -> std::shared_ptr<const chunk_layout> {
+    auto made = source_layout::make(*dtype::from_name("uint16"), shape, cell);
+    EXPECT_TRUE(made.ok()) << made.error().to_string();
+    return made.ok() ? *made : nullptr;
+  };
+  out.object = [=](object_id) -> std::optional<bytes> {
+    return bytes(static_cast<std::size_t>(2 * *element_count(cell)), std::byte{5});
+  };
+  return out;
+}
+
+const layout_case kSourceCases[] = {source_case("boxes", {23, 7, 5}, {4, 3, 5}), source_case("rows", {23}, {100})};
+
+INSTANTIATE_TEST_SUITE_P(Source, LayoutContract, testing::ValuesIn(kSourceCases),
+                         [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
+
 // Layouts of other cases next to each other along the first axis.
 layout_case joined_case(std::string name, std::vector<layout_case> parts) {
   layout_case out;
@@ -279,6 +301,7 @@ layout_case joined_case(std::string name, std::vector<layout_case> parts) {
 const layout_case kJoinedCases[] = {
     joined_case("raw", {raw_case("a", {23, 7, 5}, 0, {5, 1, 0, 9, 8}, storage_order::c, 100, 128),
                         raw_case("b", {3, 7, 5}, 0, {3}, storage_order::c, 100, 0)}),
+    joined_case("sources", {kSourceCases[0], source_case("b", {3, 7, 5}, {8, 3, 5})}),
     joined_case("zarr", {kCases[0], kCases[0], kCases[0]}),
     joined_case(
         "zarr_sharded",

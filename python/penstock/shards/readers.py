@@ -1,10 +1,10 @@
-"""Arrays and files of any kind, joined: each chunk of each is an object's bytes, made when they are asked for."""
+"""Arrays and files of any kind, joined: open arrays by the engine, others as sources that it reads box by box."""
 
 from __future__ import annotations
 
+import json
 import math
 import operator
-import os
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,20 +17,15 @@ from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.errors import ConflictError, Error, InvalidArgumentError, StorageError, UnsupportedError
-from penstock.references.objects import Described, Joined, Object, open_described, pack_table
 from penstock.shards.files import complain, describe_all, refuse_others
 from penstock.target import portable as _portable
 
 Metadata = Callable[[Any], tuple[int, Sequence[int], npt.DTypeLike]]
 Reader = Callable[[Any, int, int], Any]
 
-# Cells are about as large, or as a shard's chunks, and no more than so many.
+# Least that a call of a reader gives, and most of calls under way together: one may cost as much as opening a file.
 _BLOCK_BYTES = 1 << 20
-# What calls of a reader under way together give: a call may cost as much as opening a file, and more.
 _READER_BYTES = 64 << 20
-_MOST_CELLS = 1 << 20
-# Gaps between the cells of an object, so that one request never covers two cells, nor one that is not read.
-_GAP_BYTES = 1 << 20
 
 
 class JoinedArray(Array):
@@ -60,6 +55,11 @@ class _Part:
     def box(self, selection: tuple[slice, ...]) -> npt.NDArray[Any]:
         """A C-order array of the selected elements, in native byte order."""
         raise NotImplementedError
+
+    def read(self, origin: tuple[int, ...], shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+        """The bytes of the elements [origin, origin + shape), as the engine asks for them."""
+        made = self.box(tuple(slice(low, low + length) for low, length in zip(origin, shape, strict=True)))
+        return made.reshape(-1).view(np.uint8)
 
 
 class SavedPart(_Part):
@@ -146,84 +146,6 @@ class _ReaderPart(_Part):
         return np.ascontiguousarray(made[(slice(None), *selection[1:])])
 
 
-class _Cells:
-    """The parts as objects, for `_core.object_store`: object i holds the cells of part i, each `stride` bytes from the
-    last; they are numbered along the axis first, then in C order of the others."""
-
-    writable = False
-    versions = False
-
-    def __init__(self, parts: list[_Part], cell: tuple[int, ...], steps: list[int], axis: int) -> None:
-        self.parts, self.cell, self.steps, self.axis = parts, cell, steps, axis
-        shape = parts[0].shape
-        self.around = tuple(-(-n // c) for d, (n, c) in enumerate(zip(shape, cell, strict=True)) if d != axis)
-        self.cell_bytes = parts[0].dtype.itemsize * math.prod(cell)
-        self.stride = self.cell_bytes + _GAP_BYTES
-
-    def fetch(self, key: str, offset: int, length: int | None, from_end: bool, _token: str | None) -> Any:
-        if length is None or from_end:
-            raise UnsupportedError("the parts of a joined array are read in ranges")
-        if length == 0:
-            return b""
-        first, last = offset // self.stride, (offset + length - 1) // self.stride
-        if first == last:
-            return self._bytes(int(key), first, offset - first * self.stride, length)
-        out = np.zeros(length, np.uint8)
-        for number in range(first, last + 1):
-            begin = max(offset, number * self.stride)
-            end = min(offset + length, number * self.stride + self.cell_bytes)
-            if begin < end:
-                out[begin - offset : end - offset] = self._bytes(
-                    int(key), number, begin - number * self.stride, end - begin
-                )
-        return out.data
-
-    def _bytes(self, which: int, number: int, begin: int, length: int) -> memoryview:
-        """`length` bytes from `begin` of a cell, which is padded where its part ends."""
-        part, axis = self.parts[which], self.axis
-        along, rest = divmod(number, math.prod(self.around))
-        at = [int(i) for i in np.unravel_index(rest, self.around)] if self.around else []
-        at.insert(axis, along)
-        origin = [i * (self.steps[which] if d == axis else self.cell[d]) for d, i in enumerate(at)]
-        there = [
-            min(self.steps[which] if d == axis else self.cell[d], n - o)
-            for d, (o, n) in enumerate(zip(origin, part.shape, strict=True))
-        ]
-        item = part.dtype.itemsize
-        box, skipped = smallest_box(self.cell, begin // item, -(-(begin + length) // item))
-        lengths = tuple(each.stop - each.start for each in box)
-        inside = tuple(slice(each.start, min(each.stop, n)) for each, n in zip(box, there, strict=True))
-        if all(each.start < each.stop for each in inside):
-            made = part.box(tuple(slice(o + s.start, o + s.stop) for o, s in zip(origin, inside, strict=True)))
-        else:
-            made = np.zeros((0,) * len(lengths), part.dtype.newbyteorder("="))
-        if made.shape != lengths:
-            padded = np.zeros(lengths, made.dtype)
-            if made.size:
-                padded[tuple(slice(0, n) for n in made.shape)] = made
-            made = padded
-        data = made.reshape(-1).view(np.uint8)
-        return data.data[begin - skipped * item :][:length]
-
-    def list(self, _prefix: str, _children: bool) -> list[str]:
-        return []
-
-
-def smallest_box(shape: tuple[int, ...], first: int, last: int) -> tuple[tuple[slice, ...], int]:
-    """The smallest contiguous box with the items [first, last) of a C-order array, and the number of its first item."""
-    selection: list[slice] = []
-    begin = 0
-    for d in range(len(shape)):
-        inner = math.prod(shape[d + 1 :])
-        low, high = (first - begin) // inner, -(-(last - begin) // inner)
-        selection.append(slice(low, high))
-        begin += low * inner
-        if high - low > 1:
-            selection.extend(slice(0, length) for length in shape[d + 1 :])
-            break
-    return tuple(selection), begin
-
-
 def join_readers(paths: list[str], metadata: Metadata, reader: Reader, axis: int, context: Context) -> JoinedArray:
     """Files that `metadata` and `reader` know how to read."""
     if axis != 0:
@@ -263,36 +185,6 @@ def _again(parts: list[_Part], axis: int) -> JoinedArray:
     return join_parts(parts, axis, current_context())
 
 
-def _cell_of(parts: list[_Part], axis: int) -> tuple[tuple[int, ...], list[int]]:
-    """The shape of cells, and how much of it each part fills along `axis`: whole chunks, as many as make up a block."""
-    shape, item = parts[0].shape, parts[0].dtype.itemsize
-    longest = max(part.shape[axis] for part in parts)
-    limits = [longest if d == axis else n for d, n in enumerate(shape)]
-    chunks = [max(1, min(part.chunks[axis], part.shape[axis])) for part in parts]
-    cell = [
-        max(chunks) if d == axis else max(1, min(c, n))
-        for d, (c, n) in enumerate(zip(parts[0].chunks, shape, strict=True))
-    ]
-    total = item * math.prod(shape) // shape[axis] * sum(part.shape[axis] for part in parts)
-    most = max(_BLOCK_BYTES, total // _MOST_CELLS)
-    for d, limit in enumerate(limits):
-        cell[d] = min(limit, cell[d] * max(1, most // (item * math.prod(cell))))
-        if cell[d] < limit:
-            break
-    return tuple(cell), [max(1, cell[axis] // chunk) * chunk for chunk in chunks]
-
-
-def _one_layout(parts: Sequence[_Part], axis: int, context: Context) -> JoinedArray | None:
-    """The engine's join of open arrays. None where the arrays are not open yet, or one grid does not hold them."""
-    arrays = [part._array for part in parts if isinstance(part, SavedPart) and part._array is not None]
-    if len(arrays) != len(parts):
-        return None
-    try:
-        return JoinedArray(_core.join(context, arrays, axis))
-    except UnsupportedError:
-        return None
-
-
 def join_parts(parts: Sequence[_Part], axis: int, context: Context) -> JoinedArray:
     """What is known of each part, as one array."""
     if not parts:
@@ -301,66 +193,18 @@ def join_parts(parts: Sequence[_Part], axis: int, context: Context) -> JoinedArr
     names, shapes = [part.name for part in parts], [part.shape for part in parts]
     refuse_others(names, shapes, [part.dtype.newbyteorder("=") for part in parts], axis)
     axis %= len(first.shape)
-    opened = _one_layout(parts, axis, context)
-    if opened is not None:
-        opened._parts, opened._joined_along = list(parts), axis
-        return opened
-    shape = [*first.shape[:axis], sum(part.shape[axis] for part in parts), *first.shape[axis + 1 :]]
-    document = {
-        "zarr_format": 2,
-        "shape": shape,
-        "chunks": [max(1, n) for n in shape],
-        "dtype": _descr(first.dtype),
-        "compressor": None,
-        "filters": None,
-        "fill_value": None,
-        "order": "C",
-    }
-    name = first.name if len(parts) == 1 else f"{first.name} ... {os.path.basename(parts[-1].name.rstrip('/'))}"
-    described = Described({".zarray": document, ".zattrs": {}}, pack_table(0, [], []), [], "joined", f"joined:{name}")
-    kept = [part for part in parts if 0 not in part.shape]
-    if kept:
-        cell, steps = _cell_of(kept, axis)
-        document["chunks"] = list(cell)
-        cells = _Cells(kept, cell, steps, axis)
-        store = _core.object_store(cells, described.uri, False)
-        unique = len({part.name for part in kept}) == len(kept)  # arrays of dicts all have one name
-        described.objects = [
-            Object(part.name if unique else f"{part.name} (part {i})", store, str(i)) for i, part in enumerate(kept)
+    arrays = [part._array for part in parts if isinstance(part, SavedPart) and part._array is not None]
+    if len(arrays) == len(parts):
+        made = _core.join(context, arrays, axis)
+    else:
+        sources = [
+            (part.name.encode(errors="surrogateescape"), part.shape, tuple(max(1, n) for n in part.chunks), part.read)
+            for part in parts
         ]
-        described.table = _table(cells)
-        described.joined = _edges(cells)
-    opened = JoinedArray(open_described(described, context, (_again, ())))
+        made = _core.open_sources(context, sources, json.dumps(_descr(first.dtype)).encode(), axis)
+    opened = JoinedArray(made)
     opened._parts, opened._joined_along = list(parts), axis
     return opened
-
-
-def _table(of: _Cells) -> bytes:
-    """Where each cell is, in C order of all."""
-    counts = np.array([-(-part.shape[of.axis] // step) for part, step in zip(of.parts, of.steps, strict=True)])
-    which = np.repeat(np.arange(len(counts)), counts)
-    own = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    grid = [*of.around]
-    grid.insert(of.axis, len(own))
-    inner = math.prod(of.around)
-    around = np.arange(inner).reshape(of.around) if of.around else np.zeros((), np.int64)
-    along = [1] * len(grid)
-    along[of.axis] = len(own)
-    numbers = own.reshape(along) * inner + np.expand_dims(around, of.axis)
-    objects = np.broadcast_to(which.reshape(along), grid).reshape(-1)
-    offsets = numbers.reshape(-1).astype(np.uint64) * np.uint64(of.stride)
-    return pack_table(len(offsets), offsets, np.full(len(offsets), of.cell_bytes, np.uint64), objects=objects)
-
-
-def _edges(of: _Cells) -> Joined:
-    ends: list[npt.NDArray[Any]] = [np.zeros(1, np.uint64)]
-    before = 0
-    for part, step in zip(of.parts, of.steps, strict=True):
-        length = part.shape[of.axis]
-        ends.append((np.minimum(np.arange(step, length + step, step), length) + before).astype(np.uint64))
-        before += length
-    edges = np.concatenate(ends)
-    return Joined(of.axis, edges, np.full(len(edges) - 1, of.cell[of.axis], np.uint64))
 
 
 def _descr(dtype: np.dtype[Any]) -> Any:
