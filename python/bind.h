@@ -37,6 +37,7 @@ void bind_create(nb::module_& m);
 void bind_tiff_writer(nb::module_& m);
 void bind_copy(nb::module_& m);
 void bind_shards(nb::module_& m);
+void bind_stream(nb::module_& m);
 void bind_resample(nb::module_& m);
 void bind_window(nb::module_& m);
 void bind_loader(nb::module_& m);
@@ -230,6 +231,8 @@ class exported_buffer {
 };
 
 nb::tuple to_tuple(const extents& shape);
+/// The values as an ndarray that keeps their memory as its base (bind_loader.cc).
+nb::object ndarray_of(owned_tensor values, nb::handle dtype);
 
 /// Text that should be UTF-8 and may be anything, as file names are.
 nb::str to_str(std::string_view text, const char* on_error = "surrogateescape");

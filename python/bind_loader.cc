@@ -130,18 +130,18 @@ class loader_handle {
   }
 
  private:
-  static nb::object ndarray_of(owned_tensor values, nb::handle dtype) {
-    const nb::tuple shape = to_tuple(values.view.extents);
-    const nb::object memory = nb::cast(batch_memory{std::move(values)});
-    return nb::module_::import_("numpy").attr("ndarray")(shape, dtype, memory);
-  }
-
   std::optional<loader> made_;
   nb::list dtypes_;
   bool mask_;
 };
 
 }  // namespace
+
+nb::object ndarray_of(owned_tensor values, nb::handle dtype) {
+  const nb::tuple shape = to_tuple(values.view.extents);
+  const nb::object memory = nb::cast(batch_memory{std::move(values)});
+  return nb::module_::import_("numpy").attr("ndarray")(shape, dtype, memory);
+}
 
 void bind_loader(nb::module_& m) {
   nb::class_<batch_memory>(m, "_BatchMemory", nb::type_slots(kMemorySlots),

@@ -8,9 +8,9 @@
 
 #include <penstock/array.h>
 #include <penstock/dtype.h>
+#include <penstock/owned_tensor.h>
 #include <penstock/result.h>
 #include <penstock/shape.h>
-#include <penstock/tensor.h>
 
 namespace penstock::inline v0 {
 
@@ -60,12 +60,6 @@ struct loader_position {
   std::uint64_t epoch = 0;
   std::uint64_t first_batch = 0;  ///< counted over all ranks
   std::uint64_t rank = 0, ranks = 1;
-};
-
-/// Values in memory that the context recycles once the owner is gone.
-struct owned_tensor {
-  tensor_view view;  ///< in C order
-  std::shared_ptr<void> owner;
 };
 
 struct loader_batch {

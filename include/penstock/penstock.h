@@ -21,6 +21,7 @@
 #include <penstock/levels.h>
 #include <penstock/loader.h>
 #include <penstock/open.h>
+#include <penstock/owned_tensor.h>
 #include <penstock/place.h>
 #include <penstock/plan.h>
 #include <penstock/profile.h>
@@ -30,6 +31,7 @@
 #include <penstock/shape.h>
 #include <penstock/shards.h>
 #include <penstock/store.h>
+#include <penstock/stream.h>
 #include <penstock/tensor.h>
 #include <penstock/tiff.h>
 #include <penstock/tiff_meaning.h>

@@ -333,6 +333,15 @@ class _Loader:
 
     def counts(self) -> dict[str, int]: ...
 
+class _Stream:
+    """Tiles of an array, read ahead: see penstock.stream."""
+
+    def __init__(self, array: Array, tile: Sequence[int], depth: int, axis: int, edges: Sequence[int]) -> None: ...
+    def next(self) -> tuple[tuple[int, ...], tuple[slice, ...], npt.NDArray[Any]] | None:
+        """(index, slices, values), or None at the end."""
+
+    def cancel(self) -> None: ...
+
 class _OutputMemory:
     """Memory of a large result, from a context's pool; goes back to it when dropped."""
 

@@ -64,6 +64,28 @@ def test_tiles_are_read_ahead_of_the_loop_and_no_further():
         assert store.asked - before == 3  # one handed out, two ahead
 
 
+def test_threads_may_share_a_stream(array):
+    tiles = ps.stream(array, tile=(2, 3), depth=4)
+    seen: list[ps.Tile] = []
+    threads = [threading.Thread(target=lambda: seen.extend(tiles)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(each.index for each in seen) == list(itertools.product(*map(range, tiles.grid)))
+    for each in seen:
+        np.testing.assert_array_equal(each.data, VALUES[each.box])
+        assert each.data.flags.writeable
+
+
+def test_a_stream_of_text_is_read_ahead_too():
+    text = np.array([f"word {i}" for i in range(11)], "T" if hasattr(np.dtypes, "StringDType") else object)
+    made = ps.create_array({}, shape=(11,), dtype=str, chunks=(4,))
+    made[...] = text
+    with ps.stream(made, depth=1) as tiles:
+        assert [each.data.tolist() for each in tiles] == [text[:4].tolist(), text[4:8].tolist(), text[8:].tolist()]
+
+
 def test_leaving_the_block_stops_the_stream(slow):
     store, _ = slow
     with ps.stream(ps.open(store), depth=3) as tiles:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _live: weakref.WeakSet[Job] = weakref.WeakSet()
 _writing: set[_Ticket] = set()
 _appenders: weakref.WeakSet[_Closes] = weakref.WeakSet()
+_streams: weakref.WeakSet[_Cancels] = weakref.WeakSet()
 
 
 class _Ticket(Protocol):
@@ -36,6 +37,10 @@ class _Ticket(Protocol):
 
 class _Closes(Protocol):
     def close(self) -> object: ...
+
+
+class _Cancels(Protocol):
+    def cancel(self) -> object: ...
 
 
 class Job:
@@ -226,6 +231,11 @@ def close_at_exit(appender: _Closes) -> None:
     _appenders.add(appender)
 
 
+def cancel_at_exit(reads: _Cancels) -> None:
+    """Cancel these reads before the program ends, if they are still there."""
+    _streams.add(reads)
+
+
 def _finish_writes() -> None:
     for appender in list(_appenders):
         try:
@@ -275,6 +285,8 @@ def _cancel_all() -> None:
     end = time.monotonic() + 10
     for job in jobs:
         job._ticket.wait_for(max(0.0, end - time.monotonic()))
+    for stream in list(_streams):
+        stream.cancel()
     answers.wait(max(0.0, end - time.monotonic()))
     _core._end()
 

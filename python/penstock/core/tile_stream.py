@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
+from penstock import _core
 from penstock.core.array import Array
-from penstock.core.job import Job
+from penstock.core.job import Job, cancel_at_exit
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Stream:
             grid[axis] = len(edges) - 1
         self.grid = tuple(grid)
         self._places: Iterator[tuple[int, ...]] = itertools.product(*map(range, self.grid))
-        self._ahead: deque[tuple[tuple[int, ...], tuple[slice, ...], Job]] = deque()
+        self._tiles: _core._Stream | _Items | None = None  # made by the first tile
 
     def __len__(self) -> int:
         """Tiles in all."""
@@ -57,32 +58,30 @@ class Stream:
         return self
 
     def __next__(self) -> Tile:
-        self._read_ahead(self.depth + 1)
-        if not self._ahead:
-            raise StopIteration
-        index, box, job = self._ahead.popleft()
+        if self._tiles is None:
+            self._tiles = self._start()
         try:
-            data = job.wait()
+            made = self._tiles.next()
         except BaseException:
             self.close()
             raise
-        self._read_ahead(self.depth)
-        return Tile(index, box, data)
+        if made is None:
+            raise StopIteration
+        return Tile(*made)
 
     def close(self) -> None:
         """Cancel what is under way; there are no more tiles then."""
         self._places = iter(())
-        ahead, self._ahead = self._ahead, deque()
-        for _, _, job in ahead:
-            job.cancel()
+        if self._tiles is None:
+            self._tiles = _Items(self)  # of no places
+        self._tiles.cancel()
 
-    def _read_ahead(self, upto: int) -> None:
-        while len(self._ahead) < upto:
-            index = next(self._places, None)
-            if index is None:
-                return
-            box = self._box(index)
-            self._ahead.append((index, box, self.array.read_async((*box, ...))))
+    def _start(self) -> _core._Stream | _Items:
+        if self.array._has_items:
+            return _Items(self)
+        made = _core._Stream(self.array, self.tile_shape, self.depth, self._axis, self._edges or ())
+        cancel_at_exit(made)
+        return made
 
     def _box(self, index: tuple[int, ...]) -> tuple[slice, ...]:
         box = [
@@ -104,3 +103,34 @@ class Stream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _Items:
+    """Tiles of items of variable length, which become objects of Python."""
+
+    def __init__(self, of: Stream) -> None:
+        self._array, self._depth, self._places, self._box = of.array, of.depth, of._places, of._box
+        self._ahead: deque[tuple[tuple[int, ...], tuple[slice, ...], Job]] = deque()
+
+    def next(self) -> tuple[tuple[int, ...], tuple[slice, ...], Any] | None:
+        self._read_ahead(self._depth + 1)
+        if not self._ahead:
+            return None
+        index, box, job = self._ahead.popleft()
+        data = job.wait()
+        self._read_ahead(self._depth)
+        return index, box, data
+
+    def cancel(self) -> None:
+        self._places = iter(())
+        ahead, self._ahead = self._ahead, deque()
+        for _, _, job in ahead:
+            job.cancel()
+
+    def _read_ahead(self, upto: int) -> None:
+        while len(self._ahead) < upto:
+            index = next(self._places, None)
+            if index is None:
+                return
+            box = self._box(index)
+            self._ahead.append((index, box, self._array.read_async((*box, ...))))

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include <penstock/tensor.h>
+
+namespace penstock::inline v0 {
+
+/// Values in memory that the context recycles once the owner is gone.
+struct owned_tensor {
+  tensor_view view;  ///< in C order
+  std::shared_ptr<void> owner;
+};
+
+}  // namespace penstock::inline v0
