@@ -73,6 +73,7 @@ int run_verb(int argc, const char* const* argv, const opener& others, bool with_
   add_tree(line);
   add_copy(line);
   add_rechunk(line);
+  add_shard(line);
   add_completion(line);
   line.list("doctor", "Show versions, limits, devices and speeds of this machine (needs the Python package)");
   line.list("convert", "Write an array or a group in another format (needs the Python package)");

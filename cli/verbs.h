@@ -17,6 +17,7 @@ void add_check(command_line& line);
 void add_tree(command_line& line);
 void add_copy(command_line& line);
 void add_rechunk(command_line& line);
+void add_shard(command_line& line);
 void add_ls(command_line& line);
 void add_stats(command_line& line);
 void add_head(command_line& line);

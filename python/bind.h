@@ -37,6 +37,7 @@ void bind_create(nb::module_& m);
 void bind_tiff_writer(nb::module_& m);
 void bind_copy(nb::module_& m);
 void bind_shards(nb::module_& m);
+void bind_shard_writer(nb::module_& m);
 void bind_stream(nb::module_& m);
 void bind_resample(nb::module_& m);
 void bind_window(nb::module_& m);

@@ -30,6 +30,7 @@ NB_MODULE(_core, m) {
   bind_tiff_writer(m);
   bind_copy(m);
   bind_shards(m);
+  bind_shard_writer(m);
   bind_stream(m);
   bind_virtual(m);
   bind_resample(m);

@@ -60,6 +60,7 @@ PUBLIC = {
     "appender.h": "api",
     "levels.h": "api",
     "loader.h": "api",
+    "shard_writer.h": "api",
     "stream.h": "api",
     "array_source.h": "driver",
     "open.h": "driver",

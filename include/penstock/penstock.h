@@ -29,6 +29,7 @@
 #include <penstock/result.h>
 #include <penstock/selection.h>
 #include <penstock/shape.h>
+#include <penstock/shard_writer.h>
 #include <penstock/shards.h>
 #include <penstock/store.h>
 #include <penstock/stream.h>

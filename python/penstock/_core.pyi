@@ -342,6 +342,38 @@ class _Stream:
 
     def cancel(self) -> None: ...
 
+class _ShardWriter:
+    """Files of one pattern, one after the other: see penstock.ShardWriter."""
+
+    @staticmethod
+    def make(context: Context, pattern: _bytes, manifest: _bytes | None, own_format: bool) -> _ShardWriter: ...
+    def write(self, values: Any, descr: _bytes) -> _bytes:
+        """Writes the next file; returns its path."""
+
+    def next(self, values: Any, descr: _bytes) -> _bytes:
+        """The path of the next file, which the caller writes."""
+
+    def add(self, crc32c: int) -> None:
+        """The file that next named is written."""
+
+    def close(self) -> None: ...
+    def sync(self) -> None: ...
+    def remove_left_over(self) -> None: ...
+    def left_over(self, count: int) -> list[_bytes]:
+        """What exists under the names of the numbers from count on."""
+
+    def path(self, number: int) -> _bytes: ...
+    @property
+    def pattern(self) -> _bytes: ...
+    @property
+    def folder(self) -> _bytes: ...
+    @property
+    def suffix(self) -> _bytes: ...
+    @property
+    def paths(self) -> list[_bytes]: ...
+    @property
+    def checksums(self) -> list[int]: ...
+
 class _OutputMemory:
     """Memory of a large result, from a context's pool; goes back to it when dropped."""
 
@@ -708,6 +740,16 @@ def has_hdf5_facts(array: Array) -> bool: ...
 def join(context: Context, arrays: Sequence[Array], axis: int) -> Array:
     """Open arrays, one after the other along an axis, as one."""
 
+def open_sources(
+    context: Context,
+    sources: Sequence[
+        tuple[_bytes, tuple[int, ...], tuple[int, ...], Callable[[tuple[int, ...], tuple[int, ...]], Any]]
+    ],
+    descr: _bytes,
+    axis: int,
+) -> Array:
+    """Sources (name, shape, chunks, read) of one dtype as one array; read(origin, shape) returns a box's bytes."""
+
 def open_contiguous(store: Store, context: Context, key: _bytes, raw: dict[str, Any] | None) -> Array:
     """Open one .npy or raw file."""
 
@@ -728,6 +770,9 @@ def file_stamps(context: Context, paths: list[_bytes]) -> list[tuple[int, int] |
 
 def side_by_side(context: Context, work: Callable[[int], None], count: int, threads: int) -> None:
     """Call `work` with each number below `count`, on up to so many threads of the context; it must not raise."""
+
+def shard_edges(length: int, rows: int | None, shards: int | None) -> list[int]:
+    """Where shards of an array are cut."""
 
 def save_manifest(array: Array, root: _bytes, as_json: bool, checksums: list[int]) -> _bytes:
     """What is known of an array's files."""
@@ -751,16 +796,6 @@ def create_array(in_: Store | Group, context: Context, path: bytes, options: dic
 
 class Georeference:
     """What an image's file says about the values and places of its pixels. Methods raise `CorruptDataError`."""
-
-def open_sources(
-    context: Context,
-    sources: Sequence[
-        tuple[_bytes, tuple[int, ...], tuple[int, ...], Callable[[tuple[int, ...], tuple[int, ...]], Any]]
-    ],
-    descr: _bytes,
-    axis: int,
-) -> Array:
-    """Sources (name, shape, chunks, read) of one dtype as one array; read(origin, shape) returns a box's bytes."""
 
     def transform(self) -> tuple[float, float, float, float, float, float] | None: ...
     def bounds(self) -> tuple[float, float, float, float] | None: ...

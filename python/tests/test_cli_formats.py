@@ -394,3 +394,37 @@ def test_a_member_of_an_archive_opens_by_its_path(files: Path) -> None:
     np.testing.assert_array_equal(ps.open(f"file://{files}/x.npz/t2m")[...], VALUES)
     with pytest.raises(ps.NotFoundError, match="nosuch"):
         ps.open(files / "x.npz" / "nosuch")
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("x.parquet", "x.arrow", "x.nc")])
+@pytest.mark.parametrize("suffix", [".npy", ".raw"])
+def test_shard_writes_what_python_opens(files: Path, tmp_path: Path, run: Any, name: str, suffix: str) -> None:
+    inside = {each: path for each, _, path in FORMATS}[name]
+    source = f"{files / name}/{inside}" if inside else str(files / name)
+    status, out, err = run("shard", source, tmp_path / f"p_{{:02d}}{suffix}", "--rows", "3", "--json")
+    assert status == 0, err
+    written = [str(tmp_path / f"p_{i:02d}{suffix}") for i in range(3)]
+    assert json.loads(out)["files"] == written
+    np.testing.assert_array_equal(ps.open(tmp_path / "penstock.shards")[...], VALUES)
+    assert run("check", tmp_path / "penstock.shards")[0] == 0
+    if suffix == ".npy":
+        np.testing.assert_array_equal(np.load(written[1]), VALUES[3:6])
+    else:
+        np.testing.assert_array_equal(ps.open_shards(tmp_path / "p_*.raw")[...], VALUES)
+    status, _, _ = run("shard", source, tmp_path / f"p_{{:02d}}{suffix}", "--shards", "2", "--manifest", "none")
+    assert status == 0
+    assert [path.name for path in sorted(tmp_path.glob(f"*{suffix}"))] == [f"p_0{i}{suffix}" for i in range(2)]
+
+
+def test_what_shard_refuses(files: Path, tmp_path: Path, run: Any) -> None:
+    for arguments, words in (
+        (["{}.npy"], "one of them"),
+        (["{}.npy", "--rows", "1", "--shards", "1"], "one of them"),
+        (["{}.h5", "--rows", "1"], "not as '.h5'"),
+        (["x.npy", "--rows", "1"], "one name"),
+        (["s3://bucket/{}.npy", "--rows", "1"], "files of this machine"),
+    ):
+        status, _, err = run("shard", files / "x.npy", *arguments)
+        assert status != 0
+        assert words in err
+    assert not list(tmp_path.iterdir())

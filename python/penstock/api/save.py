@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,6 @@ from penstock.api.create import create_array
 from penstock.api.create_options import check_name
 from penstock.api.groups import create_group
 from penstock.api.open import open
-from penstock.api.shard_writer import write_npy
 from penstock.api.written_values import check_is_array
 from penstock.core import device as _device
 from penstock.core.array import Array
@@ -23,8 +24,11 @@ from penstock.core.context import current_context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.geo.writing import is_tiff_name
+from penstock.shards.names import write_atomically
 from penstock.target.local import local_path
 from penstock.target.place import place_of
+
+_PIECE = 16 << 20
 
 
 def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **arrays: Any) -> None:
@@ -90,7 +94,20 @@ def _save_npy(target: Any, data: Any) -> None:
     values = np.asarray(_device.to_host(data, current_context()) if _device.is_device_value(data) else data)
     if values.dtype.hasobject:
         raise UnsupportedError(f"items of {values.dtype} cannot be written without pickling them")
-    write_npy(path, values)
+    header = io.BytesIO()
+    described = {"descr": np.lib.format.dtype_to_descr(values.dtype), "fortran_order": False, "shape": values.shape}
+    np.lib.format.write_array_header_2_0(header, described)
+    write_atomically(path, _pieces(header.getvalue(), values))
+
+
+def _pieces(header: bytes, values: npt.NDArray[Any]) -> Iterator[Any]:
+    yield header
+    rows = max(1, _PIECE // max(1, values.dtype.itemsize * math.prod(values.shape[1:])))
+    whole = values.reshape(1) if values.ndim == 0 else values
+    for at in range(0, len(whole), rows):
+        data = np.ascontiguousarray(whole[at : at + rows])
+        if data.nbytes:
+            yield data.reshape(-1).view(np.uint8).data
 
 
 def load(target: Any, path: str = "", **options: Any) -> Any:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import builtins
 import ctypes
-import io
 import itertools
-import json
 import math
 import operator
 import os
-import re
 import shutil
-import string
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -25,7 +20,6 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock.api.create import create_array
-from penstock.api.shards import open_shards
 from penstock.core.context import current_context
 from penstock.core.errors import ConflictError, InvalidArgumentError, UnsupportedError, system_errors
 from penstock.hdf5.shards import open_datasets
@@ -33,10 +27,10 @@ from penstock.hdf5.source import import_h5py
 from penstock.references.objects import ReferencedArray
 from penstock.shards import arrays as _array_shards
 from penstock.shards.files import complain
-from penstock.shards.names import sync_file, sync_names, write_atomically
-from penstock.shards.raw import COMMON, descr_text
+from penstock.shards.names import sync_file, sync_names
+from penstock.shards.raw import descr_text
 from penstock.shards.readers import JoinedArray
-from penstock.shards.sharded_array import root_of, save_manifest
+from penstock.shards.sharded_array import root_of
 from penstock.tabular.shards import JoinedTables, open_tables
 from penstock.tabular.table import import_pyarrow
 from penstock.target.local import local_path
@@ -44,68 +38,6 @@ from penstock.target.local import local_path
 MANIFEST = "penstock.shards"
 _PIECE = 16 << 20
 _CHUNK = 1 << 20
-
-
-@dataclass(frozen=True)
-class _Names:
-    """The names that a pattern with one `{}` gives."""
-
-    pattern: str
-    before: str
-    after: str
-
-    @classmethod
-    def of(cls, given: str | os.PathLike[str]) -> _Names:
-        if not isinstance(given, str | os.PathLike) or not isinstance(os.fspath(given), str):
-            raise InvalidArgumentError(f"a pattern is a str or a path with one {{}}, not {given!r}")
-        pattern = local_path(os.fspath(given))
-        if "://" in pattern:
-            raise UnsupportedError(f"shards are written to files of this machine, not to '{pattern}'")
-        try:
-            parts = list(string.Formatter().parse(pattern))
-        except ValueError as failure:
-            raise InvalidArgumentError(f"'{pattern}' is no pattern with one {{}}: {failure}") from None
-        fields = [(name, spec, conversion) for _, name, spec, conversion in parts if name is not None]
-        if not fields:
-            raise InvalidArgumentError(f"'{pattern}' gives shards of different numbers one name: it has no {{}}")
-        name, spec, conversion = fields[0]
-        if len(fields) > 1 or name not in ("", "0") or conversion or not re.fullmatch(r"\d*d?", spec or ""):
-            text = f"'{pattern}' is no pattern with one {{}}, which may have a width ({{:05d}})"
-            raise InvalidArgumentError(text)
-        at = next(i for i, part in enumerate(parts) if part[1] is not None)
-        literals = [literal for literal, *_ in parts]  # '{{' stands alone
-        return cls(pattern, "".join(literals[: at + 1]), "".join(literals[at + 1 :]))
-
-    @property
-    def folder(self) -> str:
-        """The folder of all names."""
-        return os.path.dirname(self.before)
-
-    def path(self, number: int) -> str:
-        made: str = self.pattern.format(number)
-        return made
-
-    def left_over(self, count: int) -> list[str]:
-        """What is there under the names of the numbers from `count` on."""
-        begin, end = os.path.basename(self.before), self.after.partition("/")[0]
-        found = []
-        for name in os.listdir(self.folder or "."):
-            middle = name[len(begin) : len(name) - len(end)].strip()
-            if not (name.startswith(begin) and name.endswith(end) and middle.isascii() and middle.isdigit()):
-                continue
-            number = int(middle)
-            path = self.path(number)
-            if number >= count and path.startswith(os.path.join(self.folder, name)) and os.path.exists(path):
-                found.append(path)
-        return sorted(found)
-
-
-def _remove(path: str) -> None:
-    """A file, or the folder of a Zarr array; nothing else."""
-    if not os.path.isdir(path) or os.path.islink(path):
-        os.unlink(path)
-    elif any(os.path.isfile(os.path.join(path, name)) for name in ("zarr.json", ".zarray")):
-        shutil.rmtree(path)
 
 
 class ShardWriter:
@@ -126,20 +58,26 @@ class ShardWriter:
         `write_table`, of Arrow's `IpcWriteOptions`, of `penstock.save` for TIFF.
 
         Shards of the same pattern and of higher numbers, which an earlier run left, are removed at the end."""
-        self._names = _Names.of(pattern)
-        self.pattern, self.manifest = self._names.pattern, manifest
-        self.suffix = os.path.splitext(self.pattern)[1].lower()
-        if self.suffix not in _WRITERS:
-            raise UnsupportedError(f"shards are written as {', '.join(_WRITERS)}, not as '{self.suffix}'")
+        if not isinstance(pattern, str | os.PathLike) or not isinstance(os.fspath(pattern), str):
+            raise InvalidArgumentError(f"a pattern is a str or a path with one {{}}, not {pattern!r}")
+        given, kept = os.fsencode(local_path(os.fspath(pattern))), None if manifest is None else os.fsencode(manifest)
+        made = _core._ShardWriter.make(current_context(), given, kept, True)
+        self.pattern, self.manifest = os.fsdecode(made.pattern), manifest
+        self.suffix = os.fsdecode(made.suffix)
+        if self.suffix not in (*_PLAIN, *_WRITERS):
+            raise UnsupportedError(f"shards are written as {', '.join((*_PLAIN, *_WRITERS))}, not as '{self.suffix}'")
         if options and self.suffix not in (*_HDF5, *_TABLES, *_TIFF):
             raise InvalidArgumentError(f"{self.suffix} files take no option {next(iter(options))!r}")
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(f"name is that of a dataset, a column or a member, not {name!r}")
+        plain = self.suffix in _PLAIN
+        self._writer = _core._ShardWriter.make(current_context(), given, kept, False) if plain else made
         self.name, self._options = name, options
-        self.paths: list[str] = []
-        self._rows: list[int] = []
-        self._checksums: list[int] = []
-        self._like: tuple[Any, ...] | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """Of the shards so far."""
+        return [os.fsdecode(path) for path in self._writer.paths]
 
     def write(self, values: npt.ArrayLike) -> str:
         """Write the next shard, of at least one dimension, and return its path."""
@@ -152,61 +90,33 @@ class ShardWriter:
             raise UnsupportedError(f"items of {made.dtype} have no bytes to be written")
         if self.suffix in (*_PLAIN, ".npz") and made.dtype.char in "gG":
             raise UnsupportedError(f"{made.dtype} differs from machine to machine: write it as float64")
-        like = (made.dtype, made.shape[1:])
-        if self._like is None:
-            self._like = like
-        elif like != self._like:
-            raise InvalidArgumentError(
-                f"the shards so far are {self._like[0]} (*, {self._like[1]}), this one is {like[0]} (*, {like[1]})",
-            )
-        path = self._names.path(len(self.paths))
-        with system_errors(f"making the folder of '{path}'"):
-            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        self._checksums.append(_WRITERS[self.suffix](path, made, self.name, self._options))
-        self.paths.append(path)
-        self._rows.append(len(made))
+        items = np.asarray(made).view(f"V{made.dtype.itemsize}")
+        of_numpy = self.suffix == ".npy" and made.dtype.names is None  # in headers other than its own has no name
+        descr = (made.dtype.str if of_numpy else descr_text(made.dtype)).encode()
+        if self.suffix in _PLAIN:
+            return os.fsdecode(self._writer.write(items, descr))
+        path = os.fsdecode(self._writer.next(items, descr))
+        self._writer.add(_WRITERS[self.suffix](path, made, self.name, self._options))
         return path
 
     def close(self) -> None:
         """Write the manifest, and remove what an earlier run left of the same pattern."""
-        if not self.paths or self._like is None:
+        if self.suffix in _PLAIN or not self.paths:
+            self._writer.close()
             return
-        dtype, trailing = self._like
-        if self.suffix in (".raw", ".bin"):
-            self._write_sidecars(dtype, trailing)
-        # Each change is on the device before the next one, which counts on it: shards, manifest, what is removed.
-        sync_names(self.paths)
+        self._writer.sync()
         if self.manifest is not None:
-            manifest = os.path.join(self._names.folder, self.manifest)
+            manifest = os.path.join(os.fsdecode(self._writer.folder), self.manifest)
             if self.suffix in (*_HDF5, *_TABLES):
                 self._index().save(manifest)
-            elif self.suffix in (".zarr", ".npz", *_TIFF):
-                _array_shards.save(manifest, self.paths, self._checksums)
             else:
-                save_manifest(open_shards(self.paths), manifest, checksums=self._checksums)
-        left = self._names.left_over(len(self.paths))
-        if left and self.manifest is not None:
-            sync_names([os.path.join(self._names.folder, self.manifest)])
-        for path in left:
-            _remove(path)
-
-    def _write_sidecars(self, dtype: np.dtype[Any], trailing: tuple[int, ...]) -> None:
-        text = descr_text(dtype)
-        rows: dict[str, dict[str, int]] = {}
-        for path, count in zip(self.paths, self._rows, strict=True):
-            rows.setdefault(os.path.dirname(path), {})[os.path.basename(path)] = count
-        for folder, of_files in rows.items():
-            sidecar = {
-                "dtype": json.loads(text) if text.startswith("[") else text,
-                "row_shape": list(trailing),
-                "rows": of_files,
-            }
-            write_atomically(os.path.join(folder, COMMON), [json.dumps(sidecar).encode()])
+                _array_shards.save(manifest, self.paths, self._writer.checksums)
+        self._writer.remove_left_over()
 
     def _index(self) -> Any:
         """The array of what was written, with its files' checksums."""
         paths = [os.path.abspath(path) for path in self.paths]
-        sums = dict(zip(paths, self._checksums, strict=True))
+        sums = dict(zip(paths, self._writer.checksums, strict=True))
         if self.suffix in _HDF5:
             return open_datasets(paths, self.name, 0, False, current_context(), None, sums)
         return open_tables(paths, self.name, "error", None, current_context(), sums)
@@ -222,44 +132,6 @@ class ShardWriter:
     ) -> None:
         if kind is None:
             self.close()
-
-
-def _pieces(header: bytes, made: npt.NDArray[Any]) -> Any:
-    yield header
-    rows = max(1, _PIECE // max(1, made.dtype.itemsize * math.prod(made.shape[1:])))
-    for at in range(0, len(made), rows):
-        data = np.ascontiguousarray(made[at : at + rows])
-        if data.nbytes:
-            yield data.reshape(-1).view(np.uint8).data
-
-
-def _write_file(path: str, header: bytes, made: npt.NDArray[Any]) -> int:
-    total = 0
-
-    def counted() -> Any:
-        nonlocal total
-        for piece in _pieces(header, made):
-            total = _core.crc32c(piece, total)
-            yield piece
-
-    write_atomically(path, counted())
-    return total
-
-
-def _write_npy(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
-    return write_npy(path, made)
-
-
-def write_npy(path: str, made: npt.NDArray[Any]) -> int:
-    """Write a .npy file, which has its name when it is complete. Returns its CRC-32C."""
-    header = io.BytesIO()
-    described = {"descr": np.lib.format.dtype_to_descr(made.dtype), "fortran_order": False, "shape": made.shape}
-    np.lib.format.write_array_header_2_0(header, described)
-    return _write_file(path, header.getvalue(), made)
-
-
-def _write_raw(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
-    return _write_file(path, b"", made)
 
 
 def _write_npz(path: str, made: npt.NDArray[Any], name: str, _options: dict[str, Any]) -> int:
@@ -411,10 +283,7 @@ _HDF5 = (".h5", ".hdf5")
 _TIFF = (".tif", ".tiff")
 _TABLES = (".parquet", ".arrow", ".feather")
 _WRITERS: dict[str, Callable[[str, npt.NDArray[Any], str, dict[str, Any]], int]] = {
-    ".npy": _write_npy,
     ".npz": _write_npz,
-    ".raw": _write_raw,
-    ".bin": _write_raw,
     ".zarr": _write_zarr,
     ".tif": _write_tiff,
     ".tiff": _write_tiff,
@@ -428,9 +297,12 @@ _WRITERS: dict[str, Callable[[str, npt.NDArray[Any], str, dict[str, Any]], int]]
 
 def _count(name: str, value: Any) -> int | None:
     try:
-        return None if value is None else operator.index(value)
+        made = None if value is None else operator.index(value)
     except TypeError:
         raise InvalidArgumentError(f"{name} is a whole number, not {value!r}") from None
+    if made is not None and made < 1:
+        raise InvalidArgumentError("rows and shards are at least 1")
+    return made
 
 
 def _paths_of(values: Any) -> Iterator[str]:
@@ -454,15 +326,16 @@ def _paths_of(values: Any) -> Iterator[str]:
         yield from _paths_of(getattr(values, "uri", None))
 
 
-def _refuse_to_write_over(source: Any, names: _Names, count: int) -> None:
+def _refuse_to_write_over(source: Any, writer: ShardWriter, count: int) -> None:
     """Each shard is written before the next is read: one that takes the place of a file of the source would destroy
     what is still to be read."""
     there = {os.path.realpath(path) for path in _paths_of(source) if "://" not in path}
     if not there:
         return
     above = {folder for path in there for folder in _and_above(path)}  # of Zarr, whose shards are folders
-    left = names.left_over(count) if os.path.isdir(names.folder or ".") else []
-    met = [path for path in (*(names.path(i) for i in range(count)), *left) if os.path.realpath(path) in above]
+    names = writer._writer
+    changed = [os.fsdecode(each) for each in (*map(names.path, range(count)), *names.left_over(count))]
+    met = [path for path in changed if os.path.realpath(path) in above]
     if met:
         text = complain(f"{len(met)} of the array's own files would be replaced or removed", [f"'{p}'" for p in met])
         raise InvalidArgumentError(f"{text}; write under other names, or read the array first")
@@ -507,18 +380,9 @@ def save_shards(
     if not source.shape:
         raise InvalidArgumentError("an array without dimensions has no rows")
     total = source.shape[0]
-    if (rows is None) == (shards is None):
-        raise InvalidArgumentError("give rows= of each shard or the number of shards=")
-    rows, shards = _count("rows", rows), _count("shards", shards)
-    if (rows is not None and rows < 1) or (shards is not None and shards < 1):
-        raise InvalidArgumentError("rows and shards are at least 1")
-    if rows is not None:
-        edges = [*range(0, total, rows), total] if total else [0, 0]
-    else:
-        assert shards is not None
-        edges = [total * i // shards for i in range(shards + 1)]
+    edges = _core.shard_edges(total, _count("rows", rows), _count("shards", shards))
     with ShardWriter(pattern, manifest=manifest, name=name, **options) as writer:
-        _refuse_to_write_over(source, writer._names, len(edges) - 1)
+        _refuse_to_write_over(source, writer, len(edges) - 1)
         for low, high in itertools.pairwise(edges):
             writer.write(np.asarray(source[low:high]))
     return writer.paths

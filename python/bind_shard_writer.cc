@@ -1,0 +1,112 @@
+#include <penstock/shard_writer.h>
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind.h"
+
+namespace penstock::inline v0::python {
+namespace {
+
+// File names are bytes: they need not be UTF-8.
+std::string text_of(const nb::bytes& from) { return {from.c_str(), from.size()}; }
+nb::bytes name_of(const std::string& path) { return nb::bytes(path.data(), path.size()); }
+
+nb::list names_of(std::span<const std::string> paths) {
+  nb::list out;
+  for (const std::string& each : paths) out.append(name_of(each));
+  return out;
+}
+
+/// The items of an ndarray of items of any dtype that a buffer can show: the dtype is in `descr` alone.
+class exported_items {
+ public:
+  explicit exported_items(nb::handle values) {
+    if (PyObject_GetBuffer(values.ptr(), &view_, PyBUF_STRIDES) != 0) throw_python_error();
+  }
+  ~exported_items() { PyBuffer_Release(&view_); }
+  exported_items(const exported_items&) = delete;
+  exported_items& operator=(const exported_items&) = delete;
+
+  tensor_view view() const {
+    tensor_view out;
+    out.data = static_cast<std::byte*>(view_.buf);
+    out.type = unwrap(dtype::from_name("r" + std::to_string(8 * view_.itemsize)));
+    for (int d = 0; d < view_.ndim; ++d) {
+      out.extents.push_back(static_cast<std::uint64_t>(view_.shape[d]));
+      out.strides.push_back(view_.strides[d]);
+    }
+    return out;
+  }
+
+ private:
+  Py_buffer view_{};
+};
+
+shard_values values_of(const exported_items& items, const nb::bytes& descr) { return {items.view(), text_of(descr)}; }
+
+}  // namespace
+
+void bind_shard_writer(nb::module_& m) {
+  nb::class_<shard_writer>(m, "_ShardWriter", "Files of one pattern, one after the other: see penstock.ShardWriter.")
+      .def_static(
+          "make",
+          [](const context_handle& with, const nb::bytes& pattern, const std::optional<nb::bytes>& manifest,
+             bool own_format) {
+            shard_writer_options options;
+            options.context = with.context;
+            options.manifest = manifest ? std::optional(text_of(*manifest)) : std::nullopt;
+            options.own_format = own_format;
+            return unwrap(shard_writer::make(text_of(pattern), std::move(options)));
+          },
+          nb::arg("context"), nb::arg("pattern"), nb::arg("manifest").none(), nb::arg("own_format"))
+      .def(
+          "write",
+          [](shard_writer& self, nb::handle values, const nb::bytes& descr) {
+            const exported_items items(values);
+            return name_of(call_engine([&] { return self.write(values_of(items, descr)); }));
+          },
+          nb::arg("values"), nb::arg("descr"), "Writes the next file; returns its path.")
+      .def(
+          "next",
+          [](shard_writer& self, nb::handle values, const nb::bytes& descr) {
+            const exported_items items(values);
+            return name_of(call_engine([&] { return self.next(values_of(items, descr)); }));
+          },
+          nb::arg("values"), nb::arg("descr"), "The path of the next file, which the caller writes.")
+      .def("add", &shard_writer::add, nb::arg("crc32c"), "The file that next named is written.")
+      .def("close", [](shard_writer& self) { call_engine([&] { return self.close(); }); })
+      .def("sync", [](const shard_writer& self) { call_engine([&] { return self.sync(); }); })
+      .def("remove_left_over", [](const shard_writer& self) { call_engine([&] { return self.remove_left_over(); }); })
+      .def(
+          "left_over",
+          [](const shard_writer& self, std::uint64_t count) {
+            return names_of(call_engine([&] { return self.pattern().left_over(count); }));
+          },
+          nb::arg("count"), "What exists under the names of the numbers from count on.")
+      .def(
+          "path", [](const shard_writer& self, std::uint64_t number) { return name_of(self.pattern().path(number)); },
+          nb::arg("number"))
+      .def_prop_ro("pattern", [](const shard_writer& self) { return name_of(self.pattern().text()); })
+      .def_prop_ro("folder", [](const shard_writer& self) { return name_of(self.pattern().folder()); })
+      .def_prop_ro("suffix", [](const shard_writer& self) { return name_of(self.pattern().suffix()); })
+      .def_prop_ro("paths", [](const shard_writer& self) { return names_of(self.paths()); })
+      .def_prop_ro("checksums", [](const shard_writer& self) {
+        return std::vector<std::uint32_t>(self.checksums().begin(), self.checksums().end());
+      });
+  m.def(
+      "shard_edges",
+      [](std::uint64_t length, std::optional<std::uint64_t> rows, std::optional<std::uint64_t> shards) {
+        return unwrap(shard_edges(length, rows, shards));
+      },
+      nb::arg("length"), nb::arg("rows").none(), nb::arg("shards").none(), "Where shards of an array are cut.");
+}
+
+}  // namespace penstock::inline v0::python
