@@ -3,7 +3,8 @@
     base < array < {codec | store} < format < plan < engine < cuda < driver < api < {cli | python}
 
 Folders of one brace (and two formats) do not know each other. Tests may include what their folder may, and
-tests/support. The layers of the Python package are those of tools/check_imports.py, which this program checks, too.
+tests/support. The layers of the Python package are those of tools/check_imports.py, which this program checks, too, and
+with tools/check_threads.py who starts threads there.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from pathlib import Path
 
 import check_imports
+import check_threads
 
 LAYERS = [
     {"base"},
@@ -57,12 +59,12 @@ PUBLIC = {
     "context.h": "engine",
     "profile.h": "engine",
     "array.h": "engine",
+    "array_source.h": "driver",
     "appender.h": "api",
     "levels.h": "api",
     "loader.h": "api",
     "shard_writer.h": "api",
     "stream.h": "api",
-    "array_source.h": "driver",
     "open.h": "driver",
     "extend/driver.h": "driver",
     "create.h": "driver",
@@ -165,7 +167,8 @@ def check_tree(root: Path) -> list[str]:
 
 def main() -> int:
     root = Path(__file__).resolve().parent.parent
-    complaints = check_tree(root) + check_imports.check_package(root / "python" / "penstock")
+    package = root / "python" / "penstock"
+    complaints = check_tree(root) + check_imports.check_package(package) + check_threads.check_package(package)
     print("\n".join(complaints), end="\n" if complaints else "")
     return 1 if complaints else 0
 

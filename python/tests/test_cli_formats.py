@@ -396,7 +396,7 @@ def test_a_member_of_an_archive_opens_by_its_path(files: Path) -> None:
         ps.open(files / "x.npz" / "nosuch")
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("x.parquet", "x.arrow", "x.nc")])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("x.parquet", "x.arrow", "x.nc", "x.tif")])
 @pytest.mark.parametrize("suffix", [".npy", ".raw"])
 def test_shard_writes_what_python_opens(files: Path, tmp_path: Path, run: Any, name: str, suffix: str) -> None:
     inside = {each: path for each, _, path in FORMATS}[name]

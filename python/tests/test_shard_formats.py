@@ -284,7 +284,7 @@ def test_manifests_spare_the_headers_and_notice_changes(
     for way in (ps.open_shards, ps.open):
         np.testing.assert_array_equal(way(cache)[...], values)
     with monkeypatch.context() as patch:
-        patch.setattr("penstock.shards.files.ThreadPoolExecutor", None)  # no header is read
+        patch.setattr("penstock.shards.files.side_by_side", None)  # no header is read
         again = ps.open_shards(moved, manifest=cache, **options)
     np.testing.assert_array_equal(again[5:20], values[5:20])
     assert cache.stat().st_mtime_ns == before
