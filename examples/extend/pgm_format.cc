@@ -177,7 +177,7 @@ class pgm_driver final : public ps::format_driver {
     return ps::node(std::move(made));
   }
 
-  ps::result<> create(const ps::new_location& at, const ps::create_options& how) const override {
+  ps::result<ps::array> create(const ps::new_location& at, const ps::create_options& how) const override {
     if (how.shape.size() != 2) return cannot("shape", ps::to_string(how.shape) + " is not that of a grey image");
     const bool grey =
         how.type.kind() == ps::dtype_kind::unsigned_integer && (how.type.bits() == 8 || how.type.bits() == 16);
@@ -189,7 +189,8 @@ class pgm_driver final : public ps::format_driver {
     PENSTOCK_ASSIGN(const auto layout, pgm_layout::make(*at.context, header, at.path));
     ps::assembled_object file;
     PENSTOCK_TRY(layout->assemble(0, nullptr, {}, file));
-    return ps::put_new_object(at, file.parts, how);
+    PENSTOCK_TRY(ps::put_new_object(at, file.parts, how));
+    return ps::open_new_object(at, *this);
   }
 };
 

@@ -72,6 +72,7 @@ PENSTOCK_API result<array> create_array(const group& parent, const create_option
 struct create_group_options {
   std::shared_ptr<penstock::context> context;  ///< null: one of its own
   std::string path;                            ///< within the store, or below the parent
+  std::string format;                          ///< `zarr`, or the name of a driver; empty: Zarr
   int zarr_format = 3;
   bool overwrite = false;
   bool durable = false;         ///< as of `create_options`

@@ -20,7 +20,6 @@
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
-#include "format/zarr/zarr_v2.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -33,8 +32,7 @@ result<node> open_zarr_at(node_place at, int prefer) {
   auto found = find_zarr_node(*at.from, at.prefix, at.use_consolidated, prefer);
   PENSTOCK_ASSIGN(std::optional<node> made, make_found(std::move(at), std::move(found)));
   if (made) return std::move(*made);
-  return error(errc::not_found,
-               fmt::format("no array or group at '{}': it has no {}, {} or {}", uri, kZarrKey, kZarrayKey, kZgroupKey));
+  return no_zarr_node(uri);
 }
 
 /// The array of the `.npy` files of this machine that match a pattern; nothing where `uri` is no such pattern.

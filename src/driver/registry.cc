@@ -12,7 +12,6 @@
 #include "engine/blocking_read.h"
 #include "engine/context_state.h"
 #include "engine/index_io.h"
-#include "format/zarr/zarr_v2.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -46,6 +45,11 @@ bool names_object(const context& with, std::string_view path) {
   const auto& added = with.state().options().drivers;
   return has(kOtherEndings, ending) || std::any_of(added.begin(), added.end(), of_driver) ||
          std::any_of(builtin_drivers().begin(), builtin_drivers().end(), of_driver);
+}
+
+/// A driver of the library, which nobody owns.
+std::shared_ptr<const format_driver> shared(const format_driver& driver) noexcept {
+  return {std::shared_ptr<const void>(), &driver};
 }
 
 /// How many first bytes are read where requests cost time: as the drivers say whose endings the name has.
@@ -113,6 +117,19 @@ result<std::optional<node>> open_object(location& at, const open_options& how) {
   return std::move(made).error().note(std::move(note));
 }
 
+/// Opens the node whose documents are at a location. Returns nullopt if no driver finds its documents there.
+result<std::optional<node>> open_folder(const location& at, const open_options& how) {
+  for (const auto& each : at.context->state().options().drivers) {
+    PENSTOCK_ASSIGN(std::optional<node> found, each->open_folder(at, how));
+    if (found) return found;
+  }
+  for (const format_driver* each : builtin_drivers()) {
+    PENSTOCK_ASSIGN(std::optional<node> found, each->open_folder(at, how));
+    if (found) return found;
+  }
+  return std::optional<node>();
+}
+
 }  // namespace
 
 result<node> format_driver::open_inside(const location& at, std::string_view inner, const open_options& how) const {
@@ -123,9 +140,9 @@ result<node> format_driver::open_inside(const location& at, std::string_view inn
 }
 
 std::span<const format_driver* const> builtin_drivers() noexcept {
-  static const std::array<const format_driver*, 7> kDrivers = {
-      &tiff_driver(),       &npy_driver(),  &netcdf_driver(),  &manifest_driver(),
-      &references_driver(), &hdf5_driver(), &kerchunk_driver()};
+  static const std::array<const format_driver*, 8> kDrivers = {
+      &tiff_driver(),       &npy_driver(),  &netcdf_driver(),   &manifest_driver(),
+      &references_driver(), &hdf5_driver(), &kerchunk_driver(), &zarr_driver()};
   return kDrivers;
 }
 
@@ -133,7 +150,7 @@ std::shared_ptr<const format_driver> driver_of(const context& with, const object
   for (const auto& each : with.state().options().drivers)
     if (each->sniff(head.bytes, path)) return each;
   for (const format_driver* each : builtin_drivers())
-    if (each->sniff(head.bytes, path)) return {std::shared_ptr<const void>(), each};
+    if (each->sniff(head.bytes, path)) return shared(*each);
   return nullptr;
 }
 
@@ -141,26 +158,35 @@ result<std::shared_ptr<const format_driver>> driver_for_new(const context& with,
                                                             std::string_view path) {
   using found = std::shared_ptr<const format_driver>;
   const auto& added = with.state().options().drivers;
-  if (format == "zarr") return found();
+  if (format == zarr_driver().name()) return shared(zarr_driver());
   if (format.empty()) {
     const std::string ending = ending_of(path);
     const auto at =
         std::find_if(added.begin(), added.end(), [&](const found& each) { return has(each->endings(), ending); });
-    return at == added.end() ? found() : *at;
+    return at == added.end() ? shared(zarr_driver()) : *at;
   }
   for (const found& each : added)
     if (each->name() == format) return each;
   for (const format_driver* each : builtin_drivers())
-    if (each->name() == format) return found(std::shared_ptr<const void>(), each);
+    if (each->name() == format) return shared(*each);
   return error(errc::unsupported, fmt::format("no format '{}'", format));
 }
 
-result<> format_driver::create(const new_location& /*at*/, const create_options&) const {
+result<std::optional<node>> format_driver::open_folder(const location& /*at*/, const open_options& /*how*/) const {
+  return std::optional<node>();
+}
+
+result<array> format_driver::create(const new_location& /*at*/, const create_options& /*how*/) const {
   return error(errc::unsupported,
                fmt::format("an array of format {} is written as one file and cannot be created first", name()));
 }
 
+result<group> format_driver::create_group(const new_location& /*at*/, const create_group_options& /*how*/) const {
+  return error(errc::unsupported, fmt::format("groups of format {} cannot be created", name()));
+}
+
 result<> put_new_object(const new_location& at, std::span<const part> parts, const create_options& how) {
+  if (at.path.empty()) return error(errc::invalid_argument, "a file needs a name within its store");
   write_condition condition;
   if (!how.overwrite) condition.what = write_condition::kind::must_be_absent;
   condition.durable = how.durable;
@@ -171,19 +197,13 @@ result<> put_new_object(const new_location& at, std::span<const part> parts, con
   return at.to->flush();
 }
 
-result<array> create_at(new_location at, const format_driver& driver, const create_options& how) {
-  const auto note = [&] { return fmt::format("creating '{}'", at.uri); };
-  if (at.path.empty()) return error(errc::invalid_argument, "a file needs a name within its store").note(note());
-  if (result<> made = driver.create(at, how); !made.ok()) return std::move(made).error().note(note());
-  auto head = read_head(*at.to, at.path);
-  if (!head.ok()) return std::move(head).error().note(note());
-  if (!*head)
-    return error(errc::internal, fmt::format("the driver '{}' created no object", driver.name())).note(note());
-  location made{at.context, at.to, at.path, at.uri, std::make_shared<const object_head>(std::move(**head))};
-  auto opened = driver.open(made, {});
-  if (!opened.ok()) return std::move(opened).error().note(note());
-  if (auto* const out = std::get_if<array>(&*opened)) return std::move(*out);
-  return error(errc::internal, fmt::format("the driver '{}' created a group", driver.name())).note(note());
+result<array> open_new_object(const new_location& at, const format_driver& driver) {
+  PENSTOCK_ASSIGN(std::optional<object_head> head, read_head(*at.to, at.path));
+  if (!head) return error(errc::internal, fmt::format("the driver '{}' created no object", driver.name()));
+  const location made{at.context, at.to, at.path, at.uri, std::make_shared<const object_head>(std::move(*head))};
+  PENSTOCK_ASSIGN(node opened, driver.open(made, {}));
+  if (auto* const out = std::get_if<array>(&opened)) return std::move(*out);
+  return error(errc::internal, fmt::format("the driver '{}' created a group", driver.name()));
 }
 
 result<std::optional<object_head>> read_head(const store& from, const std::string& key, std::uint64_t remote_bytes) {
@@ -208,8 +228,8 @@ result<node> open_location(location at, const open_options& how) {
   if (named) return std::move(*named);
   const bool is_file = at.head != nullptr && at.from->traits().inline_completion;
   if (!is_file) {
-    PENSTOCK_ASSIGN(std::optional<node> zarr, open_zarr(at, how, 3));
-    if (zarr) return std::move(*zarr);
+    PENSTOCK_ASSIGN(std::optional<node> folder, open_folder(at, how));
+    if (folder) return std::move(*folder);
   }
   if (!object_first) {
     PENSTOCK_ASSIGN(std::optional<node> object, open_object(at, how));
@@ -225,8 +245,7 @@ result<node> open_location(location at, const open_options& how) {
   if (referenced) return std::move(*referenced);
   if (at.head != nullptr && at.from->traits().inline_completion)
     return error(errc::not_found, fmt::format("'{}' is a file of no format that is known", at.uri));
-  return error(errc::not_found, fmt::format("no array or group at '{}': it has no {}, {} or {}", at.uri, kZarrKey,
-                                            kZarrayKey, kZgroupKey));
+  return no_zarr_node(at.uri);
 }
 
 }  // namespace penstock::inline v0

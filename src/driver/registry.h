@@ -9,7 +9,7 @@
 
 namespace penstock::inline v0 {
 
-/// The drivers of formats that are one object. A new format gets its line in registry.cc.
+/// The drivers of the library's formats. A new format gets its line in registry.cc.
 std::span<const format_driver* const> builtin_drivers() noexcept;
 
 /// The driver that recognises an object, null if none does. Drivers that were added to the context are tried first.
@@ -20,20 +20,17 @@ std::shared_ptr<const format_driver> driver_of(const context& with, const object
 result<std::optional<object_head>> read_head(const store& from, const std::string& key,
                                              std::uint64_t remote_bytes = std::uint64_t{16} << 10);
 
-/// Opens what is at a location: the object there, recognised by its first bytes, or a Zarr node.
+/// Opens what is at a location: the object there, recognised by its first bytes, or the node of a folder's documents.
 ///
 /// The name decides which of the two is looked for first. The first bytes are read at most once.
 /// \error not_found  Neither is there.
 result<node> open_location(location at, const open_options& how);
 
-/// The driver that creates arrays of `format`; if that is empty, the driver of the context that creates arrays whose
-/// names end as `path` does. Null: Zarr.
+/// The driver that creates nodes of `format`; if that is empty, the driver of the context whose endings `path` has, or
+/// else Zarr's. Not null.
 /// \error unsupported  There is no driver of that name.
 result<std::shared_ptr<const format_driver>> driver_for_new(const context& with, std::string_view format,
                                                             std::string_view path);
-
-/// Creates an array and opens it. `how` is as `format_driver::create` takes it.
-result<array> create_at(new_location at, const format_driver& driver, const create_options& how);
 
 /// Resolves what a caller names: a path or URI to a store and a path in it.
 ///

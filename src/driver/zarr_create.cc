@@ -303,6 +303,11 @@ struct new_node {
   bool overwrite = false, durable = false;
 };
 
+template <class Options>
+new_node new_node_at(const new_location& at, const Options& how) {
+  return {at.to, at.context, prefix_of(at.path), how.overwrite, how.durable};
+}
+
 /// A node that can be written: its documents, and the node that they open as.
 struct checked_node {
   std::vector<zarr_document> documents;
@@ -312,7 +317,6 @@ struct checked_node {
 /// Checks everything. Nothing is written.
 result<checked_node> check_node(new_node at, const zarr_metadata& metadata) {
   const std::string uri = child_uri(at.in->uri(), at.prefix);
-  const auto note = [&] { return fmt::format("creating '{}'", uri); };
   PENSTOCK_TRY(check_path(at.prefix));
   if (!at.context) {
     PENSTOCK_ASSIGN(at.context, penstock::context::make());
@@ -321,10 +325,10 @@ result<checked_node> check_node(new_node at, const zarr_metadata& metadata) {
   // As it will be read: a document that we would refuse is not written.
   result<zarr_metadata> read = reparse(documents, metadata.zarr_format);
   const auto as_argument = [&](error why) {
-    if (why.code() != errc::corrupt_data) return std::move(why).note(note());
+    if (why.code() != errc::corrupt_data) return why;
     error out = wrong(why.message());
     for (const std::string& each : why.notes()) out.note(each);
-    return std::move(out).note(note());
+    return out;
   };
   if (!read.ok()) return as_argument(std::move(read).error());
   node_place place;
@@ -370,8 +374,7 @@ result<node> create_node(const new_node& at, const zarr_metadata& metadata) {
     PENSTOCK_TRY(put_documents(*at.in, at.prefix, made.documents, at.durable));
     return at.in->flush();
   };
-  if (result<> written = write(); !written.ok())
-    return std::move(written).error().note(fmt::format("creating '{}'", uri));
+  PENSTOCK_TRY(write());
   return std::move(made.opened);
 }
 
@@ -383,10 +386,10 @@ void mark_stale(const group& parent) {
 }
 
 result<array> create_in(std::shared_ptr<store> in, const create_options& options) {
-  return create_zarr_array(std::move(in), options);
+  return create_array(std::move(in), options);
 }
 result<group> create_in(std::shared_ptr<store> in, const create_group_options& options) {
-  return create_group(in, options);
+  return create_group(std::move(in), options);
 }
 
 /// A node below an open group, in the group's context, format and store.
@@ -397,6 +400,8 @@ auto create_within(const group& parent, const Options& options, std::string_view
   within.context = parent.state().context;
   within.path = parent.state().prefix + options.path;
   within.zarr_format = parent.state().format == "zarr2" ? 2 : 3;
+  if (!options.format.empty() && options.format != "zarr")
+    return wrong(fmt::format("format '{}': {} in a group has the group's format", options.format, what));
   if (prefix_of(options.path).empty()) return wrong(fmt::format("{} in a group needs a name", what));
   if (auto checked = check_writable(parent.state()); !checked.ok())
     return std::move(checked).error().note(fmt::format("creating '{}'", options.path));
@@ -407,34 +412,27 @@ auto create_within(const group& parent, const Options& options, std::string_view
 
 }  // namespace
 
-result<array> create_zarr_array(std::shared_ptr<store> in, const create_options& options) {
-  result<zarr_metadata> metadata = new_array(options);
-  if (!metadata.ok()) {
-    const std::string uri = child_uri(in->uri(), prefix_of(options.path));
-    return std::move(metadata).error().note(fmt::format("creating '{}'", uri));
-  }
-  PENSTOCK_ASSIGN(node made, create_node({std::move(in), options.context, prefix_of(options.path), options.overwrite,
-                                          options.durable},
-                                         *metadata));
+result<array> create_zarr_array(const new_location& at, const create_options& options) {
+  PENSTOCK_ASSIGN(const zarr_metadata metadata, new_array(options));
+  PENSTOCK_ASSIGN(node made, create_node(new_node_at(at, options), metadata));
   return std::move(std::get<array>(made));
 }
 
 result<> check_create(std::shared_ptr<store> in, const create_options& options) {
   result<zarr_metadata> metadata = new_array(options);
   if (!metadata.ok()) return std::move(metadata).error();
-  auto checked = check_node({std::move(in), options.context, prefix_of(options.path), options.overwrite}, *metadata);
-  if (!checked.ok()) return std::move(checked).error();
+  const std::string prefix = prefix_of(options.path);
+  auto checked = check_node({in, options.context, prefix, options.overwrite}, *metadata);
+  if (!checked.ok()) return std::move(checked).error().note(fmt::format("creating '{}'", child_uri(in->uri(), prefix)));
   return {};
 }
 
-result<group> create_group(std::shared_ptr<store> in, const create_group_options& options) {
+result<group> create_zarr_group(const new_location& at, const create_group_options& options) {
   PENSTOCK_TRY(check_format(options.zarr_format));
   zarr_metadata metadata;
   metadata.zarr_format = options.zarr_format;
   PENSTOCK_ASSIGN(metadata.attributes, attributes_of(options.attributes_json));
-  PENSTOCK_ASSIGN(node made, create_node({std::move(in), options.context, prefix_of(options.path), options.overwrite,
-                                          options.durable},
-                                         metadata));
+  PENSTOCK_ASSIGN(node made, create_node(new_node_at(at, options), metadata));
   return std::move(std::get<group>(made));
 }
 

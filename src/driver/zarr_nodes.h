@@ -10,6 +10,7 @@
 
 #include <penstock/array.h>
 #include <penstock/create.h>
+#include <penstock/extend/driver.h>
 #include <penstock/extend/json.h>
 #include <penstock/open.h>
 #include "engine/array_state.h"
@@ -74,12 +75,16 @@ node_place child_place(const group& parent, std::string_view path);
 array_site site_of(node_place at);
 array_facts facts_of(zarr_metadata metadata);
 
+/// What is said where no driver finds anything: `not_found`.
+error no_zarr_node(std::string_view uri);
+
 /// The metadata that these documents, by name (`zarr.json`, or `.zarray` and `.zattrs`), are of an array.
 /// \error corrupt_data  A member, or there is no document of an array.
 result<zarr_metadata> parse_array_documents(const std::vector<std::pair<std::string, std::string>>& documents);
 
-/// Writes the metadata of a new Zarr array and opens it (`create_array`).
-result<array> create_zarr_array(std::shared_ptr<store> in, const create_options& options);
+/// Writes the metadata of a new Zarr array or group and opens it, without reading what was written.
+result<array> create_zarr_array(const new_location& at, const create_options& options);
+result<group> create_zarr_group(const new_location& at, const create_group_options& options);
 
 /// An open array or group.
 result<node> make_node(node_place at, zarr_metadata metadata);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,14 +41,15 @@ struct location {
 struct new_location {
   std::shared_ptr<penstock::context> context;  ///< not null
   std::shared_ptr<store> to;                   ///< not null
-  std::string path;                            ///< as of `location`; not empty
+  std::string path;                            ///< as of `location`
   std::string uri;                             ///< as errors show the array
 };
 
 /// Opens and creates the arrays of one format: a member of `context_options::drivers`. Stateless and thread-safe; lives
 /// as long as the context.
 ///
-/// A format of one file has a driver that recognises its first bytes. The driver does all I/O of the metadata
+/// A format of one file has a driver that recognises its first bytes. A format whose nodes are folders of several
+/// objects has one that looks for its documents (`open_folder`). The driver does all I/O of the metadata
 /// (`read_object`), makes a `chunk_layout`, and with it the array (`make_array`).
 class PENSTOCK_API format_driver {
  public:
@@ -59,19 +61,25 @@ class PENSTOCK_API format_driver {
   /// How many first bytes of an object the first request asks for where requests cost time, if its name has one of the
   /// endings: what most files of the format need in order to be opened.
   virtual std::uint64_t head_bytes() const noexcept { return std::uint64_t{16} << 10; }
-  /// Returns true if an object with these first bytes is of this format. No I/O.
+  /// Returns true if an object with these first bytes is of this format. No I/O. Formats of folders recognise none.
   /// \param path  Of the object in its store.
   virtual bool sniff(std::span<const std::byte> begin, std::string_view path) const noexcept = 0;
   /// Opens the object at `at.path`, whose first bytes are `at.head` and were recognised.
   /// \error corrupt_data, unsupported  The metadata, by member. `open` adds the note that names the location.
   virtual result<node> open(const location& at, const open_options& how) const = 0;
-  /// Writes an array without values, which `open` then opens: `create_array` calls both.
+  /// Opens the node whose documents are below `at.path`. Returns nullopt if there are none, as in formats of one file.
+  /// \error corrupt_data, unsupported  The metadata, by member.
+  virtual result<std::optional<node>> open_folder(const location& at, const open_options& how) const;
+  /// Writes an array without values, and opens it. A format of one file ends with `put_new_object` and
+  /// `open_new_object`.
   ///
   /// Nothing is written if an option is wrong. The default is for formats that are only read.
-  /// \param how  `path`, `format` and `context` are used already. A driver refuses what its format cannot do
-  ///             (`invalid_argument`, by the option's name), and replaces an object that exists only with `overwrite`.
+  /// \param how  `path`, `format` and `context` are those of `at`. A driver refuses what its format cannot do
+  ///             (`invalid_argument`, by the option's name), and replaces what exists only with `overwrite`.
   /// \error unsupported  The format has no arrays that are created first and written afterwards.
-  virtual result<> create(const new_location& at, const create_options& how) const;
+  virtual result<array> create(const new_location& at, const create_options& how) const;
+  /// The same of a group without members. \error unsupported  The format has no groups, or none that are created so.
+  virtual result<group> create_group(const new_location& at, const create_group_options& how) const;
   /// Opens what is at the path `inner` of such an object: a member of a file that holds several arrays. Unless a driver
   /// has a shorter way, the object is opened and its group opens the member.
   /// \param inner  '/'-separated, not empty.
@@ -80,8 +88,12 @@ class PENSTOCK_API format_driver {
 };
 
 /// Puts the object at a new location, and makes it visible (`store::flush`).
-/// \error invalid_argument  It exists, and `how` does not say `overwrite`.
+/// \error invalid_argument  It exists, and `how` does not say `overwrite`; the path is empty.
 PENSTOCK_API result<> put_new_object(const new_location& at, std::span<const part> parts, const create_options& how);
+
+/// Opens the array of an object that `put_new_object` has just put, by its first bytes.
+/// \error As `driver.open`'s.
+PENSTOCK_API result<array> open_new_object(const new_location& at, const format_driver& driver);
 
 /// Bytes of an object, and which version of it they are of.
 struct object_bytes {
