@@ -122,7 +122,7 @@ def test_mappings_of_boxes(tmp_path: Path, options: dict[str, Any], mapping: str
     _same(tmp_path / "v.h5")
 
 
-def test_a_chunk_that_is_shown_in_several_places_is_decoded_once(tmp_path: Path) -> None:
+def test_frames_that_come_by_turns_are_parts_of_chunks(tmp_path: Path) -> None:
     """Frames of four writers, ten in a chunk, by turns: each frame of the dataset is a part of a chunk."""
     _sources(tmp_path, 4, chunks=(8, 18), compression="gzip", shuffle=True)
     layout = h5py.VirtualLayout((96, 18), "<i4")
