@@ -267,9 +267,9 @@ from penstock.target.adapters import AsyncAdapter
 
 answer_all = AsyncAdapter._answer_all
 
-async def slow_to_return(self, requests, pending):
+async def slow_to_return(self, *arguments):
     os.write(1, b"asked ")
-    await answer_all(self, requests, pending)
+    await answer_all(self, *arguments)
     time.sleep(0.2)
     os.write(1, b"returned ")
 
