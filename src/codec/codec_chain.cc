@@ -128,11 +128,11 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
       shared.codecs == below_window_) {
     current = shared.decoded;
     left = 1;
-  } else {
+  } else if (shared.enabled) {
     shared.codecs = {};  // its bytes are overwritten
   }
   for (std::size_t i = left; i-- > 0;) {
-    if (i == 0 && shares) shared = {true, encoded, current, below_window_};
+    if (shares && i == 0) shared = {true, encoded, current, below_window_};
     const stage& each = stages_[i];
     const bool along_rows =
         target.convert != nullptr && !target.convert->along.empty() && target.convert->by_axis == row_axis_;

@@ -27,13 +27,17 @@ class known_in_object final : public index_lookup {
 /// While the bytes of one request stay where they are, a chunk of which several cells are windows is decoded once.
 class shared_chunks {
  public:
-  shared_chunks(worker_scratch& scratch, bool several) noexcept : shared_(scratch.shared) { shared_.enabled = several; }
-  ~shared_chunks() { shared_ = {}; }
+  shared_chunks(worker_scratch& scratch, bool several) noexcept : shared_(several ? &scratch.shared : nullptr) {
+    if (shared_ != nullptr) shared_->enabled = true;
+  }
+  ~shared_chunks() {
+    if (shared_ != nullptr) *shared_ = {};
+  }
   shared_chunks(const shared_chunks&) = delete;
   shared_chunks& operator=(const shared_chunks&) = delete;
 
  private:
-  worker_scratch::shared_chunk& shared_;
+  worker_scratch::shared_chunk* shared_;
 };
 
 }  // namespace
