@@ -24,7 +24,7 @@ import penstock as ps
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "python" / "tests"))
 
-from support.http_server import HttpServer  # noqa: E402 - of the tests
+from support.http_server import HttpServer  # type: ignore[import-not-found]  # noqa: E402 - of the tests
 
 ALLOWANCE = 1280 << 10
 MAGIC = b"\x89HDF\r\n\x1a\n"

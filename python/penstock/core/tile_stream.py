@@ -49,6 +49,7 @@ class Stream:
         self.grid = tuple(grid)
         self._places: Iterator[tuple[int, ...]] = itertools.product(*map(range, self.grid))
         self._tiles: _core._Stream | _Items | None = None  # made by the first tile
+        self._closed = False
 
     def __len__(self) -> int:
         """Tiles in all."""
@@ -59,6 +60,8 @@ class Stream:
 
     def __next__(self) -> Tile:
         if self._tiles is None:
+            if self._closed:
+                raise StopIteration
             self._tiles = self._start()
         try:
             made = self._tiles.next()
@@ -72,9 +75,9 @@ class Stream:
     def close(self) -> None:
         """Cancel what is under way; there are no more tiles then."""
         self._places = iter(())
-        if self._tiles is None:
-            self._tiles = _Items(self)  # of no places
-        self._tiles.cancel()
+        self._closed = True
+        if self._tiles is not None:
+            self._tiles.cancel()
 
     def _start(self) -> _core._Stream | _Items:
         if self.array._has_items:
