@@ -254,8 +254,9 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
     }
   }
   done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
+  if (!timing.is_recorded()) return {};
   timing.moved(bytes.size(), chain.decoded_bytes());
-  if (timing.is_recorded() && mine.scratch.scatter_began) {
+  if (mine.scratch.scatter_began) {
     timing.turned_into(stage::scatter, *mine.scratch.scatter_began);
     timing.moved(chain.decoded_bytes(), chain.type().item_bytes() * wanted_elements(where));
   }

@@ -66,7 +66,7 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
       timed_stage timing = time(stage::fetch, worker, which);
       const nvtx_scope range(nvtx_name::disk);
       from.store->read({&read, 1}, mine, stop_source_.get_token());
-      if (mine.arrived && mine.arrived->ok()) timing.moved((*mine.arrived)->bytes.size(), 0);
+      if (timing.is_recorded() && mine.arrived && mine.arrived->ok()) timing.moved((*mine.arrived)->bytes.size(), 0);
     }
     finish_fetch(lock, of, which, worker, mine.take());
     return;
