@@ -128,7 +128,7 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
       shared.codecs == below_window_) {
     current = shared.decoded;
     left = 1;
-  } else if (shared.enabled) {
+  } else {
     shared.codecs = {};  // its bytes are overwritten
   }
   for (std::size_t i = left; i-- > 0;) {

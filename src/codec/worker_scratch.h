@@ -44,7 +44,8 @@ class worker_scratch {
   void forget_own_items() noexcept { own_items_.clear(); }
 
   /// The chunk that the last decode took a window of, before that. Windows of one chunk follow each other in a request,
-  /// so it is decoded once. Valid while the encoded bytes stay where they are: who decodes says so.
+  /// so it is decoded once. Valid while the encoded bytes stay where they are: who decodes enables it, and clears
+  /// `codecs` where another request begins.
   struct shared_chunk {
     bool enabled = false;
     std::span<const std::byte> encoded, decoded;  ///< `decoded` is in a stage's buffer
