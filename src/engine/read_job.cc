@@ -206,7 +206,8 @@ void read_job::cancel() noexcept {
 }
 
 result<> read_job::outcome() const {
-  const guard lock(mutex_);
+  guard lock(mutex_, std::defer_lock);
+  if (!done()) lock.lock();  // it changes no more once the read is done
   if (failure_) return failure_->clone();
   if (cancelled_) return error(errc::cancelled, "the read was cancelled");
   return {};

@@ -24,15 +24,22 @@ class known_in_object final : public index_lookup {
   const index_table& table_;
 };
 
-// Of a chunk of which several cells of one request are windows, it is decoded for the first.
-[[gnu::noinline]] result<> decode_among(const codec_chain& chain, std::span<const std::byte> bytes,
-                                        const decode_target& to, worker_scratch& scratch, bool is_first, bool several) {
-  if (is_first) scratch.shared.codecs = {};  // of another request
-  scratch.shared.enabled = several;
-  auto done = chain.decode(bytes, to, scratch);
-  scratch.shared.enabled = false;
-  return done;
-}
+/// While the bytes of one request stay where they are, a chunk of which several cells are windows is decoded once.
+class shared_chunks {
+ public:
+  shared_chunks(worker_scratch& scratch, bool several) noexcept : shared_(scratch.shared), several_(several) {
+    if (several) shared_.enabled = true;
+  }
+  ~shared_chunks() {
+    if (several_) shared_ = {};
+  }
+  shared_chunks(const shared_chunks&) = delete;
+  shared_chunks& operator=(const shared_chunks&) = delete;
+
+ private:
+  worker_scratch::shared_chunk& shared_;
+  const bool several_;
+};
 
 }  // namespace
 
@@ -174,6 +181,7 @@ result<> read_job::decode_fetch(const piece& of, const fetch_op& op, unsigned wo
         .note(read_note(object.key, op.range));
   }
   if (with_.sink) return sink_fetch(of, op, worker, done);
+  const shared_chunks shared(workers_[worker]->scratch, op.decode_count > 1);
   for (const decode_op& what : decodes_of(of, op, worker)) {
     if (stopping()) break;
     const std::span<const std::byte> bytes =
@@ -243,8 +251,7 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
     if (!kept && places > 1) {
       PENSTOCK_TRY(decode_for_all(from, what, bytes, worker));
     } else if (!kept) {
-      const bool is_first = &what == decodes_of(of, op, worker).data();
-      PENSTOCK_TRY(decode_among(chain, bytes, where.target, mine.scratch, is_first, op.decode_count > 1));
+      PENSTOCK_TRY(chain.decode(bytes, where.target, mine.scratch));
     }
   }
   done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
