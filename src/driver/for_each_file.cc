@@ -65,7 +65,7 @@ class file_batches {
     const auto idle = (std::chrono::steady_clock::now() - began) - (processor_time() - used);
     const bool waited = idle > kWait * (end - begin);
     // The others of the first threads go on.
-    if (waited && !grown_.exchange(true, std::memory_order_relaxed)) take_all(most_ - first_ + 1);
+    if (waited && most_ > first_ && !grown_.exchange(true, std::memory_order_relaxed)) take_all(most_ - first_ + 1);
   }
 
   const std::size_t files_, batch_, batches_;
