@@ -11,7 +11,7 @@
 // - races: two lanes touch a byte, one of them writing, and no barrier is between; or two blocks of a launch do,
 // - places: every access is aligned and within memory that the kernel was given; nobody writes what is only to be read,
 //   or touches another lane's stack,
-// - content: nobody reads shared memory, workspace or targets that nobody has written.
+// - content: what was never written of shared memory, workspace or targets is not read.
 //
 // What ptxas, caches and real clocks do is not seen here.
 

@@ -84,7 +84,7 @@ void check_shared_range(std::uintptr_t at, std::uint32_t bytes, const void* site
     finding("a lane reads a byte of " + in.name + " that another writes", site);
   if (byte.written >= launch_began && byte.written < block_began)
     finding("a block reads a byte of " + in.name + " that another writes", site);
-  if (byte.written == kNever) finding("nobody has written a byte of " + in.name + " that is read", site);
+  if (byte.written == kNever) finding("a byte of " + in.name + " is read that was never written", site);
   byte.reader = byte.read == now && byte.reader != lane ? kSeveral : lane;
   byte.read = now;
 }
