@@ -1,1 +1,1 @@
-"""HDF5 and NetCDF4 files, read with h5py."""
+"""HDF5 and NetCDF4 files. The engine opens them; h5py is used by `open_shards`."""

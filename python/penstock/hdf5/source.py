@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -33,13 +32,9 @@ def import_h5py() -> Any:
     try:
         import h5py
     except ImportError as error:
-        text = "reading HDF5 data that is in other files or datasets needs the Python package h5py (pip install h5py)"
+        text = "open_shards of HDF5 files needs the Python package h5py (pip install h5py)"
         raise UnsupportedError(text) from error
     return h5py
-
-
-def has_h5py() -> bool:
-    return importlib.util.find_spec("h5py") is not None
 
 
 @dataclass
