@@ -139,8 +139,12 @@ def members(group: ps.Group, prefix: str = "", depth: int = 0) -> Iterator[str]:
             yield from members(child, f"{prefix}{name}/", depth + 1)
 
 
+NO_NEIGHBOURS = {"virtual HDF5 dataset shows": "it shows data of other files, and bytes have no files beside them"}
+
 # What a way refuses, and why: the documents' table shows these.
 KNOWN_REFUSALS = {
+    "bytes": NO_NEIGHBOURS,
+    "BytesIO": NO_NEIGHBOURS,
     "references": {
         "references to shards are not readable": "a reference names a whole chunk; the chunks of a shard have none",
     },
