@@ -72,7 +72,7 @@ void command::runs(action chosen) {
 }
 
 command_line::command_line(const char* examples)
-    : app_(std::make_unique<CLI::App>("Reads chunked N-dimensional arrays at the machine's speed.", "penstock")) {
+    : app_(std::make_unique<CLI::App>("Reads and writes chunked N-dimensional arrays.", "penstock")) {
   app_->footer(examples);
   app_->set_version_flag("--version", "penstock " PENSTOCK_VERSION, "Print the version and exit");
   app_->set_help_flag("--help,-h", "Print this help and exit");

@@ -17,3 +17,34 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/penstockConfig.cmake ${CMAKE_CURRENT_B
               ${PROJECT_SOURCE_DIR}/cmake/Findlibaec.cmake ${PROJECT_SOURCE_DIR}/cmake/Findopenjpeg.cmake
               ${PROJECT_SOURCE_DIR}/cmake/Findlibjxl.cmake
         DESTINATION ${config_dir} COMPONENT development)
+
+# For pkg-config. A static libpenstock leaves its own libraries to the program that links it.
+set(PENSTOCK_PC_LIBS "")
+if(NOT BUILD_SHARED_LIBS)
+  set(PENSTOCK_PC_LIBS "-lzstd -ldeflate -llz4 -lblosc -lsz -lbz2 -llzma -lfmt -lm -lpthread -ldl")
+  if(PENSTOCK_CURL STREQUAL "LINK")
+    string(APPEND PENSTOCK_PC_LIBS " -lcurl")
+  endif()
+  if(PENSTOCK_PICTURES STREQUAL "LINK")
+    foreach(library IN ITEMS TIFF/tiff openjpeg/openjp2 libjxl/jxl)
+      cmake_path(GET library PARENT_PATH package)
+      if(${package}_FOUND)
+        cmake_path(GET library FILENAME name)
+        string(APPEND PENSTOCK_PC_LIBS " -l${name}")
+      endif()
+    endforeach()
+  endif()
+endif()
+# `cmake --install --prefix` chooses the prefix later: the paths are relative to this file.
+string(REGEX REPLACE "[^/]+" ".." up "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+file(CONFIGURE OUTPUT penstock.pc @ONLY CONTENT [[prefix=${pcfiledir}/@up@
+libdir=${prefix}/@CMAKE_INSTALL_LIBDIR@
+includedir=${prefix}/@CMAKE_INSTALL_INCLUDEDIR@
+
+Name: penstock
+Description: @PROJECT_DESCRIPTION@
+Version: @PROJECT_VERSION@
+Cflags: -std=c++20 -I${includedir}
+Libs: -L${libdir} -lpenstock @PENSTOCK_PC_LIBS@
+]])
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/penstock.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)

@@ -25,5 +25,17 @@ endfunction()
 
 build(${SOURCE_DIR} ${work}/build)
 step(${work}/build/consumer ${work}/text.zarr)
+
+# The same by pkg-config, if this machine has it.
+find_program(PKG_CONFIG NAMES pkg-config pkgconf)
+if(PKG_CONFIG)
+  file(GLOB_RECURSE pc ${work}/prefix/penstock.pc)
+  cmake_path(GET pc PARENT_PATH pc_folder)
+  set(ENV{PKG_CONFIG_PATH} ${pc_folder})
+  execute_process(COMMAND ${PKG_CONFIG} --cflags --libs penstock OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  step(${CXX_COMPILER} ${CMAKE_CURRENT_LIST_DIR}/main.cc -o ${work}/by-pkg-config ${flags})
+  step(${work}/by-pkg-config ${work}/text.zarr)
+endif()
 build(${SOURCE_DIR}/../../examples/extend ${work}/extend)
 step(${work}/extend/extensions ${work})

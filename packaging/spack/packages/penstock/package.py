@@ -1,0 +1,54 @@
+"""Spack's recipe: the C++ library and the program, and the Python package with +python."""
+
+from spack.package import *  # noqa: F403
+from spack_repo.builtin.build_systems.cmake import CMakePackage
+from spack_repo.builtin.build_systems.python import PythonExtension
+
+
+class Penstock(CMakePackage, PythonExtension):
+    """Reads and writes chunked N-dimensional arrays (Zarr, GeoTIFF, HDF5, NetCDF, npy)."""
+
+    # A release adds `version(..., sha256=...)` here; until then: `spack develop --path <checkout> penstock@main`.
+    version("main", branch="main", get_full_repo=False)
+
+    license("Apache-2.0")
+
+    variant("python", default=True, description="the Python package")
+    variant("shared", default=True, description="a shared library")
+    variant("curl", default=True, description="HTTP, S3 and Google Cloud Storage")
+    variant("pictures", default=True, description="JPEG, JPEG 2000 and JPEG XL in TIFF")
+
+    depends_on("cxx", type="build")
+    depends_on("cmake@3.26:", type="build")
+    depends_on("ninja", type="build")
+    for library in ("zstd", "libdeflate", "lz4", "c-blosc", "libaec", "bzip2", "xz", "fmt", "nlohmann-json"):
+        depends_on(library)
+    depends_on("cli11", type="build")
+    depends_on("curl", when="+curl")
+    for library in ("libtiff", "openjpeg@2.5:", "libjxl"):
+        depends_on(library, when="+pictures")
+    with when("+python"):
+        extends("python@3.11:")
+        depends_on("py-nanobind@3.1:", type="build")
+        depends_on("py-scikit-build-core@1.1:", type="build")
+        depends_on("py-pip", type="build")
+        depends_on("py-numpy@1.26:", type=("build", "run"))
+
+    conflicts("%gcc@:11", msg="Penstock is C++20: g++ 12 or later")
+    conflicts("%clang@:13", msg="Penstock is C++20: clang 14 or later")
+
+    generator("ninja")
+
+    def cmake_args(self):
+        return [
+            self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
+            self.define("PENSTOCK_CURL", "LINK" if self.spec.satisfies("+curl") else "OFF"),
+            self.define("PENSTOCK_PICTURES", "LINK" if self.spec.satisfies("+pictures") else "OFF"),
+            self.define("PENSTOCK_TESTS", "OFF"),
+            self.define("PENSTOCK_CUDA", "OFF"),
+        ]
+
+    @run_after("install")
+    def install_python(self):
+        if self.spec.satisfies("+python"):
+            pip("install", "--no-deps", "--no-build-isolation", f"--prefix={self.prefix}", self.stage.source_path)
