@@ -11,33 +11,34 @@ namespace penstock::inline v0 {
 class appender_state;  // src/api/appender_state.h
 
 struct appender_options {
-  /// Copies of rows that are not stored yet; 0: 256 MiB. A row of chunks (of shards, where the array has them) is held
-  /// whole, also if it is larger.
+  /// Copies of rows that are not stored yet; 0: 256 MiB. A row of chunks (of shards, if the array has them) is held as
+  /// a whole, even if it is larger.
   std::uint64_t queue_bytes = 0;
   unsigned threads = 0;             ///< encoding workers; 0: the context's
   bool durable = false;             ///< `flush` and `close` return only when the device has every object
   bool write_empty_chunks = false;  ///< also store chunks that hold nothing but the fill value
-  /// The shape is put at most once in this time, except by `flush` and `close`. Readers see rows so late, and other
-  /// appenders wait for so long.
+  /// The shape is stored at most once in this time, except by `flush` and `close`. Readers see new rows with this
+  /// delay, and other appenders wait this long.
   std::chrono::milliseconds publish_interval{1000};
 };
 
-/// Appends rows to an array in the background: encoding and storage are not waited for.
+/// Appends rows to an array in the background: the caller does not wait for encoding and storage.
 ///
 /// `append` copies rows to a queue. A thread writes each row of chunks (or shards) once it is whole, so each chunk is
-/// encoded once however few rows an `append` has. Rows that fill no chunk stay in memory until `flush` or `close`. The
-/// stored shape names rows only after their chunks are stored; a process that is killed loses rows that `flush` has not
-/// returned for, and nothing else.
+/// encoded once even if each `append` has few rows. Rows that fill no chunk stay in memory until `flush` or `close`.
+/// The stored shape names rows only after their chunks are stored; a killed process loses only the rows for which
+/// `flush` has not returned.
 ///
 /// A write that fails stops the background thread. The rows stay queued, and the next `append`, `flush` or `close`
-/// returns the error, once. A call after that tries again.
+/// returns the error, once. The call after that tries again.
 ///
 /// Takes turns with other appenders, of this process or others, as `array::append` does: for at most
 /// `publish_interval` at a time. Thread-safe; rows of one `append` stay together. Unusable in a forked child.
 class PENSTOCK_API appender {
  public:
-  /// \param axis  Along which the array grows.
-  /// \error out_of_range  The axis. \error read_only, permission_denied, unsupported  The array cannot be appended to.
+  /// \param axis  The dimension along which the array grows.
+  /// \error out_of_range  The array does not have the axis. \error read_only, permission_denied, unsupported  The array
+  /// cannot be appended to.
   static result<appender> make(const array& to, std::size_t axis, const appender_options& options = {});
   appender() noexcept = default;
   appender(appender&&) noexcept = default;
@@ -48,8 +49,9 @@ class PENSTOCK_API appender {
   /// Copies `rows` to the queue and returns. Waits while the queue is full.
   /// \param rows  Host memory; as many dimensions as the array, equal in all but the axis; the array's dtype; strides
   ///              in bytes, any sign. May be changed once this returns.
-  /// \param keeps Of elements of variable length: keeps their bytes until they are stored; null: they are copied.
-  /// \error  Of an earlier write: nothing of `rows` was taken. \error invalid_argument  The shape, or it is closed.
+  /// \param keeps For elements of variable length: owns their bytes until they are stored; null: they are copied.
+  /// \error  Of an earlier write: nothing of `rows` was taken. \error invalid_argument  The shape does not fit, or the
+  /// appender is closed.
   /// \error cancelled  The wait was interrupted. The notes say how many rows were taken.
   result<> append(const tensor_view& rows, std::shared_ptr<const void> keeps = nullptr);
   /// As `append`, but returns false instead of waiting; nothing was taken then.
@@ -58,12 +60,12 @@ class PENSTOCK_API appender {
   /// Stores all rows that were appended and the shape that names them. Returns the array as it is then.
   /// \error  Every error that was not returned before: the first one, the others in its notes.
   result<array> flush();
-  /// As `flush`; takes no rows after that. After an error, rows that are not stored are lost: the notes say how many.
-  /// Does nothing if it was called before.
+  /// As `flush`, and accepts no rows after that.
+  /// \error  As `flush`. Rows that are not stored are lost; the notes give their number. A second call does nothing.
   result<array> close();
 
   std::uint64_t rows() const;         ///< taken by `append`
-  std::uint64_t stored_rows() const;  ///< of these, named by the stored shape
+  std::uint64_t stored_rows() const;  ///< of these, the rows that the stored shape includes
   std::uint64_t queued_bytes() const;
   bool closed() const;
 

@@ -14,17 +14,17 @@
 namespace penstock::inline v0 {
 
 /// A number of bytes: `100`, `2GiB`, `128 MB`, `1.5G`. GB is 1000^3, GiB is 1024^3; upper or lower case.
-/// \error invalid_argument  Anything else, and what does not fit 64 bits.
+/// \error invalid_argument  Any other text, and numbers beyond 64 bits.
 PENSTOCK_API result<std::uint64_t> parse_bytes(std::string_view text);
 
-/// Lengths of chunks or shards as users write them, before the array is known: a group's arrays differ in shape.
+/// Lengths of chunks or shards as users write them, before the array is known; the arrays of a group differ in shape.
 ///
 /// Either one length for each dimension, or lengths by dimension name (or number), or one length for all dimensions, or
 /// a size in bytes. A length of -1 is the whole dimension.
 class PENSTOCK_API chunk_lengths {
  public:
-  /// Parses `64,64`, `(64, -1)`, `64x64`, `-1`, `time=1,lat=-1` or `8MiB`; JSON, as `[64, -1]` and `{"time": 1}`, is
-  /// for names with commas.
+  /// Parses `64,64`, `(64, -1)`, `64x64`, `-1`, `time=1,lat=-1` or `8MiB`; JSON, as `[64, -1]` and `{"time": 1}`,
+  /// allows names with commas.
   ///
   /// \param option  The start of each error message, such as `--chunks`.
   /// \error invalid_argument
@@ -35,7 +35,7 @@ class PENSTOCK_API chunk_lengths {
 
   /// The lengths for an array.
   ///
-  /// Names that are not dimensions of the array are ignored: a caller that has all arrays checks them with `names`.
+  /// Names that are not dimensions of the array are ignored; callers check them with `names` over all arrays.
   /// Dimensions without a length get one chunk. A size in bytes halves the longest dimension until a chunk has at most
   /// that size.
   ///
@@ -45,8 +45,8 @@ class PENSTOCK_API chunk_lengths {
   result<extents> resolve(const extents& shape, std::span<const std::optional<std::string>> names,
                           std::uint64_t item_bytes) const;
 
-  /// As `resolve`, of shards: whole dimensions, and sizes in bytes, become multiples of `chunks`, whose rank is
-  /// `shape`'s. Given lengths are not changed.
+  /// As `resolve`, for shards: whole dimensions, and sizes in bytes, become multiples of `chunks`, whose rank is that
+  /// of `shape`. Given lengths are not changed.
   result<extents> resolve_shards(const extents& shape, std::span<const std::optional<std::string>> names,
                                  std::uint64_t item_bytes, const extents& chunks) const;
 

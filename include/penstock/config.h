@@ -2,10 +2,10 @@
 
 /// The version and the export mark of every public header.
 ///
-/// The build and the Python package read the version from here: it is written once. Everything stands in
-/// `namespace penstock::inline v0`: users write `penstock::array`, the linker sees `penstock::v0::array`, so two
-/// incompatible versions can live in one process.
+/// The build and the Python package read the version from here: it is written once. All names are in `namespace
+/// penstock::inline v0`: users write `penstock::array`, the linker sees `penstock::v0::array`, so two incompatible
+/// versions can live in one process.
 #define PENSTOCK_VERSION "0.1.0"
 
-/// Marks what a shared build exports; everything else is hidden. On a class it goes between `class` and the name.
+/// Marks what a shared build exports; everything else is hidden. Its place is between `class` and the name.
 #define PENSTOCK_API __attribute__((visibility("default")))

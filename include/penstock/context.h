@@ -19,25 +19,25 @@ class format_driver;   // <penstock/extend/driver.h>
 class uri_scheme;      // <penstock/extend/scheme.h>
 class context_state;   // src/engine/context_state.h
 
-/// Device memory of another library's pool (its caching allocator), for results of device reads.
+/// Device memory from the pool of another library (its caching allocator), for results of device reads.
 ///
 /// Called on any thread, with the device's primary context current and without a lock of this library.
 class device_allocator {
  public:
   virtual ~device_allocator() = default;
-  /// At least 256-byte aligned memory that is good for work in the order of `stream`, which is of this library.
-  /// \error resource_exhausted  There is no such memory.
+  /// Memory aligned to at least 256 bytes, for work in the order of `stream`, which is a stream of this library.
+  /// \error resource_exhausted  The pool cannot provide the memory.
   virtual result<std::uintptr_t> allocate(std::uint64_t bytes, int device, std::uintptr_t stream) = 0;
-  /// Takes memory back. Whatever still uses it comes before what `stream` is given from now on.
+  /// Takes memory back. All earlier uses of it precede the later work of `stream`.
   virtual void release(std::uintptr_t address, std::uint64_t bytes, int device, std::uintptr_t stream) noexcept = 0;
 };
 
 /// What encodes chunks of values in device memory.
 enum class chunk_encoder : std::uint8_t {
-  automatic,  ///< the device where it has encoders for all codecs and a model says that it is much faster, else the
+  automatic,  ///< the device if it has encoders for all codecs and a model predicts that it is much faster, else the
               ///< host
   host,       ///< the processor's cores, with the codecs' libraries
-  device,     ///< the device, where all codecs of the array have an encoder there: `shuffle`, `lz4`, `zstd`, `crc32c`
+  device,     ///< the device, if all codecs of the array have an encoder there: `shuffle`, `lz4`, `zstd`, `crc32c`
 };
 
 struct context_options {
@@ -50,21 +50,22 @@ struct context_options {
   std::uint64_t output_pool_bytes =
       ~std::uint64_t{0};                ///< idle result memory kept for the next read; ~0: a quarter of the machine's
   std::uint64_t write_queue_bytes = 0;  ///< copies of values that `write_async` holds; 0: a quarter of the memory limit
-  std::uint64_t page_locked_bytes = 0;  ///< host memory that devices copy from; 0: 256 MiB, taken at first need
+  std::uint64_t page_locked_bytes = 0;  ///< host memory that devices copy from; 0: 256 MiB, allocated at first use
   std::uint64_t device_memory_bytes = 0;  ///< device memory of reads under way (not of results), which makes waves
                                           ///< smaller; 0: an eighth of the device's, at most 6 GiB
   std::string device_decoder;  ///< what decodes on devices: this library (empty), or "nvcomp", which `make` loads
-  /// Of writes that do not name one. `device` leaves arrays to the host whose codecs have no device encoder.
+  /// For writes that do not name one. `device` leaves arrays to the host if a codec has no device encoder.
   chunk_encoder encoder = chunk_encoder::automatic;
-  std::string nvcomp_library;  ///< its file; empty: libnvcomp.so.6 or .5, where the system's loader finds them
-  /// Where results in device memory lie; null: a pool of this library's own. Waves always have memory of their own.
+  std::string nvcomp_library;  ///< its file; empty: libnvcomp.so.6 or .5 as the system's loader finds them
+  /// Where results in device memory are allocated; null: a pool of this library's own. Waves always have memory of
+  /// their own.
   std::shared_ptr<penstock::device_allocator> device_allocator;
   std::shared_ptr<penstock::executor> executor;  ///< null: a pool of threads, started when first needed
-  /// Codecs beyond this library's, asked in this order for those that it does not have.
+  /// Codecs in addition to this library's, tried in this order for codecs that it does not have.
   std::vector<std::shared_ptr<const codec_provider>> codecs;
-  /// Formats beyond this library's: `open` asks these drivers first.
+  /// Formats in addition to this library's: `open` tries these drivers first.
   std::vector<std::shared_ptr<const format_driver>> drivers;
-  /// URIs beyond this library's, asked first.
+  /// URI schemes in addition to this library's, tried first.
   std::vector<std::shared_ptr<const uri_scheme>> schemes;
   write_sync sync = write_sync::objects;  ///< of the files of this machine that `find_place` finds with it
 
@@ -72,13 +73,13 @@ struct context_options {
   ///
   /// Processes of one user may share it. Every read still requests the version of the objects that it uses, and takes
   /// their bytes from the folder only if the version is unchanged. Objects without a version (entity tag or date) are
-  /// not cached. A folder that cannot be used, and a full disk, cost a warning: reads then bypass the cache.
+  /// not cached. If the folder cannot be used or the disk is full, a warning is given and reads bypass the cache.
   std::string disk_cache;
-  std::uint64_t disk_cache_limit_bytes = 0;  ///< of its files; 0: 10 GiB; at least 1 MiB
+  std::uint64_t disk_cache_limit_bytes = 0;  ///< of the cache's files; 0: 10 GiB; at least 1 MiB
   /// Seconds in which an object counts as unchanged after the server returned its version (or that it is absent): reads
   /// within them make no request. 0: every read requests the version.
   double disk_cache_trust_s = 0;
-  /// Takes the text of a warning. Called on any thread, at most once for each cause; must not block. May be empty.
+  /// Receives the text of a warning. Called on any thread, at most once for each cause; must not block. May be empty.
   std::function<void(const std::string&)> on_warning;
 };
 
@@ -93,12 +94,12 @@ struct context_usage {
   std::uint64_t disk_cache_damaged = 0;                      ///< ranges in the folder whose checksum was wrong
 };
 
-/// Everything about reading that changes: threads, caches, pools, limits. Shared by the arrays opened with it.
+/// All mutable state of reading: threads, caches, pools, limits. Shared by the arrays opened with it.
 ///
 /// Thread-safe. After a fork the child starts with empty caches and its own threads. There is no global context.
 class PENSTOCK_API context {
  public:
-  /// \error unsupported  nvCOMP was asked for, and is not installed or of another version than 5 and 6.
+  /// \error unsupported  nvCOMP was requested, and is not installed or its version is neither 5 nor 6.
   static result<std::shared_ptr<context>> make(const context_options& options = {});
   explicit context(std::shared_ptr<context_state> state) noexcept;
   ~context();
@@ -107,16 +108,16 @@ class PENSTOCK_API context {
   /// What decodes on devices: `penstock`, or `nvcomp 6.0.0`.
   std::string device_decoder() const;
   context_usage usage() const;
-  /// Forgets cached indexes and chunks, idle memory, and what a failed call of a device's driver has broken.
+  /// Drops cached indexes and chunks, idle memory, and devices whose driver reported a failure.
   void clear_caches();
 
   /// Waits for writes of `write_async`, and for reads into device memory whose values were exported and whose outcome
   /// was not queried.
-  /// \error  Of writes that failed, by name, the others in the notes; told once.
-  /// \error corrupt_data  Chunks that failed on a device, one of them by name; told once.
+  /// \error  The first write that failed, by name, with the others in the notes. Each is reported once.
+  /// \error corrupt_data  Chunks that failed on a device, one of them by name. Each is reported once.
   result<> synchronize();
 
-  /// Begins to record. One recording at a time.
+  /// Begins recording. One recording at a time.
   /// \error conflict  A recording is under way.
   result<> start_profile(std::uint64_t max_events = 1 << 20);
   profile_report stop_profile();

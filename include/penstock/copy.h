@@ -16,35 +16,35 @@
 
 namespace penstock::inline v0 {
 
-/// How far a copy is: of the array that is under way.
+/// The progress of a copy: the state of the current array.
 struct copy_progress {
-  std::string path;               ///< within what is copied; empty: its root
-  std::uint64_t done_bytes = 0;   ///< decoded bytes, or stored ones where objects are copied as they are
+  std::string path;               ///< within the copied node; empty: its root
+  std::uint64_t done_bytes = 0;   ///< decoded bytes, or stored ones if objects are copied unchanged
   std::uint64_t total_bytes = 0;  ///< 0: not known
 };
 
 struct copy_options {
   unsigned threads = 0;           ///< 0: the source's context's
-  std::optional<extents> chunks;  ///< of arrays of this rank; nothing: the source's
-  std::optional<extents> shards;  ///< nothing: the source's, or none where chunks are given
-  /// Lengths by dimension name, whole dimensions, sizes in bytes: resolved for each array, in place of `chunks` and
+  std::optional<extents> chunks;  ///< for arrays of this rank; nothing: the source's
+  std::optional<extents> shards;  ///< nothing: the source's, or none if chunks are given
+  /// Lengths by dimension name, whole dimensions, sizes in bytes: resolved for each array; they replace `chunks` and
   /// `shards`. Each name must be a dimension of at least one array.
   std::optional<chunk_lengths> chunk_rule, shard_rule;
   bool auto_shards = false;  ///< about 256 MiB each
   bool no_shards = false;
   std::string codecs_json;  ///< as in create_options; empty: the source's
   int zarr_format = 0;      ///< 0: the source's
-  bool overwrite = false;   ///< erase what stands at the destination
-  bool resume = false;      ///< go on with a copy that was interrupted
-  bool durable = false;     ///< return only when the device has everything
+  bool overwrite = false;   ///< erase the node at the destination
+  bool resume = false;      ///< continue an interrupted copy
+  bool durable = false;     ///< return only when all data is on the storage device
   bool check_only = false;  ///< check all nodes and options, plan, and write nothing
-  /// For blocks of elements, of arrays that are encoded anew; 0: half of the context's memory limit.
+  /// For blocks of elements of arrays that are encoded anew; 0: half of the context's memory limit.
   std::uint64_t memory_bytes = 0;
-  /// A folder for a file as large as the array's elements, where the memory is too small to decode each chunk of the
-  /// source once; it goes when the array is copied. Empty: such chunks are decoded more often.
+  /// A folder for a file as large as the array's elements. It is used if the memory is too small to decode each chunk
+  /// of the source once, and removed when the array is copied. Empty: such chunks are decoded more than once.
   std::string scratch;
-  bool decode_once = false;  ///< refuse, rather than decode a chunk of the source more often
-  /// Read the copy and the source, and compare; with `overwrite`, before the copy takes the old node's place.
+  bool decode_once = false;  ///< fail instead of decoding a chunk of the source more than once
+  /// Read the copy and the source, and compare them; with `overwrite`, before the copy replaces the old node.
   bool verify = false;
   /// Called on one of the copying threads at a time; false stops the copy (`cancelled`).
   std::function<bool(const copy_progress&)> progress;
@@ -52,34 +52,34 @@ struct copy_options {
 
 /// How an array is encoded anew.
 struct copy_step {
-  std::string path;     ///< within what is copied
+  std::string path;     ///< within the copied node
   std::string plan;     ///< in words: passes, blocks, memory
-  unsigned passes = 1;  ///< 2: by a file in `copy_options::scratch`
+  unsigned passes = 1;  ///< 2: through a file in `copy_options::scratch`
   std::uint64_t memory_bytes = 0, scratch_bytes = 0;
 };
 
 struct copy_report {
   std::uint64_t groups = 0, arrays = 0;
   std::vector<copy_step> steps;       ///< of the arrays that are encoded anew
-  std::uint64_t objects_copied = 0;   ///< as they are, without decoding
-  std::uint64_t objects_written = 0;  ///< encoded anew; those of nothing but the fill value are not
-  std::uint64_t objects_skipped = 0;  ///< were there already
-  std::uint64_t bytes = 0;            ///< of the objects that were copied, decoded bytes of those encoded anew
+  std::uint64_t objects_copied = 0;   ///< copied without decoding
+  std::uint64_t objects_written = 0;  ///< encoded anew, without those that equal the fill value
+  std::uint64_t objects_skipped = 0;  ///< already existed
+  std::uint64_t bytes = 0;            ///< of the copied objects, decoded bytes if encoded anew
 };
 
 /// Copies an array, or a group and everything in it.
 ///
 /// Opens every node of the source and checks it against the options before the first write. With `overwrite`, the copy
-/// is written next to the old node and takes its place when it is complete, in stores that can do so (files, memory);
-/// in other stores the old node is erased after the checks. See docs/design/0018-overwrite.md.
+/// is written next to the old node and replaces it when it is complete, in stores that can do so (files, memory). In
+/// other stores the old node is erased after the checks. See docs/design/0018-overwrite.md.
 ///
-/// Where an array keeps its chunks, shards, codecs and format, its metadata and its objects are copied byte for byte;
-/// otherwise it is read and written in blocks that hold whole chunks of the source and whole objects of the
-/// destination, so that each chunk is decoded once and each object written once; where that needs more than
-/// `memory_bytes`, by way of a file (docs/design/0033-rechunk.md). Metadata is written first, so that a copy which was
-/// interrupted can go on: with `resume`, whatever object is there already (of the same size, where the store says) is
-/// not copied again. What stands at the destination must then have the same metadata.
-/// \error invalid_argument  Something stands at the destination, or another array than the copy would make.
+/// If an array keeps its chunks, shards, codecs and format, its metadata and its objects are copied byte for byte.
+/// Otherwise it is read and written in blocks that hold whole chunks of the source and whole objects of the
+/// destination, so that each chunk is decoded once and each object written once. If that needs more than
+/// `memory_bytes`, a file is used (docs/design/0033-rechunk.md). Metadata is written first, so that an interrupted copy
+/// can continue: with `resume`, objects that already exist (with the same size, if the store reports it) are not copied
+/// again. The node at the destination must then have the same metadata.
+/// \error invalid_argument  The destination exists, or is not the array that the copy would make.
 /// \error corrupt_data      `verify`: elements differ. Names the first one.
 PENSTOCK_API result<copy_report> copy(const node& from, const place& to, const copy_options& options = {});
 

@@ -18,55 +18,56 @@
 
 namespace penstock::inline v0 {
 
-/// A new array. What is left empty is chosen.
+/// A new array. Members that are empty have defaults.
 struct create_options {
   std::shared_ptr<penstock::context> context;  ///< null: one of its own
   std::string path;                            ///< within the store, '/'-separated; empty: the root
-  /// `zarr`, or the name of a driver. Empty: of a URI, what the ending of its name says, if a driver of the context can
+  /// `zarr`, or the name of a driver. Empty: for a URI, the format of the name's ending, if a driver of the context can
   /// create such arrays; else Zarr.
   std::string format;
   int zarr_format = 3;          ///< 2 or 3
-  bool overwrite = false;       ///< erase the node that stands there, and all below it
-  bool durable = false;         ///< return when the device has the metadata, and what leads to it
+  bool overwrite = false;       ///< erase the existing node, and all below it
+  bool durable = false;         ///< return when the metadata, and its new parents, are on the storage device
   std::string attributes_json;  ///< an object; empty: none
 
   extents shape;
   dtype type;
   /// The data type as JSON, in place of `type`: a v3 name or object, or NumPy's type string or list of fields, whose
-  /// byte order is how items are stored.
+  /// byte order is that of the stored items.
   std::string dtype_json;
   std::optional<extents> chunks;                          ///< nothing: about 1 MiB each
   std::vector<std::vector<std::uint64_t>> chunk_lengths;  ///< a rectilinear grid; an empty list: all as in `chunks`
   std::optional<extents> shards;                          ///< multiples of the chunks; version 3
   /// Shards of a rectilinear grid, each a multiple of the chunks; an empty list: all as in `shards`.
   std::vector<std::vector<std::uint64_t>> shard_lengths;
-  bool auto_shards = false;        ///< shards of about 256 MiB, where the array has more than one chunk
-  bool shard_index_first = false;  ///< a shard begins with its index, in place of ending with it
-  /// "auto" (or empty), or JSON. Version 3: the list of codecs, within shards where there are any; each a name or an
-  /// object; where no codec makes bytes of arrays, one that does is put in. Version 2: `{"filters": list or null,
-  /// "compressor": object or null}`, each of which may be missing.
+  bool auto_shards = false;        ///< shards of about 256 MiB, if the array has more than one chunk
+  bool shard_index_first = false;  ///< a shard begins with its index, instead of ending with it
+  /// "auto" (or empty), or JSON. Version 3: the list of codecs, those of the inner chunks in sharded arrays; each a
+  /// name or an object. If no codec turns arrays into bytes, one is added. Version 2: `{"filters": list or null,
+  /// "compressor": object or null}`, each of which may be absent.
   std::string codecs_json;
-  std::string fill_value_json;        ///< as the metadata writes it
-  std::vector<std::byte> fill_value;  ///< one item in native byte order, in place of the JSON
+  std::string fill_value_json;        ///< as in the metadata
+  std::vector<std::byte> fill_value;  ///< one item in native byte order, instead of the JSON
   bool fill_is_undefined = false;     ///< version 2: null
-  /// Empty: none. Version 2: all named, and kept as xarray's attribute `_ARRAY_DIMENSIONS`.
+  /// Empty: none. Version 2: all must be named, and are stored as xarray's attribute `_ARRAY_DIMENSIONS`.
   std::vector<std::optional<std::string>> dimension_names;
   char order = 'C';        ///< of the elements in a chunk: 'C' or 'F'
-  bool v2_keys = false;    ///< version 3: `0/3` in place of `c/0/3`
+  bool v2_keys = false;    ///< version 3: `0/3` instead of `c/0/3`
   std::string key_suffix;  ///< version 3: of each key, as in `c/0/3.tiff`
-  char separator = 0;      ///< of the numbers in keys; 0: '/', and '.' where keys are as in version 2
+  char separator = 0;      ///< of the numbers in keys; 0: '/', or '.' if keys are as in version 2
 };
 
-/// Writes the metadata of a new array and opens it. Groups that miss on the way to it are made.
+/// Writes the metadata of a new array and opens it. Creates missing parent groups.
 ///
-/// Nothing is written where the metadata is wrong. With `overwrite` the old metadata goes first, then what it named.
-/// \error invalid_argument  A member that makes no sense, by name; something stands there already.
+/// Nothing is written if the metadata is wrong. With `overwrite` the old metadata is erased first, then the objects
+/// that it described.
+/// \error invalid_argument  A member that makes no sense, by name; the path exists.
 /// \error unsupported  A data type or a codec, by name.
 PENSTOCK_API result<array> create_array(std::shared_ptr<store> in, const create_options& options);
 /// The same at a path or URI, which `options.path` is within.
-/// \error invalid_argument  The name is that of another format's files (`x.tif`): `check_new_name`.
+/// \error invalid_argument  The name belongs to another format (`x.tif`): see `check_new_name`.
 PENSTOCK_API result<array> create_array(std::string_view uri, const create_options& options);
-/// Below an open group, in its format. Its consolidated metadata is not used any more.
+/// Below an open group, in its format. Its consolidated metadata is no longer used.
 PENSTOCK_API result<array> create_array(const group& parent, const create_options& options);
 
 struct create_group_options {
@@ -75,7 +76,7 @@ struct create_group_options {
   std::string format;                          ///< `zarr`, or the name of a driver; empty: Zarr
   int zarr_format = 3;
   bool overwrite = false;
-  bool durable = false;         ///< as of `create_options`
+  bool durable = false;         ///< as in `create_options`
   std::string attributes_json;  ///< an object; empty: none
 };
 
@@ -83,7 +84,8 @@ struct create_group_options {
 PENSTOCK_API result<group> create_group(std::shared_ptr<store> in, const create_group_options& options);
 PENSTOCK_API result<group> create_group(const group& parent, const create_group_options& options);
 
-/// Erases the node at `path` below a group and everything in it: the metadata first. \error not_found  No such node.
+/// Erases the node at `path` below a group and everything in it: the metadata first. \error not_found  The node does
+/// not exist.
 PENSTOCK_API result<> erase(const group& parent, std::string_view path);
 
 /// Copies the metadata of all nodes below the group at `path` into one document there (version 2: .zmetadata; version

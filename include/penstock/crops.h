@@ -17,8 +17,8 @@ struct array_crop {
   resolved_selection which;
 };
 
-/// Reads crops of any arrays into one tensor, as one read: a chunk that several of them want is fetched and decoded
-/// once. (Arrays are the same where they are copies of one `array`.)
+/// Reads crops of any arrays into one tensor, as one read: a chunk that several of them need is fetched and decoded
+/// once. (Two arrays are the same if they are copies of one `array`.)
 ///
 /// \param out      Shape (crops, *shape of each crop); borrowed until the ticket is done.
 /// \param options  As of `array::read_async`, with the context of the first array.
@@ -27,7 +27,7 @@ struct array_crop {
 PENSTOCK_API result<ticket> read_crops_async(std::span<const array_crop> crops, const tensor_view& out,
                                              const read_options& options = {});
 
-/// The same into device memory; without `out`, of the pool. `options.type` is what all elements become.
+/// The same into device memory; without `out`, memory from the pool. `options.type` is the type of all elements.
 /// \error invalid_argument  Arrays of several dtypes, and no `options.type`.
 PENSTOCK_API result<device_tensor> read_crops_to_device(std::span<const array_crop> crops,
                                                         const std::optional<tensor_view>& out = std::nullopt,

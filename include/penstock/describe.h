@@ -11,12 +11,12 @@ namespace penstock::inline v0 {
 /// What another process needs to open the same array: its URI and what was learned when it was opened, so that nothing
 /// is read there: a Zarr array's metadata, the manifest of joined `.npy` and raw files or of references. Opaque bytes,
 /// for the same version of Penstock.
-/// \error unsupported  The array has no URI, such as one of a memory store.
-/// \error As the store's, where the metadata cannot be read again.
+/// \error unsupported  The array has no URI, for example in a memory store.
+/// \error  As the store's, if the metadata cannot be read again.
 PENSTOCK_API result<std::string> describe(const array& from);
 
 /// The array that `describe` was given.
-/// \error corrupt_data  `description` is no such thing. \error As open_array.
+/// \error corrupt_data  `description` does not come from `describe`. \error As open_array.
 PENSTOCK_API result<array> open_description(std::string_view description, const open_options& options = {});
 
 }  // namespace penstock::inline v0

@@ -17,17 +17,17 @@ namespace penstock::inline v0 {
 
 class device_tensor_state;  // src/api/device_tensor_state.h
 
-/// A CUDA stream as a number: what the driver and the runtime call CUstream and cudaStream_t. 1 is the legacy default
+/// A CUDA stream as a number: a CUstream of the driver or a cudaStream_t of the runtime. 1 is the legacy default
 /// stream, 2 the per-thread one; 0 is refused, because it could be either.
 using stream_handle = std::uintptr_t;
 
 struct device_read_options {
   int device = -1;  ///< -1: the calling thread's current device
-  /// The stream that the caller works on: nothing is written to the target before what it holds now is done. Empty:
-  /// nothing to wait for.
+  /// The stream that the caller works on: nothing is written to the target before the work that it holds now is done.
+  /// Empty: no wait.
   std::optional<stream_handle> stream;
-  /// What the elements become on their way, by the device: integers and floats of 8 to 64 bits, bfloat16 and complex
-  /// numbers, as NumPy's "same_kind" casting allows. Empty: they stay what they are.
+  /// Converts the elements to this type on the device: integers and floats of 8 to 64 bits, bfloat16 and complex
+  /// numbers, as NumPy's "same_kind" casting allows. Empty: no conversion.
   std::optional<dtype> type;
   unsigned threads = 0;  ///< workers of this read; 0: the context's
   bool check = false;    ///< return only when the device is done, with the read's own error
@@ -35,12 +35,12 @@ struct device_read_options {
 
 /// The result of a read into device memory: memory, and a read that may still be under way.
 ///
-/// The read returns before storage has been asked. `wait` waits until all is queued on the device (storage and host
-/// work), `order` then makes a stream wait for the rest, and only `synchronize` waits for the device. Errors are late:
-/// what fails on the host comes out of `wait` and all that waits; a chunk that fails on the device has all bits set in
-/// its part of the result, and its error comes out of `synchronize`, or, if the values were exported and the outcome
-/// was not queried, of the next read into that device's memory. Destroying it cancels what has not started, waits for
-/// the host's part, and returns the memory to the context's pool together with the wait for its last readers.
+/// The call returns before any request to storage. `wait` waits until all is queued on the device (storage and host
+/// work), `order` then makes a stream wait for the rest, and only `synchronize` waits for the device. Errors are
+/// reported late. `wait`, and every call that waits, returns an error of the host. A chunk that fails on the device has
+/// all bits set in its part of the result. `synchronize` returns its error or, if the values were exported and the
+/// outcome was not queried, the next read into that device's memory does. Destroying it cancels what has not started,
+/// waits for the host's part, and returns the memory to the context's pool together with the wait for its last readers.
 /// Move-only; otherwise thread-safe.
 class PENSTOCK_API device_tensor {
  public:
@@ -52,26 +52,28 @@ class PENSTOCK_API device_tensor {
   /// Device memory; unspecified contents until a stream is ordered after the read.
   const tensor_view& view() const noexcept;
   int device() const noexcept;
-  /// True when the host's part is over.
+  /// True when the host's part is complete.
   bool queued() const noexcept;
-  /// True when the device is done too.
+  /// True when the device is done, too.
   bool done() const;
 
   result<> wait();
   bool wait_for(std::chrono::nanoseconds timeout);
-  /// Makes `stream` wait for the result, and the memory wait for what `stream` does with it before it is used again.
+  /// Makes `stream` wait for the result, and makes later uses of the memory wait for the work of `stream`.
   /// \error invalid_argument  Stream 0.
   result<> order(stream_handle stream);
-  /// Ends the use of the memory: it may be used again after what `stream` holds now, instead of after everything that
-  /// the context was given until the tensor is destroyed. The read itself comes before that. For work on several
-  /// streams, one call for each; the later streams wait for the earlier ones. The memory is returned when this tensor
-  /// and all that it was exported to are destroyed. Memory that was given as `out` stays the caller's.
-  /// \error invalid_argument  Stream 0; from `order` and `to_dlpack` afterwards. What failed on the host.
+  /// Ends the use of the memory: it may be used again after the work that `stream` holds now, instead of after all work
+  /// that the context receives until the tensor is destroyed. The read itself is complete before that. For work on
+  /// several streams, call it once for each; the later streams wait for the earlier ones. The memory is returned when
+  /// this tensor and all that it was exported to are destroyed. Memory that was passed as `out` stays the caller's.
+  /// \error invalid_argument  Stream 0; also returned by `order` and `to_dlpack` after this call.
+  /// \error  The failure of the read on the host.
   result<> release(stream_handle stream);
-  /// Hands the result on by DLPack, in device memory and without a copy: `stream`, the consumer's, is made to wait for
-  /// it, as by `order`. The memory goes back to the pool after the deleter and this tensor, and after what `stream`
-  /// does with it until then. Read into `out`, the memory stays the caller's.
-  /// \error invalid_argument  Stream 0. \error unsupported  As `penstock::to_dlpack`. What failed on the host.
+  /// Exports the result through DLPack, in device memory and without a copy: `stream`, the consumer's, waits for it, as
+  /// after `order`. The memory returns to the pool after the deleter was called, this tensor was destroyed, and the
+  /// work that `stream` holds by then is done. Memory that was passed as `out` stays the caller's.
+  /// \error invalid_argument  Stream 0. \error unsupported  As `penstock::to_dlpack`.
+  /// \error  The failure of the read on the host.
   result<DLManagedTensorVersioned*> to_dlpack(stream_handle stream);
   /// Waits for the device. \error corrupt_data  Chunks that failed there, one of them by name.
   result<> outcome();
@@ -93,8 +95,8 @@ class PENSTOCK_API device_tensor {
 };
 
 /// Reads into device memory of the context's pool.
-/// \error unsupported  There is no CUDA driver; or a selection by lists, points or masks; or items of variable length;
-///                     or types that a device does not convert.
+/// \error unsupported  No CUDA driver; a selection by lists, points or masks; items of variable length; types that a
+/// device does not convert.
 PENSTOCK_API result<device_tensor> read_to_device(const array& from, const selection& which,
                                                   const device_read_options& options = {});
 /// Reads into `out`, device memory of the caller (`out.space` is cuda), which must outlive the tensor; strides of any
@@ -102,7 +104,7 @@ PENSTOCK_API result<device_tensor> read_to_device(const array& from, const selec
 PENSTOCK_API result<device_tensor> read_to_device(const array& from, const selection& which, const tensor_view& out,
                                                   const device_read_options& options = {});
 
-/// A stream of this library's making, for the caller's own work: not ordered with the legacy stream. Move-only.
+/// A stream created by this library for the caller's own work; not ordered with the legacy stream. Move-only.
 class PENSTOCK_API device_stream {
  public:
   static result<device_stream> make(int device);
@@ -114,29 +116,30 @@ class PENSTOCK_API device_stream {
   std::shared_ptr<state> state_;
 };
 
-/// The same of a selection that `array::select` has resolved; without `out`, into memory of the pool.
+/// The same for a selection that `array::select` has resolved; without `out`, into memory of the pool.
 PENSTOCK_API result<device_tensor> read_to_device(const array& from, const resolved_selection& which,
                                                   const std::optional<tensor_view>& out,
                                                   const device_read_options& options = {});
 
-/// Memory of the context's pool on a device, C order, that nothing is read into yet: `order` makes a stream wait until
-/// it may be written to. \error resource_exhausted  The device has no such memory.
+/// Memory of the context's pool on a device, C order, without values: `order` makes a stream wait until it may be
+/// written to.
+/// \error resource_exhausted  The device has too little memory.
 PENSTOCK_API result<device_tensor> device_memory(penstock::context& with, int device, const dtype& type,
                                                  const extents& shape);
 
-/// A copy in memory of its own, C order, made on `stream` behind the read. Empty: made on a stream of this library, and
-/// there on return. A chunk that failed on the device has all bits set in the copy too; only `from` tells of it.
+/// A copy in memory of its own, in C order, made on `stream` after the read. Empty: made on a stream of this library,
+/// and complete on return. A chunk that failed on the device has all bits set in the copy too; only `from` reports it.
 PENSTOCK_API result<device_tensor> copy_on_device(device_tensor& from, std::optional<stream_handle> stream);
 
-/// For a profile of the context that is under way: the caller's work with these values begins on `stream`, where they
-/// are ordered; `lane` tells its streams apart. It ends with `end_work`, or is not told of.
+/// For a profile of the context that is being recorded: the caller's work with these values begins on `stream`, on
+/// which they are ordered; `lane` distinguishes its streams. Recorded if `end_work` is called.
 PENSTOCK_API void begin_work(const device_tensor& with, stream_handle stream, std::uint32_t lane);
 /// All of that work is queued on `stream`.
 PENSTOCK_API void end_work(const device_tensor& with, stream_handle stream);
 
-/// The stream of this library that values to be written are ordered on: a producer makes it wait for them.
+/// The stream of this library on which values to be written are ordered: a producer makes it wait for them.
 PENSTOCK_API result<stream_handle> write_stream(penstock::context& with, int device);
-/// Copies device memory of any strides to `to`, in C order, after what `write_stream` and `stream` hold; waits.
+/// Copies device memory of any strides to `to`, in C order, after the work of `write_stream` and `stream`; waits.
 PENSTOCK_API result<> copy_to_host(penstock::context& with, int device, const tensor_view& from, std::byte* to,
                                    std::optional<stream_handle> stream = std::nullopt);
 
@@ -144,20 +147,20 @@ PENSTOCK_API result<> copy_to_host(penstock::context& with, int device, const te
 PENSTOCK_API result<int> device_count();
 /// The calling thread's current device.
 PENSTOCK_API result<int> current_device();
-/// The device that an address is on; nullopt where it is host memory.
+/// The device that holds an address; nullopt for host memory.
 PENSTOCK_API result<std::optional<int>> device_of(std::uintptr_t address);
 
-/// As `array::plan` and `plan_json`, of a read into device memory, whose requests are longer. Needs no device.
+/// As `array::plan` and `plan_json`, for a read into device memory, whose requests are longer. Needs no device.
 PENSTOCK_API result<std::string> device_plan(const array& from, const resolved_selection& which,
                                              std::size_t max_lines = 64);
 PENSTOCK_API result<std::string> device_plan_json(const array& from, const resolved_selection& which);
 PENSTOCK_API result<plan_summary> summarize_device_plan(const array& from, const resolved_selection& which,
                                                         std::size_t max_lines = 64, std::size_t max_touched = 0);
 /// What would encode the chunks of a write of `which` from that device's memory, and why: `the host: there is no
-/// device`. The choice of chunk_encoder::automatic.
+/// device`. This is the choice of chunk_encoder::automatic.
 PENSTOCK_API std::string device_encoder_choice(const array& to, const resolved_selection& which, int device = 0);
-/// Says how a read's chain is shared out between host and device: `zstd(level=0) on the device`; and whether the device
-/// of that number reads what is encoded in the host's memory, where it is, so that it is not copied.
+/// Describes how the chain of a read is divided between host and device: `zstd(level=0) on the device`; and whether
+/// that device reads encoded bytes in the host's memory without a copy.
 PENSTOCK_API std::string device_path(const array& from, int device = 0);
 /// The same as a JSON document: `{"host": [...], "device": [...], "reason": "...", "copies": true}`, in decoding order.
 PENSTOCK_API std::string device_path_json(const array& from, int device = 0);

@@ -12,7 +12,7 @@
 struct DLManagedTensorVersioned;
 
 /// The memory layout of DLPack 1.x (https://dmlc.github.io/dlpack/latest/c_api.html), declared here because it is an
-/// interface and not a library: what another array library takes over without a copy.
+/// interface and not a library: other array libraries accept it without a copy.
 namespace penstock::inline v0 {
 
 inline constexpr std::uint32_t kDlpackMajor = 1;
@@ -41,7 +41,7 @@ struct dlpack_tensor {
   std::uint64_t byte_offset;
 };
 
-/// "dltensor": what consumers before 1.0 take.
+/// "dltensor": for consumers before 1.0
 struct dlpack_managed {
   dlpack_tensor tensor;
   void* content;  // the producer's
@@ -60,18 +60,18 @@ struct dlpack_managed_versioned {
 
 static_assert(sizeof(dlpack_tensor) == 48 && sizeof(dlpack_managed) == 64 && sizeof(dlpack_managed_versioned) == 80);
 
-/// None for types that DLPack has no code for, and for those of less than a byte: in memory they take a byte each here,
+/// Empty for types that have no DLPack code, and for those of less than a byte: they take a byte each in memory here,
 /// and consumers differ in what they expect.
 PENSTOCK_API std::optional<dlpack_type> dlpack_type_of(const dtype& type) noexcept;
 
-/// Exports a tensor without a copy: what consumers of DLPack 1.x take, bfloat16 and floats of 8 bits too.
+/// Exports a tensor without a copy for consumers of DLPack 1.x, including bfloat16 and floats of 8 bits.
 ///
-/// The owner of the pointer calls its `deleter` once, on any thread; consumers do. Without dlpack.h it is read as a
+/// The owner of the pointer calls its `deleter` once, on any thread; consumers do. Without dlpack.h, read it as a
 /// `dlpack_managed_versioned`.
-/// \param owner   Keeps the memory; let go by the deleter. Null: the memory outlives the consumer anyway.
+/// \param owner   Owns the memory; released by the deleter. Null: the memory outlives the consumer.
 /// \param device  Where the memory is; for host memory {1, 0}.
 /// \param flags   kDlpackReadOnly and kDlpackIsCopied.
-/// \error unsupported  DLPack has no such type, or the strides are no whole elements.
+/// \error unsupported  DLPack does not have the type, or the strides are not whole elements.
 PENSTOCK_API result<DLManagedTensorVersioned*> to_dlpack(const tensor_view& view, std::shared_ptr<const void> owner,
                                                          dlpack_device device = {1, 0}, std::uint64_t flags = 0);
 

@@ -14,7 +14,7 @@
 
 namespace penstock::inline v0 {
 
-/// The families of element types. Width is kept apart (see `dtype::bits`).
+/// The families of element types. The width is separate (see `dtype::bits`).
 enum class dtype_kind : std::uint8_t {
   boolean,
   signed_integer,
@@ -30,8 +30,8 @@ enum class dtype_kind : std::uint8_t {
   variable_utf8,   ///< variable_item: UTF-8 text
   variable_bytes,  ///< variable_item: bytes
   small_float,     ///< floats of 8, 6 and 4 bits (see `dtype::format`)
-  structured,      ///< named fields at fixed places
-  object,          ///< variable_item: a Python object, which only the Python module makes
+  structured,      ///< named fields at fixed offsets
+  object,          ///< variable_item: a Python object, created by the Python module only
 };
 
 /// The formats of floating-point numbers, named as ml_dtypes and the Zarr extension types name them.
@@ -51,7 +51,7 @@ enum class float_format : std::uint8_t {
   float4_e2m1fn,
 };
 
-/// What a datetime or timedelta counts. generic: NumPy's times without a unit.
+/// The unit of a datetime or timedelta. generic: NumPy's times without a unit.
 enum class time_unit : std::uint8_t {
   generic,
   year,
@@ -71,7 +71,7 @@ enum class time_unit : std::uint8_t {
 
 /// NumPy's letters: `Y`, `M`, `W`, `D`, `h`, `m`, `s`, `ms`, `us`, `ns`, `ps`, `fs`, `as`, `generic`.
 PENSTOCK_API std::string_view to_string(time_unit unit) noexcept;
-/// \error unsupported  No such unit, by name.
+/// \error unsupported  The unit does not exist; the message names it.
 PENSTOCK_API result<time_unit> time_unit_from(std::string_view name);
 
 struct dtype_field;
@@ -99,35 +99,34 @@ class PENSTOCK_API dtype {
 
   /// A structure of `fields`.
   ///
-  /// \param item_bytes  0: the fields follow one another without gaps, their offsets are set here. Otherwise the size
-  ///                    of an item, which holds the fields at their offsets.
-  /// \error invalid_argument  Two fields of one name or place, a field beyond the item, no field, or a name of no
-  ///                          characters.
+  /// \param item_bytes  0: the fields follow one another without gaps, and their offsets are computed. Otherwise the
+  ///                    size of an item, which holds the fields at their offsets.
+  /// \error invalid_argument  Two fields with one name or place, a field beyond the item, no fields, or an empty name.
   /// \error unsupported  A field of variable length; an item beyond 2^28 bytes; structures nested deeper than 32.
   static result<dtype> structured(std::vector<dtype_field> fields, std::uint32_t item_bytes = 0);
 
   /// Parses a Zarr v3 name that needs no configuration (`int32`, `float16`, `complex64`, `bool`, `r24`, `string`,
   /// `float8_e4m3fn`, `complex_bfloat16`, ...).
-  /// \error unsupported  No such type, by name.
+  /// \error unsupported  The type is not known; the message names it.
   static result<dtype> from_name(std::string_view name);
 
   /// Parses NumPy's type string: `<f4`, `|b1`, `>M8[10ns]`, `|S5`, `<U3`, `|V7`, `|O`.
-  /// \error corrupt_data  No type string. \error unsupported  A type that has no place here, such as `<f16`.
+  /// \error corrupt_data  Not a type string. \error unsupported  A type that is not supported, such as `<f16`.
   static result<numpy_type> from_numpy(std::string_view typestr);
 
   dtype_kind kind() const noexcept { return kind_; }
   std::uint32_t bits() const noexcept { return bits_; }
-  /// Of a floating kind, or of a complex number's halves.
+  /// For a floating kind, or for the halves of a complex number.
   float_format format() const noexcept { return format_; }
-  /// Of datetime and timedelta.
+  /// For datetime and timedelta.
   time_unit unit() const noexcept { return unit_; }
   std::uint32_t scale() const noexcept { return scale_; }
-  /// Of a structure, by offset; else empty.
+  /// For a structure, by offset; else empty.
   std::span<const dtype_field> fields() const noexcept;
-  /// Null where there is no field of that name.
+  /// Null if no field has that name.
   const dtype_field* field(std::string_view name) const noexcept;
 
-  /// Elements are `variable_item`s, whose bytes lie elsewhere.
+  /// Elements are `variable_item`s, whose bytes are stored elsewhere.
   bool variable_length() const noexcept {
     return kind_ == dtype_kind::variable_utf8 || kind_ == dtype_kind::variable_bytes || kind_ == dtype_kind::object;
   }
@@ -136,14 +135,14 @@ class PENSTOCK_API dtype {
   /// Bytes within which byte order matters: half of a complex item, 4 for UTF-32, 1 for raw, else the item. 1 for
   /// structures, whose fields differ: see `has_byte_order`.
   std::uint32_t swap_bytes() const noexcept;
-  /// Some bytes of an item change place where the byte order does.
+  /// Some bytes of an item change place if the byte order changes.
   bool has_byte_order() const noexcept;
   /// The Zarr v3 name.
   std::string name() const;
-  /// NumPy's type string in native byte order, such as `<f4`, `|b1`, `<c8`; empty where NumPy has none.
+  /// NumPy's type string in native byte order, such as `<f4`, `|b1`, `<c8`; empty if NumPy has none.
   std::string numpy_typestr(bool big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) const;
-  /// What numpy.dtype() takes, as Python text: `'<f4'`, or `[('a', '<i4'), ('', '|V4'), ('b', '<f8', (2, 3))]`.
-  /// Empty where NumPy alone has no such type.
+  /// The argument of numpy.dtype(), as Python text: `'<f4'`, or `[('a', '<i4'), ('', '|V4'), ('b', '<f8', (2, 3))]`.
+  /// Empty if NumPy itself does not have the type.
   std::string numpy_descr(bool big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) const;
 
   friend PENSTOCK_API bool operator==(const dtype& a, const dtype& b) noexcept;
@@ -166,7 +165,7 @@ struct PENSTOCK_API dtype_field {
   std::uint32_t offset = 0;  ///< in bytes, from the start of the item
   extents shape;             ///< of a block; empty: one
 
-  /// Of all of the field.
+  /// Of the whole field.
   std::uint64_t bytes() const noexcept;
   friend bool operator==(const dtype_field&, const dtype_field&) = default;
 };
@@ -174,7 +173,7 @@ struct PENSTOCK_API dtype_field {
 /// A type string's type, and how its items lie in memory.
 struct numpy_type {
   dtype type;
-  bool big_endian = false;  ///< false too where order does not matter
+  bool big_endian = false;  ///< false also if order does not matter
 };
 
 }  // namespace penstock::inline v0

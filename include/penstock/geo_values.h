@@ -13,7 +13,7 @@
 namespace penstock::inline v0 {
 
 /// From pixels to the ground: x = a * column + b * row + c, y = d * column + e * row + f, where (0, 0) is the upper
-/// left corner of the first pixel. The order of the numbers is that of rasterio and affine.
+/// left corner of the first pixel. The order of the numbers is the one of rasterio and affine.
 struct affine_transform {
   double a = 1, b = 0, c = 0, d = 0, e = 1, f = 0;
 
@@ -40,7 +40,7 @@ struct rational_polynomial {
   std::array<double, 20> line_num_coeff = {}, line_den_coeff = {}, samp_num_coeff = {}, samp_den_coeff = {};
 };
 
-/// A GeoTIFF key as it is in the file: a number or code, numbers, or text. Source: OGC GeoTIFF 1.1, 7.1.
+/// A GeoTIFF key as in the file: a number or code, numbers, or text. Source: OGC GeoTIFF 1.1, 7.1.
 struct geo_key {
   using value_type = std::variant<std::uint64_t, double, std::vector<double>, std::string>;
 
@@ -48,14 +48,14 @@ struct geo_key {
   value_type value;
 };
 
-/// What a pixel's value is of.
+/// What a pixel's value represents.
 enum class pixel_extent : std::uint8_t {
   unspecified,
   area,   ///< the pixel's area
   point,  ///< the pixel's centre
 };
 
-/// A nodata value: an integer, exact, where the file writes one for an image of integers.
+/// A nodata value: an exact integer if the file has one for an image of integers.
 using nodata_value = std::variant<std::int64_t, std::uint64_t, double>;
 
 /// Names and texts of metadata, in the order of the file. Text is UTF-8 unless the file has other bytes.

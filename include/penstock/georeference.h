@@ -16,44 +16,45 @@ namespace penstock::inline v0 {
 /// What the values of one band of an image mean.
 struct band_meaning {
   std::uint64_t number = 0;  ///< of the band in its file, from 0
-  /// The nodata value that the file gives, in the precision of the pixels.
+  /// The nodata value of the file, in the precision of the pixels.
   std::optional<nodata_value> nodata;
-  /// The same, where pixels can have it; nothing: no pixel is nodata.
+  /// The same, if pixels can have the value; nothing: no pixel is nodata.
   std::optional<nodata_value> held_nodata;
-  double scale = 1, offset = 0;   ///< what is measured = stored value * scale + offset
-  std::string unit, description;  ///< empty: the file has none
+  double scale = 1, offset = 0;   ///< measured value = stored value * scale + offset
+  std::string unit, description;  ///< empty: the file has no offset
   metadata_items metadata;
 };
 
-/// What the file of an image says about its pixels' values and places: of a TIFF its tags, GDAL's metadata in them, and
-/// the sidecar files of a local file (`.aux.xml`, world files, `.RPB`, `_RPC.TXT`), which take precedence as in GDAL.
+/// The meaning and the position of an image's pixels, as its file states them: the tags of a TIFF, GDAL's metadata in
+/// them, and the sidecar files of a local file (`.aux.xml`, world files, `.RPB`, `_RPC.TXT`), which take precedence as
+/// in GDAL.
 ///
-/// Immutable and thread-safe; holds the array. Values are those of the level that is open. Methods report a tag of a
-/// type that it cannot be as `corrupt_data` with its number; other values of the same file stay available.
+/// Immutable and thread-safe; holds the array. Values apply to the open level. A tag of the wrong type is
+/// `corrupt_data` with its number; other values of the same file stay available.
 class PENSTOCK_API georeference {
  public:
-  /// False for an array of a format without such values: then there are none.
+  /// False for an array of a format without such values; then there are none.
   bool is_known() const noexcept;
 
-  /// From pixels to the ground; nothing where the file has no transform, or pixels of no size.
+  /// From pixels to the ground; nothing if the file has no transform, or its pixels have no size.
   result<std::optional<affine_transform>> transform() const;
   /// The area that all pixels cover; nullopt without a transform.
   result<std::optional<ground_bounds>> bounds() const;
   /// Ground control points: of the sidecar file, else of the image itself unless it has a transform.
   result<std::vector<ground_control_point>> gcps() const;
-  /// The rational polynomial: of `.RPB` or `_RPC.TXT`, which are looked for at each call, else of the image itself.
+  /// The rational polynomial: from `.RPB` or `_RPC.TXT`, which are looked up at each call, else from the image itself.
   result<std::optional<rational_polynomial>> rpcs() const;
 
-  /// The GeoTIFF keys. To make WKT of them takes a database of coordinate systems, such as PROJ's.
+  /// The GeoTIFF keys. Converting them to WKT needs a database of coordinate systems, such as PROJ's.
   result<std::vector<geo_key>> geo_keys() const;
-  /// The EPSG code that the sidecar file's text ends with or, without such a text, that the keys name. Nothing where
-  /// the file describes its system in another way. A unit of coordinates in the keys that is not the code's own is not
-  /// considered.
+  /// The EPSG code that the sidecar file's text ends with or, without such a text, that the keys name. Nothing if the
+  /// file describes its system in another way. A unit of coordinates in the keys that differs from the code's own is
+  /// ignored.
   result<std::optional<std::uint32_t>> epsg() const;
-  /// The text (WKT, or another form that PROJ reads) that names the coordinate system in a sidecar file or, without
-  /// one, in the keys as ArcGIS writes it; empty: none.
+  /// The text (WKT, or another form that PROJ reads) of the coordinate system in a sidecar file or, without one, in the
+  /// keys as ArcGIS writes it; empty: none.
   result<std::string> crs_text() const;
-  /// The text in the sidecar file; empty: none. Where it is there it takes precedence over the keys.
+  /// The text in the sidecar file; empty: none. It takes precedence over the keys.
   const std::string& sidecar_crs() const noexcept;
   /// Whether `gcps` come from the sidecar file. Their coordinate system is then `sidecar_gcps_crs`, else the image's.
   result<bool> has_sidecar_gcps() const;
@@ -63,7 +64,7 @@ class PENSTOCK_API georeference {
 
   /// GDAL's metadata of the whole image.
   const metadata_items& metadata() const noexcept;
-  /// Of each band of the open array.
+  /// For each band of the open array.
   std::vector<band_meaning> bands() const;
   /// The colour interpretation of each of the file's bands: `red`, `gray`, `palette`, `alpha`, `undefined`, ...
   result<std::vector<std::string>> colors() const;
@@ -79,33 +80,34 @@ class PENSTOCK_API georeference {
   std::shared_ptr<const state> state_;
 };
 
-/// Reads what an image's file says of it. Of local files `<name>.aux.xml` is looked for; a damaged one is ignored.
+/// Reads what the file of an image states about it. For local files, `<name>.aux.xml` is looked up; a damaged one is
+/// ignored.
 PENSTOCK_API georeference georeference_of(const array& from);
 
 /// Which pixels of an image have a value, by GDAL's rules: those in the mask; in bands without a mask, those that are
 /// not nodata; without both, those that the alpha band does not make fully transparent.
 struct pixel_validity {
-  /// Of the same pixels as the image: not 0 where they have a value. One band for all of the image's bands, or one for
+  /// Has the pixels of the image: not 0 if the pixel has a value. One band for all of the image's bands, or one for
   /// each. nullopt: the image has neither a mask nor an alpha band that masks.
   std::optional<array> mask;
   bool is_alpha = false;  ///< `mask` is the image's alpha band
   /// Which of the array's bands is the alpha band; it is never masked.
   std::optional<std::uint64_t> alpha_band;
-  /// For each of the array's bands whether `mask` applies to it.
+  /// For each of the array's bands: whether `mask` applies to it.
   std::vector<bool> masked;
-  /// For each of the array's bands the value of pixels without one; nullopt if the band is masked.
+  /// For each of the array's bands: the value of pixels without a value; nullopt if the band is masked.
   std::vector<std::optional<nodata_value>> nodata;
-  /// GDAL's NODATA_VALUES in place of a mask, for all bands: a pixel is missing where each band of the file (not of
-  /// the array) has its value; nullopt for a value that the type cannot hold. Empty: the file has no such list.
+  /// GDAL's NODATA_VALUES instead of a mask, for all bands: a pixel is missing if each band of the file (not of the
+  /// array) has its value; nullopt for a value that the type cannot hold. Empty: the file has no such list.
   std::vector<std::optional<nodata_value>> nodata_of_pixels;
 
-  /// Some pixels may be without a value.
+  /// Whether pixels may be without a value.
   bool is_partial() const noexcept;
-  /// The mask has one band for all of the image's.
+  /// The mask has one band for all bands of the image.
   bool mask_is_of_all_bands() const noexcept;
 };
 
-/// Decides by what the missing pixels of an image are recognised. Opens the image of the mask, if there is one.
+/// Determines how the missing pixels of an image are recognised. Opens the image of the mask, if there is one.
 /// \error corrupt_data  By tag. \error As of `open_tiff`.
 PENSTOCK_API result<pixel_validity> validity_of(const array& image, const georeference& of);
 

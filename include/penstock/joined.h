@@ -11,9 +11,9 @@
 
 namespace penstock::inline v0 {
 
-/// Opens many arrays, several at a time: files and folders that wait for storage are opened by more threads.
+/// Opens many arrays, several at a time. Files and folders whose opening waits for storage are opened by more threads.
 ///
-/// \param uris     As `open_array` takes them. \param options  Of each; a null context is one context for all.
+/// \param uris     As `open_array` takes them. \param options  For each; a null context is one new context for all.
 /// \returns The arrays in the order of `uris`.
 /// \error As `open_array`'s, of the first array in that order that cannot be opened.
 PENSTOCK_API result<std::vector<array>> open_arrays(std::span<const std::string> uris,
@@ -22,14 +22,13 @@ PENSTOCK_API result<std::vector<array>> open_arrays(std::span<const std::string>
 /// Arrays along one dimension, as one read-only array.
 ///
 /// A read fetches and decodes the chunks of the parts, each by its own codecs. Parts may have different lengths along
-/// `axis`, chunks of different lengths along it, and different codecs. Parts without elements are left out.
+/// `axis`, chunks of different lengths along it, and different codecs. Parts without elements are ignored.
 ///
-/// Parts that are cut into other chunks outside `axis`, or have other fill values, are read box by box: a box is about
-/// a MiB of whole chunks, a read of one thread, as `open_sources` (<penstock/array_source.h>) would make it of a
-/// function.
+/// Parts whose chunks differ outside `axis`, or whose fill values differ, are read box by box, as `open_sources`
+/// (<penstock/array_source.h>) reads a function: a box is about a MiB of whole chunks, read by one thread.
 /// \param parts  Of one dtype, and of one shape outside `axis`. The result shares their stores.
 /// \param axis   Less than the parts' rank.
-/// \param with   The context of the result; null: that of the first part.
+/// \param with   The context of the result; null: the first part's.
 /// \error invalid_argument  `parts` is empty, or a part differs from the first in dtype, rank or shape.
 /// \error unsupported       Elements of variable length, more elements along `axis` than can be counted.
 PENSTOCK_API result<array> join(std::span<const array> parts, std::size_t axis,

@@ -10,11 +10,12 @@
 
 namespace penstock::inline v0 {
 
-/// How a pixel of a level comes from the two by two pixels of the level before. At odd edges there are two, or one.
+/// How a pixel of a level is computed from the two by two pixels of the level before. At odd edges there are two, or
+/// one.
 enum class level_rule : std::uint8_t {
-  mean,     ///< integers are rounded, halves up; NaN is left out
+  mean,     ///< integers are rounded, halves up; NaN is ignored
   nearest,  ///< the first one
-  mode,     ///< the most frequent one, bit for bit; of several, the first one
+  mode,     ///< the most frequent one, bit for bit; the first one of several
 };
 
 /// How a group's attributes name its levels.
@@ -26,17 +27,17 @@ enum class level_convention : std::uint8_t {
 /// One of several arrays of the same image in a group.
 struct group_level {
   std::string path;
-  /// Of each dimension, in the units of the attributes: the coordinate of element i is i * scale + translation. Empty:
+  /// For each dimension, in the units of the attributes: the coordinate of element i is i * scale + translation. Empty:
   /// the attributes have none.
   std::vector<double> scale, translation;
 };
 
-/// Levels that the attributes of a group name, in their order, the finest first: OME-Zarr 0.4 and 0.5, GeoZarr.
-/// Of several images in one group: the first. Empty: it names none.
-/// \error corrupt_data  The attributes are not what these conventions say.
+/// The levels that the attributes of a group name, in their order, the finest first: OME-Zarr 0.4 and 0.5, GeoZarr. If
+/// the group has several images: those of the first. Empty: the attributes name none.
+/// \error corrupt_data  The attributes do not follow these conventions.
 PENSTOCK_API result<std::vector<group_level>> levels_of(const group& of);
 
-/// The shape of level `number` (0: the image): the last two dimensions halved so many times, rounded up.
+/// The shape of level `number` (0: the image): the last two dimensions halved that many times, rounded up.
 PENSTOCK_API extents level_shape(const extents& image, unsigned number);
 
 struct level_options {
@@ -48,16 +49,16 @@ struct level_options {
 
 class level_appender_state;  // src/api/level_appender.cc
 
-/// Appends rows to an image and, from the same rows, to its coarser levels: nothing is read back.
+/// Appends rows to an image and, from the same rows, to its coarser levels, without reading back.
 ///
-/// Rows are appended along dimension 0. Of an image of rank 2 that is y; else dimension 0 is not halved, and each row
-/// is whole in y and x. Each level has an `appender`: see there for threads, order and errors. The group's attributes
-/// name the levels when `close` has stored them. Not thread-safe.
+/// Rows are appended along dimension 0. In an image of rank 2 that is y; otherwise dimension 0 is not halved, and each
+/// row is complete in y and x. Each level has an `appender`: see there for threads, order and errors. `close` writes
+/// the group's attributes, which name the levels, after it has stored them. Not thread-safe.
 class PENSTOCK_API level_appender {
  public:
   /// \param levels  Paths in `in`, and arrays: the image, then each half as large as the one before (`level_shape`),
-  ///                but for dimension 0 as long as it is to grow.
-  /// \error invalid_argument  Shapes or dtypes that do not fit; OME-Zarr: fewer than 2 or more than 5 dimensions.
+  ///              except for dimension 0, which grows.
+  /// \error invalid_argument  Shapes or dtypes that do not match; OME-Zarr: fewer than 2 or more than 5 dimensions.
   /// \error unsupported  Values of this type have no mean.
   static result<level_appender> make(const group& in, std::vector<std::pair<std::string, array>> levels,
                                      const level_options& options = {});
@@ -69,7 +70,7 @@ class PENSTOCK_API level_appender {
   result<> append(const tensor_view& rows);
   /// Stores all whole rows of all levels.
   result<> flush();
-  /// Stores what is left and names the levels that are complete: after an error those before the one that is not.
+  /// Stores the remaining rows and names the complete levels: after an error, those before the incomplete one.
   result<group> close();
 
  private:

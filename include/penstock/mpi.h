@@ -1,10 +1,9 @@
 #pragma once
 
-/// \file
-/// Each MPI rank its tile of one array. Needs <mpi.h>; nothing of it is in the library, so any MPI serves.
+/// \file Reads one tile of an array on each MPI rank. Needs <mpi.h>. The library itself does not use MPI, so any
+/// implementation works.
 ///
-/// Every function is collective. When a rank fails, all of them return an error, and each names that rank:
-/// no rank is left waiting.
+/// Every function is collective. If a rank fails, all ranks return an error that names it: no rank is left waiting.
 
 #include <mpi.h>
 
@@ -29,7 +28,7 @@ namespace penstock::inline v0::mpi {
 
 namespace detail {
 
-/// Leaves what a vector makes as memory has it: all of it is read into.
+/// Default-initialises elements: the read overwrites them.
 template <class T>
 struct uninitialised : std::allocator<T> {
   template <class Other>
@@ -44,12 +43,12 @@ struct uninitialised : std::allocator<T> {
 
 }  // namespace detail
 
-/// What a rank has loaded.
+/// The data that a rank has loaded.
 struct tile {
   std::vector<std::byte, detail::uninitialised<std::byte>>
       data;  ///< its elements in C order; none for a rank beyond the last tile
   extents shape;
-  std::uint64_t begin = 0;  ///< its first position of the axis that was cut
+  std::uint64_t begin = 0;  ///< its first position along the axis that was cut
 };
 
 namespace detail {
@@ -66,7 +65,7 @@ inline int size_of(MPI_Comm comm) {
   return size;
 }
 
-// In pieces, since MPI counts with ints.
+// In parts, because MPI counts with int.
 inline void broadcast(std::string& text, int root, MPI_Comm comm) {
   unsigned long long bytes = text.size();
   MPI_Bcast(&bytes, 1, MPI_UNSIGNED_LONG_LONG, root, comm);
@@ -76,7 +75,7 @@ inline void broadcast(std::string& text, int root, MPI_Comm comm) {
     MPI_Bcast(text.data() + at, static_cast<int>(std::min(kPiece, text.size() - at)), MPI_CHAR, root, comm);
 }
 
-// All learn of the first rank that failed, if one did.
+// All ranks receive the first rank that failed, if one did.
 inline result<> agree(result<> mine, MPI_Comm comm) {
   int failed = mine.ok() ? std::numeric_limits<int>::max() : rank_of(comm);
   int first = failed;
@@ -101,7 +100,7 @@ inline result<> agree(result<> mine, MPI_Comm comm) {
   return told;
 }
 
-// `work()`. Memory that cannot be had is its error: an exception would leave the other ranks waiting.
+// `work()`. An allocation failure becomes its error: an exception would leave the other ranks waiting.
 template <class Work>
 auto within_memory(const Work& work) -> decltype(work()) {
   try {
@@ -115,8 +114,8 @@ auto within_memory(const Work& work) -> decltype(work()) {
 
 }  // namespace detail
 
-/// Opens an array on every rank; storage is asked for its metadata by rank 0 alone, which tells the others.
-/// \param uri  Only rank 0 looks at it.
+/// Opens an array on every rank; only rank 0 reads the metadata, and sends it to the others.
+/// \param uri  Used on rank 0 only.
 /// \error As open_array, on every rank.
 inline result<array> open(std::string_view uri, MPI_Comm comm, const open_options& options = {}) {
   std::string description;
@@ -145,10 +144,10 @@ inline result<array> open(std::string_view uri, MPI_Comm comm, const open_option
   return opened;
 }
 
-/// Reads this rank's tile: `tile_axis(shape[axis], ranks)` says which.
+/// Reads this rank's tile of `tile_axis(shape[axis], ranks)`.
 /// \param from  The same array on every rank.
-/// \error invalid_argument  The array has no such axis, or elements of variable length.
-/// \error As array::read; on the other ranks the same code, with the rank that failed and what it met.
+/// \error invalid_argument  The array does not have the axis, or has elements of variable length.
+/// \error As array::read; on the other ranks the same code, with the rank that failed and its error.
 inline result<tile> load(const array& from, MPI_Comm comm, std::size_t axis = 0, const read_options& options = {}) {
   auto loaded = detail::within_memory([&]() -> result<tile> {
     if (axis >= from.shape().size()) return error(errc::invalid_argument, "the array has no such axis");

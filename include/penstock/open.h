@@ -22,7 +22,7 @@ enum class open_mode : std::uint8_t {
   existing,    ///< the node must exist; it can be written to if format and store allow it
   read,        ///< "r": the node must exist; every write through it, or through what is opened from it, is refused
   read_write,  ///< "r+": the node must exist and be writable
-  append,      ///< "a": as read_write; `open_group` creates a group that does not exist
+  append,      ///< "a": as read_write; `open_group` creates the group if it does not exist
   create,      ///< "w-": the node must not exist; `open_group` only
   replace,     ///< "w": a node that exists is erased first; `open_group` only
 };
@@ -34,41 +34,41 @@ struct open_options {
   consolidation use_consolidated = consolidation::automatic;
   open_mode mode = open_mode::existing;
   bool opens_references = true;  ///< kerchunk's, and files that the caller could open itself: .npy, manifests
-  /// Of references: an object that is not there reads as the fill value instead of failing.
+  /// For references: an object that does not exist reads as the fill value instead of failing.
   bool missing_is_fill = false;
-  /// Of references and manifests: whether they may name files of this machine. Empty: if they are files of this machine
+  /// For references and manifests: whether they may name files of this machine. Empty: only if they are local files
   /// themselves.
   std::optional<bool> allow_local;
   remote_options remote;  ///< how `http:`, `https:`, `s3:` and `gs:` URIs are reached
 };
 
 /// Opens an array or a group at a path or a `file:` URI.
-/// \error not_found  Nothing of a known format is there. \error corrupt_data, unsupported  The metadata, by member.
+/// \error not_found  Nothing of a known format exists there. \error corrupt_data, unsupported  The metadata, by member.
 /// \error read_only, permission_denied  `mode` requires a writable node. \error invalid_argument  `mode` creates nodes.
 PENSTOCK_API result<node> open(std::string_view uri, const open_options& options = {});
 PENSTOCK_API result<node> open(std::shared_ptr<const store> from, const open_options& options = {});
-/// As `open`, and fails with `invalid_argument` where a group is found.
+/// As `open`, and fails with `invalid_argument` if the node is a group.
 PENSTOCK_API result<array> open_array(std::string_view uri, const open_options& options = {});
 PENSTOCK_API result<array> open_array(std::shared_ptr<const store> from, const open_options& options = {});
-/// Opens bytes in memory that are a file: a `.npy` file, a TIFF, whose first image it is, or a variable of a NetCDF
-/// classic file, which `options.path` names. They are not copied, and must not change while the array is used.
-/// \param owner  Keeps the bytes; let go with the last array and read. Null: they stay anyway.
-/// \error unsupported  They begin as none of these. \error invalid_argument  `options` has a path within a file of one
-/// array, or none for NetCDF.
+/// Opens a file whose bytes are in memory: a `.npy` file, the first image of a TIFF, or the variable `options.path` of
+/// a NetCDF classic file. The bytes are not copied, and must not change while the array is used.
+/// \param owner  Owns the bytes; released with the last array and read. Null: the bytes outlive them.
+/// \error unsupported  The bytes are none of these formats. \error invalid_argument  `options` has a path within a file
+/// of one array, or none for NetCDF.
 PENSTOCK_API result<array> open_array(std::span<const std::byte> bytes, const open_options& options = {},
                                       std::shared_ptr<const void> owner = nullptr);
-/// Opens a group, or creates it if `options.mode` says so: `append` if there is none, `create`, and `replace` in place
-/// of what is there. New groups are of Zarr version 3; `create_group` has more options.
-/// \error invalid_argument  An array is there, or with `create` any node.
+/// Opens a group, or creates it according to `options.mode`: `append` if it does not exist, `create`, or `replace`. New
+/// groups are of Zarr version 3; `create_group` has more options.
+/// \error invalid_argument  The node is an array or, with `create`, exists.
 PENSTOCK_API result<group> open_group(std::string_view uri, const open_options& options = {});
 PENSTOCK_API result<group> open_group(std::shared_ptr<store> from, const open_options& options = {});
 /// A child of a group, by path. It is read-only if the group was opened for reading.
 PENSTOCK_API result<node> open(const group& parent, std::string_view path);
-/// The direct children of a group by name, sorted; those of a remote store are asked for together.
+/// The direct children of a group by name, sorted. Those of a remote store are requested in parallel.
 /// \error As `open`'s, of a child.
 PENSTOCK_API result<std::vector<std::pair<std::string, node>>> open_members(const group& parent);
 
-/// A store rooted at a folder of this machine.
+/// A store rooted at a local folder.
 PENSTOCK_API std::shared_ptr<store> open_file_store(std::string root, write_sync sync = write_sync::objects);
 /// A store that reads from `from` and refuses every write.
 PENSTOCK_API std::shared_ptr<store> make_read_only(std::shared_ptr<const store> from);

@@ -6,7 +6,7 @@
 
 namespace penstock::inline v0 {
 
-/// Values in memory that the context recycles once the owner is gone.
+/// Values in memory that the context recycles after the owner is destroyed.
 struct owned_tensor {
   tensor_view view;  ///< in C order
   std::shared_ptr<void> owner;

@@ -1,7 +1,6 @@
 #pragma once
 
-/// \file
-/// All of Penstock's public interface, except what extensions derive from: <penstock/extend/...>.
+/// \file The whole public interface of Penstock, except the base classes of extensions: <penstock/extend/...>.
 
 #include <penstock/appender.h>
 #include <penstock/array.h>

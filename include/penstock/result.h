@@ -13,30 +13,30 @@
 
 namespace penstock::inline v0 {
 
-/// What kind of thing went wrong. Bindings map each code to one exception type.
+/// The kind of failure. Bindings map each code to one exception type.
 enum class errc : std::uint8_t {
-  invalid_argument,   ///< the caller asked for something that has no meaning
-  out_of_range,       ///< an index or box leaves the array
-  not_found,          ///< the object is absent; a read turns this into the fill value, `open` does not
-  corrupt_data,       ///< bytes from storage contradict the format or the metadata
-  unsupported,        ///< well-formed, but not something that Penstock can do
-  permission_denied,  ///< the store refused
-  io_error,           ///< the store failed, or ended early
-  version_changed,  ///< the object is no longer the one that was expected; internal, retried a bounded number of times
-  conflict,         ///< the object kept changing while it was read or written
-  read_only,        ///< a write to something opened for reading
-  cancelled,        ///< the caller cancelled, or was interrupted
+  invalid_argument,    ///< the request has no meaning
+  out_of_range,        ///< an index or box leaves the array
+  not_found,           ///< the object is absent; a read turns this into the fill value, `open` does not
+  corrupt_data,        ///< bytes from storage contradict the format or the metadata
+  unsupported,         ///< well-formed, but not supported by Penstock
+  permission_denied,   ///< the store refused
+  io_error,            ///< the store failed, or ended early
+  version_changed,     ///< the object is not the expected one any more; internal, retried a bounded number of times
+  conflict,            ///< the object kept changing while it was read or written
+  read_only,           ///< a write to a node that was opened for reading
+  cancelled,           ///< the caller cancelled, or was interrupted
   deadline_exceeded,   ///< time ran out
   resource_exhausted,  ///< a limit of the context, or of the system, was reached
   internal,            ///< a fault in Penstock
 };
 
-/// The snake_case name of a code, as it begins every message.
+/// The snake_case name of a code, with which every message begins.
 PENSTOCK_API std::string_view to_string(errc code) noexcept;
 
 /// A failure as a value: one sentence, then one note from each layer that the failure passed.
 ///
-/// Moves cheaply (one pointer). Layers add what only they know: codec, chunk, key and byte range, array.
+/// Moves cheaply (one pointer). Each layer adds the facts that only it has: codec, chunk, key and byte range, array.
 class [[nodiscard]] error {
  public:
   error(errc code, std::string message) : details_(std::make_unique<details>(details{code, std::move(message), {}})) {}
@@ -55,7 +55,7 @@ class [[nodiscard]] error {
     return std::move(*this);
   }
 
-  /// A second owner of the same text, for tickets that several callers wait on.
+  /// A second owner of the same text, for tickets with several waiting callers.
   error clone() const {
     error copy(code(), message());
     copy.details_->notes = details_->notes;
@@ -153,7 +153,7 @@ class [[nodiscard]] result<void> {
 #define PENSTOCK_CONCAT_IMPL(a, b) a##b
 #define PENSTOCK_CONCAT(a, b) PENSTOCK_CONCAT_IMPL(a, b)
 
-/// Returns the error of `expression` (a result) to the caller, or goes on.
+/// Returns the error of `expression` (a result) to the caller, or continues.
 #define PENSTOCK_TRY(expression)                                                                               \
   do {                                                                                                         \
     if (auto penstock_result = (expression); !penstock_result.ok()) return std::move(penstock_result).error(); \

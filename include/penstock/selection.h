@@ -30,15 +30,15 @@ inline constexpr newaxis_t newaxis{};
 
 /// One item of a basic index.
 using basic_item = std::variant<std::int64_t, slice, ellipsis_t, newaxis_t>;
-/// Positions along one dimension; duplicates and any order are meant.
+/// Positions along one dimension, in any order, also more than once.
 using index_list = std::vector<std::int64_t>;
-/// One dimension of an orthogonal index. A boolean mask is its list of true positions.
+/// One dimension of an orthogonal index. A boolean mask stands for the list of its true positions.
 using orthogonal_item = std::variant<std::int64_t, slice, index_list>;
 /// One dimension of a block index: a block, or a slice of blocks.
 using block_item = std::variant<std::int64_t, slice>;
 
 struct basic_selection {
-  std::vector<basic_item> items;  ///< fewer items than dimensions: the rest are taken whole
+  std::vector<basic_item> items;  ///< fewer items than dimensions: the others are selected as a whole
 };
 struct orthogonal_selection {
   std::vector<orthogonal_item> items;
@@ -55,26 +55,25 @@ struct mask_selection {
   PENSTOCK_API static mask_selection pack(const extents& shape, std::span<const std::uint8_t> bytes);
 };
 struct block_selection {
-  std::vector<block_item> items;  ///< in units of storage objects: chunks, or shards where the array is sharded
+  std::vector<block_item> items;  ///< in units of storage objects: chunks, or shards if the array is sharded
 };
 
-/// Which elements of an array are meant: a value, free of any array. The five kinds are zarr-python's.
+/// The selected elements of an array: a value that belongs to no array. The five kinds are zarr-python's.
 using selection =
     std::variant<basic_selection, orthogonal_selection, coordinate_selection, mask_selection, block_selection>;
 
 /// A basic selection resolved against a shape.
 struct resolved_basic {
-  strided_box from;  ///< one range for each dimension of the array; ints have count 1
-  extents shape;     ///< shape of the result, ints dropped and new axes added
-  dim_vector<std::int8_t>
-      axis;  ///< for each dimension of the array its axis in the result, or -1 where an int dropped it
+  strided_box from;              ///< one range for each dimension of the array; ints have count 1
+  extents shape;                 ///< shape of the result, ints dropped and new axes added
+  dim_vector<std::int8_t> axis;  ///< for each dimension of the array its axis in the result, or -1 if an int dropped it
 };
 
 class indexed_selection;  // src/plan/indexed_selection.h
 
 /// Any selection resolved against one array (`array::select`), so that the work on its index lists is done once.
 struct resolved_selection : resolved_basic {
-  /// What a box cannot say; null: `from` and `axis` say it all. Else only `shape` has a meaning.
+  /// A selection that is not a box; null: `from` and `axis` are the selection. Otherwise only `shape` has a meaning.
   std::shared_ptr<const indexed_selection> indexed;
 };
 
@@ -86,7 +85,7 @@ struct resolved_selection : resolved_basic {
 /// Source: NumPy user guide, "Basic indexing".
 PENSTOCK_API result<resolved_basic> resolve(const basic_selection& which, const extents& shape);
 
-/// Each dimension's positions, written out: an orthogonal selection resolved against a shape.
+/// The positions along each dimension, as lists: an orthogonal selection resolved against a shape.
 struct resolved_orthogonal {
   std::vector<std::variant<axis_range, index_list>> from;  ///< negative positions already wrapped, all within the shape
   extents shape;
@@ -94,15 +93,15 @@ struct resolved_orthogonal {
 };
 PENSTOCK_API result<resolved_orthogonal> resolve(const orthogonal_selection& which, const extents& shape);
 
-/// Points wrapped and checked.
+/// Points after negative positions were wrapped and all were checked.
 PENSTOCK_API result<coordinate_selection> resolve(const coordinate_selection& which, const extents& shape);
-/// The points where the mask is true, in C order.
+/// The points at which the mask is true, in C order.
 PENSTOCK_API result<coordinate_selection> resolve(const mask_selection& which, const extents& shape);
 /// The box that the blocks cover, cut at the array's edge. An int keeps its dimension, as in zarr-python.
 PENSTOCK_API result<resolved_basic> resolve(const block_selection& which, const extents& shape, const extents& chunks);
 
-/// Parses `0:10, ::2, ..., 3, None`, with or without the brackets: what a user types after `penstock read URI`.
-/// \error invalid_argument  Names the part that is not an int, a slice, `...` or `None`.
+/// Parses `0:10, ::2, ..., 3, None`, with or without the brackets: the argument of `penstock read URI`.
+/// \error invalid_argument  Names the item that is not an int, a slice, `...` or `None`.
 PENSTOCK_API result<basic_selection> parse_selection(std::string_view text);
 
 /// The inverse of parse_selection.

@@ -106,7 +106,8 @@ struct box {
   friend bool operator==(const box&, const box&) = default;
 };
 
-/// Number of elements, or nullopt-like error `out_of_range` where it leaves 64 bits.
+/// Number of elements.
+/// \error out_of_range  It does not fit into 64 bits.
 PENSTOCK_API result<std::uint64_t> element_count(const extents& shape);
 
 /// `(2, 3, 4)`, `(5,)`, `()`, as Python writes a tuple.

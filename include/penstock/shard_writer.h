@@ -19,22 +19,23 @@ namespace penstock::inline v0 {
 /// The name of a manifest in the folder of its shards.
 inline constexpr std::string_view kShardManifest = "penstock.shards";
 
-/// File names with the number of a shard in them.
+/// File names that contain the number of a shard.
 class PENSTOCK_API shard_pattern {
  public:
-  /// \param text  A path with one `{}`, which may have a width: `run/part_{:05d}.npy`. `{{` is a brace. A URI of a file
-  ///              of this machine is a path.
-  /// \error invalid_argument  It does not have one `{}`. \error unsupported  It is the URI of another store.
+  /// \param text  A path with one `{}`, which may have a width: `run/part_{:05d}.npy`. `{{` is a brace. A URI of a
+  ///              local file is a path.
+  /// \error invalid_argument  It does not have one `{}`. \error unsupported  It is the URI of a store that is not
+  /// local.
   static result<shard_pattern> parse(std::string_view text);
 
   std::string path(std::uint64_t number) const;
   /// The folder that all names are in; empty: the current one.
   std::string folder() const;
-  /// `.npy`: what the names end with, in lower case.
+  /// `.npy`: the ending of the names, in lower case.
   std::string suffix() const;
   const std::string& text() const noexcept { return text_; }
-  /// What exists under the names of the numbers from `count` on, sorted.
-  /// \error As the system says of a folder that cannot be listed.
+  /// The existing files with numbers from `count` on, sorted.
+  /// \error  Of the system, if a folder cannot be listed.
   result<std::vector<std::string>> left_over(std::uint64_t count) const;
 
  private:
@@ -47,23 +48,23 @@ class PENSTOCK_API shard_pattern {
 /// The rows of one shard.
 struct shard_values {
   tensor_view items;  ///< host memory, any strides; rows are the first dimension
-  /// How the items are stored: NumPy's type string, or a JSON list of fields as `dtype.descr` has it. Empty: as
-  /// `items.type` is in memory.
+  /// How the items are stored: NumPy's type string, or a JSON list of fields as in `dtype.descr`. Empty: as
+  /// `items.type` in memory.
   std::string descr;
 };
 
 struct shard_writer_options {
   std::shared_ptr<penstock::context> context;                          ///< null: one of its own
   std::optional<std::string> manifest{std::in_place, kShardManifest};  ///< in the folder of the names; nullopt: none
-  /// The caller writes the files, of any format: `next` and `add` in place of `write`.
+  /// The caller writes the files, of any format: `next` and `add` instead of `write`.
   bool own_format = false;
 };
 
 /// Writes an array as many files, one after the other: `.npy`, `.raw` and `.bin`.
 ///
-/// A file appears under its name when all of it is written, in place of an earlier one. `close` writes the manifest,
-/// with the checksum of each file, and removes the files of the same pattern and of higher numbers, which an earlier
-/// run left. After a power cut each file is an old one or a new one, and a manifest names files that are there. Next to
+/// A file appears under its name when it is complete, and replaces an earlier one. `close` writes the manifest, with
+/// the checksum of each file, and removes the files of the same pattern and of higher numbers, which remain from an
+/// earlier run. After a power cut each file is an old one or a new one, and a manifest names existing files. Next to
 /// raw files `_meta.json` has their dtype and rows. One caller at a time; several ranks have patterns of their own.
 class PENSTOCK_API shard_writer {
  public:
@@ -71,22 +72,25 @@ class PENSTOCK_API shard_writer {
   static result<shard_writer> make(std::string_view pattern, shard_writer_options options = {});
 
   /// Writes the next file.
-  /// \returns Its path. \error invalid_argument  No dimensions; other items or rows of another shape than before.
-  /// \error unsupported  Items that have no bytes or no type in NumPy. \error As the system says.
+  /// \returns Its path. \error invalid_argument  No dimensions; the type of the items or the shape of the rows differs
+  /// from earlier files.
+  /// \error unsupported  Items without bytes, or without a type in NumPy.
+  /// \error  Of the system.
   result<std::string> write(const shard_values& values);
-  /// Writes the manifest and removes what an earlier run left. Without a file, it does nothing.
+  /// Writes the manifest and removes files of an earlier run. Without a file, it does nothing.
   result<> close();
 
   /// For files of the caller: the path of the next one, whose folder exists.
   /// \error As `write`.
   result<std::string> next(const shard_values& values);
-  /// The file that `next` named is written. \param crc32c  Of its bytes: `file_crc32c`.
+  /// Adds the file that `next` named, which is complete.
+  /// \param crc32c  Of its bytes: `file_crc32c`.
   void add(std::uint32_t crc32c);
-  /// Returns when the device has the names of the files so far.
+  /// Returns when the names of the files so far are on the storage device.
   result<> sync() const;
-  /// Where the manifest is to be written; nullopt: nowhere.
+  /// The path of the manifest; nullopt: none is written.
   std::optional<std::string> manifest_path() const;
-  /// Removes what an earlier run left: the files of higher numbers. Called after the manifest is written.
+  /// Removes files of an earlier run: those with higher numbers. Called after the manifest is written.
   result<> remove_left_over() const;
 
   const shard_pattern& pattern() const noexcept { return pattern_; }
@@ -101,7 +105,7 @@ class PENSTOCK_API shard_writer {
 
   shard_pattern pattern_;
   shard_writer_options options_;
-  std::shared_ptr<store> files_;  // all of this machine
+  std::shared_ptr<store> files_;  // all local
   std::string next_;              // of a file that is not added yet
   std::vector<std::string> paths_;
   std::vector<std::uint64_t> rows_;
@@ -112,15 +116,16 @@ class PENSTOCK_API shard_writer {
 
 struct save_shards_options : shard_writer_options {
   std::optional<std::uint64_t> rows;    ///< of each file but the last
-  std::optional<std::uint64_t> shards;  ///< or how many files, of as equal lengths as can be
+  std::optional<std::uint64_t> shards;  ///< or the number of files, of lengths as equal as possible
 };
 
-/// Where an array of `length` rows is cut: from 0 to `length`. Without rows there is one file without rows.
-/// \error invalid_argument  Not one of the two, or 0.
+/// The positions at which an array of `length` rows is cut: from 0 to `length`. Without rows there is one file without
+/// rows.
+/// \error invalid_argument  Neither or both are given, or one is 0.
 PENSTOCK_API result<std::vector<std::uint64_t>> shard_edges(std::uint64_t length, std::optional<std::uint64_t> rows,
                                                             std::optional<std::uint64_t> shards);
 
-/// Writes an open array as many files, cut along its first axis. Memory is that of one file's rows.
+/// Writes an open array as many files, cut along its first axis. Needs memory for the rows of one file.
 /// \returns The paths. \error invalid_argument  An array without dimensions; a file that would be replaced or removed
 ///          is one that `from` is read from (nothing is written then). \error As `shard_writer`'s and `array::read`'s.
 PENSTOCK_API result<std::vector<std::string>> save_shards(const array& from, std::string_view pattern,

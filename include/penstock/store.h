@@ -29,10 +29,10 @@ struct byte_range {
 /// `[1024, 5120)`, `last 68 bytes`, `all`.
 PENSTOCK_API std::string to_string(const byte_range& range);
 
-/// Which object a key named when it was read. Two reads with equal versions saw the same bytes.
+/// Identifies the object that a key named when it was read. Two reads with equal versions saw the same bytes.
 ///
-/// A default version means "not known". `pin` keeps alive what the identity rests on (a Python object, say), so that
-/// an address cannot be used again while a version remembers it.
+/// A default version means "not known". `pin` keeps the object alive that the identity depends on (a Python object, for
+/// example), so that its address is not reused while a version refers to it.
 struct version {
   std::uint64_t word[4] = {0, 0, 0, 0};
   std::shared_ptr<const void> pin;
@@ -43,7 +43,7 @@ struct version {
   }
 };
 
-/// Keeps bytes that a store owns alive; gives them back when destroyed. Move-only, one call, no allocation.
+/// Keeps bytes alive that a store owns; releases them when destroyed. Move-only, one call, no allocation.
 class lease {
  public:
   using release_fn = void (*)(void*) noexcept;
@@ -69,11 +69,11 @@ class lease {
   release_fn release_ = nullptr;
 };
 
-/// Memory that a read may grow to the size of what it finds. The engine owns it, counts it and uses it again.
+/// Memory that a read can grow to the size of the data. The engine owns it, counts it and reuses it.
 class PENSTOCK_API read_buffer {
  public:
   virtual ~read_buffer() = default;
-  /// At least `bytes` bytes; contents are lost. Fails where a limit of the context would be passed.
+  /// At least `bytes` bytes; contents are lost. Fails if a limit of the context would be exceeded.
   virtual result<std::span<std::byte>> reserve(std::uint64_t bytes) = 0;
 };
 
@@ -82,42 +82,42 @@ struct byte_read {
   std::string_view key;
   byte_range range;
   const version* expected = nullptr;  ///< null or unknown: any version will do
-  /// The bytes are wanted of `expected`, whatever its key leads to by now: an open handle of that version that nothing
-  /// happened to answers as well as a new look at the key.
+  /// The bytes must be of `expected`, also if its key names another object now: an open handle of that version,
+  /// unchanged, serves as well as a new lookup of the key.
   bool same_handle = false;
-  /// An object that ends within the range gives what it has of it, which is no error. Not with a `destination`, and not
-  /// of ranges from the end. A store that cannot do so answers as it would without.
+  /// An object that ends within the range returns the part that it has, without an error. Not with a `destination`, and
+  /// not for ranges from the end. A store that cannot do so ignores it.
   bool may_end_early = false;
   std::span<std::byte> destination;  ///< when not empty: exactly `range.length` bytes, to be filled in place
   read_buffer* buffer = nullptr;     ///< where to put the bytes otherwise, unless the store lends its own
   std::uint64_t max_bytes =
-      byte_range::kAll;   ///< a longer object is `corrupt_data`: sizes in storage drive no allocation
-  std::uint64_t tag = 0;  ///< comes back with the completion
+      byte_range::kAll;   ///< a longer object is `corrupt_data`: sizes in storage must not cause allocations
+  std::uint64_t tag = 0;  ///< returned with the completion
 };
 
 struct read_done {
   std::span<const std::byte> bytes;              ///< in `destination`, in `buffer`, or lent by the store
   lease keep_alive;                              ///< of the lent bytes
-  version seen;                                  ///< default where the store has no versions
-  bool seen_is_last = true;                      ///< a later change of the object gets another version than `seen`
+  version seen;                                  ///< default if the store has no versions
+  bool seen_is_last = true;                      ///< a later change of the object gives it another version
   std::uint64_t object_size = byte_range::kAll;  ///< kAll: not known
 };
 
-/// Takes completions. May be called from any thread, also inside `store::read`; it only enqueues.
+/// Receives completions. May be called from any thread, also inside `store::read`; it only enqueues.
 class PENSTOCK_API completion_sink {
  public:
   virtual ~completion_sink() = default;
   virtual void complete(std::uint64_t tag, result<read_done> done) = 0;
 };
 
-/// What the planner and the engine need to know of a store.
+/// The facts about a store that the planner and the engine need.
 struct store_traits {
-  std::uint64_t max_gap_bytes = 0;  ///< read through holes up to this long rather than ask twice
-  std::uint64_t request_bytes = 0;  ///< what can be read in the time that a request costs: shorter holes always are
+  std::uint64_t max_gap_bytes = 0;  ///< read through gaps up to this length instead of making two requests
+  std::uint64_t request_bytes = 0;  ///< what one request's time could read: shorter gaps are always read through
   std::uint64_t max_length_bytes = std::uint64_t{1} << 20;  ///< split longer coalesced reads at cell boundaries
   bool versions = false;                                    ///< `read_done::seen` is set and `expected` is checked
-  /// Equal versions name the same bytes whatever store of this kind they were read from: what was kept of an array that
-  /// is closed may serve another of the same storage.
+  /// Equal versions name the same bytes in all stores of this kind: caches of a closed array may serve another one of
+  /// the same storage.
   bool lasting_versions = false;
   bool blocking = true;           ///< may wait for a device or a network: never called with a lock such as the GIL held
   bool inline_completion = true;  ///< `read` completes every request before it returns
@@ -126,26 +126,26 @@ struct store_traits {
   bool writable = false;          ///< `put` and `erase` do something
   bool sizes = false;             ///< `read_done::object_size` is set, also by reads of no bytes
   bool guards = false;            ///< `put` and `erase` check `write_condition::guard`
-  /// `byte_read::destination` may be memory of a CUDA device, which the store fills by itself (cuFile): without a copy
-  /// through the host, and complete for every stream when the read completes. Only requests whose bytes the
-  /// host does not need are made so: of cells without a codec whose headers would be scanned. No store sets it yet,
-  /// and no engine uses it.
+  /// `byte_read::destination` may be memory of a CUDA device, which the store fills by itself (cuFile), without a copy
+  /// through the host, and complete for every stream when the read completes. It is only used for requests whose bytes
+  /// the host does not need: of cells without a codec whose headers it would scan. No store sets it yet, and no engine
+  /// uses it.
   bool device_reads = false;
 };
 
-/// What a power cut may do to files that this process writes (docs/design/0019-power-cuts.md).
+/// How a power cut may affect files that this process writes (docs/design/0019-power-cuts.md).
 enum class write_sync : std::uint8_t {
-  none,     ///< no write waits for the device: objects of the last half minute may be damaged, replaced ones included
-  objects,  ///< an object is the old one or the new one; one that is new may be missing
-  durable,  ///< also, a write returns only when the device has everything
+  none,     ///< no write waits for the device: objects of the last half minute may be damaged, also replaced ones
+  objects,  ///< an object is the old one or the new one; a new one may be missing
+  durable,  ///< in addition, a write returns only when all of it is on the storage device
 };
 
-/// A part of an object to be written, in order.
+/// One part of an object to be written, in order.
 using part = std::span<const std::byte>;
-/// Another object that must hold at the moment of a write: `key` exists and its bytes begin with `prefix`.
+/// Another object that must exist at the moment of a write: `key` exists and its bytes begin with `prefix`.
 ///
 /// A lock that several writers take in turn is such an object. A writer that was stopped, and whose lock another writer
-/// took over meanwhile, then changes nothing when it continues.
+/// took over, changes nothing when it continues.
 struct write_guard {
   std::string key;
   std::string prefix;
@@ -155,35 +155,35 @@ struct write_guard {
 struct write_condition {
   enum class kind : std::uint8_t { none, must_match, must_be_absent } what = kind::none;
   version expected;
-  bool durable = false;  ///< return only when the device has it, where the store can tell
-  /// After a power cut the object has this value only if everything that this store wrote before is there too. For
-  /// documents that make other objects count: a shape after an append, a manifest.
+  bool durable = false;  ///< return only when it is on the storage device, if the store can report that
+  /// After a power cut the object has this value only if everything that this store wrote before exists too. For
+  /// documents that refer to other objects: a shape after an append, a manifest.
   bool ordered = false;
   /// The object means nothing after a power cut (a claim, a lock), so the store need not wait for the device.
   bool passing = false;
-  /// Null: none. Borrowed. Checked together with the write, in one step, by stores with `store_traits::guards`; others
-  /// ignore it. A guard that does not hold is a `conflict`, and nothing is written.
+  /// Null: none. Borrowed. Stores with `store_traits::guards` check it together with the write, atomically; others
+  /// ignore it. If it does not hold, the write is a `conflict` and changes nothing.
   const write_guard* guard = nullptr;
 };
 
 /// One put or erase. Everything it points to is borrowed until its completion.
 struct byte_write {
   std::string_view key;
-  std::span<const part> parts;  ///< of the object, in order; empty where it `erases`
+  std::span<const part> parts;  ///< of the object, in order; empty if it `erases`
   bool erases = false;
   write_condition condition;
-  std::uint64_t tag = 0;  ///< comes back with the completion
+  std::uint64_t tag = 0;  ///< returned with the completion
 };
 
-/// Takes completions of writes. May be called from any thread, also inside `store::write`; it must not wait.
+/// Receives completions of writes. May be called from any thread, also inside `store::write`; it must not wait.
 class PENSTOCK_API write_sink {
  public:
   virtual ~write_sink() = default;
-  /// \param done  What `put` would have returned; of an erase, a default version or what `erase` would have returned.
+  /// \param done  The result of `put`; for an erase, a default version or the error of `erase`.
   virtual void complete(std::uint64_t tag, result<version> done) = 0;
 };
 
-/// An object whose bytes a store has and whose key still names what it named before. Destroying it without
+/// An object whose bytes are in the store, while its key still names the old object. Destroying it without
 /// `store::publish` removes the bytes.
 class PENSTOCK_API staged_object {
  public:
@@ -204,9 +204,9 @@ class PENSTOCK_API key_sink {
 
 /// Byte ranges of named objects. Keys use '/' and never begin with it.
 ///
-/// Implementations may be called from many threads at once. Errors: `not_found` only where the object is absent;
-/// `corrupt_data` where a range leaves the object; `version_changed` where `expected` no longer holds; everything else
-/// is `io_error`, `permission_denied`, `cancelled` or `deadline_exceeded`. A store adds no note: the engine names key,
+/// Implementations may be called from many threads at once. Errors: `not_found` only if the object is absent;
+/// `corrupt_data` if a range leaves the object; `version_changed` if `expected` no longer holds; all others are
+/// `io_error`, `permission_denied`, `cancelled` or `deadline_exceeded`. A store adds no note: the engine names key,
 /// range and array.
 class PENSTOCK_API store {
  public:
@@ -222,33 +222,33 @@ class PENSTOCK_API store {
   virtual result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition);
   /// Starts `writes`; each completes exactly once through `sink`, perhaps before this returns, in any order.
   ///
-  /// Each is a `put` or an `erase`, but the call does not wait if `store_traits::inline_writes` is false. The
-  /// default does them in turn. A write that is stopped completes with `cancelled`; its object is the old one or the
-  /// new one.
+  /// Each is a `put` or an `erase`, but the call does not wait if `store_traits::inline_writes` is false. The default
+  /// runs them one after the other. A cancelled write completes with `cancelled`; its object is the old one or the new
+  /// one.
   virtual void write(std::span<const byte_write> writes, write_sink& sink, std::stop_token stop);
-  /// Begins a `put`: writes the bytes, and leaves the key as it is until `publish`. For stores where ending many puts
-  /// together costs less than ending each: files, whose bytes must be on the device before they replace others.
-  /// Returns null where `put` serves as well; nothing was written then. The default does so.
+  /// Begins a `put`: writes the bytes, and leaves the key unchanged until `publish`. For stores that complete many puts
+  /// together at less cost than one by one: files, whose bytes must be on the device before they replace others.
+  /// Returns null, without writing, if `put` serves as well. The default does so.
   virtual result<std::unique_ptr<staged_object>> stage(std::string_view key, std::span<const part> parts,
                                                        const write_condition& condition);
-  /// Ends what `stage` of the same store began: each object appears at once and on its own, in any order.
-  /// \returns For each object what `put` would have returned.
+  /// Completes what `stage` of the same store began: each object is replaced atomically, in any order.
+  /// \returns For each object the result of `put`.
   virtual std::vector<result<version>> publish(std::span<const std::unique_ptr<staged_object>> staged);
-  /// Removes an object; absent objects are no error.
+  /// Removes an object. An absent object is not an error.
   virtual result<> erase(std::string_view key, const write_condition& condition);
-  /// Names what stands below `prefix` (empty, or a folder's name with its final '/'), in no order.
+  /// Lists the names below `prefix` (empty, or a folder's name with its final '/'), in no particular order.
   virtual result<> list(std::string_view prefix, listing what, key_sink& sink) const;
-  /// Makes what was put and erased visible to all other readers of this storage. Most stores do so with each put and
-  /// have nothing left to do; one that is a single file (zip) writes its directory here. Writers call it once at the
-  /// end of a piece of work; a store that is destroyed flushes what it can.
+  /// Makes puts and erases visible to all other readers of this storage. Most stores do so with each put; a store that
+  /// is a single file (zip) writes its directory here. Writers call it once after a series of writes; a store that is
+  /// destroyed flushes what it can.
   virtual result<> flush();
-  /// Whether objects below `prefix` (as in `list`) can be written, as far as that is known without writing one.
+  /// Whether objects below `prefix` (as in `list`) can be written, as far as that can be determined without a write.
   ///
-  /// The default returns what `traits().writable` says. A success does not promise that a write succeeds.
-  /// \error read_only, permission_denied  They cannot.
+  /// The default returns `traits().writable`. Success does not guarantee that a write succeeds.
+  /// \error read_only, permission_denied  They cannot be written.
   virtual result<> check_writable(std::string_view prefix) const;
 
-  /// What a user would recognise: `file:///data/x.zarr`, `memory:`.
+  /// A name that users recognise: `file:///data/x.zarr`, `memory:`.
   virtual std::string uri() const = 0;
 };
 

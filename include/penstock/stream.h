@@ -22,29 +22,29 @@ struct PENSTOCK_API stream_state_deleter {
 
 struct stream_options {
   extents tile;           ///< shape of the tiles, cut at the array's end; empty: the array's shards, or else its chunks
-  std::size_t depth = 3;  ///< tiles that are read, or wait, while the caller has one; 0: each is read when requested
-  /// Where tiles end along `axis`, in place of multiples of `tile`: files of unequal lengths. Empty, or from 0 to the
-  /// length of the axis, ascending.
+  std::size_t depth = 3;  ///< tiles that are read, or ready, while the caller has one; 0: each is read when requested
+  /// The ends of tiles along `axis`, instead of multiples of `tile`: for files of unequal lengths. Empty, or from 0 to
+  /// the length of the axis, ascending.
   std::vector<std::uint64_t> edges;
   std::size_t axis = 0;
   unsigned threads = 0;       ///< workers of each read; 0: the context's
-  std::optional<dtype> type;  ///< what the elements become, as `read_options::type`
+  std::optional<dtype> type;  ///< the type to which elements are converted, as `read_options::type`
 };
 
 struct stream_tile {
-  extents index;        ///< its place in the grid of tiles
+  extents index;        ///< its position in the grid of tiles
   box where;            ///< in the array
   owned_tensor values;  ///< of the box's shape; later tiles do not change it
 };
 
 /// The tiles of an array in C order, read ahead of the loop that computes on them.
 ///
-/// Memory is that of `depth` + 1 tiles, and of those that the caller keeps. Reads run on the context's threads. Several
-/// threads may call it: each tile goes to one of them. Destroying it cancels the reads under way and waits for their
-/// workers.
+/// Needs memory for `depth` + 1 tiles, and for those that the caller keeps. Reads run on the context's threads. Several
+/// threads may call it: each tile is returned to one of them. Destroying it cancels the reads under way and waits for
+/// their workers.
 class PENSTOCK_API array_stream {
  public:
-  /// \error invalid_argument  A tile of another rank or with a length of 0; edges that do not cover the axis.
+  /// \error invalid_argument  A tile with the wrong rank or a length of 0; edges that do not cover the axis.
   /// \error unsupported       Elements of variable length.
   static result<array_stream> make(array from, stream_options options = {});
 
@@ -53,9 +53,9 @@ class PENSTOCK_API array_stream {
   std::uint64_t tiles() const noexcept;  ///< in all
 
   /// The next tile; nullopt after the last one, and after `cancel`.
-  /// \error  What its read failed with. The stream has ended then.
+  /// \error  The failure of its read. The stream has ended then.
   result<std::optional<stream_tile>> next();
-  /// Cancels the reads under way and waits for their workers. There are no more tiles then.
+  /// Cancels the pending reads and waits for their workers. There are no more tiles then.
   void cancel() noexcept;
 
  private:

@@ -12,15 +12,15 @@ namespace penstock::inline v0 {
 
 /// A coordinate system as a GeoTIFF names it: by codes of EPSG's registry, or by WKT as ESRI writes it.
 ///
-/// To find the code of a description, or to write its WKT, takes a database of coordinate systems, such as PROJ's.
+/// Finding the code of a description, or writing its WKT, needs a database of coordinate systems, such as PROJ's.
 struct coordinate_system {
   enum class kind : std::uint8_t { projected, geographic };
 
-  /// Of the horizontal system: 1 to 32766; nothing: `esri_wkt` describes it.
+  /// Of the horizontal system: 1 to 32766; nothing: see `esri_wkt`.
   std::optional<std::uint32_t> epsg;
-  kind of = kind::projected;              ///< what `epsg` is the code of
-  std::optional<std::uint32_t> vertical;  ///< EPSG's code of the system of heights
-  std::string name;                       ///< for people; empty: none
+  kind of = kind::projected;              ///< the kind of system that `epsg` names
+  std::optional<std::uint32_t> vertical;  ///< EPSG's code of the vertical system
+  std::string name;                       ///< a readable name; empty: none
   std::string esri_wkt;                   ///< used if there is no code
 };
 
@@ -30,27 +30,27 @@ struct coordinate_system {
 PENSTOCK_API result<coordinate_system> epsg_system(std::uint32_t code);
 
 /// The GeoTIFF keys of a system. Source: OGC GeoTIFF 1.1, 7.1; GDAL's option GEOTIFF_KEYS_FLAVOR=ESRI_PE for WKT.
-/// \error unsupported  A code that GeoTIFF cannot hold. \error invalid_argument  Neither a code nor WKT.
+/// \error unsupported  A code that GeoTIFF cannot hold. \error invalid_argument  The system has neither a code nor WKT.
 PENSTOCK_API result<std::vector<geo_key>> geo_keys_of(const coordinate_system& system);
 
 /// What the values of one band of a new image mean.
 struct new_band_meaning {
   std::optional<std::string> description, unit;
-  std::optional<double> scale, offset;  ///< what is measured = stored value * scale + offset
+  std::optional<double> scale, offset;  ///< measured value = stored value * scale + offset
 };
 
-/// What a new TIFF says about its pixels' values and places: the writing twin of `georeference`.
+/// The meaning and the position of a new TIFF's pixels: the counterpart of `georeference` for writing.
 struct tiff_meaning {
   /// From pixels to the ground, counted from the first pixel's corner also if `extent` is `point`.
   /// \error invalid_argument  Numbers that are not finite, or pixels of no area.
   std::optional<affine_transform> transform;
-  /// Unspecified: what the key 1025 of `geo_keys` says, if there is one.
+  /// Unspecified: the value of key 1025 in `geo_keys`, if it exists.
   pixel_extent extent = pixel_extent::unspecified;
-  /// The coordinate system: of `geo_keys_of`, or those that `georeference::geo_keys` has of another file. Of several of
-  /// one number the last one counts. Characters that are not ASCII become `?`, and `|` becomes `/`.
+  /// The coordinate system: from `geo_keys_of`, or copied from `georeference::geo_keys` of another file. If a number
+  /// occurs more than once, the last key counts. Characters that are not ASCII become `?`, and `|` becomes `/`.
   std::vector<geo_key> geo_keys;
   metadata_items metadata;              ///< GDAL's metadata of the whole image, UTF-8
-  std::vector<new_band_meaning> bands;  ///< one for each band; empty: nothing is said
+  std::vector<new_band_meaning> bands;  ///< one for each band; empty: none
 };
 
 }  // namespace penstock::inline v0

@@ -12,25 +12,25 @@
 
 namespace penstock::inline v0 {
 
-/// An image whose reads give the numbers that its pixels stand for: value = stored * scale + offset of each band, and
-/// NaN for missing pixels (by the mask, else by nodata, else by alpha: see `validity_of`).
+/// An image whose reads return physical values: value = stored * scale + offset of each band, and NaN for missing
+/// pixels (by the mask, else by nodata, else by alpha: see `validity_of`).
 ///
-/// Elements are unpacked in the copy that ends a decode. Immutable and thread-safe; holds the array.
+/// Elements are converted in the copy after decoding. Immutable and thread-safe; holds the array.
 class PENSTOCK_API unpacked_image {
  public:
-  /// \param image   With an axis of bands, or with one band.
+  /// \param image   Has an axis of bands, or one band.
   /// \param masked  False: missing pixels keep their numbers.
   /// \error invalid_argument  The array is not an image of a TIFF, or its bands have no axis.
   /// \error corrupt_data  A tag, by number.
   static result<unpacked_image> make(const array& image, bool masked = true);
 
-  /// Without scale and offset: floats and complex numbers stay as they are, integers of up to 16 bits become float32.
-  /// Else float64 or complex128.
+  /// Without scale and offset: floats and complex numbers keep their type, integers of up to 16 bits become float32.
+  /// Otherwise float64 or complex128.
   const dtype& type() const noexcept;
   /// As it is stored.
   const array& packed() const noexcept;
 
-  /// Reads `which` into `out`, which has this type.
+  /// Reads `which` into `out`, whose dtype is `type()`.
   /// \error unsupported  Lists, points, masks of elements, if the image has a mask or its bands differ in scale, offset
   ///                     or nodata.
   /// \error  As `array::read`.

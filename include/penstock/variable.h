@@ -13,7 +13,7 @@
 
 namespace penstock::inline v0 {
 
-/// An element of a type of variable length, as arrays of such types hold it in memory: where its bytes lie.
+/// An element of variable length in memory: a reference to its bytes.
 ///
 /// variable_utf8: UTF-8; variable_bytes: bytes; `data` may be null where `size` is 0. object: `data` is a PyObject*,
 /// `size` is 0. All zeros are the empty string.
@@ -25,25 +25,25 @@ struct variable_item {
 };
 static_assert(sizeof(variable_item) == 16);
 
-/// Owns the bytes of variable items: of a read's result, or of a cell that is to be encoded. Thread-safe.
+/// Owns the bytes of variable items: those of a read's result, or of a cell that will be encoded. Thread-safe.
 ///
-/// Blocks never move and live until the arena is cleared or dropped.
+/// Blocks never move and live until the arena is cleared or destroyed.
 class PENSTOCK_API item_arena {
  public:
   item_arena() noexcept = default;
   item_arena(const item_arena&) = delete;
 
   /// Uninitialised memory.
-  /// \error resource_exhausted  The system's memory.
+  /// \error resource_exhausted  The system has too little memory.
   result<std::span<std::byte>> allocate(std::uint64_t bytes);
   /// A copy of `bytes`, as an item.
   result<variable_item> copy(std::span<const std::byte> bytes);
-  /// Keeps something else that items point into.
+  /// Keeps another object alive that items point into.
   void keep(std::shared_ptr<const void> owner);
 
-  /// Bytes in all.
+  /// Total number of bytes.
   std::uint64_t bytes() const noexcept;
-  /// Forgets all items.
+  /// Drops all items.
   void clear() noexcept;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace penstock::inline v0 {
 
-/// What a format's metadata says of an array. Where the chunks are and how they decode is in the layout.
+/// What the metadata of a format states about an array. Where the chunks are and how they decode is in the layout.
 struct array_description {
   std::string format;  ///< `zarr2`, `zarr3`, `tiff`, `npy`, ...: a lower-case word
   extents shape;
@@ -18,9 +18,9 @@ struct array_description {
   std::optional<extents> shards;
   dtype type;
   std::vector<std::byte> fill_value;                        ///< one item in native byte order
-  std::string fill_value_json = "null";                     ///< as the metadata has it; "null": not defined
+  std::string fill_value_json = "null";                     ///< as in the metadata; "null": not defined
   std::string attributes_json = "{}";                       ///< an object
-  std::string codecs_json, codecs_text;                     ///< as Zarr 3 metadata has them, and for people
+  std::string codecs_json, codecs_text;                     ///< as in Zarr 3 metadata, and in a readable form
   std::vector<std::optional<std::string>> dimension_names;  ///< empty, or one for each dimension
 };
 

@@ -16,9 +16,9 @@ class PENSTOCK_API grid_axis {
   static grid_axis uniform(std::uint64_t extent, std::uint64_t cell) noexcept;
   /// Cells between neighbouring edges: edges[0] = 0 < edges[1] < ...; the last edge is >= extent.
   static result<grid_axis> edges(std::uint64_t extent, std::vector<std::uint64_t> edges);
-  /// The same, where cells decode to more than lies between their edges: what is joined from arrays of whole cells,
-  /// whose last ones reach beyond those arrays' ends. `decoded` has a length for each cell.
-  /// \error invalid_argument  One is shorter than its cell, or there is another number of them.
+  /// The same for cells that decode to more than lies between their edges: in arrays joined from arrays whose last
+  /// cells reach beyond their ends. `decoded` has a length for each cell.
+  /// \error invalid_argument  A length is less than its cell, or there is not one for each cell.
   static result<grid_axis> edges(std::uint64_t extent, std::vector<std::uint64_t> edges,
                                  std::vector<std::uint64_t> decoded);
 
@@ -27,7 +27,7 @@ class PENSTOCK_API grid_axis {
   bool is_uniform() const noexcept { return edges_.empty(); }
   /// First element of cell `i`.
   std::uint64_t origin(std::uint64_t i) const noexcept { return edges_.empty() ? i * cell_ : edges_[i]; }
-  /// Elements that the codec decodes: the cell's full length, whatever of it lies inside the array.
+  /// Elements that the codec decodes: the cell's full length, also if the cell reaches beyond the array.
   std::uint64_t codec_length(std::uint64_t i) const noexcept {
     if (edges_.empty()) return cell_;
     return decoded_.empty() ? edges_[i + 1] - edges_[i] : decoded_[i];
@@ -42,7 +42,7 @@ class PENSTOCK_API grid_axis {
  private:
   std::uint64_t extent_ = 0, cell_ = 1, cells_ = 0;
   std::vector<std::uint64_t> edges_;
-  std::vector<std::uint64_t> decoded_;  // empty: what lies between the edges
+  std::vector<std::uint64_t> decoded_;  // empty: the distance between the edges
 };
 
 /// Identifies a cell of a grid: its C-order number.
@@ -58,7 +58,7 @@ class PENSTOCK_API chunk_grid {
 
   std::size_t rank() const noexcept { return axes_.size(); }
   const grid_axis& axis(std::size_t d) const noexcept { return axes_[d]; }
-  /// Number of cells; 0 where a dimension is empty.
+  /// Number of cells; 0 if a dimension is empty.
   std::uint64_t cells() const noexcept { return cells_; }
 
   chunk_id id(const dim_vector<std::uint64_t>& coordinates) const noexcept;

@@ -18,7 +18,7 @@ namespace penstock::inline v0 {
 
 struct device_form;    // what an engine needs to run a codec on a device; for codecs of the library
 class buffer;          // memory that grows, counted in the context's limit; for codecs of the library
-class worker_scratch;  // memory that one worker keeps from chunk to chunk: `scratch_memory`, `out_of_room`
+class worker_scratch;  // memory that one worker reuses from chunk to chunk: `scratch_memory`, `out_of_room`
 
 /// The bound is not known.
 inline constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::max();
@@ -27,26 +27,27 @@ inline constexpr std::uint64_t kUnbounded = std::numeric_limits<std::uint64_t>::
 /// an array, or bytes.
 ///
 /// Immutable and stateless: many threads call one codec at the same time, each with a `scratch` of its own. A codec
-/// starts no threads. What it returns lies in `out` or in `encoded`; both belong to the caller.
+/// starts no threads. Its result is in `out` or in `encoded`; both belong to the caller.
 class PENSTOCK_API byte_codec {
  public:
   virtual ~byte_codec() = default;
 
-  /// The registered name, as metadata spells it.
+  /// The registered name, as in the metadata.
   virtual std::string_view name() const = 0;
-  /// Name and settings for people: `zstd(level=3)`.
+  /// Name and settings, readable: `zstd(level=3)`.
   virtual std::string describe() const = 0;
 
-  /// The most bytes that `encode` may produce from `decoded_bytes`; kUnbounded where the number of bytes does not say.
+  /// The most bytes that `encode` may produce from `decoded_bytes`; kUnbounded if the number of bytes does not limit
+  /// it.
   virtual std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const = 0;
 
   /// Decodes all of `encoded`.
   ///
-  /// \param encoded  From storage: it may hold anything, and must not make `decode` crash, loop or take memory.
+  /// \param encoded  Untrusted bytes from storage: they must not make `decode` crash, loop or allocate without limit.
   /// \param out  Room for the most bytes that this stage may decode to; if `encoded` decodes to more, return
-  ///             `out_of_room(scratch, ...)`. May be memory of the caller's array, so nothing outside of it is written,
-  ///             whatever `encoded` holds.
-  /// \returns What was decoded: a prefix of `out`, or a part of `encoded` where nothing had to move (a checksum).
+  ///             `out_of_room(scratch, ...)`. It may be memory of the caller's array, so nothing outside of it may be
+  ///             written.
+  /// \returns The decoded bytes: a prefix of `out`, or a part of `encoded` if nothing had to move (a checksum).
   /// \error corrupt_data  One sentence that names what disagrees, values last.
   virtual result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                                     worker_scratch& scratch) const = 0;
@@ -55,13 +56,13 @@ class PENSTOCK_API byte_codec {
   virtual result<std::uint64_t> encode(std::span<const std::byte> decoded, std::span<std::byte> out,
                                        worker_scratch& scratch) const = 0;
 
-  /// Decodes where no bound is known: into `room`, which grows by need, as far as its ledger allows.
+  /// Decodes if no bound is known: into `room`, which grows by need, within the limit of its ledger.
   ///
-  /// This one decodes again into four times the room as long as `decode` returns `out_of_room`.
+  /// The default decodes again into four times the room as long as `decode` returns `out_of_room`.
   virtual result<std::span<const std::byte>> decode_growing(std::span<const std::byte> encoded, buffer& room,
                                                             worker_scratch& scratch) const;
 
-  /// Encodes into `room`, which grows by need. This one reserves max_encoded_bytes: codecs from outside have that
+  /// Encodes into `room`, which grows by need. The default reserves max_encoded_bytes: codecs from outside have that
   /// bound.
   virtual result<std::span<const std::byte>> encode_growing(std::span<const std::byte> decoded, buffer& room,
                                                             worker_scratch& scratch) const;
@@ -69,39 +70,38 @@ class PENSTOCK_API byte_codec {
   /// `decode` returns a part of `encoded` and needs no room (a checksum).
   virtual bool decodes_in_place() const noexcept { return false; }
 
-  /// What the codec does, for engines that run it on a device. None, which is what this one returns: no device has it.
+  /// What the codec does, for engines that run it on a device. The default returns none: no device has it.
   virtual std::optional<device_form> form_on_device() const;
 
-  /// The work is done by Python, whose lock the calling thread must not hold while it waits for others.
+  /// The work is done by Python, whose lock the calling thread must not hold while it waits for other threads.
   virtual bool via_python() const noexcept { return false; }
 };
 
 /// `bytes` bytes for tables and the like, uninitialised, 64-byte aligned: valid until the codec's function returns, one
-/// block at a time. Kept by the worker for the next chunk, and counted in the context's memory limit.
-/// \error resource_exhausted  The limit, or the system's memory.
+/// block at a time. Reused by the worker for the next chunk, and counted in the context's memory limit.
+/// \error resource_exhausted  The limit, or the system's memory, is exhausted.
 PENSTOCK_API result<std::span<std::byte>> scratch_memory(worker_scratch& scratch, std::uint64_t bytes);
 
-/// The error of a `decode` whose `out` is too small: `corrupt_data`, unless the caller has a larger buffer to offer.
-/// \param message  As of other errors, with the number of bytes where it is known.
+/// The error of a `decode` whose `out` is too small: `corrupt_data`, unless the caller can provide a larger buffer.
+/// \param message  As of other errors, with the number of bytes if it is known.
 PENSTOCK_API error out_of_room(worker_scratch& scratch, std::string message);
 
-/// A codec as metadata writes it.
+/// A codec as in the metadata.
 struct codec_config {
   std::string name;    ///< of Zarr version 3; `numcodecs.` and the id for filters and compressors of version 2
   json configuration;  ///< null or an object
 };
 
-/// What a codec of a chain gets, or passes to the next one: an array as long as only array codecs came before it, then
-/// bytes.
+/// The input of a codec in a chain, or its output: an array after array codecs only, otherwise bytes.
 struct PENSTOCK_API stage_type {
-  /// Of the items, as the codec before produced them. Of bytes: of the last array's items, which shuffles and
-  /// compressors take their item size from.
+  /// The type of the items, as the preceding codec produced them. For bytes: the type of the last array's items, from
+  /// which shuffles and compressors take their item size.
   dtype type;
-  /// Of the array, in C order. Bytes have one dimension: their number at most, kUnbounded if it is not known.
+  /// The shape of the array, in C order. Bytes have one dimension: their maximum number, kUnbounded if it is not known.
   extents shape;
   bool is_array = true;
-  bool exact = true;        ///< the number of bytes is what `shape` says; else it is at most that
-  bool big_endian = false;  ///< items are stored so here (filters of Zarr v2 see the stored byte order)
+  bool exact = true;        ///< the number of bytes is exactly that of `shape`; otherwise it is at most that
+  bool big_endian = false;  ///< byte order of the stored items (filters of Zarr v2 see the stored byte order)
 
   static stage_type bytes_of(const dtype& type, std::uint64_t bytes, bool exact) {
     return {type, {bytes}, false, exact, false};
@@ -111,7 +111,7 @@ struct PENSTOCK_API stage_type {
   std::uint64_t bytes() const noexcept;
 };
 
-/// A codec made for one stage, and what the stage encodes to.
+/// A codec created for one stage, and the output of the stage.
 struct compiled_codec {
   std::shared_ptr<const byte_codec> codec;
   stage_type output;
@@ -131,8 +131,8 @@ PENSTOCK_API compiled_codec array_stage(std::shared_ptr<const byte_codec> codec,
 class PENSTOCK_API codec_provider {
  public:
   virtual ~codec_provider() = default;
-  /// \param input  What the stage encodes. A codec that takes arrays alone, or bytes alone, checks `input.is_array`.
-  /// \error unsupported   It has no codec of that name, or not for this input: the next provider is asked.
+  /// \param input  The input of the stage. A codec for arrays only, or bytes only, checks `input.is_array`.
+  /// \error unsupported   There is no codec with that name, or not for this input: the next provider is called.
   /// \error corrupt_data  The configuration contradicts the codec's specification.
   virtual result<compiled_codec> make(const codec_config& config, const stage_type& input) const = 0;
 };

@@ -22,19 +22,19 @@ namespace penstock::inline v0 {
 
 /// The first bytes of an object. `open` reads them once, for all drivers.
 struct object_head {
-  /// 4 KiB where requests cost nothing, else `format_driver::head_bytes`; less if the object is shorter.
+  /// 4 KiB if requests cost nothing, else `format_driver::head_bytes`; less if the object is shorter
   std::vector<std::byte> bytes;
   std::uint64_t object_size = byte_range::kAll;  ///< kAll: the store does not report it
-  version seen;                                  ///< what later reads of the object expect
+  version seen;                                  ///< the version that later reads of the object require
 };
 
-/// Where a node is: resolved, and not opened yet.
+/// The location of a node: resolved, but not opened yet.
 struct location {
   std::shared_ptr<penstock::context> context;  ///< not null
   std::shared_ptr<const store> from;           ///< not null
   std::string path;                            ///< '/'-separated, without '/' at either end; empty: the store's root
-  std::string uri;                             ///< as errors show the node
-  std::shared_ptr<const object_head> head;     ///< of the object at `path`; null: there is none, or it was not read
+  std::string uri;                             ///< the node's name in errors
+  std::shared_ptr<const object_head> head;     ///< of the object at `path`; null: it does not exist, or was not read
 };
 
 /// Where an array is to be created.
@@ -42,7 +42,7 @@ struct new_location {
   std::shared_ptr<penstock::context> context;  ///< not null
   std::shared_ptr<store> to;                   ///< not null
   std::string path;                            ///< as of `location`
-  std::string uri;                             ///< as errors show the array
+  std::string uri;                             ///< the array's name in errors
 };
 
 /// Opens and creates the arrays of one format: a member of `context_options::drivers`. Stateless and thread-safe; lives
@@ -50,16 +50,16 @@ struct new_location {
 ///
 /// A format of one file has a driver that recognises its first bytes. A format whose nodes are folders of several
 /// objects has one that looks for its documents (`open_folder`). The driver does all I/O of the metadata
-/// (`read_object`), makes a `chunk_layout`, and with it the array (`make_array`).
+/// (`read_object`), creates a `chunk_layout`, and from it the array (`make_array`).
 class PENSTOCK_API format_driver {
  public:
   virtual ~format_driver() = default;
   virtual std::string_view name() const noexcept = 0;
-  /// Endings of names that such objects usually have: lower case, without the dot. They decide what is looked for
-  /// first, an object or a Zarr node, and nothing else.
+  /// Endings of names that such objects usually have: lower case, without the dot. They only decide whether an object
+  /// or a Zarr node is looked up first.
   virtual std::span<const std::string_view> endings() const noexcept = 0;
-  /// How many first bytes of an object the first request asks for where requests cost time, if its name has one of the
-  /// endings: what most files of the format need in order to be opened.
+  /// The size of the first request for an object whose name has one of the endings, if requests cost time: the bytes
+  /// that are needed to open most files of the format.
   virtual std::uint64_t head_bytes() const noexcept { return std::uint64_t{16} << 10; }
   /// Returns true if an object with these first bytes is of this format. No I/O. Formats of folders recognise none.
   /// \param path  Of the object in its store.
@@ -67,35 +67,37 @@ class PENSTOCK_API format_driver {
   /// Opens the object at `at.path`, whose first bytes are `at.head` and were recognised.
   /// \error corrupt_data, unsupported  The metadata, by member. `open` adds the note that names the location.
   virtual result<node> open(const location& at, const open_options& how) const = 0;
-  /// Opens the node whose documents are below `at.path`. Returns nullopt if there are none, as in formats of one file.
+  /// Opens the node whose documents are below `at.path`. Returns nullopt if there are none. Formats of one file always
+  /// return nullopt.
   /// \error corrupt_data, unsupported  The metadata, by member.
   virtual result<std::optional<node>> open_folder(const location& at, const open_options& how) const;
   /// Writes an array without values, and opens it. A format of one file ends with `put_new_object` and
   /// `open_new_object`.
   ///
-  /// Nothing is written if an option is wrong. The default is for formats that are only read.
-  /// \param how  `path`, `format` and `context` are those of `at`. A driver refuses what its format cannot do
-  ///             (`invalid_argument`, by the option's name), and replaces what exists only with `overwrite`.
-  /// \error unsupported  The format has no arrays that are created first and written afterwards.
+  /// Nothing is written if an option is wrong. The default serves formats that are only read.
+  /// \param how  `path`, `format` and `context` are those of `at`. A driver refuses options that its format does not
+  ///              have (`invalid_argument`, by name), and replaces an existing node only with `overwrite`.
+  /// \error unsupported  Arrays of this format cannot be created before their values are written.
   virtual result<array> create(const new_location& at, const create_options& how) const;
-  /// The same of a group without members. \error unsupported  The format has no groups, or none that are created so.
+  /// The same for a group without members.
+  /// \error unsupported  The format has no groups, or cannot create them without members.
   virtual result<group> create_group(const new_location& at, const create_group_options& how) const;
-  /// Opens what is at the path `inner` of such an object: a member of a file that holds several arrays. Unless a driver
-  /// has a shorter way, the object is opened and its group opens the member.
+  /// Opens the member at the path `inner` of such an object, for files that hold several arrays. The default opens the
+  /// object, and its group opens the member.
   /// \param inner  '/'-separated, not empty.
-  /// \error not_found  There is none, as in formats whose objects are one array.
+  /// \error not_found  It does not exist, which is always so in formats whose objects are one array.
   virtual result<node> open_inside(const location& at, std::string_view inner, const open_options& how) const;
 };
 
 /// Puts the object at a new location, and makes it visible (`store::flush`).
-/// \error invalid_argument  It exists, and `how` does not say `overwrite`; the path is empty.
+/// \error invalid_argument  It exists, and `how` does not have `overwrite`; the path is empty.
 PENSTOCK_API result<> put_new_object(const new_location& at, std::span<const part> parts, const create_options& how);
 
 /// Opens the array of an object that `put_new_object` has just put, by its first bytes.
 /// \error As `driver.open`'s.
 PENSTOCK_API result<array> open_new_object(const new_location& at, const format_driver& driver);
 
-/// Bytes of an object, and which version of it they are of.
+/// Bytes of an object, and the version of the object.
 struct object_bytes {
   std::vector<std::byte> bytes;
   version seen;
@@ -104,9 +106,11 @@ struct object_bytes {
 
 /// Reads bytes of an object and waits for them: metadata beyond the first bytes.
 ///
-/// \param max_bytes  A longer object is `corrupt_data`: what a file claims decides no allocation.
-/// \param expected   Null, or the version that earlier bytes of the object were of; another is `version_changed`.
-/// \error not_found  There is no such object. \error corrupt_data  The range leaves the object. \error As the store's.
+/// \param max_bytes  A longer object is `corrupt_data`: sizes that a file claims must not cause allocations.
+/// \param expected   Null, or the version of the object when earlier bytes were read; a different one is
+///              `version_changed`.
+/// \error not_found  The object does not exist. \error corrupt_data  The range leaves the object. \error As the
+/// store's.
 PENSTOCK_API result<object_bytes> read_object(const store& from, std::string_view key, const byte_range& range,
                                               std::uint64_t max_bytes, const version* expected = nullptr);
 
@@ -115,8 +119,7 @@ PENSTOCK_API result<object_bytes> read_object(const store& from, std::string_vie
 /// Objects are those of `at.from` whose keys are `layout->key(i)`, relative to the store's root.
 /// \param layout  Shared with all reads of the array. Without an assembler the array is read-only.
 /// \param what    `chunks` may be empty: those of the grid's first cell. `fill_value` may be empty: zeros.
-/// `codecs_text`
-///                may be empty: as the layout's first coding reads.
+/// `codecs_text` may be empty: the text of the layout's first coding.
 /// \error invalid_argument  Description and layout contradict each other: rank, shape, dtype or fill value.
 PENSTOCK_API result<array> make_array(const location& at, std::shared_ptr<const chunk_layout> layout,
                                       array_description what, const open_options& how = {});

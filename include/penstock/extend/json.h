@@ -11,9 +11,9 @@
 
 namespace penstock::inline v0 {
 
-/// A JSON document as a plain value. Keeps the order of object members and the text of numbers' kind (integer or not).
+/// A JSON document as a plain value. Keeps the order of object members, and whether a number is an integer.
 ///
-/// One source file knows the JSON library; everything else compiles against this header.
+/// One source file includes the JSON library; all others include this header.
 class PENSTOCK_API json {
  public:
   using array_t = std::vector<json>;
@@ -23,7 +23,7 @@ class PENSTOCK_API json {
   json(bool value) : value_(value) {}          // NOLINT: implicit by design
   json(std::int64_t value) : value_(value) {}  // NOLINT
   json(std::uint64_t value) {                  // NOLINT
-    // int64 wherever it fits, so that equal numbers compare equal.
+    // int64 if it fits, so that equal numbers compare equal.
     if (value <= static_cast<std::uint64_t>(INT64_MAX))
       value_ = static_cast<std::int64_t>(value);
     else
@@ -36,8 +36,8 @@ class PENSTOCK_API json {
   json(object_t value) : value_(std::move(value)) {}       // NOLINT
 
   /// Parses one document. NaN and Infinity literals (which Python writes) are accepted in `attributes`-like free text.
-  /// \error corrupt_data  Says what and where (byte offset); nesting beyond 128 levels and duplicate members are
-  /// refused.
+  /// \error corrupt_data  The message has the reason and the byte offset. Nesting beyond 128 levels and duplicate
+  /// members are refused.
   static result<json> parse(std::string_view text);
 
   bool is_null() const noexcept { return std::holds_alternative<std::monostate>(value_); }
@@ -45,13 +45,13 @@ class PENSTOCK_API json {
   const std::string* as_string() const noexcept { return std::get_if<std::string>(&value_); }
   const array_t* as_array() const noexcept { return std::get_if<array_t>(&value_); }
   const object_t* as_object() const noexcept { return std::get_if<object_t>(&value_); }
-  /// A number without fraction or exponent that fits; non-negative ones are found by both.
+  /// A number without fraction or exponent that fits; both functions return non-negative ones.
   bool is_number() const noexcept;
   bool get(std::int64_t& out) const noexcept;
   bool get(std::uint64_t& out) const noexcept;
   bool get(double& out) const noexcept;  // any number
 
-  /// The member of that name, or null where this is no object or has none.
+  /// The member with that name, or null if this is not an object or does not have it.
   const json* find(std::string_view name) const noexcept;
 
   /// `number`, `string`, `array`, ... for messages.

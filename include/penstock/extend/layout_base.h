@@ -18,14 +18,14 @@ namespace penstock::inline v0 {
 /// How the cells of one shape decode.
 struct cell_coding {
   extents cell;  ///< the shape that the codecs see: full cells, also at the array's edge
-  /// A list as Zarr 3 metadata has it: `[{"name": "bytes", "configuration": {"endian": "big"}}, {"name": "zstd"}]`.
+  /// A list as in Zarr 3 metadata: `[{"name": "bytes", "configuration": {"endian": "big"}}, {"name": "zstd"}]`.
   std::string codecs_json;
 };
 
 /// The grids and the compiled codecs of a layout. Immutable; copies share them.
 class PENSTOCK_API layout_parts {
  public:
-  /// \param with  Whose codec providers are asked for codecs that the library does not have.
+  /// \param with  The context whose codec providers are called for codecs that the library does not have.
   /// \param cells  The smallest units that decode on their own.
   /// \param codings  Not empty: `chunk_extent::chain` is an index into it. Each cell of the grid decodes with a coding
   ///                 of its own shape (`grid_axis::codec_length`).
@@ -43,7 +43,7 @@ class PENSTOCK_API layout_parts {
   std::shared_ptr<const compiled> made_;
 };
 
-/// What a layout from outside the library derives from. It has the grids and the codecs; a layout adds `locate`, `key`
+/// The base class of layouts from outside the library. It has the grids and the codecs; a layout adds `locate`, `key`
 /// and `describe`, `parse` if it has an index, and `assembler` if its objects can be written.
 class PENSTOCK_API layout_base : public chunk_layout {
  public:
@@ -51,7 +51,7 @@ class PENSTOCK_API layout_base : public chunk_layout {
   const chunk_grid& grid() const final;
   const chunk_grid& write_grid() const final;
   std::span<const codec_chain> chains() const final;  ///< for the engine
-  /// Of layouts without an index: `locate` never requests one.
+  /// For layouts without an index: `locate` never requests one.
   result<index_ptr> parse(const index_request& request, std::span<const std::byte> bytes,
                           std::uint64_t object_size) const override;
 

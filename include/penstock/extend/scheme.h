@@ -7,7 +7,7 @@
 
 namespace penstock::inline v0 {
 
-/// Finds the stores that the URIs of one scheme name: a member of `context_options::schemes`.
+/// Finds the stores for the URIs of one scheme: a member of `context_options::schemes`.
 ///
 /// Thread-safe; lives as long as the context.
 class PENSTOCK_API uri_scheme {

@@ -11,28 +11,28 @@
 
 namespace penstock::inline v0 {
 
-// What stores need to answer reads and writes as all stores do. `store` itself is in <penstock/store.h>.
+// What stores need in order to answer reads and writes in the same way. `store` itself is in <penstock/store.h>.
 
 /// Whether `key` names an object below a store's root: segments between single '/', none of them empty, `.` or `..`,
 /// and no NUL.
 ///
 /// Keys are built from metadata, which may be hostile: `../../etc/passwd` must not reach a path. Stores without paths
 /// refuse the same keys, so that a dataset that works in one store works in all. Allocates nothing on success.
-/// \error invalid_argument  Says what is wrong with the key.
+/// \error invalid_argument  With what is wrong in the key.
 PENSTOCK_API result<> check_key(std::string_view key);
 
 /// Whether `prefix` is one that can be listed: empty, or a key with a final '/'.
 /// \error invalid_argument  As `check_key`.
 PENSTOCK_API result<> check_prefix(std::string_view prefix);
 
-/// Where the bytes that a read wants lie in an object whose size is known.
+/// Where the requested bytes are in an object of known size.
 struct byte_extent {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
 };
 
-/// Whether a read may go on when its object has version `seen`. What an expectation leaves open (a word of 0) may be
-/// anything: manifests that go to another machine know a file's size and time, not its number there.
+/// Whether a read may continue when its object has version `seen`. Parts of an expectation that are open (a word of 0)
+/// match anything: manifests that move to another machine have a file's size and time, not its inode.
 inline bool is_expected(const byte_read& wanted, const version& seen) noexcept {
   if (wanted.expected == nullptr) return true;
   for (std::size_t i = 0; i < 4; ++i) {
@@ -43,29 +43,28 @@ inline bool is_expected(const byte_read& wanted, const version& seen) noexcept {
 }
 PENSTOCK_API error version_has_changed();
 
-/// Resolves `wanted.range` against an object of `size_bytes`. A range of length 0 is in every object.
+/// Resolves `wanted.range` against an object of `size_bytes`. A range of length 0 is valid in every object.
 ///
 /// `max_bytes` bounds what the read returns: the whole object, or the range.
-/// \error corrupt_data  The range leaves the object (also if it is the last n bytes of a shorter object), or it has
-/// more
-///                      than `max_bytes` bytes or another number than the destination.
+/// \error corrupt_data  The range leaves the object (also if it is the last n bytes of a shorter object), is longer
+/// than `max_bytes`, or differs in length from the destination.
 PENSTOCK_API result<byte_extent> find_extent(const byte_read& wanted, std::uint64_t size_bytes);
 
 /// Memory for `length` bytes: the destination, or the reader's buffer.
-/// \error internal  The read came without either. \error resource_exhausted  As the buffer says.
+/// \error internal  The read has neither. \error resource_exhausted  From the buffer.
 PENSTOCK_API result<std::span<std::byte>> find_room(const byte_read& wanted, std::uint64_t length);
 
-/// Whether a write may go on. `present` is null where there is no object.
-/// \error version_changed  The condition does not hold. \error invalid_argument  It names no version to match.
+/// Whether a write may continue. `present` is null if the object does not exist.
+/// \error version_changed  The condition does not hold. \error invalid_argument  It has no version to match.
 PENSTOCK_API result<> check_condition(const write_condition& condition, const version* present);
 
 /// The error of a write whose guard does not hold.
 PENSTOCK_API error guard_is_gone(const write_guard& guard);
-/// Whether the guard holds. `begin` is what its object begins with, at least as long as the prefix where the object is.
+/// Whether the guard holds. `begin` is the beginning of its object, at least as long as the prefix if the object is.
 /// \error conflict  It does not hold.
 PENSTOCK_API result<> check_guard(const write_guard& guard, std::span<const std::byte> begin);
 
-/// Answers `wanted` from all bytes of its object: into the destination, or lent if there is none.
+/// Completes `wanted` from all bytes of its object: copied to the destination, or lent if there is none.
 ///
 /// \param object  Its bytes do not change while `keep_alive` exists.
 /// \param keep_alive  Released when the reader no longer uses the lent bytes.
@@ -73,7 +72,7 @@ PENSTOCK_API result<> check_guard(const write_guard& guard, std::span<const std:
 PENSTOCK_API result<read_done> answer_from(const byte_read& wanted, std::span<const std::byte> object,
                                            const version& seen, lease keep_alive);
 
-/// The same of bytes that a shared pointer keeps alive: stores need no `release_fn`.
+/// The same for bytes owned by a shared pointer: stores need no `release_fn`.
 PENSTOCK_API result<read_done> answer_from(const byte_read& wanted, std::span<const std::byte> object,
                                            const version& seen, std::shared_ptr<const void> owner);
 
