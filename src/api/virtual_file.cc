@@ -74,7 +74,8 @@ virtual_variable variable_of(std::string name, std::shared_ptr<const referenced_
   return out;
 }
 
-result<virtual_variable> variable_of(std::string name, array opened) {
+result<virtual_variable> variable_of(std::string name, const array& given) {
+  PENSTOCK_ASSIGN(array opened, with_references(given));
   virtual_variable out;
   out.name = std::move(name);
   out.uri = opened.uri();

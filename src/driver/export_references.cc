@@ -24,7 +24,7 @@ constexpr std::size_t kMaxLevels = 32;
 constexpr std::uint64_t kMaxReferences = 10'000'000;
 constexpr std::string_view kDimensions = "_ARRAY_DIMENSIONS";
 
-result<const referenced_array*> references_of(const array& from) {
+result<const referenced_array*> table_of(const array& from) {
   const referenced_array* const what = from.state().references.get();
   if (what == nullptr)
     return error(errc::invalid_argument, fmt::format("'{}' is not an array of references", from.state().uri));
@@ -58,8 +58,9 @@ class exporter {
   exported_group take() && { return std::move(made_); }
 
  private:
-  result<> add(const array& from, const std::string& path) {
-    PENSTOCK_ASSIGN(const referenced_array* const what, references_of(from));
+  result<> add(const array& given, const std::string& path) {
+    PENSTOCK_ASSIGN(const array from, with_references(given));
+    PENSTOCK_ASSIGN(const referenced_array* const what, table_of(from));
     if (std::any_of(what->joined.begin(), what->joined.end(), [](const auto& each) { return !each.edges.empty(); }))
       return error(errc::unsupported, "chunks of unequal lengths have no counterpart in Zarr 2: save_manifest has");
     PENSTOCK_TRY(add_documents(*what, path + "/"));
@@ -191,7 +192,7 @@ result<exported_group> exported_of(const group& from) {
 }
 
 result<exported_rows> exported_rows_of(const array& from, std::uint64_t begin, std::uint64_t end) {
-  PENSTOCK_ASSIGN(const referenced_array* const what, references_of(from));
+  PENSTOCK_ASSIGN(const referenced_array* const what, table_of(from));
   exported_rows out;
   const std::vector<reference_table::record>& records = what->table->records();
   auto at = std::upper_bound(records.begin(), records.end(), begin,
@@ -225,7 +226,7 @@ result<exported_rows> exported_rows_of(const array& from, std::uint64_t begin, s
 }
 
 result<std::vector<exported_object>> exported_objects_of(const array& from) {
-  PENSTOCK_ASSIGN(const referenced_array* const what, references_of(from));
+  PENSTOCK_ASSIGN(const referenced_array* const what, table_of(from));
   std::vector<exported_object> out;
   out.reserve(what->objects.size());
   for (const referenced_object& each : what->objects) {

@@ -47,13 +47,14 @@ struct hdf5_object_facts {
   std::uint64_t object = 0;                        ///< the address of its header
 };
 
-result<hdf5_object_facts> read_facts(hdf5_file& file, hdf5_tree& tree, std::string_view path) {
+result<hdf5_object_facts> read_facts(hdf5_file& file, hdf5_tree& tree, std::string_view path,
+                                     hdf5_chunk_listing listing) {
   PENSTOCK_ASSIGN(const hdf5_place at, tree.find(path));
   PENSTOCK_ASSIGN(const auto* header, tree.header(at.object));
   hdf5_object_facts out;
   out.object = at.object;
   if (is_hdf5_dataset(*header)) {
-    PENSTOCK_ASSIGN(out.dataset, read_hdf5_array(file, tree, at));
+    PENSTOCK_ASSIGN(out.dataset, read_hdf5_array(file, tree, at, listing));
     return out;
   }
   if (!is_hdf5_group(*header)) {
@@ -266,7 +267,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
       const auto header = tree.header(at->object);
       if (!header.ok()) continue;
       if (is_hdf5_dataset(**header)) {
-        static_cast<void>(read_hdf5_array(file, tree, *at));
+        static_cast<void>(read_hdf5_array(file, tree, *at, hdf5_chunk_listing::by_need));
       } else {
         static_cast<void>(tree.attributes_json(at->object));
         static_cast<void>(tree.links(at->object));
@@ -282,7 +283,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     std::optional<hdf5_exit> exit;
     auto read = from_->parse([&](hdf5_file& file) {
       hdf5_tree tree(file);
-      auto found = read_facts(file, tree, path);
+      auto found = read_facts(file, tree, path, hdf5_chunk_listing::by_need);
       exit = tree.exit();
       prefetch(file, tree, path.substr(0, path.rfind('/') + 1), siblings);
       return found;
@@ -290,7 +291,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     if (!read.ok() && exit) return open_beyond(*exit, links);
     if (!read.ok()) return std::move(read).error();
     hdf5_object_facts facts = std::move(*read);
-    if (facts.dataset) return open_dataset(std::move(*facts.dataset), uri);
+    if (facts.dataset) return open_dataset(std::move(*facts.dataset), uri, std::string(path));
     auto out = std::make_shared<group_state>();
     out->context = context_;
     out->store = std::make_shared<read_only_store>(from_->from());
@@ -325,7 +326,12 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     return path.substr(std::min(path.find_first_not_of('/'), path.size()));
   }
 
-  result<node> open_dataset(hdf5_array from, const std::string& uri) const {
+  /// \param path  Of the dataset; empty: `from` has all of its chunks.
+  result<node> open_dataset(hdf5_array from, const std::string& uri, const std::string& path = {}) const {
+    if (from.index) {
+      PENSTOCK_ASSIGN(array made, open_by_need(std::move(from), uri, path));
+      return node(std::move(made));
+    }
     if (!from.text) {
       PENSTOCK_ASSIGN(array made, open_bytes(std::move(from), uri));
       return node(std::move(made));
@@ -364,6 +370,21 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     return node(std::move(made));
   }
 
+  // A dataset whose chunks are found as they are read. Its references are all read for what needs them together.
+  result<array> open_by_need(hdf5_array from, const std::string& uri, const std::string& path) const {
+    PENSTOCK_ASSIGN(referenced_array what, describe_bytes(std::move(from), uri));
+    what.read_table = [of = shared_from_this(), path]() -> result<std::shared_ptr<const referenced_array>> {
+      PENSTOCK_ASSIGN(auto made, of->source(path, {}));
+      if (!made) return error(errc::conflict, fmt::format("'{}' is gone since the array was opened", path));
+      return made;
+    };
+    const auto read_table = what.read_table;
+    auto made = open_reference(context_, std::move(what));
+    if (made.ok() || made.error().code() != errc::unsupported) return made;
+    PENSTOCK_ASSIGN(const auto whole, read_table());  // its filters do not work alone: no chunk may need them so
+    return open_reference(context_, *whole);
+  }
+
   result<array> open_bytes(hdf5_array from, const std::string& uri) const {
     PENSTOCK_ASSIGN(referenced_array what, describe_bytes(std::move(from), uri));
     return open_reference(context_, std::move(what));
@@ -375,7 +396,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     std::optional<hdf5_exit> exit;
     auto facts = from_->parse([&](hdf5_file& file) {
       hdf5_tree tree(file);
-      auto found = read_facts(file, tree, path);
+      auto found = read_facts(file, tree, path, hdf5_chunk_listing::whole);
       exit = tree.exit();
       return found;
     });
@@ -452,6 +473,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     }
     for (hdf5_array::variant& each : from.variants)
       what.variants.push_back({std::move(each.skipped), std::move(each.shape)});
+    what.index = std::move(from.index);
     reference_table::columns columns;
     columns.cells = std::move(from.cells);
     columns.offsets = std::move(from.offsets);
@@ -464,7 +486,9 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
       rows.edges = std::move(from.edges);
       what.joined.push_back(std::move(rows));
     }
-    PENSTOCK_ASSIGN(what.table, reference_table::make(from.cell_count, std::move(columns)));
+    if (!what.index) {
+      PENSTOCK_ASSIGN(what.table, reference_table::make(from.cell_count, std::move(columns)));
+    }
     what.format = kFormat;
     what.uri = uri;
     what.dimension_names = std::move(from.dimension_names);

@@ -11,6 +11,7 @@
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
+#include "format/hdf5/hdf5_chunk_layout.h"
 #include "format/reference/reference_layout.h"
 #include "format/zarr/zarr_grid.h"
 #include "format/zarr/zarr_layout.h"
@@ -128,21 +129,38 @@ std::shared_ptr<const shard_table> checksums_of(const referenced_array& what) {
   return out;
 }
 
+// What finds the cells of an array.
+result<std::shared_ptr<const chunk_layout>> layout_of(const referenced_array& what,
+                                                      const std::shared_ptr<const zarr_layout>& cells,
+                                                      const codec_chain_options& codecs) {
+  PENSTOCK_ASSIGN(std::vector<codec_chain> more_chains, chains_of(what, what.metadata, codecs, cells->chunks()));
+  if (what.index) {
+    hdf5_chunk_layout::settings settings;
+    settings.masked_chains = std::move(more_chains);
+    settings.object = what.objects.at(0).name;
+    PENSTOCK_ASSIGN(std::shared_ptr<const chunk_layout> made,
+                    hdf5_chunk_layout::make(cells, what.index, std::move(settings)));
+    return made;
+  }
+  reference_layout::settings settings;
+  settings.more_chains = std::move(more_chains);
+  for (const referenced_object& each : what.objects) settings.objects.push_back(each.name);
+  settings.missing_is_fill = what.missing_is_fill;
+  if (has_edges(what)) {
+    PENSTOCK_ASSIGN(settings.grid, joined_grid(cells->grid(), what.joined));
+  }
+  PENSTOCK_ASSIGN(std::shared_ptr<const chunk_layout> made,
+                  reference_layout::make(cells, what.table, std::move(settings)));
+  return made;
+}
+
 result<array> open_parts(const std::shared_ptr<context>& with, referenced_array what) {
   if (what.metadata.kind != zarr_node_kind::array)
     return error(errc::corrupt_data, "the references have no metadata of an array");
   codec_chain_options codecs;
   codecs.external = with->state().codecs();
   PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> cells, zarr_layout::make(what.metadata, codecs));
-  reference_layout::settings settings;
-  PENSTOCK_ASSIGN(settings.more_chains, chains_of(what, what.metadata, codecs, cells->chunks()));
-  for (const referenced_object& each : what.objects) settings.objects.push_back(each.name);
-  settings.missing_is_fill = what.missing_is_fill;
-  if (has_edges(what)) {
-    PENSTOCK_ASSIGN(settings.grid, joined_grid(cells->grid(), what.joined));
-  }
-  PENSTOCK_ASSIGN(std::shared_ptr<const reference_layout> layout,
-                  reference_layout::make(cells, what.table, std::move(settings)));
+  PENSTOCK_ASSIGN(std::shared_ptr<const chunk_layout> layout, layout_of(what, cells, codecs));
 
   node_place at;
   at.context = with;
@@ -164,6 +182,18 @@ result<array> open_parts(const std::shared_ptr<context>& with, referenced_array 
 result<chunk_grid> grid_of(const referenced_array& what) {
   PENSTOCK_ASSIGN(const chunk_grid plain, object_grid(what.metadata.grid, what.metadata.shape));
   return joined_grid(plain, what.joined);
+}
+
+result<std::shared_ptr<const referenced_array>> references_of(const array& from) {
+  const std::shared_ptr<const referenced_array>& what = from.state().references;
+  if (!what || what->table) return what;
+  return what->read_table();
+}
+
+result<array> with_references(const array& from) {
+  if (!from.state().references || from.state().references->table) return from;
+  PENSTOCK_ASSIGN(const auto what, references_of(from));
+  return open_reference(from.state().context, *what);
 }
 
 result<array> open_reference(const std::shared_ptr<context>& with, referenced_array what) {

@@ -18,6 +18,7 @@
 namespace penstock::inline v0 {
 
 struct hdf5_facts;  // driver/open_hdf5.h
+class hdf5_chunk_index;
 
 /// An object that references name.
 struct referenced_object {
@@ -56,7 +57,10 @@ struct referenced_array {
   zarr_metadata metadata;  ///< of an array: what it is, and how its chunks decode
   /// That it was parsed from, by name (`.zarray`, `.zattrs`, `zarr.json`).
   std::vector<std::pair<std::string, std::string>> documents;
+  /// null: `index` finds the chunks of the one object, and `read_table` makes this with a table.
   std::shared_ptr<const reference_table> table;
+  std::shared_ptr<const hdf5_chunk_index> index;
+  std::function<result<std::shared_ptr<const referenced_array>>()> read_table;
   std::vector<chain_variant> variants;
   std::vector<referenced_object> objects;
   std::string format, uri;
@@ -73,6 +77,13 @@ result<chunk_grid> grid_of(const referenced_array& what);
 
 /// \error corrupt_data, unsupported  The metadata or the table, by member. \error not_found  A pinned object.
 result<array> open_reference(const std::shared_ptr<context>& with, referenced_array what);
+
+/// The references of an array, all of them: of a dataset of many chunks its index is read for it. Null: it has none.
+/// \error As what reads the index.
+result<std::shared_ptr<const referenced_array>> references_of(const array& from);
+
+/// The array with all of its references in memory; itself, if they are or if it has none.
+result<array> with_references(const array& from);
 
 /// Versions of remote objects as the caller's store knows them, by URL; empty where they are not known.
 using stamp_finder = std::function<result<std::vector<std::string>>(const std::vector<std::string>&)>;

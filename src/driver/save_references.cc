@@ -216,7 +216,7 @@ result<std::vector<saved_version>> versions_of(const referenced_array& what, con
 }  // namespace
 
 result<std::vector<std::byte>> save_references(const array& from, const manifest_options& how) {
-  const referenced_array* const what = from.state().references.get();
+  PENSTOCK_ASSIGN(const std::shared_ptr<const referenced_array> what, references_of(from));
   if (what == nullptr) {
     return error(errc::invalid_argument,
                  fmt::format("'{}' is not an array of references: it has no table to save", from.state().uri));

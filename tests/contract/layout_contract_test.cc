@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <iterator>
 #include <string_view>
 
@@ -11,6 +12,9 @@
 
 #include "engine/array_state.h"
 #include "extend/extensions.h"
+#include "format/hdf5/hdf5_array.h"
+#include "format/hdf5/hdf5_chunk_layout.h"
+#include "format/hdf5/hdf5_chunks.h"
 #include "format/joined/joined_layout.h"
 #include "format/raw/raw_layout.h"
 #include "format/reference/reference_layout.h"
@@ -19,6 +23,7 @@
 #include "format/tiff/tiff_parser.h"
 #include "format/zarr/shard_fixture.h"
 #include "format/zarr/zarr_layout.h"
+#include "format/zarr/zarr_v2.h"
 
 namespace penstock::contract {
 namespace {
@@ -272,6 +277,81 @@ layout_case source_case(std::string name, extents shape, extents cell) {
 const layout_case kSourceCases[] = {source_case("boxes", {23, 7, 5}, {4, 3, 5}), source_case("rows", {23}, {10})};
 
 INSTANTIATE_TEST_SUITE_P(Source, LayoutContract, testing::ValuesIn(kSourceCases),
+                         [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
+
+class file_in_memory final : public hdf5_source {
+ public:
+  explicit file_in_memory(const bytes& content) : bytes_(content) {}
+  std::uint64_t size() const noexcept override { return bytes_.size(); }
+  result<std::span<const std::byte>> read(std::uint64_t offset, std::uint64_t length) override {
+    return std::span(bytes_).subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
+  }
+
+ private:
+  const bytes& bytes_;
+};
+
+/// The dataset "x" of a file that libhdf5 wrote.
+layout_case hdf5_case(std::string name, unsigned depth) {
+  layout_case out;
+  out.name = name;
+  out.depth = depth;
+  out.listed_objects = 1;
+  out.needs_object = depth != 0;
+  out.fixed_places = depth == 0;
+  const auto content = [name] {  // tests run in the project's folder
+    std::ifstream in("tests/data/fuzz/hdf5_index/" + name, std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    EXPECT_FALSE(text.empty()) << name;
+    const auto all = std::as_bytes(std::span(text));
+    return bytes(all.begin(), all.end());
+  };
+  out.make = [content]() -> std::shared_ptr<const chunk_layout> {
+    const bytes all = content();
+    file_in_memory source(all);
+    auto made = [&]() -> result<std::shared_ptr<const hdf5_chunk_layout>> {
+      PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(source));
+      hdf5_tree tree(file);
+      PENSTOCK_ASSIGN(const hdf5_place at, tree.find("x"));
+      PENSTOCK_ASSIGN(const hdf5_array found, read_hdf5_array(file, tree, at));
+      PENSTOCK_ASSIGN(const zarr_metadata metadata, parse_zarr_v2_array(found.zarray, nullptr));
+      PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> cells, zarr_layout::make(metadata, {}));
+      PENSTOCK_ASSIGN(const auto* const header, tree.header(at.object));
+      PENSTOCK_ASSIGN(const hdf5_shape shape, parse_hdf5_shape(file, *header));
+      PENSTOCK_ASSIGN(const hdf5_layout layout, parse_hdf5_layout(file, *header));
+      PENSTOCK_ASSIGN(const auto filters, parse_hdf5_filters(*header));
+      PENSTOCK_ASSIGN(const auto index, hdf5_chunk_index::open(file, shape, layout, filters.size()));
+      hdf5_chunk_layout::settings with;
+      for (std::size_t mask = 1; mask >> filters.size() == 0; ++mask) with.masked_chains.push_back(cells->chains()[0]);
+      with.object = "x.h5";
+      return hdf5_chunk_layout::make(cells, index, std::move(with));
+    }();
+    EXPECT_TRUE(made.ok()) << made.error().to_string();
+    return made.ok() ? *made : nullptr;
+  };
+  out.object = [content](object_id object) -> std::optional<bytes> {
+    if (object != 0) return std::nullopt;
+    return content();
+  };
+  return out;
+}
+
+const layout_case kHdf5Cases[] = {
+    hdf5_case("old", 1),
+    hdf5_case("old_deep", 2),
+    hdf5_case("tree", 1),
+    hdf5_case("tree_deep", 2),
+    hdf5_case("tree_filtered", 1),
+    hdf5_case("fixed", 1),
+    hdf5_case("fixed_filtered", 1),
+    hdf5_case("fixed_paged", 2),
+    hdf5_case("extensible", 2),
+    hdf5_case("extensible_filtered", 2),
+    hdf5_case("extensible_second", 2),
+    hdf5_case("implicit", 0),
+};
+
+INSTANTIATE_TEST_SUITE_P(Hdf5, LayoutContract, testing::ValuesIn(kHdf5Cases),
                          [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
 
 // Layouts of other cases next to each other along the first axis.

@@ -1,11 +1,17 @@
 // Any bytes as an HDF5 file: refused, or the dataset "x" (else the root as one) has chunks that are cells of its grid.
+// What is found by the nodes on the way to a chunk is what the list has.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "base/checked.h"
 #include "format/hdf5/hdf5_attributes.h"
+#include "format/hdf5/hdf5_chunk_index.h"
 #include "format/hdf5/hdf5_chunks.h"
 #include "format/hdf5/hdf5_dataset.h"
 #include "format/hdf5/hdf5_group.h"
@@ -31,6 +37,59 @@ bool is_refusal(const error& what) {
   return what.code() == errc::corrupt_data || what.code() == errc::unsupported || what.code() == errc::not_found;
 }
 
+class known_nodes final : public index_lookup {
+ public:
+  const index_entry* find(const index_key& key) const override {
+    const auto at = entries_.find(key.node);
+    return at == entries_.end() ? nullptr : &at->second;
+  }
+  void add(const index_key& key, index_ptr block) { entries_[key.node].block = std::move(block); }
+
+ private:
+  std::map<std::uint64_t, index_entry> entries_;
+};
+
+result<hdf5_lookup> find_chunk(const hdf5_chunk_index& index, std::uint64_t cell, std::span<const std::byte> bytes,
+                               known_nodes& known, hdf5_chunk_place& out) {
+  constexpr int kMostRounds = 64;
+  for (int round = 0; round < kMostRounds; ++round) {
+    index_request missing;
+    PENSTOCK_ASSIGN(const hdf5_lookup found, index.find(cell, known, out, missing));
+    if (found != hdf5_lookup::waits) return found;
+    if (known.find(missing.key) != nullptr) __builtin_trap();
+    if (missing.range.offset > bytes.size() || missing.range.length > bytes.size() - missing.range.offset)
+      __builtin_trap();
+    PENSTOCK_ASSIGN(index_ptr block,
+                    index.parse(missing, bytes.subspan(missing.range.offset, missing.range.length), bytes.size()));
+    if (block->memory_bytes() > missing.range.length + 256) __builtin_trap();
+    known.add(missing.key, std::move(block));
+  }
+  __builtin_trap();
+}
+
+// A damaged tree may hide chunks from a search that a list shows; a search never makes one up.
+void search(const hdf5_chunk_index& index, const result<hdf5_chunks>& listed, std::span<const std::byte> bytes) {
+  constexpr std::uint64_t kMostSearches = 64;
+  known_nodes known;
+  std::vector<std::uint64_t> cells;
+  for (std::uint64_t i = 0; i < std::min(index.grid().cells(), kMostSearches); ++i)
+    cells.push_back(i * (index.grid().cells() / std::min(index.grid().cells(), kMostSearches)));
+  if (listed.ok())
+    cells.insert(cells.end(), listed->cells.begin(),
+                 listed->cells.begin() +
+                     static_cast<std::ptrdiff_t>(std::min<std::size_t>(listed->cells.size(), kMostSearches)));
+  for (const std::uint64_t cell : cells) {
+    hdf5_chunk_place place;
+    const auto found = find_chunk(index, cell, bytes, known, place);
+    if (!found.ok() && !is_refusal(found.error())) __builtin_trap();
+    if (!found.ok() || *found != hdf5_lookup::present || !listed.ok()) continue;
+    const auto at = std::lower_bound(listed->cells.begin(), listed->cells.end(), cell);
+    if (at == listed->cells.end() || *at != cell) __builtin_trap();
+    const auto i = static_cast<std::size_t>(at - listed->cells.begin());
+    if (listed->offsets[i] != place.address || listed->lengths[i] != place.length) __builtin_trap();
+  }
+}
+
 result<> look(std::span<const std::byte> bytes, hdf5_checksums sums) {
   bytes_in_memory source(bytes);
   PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(source, sums));
@@ -42,7 +101,13 @@ result<> look(std::span<const std::byte> bytes, hdf5_checksums sums) {
   PENSTOCK_ASSIGN(const hdf5_shape shape, parse_hdf5_shape(file, header));
   PENSTOCK_ASSIGN(const hdf5_layout layout, parse_hdf5_layout(file, header));
   if (layout.what != hdf5_layout::kind::chunked) return {};
-  PENSTOCK_ASSIGN(const hdf5_chunks chunks, list_hdf5_chunks(file, shape, layout));
+  const auto listed = list_hdf5_chunks(file, shape, layout);
+  constexpr std::size_t kFilters = 2;
+  const auto index = hdf5_chunk_index::open(file, shape, layout, kFilters);
+  if (!index.ok() && !is_refusal(index.error())) __builtin_trap();
+  if (index.ok() && *index) search(**index, listed, bytes);
+  if (!listed.ok()) return listed.error().clone();
+  const hdf5_chunks& chunks = *listed;
   std::uint64_t cells = 1;
   for (std::size_t d = 0; d < layout.chunk.size(); ++d)
     if (!checked_mul(cells, ceil_div(shape.extents[d], layout.chunk[d]), cells)) __builtin_trap();

@@ -15,6 +15,11 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::size_t kMostChains = 1000;
+/// The index of a dataset of no more chunks is read with its header, all of it: that needs no round trip of its own, or
+/// one for many datasets.
+constexpr std::uint64_t kMostListed = 4096;
+/// Of a dataset whose chunks are found as they are needed: chains for all masks are made before.
+constexpr std::size_t kMostMaskedFilters = 4;
 
 json list_json(const std::vector<std::uint64_t>& numbers) {
   return json(json::array_t(numbers.begin(), numbers.end()));
@@ -24,7 +29,8 @@ json list_json(const std::vector<std::uint64_t>& numbers) {
 /// pages of all parts are recorded together.
 class array_reader {
  public:
-  array_reader(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at) noexcept : file_(file), tree_(tree), at_(at) {}
+  array_reader(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at, hdf5_chunk_listing listing) noexcept
+      : file_(file), tree_(tree), at_(at), listing_(listing) {}
 
   result<hdf5_array> read() {
     PENSTOCK_ASSIGN(header_, tree_.header(at_.object));
@@ -251,14 +257,18 @@ class array_reader {
       used.back() = static_cast<std::uint32_t>(filters_.size());
       filters_.push_back(std::move(codec));
     }
-    PENSTOCK_ASSIGN(hdf5_chunks found, list_hdf5_chunks(file_, shape_, layout_));
-    std::vector<std::uint64_t> grid(shape_.extents.size());
-    out_.cell_count = 1;
-    for (std::size_t d = 0; d < grid.size(); ++d) {
-      grid[d] = ceil_div(shape_.extents[d], layout_.chunk[d]);
-      out_.cell_count = saturating_mul(out_.cell_count, grid[d]);
-    }
+    PENSTOCK_ASSIGN(const hdf5_chunk_grid grid, hdf5_chunk_grid::make(shape_, layout_, false));
+    out_.cell_count = grid.cells();
     const bool no_items = std::find(element_.shape.begin(), element_.shape.end(), 0) != element_.shape.end();
+    if (listing_ == hdf5_chunk_listing::by_need && out_.cell_count > kMostListed && !out_.text && !no_items &&
+        used.size() <= kMostMaskedFilters) {
+      PENSTOCK_ASSIGN(out_.index, hdf5_chunk_index::open(file_, shape_, layout_, used.size()));
+      if (out_.index) {
+        for (std::uint64_t mask = 1; mask >> used.size() == 0; ++mask) add_variant(mask, used);
+        return with_inner_axes(layout_.chunk);
+      }
+    }
+    PENSTOCK_ASSIGN(hdf5_chunks found, list_hdf5_chunks(file_, shape_, layout_));
     if (no_items) {
       found = {};
       out_.cell_count = 0;
@@ -270,32 +280,34 @@ class array_reader {
     return with_inner_axes(layout_.chunk);
   }
 
-  bool is_edge(std::uint64_t cell, const std::vector<std::uint64_t>& grid) const noexcept {
-    for (std::size_t d = grid.size(); d-- > 0; cell /= grid[d])
-      if (saturating_mul(cell % grid[d] + 1, layout_.chunk[d]) > shape_.extents[d]) return true;
-    return false;
+  static bool is_cut(std::uint64_t cell, const hdf5_chunk_grid& grid) noexcept {
+    hdf5_chunk_coordinates place{};
+    grid.coordinates(cell, place);
+    return grid.is_cut(place);
+  }
+
+  void add_variant(std::uint64_t mask, const std::vector<std::optional<std::uint32_t>>& used) {
+    hdf5_array::variant made;
+    for (std::size_t i = 0; i < used.size(); ++i)
+      if ((mask >> i & 1) != 0 && used[i]) made.skipped.push_back(*used[i]);
+    out_.variants.push_back(std::move(made));
   }
 
   // Bits beyond the pipeline mean nothing; a filter of which nothing is left to do is as good as skipped.
-  result<> choose_chains(hdf5_chunks& found, const std::vector<std::uint64_t>& grid,
+  result<> choose_chains(hdf5_chunks& found, const hdf5_chunk_grid& grid,
                          const std::vector<std::optional<std::uint32_t>>& used) {
     if (used.empty()) return {};
     const std::uint64_t all = (std::uint64_t{1} << used.size()) - 1;  // at most 32 filters
     std::set<std::uint64_t> different;
     for (std::size_t i = 0; i < found.masks.size(); ++i) {
       std::uint64_t& mask = found.masks[i];
-      mask = layout_.raw_edges && is_edge(found.cells[i], grid) ? all : mask & all;
+      mask = layout_.raw_edges && is_cut(found.cells[i], grid) ? all : mask & all;
       if (mask != 0 && different.insert(mask).second && different.size() > kMostChains)
         return error(errc::unsupported,
                      fmt::format("more than {} different filter masks are not readable", kMostChains));
     }
     if (different.empty()) return {};
-    for (const std::uint64_t mask : different) {
-      hdf5_array::variant made;
-      for (std::size_t i = 0; i < used.size(); ++i)
-        if ((mask >> i & 1) != 0 && used[i]) made.skipped.push_back(*used[i]);
-      out_.variants.push_back(std::move(made));
-    }
+    for (const std::uint64_t mask : different) add_variant(mask, used);
     for (const std::uint64_t mask : found.masks) {
       const auto place = std::distance(different.begin(), different.find(mask));
       out_.chains.push_back(mask == 0 ? std::uint16_t{0} : static_cast<std::uint16_t>(place + 1));
@@ -373,6 +385,7 @@ class array_reader {
   hdf5_file& file_;
   hdf5_tree& tree_;
   const hdf5_place& at_;
+  hdf5_chunk_listing listing_;
   const std::vector<hdf5_message>* header_ = nullptr;
   hdf5_shape shape_;
   hdf5_element element_;
@@ -385,8 +398,8 @@ class array_reader {
 
 }  // namespace
 
-result<hdf5_array> read_hdf5_array(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at) {
-  return array_reader(file, tree, at).read();
+result<hdf5_array> read_hdf5_array(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at, hdf5_chunk_listing listing) {
+  return array_reader(file, tree, at, listing).read();
 }
 
 }  // namespace penstock::inline v0

@@ -5,11 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <penstock/extend/json.h>
+#include "format/hdf5/hdf5_chunk_index.h"
 #include "format/hdf5/hdf5_dataset.h"
 #include "format/hdf5/hdf5_element.h"
 #include "format/hdf5/hdf5_file.h"
@@ -63,6 +65,9 @@ struct hdf5_array {
   std::vector<std::uint32_t> files;   ///< of each cell the number of its external file; empty: they are in this file
   std::vector<std::uint16_t> chains;  ///< 0: the usual one, k: variants[k - 1]; empty: all 0
   std::vector<variant> variants;
+  /// Of many chunks: finds them, in place of `cells`, `offsets`, `lengths` and `chains`. `variants` are of all masks,
+  /// in their order from 1 on.
+  std::shared_ptr<const hdf5_chunk_index> index;
   /// The values themselves, where they are in the header: offsets count within them.
   std::optional<std::vector<std::byte>> inline_bytes;
   std::vector<external_file> external;
@@ -74,13 +79,17 @@ struct hdf5_array {
   std::optional<variable_text> text;
 };
 
+/// Whether a dataset of many chunks gets an index that finds them, or a list of all.
+enum class hdf5_chunk_listing : std::uint8_t { whole, by_need };
+
 /// Reads all that an array needs to know of the dataset at a place.
 ///
 /// Memory is proportional to what the file holds of the dataset's metadata; values of contiguous datasets must be
 /// within the file.
 /// \error unsupported   Element types, filters, fill values and layouts that are not readable, by name.
 /// \error corrupt_data  The dataset is damaged.
-result<hdf5_array> read_hdf5_array(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at);
+result<hdf5_array> read_hdf5_array(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at,
+                                   hdf5_chunk_listing listing = hdf5_chunk_listing::whole);
 
 /// A fill value as a .zarray has it: null where it is undefined.
 /// \error unsupported   The fill value of an array type whose elements differ.

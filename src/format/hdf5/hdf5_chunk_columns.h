@@ -1,11 +1,10 @@
 #pragma once
 
-#include <penstock/shape.h>
-
-#include <array>
 #include <cstdint>
 #include <span>
+#include <utility>
 
+#include "format/hdf5/hdf5_chunk_grid.h"
 #include "format/hdf5/hdf5_chunks.h"
 
 namespace penstock::inline v0 {
@@ -13,21 +12,9 @@ namespace penstock::inline v0 {
 /// Takes the chunks that an index names, by their place in the grid or by their number in the index's own order.
 class hdf5_chunk_columns {
  public:
-  /// \error unsupported  More cells than 64 bits count. \error corrupt_data  Chunks of another rank than the dataset,
-  /// or
-  ///                     larger than 63 bits.
-  static result<hdf5_chunk_columns> make(const hdf5_file& file, const hdf5_shape& shape, const hdf5_layout& layout);
+  hdf5_chunk_columns(const hdf5_file& file, hdf5_chunk_grid grid) noexcept : file_(&file), grid_(std::move(grid)) {}
 
-  std::size_t rank() const noexcept { return grid_.size(); }
-  /// Of a chunk that no filter changed.
-  std::uint64_t chunk_bytes() const noexcept { return chunk_bytes_; }
-  std::uint64_t chunk_elements(std::size_t d) const noexcept { return chunk_[d]; }
-
-  /// Numbers count chunks in C order of the largest shape; with `free` before the others, however many it has.
-  /// \error corrupt_data  A dimension that needs a limit has none.
-  result<> number_by(std::size_t free);
-  /// Chunks in that order; saturating. 0 where `free` has no limit.
-  std::uint64_t numbers() const noexcept { return numbers_; }
+  const hdf5_chunk_grid& grid() const noexcept { return grid_; }
 
   /// The chunk at `place` of the grid. What lies beyond the present shape is left out.
   void add(std::span<const std::uint64_t> place, std::uint64_t address, std::uint64_t length, std::uint64_t mask);
@@ -38,25 +25,30 @@ class hdf5_chunk_columns {
   result<hdf5_chunks> take();
 
  private:
-  const hdf5_file* file_ = nullptr;
-  std::vector<std::uint64_t> chunk_, grid_, strides_, most_;
-  std::vector<std::size_t> order_;  // dimensions of a number, the slowest first
-  std::uint64_t chunk_bytes_ = 0, numbers_ = 0;
+  const hdf5_file* file_;
+  hdf5_chunk_grid grid_;
   bool outside_ = false;  // an address was beyond 64 bits
   hdf5_chunks made_;
 };
 
 /// An element of an array of chunks: its address and, where there are filters, its length and mask.
 struct hdf5_array_element {
-  /// \param filtered  Client 1 of the array. \param bytes  Of an element, as the array's header says.
-  static result<hdf5_array_element> make(const hdf5_file& file, std::uint64_t client, std::uint64_t bytes);
+  /// \param client  1: chunks with filters. \param bytes  Of an element, as the array's header says.
+  static result<hdf5_array_element> make(std::size_t offset_bytes, std::uint64_t client, std::uint64_t bytes);
+  /// Takes one.
+  /// \param plain_bytes  Of a chunk that no filter changed.
+  hdf5_chunk_place take(hdf5_cursor& from, std::uint64_t plain_bytes) const noexcept;
   /// Adds the elements of `stored`, the first of which has number `first`.
   void add_all(const hdf5_file& file, std::span<const std::byte> stored, std::uint64_t first,
                hdf5_chunk_columns& to) const;
 
   std::size_t bytes = 0;
+  std::size_t offset_bytes = 0;
   std::size_t length_bytes = 0;  // 0: no filters
 };
+
+/// \error corrupt_data  Chunks that stand one after the other from `address` on leave the file.
+result<> check_implicit_chunks(const hdf5_file& file, std::uint64_t address, const hdf5_chunk_grid& grid);
 
 // The kinds of index, each in a file of its own. `address` is defined.
 result<> list_hdf5_btree_1(hdf5_file& file, std::uint64_t address, hdf5_chunk_columns& to);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "base/checked.h"
@@ -13,39 +12,28 @@ namespace penstock::inline v0 {
 namespace {
 
 result<> list_implicit(hdf5_file& file, std::uint64_t address, hdf5_chunk_columns& to) {
-  PENSTOCK_TRY(to.number_by(0));
-  if (to.numbers() == 0) return hdf5_damaged("implicit places of chunks of a dataset without limits");
-  std::uint64_t bytes = 0;
-  if (!checked_mul(to.numbers(), to.chunk_bytes(), bytes)) return hdf5_damaged("its chunks leave the file");
-  // All of them were written when the dataset was made; nothing says so but the file's length.
-  std::uint64_t end = 0;
-  if (!checked_add(address, bytes, end) || end > file.size()) return hdf5_damaged("its chunks leave the file");
-  for (std::uint64_t i = 0; i < to.numbers(); ++i)
-    to.add_number(i, address + i * to.chunk_bytes(), to.chunk_bytes(), 0);
+  const hdf5_chunk_grid& grid = to.grid();
+  PENSTOCK_TRY(check_implicit_chunks(file, address, grid));
+  for (std::uint64_t i = 0; i < grid.numbers(); ++i)
+    to.add_number(i, address + i * grid.chunk_bytes(), grid.chunk_bytes(), 0);
   return {};
 }
 
-result<> list_by(hdf5_file& file, const hdf5_shape& shape, const hdf5_layout& layout, hdf5_chunk_columns& to) {
+result<> list_by(hdf5_file& file, const hdf5_layout& layout, hdf5_chunk_columns& to) {
   switch (layout.by) {
     case hdf5_layout::index::btree_1:
       return list_hdf5_btree_1(file, layout.address, to);
     case hdf5_layout::index::btree_2:
       return list_hdf5_btree_2(file, layout.address, to);
     case hdf5_layout::index::fixed_array:
-      PENSTOCK_TRY(to.number_by(0));
-      if (to.numbers() == 0) return hdf5_damaged("a fixed array of chunks of a dataset without limits");
       return list_hdf5_fixed_array(file, layout.address, to);
-    case hdf5_layout::index::extensible_array: {
-      const auto free = std::find(shape.most.begin(), shape.most.end(), byte_range::kAll);
-      if (free == shape.most.end()) return hdf5_damaged("an extensible array of chunks of a dataset with limits");
-      PENSTOCK_TRY(to.number_by(static_cast<std::size_t>(free - shape.most.begin())));
+    case hdf5_layout::index::extensible_array:
       return list_hdf5_extensible_array(file, layout.address, to);
-    }
     case hdf5_layout::index::implicit:
       return list_implicit(file, layout.address, to);
     case hdf5_layout::index::single: {
-      const std::vector<std::uint64_t> first(shape.extents.size(), 0);
-      to.add(first, layout.address, layout.one_filtered ? layout.one_bytes : to.chunk_bytes(), layout.one_mask);
+      const std::vector<std::uint64_t> first(to.grid().rank(), 0);
+      to.add(first, layout.address, layout.one_filtered ? layout.one_bytes : to.grid().chunk_bytes(), layout.one_mask);
       return {};
     }
   }
@@ -54,54 +42,18 @@ result<> list_by(hdf5_file& file, const hdf5_shape& shape, const hdf5_layout& la
 
 }  // namespace
 
-result<hdf5_chunk_columns> hdf5_chunk_columns::make(const hdf5_file& file, const hdf5_shape& shape,
-                                                    const hdf5_layout& layout) {
-  const std::size_t rank = layout.chunk.size();
-  if (shape.extents.size() != rank)
-    return hdf5_damaged(fmt::format("chunks of {} dimensions, the dataset has {}", rank, shape.extents.size()));
-  hdf5_chunk_columns made;
-  made.file_ = &file;
-  made.chunk_ = layout.chunk;
-  made.chunk_bytes_ = layout.element_bytes;
-  std::uint64_t cells = 1;
-  made.grid_.resize(rank);
-  made.strides_.resize(rank);
-  made.most_.resize(rank);
-  for (std::size_t d = rank; d-- > 0;) {
-    made.grid_[d] = ceil_div(shape.extents[d], layout.chunk[d]);
-    made.most_[d] = shape.most[d] == byte_range::kAll ? byte_range::kAll : ceil_div(shape.most[d], layout.chunk[d]);
-    made.strides_[d] = cells;
-    if (!checked_mul(cells, made.grid_[d], cells)) return hdf5_unknown("a dataset of more chunks than 64 bits count");
-    if (!checked_mul(made.chunk_bytes_, layout.chunk[d], made.chunk_bytes_) ||
-        made.chunk_bytes_ > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-      return hdf5_damaged("chunks of more bytes than 63 bits count");
-    }
-  }
-  return made;
-}
-
-result<> hdf5_chunk_columns::number_by(std::size_t free) {
-  order_.clear();
-  order_.push_back(free);
-  for (std::size_t d = 0; d < rank(); ++d)
-    if (d != free) order_.push_back(d);
-  numbers_ = most_[free] == byte_range::kAll ? 0 : most_[free];
-  for (std::size_t i = 1; i < order_.size(); ++i) {
-    const std::uint64_t most = most_[order_[i]];
-    if (most == byte_range::kAll) return hdf5_damaged("an array of chunks of a dataset with several free dimensions");
-    if (!checked_mul(numbers_, most, numbers_)) numbers_ = ~std::uint64_t{0};
-  }
+// All of them were written when the dataset was made; nothing says so but the file's length.
+result<> check_implicit_chunks(const hdf5_file& file, std::uint64_t address, const hdf5_chunk_grid& grid) {
+  std::uint64_t bytes = 0, end = 0;
+  if (!checked_mul(grid.numbers(), grid.chunk_bytes(), bytes) || !checked_add(address, bytes, end) || end > file.size())
+    return hdf5_damaged("its chunks leave the file");
   return {};
 }
 
 void hdf5_chunk_columns::add(std::span<const std::uint64_t> place, std::uint64_t address, std::uint64_t length,
                              std::uint64_t mask) {
   std::uint64_t cell = 0, offset = 0;
-  for (std::size_t d = 0; d < grid_.size(); ++d) {
-    if (place[d] >= grid_[d]) return;
-    cell += place[d] * strides_[d];
-  }
-  if (length == 0) return;
+  if (!grid_.find_cell(place, cell) || length == 0) return;
   if (!checked_add(file_->base(), address, offset)) outside_ = true;
   made_.cells.push_back(cell);
   made_.offsets.push_back(offset);
@@ -111,15 +63,8 @@ void hdf5_chunk_columns::add(std::span<const std::uint64_t> place, std::uint64_t
 
 void hdf5_chunk_columns::add_number(std::uint64_t number, std::uint64_t address, std::uint64_t length,
                                     std::uint64_t mask) {
-  std::array<std::uint64_t, kMaxRank> place{};
-  for (std::size_t i = order_.size(); i-- > 1;) {
-    const std::uint64_t most = most_[order_[i]];
-    if (most == 0) return;
-    place[order_[i]] = number % most;
-    number /= most;
-  }
-  place[order_[0]] = number;
-  add(std::span(place).first(rank()), address, length, mask);
+  hdf5_chunk_coordinates place{};
+  if (grid_.find_number(number, place)) add(std::span(place).first(grid_.rank()), address, length, mask);
 }
 
 result<hdf5_chunks> hdf5_chunk_columns::take() {
@@ -141,33 +86,44 @@ result<hdf5_chunks> hdf5_chunk_columns::take() {
   return std::move(made_);
 }
 
-result<hdf5_array_element> hdf5_array_element::make(const hdf5_file& file, std::uint64_t client, std::uint64_t bytes) {
+result<hdf5_array_element> hdf5_array_element::make(std::size_t offset_bytes, std::uint64_t client,
+                                                    std::uint64_t bytes) {
   constexpr std::size_t kMaskBytes = 4;
   hdf5_array_element out;
   out.bytes = static_cast<std::size_t>(bytes);
-  if (client == 0 && bytes == file.offset_bytes()) return out;
-  if (client == 1 && bytes > file.offset_bytes() + kMaskBytes && bytes <= file.offset_bytes() + kMaskBytes + 8) {
-    out.length_bytes = out.bytes - file.offset_bytes() - kMaskBytes;
+  out.offset_bytes = offset_bytes;
+  if (client == 0 && bytes == offset_bytes) return out;
+  if (client == 1 && bytes > offset_bytes + kMaskBytes && bytes <= offset_bytes + kMaskBytes + 8) {
+    out.length_bytes = out.bytes - offset_bytes - kMaskBytes;
     return out;
   }
   return hdf5_damaged(fmt::format("an array of chunks whose elements are of kind {} and {} bytes", client, bytes));
+}
+
+hdf5_chunk_place hdf5_array_element::take(hdf5_cursor& from, std::uint64_t plain_bytes) const noexcept {
+  hdf5_chunk_place out;
+  out.address = from.number(offset_bytes);
+  out.length = length_bytes == 0 ? plain_bytes : from.number(length_bytes);
+  out.mask = length_bytes == 0 ? 0 : from.number(4);
+  return out;
 }
 
 void hdf5_array_element::add_all(const hdf5_file& file, std::span<const std::byte> stored, std::uint64_t first,
                                  hdf5_chunk_columns& to) const {
   hdf5_cursor cursor(stored);
   for (std::uint64_t number = first; cursor.left() >= bytes; ++number) {
-    const std::uint64_t address = cursor.number(file.offset_bytes());
-    const std::uint64_t length = length_bytes == 0 ? to.chunk_bytes() : cursor.number(length_bytes);
-    const std::uint64_t mask = length_bytes == 0 ? 0 : cursor.number(4);
-    if (!file.undefined(address)) to.add_number(number, address, length, mask);
+    const hdf5_chunk_place found = take(cursor, to.grid().chunk_bytes());
+    if (!file.undefined(found.address)) to.add_number(number, found.address, found.length, found.mask);
   }
 }
 
 result<hdf5_chunks> list_hdf5_chunks(hdf5_file& file, const hdf5_shape& shape, const hdf5_layout& layout) {
-  PENSTOCK_ASSIGN(hdf5_chunk_columns columns, hdf5_chunk_columns::make(file, shape, layout));
-  if (!file.undefined(layout.address)) {
-    auto listed = list_by(file, shape, layout, columns);
+  const bool written = !file.undefined(layout.address);
+  auto grid = hdf5_chunk_grid::make(shape, layout, written);
+  if (!grid.ok()) return std::move(grid).error();
+  hdf5_chunk_columns columns(file, std::move(*grid));
+  if (written) {
+    auto listed = list_by(file, layout, columns);
     if (!listed.ok())
       return std::move(listed).error().note(fmt::format("in the chunk index at address {}", layout.address));
   }

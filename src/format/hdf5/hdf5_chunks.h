@@ -10,6 +10,12 @@
 
 namespace penstock::inline v0 {
 
+/// What an index says of one chunk.
+struct hdf5_chunk_place {
+  std::uint64_t address = 0, length = 0;
+  std::uint64_t mask = 0;  ///< bit i: filter i was skipped
+};
+
 /// Where the chunks of a dataset are: columns, in the order of the cells. Chunks that were never written, or lie beyond
 /// the dataset's present shape, are not among them.
 struct hdf5_chunks {

@@ -16,6 +16,11 @@ constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
 constexpr std::uint64_t kMostSuperblockBytes = 128;
 constexpr std::uint64_t kFirstUserBlock = 512, kLastUserBlock = std::uint64_t{1} << 26;
 
+result<> check(std::span<const std::byte> covered, std::uint64_t stored, hdf5_checksums sums, std::string_view what) {
+  if (sums == hdf5_checksums::ignored || lookup3(covered, 0) == stored) return {};
+  return hdf5_damaged(fmt::format("{} has another checksum", what));
+}
+
 }  // namespace
 
 error hdf5_damaged(std::string_view what) { return {errc::corrupt_data, fmt::format("HDF5: {}", what)}; }
@@ -48,6 +53,12 @@ std::span<const std::byte> hdf5_cursor::bytes(std::uint64_t count) noexcept {
 bool hdf5_cursor::is(std::string_view text) noexcept {
   const auto found = bytes(text.size());
   return found.size() == text.size() && std::memcmp(found.data(), text.data(), text.size()) == 0;
+}
+
+result<> check_hdf5_block(std::span<const std::byte> block, hdf5_checksums sums, std::string_view what) {
+  if (block.size() < kHdf5ChecksumBytes) return hdf5_damaged(fmt::format("{} of {} bytes", what, block.size()));
+  hdf5_cursor stored(block.last(kHdf5ChecksumBytes));
+  return check(block.first(block.size() - kHdf5ChecksumBytes), stored.number(kHdf5ChecksumBytes), sums, what);
 }
 
 hdf5_file::hdf5_file(hdf5_source& from, hdf5_checksums sums, std::uint64_t readings) noexcept
@@ -93,7 +104,7 @@ result<> hdf5_file::read_superblock(std::uint64_t signature) {
     const std::size_t covered = block.size() - cursor.left();
     const std::uint64_t stored = cursor.number(kHdf5ChecksumBytes);
     if (!cursor.ok()) return hdf5_damaged("the superblock is cut off");
-    PENSTOCK_TRY(check(block.first(covered), stored, "the superblock"));
+    PENSTOCK_TRY(check(block.first(covered), stored, sums_, "the superblock"));
   }
   base_ = signature;  // whatever it says itself: blocks of users' are put before it later
   return {};
@@ -128,18 +139,10 @@ result<> hdf5_file::spend(std::uint64_t bytes) {
   return {};
 }
 
-result<> hdf5_file::check(std::span<const std::byte> covered, std::uint64_t stored, std::string_view what) const {
-  if (sums_ == hdf5_checksums::ignored || lookup3(covered, 0) == stored) return {};
-  return hdf5_damaged(fmt::format("{} has another checksum", what));
-}
-
 result<std::span<const std::byte>> hdf5_file::checked(std::uint64_t address, std::uint64_t length,
                                                       std::string_view what) {
   PENSTOCK_ASSIGN(const auto block, at(address, length));
-  if (block.size() < kHdf5ChecksumBytes) return hdf5_damaged(fmt::format("{} of {} bytes", what, length));
-  const auto covered = block.first(block.size() - kHdf5ChecksumBytes);
-  hdf5_cursor stored(block.last(kHdf5ChecksumBytes));
-  auto same = check(covered, stored.number(kHdf5ChecksumBytes), what);
+  auto same = check_hdf5_block(block, sums_, what);
   if (!same.ok()) return std::move(same).error().note(fmt::format("at address {}", address));
   return block;
 }

@@ -58,6 +58,22 @@ inline constexpr std::uint64_t kHdf5ChecksumBytes = 4;
 /// Fuzzing ignores checksums: it finds none.
 enum class hdf5_checksums : std::uint8_t { verified, ignored };
 
+/// Checks a block whose last 4 bytes are the checksum of the others.
+/// \error corrupt_data  They are not.
+result<> check_hdf5_block(std::span<const std::byte> block, hdf5_checksums sums, std::string_view what);
+
+/// How a file's addresses are to be taken, for what is read of it later.
+struct hdf5_addresses {
+  std::size_t offset_bytes = 8;
+  std::uint64_t base = 0;  ///< where they count from
+  std::uint64_t size = 0;  ///< of the file
+  hdf5_checksums sums = hdf5_checksums::verified;
+
+  bool undefined(std::uint64_t address) const noexcept {
+    return address == ~std::uint64_t{0} >> (8 * (sizeof(std::uint64_t) - offset_bytes));
+  }
+};
+
 /// An HDF5 file's superblock, and its bytes by address. For one thread.
 ///
 /// All that is read of one file together is bounded by a few times its size: structures that lead back to where a
@@ -88,6 +104,7 @@ class hdf5_file {
   /// Parsers of messages ignore checksums, too, where the file does.
   hdf5_checksums checksums() const noexcept { return sums_; }
 
+  hdf5_addresses addresses() const noexcept { return {offset_bytes_, base_, size(), sums_}; }
   std::size_t offset_bytes() const noexcept { return offset_bytes_; }
   std::size_t length_bytes() const noexcept { return length_bytes_; }
   /// Where addresses count from.
@@ -107,8 +124,6 @@ class hdf5_file {
     return ~std::uint64_t{0} >> (8 * (sizeof(std::uint64_t) - bytes));
   }
   result<> read_superblock(std::uint64_t signature);
-
-  result<> check(std::span<const std::byte> covered, std::uint64_t stored, std::string_view what) const;
 
   hdf5_source* from_;
   hdf5_checksums sums_;
