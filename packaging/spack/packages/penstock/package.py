@@ -1,6 +1,6 @@
 """Spack's recipe: the C++ library and the program, and the Python package with +python."""
 
-from spack.package import *  # noqa: F403
+from spack.package import *
 from spack_repo.builtin.build_systems.cmake import CMakePackage
 from spack_repo.builtin.build_systems.python import PythonExtension
 
