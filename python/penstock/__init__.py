@@ -1,10 +1,9 @@
-"""Penstock reads and writes chunked N-d arrays at the machine's speed.
+"""Penstock reads and writes chunked N-d arrays as fast as the machine can decode and encode them.
 
 >>> import penstock as ps
 >>> a = ps.open("data.zarr")      # an Array or a Group
 >>> a[10:20, ::2]                 # a numpy.ndarray
->>> print(a.plan())               # what a read would do
-"""
+>>> print(a.plan())               # what a read would fetch and decode"""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -77,7 +76,7 @@ if TYPE_CHECKING:
     from penstock import xarray as xarray
     from penstock import zarr as zarr
 
-# Loaded when they are first used: each needs a package of its own.
+# Loaded at first use: each needs a package of its own.
 _MODULES = frozenset({"dask", "jax", "legate", "mpi", "testing", "torch", "xarray", "zarr"})
 
 

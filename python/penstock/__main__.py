@@ -57,7 +57,7 @@ def _open(uri: str, threads: int, storage: str) -> Array | Group:
 
 
 def _system_name(image: _core.Array) -> str:
-    """Name the coordinate system of a TIFF's image, with PROJ where pyproj is installed."""
+    """Name the coordinate system of a TIFF's image, with PROJ if pyproj is installed."""
     known = TiffArray(image)
     code = known.epsg
     return known.crs_wkt or "" if code is None else f"EPSG:{code}"

@@ -3,8 +3,7 @@
 >>> import penstock.legate
 >>> x = penstock.legate.load("run.zarr")             # a cupynumeric.ndarray
 
-`python -m penstock.legate` writes shards, loads them and verifies what came: see `python -m penstock.legate --help`.
-"""
+`python -m penstock.legate` writes shards, loads and verifies them: see `python -m penstock.legate --help`."""
 
 import sys
 

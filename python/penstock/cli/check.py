@@ -1,4 +1,4 @@
-"""`penstock check` of a manifest of tables, or of Zarr, TIFF and `.npz` shards: Python opens them."""
+"""`penstock check` of a manifest of tables, or of Zarr, TIFF and `.npz` shards, which Python opens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def takes(arguments: list[str]) -> bool:
 
 
 def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
-    """Decodes every row group and compares every checksum; gives what is bad, in order."""
+    """Decodes every row group and compares every checksum; yields the failures in order."""
     batches = ManyBatches(array.tables)
     store = ManyBatchStore(batches, array.choice)
 
@@ -65,7 +65,7 @@ def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
 
 
 def check_shards(parts: list[ArrayOfManifest], threads: int) -> list[tuple[str, Error]]:
-    """Compares every checksum; gives what is bad, in order."""
+    """Compares every checksum; yields the failures in order."""
 
     def shard(part: ArrayOfManifest) -> Error | None:
         try:
@@ -81,7 +81,7 @@ def check_shards(parts: list[ArrayOfManifest], threads: int) -> list[tuple[str, 
 
 
 def main(arguments: list[str]) -> int:
-    """The verb. Returns its exit status."""
+    """Runs the verb. Returns its exit status."""
     parser = argparse.ArgumentParser("penstock check")
     parser.add_argument("URI")
     parser.add_argument("--max-failures", type=int, default=100)

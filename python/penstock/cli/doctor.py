@@ -28,7 +28,7 @@ def devices() -> dict[str, Any]:
 
 
 def xarray_engines() -> dict[str, str]:
-    """Which of xarray's engines opens what, where none is named."""
+    """Which of xarray's engines opens which file if none is named."""
     try:
         from xarray.backends import plugins
     except ImportError:
@@ -63,7 +63,7 @@ def _best(work: Any) -> float:
 
 
 def verdict(found: dict[str, Any]) -> list[str]:
-    """What may be better on this machine, in words."""
+    """What could be better on this machine, in words."""
     said = []
     of = found["limits"]
     if of["open_files"] is not None and of["open_files"] < _FEW_FILES:

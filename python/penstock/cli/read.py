@@ -41,10 +41,9 @@ def fail(error: Error, as_json: bool, status: int = 1) -> int:
 
 
 def takes(arguments: list[str]) -> bool:
-    """Whether `penstock read` with these arguments writes a PNG, or a TIFF, whose coordinate system PROJ may name.
+    """Whether `penstock read` with these arguments writes a PNG or a TIFF, whose coordinate system PROJ can name.
 
-    The rest is the C++ program's, which writes TIFFs too if no Python is there.
-    """
+    The C++ program does the rest, and also writes TIFFs if there is no Python."""
     if "--format=png" in arguments or ("--format", "png") in itertools.pairwise(arguments):
         return True
     names = {each.partition("=")[0] for each in arguments}
@@ -113,7 +112,7 @@ def _with_bounds_as_words(arguments: list[str]) -> list[str]:
 
 
 def _as_number(word: str) -> str:
-    """What begins with a blank is no option."""
+    """An argument that begins with a blank is not an option."""
     try:
         return f" {float(word)!r}"
     except ValueError:
@@ -132,7 +131,7 @@ def _writer_of(
 
 
 def geotiff(name: str, values: npt.NDArray[Any], a: Any, bounds: Sequence[float] | None) -> None:
-    """A Cloud Optimized GeoTIFF of what was read of `a` within (left, bottom, right, top), or of all of it."""
+    """Makes a Cloud Optimized GeoTIFF of the part of `a` within (left, bottom, right, top), or of all of it."""
     transform, crs = getattr(a, "transform", None), getattr(a, "epsg", None)
     if transform is not None:
         transform = _transform(transform, a.shape[-2:], values.shape[-2:], bounds)
@@ -142,7 +141,7 @@ def geotiff(name: str, values: npt.NDArray[Any], a: Any, bounds: Sequence[float]
 
 
 def _transform(of: Sequence[float], size: Sequence[int], shape: Sequence[int], bounds: Any) -> tuple[float, ...]:
-    """Of `shape` pixels that fill the bounds, or the whole image of this size."""
+    """With `shape` pixels that fill the bounds, or the whole image."""
     rows, columns = shape
     if bounds is None:
         x, y = size[1] / columns, size[0] / rows
@@ -154,7 +153,7 @@ def _transform(of: Sequence[float], size: Sequence[int], shape: Sequence[int], b
 
 
 def _picture(values: npt.NDArray[Any], a: Array) -> npt.NDArray[np.uint8]:
-    """Return the pixels of a PNG of what was read of `a`: in its colours if it is a TIFF."""
+    """Return the pixels of a PNG of values read from `a`: in its colours if it is a TIFF."""
     nodata = getattr(a, "nodata", None)
     if not isinstance(a, TiffArray):
         return to_pixels(values, nodata)
@@ -207,7 +206,7 @@ def png(pixels: npt.NDArray[np.uint8]) -> bytes:
     color = {1: 0, 2: 4, 3: 2, 4: 6}[1 if pixels.ndim == 2 else pixels.shape[2]]
     lines = pixels.reshape(rows, -1)
     filtered = np.empty((rows, 1 + lines.shape[1]), np.uint8)
-    filtered[:, 0] = 2  # each line as what it adds to the one above
+    filtered[:, 0] = 2  # each line as its difference from the line above
     filtered[:, 1:] = np.diff(lines, axis=0, prepend=np.zeros((1, lines.shape[1]), np.uint8))
 
     def chunk(kind: bytes, data: bytes) -> bytes:
@@ -219,7 +218,7 @@ def png(pixels: npt.NDArray[np.uint8]) -> bytes:
 
 
 def _write(name: str, data: bytes) -> None:
-    """Complete or not at all; "-" is standard output."""
+    """Writes completely or not at all; "-" is standard output."""
     if name == "-":
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()

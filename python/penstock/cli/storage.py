@@ -1,4 +1,4 @@
-"""Flags of the command line that say how remote storage is reached: those of the C++ verbs."""
+"""Flags of the command line for access to remote storage: those of the C++ verbs."""
 
 from __future__ import annotations
 

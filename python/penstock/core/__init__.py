@@ -1,1 +1,1 @@
-"""Arrays, groups, their reads and their writes. Imports only `penstock._core`: knows no format."""
+"""Arrays, groups, their reads and their writes. Imports only `penstock._core`, and depends on no format."""

@@ -1,4 +1,4 @@
-"""Appends that the caller does not wait for."""
+"""Appends in the background."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Appender:
 
     @property
     def held(self) -> int:
-        """Rows that the stored shape does not name yet."""
+        """Rows that the stored shape does not include yet."""
         return self._core.rows - self._core.stored_rows
 
     @property
@@ -73,36 +73,37 @@ class Appender:
     def append(self, rows: npt.ArrayLike) -> None:
         """Copy `rows` to the queue and return; wait only while the queue is full.
 
-        `rows` may be changed as soon as this returns. Values in a device's memory come to the host before it returns.
+        `rows` may be changed as soon as this returns. Values in a device's memory are copied to the host before it
+        returns.
 
         Parameters
         ----------
         rows
-            An array with as many dimensions as the array, and the same lengths but along the axis. It is cast to the
-            array's dtype as NumPy's assignment does.
+            Has as many dimensions as the array, and the same lengths except along the axis. It is cast to the array's
+            dtype as in NumPy's assignment.
 
         Raises
         ------
         InvalidArgumentError
             The shape does not fit, or the appender is closed.
         Error
-            What an earlier write failed with. Nothing of `rows` was taken unless the notes say so. The earlier rows
-            stay queued, and the next call tries to write them again.
+            The failure of an earlier write. Nothing of `rows` was taken unless the notes give a number. The earlier
+            rows stay queued, and the next call tries to write them again.
         """
         if _device.is_device_value(rows):
             rows = _device.to_host(rows, _core._context_of(self._array))
         self._core.append(rows)
 
     def flush(self) -> None:
-        """Wait until all rows are stored, and the shape that names them. The array has the new shape then.
+        """Wait until all rows are stored, and the shape that includes them. The array then has the new shape.
 
         A row of chunks that is written in part is read again when it is continued.
 
         Raises
         ------
         Error
-            What was not stored, and why; each error is raised once, the first with the others in its notes. The rows
-            stay queued, and the next call tries to write them again.
+            Names what was not stored, and the reason. Each error is raised once: the first one, with the others in its
+            notes. The rows stay queued, and the next call tries to write them again.
         """
         self._core.flush(self._array)
 

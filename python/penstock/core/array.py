@@ -39,15 +39,14 @@ Out = TypeVar("Out")
 class Array(Reads, Writes, _core.Array):
     """An open array: immutable, shareable between threads. Made by `penstock.open`.
 
-    `a[...]` takes ints, slices with any step, Ellipsis and None, with NumPy's semantics, and gives a new ndarray (a
-    NumPy scalar where ints select one element); also a mask, lists of positions, and names of fields. As in
-    zarr-python, lists for all dimensions are points (`vindex`), and one list among slices is orthogonal (`oindex`,
-    which is what NumPy means too, unless an int is separated from the list). Chunks that were never written are the
-    fill value; a failed read is an exception. Small reads of stores that do not block keep the GIL, all others release
-    it; Ctrl-C stops a read.
+    `a[...]` takes ints, slices with any step, Ellipsis and None, with NumPy's semantics, and returns a new ndarray (a
+    NumPy scalar if ints select one element). It also takes a mask, lists of positions, and names of fields. As in
+    zarr-python, lists for all dimensions are points (`vindex`), and one list among slices is orthogonal (`oindex`, as
+    in NumPy unless an int is separated from the list). Chunks that were never written are the fill value; a failed read
+    is an exception. Small reads of stores that do not block keep the GIL, all others release it; Ctrl-C stops a read.
     """
 
-    # Set if the array was opened by a remote URI, which together with these options opens it again; else None.
+    # The URI if the array was opened by a remote one; with these options it can be opened again. None otherwise.
     _storage_options: dict[str, Any] | None = None
 
     # `shape`, `dtype`, `chunks`, `shards`, `dimension_names`, `format`, `uri`, `read_only` and `[]` are _core's.
@@ -64,12 +63,12 @@ class Array(Reads, Writes, _core.Array):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all elements take in memory."""
+        """Bytes of all elements in memory."""
         return self.size * self.dtype.itemsize
 
     @property
     def nchunks(self) -> int:
-        """Number of chunks in the grid, those that were never written among them."""
+        """Number of chunks in the grid, including those that were never written."""
         return int(self._plan(slice(0, 0), 0, 0)["grid_cells"]) if self.shape else 1
 
     @property
@@ -79,11 +78,10 @@ class Array(Reads, Writes, _core.Array):
         return math.prod(-(-size // max(1, chunk)) for size, chunk in pairs) == self.nchunks
 
     def nbytes_stored(self) -> int | None:
-        """Count the bytes that the chunks take in storage: their sizes or the indexes of shards, no data is read.
+        """Count the bytes of the chunks in storage. Requests sizes or indexes of shards, and reads no data.
 
-        None if the store does not know the sizes of its objects. Metadata is not counted. Of a remote store this makes
-        one request for each shard; chunks without shards are unknown there.
-        """
+        None if the store does not report the sizes of its objects. Metadata is not counted. A remote store gets one
+        request for each shard; sizes of chunks without shards are unknown there."""
         found: int | None = registry.call("nbytes_stored", self)
         return found
 
@@ -91,24 +89,22 @@ class Array(Reads, Writes, _core.Array):
     def info(self) -> Any:
         """Facts as text, which `print` shows: format, chunks, sizes in memory and in storage, codecs, attributes.
 
-        Reads no data. The size in storage is "unknown" where it takes a network or many objects.
-        """
+        Reads no data. The size in storage is "unknown" if it needs a network or many objects."""
         return registry.call("array_info", self)
 
     @property
     def compressors(self) -> tuple[dict[str, Any], ...]:
-        """Those of `codecs` that take bytes and give bytes, in the order of encoding; of shards, of their chunks.
+        """The members of `codecs` that encode bytes to bytes, in the order of encoding; for shards, those of the inner
+        chunks.
 
-        Of Zarr version 2 the compressor; of TIFFs and HDF5 what the file's filters are called here.
-        """
+        In Zarr version 2 the compressor; in TIFF and HDF5 the file's filters under their names here."""
         return compressors_of(self.codecs)
 
     @property
     def fill_value(self) -> Any:
-        """What elements of chunks that were never written are: a NumPy scalar of the array's dtype, or str or bytes.
+        """The value of elements that were never written: a NumPy scalar of the array's dtype, or str or bytes.
 
-        None where the metadata defines none (Zarr v2): such elements are zeros then.
-        """
+        None if the metadata defines none (Zarr v2): such elements are zeros."""
         if self._fill_value_json == "null":
             return None
         if self._has_items:
@@ -135,7 +131,7 @@ class Array(Reads, Writes, _core.Array):
         return codecs
 
     if TYPE_CHECKING:
-        # An array also where ints select one element, which gives a NumPy scalar: both have the same methods.
+        # Also returns an array if ints select one element (a NumPy scalar): both have the same methods.
         def __getitem__(self, key: Any, /) -> npt.NDArray[Any]: ...
 
     @overload
@@ -225,19 +221,19 @@ class Array(Reads, Writes, _core.Array):
             A writable ndarray or buffer object of the selection's shape, with any strides; it is returned. With the
             array's dtype, chunks decode straight into it. Its contents are unspecified after an error.
         device
-            None or "cpu"; "cuda:0" and its like, or "cuda", the caller's current device: the result is a
+            None or "cpu"; "cuda:0" (or another number), or "cuda", the caller's current device: the result is a
             `penstock.Tensor` in that device's memory, and the read goes on after this returns. `out` is then device
-            memory of others, with `__dlpack__` or `__cuda_array_interface__`; with it, all is queued on the device on
-            return. All selections, but no names of fields.
+            memory of another library, with `__dlpack__` or `__cuda_array_interface__`; with it, all is queued on the
+            device on return. All selections are possible, except names of fields.
         stream
             The stream that the caller works on: a handle, a stream of CuPy or torch, or an object with
-            `__cuda_stream__`. Nothing is written before the work that is queued on it now is done, and with `out` the
+            `__cuda_stream__`. Nothing is written before the work that is queued on it is done, and with `out` the
             stream waits for the read.
         wait
-            Of device reads with `out`: False returns before storage is read, as reads without `out` do. Call
+            For device reads with `out`: False returns before storage is read, as reads without `out` do. Call
             `order(stream)` or `synchronize()` on the result before using `out`.
         check
-            Of device reads: wait for the device and raise what failed there.
+            For device reads: wait for the device and raise its failures.
         dtype
             Of the result. Values are cast as NumPy's "same_kind" casting allows, chunk by chunk and without memory in
             addition to the result: booleans, integers, floats of 16 bits and more, bfloat16 and complex numbers. NumPy
@@ -246,8 +242,8 @@ class Array(Reads, Writes, _core.Array):
             Decoding workers of this read; None: the context's.
         progress
             True: a line on stderr. A function: called with (bytes done, bytes in all), about ten times a second and at
-            the end. Returning False stops the read (`CancelledError`); an exception stops it and goes on to the
-            caller. A device read with it returns when all is queued on the device, which is what it counts.
+            the end. Returning False stops the read (`CancelledError`); an exception stops it and is raised to the
+            caller. A device read with `progress` returns when all is queued on the device; it counts queued bytes.
 
         Raises
         ------
@@ -291,7 +287,7 @@ class Array(Reads, Writes, _core.Array):
         threads: int | None = None,
         progress: Progress | bool | None = None,
     ) -> Job:
-        """Start what `read` does on other threads and return a `Job`. `out` belongs to the job until it is done."""
+        """Start `read` on other threads and return a `Job`. The job uses `out` until it is done."""
         workers = _check_threads(threads)
         progress = callback_of(progress, "reading")
         dtype = None if dtype is None else _convert.as_dtype(dtype)
@@ -312,7 +308,7 @@ class Array(Reads, Writes, _core.Array):
         if direct and progress is None and not self._has_items:
             scalar = out is None and wants_scalar(self._resolve(selection)[1], selection)
             return start_direct(self, selection, out, target, workers, scalar, wanted)
-        self._resolve(selection)  # what cannot be read is refused here, not by `wait`
+        self._resolve(selection)  # refuse here, not in `wait`, what cannot be read
         return start_in_thread(self, selection, out, dtype, workers, progress)
 
     def write_async(
@@ -324,19 +320,19 @@ class Array(Reads, Writes, _core.Array):
         durable: bool = False,
         write_empty_chunks: bool = False,
     ) -> Job:
-        """Copy `value`, start what `write` does with it, and return a `Job` without waiting for encoding and storage.
+        """Copy `value`, start to write it, and return a `Job` without waiting for encoding and storage.
 
         `value` may be changed as soon as this returns. Writes that are started with one context are done one after the
         other, in the order in which they were started, each by all of the context's threads; reads do not wait for
-        them. While copies of more than the context's `write_queue` bytes wait, this waits, too. The program waits for
-        its writes before it ends. Values in a device's memory come to the host before this returns.
+        them. If the waiting copies exceed the context's `write_queue` bytes, this call waits. The program waits for its
+        writes before it ends. Values in a device's memory are copied to the host before this returns.
 
         Errors are raised by `wait` of the job, or else, once, by `flush`. Parameters are those of `write`.
 
         Raises
         ------
         InvalidArgumentError
-            What `write` refuses by its arguments; fields of a structured dtype.
+            Arguments that `write` refuses; fields of a structured dtype.
         UnsupportedError
             An array of Python objects.
         """
@@ -349,24 +345,24 @@ class Array(Reads, Writes, _core.Array):
         return WriteJob(self._start_write(selection, value, workers, durable, write_empty_chunks))
 
     def flush(self) -> None:
-        """Wait for all writes of `write_async` that were started with this array's context, of whatever array.
+        """Wait for all writes of `write_async` that were started with this array's context, for any array.
 
         Raises the first error of a write whose job was not waited for; its notes name the others.
         """
         _core._context_of(self).synchronize()
 
     def plan(self, selection: Selection = ..., *, device: str | None = None, max_lines: int = 64) -> Plan:
-        """How `selection` would be read: a text that says requests, decodes and fills, with the sums as numbers.
+        """Return how `selection` would be read: a text of requests, decodes and fills, with the sums as numbers.
 
             plan = a.plan(np.s_[0, :100])
             print(plan)
             plan.requests, plan.fetched_bytes, plan.amplification, plan.advise()
 
-        Reads the indexes that it needs. `device="cuda"`: of a read into its memory, whose requests are longer; and
-        which codecs are decoded there and which on the host, and why; and whether the device (`"cuda:1"`; without a
-        number the first) reads encoded bytes in the host's memory, so that no copy is made; and what `encoder="auto"`
-        would choose for a write of the same selection from the device's memory. It needs no device.
-        """
+        Reads the indexes that it needs. `device="cuda"` (or "cuda:1"; the first one without a number) plans a read into
+        the memory of that device, whose requests are longer. The plan then also shows which codecs are decoded there
+        and which on the host, and why; whether the device reads encoded bytes in the host's memory without a copy; and
+        what `encoder="auto"` would choose for a write of the same selection from the device's memory. It needs no
+        device."""
         on_device = _device.is_device(device)
         prepared = self._prepare(selection)[0]
         facts = self._plan(prepared, max_lines, _TOUCHED_CHUNKS, on_device)
@@ -402,12 +398,11 @@ class Array(Reads, Writes, _core.Array):
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """Read the whole array and hand it on: `torch.from_dlpack(a)`. See `penstock.Tensor.__dlpack__`.
+        """Read the whole array and export it: `torch.from_dlpack(a)`. See `penstock.Tensor.__dlpack__`.
 
-        The consumer owns what was read. `copy=False` is refused: reading always makes a copy. An array that was opened
-        for a device is read into that device's memory, ordered on the consumer's `stream`; a chunk that fails there is
-        raised by the next read into that device's memory, or by `Context.synchronize`.
-        """
+        The consumer owns the values. `copy=False` is refused: reading always makes a copy. An array that was opened for
+        a device is read into that device's memory, ordered on the consumer's `stream`; a chunk that fails there is
+        raised by the next read into that device's memory, or by `Context.synchronize`."""
         if copy is False:
             raise ExportError("reading an array from storage always makes a copy", f"array '{self.uri}'")
         if self._export_device is not None:
@@ -420,7 +415,7 @@ class Array(Reads, Writes, _core.Array):
         return _tensor.export(values, max_version, _tensor.IS_COPIED)
 
     def _shard_lengths(self) -> tuple[int, list[int]] | None:
-        """Returns the axis along which files follow each other and the length of each; None of a single file."""
+        """Returns the axis along which files follow each other and the length of each; None for a single file."""
         files = _core.shard_files(self) if self.shape else None
         return (_core.shard_axis(self), [length for _, length, _, _ in files]) if files else None
 
@@ -430,12 +425,12 @@ class Array(Reads, Writes, _core.Array):
         return _convert.iterate_rows(self)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the facts of `info` and a drawing of the chunk grid."""
+        """The HTML for notebooks: the facts of `info` and a drawing of the chunk grid."""
         made: str = registry.call("array_html", self)
         return made
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """For IPython in a terminal: the text of `info`, also within lists one line."""
+        """The text of `info` for IPython in a terminal; one line within lists."""
         nested = cycle or len(getattr(printer, "stack", ())) > 1
         printer.text(repr(self) if nested else registry.call("array_text", self))
 
@@ -452,7 +447,7 @@ class Array(Reads, Writes, _core.Array):
 
 
 def wants_scalar(shape: tuple[int, ...], selection: Selection) -> bool:
-    """NumPy: ints down to nothing give a scalar, an Ellipsis among them a 0-d array."""
+    """As in NumPy: ints for all dimensions give a scalar, with an Ellipsis a 0-d array."""
     if isinstance(selection, _core._Selection):
         return False
     items = selection if isinstance(selection, tuple) else (selection,)

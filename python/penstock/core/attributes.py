@@ -32,9 +32,8 @@ def _plain(value: Any) -> Any:
 class Attributes(MutableMapping[str, Any]):
     """The attributes of an open array or group.
 
-    Setting, removing and updating change the stored document at once. What others wrote meanwhile to other attributes
-    stays. Reading gives the attributes as of opening, or of the last change through this object.
-    """
+    Setting, removing and updating change the stored document at once. Concurrent changes of other attributes by other
+    writers are kept. Reading returns the attributes as of opening, or as of the last change through this object."""
 
     def __init__(self, node: _core.Array | _core.Group) -> None:
         self._node = node

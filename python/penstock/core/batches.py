@@ -1,4 +1,4 @@
-"""Batches of crops, as training takes them, read ahead while the caller computes."""
+"""Batches of crops for training, read ahead while the caller computes."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ def batches(
         for batch in ps.batches([a, b], samples, batch_size=8, dtype="float32"):
             x = torch.from_dlpack(batch)          # (8, bands, 64, 64)
 
-    Gives tensors of shape (crops, *shape of a crop), in the order of the samples. A batch is one read: a chunk that
-    several of its crops want is fetched and decoded once.
+    Yields tensors of shape (crops, *shape of a crop), in the order of the samples. A batch is one read: a chunk that
+    several of its crops need is fetched and decoded once.
 
     Parameters
     ----------
     arrays
         One array, a sequence or a mapping of arrays.
     samples
-        Pairs of an array's index or key and a selection of it; selections alone where `arrays` is one array. Read
-        lazily: it may be endless. The crops of one batch have the same shape.
+        Pairs of an array's index or key and a selection of it; only selections if `arrays` is one array. Consumed
+        lazily: it may be infinite. The crops of one batch have the same shape.
     dtype
-        Of the batches: any that the values can be cast to without leaving numbers; "bfloat16" and its like need the
-        package ml_dtypes. None: the arrays' own, which must then be one.
+        The dtype of the batches: any numeric dtype; "bfloat16" and similar types need the package ml_dtypes. None: the
+        dtype of the arrays, which must then be the same for all.
     device
-        None or "cpu". "cuda:0" and its like, or "cuda": the batches lie in that device's memory, which is used again
-        when they are dropped; they are decoded, cast and put together there. What fails on the device comes out of a
-        batch's `synchronize`, or of `numpy`, unless `check` says otherwise.
+        None or "cpu". "cuda:0" (or another number), or "cuda": the batches are decoded, cast and assembled in that
+        device's memory, which is reused when they are dropped. A failure on the device is raised by a batch's
+        `synchronize` or `numpy`, unless `check` is true.
     depth
         Batches that are read while the caller has one.
     drop_last
-        Leave out a last batch that is not full.
+        Omit an incomplete last batch.
     check
-        Of devices: wait for each batch before it is returned, and raise what failed there.
+        For devices: wait for each batch before it is returned, and raise its failures.
     """
     if batch_size < 1 or depth < 0:
         raise InvalidArgumentError(f"batch_size must be 1 or more and depth 0 or more: {batch_size}, {depth}")
@@ -117,7 +117,7 @@ class Batch:
         self._of = of
 
     def wait(self, check: bool = False) -> Tensor:
-        """The tensor, once all crops are there; the first failure is raised, whatever `check` says."""
+        """The tensor, once all crops are read; the first failure is raised, independent of `check`."""
         try:
             for job in self._jobs:
                 job.wait()
@@ -127,7 +127,7 @@ class Batch:
         if self._values.dtype == self._dtype:
             return Tensor(self._values)
         made = aligned_empty(self._values.shape, self._dtype, self._of)
-        np.copyto(made, self._values, casting="unsafe")  # CropReader has looked at the types
+        np.copyto(made, self._values, casting="unsafe")  # CropReader has checked the types
         return Tensor(made)
 
     def cancel(self) -> None:
@@ -136,7 +136,7 @@ class Batch:
 
 
 class CropReader:
-    """Starts batches: knows the arrays, the stored type, that of the batches, and where values go."""
+    """Starts batches: holds the arrays, the stored type, the type of the batches, and the memory for values."""
 
     def __init__(self, arrays: Arrays, dtype: npt.DTypeLike | None, device: str | None = None) -> None:
         self._arrays: Any = [arrays] if isinstance(arrays, Array) else arrays

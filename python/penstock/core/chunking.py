@@ -18,9 +18,9 @@ def plain_lengths(
     Parameters
     ----------
     value
-        A mapping of dimension names (or numbers) to lengths: dimensions that it does not name have one chunk.
-        -1 or None for a length: the whole dimension. Text such as "8MiB": chunks of about that size. Everything else
-        is returned as it is.
+        A mapping of dimension names (or numbers) to lengths: dimensions that it does not name have one chunk. -1 or
+        None for a length: the whole dimension. Text such as "8MiB": chunks of about that size. Everything else is
+        returned unchanged.
     item_bytes
         Bytes of one element, for a size in bytes; 0 if elements differ in size.
     """

@@ -1,8 +1,8 @@
-"""Codecs that the engine has not: numcodecs' long tail, and what users registered with numcodecs or zarr-python.
+"""Codecs that the engine does not have: less common ones of numcodecs, and those that users registered with numcodecs
+or zarr-python.
 
-The engine asks once for each stage of an array's chain, when the array is opened, and then calls `encode` and `decode`
-of what it got, from any thread. Buffers are C-order bytes; elements of variable length are NumPy arrays of objects.
-"""
+When an array is opened, the engine requests a codec for each stage of its chain, and then calls its `encode` and
+`decode` from any thread. Buffers are C-order bytes; elements of variable length are NumPy arrays of objects."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class Stage(Protocol):
 def make(
     name: str, configuration: str, dtype: np.dtype[Any] | None, shape: tuple[int, ...] | None, *, allow_pickle: bool
 ) -> Stage | None:
-    """Make the codec `name` for an array of `dtype` and `shape`, or for bytes (both None). None: no library has it."""
+    """Make the codec `name` for an array of `dtype` and `shape`, or for bytes (both None). None if no library has
+    it."""
     settings = json.loads(configuration)
     if name == "zfp":
         return _zfp.make_stage(settings, dtype, shape)
@@ -64,21 +65,21 @@ def make(
         return found or _from_numcodecs(name, settings, dtype, shape, allow_pickle)
     except (Error, MemoryError):
         raise
-    except Exception as error:  # third-party codecs raise anything
+    except Exception as error:  # third-party codecs can raise any exception
         given = "bytes" if dtype is None else f"elements of {dtype}"
         message = f"codec '{name}' does not take this configuration for {given}: {type(error).__name__}: {error}"
         raise CorruptDataError(message) from error
 
 
 class _Array:
-    """What an array stage gets and gives back."""
+    """The input and output of an array stage."""
 
     def __init__(self, dtype: np.dtype[Any] | None, shape: tuple[int, ...] | None) -> None:
         self.dtype = dtype
         self.shape = shape
 
     def to_input(self, items: Any) -> npt.NDArray[Any]:
-        """What a codec is to encode."""
+        """The input for a codec's encoder."""
         if isinstance(items, np.ndarray):
             return items
         if self.dtype is None or self.shape is None:
@@ -88,13 +89,13 @@ class _Array:
         return np.ndarray(self.shape, self.dtype, items)
 
     def from_output(self, made: Any) -> Any:
-        """What a codec has decoded, as C-order bytes or an array of objects."""
+        """The output of a codec's decoder, as C-order bytes or an array of objects."""
         if self.dtype is None:
             return _as_bytes(made)
         if self.dtype.hasobject:
             return np.asarray(made, dtype=object)
         if isinstance(made, np.ndarray) and made.dtype != self.dtype and made.dtype != np.dtype("u1"):
-            # Codecs that have no complex numbers store their halves.
+            # Codecs without complex numbers store their halves.
             halves = self.dtype.kind == "c" and made.dtype.itemsize * 2 == self.dtype.itemsize
             made = np.ascontiguousarray(made).reshape(-1) if halves else made.astype(self.dtype)
         return _as_bytes(made)
@@ -110,7 +111,7 @@ class _NumcodecsStage:
         self._probe()
 
     def _probe(self) -> None:
-        """Find out whether the codec makes an array: nothing else says so."""
+        """Find out whether the codec produces an array; only a trial shows it."""
         array = self._array
         if self._codec.codec_id in _MAKES_BYTES or array.dtype is None or array.shape is None:
             return
@@ -123,7 +124,7 @@ class _NumcodecsStage:
                 np.full(shape, "", object) if array.dtype.hasobject else np.zeros(shape, array.dtype)
             )
         except Exception:
-            return  # what it cannot encode it may yet decode
+            return  # it may be able to decode what it cannot encode
         if isinstance(made, np.ndarray) and made.size == np.prod(shape) and not made.dtype.hasobject:
             if made.dtype == np.dtype("u1") and array.dtype.itemsize != 1 and made.ndim != len(shape):
                 return
@@ -166,7 +167,7 @@ class _ZarrStage:
 
 
 class _TrustedPickle:
-    """numcodecs' Pickle for those who asked for it: its own `decode` takes a switch of the whole process."""
+    """numcodecs' Pickle if the caller permitted it: its own `decode` has a process-wide switch."""
 
     codec_id = "pickle"
 
@@ -230,7 +231,7 @@ def _from_zarr(
         return None
     try:
         kind = zarr.registry.get_codec_class(name)
-    except Exception:  # whatever a registry says of a name that it has not
+    except Exception:  # registries raise different exceptions for unknown names
         return None
     if not hasattr(kind, "_decode_sync") or not hasattr(kind, "_encode_sync"):
         message = f"codec '{name}' of zarr-python works asynchronously only"

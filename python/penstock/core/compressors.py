@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-# Codecs that make bytes of elements, in Zarr v3: those after them in the chain take and give bytes.
+# Codecs that turn elements into bytes, in Zarr v3: codecs after them in the chain encode bytes to bytes.
 _MAKE_BYTES = frozenset(
     {"bytes", "endian", "packbits", "zfp", "zfpy", "pcodec", "json2", "msgpack2", "pickle", "base64", "optional"}
 )
-# Filters of elements in the lists of Zarr v2 and HDF5, which name no codec that makes bytes.
+# Filters of elements in the lists of Zarr v2 and HDF5, which have no codec that turns elements into bytes.
 _FILTERS = frozenset(
     {"delta", "fixedscaleoffset", "quantize", "bitround", "astype", "categorize", "packbits"}
     | {"hdf5.shuffle", "hdf5.bitshuffle", "shuffle", "bitshuffle", "hdf5.scaleoffset", "hdf5.nbit"}
@@ -17,7 +17,7 @@ _FILTERS = frozenset(
 
 
 def compressors_of(codecs: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """The codecs of a chain, as metadata lists them, that take bytes and give bytes."""
+    """The codecs of a chain, as in the metadata, that encode bytes to bytes."""
     for place, codec in enumerate(codecs):
         name = _name(codec)
         if name == "sharding_indexed":

@@ -23,7 +23,7 @@ _default_lock = threading.Lock()
 
 
 class Context(_core.Context):
-    """Everything about reading that changes: threads, caches, pools, limits.
+    """The mutable state of reading: threads, caches, pools, limits.
 
     Arrays keep the one they were opened with.
 
@@ -32,7 +32,7 @@ class Context(_core.Context):
 
     Sizes are numbers of bytes, or text: "2GiB", "500 MB".
 
-    Where a parameter is None, an environment variable may have its value: PENSTOCK_THREADS, PENSTOCK_IO_CONCURRENCY,
+    If a parameter is None, an environment variable can set it: PENSTOCK_THREADS, PENSTOCK_IO_CONCURRENCY,
     PENSTOCK_MEMORY_LIMIT, PENSTOCK_CHUNK_CACHE, PENSTOCK_OUTPUT_POOL, PENSTOCK_DEVICE_MEMORY_LIMIT,
     PENSTOCK_PAGE_LOCKED, PENSTOCK_WRITE_QUEUE, PENSTOCK_DISK_CACHE and PENSTOCK_DISK_CACHE_LIMIT.
 
@@ -41,53 +41,53 @@ class Context(_core.Context):
     threads
         Decoding workers of one read, the calling thread among them; None: one for each core.
     io_concurrency
-        Requests in flight at stores that answer later; None: 64.
+        Maximum number of concurrent requests to asynchronous (remote) stores; None: 64.
     memory_limit
         Bytes of scratch, encoded data and indexes together, results not counted. None: an eighth of the machine's
         memory, at least 1 GiB, at most 8 GiB.
     output_pool
         Bytes of dropped results that stay allocated for the next read; None: a quarter of the machine's memory.
     allow_pickle
-        Decode arrays of pickled objects, which runs whatever program is in the data: only for data that you trust.
+        Decode arrays of pickled objects, which runs programs that the data contains: only for data that you trust.
     device_memory_limit
-        Bytes of device memory that reads under way take on each device, results not counted: smaller waves where it is
-        small. None: an eighth of the device's, at most 6 GiB.
+        Bytes of device memory for running reads on each device, results not counted. A small limit makes waves smaller.
+        None: an eighth of the device's, at most 6 GiB.
     device_allocator
-        Where results in device memory lie: "torch", "cupy" or "rmm" take it from that library's own pool, so that both
-        share what is free; or an object with `allocate(bytes, device, stream)`, which returns an address, and
-        `release(address, bytes, device, stream)`: memory is good in the order of `stream`, and comes back in it. None:
-        a pool of Penstock's.
+        The allocator of results in device memory: "torch", "cupy" or "rmm" use that library's own pool, so that both
+        share free memory; or an object with `allocate(bytes, device, stream)`, which returns an address, and
+        `release(address, bytes, device, stream)`: memory is used and returned in the order of `stream`. None: a pool of
+        Penstock's.
     page_locked
-        Bytes of host memory that devices copy from, taken when a device is first read to; None: 256 MiB.
+        Bytes of host memory that devices copy from, allocated at the first read to a device; None: 256 MiB.
     decoder
-        What decodes on devices: None is Penstock; "nvcomp" is NVIDIA's nvCOMP, version 5 or 6, for the streams that it
-        takes (`pip install nvidia-libnvcomp-cu13` or `-cu12`). `ctx.decoder` names it with its version.
+        The decoder on devices: None is Penstock; "nvcomp" is NVIDIA's nvCOMP, version 5 or 6, for the formats that it
+        supports (`pip install nvidia-libnvcomp-cu13` or `-cu12`). `ctx.decoder` names it with its version.
     chunk_cache
         Bytes of decoded chunks that are cached for reads of parts of them, such as windows that share tiles, or rows
         read one by one. A chunk enters the cache with the second read of a part of it within a short time (with the
-        first, while many such reads happen); later reads only ask storage whether the chunk is still the same. Chunks
+        first, if many such reads happen); later reads only check with storage that the chunk is unchanged. Chunks
         longer than the cache, and reads to devices, are not cached. None: an eighth of `memory_limit`, which is 128 MiB
         to 1 GiB; 0: none.
     sync
-        What a power cut may do to files that are written. "objects": each object is the old one or the new one, and one
-        that is new may be missing. "durable": as "objects", and every write (data, metadata, attributes) returns when
-        the device has it, as with `durable=True`. "none": no write waits for the device; objects of the last half
-        minute may be damaged, replaced ones included.
+        How a power cut may affect written files. "objects": each object is the old one or the new one; a new one may be
+        missing. "durable": as "objects", and every write (data, metadata, attributes) returns when the data is on the
+        storage device, as with `durable=True`. "none": no write waits for the device; objects of the last half minute
+        may be damaged, also replaced ones.
     encoder
-        What encodes the chunks of values in device memory that are written with this context (`a[...] = x`, `write`,
-        `save`). "host": the processor's cores. "device": the device, where all codecs of the array have an encoder
-        there (`shuffle`, `lz4`, `zstd`, `crc32c`); the host for other arrays. "auto": the device where it has
-        encoders and takes less than half of the host's time by a model. Device encoders are verified on the CPU only.
+        Where chunks of values in device memory are encoded when they are written with this context (`a[...] = x`,
+        `write`, `save`). "host": by the processor's cores. "device": by the device, if all codecs of the array have an
+        encoder there (`shuffle`, `lz4`, `zstd`, `crc32c`); otherwise by the host. "auto": by the device if it has
+        encoders and needs less than half of the host's time by a model. Device encoders are verified on the CPU only.
     write_queue
-        Bytes of values that `Array.write_async` has copied and not yet written; a call that would pass it waits. None:
-        a quarter of `memory_limit`.
+        Bytes of values that `Array.write_async` has copied and not yet written; a call that would exceed it waits.
+        None: a quarter of `memory_limit`.
     disk_cache
-        A folder that caches encoded byte ranges of `http:`, `https:`, `s3:` and `gs:` objects; it is made if it does
+        A folder that caches encoded byte ranges of `http:`, `https:`, `s3:` and `gs:` objects; it is created if it does
         not exist. Processes of one user may share it. Every read still requests the version of the objects that it
         uses, and takes their bytes from the folder only if the version is unchanged. A folder that cannot be used, and
         a full disk, cause one RuntimeWarning: reads then bypass the cache. None: no cache.
     disk_cache_limit
-        Bytes of the folder's files; the ranges that were not used for longest go first. None: 10 GiB.
+        Bytes of the folder's files; the least recently used ranges are removed first. None: 10 GiB.
     disk_cache_trust
         Seconds in which an object counts as unchanged after the server returned its version, or that it does not
         exist: reads within them make no request. 0: every read requests the version.
@@ -164,7 +164,7 @@ class Context(_core.Context):
 
 
 def _of_environment(name: str) -> tuple[str | None, str]:
-    """The value of a parameter's variable, None where there is none or it is empty, and the variable's name."""
+    """The value of a parameter's variable, None if it is not set or empty, and the variable's name."""
     variable = f"PENSTOCK_{name.upper()}"
     return os.environ.get(variable) or None, variable
 

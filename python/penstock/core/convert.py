@@ -1,4 +1,4 @@
-"""Reads that need another dtype than the array's, and the check of `out=`."""
+"""Reads with another dtype than the array's, and the check of `out=`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from penstock.core.indexing import check_fields, take_fields
 if TYPE_CHECKING:
     from penstock.core.array import Array, Progress, Selection
 
-_ROWS_BYTES = 32 << 20  # that iterating over an array reads at once
+_ROWS_BYTES = 32 << 20  # the size of the reads when an array is iterated over
 
 
 def as_dtype(dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """What `dtype` names: a dtype of NumPy's, or by name one of ml_dtypes, imported or not."""
+    """The dtype that `dtype` names: one of NumPy's, or one of ml_dtypes by name, whether imported or not."""
     if isinstance(dtype, str):
         try:
             return np.dtype(dtype)
@@ -56,7 +56,7 @@ def as_output(out: Any, array: Array, selection: Selection, dtype: npt.DTypeLike
 
 
 def check_cast(array: Array, dtype: np.dtype[Any], kind: type[InvalidArgumentError] = InvalidArgumentError) -> None:
-    """Refuse what NumPy's "same_kind" casting refuses, and text, which it would cut."""
+    """Refuse casts that NumPy's "same_kind" rule refuses, and text, which it would cut."""
     if dtype == array.dtype or (array._has_items and dtype.kind in "OT"):
         return
     if dtype.kind in "SUT" or not np.can_cast(array.dtype, dtype, "same_kind"):
@@ -75,17 +75,16 @@ def cast_fields(
 
 
 def becomes(array: Array, dtype: np.dtype[Any]) -> bool:
-    """Whether reads make elements of `dtype` on their way to the result, or they have it already."""
+    """Whether the engine's reads produce `dtype`, by conversion or because the elements have it already."""
     return dtype == array.dtype or (not array._has_items and _core._converts(array.dtype, dtype))
 
 
 def read_into(
     array: Array, selection: Selection, target: npt.NDArray[Any], threads: int, progress: Progress | None
 ) -> None:
-    """Read into `target`, whatever its dtype, with NumPy's "same_kind" casting.
+    """Read into `target`, of any dtype, with NumPy's "same_kind" casting.
 
-    NumPy casts what the engine does not know (times, text, floats of less than 16 bits), after the read.
-    """
+    NumPy casts types that the engine does not convert (times, text, floats of less than 16 bits), after the read."""
     if target.flags.aligned and becomes(array, target.dtype):
         array._read_into(selection, target, threads, progress, None if target.dtype == array.dtype else target.dtype)
         return
@@ -94,7 +93,7 @@ def read_into(
 
 
 def iterate_rows(array: Array) -> Iterator[Any]:
-    """`array[0]`, `array[1]`, ..., read a chunk's rows at a time."""
+    """`array[0]`, `array[1]`, ..., read in blocks of a chunk's rows."""
     rows = max(1, array.chunks[0] if array.chunks else 1)
     row_bytes = max(1, array.nbytes // max(1, array.shape[0]))
     rows = max(1, min(rows, _ROWS_BYTES // row_bytes))

@@ -1,4 +1,4 @@
-"""What a user may give as dtype, fill value, chunks and codecs, as the engine takes it: JSON."""
+"""Converts dtypes, fill values, chunks and codecs of users to the JSON that the engine takes."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ _BYTES = ("bytes", "variable_length_bytes")
 
 
 def cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """`values` with that dtype, cast as NumPy's assignment casts them; the array itself where it has the dtype.
+    """`values` with that dtype, cast as in NumPy's assignment; the array itself if it has the dtype.
 
-    NumPy's `astype` leaves the bytes of times without a unit unswapped, and makes NaT of times with one.
-    """
+    NumPy's `astype` does not swap the bytes of times without a unit, and turns times with one into NaT."""
     if values.dtype == dtype:
         return values
     if not is_unitless(dtype):
@@ -55,7 +54,8 @@ _FIRST_FOREIGN = 256  # numbers of dtypes that other packages registered begin h
 
 
 def with_buffer(items: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same memory as an array that exports it: dates and dtypes that are not NumPy's own do not. Text stays."""
+    """The same memory as an array that can be exported: dates and dtypes that are not NumPy's own cannot. Text is
+    unchanged."""
     if items.dtype.kind in "OT":
         return items
     if items.dtype.kind in "mM" or items.dtype.num >= _FIRST_FOREIGN:
@@ -94,7 +94,7 @@ def _numpy_json(dtype: np.dtype[Any], zarr_format: int) -> Any:
     if dtype.name in NAMED_TYPES:
         return dtype.name
     if zarr_format == 3 and dtype.byteorder == ">":
-        dtype = dtype.newbyteorder("<")  # the codec `bytes` says how items are stored
+        dtype = dtype.newbyteorder("<")  # the codec `bytes` has the byte order of stored items
     return dtype.str
 
 
@@ -131,7 +131,7 @@ def fill_options(fill: Any, dtype: Any) -> dict[str, Any]:
 
 
 def native_dtype(described: Any) -> np.dtype[Any] | None:
-    """NumPy's dtype in native byte order for what `dtype_json` made; None where NumPy alone has none."""
+    """NumPy's dtype in native byte order for a result of `dtype_json`; None if NumPy itself has none."""
     if isinstance(described, list):
         return np.dtype([_native_field(field) for field in described])
     if isinstance(described, str) and described[:1] in "<>|=":
@@ -170,7 +170,7 @@ def _native_field(field: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def codec_json(codec: Any, zarr_format: int) -> Any:
-    """One codec as the metadata of that format has it: from a name, JSON of either format, or a codec object."""
+    """One codec as in the metadata of that format: from a name, JSON of either format, or a codec object."""
     if hasattr(codec, "to_dict"):
         codec = json.loads(json.dumps(codec.to_dict(), default=lambda value: getattr(value, "value", str(value))))
     elif hasattr(codec, "get_config"):

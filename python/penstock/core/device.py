@@ -1,4 +1,4 @@
-"""Reads into the memory of CUDA devices, and the tensors that come of them."""
+"""Reads into the memory of CUDA devices, and the tensors that they return."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ LOOK_EVERY = 0.1
 class DeviceTensor(_tensor.Tensor):
     """A `penstock.Tensor` in device memory: a read that may still be under way, and the memory that it fills.
 
-    Whatever hands the memory on (`__dlpack__`, `__cuda_array_interface__`, `order`) first waits for storage and the
+    Every export of the memory (`__dlpack__`, `__cuda_array_interface__`, `order`) first waits for storage and the
     host's part of the work, then makes the consumer's stream wait for the device; only `numpy` and `synchronize` wait
-    for the device here. Errors come out of the first of these that can know: what fails on the host out of all of them,
-    a chunk that fails on the device out of `synchronize` and `numpy`; its elements have all bits set.
-    """
+    for the device on the calling thread. All of these raise a failure on the host. `synchronize` and `numpy` raise the
+    failure of a chunk on the device; its elements have all bits set."""
 
     __slots__ = ("_out", "_read")
 
@@ -49,12 +48,12 @@ class DeviceTensor(_tensor.Tensor):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's, or ml_dtypes' where NumPy has none."""
+        """NumPy's, or that of ml_dtypes if NumPy has none."""
         return self._read.dtype
 
     @property
     def device(self) -> str:
-        """`cuda:0` and its like."""
+        """`cuda:0`, or another number."""
         return f"cuda:{self._read.device}"
 
     @property
@@ -72,11 +71,11 @@ class DeviceTensor(_tensor.Tensor):
         self._read.order(as_stream(stream))
 
     def release(self, stream: Any) -> None:
-        """End the use of the memory: it may be used again after what a stream holds now.
+        """End the use of the memory: it may be used again after the work that a stream holds now.
 
-        Without it the memory waits for everything that the device's context was given until the tensor is gone: for
-        work of others, too, and dropping the tensor breaks the capture of a CUDA graph. The memory goes back when the
-        tensor and all arrays that share its memory are gone.
+        Without this call the memory waits for all work that the device's context received until the tensor was dropped,
+        also of other libraries; and dropping the tensor breaks the capture of a CUDA graph. The memory is returned when
+        the tensor and all arrays that share its memory were dropped.
 
         Args:
             stream: A handle, a stream of CuPy or torch, or an object with `__cuda_stream__`. For work on several
@@ -88,7 +87,7 @@ class DeviceTensor(_tensor.Tensor):
         self._read.release(as_stream(stream))
 
     def synchronize(self) -> DeviceTensor:
-        """Wait for the device; raises what went wrong there."""
+        """Wait for the device; raises its failures."""
         self._read.synchronize()
         return self
 
@@ -116,17 +115,17 @@ class DeviceTensor(_tensor.Tensor):
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule of these values, ordered on the consumer's `stream`, as the array API standard says.
+        """Return a capsule of these values, ordered on the consumer's `stream`, as in the array API standard.
 
         Parameters
         ----------
         stream
-            The consumer's: None or 1 is the legacy default stream, 2 the per-thread one, -1 none at all (the consumer
-            has ordered itself, by `order`, say). 0 is refused.
+            The consumer's: None or 1 is the legacy default stream, 2 the per-thread one, -1 none (the consumer has
+            ordered itself, for example by `order`). 0 is refused.
         dl_device
             None, this device, or the host's (1, 0), which makes a copy.
         copy
-            True: a copy that the consumer owns, made on its stream; with stream -1 it is there on return.
+            True: a copy that the consumer owns, made on its stream; with stream -1 it is complete on return.
         """
         return self._export(stream, max_version, dl_device, copy)
 
@@ -138,7 +137,7 @@ class DeviceTensor(_tensor.Tensor):
         copy: bool | None,
         fresh: bool = False,
     ) -> Any:
-        """`fresh`: no other object refers to the memory, so it is a copy already."""
+        """`fresh`: no other object refers to the memory, so that it already is a copy."""
         host = dl_device is not None and (int(dl_device[0]), int(dl_device[1])) == _tensor.CPU
         if host:
             if copy is False:
@@ -164,9 +163,8 @@ class DeviceTensor(_tensor.Tensor):
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """Version 3. Its stream is the legacy default one, on which the values are ordered: consumers wait for it.
 
-        There is none (AttributeError) for types that NumPy cannot name, bfloat16 and the floats of eight bits:
-        consumers then take the values by DLPack.
-        """
+        Types that NumPy does not have (bfloat16 and floats of eight bits) have no such interface (AttributeError):
+        consumers then use DLPack."""
         if not _has_typestr(self.dtype):
             raise AttributeError(f"__cuda_array_interface__ has no name for {self.dtype}: take the values by DLPack")
         self._read.order(LEGACY)
@@ -202,12 +200,12 @@ class _Out:
 
 
 def is_device(device: Any) -> bool:
-    """True where `device` names anything but the host."""
+    """True if `device` names a device other than the host."""
     return device is not None and str(device) != "cpu"
 
 
 def checked_name(device: Any) -> str:
-    """ "cuda" or "cuda:1", as it was given."""
+    """ "cuda" or "cuda:1", as given."""
     name = str(device)
     kind, colon, number = name.partition(":")
     if kind != "cuda" or (colon and not number.isdigit()):
@@ -228,7 +226,7 @@ def as_stream(stream: Any) -> int:
         version, handle = found() if callable(found) else found
         if version != 0:
             raise UnsupportedError(f"__cuda_stream__ of version {version}: this release knows version 0")
-        handle = int(handle) or LEGACY  # an object says which stream 0 it is: the runtime's default
+        handle = int(handle) or LEGACY  # an object distinguishes the meanings of stream 0: it is the runtime's default
     elif isinstance(stream, int) and not isinstance(stream, bool):
         handle = stream
     else:
@@ -237,7 +235,7 @@ def as_stream(stream: Any) -> int:
             handle = getattr(stream, "cuda_stream", None)  # torch
         if handle is None:
             raise InvalidArgumentError(f"stream is a handle, or of CuPy, torch or __cuda_stream__, not {stream!r}")
-        handle = int(handle) or LEGACY  # their default streams are 0, and mean the legacy one
+        handle = int(handle) or LEGACY  # their default streams are 0, which stands for the legacy one
     if handle <= 0:
         raise InvalidArgumentError(
             f"stream {handle} is ambiguous: give 1 (legacy), 2 (per thread) or a stream's handle"
@@ -246,7 +244,7 @@ def as_stream(stream: Any) -> int:
 
 
 def consumers_stream(stream: Any) -> int | None:
-    """DLPack's `stream`: a handle; None where the consumer asks for no order."""
+    """DLPack's `stream`: a handle; None if the consumer requests no order."""
     if stream is None:
         return LEGACY
     if isinstance(stream, bool) or not isinstance(stream, int):
@@ -261,7 +259,7 @@ def consumers_stream(stream: Any) -> int | None:
 def out_of(out: Any, dtype: np.dtype[Any], stream: int | None) -> _Out:
     """The device memory behind `out`, for writing values of `dtype`.
 
-    By DLPack, whose producer makes it safe on a stream and names all types; else by `__cuda_array_interface__`.
+    By DLPack, whose producer orders it on a stream and which has all types; otherwise by `__cuda_array_interface__`.
     """
     interface = not hasattr(out, "__dlpack__")
     if interface and getattr(out, "__cuda_array_interface__", None) is None:
@@ -272,7 +270,7 @@ def out_of(out: Any, dtype: np.dtype[Any], stream: int | None) -> _Out:
         return _of_interface(out, out.__cuda_array_interface__, dtype, stream)
     if hasattr(type(out), "__dlpack_device__") and not is_device_value(out):
         raise InvalidArgumentError(f"out is not device memory: it is a {type(out).__name__} on the host")
-    # Its producer makes the memory safe on our stream; without one on the legacy stream, which the read then waits for.
+    # Its producer orders the memory on our stream or, without one, on the legacy stream, for which the read then waits.
     after = LEGACY if stream is None else stream
     capsule = _capsule_of(out, after)
     address, shape, strides, kind, (device_type, device) = _core._dlpack_view(capsule)
@@ -286,7 +284,7 @@ def out_of(out: Any, dtype: np.dtype[Any], stream: int | None) -> _Out:
 def _capsule_of(producer: Any, stream: int) -> Any:
     try:
         return producer.__dlpack__(stream=stream, max_version=(1, 1))
-    except TypeError:  # it knows no versions
+    except TypeError:  # it does not accept versions
         return producer.__dlpack__(stream=stream)
 
 
@@ -309,8 +307,8 @@ def _of_interface(out: Any, found: dict[str, Any], dtype: np.dtype[Any], stream:
 
 
 def _interface_stream(found: dict[str, Any]) -> int | None:
-    """What a consumer of `__cuda_array_interface__` waits for; None: nothing. Before version 3 it says nothing, and its
-    users work on the legacy default stream."""
+    """The stream that a consumer of `__cuda_array_interface__` waits for; None: none. Before version 3 the interface
+    does not have it, and its users work on the legacy default stream."""
     if found.get("version", 0) < 3:
         return LEGACY
     stream: int | None = found.get("stream")
@@ -319,7 +317,7 @@ def _interface_stream(found: dict[str, Any]) -> int | None:
 
 _DLPACK_NAMES = [kind + bits for kind in ("int", "uint") for bits in ("8", "16", "32", "64")]
 _DLPACK_NAMES += ["float16", "float32", "float64", "bool", "complex64", "complex128"]
-# Of ml_dtypes, whose later releases have the later ones.
+# From ml_dtypes; later releases have the later types.
 _DLPACK_NAMES += ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "float8_e4m3fnuz"]
 _DLPACK_NAMES += ["float8_e5m2fnuz", "float8_e3m4", "float8_e4m3", "float8_e8m0fnu"]
 
@@ -334,7 +332,7 @@ def is_device_value(value: Any) -> bool:
 
 
 def described(value: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of what `is_device_value`, without exporting it."""
+    """Shape and dtype of a value for which `is_device_value` is true, without exporting it."""
     if not hasattr(value, "dtype"):
         found = value.__cuda_array_interface__
         return tuple(found["shape"]), np.dtype(found["typestr"])
@@ -346,8 +344,8 @@ def described(value: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 @dataclass
 class Value:
-    """Device memory with values to be written or copied; they are there in the order of the context's write stream,
-    and of `stream` where there is one."""
+    """Device memory with values to be written or copied; ordered on the context's write stream, and on `stream` if
+    there is one."""
 
     address: int
     shape: tuple[int, ...]
@@ -358,7 +356,7 @@ class Value:
     keep: Any
 
     def spread(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Its strides where it is repeated to `shape`, as NumPy broadcasts."""
+        """Its strides when it is repeated to `shape`, as NumPy broadcasts."""
         own, strides = self.shape, self.strides
         while len(own) > len(shape) and own[0] == 1:
             own, strides = own[1:], strides[1:]
@@ -370,7 +368,8 @@ class Value:
 
 
 def value_of(value: Any, context: _core.Context, stream: Any = None) -> Value:
-    """The memory behind what `is_device_value`. `stream` is the caller's, where its producer does not say it."""
+    """The memory of a value for which `is_device_value` is true. `stream` is the caller's, if its producer does not
+    name one."""
     handle = None if stream is None else as_stream(stream)
     if hasattr(type(value), "__dlpack_device__"):
         device = int(value.__dlpack_device__()[1])
@@ -455,7 +454,7 @@ def start(
     threads: int,
     check: bool,
 ) -> DeviceTensor:
-    """A read that has begun. Nothing is written before what `stream` holds now is done."""
+    """A read that has begun. Nothing is written before the work that `stream` holds now is done."""
     number = device_number(device)
     if wanted is not None:
         if not wanted.isnative:

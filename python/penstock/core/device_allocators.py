@@ -1,7 +1,6 @@
 """Device memory of other libraries' pools, for results of device reads: see `Context(device_allocator=...)`.
 
-All of them are asked in the order of one stream of Penstock's: what comes back is free for others in that order.
-"""
+All of them are called in the order of one stream of Penstock's: returned memory is free for others in that order."""
 
 from __future__ import annotations
 
@@ -14,13 +13,13 @@ from penstock.core.errors import InvalidArgumentError, UnsupportedError
 
 
 class DeviceAllocator(Protocol):
-    """What an object needs to be a `device_allocator`. Called on any thread."""
+    """The interface of a `device_allocator`. Called on any thread."""
 
     def allocate(self, count: int, device: int, stream: int) -> int:
-        """The address of so many bytes on a device, good for work in the order of the stream with that handle."""
+        """Return the address of memory on a device, for work in the order of the stream with that handle."""
 
     def release(self, address: int, count: int, device: int, stream: int) -> None:
-        """Take them back; whatever uses them comes before what the stream is given from now on."""
+        """Take the memory back; all uses of it precede later work of the stream."""
 
 
 class _Torch:
@@ -37,7 +36,7 @@ class _Torch:
 
 
 class _Cupy:
-    """The allocator that CuPy uses: its memory pool, or what `cupy.cuda.set_allocator` put in its place."""
+    """The allocator that CuPy uses: its memory pool, or the one set by `cupy.cuda.set_allocator`."""
 
     def __init__(self) -> None:
         self._cuda: Any = _library("cupy.cuda", "cupy")
@@ -55,13 +54,13 @@ class _Cupy:
     def release(self, address: int, count: int, device: int, stream: int) -> None:
         with self._lock:
             memory = self._live.pop(address)
-        # Its pool keeps free memory by the stream that was current when it was taken: ours.
+        # Its pool keeps free memory by the stream that was current at allocation: ours.
         with self._cuda.Device(device), self._cuda.ExternalStream(stream, device):
             del memory
 
 
 class _Stream:
-    """A stream's handle, as libraries of NVIDIA's take it."""
+    """A stream's handle, as NVIDIA's libraries accept it."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
@@ -71,7 +70,7 @@ class _Stream:
 
 
 class _Rmm:
-    """RMM's memory resource of the device, as it is when memory is taken."""
+    """RMM's memory resource of the device at the time of allocation."""
 
     def __init__(self) -> None:
         self._mr: Any = _library("rmm.mr", "rmm")
@@ -96,7 +95,7 @@ _KNOWN: dict[str, Callable[[], DeviceAllocator]] = {"torch": _Torch, "cupy": _Cu
 
 
 def allocator_of(given: Any) -> DeviceAllocator | None:
-    """What a context takes, as an object with `allocate` and `release`."""
+    """The argument of a context as an object with `allocate` and `release`."""
     if given is None:
         return None
     if isinstance(given, str):

@@ -18,7 +18,7 @@ from penstock.core.tile_stream import Stream, Tile
 
 @dataclass(frozen=True)
 class DeviceTile(Tile):
-    """A tile in device memory. `data` is a `penstock.Tensor`, good until the next tile is asked for."""
+    """A tile in device memory. `data` is a `penstock.Tensor`, valid until the next tile is requested."""
 
     stream: int
     """The handle of the stream that the values are ordered on. Queue what uses them there: the memory is written to
@@ -38,10 +38,9 @@ class _Buffer:
 class DeviceStream(Stream):
     """As `Stream`, with `depth` + 1 buffers in device memory, each with a stream of its own.
 
-    What fails on the device is raised at its tile where it is known by then, else as soon as it is, and before the
-    stream ends. For that the loop is never more than two rounds of the buffers ahead of the device. With `check` each
-    tile is waited for.
-    """
+    A failure on the device is raised with its tile if it is known by then, otherwise as soon as it is known, and before
+    the stream ends. Therefore the loop is at most two rounds of the buffers ahead of the device. With `check`, it waits
+    for each tile."""
 
     def __init__(
         self,
@@ -60,7 +59,7 @@ class DeviceStream(Stream):
         self._free = deque(_Buffer(_core._DeviceStream(self._device), lane) for lane in range(depth + 1))
         self._begun: deque[_Buffer] = deque()
         self._held: _Buffer | None = None
-        self._unproven: deque[tuple[tuple[int, ...], Any]] = deque()  # tiles that the device may still fail at
+        self._unproven: deque[tuple[tuple[int, ...], Any]] = deque()  # tiles that can still fail on the device
 
     def __next__(self) -> DeviceTile:
         self._take_back()
@@ -85,7 +84,7 @@ class DeviceStream(Stream):
         return DeviceTile(buffer.index, buffer.box, _device.DeviceTensor(buffer.read), buffer.stream.handle)
 
     def close(self) -> None:
-        """Cancel what is under way; there are no more tiles then."""
+        """Cancel pending reads; there are no more tiles then."""
         super().close()
         self._take_back()
         begun, self._begun = self._begun, deque()
@@ -94,7 +93,7 @@ class DeviceStream(Stream):
             buffer.read.cancel()
         for buffer in begun:
             with contextlib.suppress(Error):
-                buffer.read.order(buffer.stream.handle)  # the memory goes back behind what is queued already
+                buffer.read.order(buffer.stream.handle)  # the memory is returned after the work that is already queued
 
     def _take_back(self) -> None:
         if self._held is not None:
@@ -124,7 +123,7 @@ class DeviceStream(Stream):
             self._begun.append(buffer)
 
     def _check(self, wait: bool) -> None:
-        """Raise what the device is known to have failed at; `wait`: know of the oldest."""
+        """Raise known failures of the device; `wait`: wait for the oldest."""
         left: deque[tuple[tuple[int, ...], Any]] = deque()
         for index, read in self._unproven:
             if not (read.done or (wait and not left)):

@@ -1,4 +1,4 @@
-"""The exceptions. Each is an `Error` and the built-in that a user expects.
+"""The exceptions. Each is an `Error` and the matching built-in exception.
 
 The engine's errors are values; `penstock._core` turns one into the class here that has its code.
 """
@@ -68,7 +68,7 @@ class InvalidArgumentError(Error, ValueError):
 
 
 class OutputError(InvalidArgumentError, BufferError):
-    """`out=` cannot take the result: wrong shape or dtype, or memory that cannot be written to."""
+    """`out=` cannot hold the result: wrong shape or dtype, or memory that cannot be written to."""
 
 
 class OutOfRangeError(Error, IndexError):
@@ -78,7 +78,7 @@ class OutOfRangeError(Error, IndexError):
 
 
 class NotFoundError(Error, FileNotFoundError, KeyError):
-    """Nothing of a known format is there."""
+    """Nothing of a known format exists there."""
 
     code = "not_found"
 
@@ -90,7 +90,7 @@ class CorruptDataError(Error, ValueError):
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """Well-formed, and not something that this release can do."""
+    """Well-formed, but not supported by this release."""
 
     code = "unsupported"
 
@@ -112,16 +112,15 @@ class StorageError(Error, OSError):
 
 
 class ConflictError(Error, OSError):
-    """An object kept changing while it was read, or something is in use already."""
+    """An object kept changing while it was read, or is already in use."""
 
     code = "conflict"
 
 
 class ReadOnlyError(Error, PermissionError, ValueError):
-    """A write to something that is only read: opened with mode="r", or in such a store or format.
+    """A write to a read-only array or group: opened with mode="r", or in a read-only store or format.
 
-    It is a PermissionError, hence an OSError, as h5py raises, and a ValueError, as zarr-python raises.
-    """
+    It is a PermissionError (and so an OSError), which h5py raises, and a ValueError, which zarr-python raises."""
 
     code = "read_only"
 
@@ -156,7 +155,7 @@ for _name in __all__:  # tracebacks and pickles name the public module
 
 @contextmanager
 def system_errors(doing: str) -> Iterator[None]:
-    """What the system refuses within, as the error that the engine gives it."""
+    """Turns errors of the system into those that the engine raises for them."""
     try:
         yield
     except Error:

@@ -17,7 +17,7 @@ _COMPARED = 10_000  # names of a group that a mistyped one is compared with
 
 
 def wrap(node: _core.Array | _core.Group) -> Array | Group:
-    """What users see of what the engine opened."""
+    """Wraps an object of the engine in its public class."""
     if not isinstance(node, _core.Array):
         group: Group = registry.group_class_of(node.format, Group)(node)
         return group
@@ -28,7 +28,7 @@ def wrap(node: _core.Array | _core.Group) -> Array | Group:
 class Group(_core.Group):
     """An open group. Made by `penstock.open`; iterating gives the names of its children, sorted.
 
-    A `collections.abc.Mapping` of names to arrays and groups: `g.get(name)`, `g.items()` and `in` work as of a dict.
+    A `collections.abc.Mapping` of names to arrays and groups: `g.get(name)`, `g.items()` and `in` work as for a dict.
     """
 
     _storage_options: dict[str, Any] | None = None  # as of arrays
@@ -36,7 +36,7 @@ class Group(_core.Group):
     # `uri`, `format`, `read_only` and `keys` are _core's.
 
     def _check_format(self) -> None:
-        """Refuses writes to nodes that are groups here but not in storage: HDF5, references."""
+        """Refuses writes to nodes that are shown as groups but are not groups in storage: HDF5, references."""
         if not self.format.startswith("zarr"):
             message = f"the group '{self.uri}' has format {self.format}, which is only read"
             raise ReadOnlyError(message)
@@ -51,7 +51,7 @@ class Group(_core.Group):
         self.attrs.put(attributes)
 
     def __getitem__(self, path: str) -> Array | Group:
-        """The child of that name, or of that path. Raises `NotFoundError` (a KeyError)."""
+        """The child with that name or path. Raises `NotFoundError` (a KeyError)."""
         if not isinstance(path, str):
             raise TypeError(f"a group's children have names, not {type(path).__name__}")
         try:
@@ -65,11 +65,11 @@ class Group(_core.Group):
         return child
 
     def __setitem__(self, path: str, data: Any) -> None:
-        """Write an array of that name; it replaces a node of the same name."""
+        """Write an array under that name; it replaces a node with the same name."""
         self.create_array(path, data=data, overwrite=True)
 
     def __delitem__(self, path: str) -> None:
-        """Erase the child of that name, or of that path, and everything in it."""
+        """Erase the child with that name or path, and everything in it."""
         if not isinstance(path, str):
             raise TypeError(f"a group's children have names, not {type(path).__name__}")
         self._check_format()
@@ -88,7 +88,7 @@ class Group(_core.Group):
         return made
 
     def require_group(self, name: str, **options: Any) -> Group:
-        """The group of that name, made where it is missing."""
+        """The group with that name; it is created if it does not exist."""
         try:
             node = self[name]
         except NotFoundError:
@@ -107,7 +107,7 @@ class Group(_core.Group):
         return True
 
     def get(self, path: str, default: Any = None) -> Any:
-        """The child of that name, or of that path; `default` if there is none."""
+        """The child with that name or path; `default` if there is none."""
         try:
             return self._member(path) if path.strip("/") else default
         except NotFoundError:
@@ -123,24 +123,24 @@ class Group(_core.Group):
 
     @property
     def info(self) -> Any:
-        """The tree as text, which `print` shows, with shapes, types and sizes; of large groups the beginning.
+        """The tree as text, which `print` shows, with shapes, types and sizes; for large groups only the beginning.
 
         Members of a remote store without consolidated metadata are not listed.
         """
         return registry.call("group_info", self)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the tree that `info` shows, and the attributes."""
+        """The HTML for notebooks: the tree of `info`, and the attributes."""
         made: str = registry.call("group_html", self)
         return made
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """For IPython in a terminal: the text of `info`, within lists one line."""
+        """The text of `info` for IPython in a terminal; one line within lists."""
         nested = cycle or len(getattr(printer, "stack", ())) > 1
         printer.text(repr(self) if nested else registry.call("group_text", self))
 
     def __array__(self, *unused: Any, **unused_too: Any) -> Any:
-        """Refused: a group is not an array of its members' names."""
+        """Refused: a group would become an array of its members' names."""
         raise TypeError(f"'{self.uri}' is a group, not an array: take one of its members")
 
     def __iter__(self) -> Iterator[str]:
@@ -150,7 +150,8 @@ class Group(_core.Group):
         return len(self.keys())
 
     def members(self, max_depth: int | None = 0) -> Iterator[tuple[str, Array | Group]]:
-        """(path, node) of every direct child, and of what is up to `max_depth` levels below them (None: all)."""
+        """(path, node) of every direct child, and of all nodes up to `max_depth` levels below them (None: all
+        levels)."""
         for name, node in self._children():
             yield name, node
             if isinstance(node, Group) and (max_depth is None or max_depth > 0):
@@ -198,7 +199,7 @@ Mapping.register(Group)
 
 
 def _with_suggestion(group: Group, path: str, error: NotFoundError) -> NotFoundError:
-    """The error, with the name that is most like the missing one; a remote group is not listed for it."""
+    """The error, with the name closest to the missing one; members of a remote group are not listed for it."""
     if not (group.uri.startswith(("file:", "zip:", "memory:")) or getattr(group, "consolidated", False)):
         return error
     try:

@@ -1,7 +1,6 @@
 """Selections beyond ints and slices: `oindex`, `vindex`, `blocks`, fields, and the get methods of zarr-python.
 
-What users type becomes index arrays here; the engine resolves them once, into a `_Selection` that `_read` takes.
-"""
+Keys are converted to index arrays here; the engine resolves them once, into a `_Selection` for `_read`."""
 
 from __future__ import annotations
 
@@ -50,10 +49,10 @@ def _refuse(array: _core.Array, why: str) -> Error:
 
 
 def as_index_array(array: _core.Array, item: Any) -> npt.NDArray[np.int64]:
-    """Integers of any kind as int64, in C order; no copy where they are that already."""
+    """Integers of any kind as int64, in C order; without a copy if they are that already."""
     found = np.asarray(item)
     if found.size == 0 and found.dtype.kind == "f":
-        found = found.astype(np.int64)  # what NumPy makes of an empty list
+        found = found.astype(np.int64)  # as NumPy treats an empty list
     if found.dtype.kind not in "iu":
         raise _refuse(array, f"arrays used as indices must be of integer (or boolean) type, this one has {found.dtype}")
     if found.dtype == np.uint64 and found.size and found.max() > np.iinfo(np.int64).max:
@@ -81,7 +80,7 @@ def expand(array: _core.Array, key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _is_open_mesh(key: tuple[Any, ...], rank: int) -> bool:
-    """True for what `numpy.ix_` makes: an index array for each dimension, long in that dimension only."""
+    """True for a result of `numpy.ix_`: an index array for each dimension, long in that dimension only."""
     return len(key) == rank > 1 and all(
         isinstance(item, np.ndarray) and item.ndim == rank and item.size == item.shape[axis]
         for axis, item in enumerate(key)
@@ -89,7 +88,7 @@ def _is_open_mesh(key: tuple[Any, ...], rank: int) -> bool:
 
 
 def orthogonal(array: _core.Array, key: Any) -> _core._Selection:
-    """What `oindex[key]` names: each item is an int, a slice, a one-dimensional list of positions or of bools."""
+    """The selection of `oindex[key]`: each item is an int, a slice, a one-dimensional list of positions or of bools."""
     items: list[Any] = []
     key = as_tuple(key)
     if _is_open_mesh(key, len(array.shape)):
@@ -123,7 +122,7 @@ def orthogonal(array: _core.Array, key: Any) -> _core._Selection:
 
 
 def coordinates(array: _core.Array, key: Any) -> _core._Selection:
-    """What `vindex[key]` names: one int or list of ints for each dimension, broadcast against each other."""
+    """The selection of `vindex[key]`: one int or list of ints for each dimension, broadcast against each other."""
     items = as_tuple(key)
     if (
         len(items) != len(array.shape)
@@ -140,13 +139,13 @@ def coordinates(array: _core.Array, key: Any) -> _core._Selection:
         shape = np.broadcast_shapes(*(each.shape for each in lists))
     except ValueError as error:
         raise InvalidArgumentError(f"coordinates of unequal shapes: {error}", f"array '{array.uri}'") from None
-    shape = shape or (1,)  # as zarr-python: ints alone are one point
+    shape = shape or (1,)  # as in zarr-python: only ints are one point
     lists = [each if each.shape == shape else np.ascontiguousarray(np.broadcast_to(each, shape)) for each in lists]
     return array._points(tuple(lists), shape)
 
 
 def masked(array: _core.Array, key: Any) -> _core._Selection:
-    """What a boolean array of the array's own shape names, in C order."""
+    """The selection of a boolean array with the array's shape, in C order."""
     items = as_tuple(key)
     found = np.asarray(items[0]) if len(items) == 1 else None
     if found is None or found.dtype != np.bool_ or found.shape != array.shape:
@@ -167,12 +166,12 @@ def vectorized(array: _core.Array, key: Any) -> _core._Selection:
 
 
 def blocks(array: _core.Array, key: Any) -> _core._Selection:
-    """What `blocks[key]` names: ints and slices of step 1, in units of chunks, or of shards where there are some."""
+    """The selection of `blocks[key]`: ints and slices of step 1, in units of chunks, or of shards if there are any."""
     return array._blocks(expand(array, as_tuple(key)))
 
 
 def fancy(array: _core.Array, key: Any) -> _core._Selection:
-    """What `a[key]` names where `key` has lists or arrays in it.
+    """The selection of `a[key]` if `key` contains lists or arrays.
 
     As zarr-python: lists (and ints) for all dimensions are coordinates, and a mask of the array's shape is a mask; a
     list among slices, and lists of which some are masks, are orthogonal. Only one list may be among slices: NumPy
@@ -199,7 +198,7 @@ def fancy(array: _core.Array, key: Any) -> _core._Selection:
 
 
 def split_fields(key: Any) -> tuple[Fields | None, Any]:
-    """Take names of fields out of a key; what is left is the selection. None: there are none."""
+    """Split names of fields from a key; the rest is the selection. None: there are no names."""
     if isinstance(key, str):
         return key, ()
     if not isinstance(key, tuple):
@@ -212,7 +211,7 @@ def split_fields(key: Any) -> tuple[Fields | None, Any]:
 
 
 def check_fields(array: _core.Array, fields: Fields | None) -> np.dtype[Any] | None:
-    """The dtype of some fields of the array; None where all of the item is meant."""
+    """The dtype of some fields of the array; None for the whole item."""
     if fields is None or (not isinstance(fields, str) and not fields):
         return None
     dtype = array.dtype
@@ -226,7 +225,7 @@ def check_fields(array: _core.Array, fields: Fields | None) -> np.dtype[Any] | N
 
 
 def take_fields(values: Any, fields: Fields | None, dtype: np.dtype[Any] | None) -> Any:
-    """Some fields of items that were read, as an array of their own, so that the rest can be freed."""
+    """Some fields of the items, as an array of their own, so that the rest can be freed."""
     if dtype is None:
         return values
     if isinstance(fields, str):
@@ -245,7 +244,7 @@ def _shown(key: Any) -> str:
 
 
 class Key:
-    """A selection that waits for its array: what `penstock.oindex[...]` and its like make, for `Array.read`."""
+    """A selection without an array: the result of `penstock.oindex[...]` and similar, for `Array.read`."""
 
     def __init__(self, kind: str, key: Any) -> None:
         self._kind, self._key = kind, key
@@ -301,29 +300,28 @@ class _Index:
 
 
 def copy_out(out: Any, made: Any) -> None:
-    """Put what was read into `out`, where it cannot be read there."""
+    """Copy values to `out`, if they cannot be read into it directly."""
     if np.shape(out) != np.shape(made):
         raise OutputError(f"out has shape {np.shape(out)}, the selection {np.shape(made)}")
     np.copyto(out, made, casting="same_kind")
 
 
 class Reads(_Base):
-    """The part of `Array` that reads other selections than `[]` takes in C++."""
+    """The part of `Array` that reads selections which C++ leaves to Python."""
 
     __slots__ = ()
 
     @property
     def oindex(self) -> _Index:
-        """Orthogonal indexing: `a.oindex[[3, 1, 7], :, mask]` takes every combination of the items' positions.
+        """Orthogonal indexing: `a.oindex[[3, 1, 7], :, mask]` selects every combination of the items' positions.
 
-        Items are ints (which drop their dimension), slices, lists or arrays of positions in any order, also the same
-        twice, and lists or arrays of bools as long as the dimension.
-        """
+        Items are ints (which drop their dimension), slices, lists or arrays of positions in any order, also repeated,
+        and lists or arrays of bools as long as the dimension."""
         return _Index(self, "oindex")
 
     @property
     def vindex(self) -> _Index:
-        """Points: `a.vindex[rows, columns]` takes one element for each pair; the lists broadcast.
+        """Points: `a.vindex[rows, columns]` selects one element for each pair; the lists broadcast.
 
         Also a boolean mask of the array's shape: `a.vindex[mask]`.
         """
@@ -331,7 +329,7 @@ class Reads(_Base):
 
     @property
     def blocks(self) -> _Index:
-        """Whole chunks (shards where the array is sharded): `a.blocks[2, 0]`, `a.blocks[1:3]`."""
+        """Whole chunks (or shards, if the array is sharded): `a.blocks[2, 0]`, `a.blocks[1:3]`."""
         return _Index(self, "blocks")
 
     def get_basic_selection(
@@ -344,7 +342,7 @@ class Reads(_Base):
     def get_orthogonal_selection(
         self, selection: Any, *, out: Any = None, fields: Fields | None = None, prototype: Any = None
     ) -> Any:
-        """Read what `oindex[selection]` does, into `out` where it is given. As in zarr-python."""
+        """Read as `oindex[selection]`, into `out` if it is given. As in zarr-python."""
         return self._get(orthogonal(self, selection), out, fields)
 
     def get_coordinate_selection(
@@ -356,13 +354,13 @@ class Reads(_Base):
     def get_mask_selection(
         self, mask: Any, *, out: Any = None, fields: Fields | None = None, prototype: Any = None
     ) -> Any:
-        """Read the elements where a boolean array of the array's shape is true, in C order. As in zarr-python."""
+        """Read the elements at which a boolean array of the array's shape is true, in C order. As in zarr-python."""
         return self._get(masked(self, mask), out, fields)
 
     def get_block_selection(
         self, selection: Any, *, out: Any = None, fields: Fields | None = None, prototype: Any = None
     ) -> Any:
-        """Read whole chunks (shards where the array is sharded). As in zarr-python."""
+        """Read whole chunks (or shards, if the array is sharded). As in zarr-python."""
         return self._get(blocks(self, selection), out, fields)
 
     def _get(self, selection: Any, out: Any, fields: Fields | None) -> Any:
@@ -376,7 +374,7 @@ class Reads(_Base):
         return out
 
     def _prepare(self, key: Any) -> tuple[Any, Fields | None]:
-        """A key of any kind as what `_read` takes, and the fields in it."""
+        """A key of any kind in the form for `_read`, and the fields in it."""
         if isinstance(key, _core._Selection | slice | int) or key is ...:
             return key, None
         if isinstance(key, Key):
@@ -385,9 +383,9 @@ class Reads(_Base):
         return (fancy(self, rest) if any(is_list(item) for item in as_tuple(rest)) else rest), fields
 
     def _read_fancy(self, key: Any, threads: int, progress: Any) -> Any:
-        # Called by `_read` for what is no basic index.
+        # Called by `_read` for keys that are not a basic index.
         selection, fields = self._prepare(key)
         if selection is key and not isinstance(key, _core._Selection):
-            fancy(self, key)  # says what is wrong with it
+            fancy(self, key)  # reports what is wrong in the key
         dtype = check_fields(self, fields)
         return take_fields(self._read(selection, threads, progress), fields, dtype)

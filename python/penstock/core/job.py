@@ -1,4 +1,4 @@
-"""Reads and writes that go on while Python does something else."""
+"""Reads and writes in the background of a Python program."""
 
 from __future__ import annotations
 
@@ -44,17 +44,16 @@ class _Cancels(Protocol):
 
 
 class Job:
-    """A read or a write under way, from `Array.read_async` and `Array.write_async`.
+    """A running read or write, from `Array.read_async` and `Array.write_async`.
 
-    Dropping it cancels a read and waits for its workers; a write goes on, also until the end of the program.
-    `await job` gives the result too; a cancelled task cancels the job.
-    """
+    Dropping it cancels a read and waits for its workers; a write continues, if necessary until the end of the program.
+    `await job` also returns the result; a cancelled task cancels the job."""
 
     _what = "read"
     _doing = "reading"
 
     def __init__(self, ticket: _Ticket, finish: Callable[[Any], Any], look_every: float | None = None) -> None:
-        """`look_every`: seconds between the looks of an awaiting task, for reads whose end is not always notified."""
+        """`look_every`: seconds between two checks of an awaiting task, for reads whose end is not always notified."""
         self._ticket = ticket
         self._finish = finish
         self._look_every = look_every
@@ -62,7 +61,7 @@ class Job:
 
     @property
     def done(self) -> bool:
-        """True when it has ended, however it did."""
+        """True when it has ended, also by a failure."""
         return self._ticket.done
 
     @property
@@ -71,30 +70,28 @@ class Job:
         return self._ticket.progress
 
     def cancel(self) -> None:
-        """Ask it to stop; `wait` then raises `CancelledError`, unless it had ended.
+        """Request that it stop; `wait` then raises `CancelledError`, unless it had ended.
 
-        A write that is stopped leaves each storage object as it was, or as it was to become.
-        """
+        After a stopped write each storage object is the old one or the new one."""
         self._ticket.cancel()
 
     def wait(self, timeout: float | None = None) -> Any:
-        """Wait for the end and return what `read` or `write` returns, or raise what it raises.
+        """Wait for the end and return the result of `read` or `write`, or raise its exception.
 
-        After `timeout` seconds: `DeadlineExceededError` (a TimeoutError), and the job goes on. Ctrl-C is passed on
-        and cancels it.
-        """
+        After `timeout` seconds: `DeadlineExceededError` (a TimeoutError), and the job continues. Ctrl-C cancels it and
+        is raised."""
         try:
             ended = self._ticket.wait_for(-1.0 if timeout is None else max(0.0, timeout))
         except BaseException:
             self.cancel()
-            self._ticket.wait_for(-1.0)  # nothing goes on behind a Ctrl-C; a second one leaves at once
+            self._ticket.wait_for(-1.0)  # nothing continues after a Ctrl-C; a second one returns at once
             raise
         if not ended:
             raise DeadlineExceededError(f"the {self._what} did not end within {timeout} s; it goes on")
         return self._finish(self._ticket.result())
 
     def __await__(self) -> Generator[Any, None, Any]:
-        import asyncio  # a caller that awaits has imported it; it takes 40 ms to import
+        import asyncio  # a caller that awaits has already imported it; the import takes 40 ms
 
         loop = asyncio.get_running_loop()
         ended = loop.create_future()
@@ -104,7 +101,7 @@ class Job:
                 ended.set_result(None)
 
         def from_worker() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop may have closed meanwhile
+            with contextlib.suppress(RuntimeError):  # the loop may have been closed
                 loop.call_soon_threadsafe(wake)
 
         self._ticket.on_done(from_worker)
@@ -121,14 +118,14 @@ class Job:
 
 
 class WriteJob(Job):
-    """A write under way. It has no owner: dropping this object does not stop it."""
+    """A running write. It has no owner: dropping this object does not stop it."""
 
     _what = "write"
     _doing = "writing"
 
     def __init__(self, ticket: _Ticket) -> None:
         super().__init__(ticket, lambda _: None)
-        _live.discard(self)  # those are cancelled at the end of the program
+        _live.discard(self)  # these are cancelled at the end of the program
         _writing.add(ticket)
         ticket.on_done(lambda: _writing.discard(ticket))
 
@@ -195,7 +192,7 @@ class _ThreadTicket:
 def start_direct(
     array: Array, selection: Selection, out: Any, target: Any, threads: int, scalar: bool, dtype: Any
 ) -> Job:
-    """A read on the context's own threads, straight into the result, which has that dtype."""
+    """A read on the context's own threads, directly into the result, which has that dtype."""
     ticket = array._start_read(selection, target, threads, None if dtype == array.dtype else dtype)
     if out is not None:
         return Job(ticket, lambda _: out)
@@ -205,7 +202,7 @@ def start_direct(
 def start_in_thread(
     array: Array, selection: Selection, out: Any, dtype: Any, threads: int, progress: Progress | None
 ) -> Job:
-    """A read that needs Python on its way."""
+    """A read that needs Python while it runs."""
 
     def read(report: Progress) -> Any:
         return array.read(selection, out=out, dtype=dtype, threads=threads or None, progress=report)
@@ -214,7 +211,7 @@ def start_in_thread(
 
 
 def run_in_thread(read: Callable[[Progress], Any], progress: Progress | None) -> Job:
-    """A job of what `read` does with a function that it reports to, and that says whether to go on."""
+    """A job that runs `read` with a function for its progress, which also decides whether it continues."""
     ticket = _ThreadTicket(read, progress)
     job = Job(ticket, lambda made: made)
     weakref.finalize(job, _stop_thread, ticket)
@@ -227,12 +224,12 @@ def _stop_thread(ticket: _ThreadTicket) -> None:
 
 
 def close_at_exit(appender: _Closes) -> None:
-    """Close it before the program ends, if it is still there."""
+    """Close it before the program ends, if it still exists."""
     _appenders.add(appender)
 
 
 def cancel_at_exit(reads: _Cancels) -> None:
-    """Cancel these reads before the program ends, if they are still there."""
+    """Cancel these reads before the program ends, if they still exist."""
     _streams.add(reads)
 
 
@@ -252,9 +249,8 @@ def _finish_writes() -> None:
 class _Answers:
     """Calls of asynchronous stores that an event loop's thread has not returned from.
 
-    Python must not end before: until 3.14 it ends a thread where that next asks for the GIL, which is fatal within C++
-    and Rust.
-    """
+    Python must not end before they return: until 3.14 it ends a thread at its next request for the GIL, which is fatal
+    within C++ and Rust."""
 
     _STORES_SECONDS = 0.02
 
@@ -270,7 +266,7 @@ class _Answers:
     def wait(self, seconds: float) -> None:
         concurrent.futures.wait(list(self._open), seconds)
         if self._any:
-            time.sleep(self._STORES_SECONDS)  # a store's own thread has woken the loop and not returned from that
+            time.sleep(self._STORES_SECONDS)  # a store's own thread woke the loop and has not returned yet
 
 
 answers = _Answers()
@@ -278,7 +274,7 @@ answers = _Answers()
 
 def _cancel_all() -> None:
     _finish_writes()
-    # Workers that call Python stores could not end once the interpreter is going down.
+    # Workers that call Python stores cannot end after the interpreter began to shut down.
     jobs = list(_live)
     for job in jobs:
         job.cancel()

@@ -16,7 +16,7 @@ def level_of(group: Group, number: int) -> Array:
     NotFoundError
         The attributes name no levels, or fewer.
     CorruptDataError
-        They are not what OME-Zarr or GeoZarr say.
+        They do not follow OME-Zarr or GeoZarr.
     """
     if number < 0:
         raise InvalidArgumentError(f"level must not be negative, got {number}")
@@ -44,6 +44,6 @@ def levels_with_place(group: Group) -> tuple[list[Array], tuple[float, ...] | No
     if len(scale) >= 2:
         dy, dx = scale[-2:]
         y, x = translation[-2:] if len(translation) >= 2 else (0.0, 0.0)
-        # Coordinates are those of the middle of a pixel.
+        # Coordinates are those of the centre of a pixel.
         transform = (dx, 0.0, x - dx / 2, 0.0, dy, y - dy / 2)
     return [level_of(group, number) for number in range(len(named))], transform

@@ -1,4 +1,4 @@
-"""Batches for training: every chunk is decoded once an epoch, however its samples are shuffled."""
+"""Batches for training: every chunk is decoded once an epoch, for any order of samples."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def loader(
     rank: int = 0,
     ranks: int = 1,
 ) -> Loader:
-    """Give shuffled batches of crops of arrays, and decode each chunk once an epoch.
+    """Return an iterable of shuffled batches of crops of arrays, which decodes each chunk once an epoch.
 
         batches = ps.loader({"image": x, "label": y}, crop={"time": None, "y": 64, "x": 64}, batch_size=16,
                             dtype={"image": "float32"}, scale={"image": 1 / std}, offset={"image": -mean / std})
@@ -52,11 +52,11 @@ def loader(
             for batch in batches:                          # {"image": (16, bands, 64, 64), "label": (16, 64, 64)}
                 step(torch.from_dlpack(batch["image"]), torch.from_dlpack(batch["label"]))
 
-    Shuffling goes in two steps: blocks of chunks come in random order, and samples are drawn from the blocks that the
-    window holds. The order of an epoch depends on the arguments, the seed and the epoch's number alone: batch j goes
-    to rank `j % ranks`, whatever the number of ranks. Since the order is known, chunks are read ahead by the context's
-    threads and kept until their last sample has them. Where the window is too small for that, the chunk that is needed
-    last is given up, and decoded again later.
+    Shuffling has two steps: blocks of chunks are put into random order, and samples are drawn from the blocks that the
+    window holds. The order of an epoch depends only on the arguments, the seed and the epoch's number, not on the
+    number of ranks; batch j goes to rank `j % ranks`. Since the order is known, chunks are read ahead by the context's
+    threads and cached until their last sample has them. If the window is too small for that, the chunk that is needed
+    last is dropped, and decoded again later.
 
     Parameters
     ----------
@@ -64,44 +64,46 @@ def loader(
         One array, a sequence, or a mapping: batches are a `Tensor`, a tuple, or a dict. Arrays share the axes of
         `crop`, on which they have the same length; their chunks may differ.
     crop
-        How many elements of which axis are a sample: a dimension's name or number. None: one element, and batches do
-        not have the dimension. Dimensions that are not named are whole. By default a sample is a row, `{0: None}`.
+        The number of elements of a sample along each axis, by the dimension's name or number. None: one element, and
+        batches do not have the dimension. Dimensions that are not named are complete. By default a sample is a row,
+        `{0: None}`.
     stride
-        From one sample to the next along an axis; by default the crop, so that samples lie side by side. A part at the
-        end that is shorter than a crop is left out; `pad` brings it in.
+        The distance from one sample to the next along an axis; by default the crop, so that samples are adjacent. A
+        remainder at the end that is shorter than a crop is omitted, unless `pad` covers it.
     pad
-        How far samples may reach beyond the ends of an axis: a number, or one for each end. There they hold `fill`.
+        How far samples may extend beyond the ends of an axis: a number, or one for each end. Elements there have the
+        value `fill`.
     samples
-        None: all samples of the grid. A number: so many crops anywhere, others in each epoch. An array of shape
-        (samples, axes of `crop`): where each sample begins.
+        None: all samples of the grid. A number: the number of random crops, new ones in each epoch. An array of shape
+        (samples, axes of `crop`): the start of each sample.
     window
         Memory for decoded chunks: bytes, or text such as "2GiB"; by default a quarter of the context's memory limit.
-        All ranks share it: on each, the chunks take that divided by `ranks`.
+        All ranks share it: each uses the window divided by `ranks`.
     dtype
-        Of the batches; any that the values can be cast to without leaving numbers. This, and all down to `fill`, may
-        be a mapping of the arrays' keys to a setting of each.
+        The dtype of the batches: any numeric dtype. This and the parameters down to `fill` may be a mapping from the
+        arrays' keys to a setting for each.
     scale, offset
-        Values become `value * scale + offset`, in float32 or float64 ("float32" where no dtype is given). Numbers, or
-        one for each index of the dimension `along`.
+        Values become `value * scale + offset`, in float32 or float64 ("float32" if no dtype is given). Numbers, or one
+        for each index of the dimension `along`.
     along
         The dimension, by name or number, along which `scale` and `offset` change.
     fill
-        What is beyond the ends of the axes; 0 by default.
+        The value of elements beyond the ends of the axes; 0 by default.
     dims
-        Names of the dimensions of arrays that have none: a sequence, or a mapping of the arrays' keys to such.
+        Names of the dimensions of arrays that have none: a sequence, or a mapping from the arrays' keys to sequences.
     mask
-        Batches become pairs of what they are and a `Tensor` of booleans, (batch, *crop): False beyond the ends.
+        Batches become pairs of the batch and a `Tensor` of booleans, (batch, *crop): False beyond the ends.
     drop_last
-        Leave out the last batch if it is not full, and batches that only some ranks would have.
+        Omit an incomplete last batch, and batches that only some ranks would have.
     depth
-        Batches that are ready before they are asked for.
+        Batches that are prepared in advance.
     rank, ranks
-        Which part of the batches this process takes.
+        The part of the batches that this process gets.
 
     Returns
     -------
     Loader
-        Iterating gives an epoch. `state_dict` says where it is.
+        Iterating yields the batches of an epoch. `state_dict` has the position.
     """
     keys, every = _as_list(arrays)
     names = [_names(array, given) for array, given in zip(every, _names_of_each(dims, keys), strict=True)]
@@ -157,7 +159,7 @@ def loader(
 
 @dataclass(frozen=True)
 class _Shape:
-    """What batches are made into."""
+    """The form in which batches are returned."""
 
     keys: list[Any]  # [None]: of one array; numbers: of a sequence
     mask: bool
@@ -177,9 +179,8 @@ class _Shape:
 class Loader:
     """Shuffled batches of samples: made by `penstock.loader`.
 
-    Iterating gives the batches of one epoch that are this rank's; the next iteration gives the next epoch. It can be
-    pickled, and used in a forked process.
-    """
+    Iterating yields this rank's batches of one epoch; the next iteration yields the next epoch. It can be pickled, and
+    used in a forked process."""
 
     def __init__(self, engine: tuple[Any, ...], shape: _Shape, rank: int, ranks: int) -> None:
         self._arguments, self._shape = engine, shape
@@ -188,12 +189,12 @@ class Loader:
         self.epoch = 0
         self._first = 0  # batch, of all ranks, that the next iteration begins with
         self._next = 0  # that comes next
-        self._iteration: object = None  # the one that goes on
+        self._iteration: object = None  # the current one
         self._made: tuple[int, _core._Loader] | None = None
         self._samples = self._engine().samples
 
     def _engine(self) -> _core._Loader:
-        if self._made is None or self._made[0] != os.getpid():  # threads do not cross a fork
+        if self._made is None or self._made[0] != os.getpid():  # threads do not survive a fork
             self._made = (os.getpid(), _core._Loader(*self._arguments))
         return self._made[1]
 
@@ -222,30 +223,31 @@ class Loader:
         self.set_epoch(epoch + 1)
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch comes next, from its beginning: each has an order of its own."""
+        """Set the next epoch, from its beginning: each has an order of its own."""
         self.epoch = _whole(epoch, "epoch")
         self._first = self._next = 0
 
     def set_rank(self, rank: int, ranks: int) -> None:
-        """Take another part of the batches, from the next iteration on."""
+        """Use another part of the batches, from the next iteration on."""
         if not 0 <= _whole(rank, "rank") < check_count(ranks, "ranks"):
             raise InvalidArgumentError(f"rank must be from 0 to {ranks - 1}, it is {rank}")
         self.rank, self.ranks = int(rank), int(ranks)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the iteration is, for `load_state_dict` of a loader with the same arguments and any number of ranks.
+        """The position of the iteration, for `load_state_dict` of a loader with the same arguments and any number of
+        ranks.
 
-        To be taken when all ranks have had the same number of batches.
+        Call it when all ranks have had the same number of batches.
         """
         return {"epoch": self.epoch, "batch": self._next, **self._identity()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where `state_dict` was taken, with the next iteration.
+        """Continue at the position of a `state_dict`, with the next iteration.
 
         Raises
         ------
         InvalidArgumentError
-            The state is of other samples, another seed or batch size: the order would not be the same.
+            The state has other samples, another seed or batch size: the order would not be the same.
         """
         for name, value in self._identity().items():
             if state.get(name) != value:
@@ -264,14 +266,15 @@ class Loader:
         }
 
     def counts(self) -> dict[str, int]:
-        """What the window did in this epoch.
+        """Statistics of the window in this epoch.
 
         Returns
         -------
         dict
-            `chunks_read` and `bytes_read`: decoded. `chunks_again`: of these, decoded before in the same epoch, for
-            want of room. `window_bytes`, `peak_window_bytes`: memory of decoded chunks. `blocks_open`: from how many
-            blocks of chunks samples are drawn. `lanes`: parts of the data set that are shuffled each by itself.
+            `chunks_read` and `bytes_read`: decoded. `chunks_again`: of these, the ones decoded before in the same
+            epoch, because the window was too small. `window_bytes`, `peak_window_bytes`: memory of decoded chunks.
+            `blocks_open`: the number of blocks of chunks that samples are drawn from. `lanes`: the number of parts of
+            the data set that are shuffled separately.
         """
         return self._engine().counts()
 
@@ -299,7 +302,7 @@ def _as_list(arrays: Arrays) -> tuple[list[Any], list[Array]]:
 
 
 def _of_each(value: Any, name: str, keys: list[Any]) -> list[Any]:
-    """One setting for each array: of a mapping with the arrays' keys, else the same for all."""
+    """One setting for each array: from a mapping with the arrays' keys, or the same for all."""
     if not isinstance(value, Mapping):
         return [value] * len(keys)
     unknown = [key for key in value if key not in keys]
@@ -323,7 +326,7 @@ def _names(array: Array, given: Sequence[str] | None) -> list[str | None]:
 
 
 def _dimension(key: Any, array: Array, names: list[str | None]) -> int | None:
-    """The dimension of an array that an axis is; None: it does not have it."""
+    """The dimension of an array for an axis; None: the array does not have it."""
     if key in names:
         if names.count(key) > 1:
             raise InvalidArgumentError(f"two dimensions have the name {key!r}: give dims", f"array '{array.uri}'")
@@ -367,7 +370,7 @@ def _part(
     along: Any,
     fill: Any,
 ) -> tuple[Any, ...]:
-    """What the engine takes for one array."""
+    """The engine's options for one array."""
     scaled = scale is not None or offset is not None
     made = as_dtype(dtype) if dtype is not None else array.dtype
     if dtype is None and scaled and array.dtype not in (np.float32, np.float64):

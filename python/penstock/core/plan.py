@@ -1,4 +1,4 @@
-"""What a read would do, as an object."""
+"""The plan of a read, as an object."""
 
 from __future__ import annotations
 
@@ -11,35 +11,34 @@ import numpy as np
 if TYPE_CHECKING:
     from penstock.core.array import Array
 
-_WASTEFUL = 4  # times as many bytes decoded as are wanted: worth a word
+_WASTEFUL = 4  # advise if more than so many times the returned bytes are decoded
 _SMALL_REQUEST = 64 << 10
 _MANY_REQUESTS = 100
-_LEAST_BYTES = 1 << 20  # below, nothing is worth a word
+_LEAST_BYTES = 1 << 20  # below this, no advice is given
 _DRAWN = 48  # squares of a drawing along an axis, at most
 
 
 class Plan(str):
-    """How a selection would be read: text for people, and numbers.
+    """How a selection would be read: a text, which `print` shows, and numbers.
 
-    It is the text that `print` shows. Numbers of selections of more chunks than are counted are of the first of them:
-    see `complete`.
+    For selections of very many chunks, the numbers are those of the first chunks: see `complete`.
 
     Attributes
     ----------
     requests : int
-        Requests for data, after neighbours were joined; `index_requests` for indexes in addition to them.
+        Requests for data, after adjacent ranges were joined; `index_requests` counts additional ones for indexes.
     fetched_bytes : int
-        Bytes that the requests for data return, whole objects among them as far as the store knows their sizes.
+        Bytes that the requests for data return, including whole objects whose size the store reports.
     decoded_bytes : int
         Bytes that the chunks decode to.
     returned_bytes : int
         Bytes of the result.
     chunks_touched : int
-        Chunks that the selection has elements of.
+        Chunks that contain elements of the selection.
     touched : tuple of tuple of int
-        Positions in the chunk grid of the first of them.
+        Positions of the first of them in the chunk grid.
     complete : bool
-        Whether the numbers are of all chunks.
+        Whether the numbers cover all chunks.
     """
 
     requests: int
@@ -69,7 +68,7 @@ class Plan(str):
 
     @property
     def amplification(self) -> float:
-        """Bytes decoded for each byte of the result; 1 where nothing is decoded for nothing."""
+        """Bytes decoded for each byte of the result; 1 if nothing more is decoded."""
         return self.decoded_bytes / self.returned_bytes if self.returned_bytes and self.decoded_bytes else 1.0
 
     def advise(self) -> str:
@@ -97,7 +96,7 @@ class Plan(str):
         return " ".join(said)
 
     def _better_chunks(self) -> tuple[int, ...] | None:
-        """Chunks of about as many elements that are as long as the selection is."""
+        """Chunks with about as many elements that are as long as the selection."""
         if self._lengths is None or not self._chunks:
             return None
         most = math.prod(self._chunks)
@@ -108,7 +107,7 @@ class Plan(str):
                 for length, size, now in zip(self._lengths, self._shape, made, strict=True)
             ]
             d = max(range(len(made)), key=ratios.__getitem__)
-            if ratios[d] <= 1:  # the selection is covered: along the rest as far as it goes
+            if ratios[d] <= 1:  # the selection is covered: extend along the other dimensions as far as possible
                 d = max(range(len(made)), key=lambda each: self._shape[each] / made[each])
             longer = min(made[d] * 2, self._shape[d])
             if longer == made[d] or math.prod(made) // made[d] * longer > most:
@@ -136,7 +135,7 @@ class Plan(str):
         )
 
     def _drawing(self) -> str:
-        """The chunk grid along its two axes with most chunks; those touched are dark."""
+        """The chunk grid along its two axes with most chunks; touched chunks are dark."""
         counts = [-(-size // max(1, chunk)) for size, chunk in zip(self._shape, self._chunks, strict=True)]
         if not counts or not self.touched:
             return ""
@@ -158,7 +157,7 @@ class Plan(str):
 
 
 def _lengths(selection: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Elements along each dimension that a basic selection spans; None of others."""
+    """Elements along each dimension that a basic selection spans; None for other selections."""
     items = selection if isinstance(selection, tuple) else (selection,)
     if not all(each is Ellipsis or isinstance(each, slice | int | np.integer) for each in items):
         return None

@@ -1,4 +1,4 @@
-"""`progress=True`: a line on the terminal for work that takes long."""
+"""`progress=True`: a line on the terminal for long operations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.core.errors import InvalidArgumentError
 
 
 class ProgressLine:
-    """Writes "reading 45% of 3.3 GB, 1.2 GB/s, 2 s left" to stderr, on one line that is written again."""
+    """Writes "reading 45% of 3.3 GB, 1.2 GB/s, 2 s left" to stderr, on one line that is overwritten."""
 
     def __init__(self, verb: str, stream: Any = None) -> None:
         self._verb, self._stream, self._begin = verb, sys.stderr if stream is None else stream, time.monotonic()
@@ -45,7 +45,7 @@ def _bytes(number: float) -> str:
 
 
 def callback_of(progress: Any, verb: str) -> Callable[..., Any] | None:
-    """What the engine calls: a line on stderr for True, nothing for None and False, a function as it is."""
+    """The callback for the engine: a line on stderr for True, nothing for None and False, a function unchanged."""
     if progress is None or progress is False:
         return None
     if progress is True:

@@ -19,7 +19,7 @@ def parse_bytes(value: Any, name: str) -> int:
     Raises
     ------
     InvalidArgumentError
-        Anything else, or a negative number; the message starts with `name`.
+        Any other value, or a negative number; the message starts with `name`.
     """
     if isinstance(value, str):
         found = _TEXT.fullmatch(value)

@@ -27,19 +27,19 @@ def stream(
     Parameters
     ----------
     tile
-        "shard", "chunk", or a shape, cut where the array ends; None: shards where there are some, else chunks. Shards
-        of many files are what each file holds, also of unequal lengths (a device's buffers have room for the longest);
-        files without rows are no tiles.
+        "shard", "chunk", or a shape, cut at the end of the array; None: shards if there are any, else chunks. In arrays
+        of many files each file is a shard, also with unequal lengths (a device's buffers have space for the longest);
+        files without rows are not tiles.
     device
-        None or "cpu"; "cuda" or "cuda:0" and its like: tiles are in that device's memory, in `depth` + 1 buffers that
-        are used again. `tile.data` is then a `penstock.Tensor`, ordered on `tile.stream`: queue there what uses it; the
-        next tile asked for takes the buffer back, once that stream is through with what it had then.
+        None or "cpu"; "cuda" or "cuda:0" (or another number): tiles are in that device's memory, in `depth` + 1 buffers
+        that are reused. `tile.data` is then a `penstock.Tensor`, ordered on `tile.stream`: queue work that uses it
+        there. The request for the next tile takes the buffer back, after the work that the stream holds then.
     depth
-        Tiles that are read, or wait, while the caller has one: the memory is that of `depth` + 1 tiles. 0 reads each
-        when it is asked for.
+        Tiles that are read, or ready, while the caller has one: memory for `depth` + 1 tiles is needed. 0 reads each
+        tile when it is requested.
     check
-        Of devices: wait for each tile before it is returned, so that none has chunks that failed. False: what fails
-        on a device may be raised up to two rounds of the buffers later, and the tile's elements have all bits set.
+        For devices: wait for each tile before it is returned, so that none has failed chunks. False: a failure on a
+        device may be raised up to two rounds of the buffers later, and the tile's elements have all bits set.
     """
     if not isinstance(depth, int) or depth < 0:
         raise InvalidArgumentError(f"depth must be 0 or more tiles, it is {depth!r}")

@@ -1,4 +1,4 @@
-"""Tensors: what the engines decoded, for other array libraries to take over without a copy."""
+"""Tensors: decoded values that other array libraries take over without a copy."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ CPU = (1, 0)
 READ_ONLY, IS_COPIED = 1, 2
 """DLPack's flags."""
 
-_POOLED_BYTES = 1 << 20  # results of this size and more lie in recycled memory, which is aligned to pages
-_ALIGNMENT = 64  # what JAX takes without a copy
+_POOLED_BYTES = 1 << 20  # results of at least this size are in recycled memory, which is aligned to pages
+_ALIGNMENT = 64  # the alignment that JAX accepts without a copy
 
 
 class Tensor:
     """Decoded values in memory that other libraries take over by DLPack, without a copy.
 
-    `Tensor(values)` shows an ndarray (or what `numpy.asarray` takes without a copy) to consumers, in all data types
-    that DLPack has a code for: bfloat16 and the floats of eight bits too, which NumPy does not export. The memory stays
-    as long as anybody uses it.
+    `Tensor(values)` exports an ndarray (or a value that `numpy.asarray` accepts without a copy) in all data types that
+    DLPack has a code for, including bfloat16 and floats of eight bits, which NumPy does not export. The memory lives as
+    long as a consumer uses it.
 
         torch.from_dlpack(ps.Tensor(x)); jax.dlpack.from_dlpack(ps.Tensor(x)); numpy.from_dlpack(ps.Tensor(x))
     """
@@ -49,7 +49,7 @@ class Tensor:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's, or ml_dtypes' where NumPy has none."""
+        """NumPy's, or that of ml_dtypes if NumPy has none."""
         return self._values.dtype
 
     @property
@@ -69,7 +69,7 @@ class Tensor:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all elements take."""
+        """Bytes of all elements."""
         return self.size * self.dtype.itemsize
 
     def numpy(self) -> npt.NDArray[Any]:
@@ -77,7 +77,7 @@ class Tensor:
         return self._values
 
     def _repr_html_(self) -> str:
-        """For notebooks: facts, no values."""
+        """The HTML for notebooks: facts, no values."""
         made: str = registry.call("tensor_html", self)
         return made
 
@@ -102,15 +102,15 @@ class Tensor:
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule of these values, as the array API standard says.
+        """Return a capsule of these values, as in the array API standard.
 
         Parameters
         ----------
         stream
-            None or -1: host memory has no streams, and the values are there.
+            None or -1: host memory has no streams, and the values are complete.
         max_version
-            What the consumer knows. From (1, 0) on the capsule has a version, and says whether the memory may be
-            written to and whether it is a copy.
+            The highest version that the consumer supports. From (1, 0) on the capsule has a version and flags for
+            read-only memory and for a copy.
         dl_device
             None or the host's, (1, 0).
         copy
@@ -120,7 +120,7 @@ class Tensor:
         ------
         ExportError
             (a BufferError) The type has no code in DLPack, or the device is another one; read-only memory for a
-            consumer that could not know.
+            consumer that cannot receive that flag.
         """
         check_request(stream, dl_device)
         values = aligned_copy(self._values) if copy else self._values
@@ -131,11 +131,10 @@ class Tensor:
 
 
 def as_host(values: Any, dtype: np.dtype[Any] | None = None) -> npt.NDArray[Any]:
-    """`numpy.asarray(values, dtype)`; by DLPack where the producer has no NumPy dtype for its values.
+    """`numpy.asarray(values, dtype)`; by DLPack if the producer has no NumPy dtype for its values.
 
-    PyTorch's tensors of bfloat16 and of floats with eight bits are such: the array shows their memory, in the dtype
-    of ml_dtypes. With `dtype` it is cast.
-    """
+    This serves PyTorch's tensors of bfloat16 and of floats with eight bits: the array uses their memory, in the dtype
+    of ml_dtypes. With `dtype` it is cast."""
     try:
         return np.asarray(values, dtype)
     except (TypeError, BufferError, RuntimeError):
@@ -169,7 +168,7 @@ def _by_dlpack(values: Any) -> npt.NDArray[Any] | None:
         return None
     if math.prod(shape) == 0:
         return np.empty(shape, dtype)
-    # DLPack before version 1 does not say whether they may be written to: the array is read-only.
+    # DLPack before version 1 does not report whether they may be written to: the array is read-only.
     interface = {
         "version": 3,
         "shape": shape,
@@ -217,7 +216,7 @@ def check_type(dtype: np.dtype[Any]) -> None:
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any], of: _core.Array | None = None) -> npt.NDArray[Any]:
-    """An ndarray in C order on memory that every consumer takes without a copy, recycled by the context of `of`."""
+    """An ndarray in C order on memory that every consumer accepts without a copy, recycled by the context of `of`."""
     count = math.prod(shape) * dtype.itemsize
     if of is not None and count >= _POOLED_BYTES:
         return _core.new_output(of, dtype, shape)

@@ -30,8 +30,7 @@ class Tile:
 class Stream:
     """The tiles of an array in C order, of which `depth` are read ahead. Made by `penstock.stream`; a context manager.
 
-    Iterating once gives every tile once. Leaving the block, or dropping the stream, cancels what is under way.
-    """
+    One iteration yields every tile once. Leaving the block, or dropping the stream, cancels pending reads."""
 
     def __init__(
         self,
@@ -42,7 +41,7 @@ class Stream:
         edges: Sequence[int] | None = None,
     ) -> None:
         self.array, self.tile_shape, self.depth = array, shape, depth
-        self._axis, self._edges = axis, edges  # where tiles end along the axis that shards of unequal lengths share
+        self._axis, self._edges = axis, edges  # ends of tiles along the axis of shards with unequal lengths
         grid = [-(-size // each) for size, each in zip(array.shape, shape, strict=True)]
         if edges is not None:
             grid[axis] = len(edges) - 1
@@ -52,7 +51,7 @@ class Stream:
         self._closed = False
 
     def __len__(self) -> int:
-        """Tiles in all."""
+        """Number of tiles."""
         return math.prod(self.grid)
 
     def __iter__(self) -> Iterator[Tile]:
@@ -73,7 +72,7 @@ class Stream:
         return Tile(*made)
 
     def close(self) -> None:
-        """Cancel what is under way; there are no more tiles then."""
+        """Cancel pending reads; there are no more tiles then."""
         self._places = iter(())
         self._closed = True
         if self._tiles is not None:
@@ -109,7 +108,7 @@ class Stream:
 
 
 class _Items:
-    """Tiles of items of variable length, which become objects of Python."""
+    """Tiles of items of variable length, which become Python objects."""
 
     def __init__(self, of: Stream) -> None:
         self._array, self._depth, self._places, self._box = of.array, of.depth, of._places, of._box

@@ -1,4 +1,4 @@
-"""How an array is cut into one part for each processor."""
+"""The division of an array into one part for each processor."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from penstock.core.errors import InvalidArgumentError
 def tiles(
     shape: Sequence[int], processors: SupportsIndex, axis: SupportsIndex = 0, over_decompose: SupportsIndex = 1
 ) -> list[tuple[slice, ...]]:
-    """Cut an array along one axis into tiles, for as many processors, in order.
+    """Divide an array along one axis into one tile for each processor, in order.
 
-    Each tile has ceil(n / (processors * over_decompose)) of the axis's n positions, the last one what is left. Where
-    there are fewer positions than processors there are fewer tiles; there is always one, of an axis without positions
-    an empty one. All engines that Penstock loads for cut with this.
+    Each tile has ceil(n / (processors * over_decompose)) of the axis's n positions; the last one has the rest. With
+    fewer positions than processors there are fewer tiles, but at least one, which is empty if the axis is. All
+    integrations use this division.
 
     Parameters
     ----------
@@ -25,14 +25,14 @@ def tiles(
     processors
         At least 1.
     axis
-        Which axis is cut; negative from the end.
+        The axis that is divided; negative: from the end.
     over_decompose
         Tiles for each processor, at least 1: with several, processors that finish early have more to do.
 
     Returns
     -------
     list of tuples of slices
-        `a[tile]` for each tile covers all of `a`, nothing twice. Tile i begins at i times the length of tile 0.
+        The tiles cover all of `a` without overlap. Tile i begins at i times the length of tile 0.
     """
     lengths = [operator.index(length) for length in shape]
     count, axis, each = operator.index(processors), operator.index(axis), operator.index(over_decompose)

@@ -1,4 +1,4 @@
-"""What changes arrays: `a[...] = x`, `write`, `resize`, `append`."""
+"""Changes of arrays: `a[...] = x`, `write`, `resize`, `append`."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ Progress = Callable[[int, int], bool | None]
 
 
 def as_value(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """`value` as an ndarray of that dtype and shape: cast as NumPy's assignment does, repeated where it broadcasts."""
+    """`value` as an ndarray of that dtype and shape: cast as in NumPy's assignment, repeated as in broadcasting."""
     if isinstance(value, np.generic):
         items = np.empty((), dtype)
-        items[...] = value  # refuses more than `asarray` does: times are no integers
+        items[...] = value  # refuses more than `asarray` does: times are not integers
     elif isinstance(value, np.ndarray):
         items = cast(value, dtype)
     else:
         items = as_host(value, dtype)
-        if items.dtype != dtype:  # asked for times without a unit, NumPy finds one
+        if items.dtype != dtype:  # for times without a unit, NumPy chooses one
             items = np.empty(items.shape, dtype)
             items[...] = value
     if items.shape != shape:
-        # As NumPy: leading dimensions of length 1 are no obstacle.
+        # As in NumPy: leading dimensions of length 1 are allowed.
         while items.ndim > len(shape) and items.shape[0] == 1:
             items = items[0]
         try:
@@ -81,30 +81,30 @@ class Writes(_Base):
         ----------
         value
             Anything that NumPy would assign: it is cast to the array's dtype and broadcast. Values in a device's memory
-            (with `__dlpack__` or `__cuda_array_interface__`) come chunk by chunk, as `encoder` says.
+            (with `__dlpack__` or `__cuda_array_interface__`) are transferred chunk by chunk, as `encoder` determines.
         threads
             Encoding workers of this write; None: the context's.
         progress
             True: a line on stderr. A function: called with (bytes done, bytes in all), about ten times a second and at
             the end. Returning False stops the write between two objects (`CancelledError`); an exception stops it and
-            goes on to the caller.
+            is raised to the caller.
         durable
-            Return only when the device has every object, if the store reports that.
+            Return only when every object is on the storage device, if the store reports that.
         write_empty_chunks
-            Also store chunks that hold nothing but the fill value, bit for bit; else they are left out.
+            Also store chunks that equal the fill value bit for bit; otherwise they are omitted.
         stream
-            Of values in a device's memory: the stream that makes them, where `value` does not say it itself.
+            For values in a device's memory: the stream that produces them, if `value` does not name it.
         encoder
-            Of values in a device's memory. "host": their elements come to the host, which encodes them. "device":
-            chunks that are replaced whole are encoded on the device, and only their encoded bytes come to the host.
-            "auto": the device where it has encoders for all codecs and is much faster by a model
-            (`a.plan(selection, device="cuda")` says which, and why). None: as the context has it, "auto" by default.
-            Device encoders are verified on the CPU only; the host decodes one chunk of each wave and compares.
+            For values in a device's memory. "host": elements are copied to the host, which encodes them. "device":
+            chunks that are replaced as a whole are encoded on the device, and only their encoded bytes are copied to
+            the host. "auto": the device if it has encoders for all codecs and is much faster by a model
+            (`a.plan(selection, device="cuda")` shows the choice and the reason). None: the context's setting, "auto" by
+            default. Device encoders are verified on the CPU only; the host decodes one chunk of each wave and compares.
 
         Raises
         ------
         ReadOnlyError
-            The store, or the format, can only be read.
+            The store or the format is read-only.
         ConflictError
             An object kept changing while it was written.
         UnsupportedError
@@ -136,7 +136,7 @@ class Writes(_Base):
     def set_orthogonal_selection(
         self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
     ) -> None:
-        """Write what `oindex[selection] = value` does. As in zarr-python."""
+        """Write as `oindex[selection] = value`. As in zarr-python."""
         self._set(_indexing.orthogonal(self, selection), value, fields)
 
     def set_coordinate_selection(
@@ -144,18 +144,17 @@ class Writes(_Base):
     ) -> None:
         """Write single elements: one list of positions for each dimension. As in zarr-python.
 
-        Of two values for one element the later one stays.
-        """
+        If an element occurs twice, the later value is stored."""
         self._set(_indexing.coordinates(self, selection), value, fields)
 
     def set_mask_selection(self, mask: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None) -> None:
-        """Write the elements where a boolean array of the array's shape is true, in C order. As in zarr-python."""
+        """Write the elements at which a boolean array of the array's shape is true, in C order. As in zarr-python."""
         self._set(_indexing.masked(self, mask), value, fields)
 
     def set_block_selection(
         self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
     ) -> None:
-        """Write whole chunks (shards where the array is sharded). As in zarr-python."""
+        """Write whole chunks (or shards, if the array is sharded). As in zarr-python."""
         self._set(_indexing.blocks(self, selection), value, fields)
 
     def _set(
@@ -188,7 +187,7 @@ class Writes(_Base):
         stream: Any = None,
         encoder: str | None = None,
     ) -> None:
-        # What the device does not gather or cast comes to the host as it is.
+        # Values that the device does not gather or cast are copied to the host unchanged.
         how: tuple[int, Any, bool, bool] = (threads, progress, durable, write_empty_chunks)
         context = _core._context_of(self)
         selection, fields = self._prepare(key)  # type: ignore[attr-defined]
@@ -214,16 +213,15 @@ class Writes(_Base):
         # Keys that C++ leaves to Python: lists, masks, names of fields.
         selection, fields = self._prepare(key)  # type: ignore[attr-defined]
         if selection is key and fields is None and not isinstance(key, _core._Selection):
-            _indexing.fancy(self, key)  # says what is wrong with it
+            _indexing.fancy(self, key)  # reports what is wrong in the key
         self._set(selection, value, fields, threads, progress, durable, write_empty_chunks)
 
     def resize(self, new_shape: SupportsIndex | Iterable[SupportsIndex]) -> None:
-        """Give the array another shape, in storage and in this object.
+        """Change the shape of the array, in storage and in this object.
 
-        Chunks where the array grows are erased first: they are left of an append that was killed. The metadata is
-        written next, then the chunks that are wholly outside are erased. Chunks at the edge keep the elements beyond
-        it, as with zarr-python. Takes turns with appenders. Other open objects of this array keep their shape.
-        """
+        Existing chunks in the new part are erased first: they remain from an append that was killed. Then the metadata
+        is written, then chunks outside of the new shape are erased. Chunks at the edge keep the elements beyond it, as
+        with zarr-python. Takes turns with appenders. Other open objects of this array keep their shape."""
         self._resize(_check_shape(new_shape))
 
     def append(
@@ -236,15 +234,14 @@ class Writes(_Base):
         durable: bool = False,
         write_empty_chunks: bool = False,
     ) -> tuple[int, ...]:
-        """Add `data` at the end of `axis`; gives the new shape, which this object has from then on.
+        """Add `data` at the end of `axis`; returns the new shape, which this object then has.
 
-        The end is that of the stored array, with the rows that others appended meanwhile. Rows are written before
-        the metadata names them, shard by shard: readers see all of them or none, whatever happens to the writer. The
-        next call reads and rewrites a last shard that is not full: `appender` gathers rows and avoids that.
-        Appenders of all processes, containers and hosts take turns. An appender that is killed delays the next one by
-        its lease: 10 seconds, or as many as the environment variable PENSTOCK_APPEND_LEASE says (0.05 to 600). One that
-        is stopped for longer and then continues changes nothing: it gets a `ConflictError`.
-        """
+        The end is that of the stored array, including rows that other writers appended. Rows are written before the
+        metadata includes them, shard by shard: readers see all of them or none, also if the writer fails. If the last
+        shard is not full, the next call reads and rewrites it; `appender` collects rows and avoids that. Appenders of
+        all processes, containers and hosts take turns. An appender that is killed delays the next one by its lease: 10
+        seconds, or the value of the environment variable PENSTOCK_APPEND_LEASE (0.05 to 600). One that is stopped for
+        longer and then continues changes nothing: it raises `ConflictError`."""
         items = as_host(_device.to_host(data, _core._context_of(self)) if _device.is_device_value(data) else data)
         axis = operator.index(axis)
         if not -len(self.shape) <= axis < len(self.shape):
@@ -265,38 +262,35 @@ class Writes(_Base):
         write_empty_chunks: bool = False,
         publish_interval: float = 1.0,
     ) -> Appender:
-        """An object that appends rows in the background: encoding and storage are not waited for.
+        """Return an object that appends rows in the background, without waiting for encoding and storage.
 
         >>> with a.appender(queue="1GiB") as w:
         ...     for rows in source:
         ...         w.append(rows)
 
-        Each row of chunks (of shards, where the array has them) is written once it is whole, so each chunk is encoded
-        once however few rows an `append` has. The stored shape names rows only after their chunks are stored. A process
-        that is killed loses the rows that no `flush` has returned for, and nothing else.
+        Each row of chunks (or of shards) is written when it is complete, so each chunk is encoded once even if each
+        `append` has few rows. The stored shape includes rows only after their chunks are stored. A killed process loses
+        only the rows for which no `flush` has returned.
 
         Parameters
         ----------
         axis
-            Along which the array grows.
+            The dimension along which the array grows.
         queue
             Bytes of rows that are not stored yet: a number, or text such as "1GiB". `append` waits while the queue is
-            full. None: 256 MiB. Two rows of chunks are held whole, also if they are larger.
+            full. None: 256 MiB. Two rows of chunks are held as a whole, even if they are larger.
         threads
             Encoding workers; None: the context's.
         durable
-            `flush` and `close` return only when the device has every object, if the store reports that.
+            `flush` and `close` return only when every object is on the storage device, if the store reports that.
         write_empty_chunks
-            Also store chunks that hold nothing but the fill value.
+            Also store chunks that equal the fill value.
         publish_interval
-            Seconds. The shape is stored at most once in this time, except by `flush` and `close`. Readers see rows so
-            late, and other appenders of this array wait for so long.
+            Seconds. The shape is stored at most once in this time, except by `flush` and `close`. Readers see new rows
+            with this delay, and other appenders of this array wait this long.
 
-        Raises
-        ------
-        OutOfRangeError
-            The axis.
-        ReadOnlyError, PermissionDeniedError, UnsupportedError
+        Raises ------ OutOfRangeError The array does not have the axis. ReadOnlyError, PermissionDeniedError,
+        UnsupportedError
             The array cannot be appended to.
         """
         return Appender(self, axis, queue, threads, durable, write_empty_chunks, publish_interval)

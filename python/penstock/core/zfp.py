@@ -1,4 +1,4 @@
-"""`zfp` of Zarr v3: streams without zfp's header, through zfpy and the library that it brings.
+"""`zfp` of Zarr v3: streams without zfp's header, through zfpy and its bundled library.
 
 Source: zarr-extensions, codecs/zfp; zfp's manual, "Compression modes" and `zfp_promote_*`.
 """
@@ -32,7 +32,7 @@ _MOST_BITS_A_VALUE = 128
 
 
 def make_stage(settings: dict[str, Any], dtype: np.dtype[Any] | None, shape: tuple[int, ...] | None) -> _Stage | None:
-    """Make the codec for chunks of `shape`; None where zfpy is not installed."""
+    """Make the codec for chunks of `shape`; None if zfpy is not installed."""
     try:
         library = importlib.import_module("zfpy")
     except ImportError:
@@ -66,7 +66,7 @@ def _number(settings: dict[str, Any], name: str, mode: str) -> float:
 
 
 class _Items:
-    """A chunk's items, and the numbers that zfp takes for them."""
+    """A chunk's items, and their numbers for zfp."""
 
     def __init__(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
         self.dtype = dtype
@@ -119,7 +119,7 @@ class _Stage:
         return self._coder.encode(np.ascontiguousarray(self._items.to_field(items)), self._items.field)
 
     def _most_bytes(self) -> int:
-        """What a stream can make zfp read: it trusts streams to be complete."""
+        """The bytes that zfp may read for a stream: it assumes that streams are complete."""
         shape = self._items.shape
         blocks: int = math.prod(-(-length // 4) for length in shape)
         widest = 8 * max(4, self._items.dtype.itemsize) + 2
@@ -150,7 +150,7 @@ class _Bounded:
 
 
 class _Expert:
-    """All four parameters of a stream, which zfpy has no way to set: the library that it was linked with has."""
+    """All four parameters of a stream. zfpy cannot set them; the library that it is linked with can."""
 
     def __init__(self, library: Any, limits: dict[str, float]) -> None:
         self._zfp = _functions(library.__file__)

@@ -1,4 +1,4 @@
-"""Transforms and windows by the names that rasterio's users know."""
+"""Transforms and windows with the names of rasterio."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Transform(NamedTuple):
-    """What `affine.Affine` is, where that package is not installed: its nine coefficients.
+    """The nine coefficients of an `affine.Affine`, for use if that package is not installed.
 
     x = a * column + b * row + c and y = d * column + e * row + f; `transform * (column, row)` is (x, y).
     """
@@ -55,7 +55,7 @@ class Window(NamedTuple):
 
 
 def _floor(value: float) -> int:
-    nearest = round(value)  # bounds that are pixels' edges but for rounding
+    nearest = round(value)  # bounds that are pixels' edges except for rounding
     return nearest if abs(value - nearest) < 1e-6 else int(value // 1)
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 _USER_DEFINED = 32767
 _ESRI = "ESRI PE String = "
 
-# Parameters that many methods have: PROJ's names, and the keys that give them, the likeliest first.
+# Parameters that many methods have: PROJ's names, and the keys that hold them, the most likely first.
 _Keys = dict[str, tuple[int, ...]]
 _FALSE: _Keys = {"x_0": (3082, 3090), "y_0": (3083, 3091)}
 _CENTER: _Keys = {"lat_0": (3089, 3081, 3085), "lon_0": (3088, 3080, 3084), **_FALSE}
@@ -22,8 +22,8 @@ _PARALLELS: _Keys = {"lat_1": (3078,), "lat_2": (3079,)}
 _OBLIQUE: _Keys = {"lat_0": (3089, 3081), "lonc": (3088, 3080), "alpha": (3094,), "gamma": (3096,)}
 _OBLIQUE |= {"k": (3093, 3092), **_FALSE}
 
-# Projection methods by number (key 3075): PROJ's name, what is added to it, and its parameters.
-# Source: OGC GeoTIFF 1.1, annex C, and the lists of libgeotiff's "Projections".
+# Projection methods by number (key 3075): PROJ's name, additions to it, and its parameters. Source: OGC GeoTIFF 1.1,
+# annex C, and the lists of libgeotiff's "Projections".
 _METHODS: dict[int, tuple[str, _Keys]] = {
     1: ("tmerc", {**_ORIGIN, **_SCALE}),
     3: ("omerc +no_uoff", _OBLIQUE),
@@ -52,13 +52,13 @@ _METHODS: dict[int, tuple[str, _Keys]] = {
     9815: ("omerc", _OBLIQUE),
 }
 _POLAR = 15
-_RECTIFIED = 90.0  # GDAL's angle of an oblique grid, where the file gives none
+_RECTIFIED = 90.0  # GDAL's angle of an oblique grid, if the file has none
 _METRE, _DEGREE, _GREENWICH = 9001, 9102, 8901
-_WRITTEN_DEGREES = (9107, 9108, 9110, 9122)  # degrees, whatever the form that they are written in elsewhere
-_ELLIPSOIDAL = (4979, 5030)  # what stands for heights above the ellipsoid, in the place of a vertical system
+_WRITTEN_DEGREES = (9107, 9108, 9110, 9122)  # degrees, in whatever form they are written elsewhere
+_ELLIPSOIDAL = (4979, 5030)  # stands for heights above the ellipsoid, instead of a vertical system
 
 
-# In metres, by names without blanks and marks. "Feet" alone are those of the US Survey, as in GDAL.
+# In metres, by names without blanks and punctuation. "Feet" alone are those of the US Survey, as in GDAL.
 _CITED = re.compile(r"(?:^|[\n|])[ \t]*L?Units[ \t]*=([^\n|]*)", re.IGNORECASE)
 _CITED_SIZES = {
     1.0: ("m", "meter", "meters", "metre", "metres"),
@@ -77,7 +77,7 @@ _CITED_SIZES = {
 
 
 class _Unit(NamedTuple):
-    """Of lengths or angles: how many metres or radians it has."""
+    """For lengths or angles: their number of metres or radians."""
 
     name: str
     size: float
@@ -87,11 +87,10 @@ class _Unit(NamedTuple):
 
 
 def epsg_of(keys: Mapping[int, Any]) -> int | None:
-    """The code of the projected or geographic system, where it is one of EPSG's, in the unit that EPSG has it in.
+    """The code of the projected or geographic system if EPSG has it, in EPSG's unit.
 
-    A system that the file describes by parameters has a code where `crs_of` finds one. Without pyproj nothing is known
-    of units and parameters: then the code is what the file says.
-    """
+    A system that the file describes by parameters has a code if `crs_of` finds one. Without pyproj, units and
+    parameters are unknown: then the code is that of the file."""
     code = _code_of(keys)
     if keys.get(1024) != 2 and 3072 not in keys and (text := _esri_of(keys)) is not None:
         # ArcGIS and GDAL name the base system only (4326) and hold the projected system as text.
@@ -122,7 +121,7 @@ def _code_of_text(text: str) -> int | None:
 
 
 def crs_of(keys: Mapping[int, Any]) -> Any:
-    """A `pyproj.CRS`, text where pyproj is not installed, or None where the keys name no system that is known here."""
+    """A `pyproj.CRS`, text if pyproj is not installed, or None if the keys do not name a supported system."""
     try:
         import pyproj
     except ImportError:
@@ -136,7 +135,7 @@ def crs_of(keys: Mapping[int, Any]) -> Any:
         if made is not None and _code(keys, 4096) in _ELLIPSOIDAL:
             return made.to_3d()
         vertical = None if made is None else _vertical(keys)
-    except pyproj.exceptions.CRSError:  # codes that EPSG no longer has
+    except pyproj.exceptions.CRSError:  # codes that EPSG has withdrawn
         return made
     if vertical is None:
         return made
@@ -144,7 +143,7 @@ def crs_of(keys: Mapping[int, Any]) -> Any:
 
 
 def named(text: str) -> Any:
-    """A `pyproj.CRS` of a code or WKT; the text itself where pyproj is not installed, None where it means nothing."""
+    """A `pyproj.CRS` of a code or WKT; the text itself if pyproj is not installed, None if it has no meaning."""
     try:
         import pyproj
     except ImportError:
@@ -187,7 +186,7 @@ def _horizontal(keys: Mapping[int, Any]) -> Any:
             made = pyproj.crs.ProjectedCRS(made.coordinate_operation, _name_of(keys), made.coordinate_system, base)
     unit = _length_of(keys) if made.is_projected else _angle_of(keys)
     if made.is_projected and projection is None:
-        unit = _cited_unit(keys) or unit  # of the coordinates only, as GDAL has it: parameters keep their own
+        unit = _cited_unit(keys) or unit  # of the coordinates only, as in GDAL: parameters keep their own
     if unit is not None and not unit.is_near(made.axis_info[0].unit_conversion_factor):
         made = _in_unit(made, unit)
     shift = keys.get(2062)
@@ -198,7 +197,7 @@ def _horizontal(keys: Mapping[int, Any]) -> Any:
 
 
 def _vertical(keys: Mapping[int, Any]) -> Any:
-    """The system of heights: of a code, or of a datum's code, a name and a unit. None where the file has none."""
+    """The vertical system: from a code, or from a datum's code, a name and a unit. None if the file has none."""
     import pyproj
 
     code, datum, name = _code(keys, 4096), _code(keys, 4098), keys.get(4097)
@@ -221,7 +220,7 @@ def _vertical(keys: Mapping[int, Any]) -> Any:
 
 
 def _base_of(keys: Mapping[int, Any]) -> Any:
-    """The geographic system below a projection, or itself, where it or its datum has a code; else None."""
+    """The geographic system below a projection, or the system itself, if it or its datum has a code; else None."""
     import pyproj
 
     code, datum = _code(keys, 2048), _code(keys, 2050)
@@ -236,7 +235,7 @@ def _base_of(keys: Mapping[int, Any]) -> Any:
 
 
 def _in_unit(crs: Any, unit: _Unit) -> Any:
-    """The same system, its coordinates in another unit. What a projection adds to them keeps its size."""
+    """The same system, its coordinates in another unit. False eastings and northings keep their length."""
     made = crs.to_json_dict()
     made.pop("id", None)
     kind = "LinearUnit" if crs.is_projected else "AngularUnit"
@@ -246,10 +245,10 @@ def _in_unit(crs: Any, unit: _Unit) -> Any:
 
 
 def height_unit(keys: Mapping[int, Any]) -> str | None:
-    """The unit of heights above something that is no ellipsoid, which is what values are in where nothing else is said.
+    """The unit of heights above a reference other than an ellipsoid. It is the unit of the values if the file does not
+    name one.
 
-    None without pyproj, which knows the units' names.
-    """
+    None without pyproj, which has the units' names."""
     code = _code(keys, 4096)
     if not is_described(keys) or code in _ELLIPSOIDAL or not (code or 4099 in keys):
         return None
@@ -268,7 +267,7 @@ def height_unit(keys: Mapping[int, Any]) -> str | None:
 
 
 def is_described(keys: Mapping[int, Any]) -> bool:
-    """The keys say something of a coordinate system, known here or not."""
+    """Whether the keys describe a coordinate system, supported here or not."""
     return any(key in keys for key in (2048, 2050, 2056, 2057, 3072, 3075))
 
 
@@ -284,7 +283,7 @@ def _code_of(keys: Mapping[int, Any]) -> int | None:
 
 
 def _other_unit(keys: Mapping[int, Any], code: int) -> _Unit | None:
-    """The unit of a projected system that the file gives, where it is not the code's own."""
+    """The unit of a projected system in the file, if it is not the code's own."""
     if 3072 not in keys or 3076 not in keys:
         return None
     try:
@@ -315,7 +314,7 @@ def _name_of(keys: Mapping[int, Any]) -> str:
 
 
 def _geographic_name_of(keys: Mapping[int, Any]) -> str:
-    """The citation, or what GDAL and ArcGIS write into it: "GCS Name = ...|Datum = ...|..."."""
+    """The citation, or the text of GDAL and ArcGIS in it: "GCS Name = ...|Datum = ...|..."."""
     text = keys.get(2049)
     if not isinstance(text, str):
         return "unknown"
@@ -335,8 +334,7 @@ def _esri_of(keys: Mapping[int, Any]) -> str | None:
 def _proj_of(keys: Mapping[int, Any], has_base: bool) -> str | None:
     """A system that the file describes by parameters, as a PROJ string in degrees or metres.
 
-    Of a projection of `has_base` only what it does is taken: its ellipsoid and meridian are its base's.
-    """
+    With `has_base` only the projection is used: the ellipsoid and the meridian are those of the base."""
     ellipsoid = "+ellps=GRS80" if has_base else _ellipsoid_of(keys)
     meridian, angle = "" if has_base else _meridian_of(keys), _angle_of(keys)
     if meridian is None or angle is None:
@@ -362,7 +360,7 @@ def _proj_of(keys: Mapping[int, Any], has_base: bool) -> str | None:
 
 
 def _poles_of(keys: Mapping[int, Any], angle: _Unit) -> list[str]:
-    """The latitude of the origin says which pole it is, and where the scale is true unless it is the pole itself."""
+    """The latitude of the origin selects the pole, and is the latitude of true scale unless it is the pole itself."""
     latitude = next((keys[key] for key in (3081, 3089, 3078) if isinstance(keys.get(key), float)), 90.0)
     latitude = _degrees(latitude, angle)
     pole = -90.0 if latitude < 0 else 90.0
@@ -390,7 +388,7 @@ def _angle_of(keys: Mapping[int, Any]) -> _Unit | None:
 
 
 def _unit(category: str, code: Any, size: Any) -> _Unit | None:
-    """Of a code of EPSG's, or of the file's own size; None where it is neither."""
+    """From a code of EPSG's, or the file's own size; None if it has neither."""
     if code == _USER_DEFINED:
         return _Unit("unknown", size) if isinstance(size, float) and 0 < size < math.inf else None
     if code == _DEGREE or code in _WRITTEN_DEGREES:
@@ -411,7 +409,7 @@ def _degrees(value: float, unit: _Unit) -> float:
 
 
 def _meridian_of(keys: Mapping[int, Any]) -> str | None:
-    """Of a code of EPSG's, or the file's own; None where it is neither."""
+    """From a code of EPSG's, or the file's own; None if it has neither."""
     code, longitude, angle = keys.get(2051, _USER_DEFINED), keys.get(2061), _angle_of(keys)
     if code == _USER_DEFINED and isinstance(longitude, float) and longitude and angle is not None:
         return f"+pm={_degrees(longitude, angle)!r} "
@@ -428,7 +426,7 @@ def _meridian_of(keys: Mapping[int, Any]) -> str | None:
 
 
 def _ellipsoid_of(keys: Mapping[int, Any]) -> str | None:
-    """The file's own, or of a code of EPSG's."""
+    """The file's own, or from a code of EPSG's."""
     major, minor, inverse = keys.get(2057), keys.get(2058), keys.get(2059)
     if isinstance(major, float) and isinstance(inverse, float):
         return f"+a={major!r} +rf={inverse!r}" if inverse else f"+a={major!r} +b={major!r}"

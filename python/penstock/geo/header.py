@@ -1,4 +1,4 @@
-"""What the header of a TIFF says of an image, and what its sidecar files add."""
+"""The contents of a TIFF's header about an image, and the additions of its sidecar files."""
 
 from __future__ import annotations
 
@@ -19,15 +19,14 @@ from penstock.geo.affine import Transform, Window, affine_of
 
 
 class TiffHeader:
-    """The tags of an image, and what they mean. They were read when the image was opened.
+    """The tags of an image, and their meaning. They were read when the image was opened.
 
     The sidecar files of a local file (`.ovr`, `.msk`, GDAL's `.aux.xml`, world files) are read when a value that they
     can change is first used.
 
-    Properties raise `CorruptDataError`, which names the tag, if a tag has values of a type that it cannot have.
-    """
+    Properties raise `CorruptDataError`, which names the tag, if a tag has values of a wrong type."""
 
-    # Of the array that this is the header of.
+    # The header's array.
     uri: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -48,7 +47,7 @@ class TiffHeader:
 
     @property
     def _page_tags(self) -> _Tags:
-        """Of the page, which has the georeferencing of its overviews and masks."""
+        """From the page, which has the georeferencing of its overviews and masks."""
         return _Tags(self._details, of_page=True)
 
     @cached_property
@@ -61,7 +60,7 @@ class TiffHeader:
 
     @cached_property
     def _band_values(self) -> list[dict[str, Any]]:
-        """For each of the array's bands its `number` in the file, from 0, and what its values mean."""
+        """For each of the array's bands its `number` in the file, from 0, and the meaning of its values."""
         return self._meaning.bands()
 
     def _integer(self, tag: int, absent: int) -> int:
@@ -70,7 +69,7 @@ class TiffHeader:
 
     @property
     def tags(self) -> dict[str | int, Any]:
-        """The tags by name (by number where they have none here): str, numbers, tuples of numbers, or bytes.
+        """The tags by name (by number if they have no name here): str, numbers, tuples of numbers, or bytes.
 
         Offsets and byte counts of tiles are not among them, nor values above 16 MiB.
         """
@@ -88,7 +87,7 @@ class TiffHeader:
 
     @property
     def interleave(self) -> str:
-        """`pixel`, or `band` where each band has tiles of its own."""
+        """`pixel`, or `band` if each band has tiles of its own."""
         return "band" if self._integer(284, 1) == 2 else "pixel"
 
     @property
@@ -108,7 +107,7 @@ class TiffHeader:
 
     @property
     def structure(self) -> dict[str, str]:
-        """What GDAL notes at the begin of a cloud-optimised file: LAYOUT, BLOCK_ORDER, ..."""
+        """GDAL's notes at the beginning of a cloud-optimised file: LAYOUT, BLOCK_ORDER, ..."""
         lines = self._details.structure.split("\n")
         return dict(line.strip().split("=", 1) for line in lines if "=" in line)  # one begins with a space
 
@@ -116,7 +115,7 @@ class TiffHeader:
 
     @property
     def nodata(self) -> int | float | None:
-        """The nodata value of the first band, as the file has it; None if the file has none."""
+        """The nodata value of the first band, as in the file; None if the file has none."""
         value: int | float | None = self._band_values[0]["nodata"]
         return value
 
@@ -148,22 +147,22 @@ class TiffHeader:
 
     @property
     def _bands(self) -> list[int]:
-        """The file's bands that are the array's."""
+        """The file's bands that the array has."""
         return [band["number"] for band in self._band_values]
 
     @property
     def scales(self) -> tuple[float, ...]:
-        """For each band, what its values are multiplied by (1.0 where the file does not say)."""
+        """For each band, the factor of its values (1.0 if the file has none)."""
         return tuple(band["scale"] for band in self._band_values)
 
     @property
     def offsets(self) -> tuple[float, ...]:
-        """For each band, what is added to its scaled values."""
+        """For each band, the offset that is added to its scaled values."""
         return tuple(band["offset"] for band in self._band_values)
 
     @property
     def units(self) -> tuple[str | None, ...]:
-        """Unit of each band; where the file does not say, that of the heights of its coordinate system."""
+        """Unit of each band; if the file has none, that of the heights of its coordinate system."""
         height = _tiff_crs.height_unit(self._geo_keys)
         return tuple(band["unit"] or height for band in self._band_values)
 
@@ -182,7 +181,8 @@ class TiffHeader:
 
     @property
     def area_or_point(self) -> str | None:
-        """ "Area" where a pixel stands for its area, "Point" where for its centre; None where the file does not say."""
+        """ "Area" if a pixel's value is that of its area, "Point" if of its centre; None if the file does not specify
+        it."""
         return self._meaning.area_or_point()
 
     @cached_property
@@ -197,10 +197,9 @@ class TiffHeader:
     def transform(self) -> Any:
         """An `affine.Affine`: x = a * column + b * row + c and y = d * column + e * row + f at a pixel's corner.
 
-        A named tuple with the same fields where that package is not installed. Of the level that is open. None without
-        a transform, or if pixels have no size. Pixels that are points have been moved by half of one. Rows go down
-        whatever the sign of the scale, as in GDAL.
-        """
+        A named tuple with the same fields if that package is not installed. It applies to the open level. None without
+        a transform, or if pixels have no size. Pixels that are points have been moved by half a pixel. Rows go down for
+        either sign of the scale, as in GDAL."""
         return None if self._coefficients is None else affine_of(self._coefficients)
 
     @property
@@ -229,7 +228,8 @@ class TiffHeader:
 
     @property
     def profile(self) -> dict[str, Any]:
-        """What `rasterio.open(path, "w", **profile)` takes to make such a file; `penstock.save` takes most of it."""
+        """The arguments of `rasterio.open(path, "w", **profile)` to write such a file; `penstock.save` accepts most of
+        them."""
         made: dict[str, Any] = {
             "driver": "GTiff",
             "dtype": str(self.dtype),
@@ -249,7 +249,7 @@ class TiffHeader:
         return made
 
     def index(self, x: float, y: float) -> tuple[int, int]:
-        """(row, column) of the pixel at a place, which may be outside the image."""
+        """(row, column) of the pixel at a position, which may be outside the image."""
         column, row = ~Transform(*self._needed_transform()) * (x, y)
         return math.floor(row), math.floor(column)
 
@@ -259,7 +259,7 @@ class TiffHeader:
         return float(x), float(y)
 
     def window(self, left: float, bottom: float, right: float, top: float) -> Window:
-        """The pixels within bounds, as rasterio's `window`: `a[:, *a.window(...).toslices()]` reads those touched.
+        """The pixels within bounds, as rasterio's `window`: `a[:, *a.window(...).toslices()]` reads all touched pixels.
 
         Raises
         ------
@@ -292,7 +292,7 @@ class TiffHeader:
         return self._meaning.bounds()
 
     def coords(self) -> dict[str, npt.NDArray[np.float64]]:
-        """`x` and `y` of the pixels' centres: one-dimensional, or of shape (y, x) where the grid is rotated.
+        """`x` and `y` of the pixels' centres: one-dimensional, or of shape (y, x) if the grid is rotated.
 
         Empty without a transform.
         """
@@ -310,15 +310,14 @@ class TiffHeader:
 
     @property
     def gcps(self) -> list[tuple[float, float, float, float, float]]:
-        """Ground control points as (column, row, x, y, z), of the level that is open.
+        """Ground control points as (column, row, x, y, z) for the open level.
 
-        Those next to the file; its own, where it has no transform. Else empty.
-        """
+        Those of a sidecar file, else those of the file if it has no transform. Otherwise empty."""
         return self._meaning.gcps()
 
     @property
     def rpcs(self) -> dict[str, Any] | None:
-        """The rational polynomial of the level that is open, by GDAL's names; None where the file has none."""
+        """The rational polynomial of the open level, with GDAL's names; None if the file has none."""
         found = self._rpcs
         return None if found is None else {name: list(v) if isinstance(v, list) else v for name, v in found.items()}
 
@@ -328,7 +327,7 @@ class TiffHeader:
 
     @property
     def epsg(self) -> int | None:
-        """The code of the coordinate system in EPSG's registry, where the file names one."""
+        """The EPSG code of the coordinate system, if the file names one."""
         if self._meaning.sidecar_crs is None:
             return _tiff_crs.epsg_of(self._geo_keys)
         named = _tiff_crs.named(self._meaning.sidecar_crs)
@@ -337,11 +336,10 @@ class TiffHeader:
 
     @cached_property
     def crs(self) -> Any:
-        """The coordinate system: a `pyproj.CRS`, or text (`EPSG:32633`, or WKT) where pyproj is not installed.
+        """The coordinate system: a `pyproj.CRS`, or text (`EPSG:32633`, or WKT) if pyproj is not installed.
 
-        None where the file has none; also, with a warning, where it has parameters of a kind that is not understood
-        here: `geo_keys` has them.
-        """
+        None if the file has none. Also None, with a warning, if it has parameters that are not supported: `geo_keys`
+        has them."""
         if self._meaning.sidecar_crs is not None:
             return _tiff_crs.named(self._meaning.sidecar_crs)
         found = _tiff_crs.crs_of(self._geo_keys)
@@ -357,12 +355,12 @@ class TiffHeader:
 
     @property
     def geo_keys(self) -> dict[str | int, Any]:
-        """The GeoTIFF keys as they stand in the file, by name (by number where they have none here)."""
+        """The GeoTIFF keys of the file, by name (by number if they have no name here)."""
         return {geo_key_name(key) or key: value for key, value in self._geo_keys.items()}
 
     @property
     def crs_wkt(self) -> str | None:
-        """The coordinate system as WKT; needs pyproj, but where the file itself holds WKT."""
+        """The coordinate system as WKT; needs pyproj unless the file itself has WKT."""
         crs = self.crs
         if crs is None or isinstance(crs, str):
             return None if crs is None or crs.startswith("EPSG:") else crs
@@ -379,7 +377,7 @@ class TiffHeader:
 
 
 class _Tags(Mapping[int, Any]):
-    """The tags of a directory by number, each decoded when it is asked for."""
+    """The tags of a directory by number, each decoded at first use."""
 
     def __init__(self, details: TiffDetails, *, of_page: bool) -> None:
         self._details, self._of_page = details, of_page

@@ -13,7 +13,7 @@ from penstock.geo.tiff import TiffArray
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """The options of `open` that TIFFs alone have; its docstring explains each."""
+    """The options of `open` for TIFFs only; its docstring explains each."""
 
     page: int | Sequence[int] = 0
     level: int = 0

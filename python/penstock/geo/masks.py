@@ -21,8 +21,7 @@ class Validity:
     """Which pixels of an image have a value, by GDAL's rules: those in the mask; in bands without a mask, those that
     are not nodata; without both, those that the alpha band does not make fully transparent.
 
-    `mask` is to be read with the image: None, one band for all of the image's, or as many as it has.
-    """
+    `mask` must be read with the image: None, one band for all of the image's bands, or as many as it has."""
 
     def __init__(self, array: TiffArray) -> None:
         found = validity_of(array, array._meaning)
@@ -41,10 +40,9 @@ class Validity:
         self.is_partial = self.mask is not None or any(each is not None for each in self._nodata)
 
     def of(self, values: Any, mask: Any, bands: Any) -> Any:
-        """Of values and what was read of the mask with them. None: all are valid.
+        """Which values are valid, from the values and the mask's values. None: all are valid.
 
-        `bands`: which band each value is of, in a shape that broadcasts against the values.
-        """
+        `bands`: the band of each value, in a shape that broadcasts against the values."""
         if not self.is_partial:
             return None
         if self.mask is not None and self._masked is None:
@@ -76,13 +74,13 @@ def module_of(values: Any) -> Any:
 
 
 def of_all_bands(mask: Any) -> bool:
-    """Whether a mask is to be read as one band, for all of the image's."""
+    """Whether a mask is read as one band for all of the image's bands."""
     bands: int = 1 if isinstance(mask, NodataMask) else mask.size // math.prod(mask._height_width)
     return bands == 1
 
 
 class NodataMask:
-    """Leaves out the pixels that have the nodata of each band in all bands."""
+    """Marks pixels as missing that have the nodata value of each band in all bands."""
 
     def __init__(self, array: TiffArray, values: Sequence[float | None]) -> None:
         self.bands = [array._image(bands=[band]) for band in range(len(values))]
@@ -94,16 +92,16 @@ class NodataMask:
         return self.read_async(selection, **how).wait()
 
     def read_async(self, selection: Any, **how: Any) -> _Reading:
-        """As `Array.read_async`: all bands are being read when it returns."""
+        """As `Array.read_async`: the reads of all bands have started when it returns."""
         return _Reading([band.read_async(selection, **how) for band in self.bands], self.valid)
 
     def valid(self, bands: list[Any]) -> Any:
-        """Of the values of each band."""
+        """For the values of each band."""
         return reduce(lambda valid, each: valid | each, map(_differs, bands, self._values))
 
 
 class _Reading:
-    """What is to be made of several reads that are under way."""
+    """The result of several running reads."""
 
     def __init__(self, jobs: list[Any], made_of: Callable[[list[Any]], Any]) -> None:
         self._jobs, self._made_of = jobs, made_of

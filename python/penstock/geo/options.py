@@ -26,7 +26,7 @@ def options_of(
     mask: bool,
     ifd: int | None,
 ) -> dict[str, Any] | None:
-    """The options as the engine takes them; None where all are the defaults."""
+    """The options in the engine's form; None if all are the defaults."""
     if layout is None and bands is None and ifd is None and page == 0 and level == 0 and not mask:
         return None
     if layout not in (None, "band", "native"):

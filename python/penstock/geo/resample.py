@@ -1,14 +1,13 @@
 """Resampling of one box of pixels to another grid: the numerical core of `read_window`.
 
-Each axis by itself: output pixel i covers source positions [start + i * step, start + (i + 1) * step), where source
-pixel k covers [k, k + 1). A kernel gives each source pixel a weight; weights of pixels that are missing (nodata,
-masked, beyond the edge) are left out and the others scaled up to a sum of one.
+Each axis is resampled on its own: output pixel i covers source positions [start + i * step, start + (i + 1) * step),
+where source pixel k covers [k, k + 1). A kernel gives each source pixel a weight; weights of pixels that are missing
+(nodata, masked, beyond the edge) are omitted, and the others are scaled to a sum of one.
 
 - nearest: the pixel that holds the centre of the output pixel, start + (i + 1/2) * step.
-- average: the pixels that the output pixel covers, by the share that it covers of them.
-- bilinear: a triangle around the centre that reaches max(1, step) pixels to either side; where the output is coarser
-  than the source it grows with the output pixel, so that no source pixel is passed over.
-"""
+- average: the pixels that the output pixel covers, weighted by the covered share.
+- bilinear: a triangle around the centre that reaches max(1, step) pixels to either side; if the output is coarser than
+the source it grows with the output pixel, so that no source pixel is skipped."""
 
 from __future__ import annotations
 
@@ -34,12 +33,12 @@ class Taps:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The source pixels that matter, [low, high)."""
+        """The range of source pixels with a weight, [low, high)."""
         return int(np.amin(self.first)), int(np.amax(self.first)) + self.weights.shape[1]
 
 
 def taps(kernel: str, start: float, step: float, count: int) -> Taps:
-    """The taps of `count` output pixels."""
+    """The weights of `count` output pixels."""
     edges = start + step * np.arange(count + 1)
     edges = np.where(np.abs(edges - np.round(edges)) < _SNAP, np.round(edges), edges)
     if kernel == "nearest":
@@ -61,7 +60,7 @@ def taps(kernel: str, start: float, step: float, count: int) -> Taps:
 
 
 def picks(of: Taps) -> npt.NDArray[np.int64] | None:
-    """The one source pixel that each output pixel is made of: a copy, whatever the kernel. None where any has more."""
+    """The one source pixel for each output pixel: a copy, with any kernel. None if an output pixel has several."""
     is_used = of.weights > 0
     return of.first + is_used.argmax(axis=1) if (is_used.sum(axis=1) == 1).all() else None
 
@@ -74,11 +73,10 @@ def resample(
     low: tuple[int, int],
     by_axis: bool,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Weighted means of (..., y, x) `values`, whose first pixel is `low`, and the weight of what was valid in each.
+    """Weighted means of (..., y, x) `values`, whose first pixel is `low`, and the weight of the valid pixels in each.
 
-    `by_axis`: weights are scaled up along x first, then along y over the rows that had something (bilinear, as GDAL
-    does); else in both at once. Taps beyond the edges count nothing.
-    """
+    `by_axis`: weights are scaled along x first, then along y over the rows with valid pixels (bilinear, as GDAL does);
+    otherwise in both at once. Pixels beyond the edges have no weight."""
     lead, shape = values.shape[:-2], (len(rows.first), len(columns.first))
     if values.dtype == np.float16:
         values = values.astype(np.float32)
@@ -99,9 +97,8 @@ def store(
 ) -> npt.NDArray[Any]:
     """Means in the type of the source: integers rounded (halves up) and cut to the type's range.
 
-    Where nothing was valid they are `missing`. A mean of valid pixels that happens to be `nodata` is moved by the least
-    that the type can tell, so that it stays a value.
-    """
+    Without valid pixels they are `missing`. A mean of valid pixels that equals `nodata` is changed to the nearest other
+    value of the type, so that it stays a value."""
     held = dtype
     if dtype == np.float16:
         means, held = means.astype(np.float16).astype(np.float64), np.dtype(np.float32)

@@ -20,19 +20,17 @@ from penstock.geo.unpacked import unpack
 
 
 class TiffArray(TiffHeader, Array):
-    """An image of a TIFF file: an `Array` of shape (band, y, x), and what the header says of it.
+    """An image of a TIFF file: an `Array` of shape (band, y, x), with the contents of its header.
 
-    The header was read when the array was opened; files next to it are looked for when they are first asked for.
-    """
+    The header was read when the array was opened; sidecar files are looked up at first use."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (*registry.location_of(self), self._options)
 
     def _image(self, **changed: Any) -> TiffArray:
-        """Another image of this one's file, of the same store and with the same context, opened once.
+        """Another image of the same file, from the same store and with the same context, opened once.
 
-        `level`, `mask`, `bands`: as `open` has them; what is not given is as it is here.
-        """
+        `level`, `mask`, `bands`: as in `open`; the default is this image's."""
         options = {**FIRST_IMAGE, **(self._options or {}), **changed}
         options["bands"] = list(options["bands"] or ())
         name = tuple(tuple(each) if isinstance(each, list) else each for each in options.values())
@@ -47,7 +45,7 @@ class TiffArray(TiffHeader, Array):
         return made
 
     def read(self, selection: Selection = ..., *arguments: Any, **options: Any) -> Any:
-        """As `Array.read`. Indices count from 0: `read(1)` is the second band, of which the first such call warns."""
+        """As `Array.read`. Indices count from 0: `read(1)` is the second band. The first such call gives a warning."""
         is_number = isinstance(selection, int | np.integer) and not isinstance(selection, bool | np.bool_)
         if is_number and self.dimension_names is not None and self.dimension_names[0] == "band":
             _warn_of_band()
@@ -56,8 +54,7 @@ class TiffArray(TiffHeader, Array):
     def band(self, number: int, **options: Any) -> Any:
         """Read one band, counted from 1 as in GDAL, rasterio and the file's own tags: (y, x). Options are `read`'s.
 
-        Raises OutOfRangeError where the image has no such band.
-        """
+        Raises OutOfRangeError if the image does not have the band."""
         number, axis = operator.index(number), self._band_axis
         if not 1 <= number <= self.shape[axis]:
             raise OutOfRangeError(
@@ -67,16 +64,16 @@ class TiffArray(TiffHeader, Array):
         return super().read((slice(None),) * axis + (number - 1,), **options)
 
     def sample(self, xy: Any, *, fill_value: Any = None) -> npt.NDArray[Any]:
-        """Read the pixels at places: an array of shape (places, bands).
+        """Read the pixels at positions: an array of shape (positions, bands).
 
             values = a.sample([(500010.0, 4599990.0), (500200.0, 4599900.0)])
 
         Parameters
         ----------
         xy
-            (x, y) pairs in units of the coordinate system: a sequence, or an array of shape (places, 2).
+            (x, y) pairs in units of the coordinate system: a sequence, or an array of shape (positions, 2).
         fill_value
-            Of places outside the image; None: nodata, 0 where the image has none.
+            For positions outside the image; None: nodata, or 0 if the image has none.
         """
         places = np.asarray(list(xy) if not isinstance(xy, np.ndarray) else xy, np.float64).reshape(-1, 2)
         a, b, c, d, e, f = self._needed_transform()
@@ -98,7 +95,7 @@ class TiffArray(TiffHeader, Array):
         return made
 
     def unpacked(self, selection: Selection = ..., *, masked: bool = True) -> npt.NDArray[Any]:
-        """Read `selection` of the (band, y, x) array with scale and offset applied, as floats: see `UnpackedArray`.
+        """Read `selection` of the (band, y, x) array as floats with scale and offset applied: see `UnpackedArray`.
 
         `masked` turns missing pixels into NaN.
         """
@@ -121,7 +118,7 @@ registry.register_class("tiff", TiffArray)
 
 @functools.cache
 def _warn_of_band() -> None:
-    """Once in a process: the user of rasterio means the first band by `read(1)`."""
+    """Once in a process: users of rasterio mean the first band by `read(1)`."""
     warnings.warn(
         "read(n) of an image counts from 0, as all indices do: read(1) is its second band. band(n) counts from 1, as "
         "rasterio's read(n) does; a[n] does not warn",

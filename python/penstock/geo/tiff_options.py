@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 @dataclass(frozen=True)
 class TiffOptions:
-    """The options of `create_array` that TIFFs alone have; docs/formats/tiff.md explains each."""
+    """The options of `create_array` for TIFFs only; docs/formats/tiff.md explains each."""
 
     tiles: int | Sequence[int] = 512
     bits: int | None = None

@@ -1,4 +1,4 @@
-"""TIFF images as the numbers that they stand for: scaled, moved, and NaN where there is nothing."""
+"""TIFF images as physical values: scaled, with an offset, and NaN for missing pixels."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def unpacked_type(packed: TiffArray) -> np.dtype[Any]:
-    """Floats stay of their width where no band has a scale or an offset; all else becomes float64 (or complex128), or
-    float32 where that holds all values of the type."""
+    """Floats keep their width if no band has a scale or an offset; all other types become float64 (or complex128), or
+    float32 if that holds all values of the type."""
     kind = packed.dtype
     plain = set(packed.scales) <= {1.0} and set(packed.offsets) <= {0.0}
     if kind.kind in "fc":
@@ -31,7 +31,8 @@ def unpacked_type(packed: TiffArray) -> np.dtype[Any]:
 
 
 def unpack(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.NDArray[Any]:
-    """Read `selection`; missing is what a band's mask leaves out, or what is nodata where it has none."""
+    """Read `selection`; missing pixels are those that a band's mask excludes or, without a mask, those that are
+    nodata."""
     key = selection._key if isinstance(selection, Key) else selection
     kind = selection._kind if isinstance(selection, Key) else "basic"
     if kind == "basic" and not any(is_list(item) for item in as_tuple(key)):
@@ -40,7 +41,7 @@ def unpack(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.N
 
 
 def _unpack_box(packed: TiffArray, key: Any, masked: bool, threads: int) -> npt.NDArray[Any]:
-    """By the engine, in the copy that ends a decode."""
+    """By the engine, in the copy after decoding."""
     _ = packed._band_axis
     ranges, shape = packed._resolve(key)
     assert ranges is not None
@@ -67,8 +68,7 @@ def _unpack_lists(packed: TiffArray, selection: Any, masked: bool, **how: Any) -
 def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
     """The band of each value of a selection by lists, in a shape that broadcasts against the values; and the mask's.
 
-    These are being read already: together with the values, so that both take one round trip.
-    """
+    Their reads have already started, together with those of the values, so that both take one round trip."""
     band = packed._band_axis
     in_one = mask is not None and of_all_bands(mask)
     key = selection._key if isinstance(selection, Key) else selection
@@ -100,14 +100,12 @@ def _reading(mask: Any, selection: Any) -> Callable[[], Any]:
 
 
 class UnpackedArray(TiffHeader):
-    """A TIFF image whose reads give the numbers that its pixels stand for: `penstock.open(..., unpack=True)`.
+    """A TIFF image whose reads return physical values: `penstock.open(..., unpack=True)`.
 
-    value = stored * scale + offset, of each band; NaN where the pixel is missing (by the mask, else by nodata,
-    else by alpha). `dtype` is float32 for integers of 16 bits and fewer
-    without scale and offset, the stored one for floats without, else float64; complex numbers stay complex. `packed` is
-    the array as it is stored; what the header says is the same, but that `nodata` is NaN and scales and offsets are 1
-    and 0.
-    """
+    value = stored * scale + offset, of each band; NaN where the pixel is missing (by the mask, else by nodata, else by
+    alpha). `dtype` is float32 for integers of 16 bits and fewer without scale and offset, the stored one for floats
+    without, else float64; complex numbers stay complex. `packed` is the array as stored. The header's properties are
+    the same, except that `nodata` is NaN and scales and offsets are 1 and 0."""
 
     def __init__(self, packed: TiffArray) -> None:
         self.packed = packed
@@ -155,7 +153,7 @@ class UnpackedArray(TiffHeader):
         return (0.0,) * len(self._bands)
 
     def read(self, selection: Any = ..., out: Any = None, device: Any = None, threads: int | None = None) -> Any:
-        """Read `selection`, as `Array.read` takes it (but `blocks`), into `out` where that is given."""
+        """Read `selection`, as `Array.read` (except `blocks`), into `out` if it is given."""
         if device is not None and str(device) != "cpu":
             message = "unpacked reads end in host memory: read `packed` on a device, or use xarray's engine"
             raise UnsupportedError(message, f"array '{self.uri}'")
@@ -173,12 +171,12 @@ class UnpackedArray(TiffHeader):
 
     @property
     def oindex(self) -> Any:
-        """Orthogonal indexing, as of other arrays."""
+        """Orthogonal indexing, as for other arrays."""
         return _Reader(self, oindex)
 
     @property
     def vindex(self) -> Any:
-        """Points, as of other arrays."""
+        """Points, as for other arrays."""
         return _Reader(self, vindex)
 
     def __len__(self) -> int:
@@ -195,7 +193,7 @@ class UnpackedArray(TiffHeader):
         return (1, 0)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Read the whole array and hand it on: `torch.from_dlpack(a)`."""
+        """Read the whole array and export it: `torch.from_dlpack(a)`."""
         return Tensor(self.read()).__dlpack__(**options)
 
     def _image(self, **changed: Any) -> UnpackedArray:

@@ -21,7 +21,7 @@ from penstock.geo.masks import Validity
 from penstock.geo.resample import KERNELS, Taps, picks, resample, store, taps
 from penstock.geo.tiff import TiffArray
 
-_STRIP_ELEMENTS = 1 << 21  # source elements that are resampled at a time, while as many more are being read
+_STRIP_ELEMENTS = 1 << 21  # source elements that are resampled at a time, while as many more are read
 
 
 def read_window(
@@ -37,7 +37,7 @@ def read_window(
     threads: int | None = None,
     boundless: bool = False,
 ) -> npt.NDArray[Any]:
-    """Read what lies within `bounds`, on a grid of `shape` pixels, from the overview that suits it.
+    """Read the area within `bounds` on a grid of `shape` pixels, from a suitable overview.
 
         x = ps.read_window(ps.open("scene.tif"), bounds=(500000, 4990000, 510000, 5000000), shape=(256, 256))
 
@@ -45,44 +45,42 @@ def read_window(
     ----------
     a
         An array whose last dimensions are y and x; or a group whose attributes name levels (OME-Zarr, GeoZarr), which
-        gives `overviews`, and `transform` if OME-Zarr's scale is there.
+        determines `overviews` and, from OME-Zarr's scale, `transform`.
     bounds
-        (left, bottom, right, top) in the units of `a.crs`, or as `a.bounds` has them; None: all of it, wherever it
-        lies. Pixels outside the image get the fill value. If the array has no nodata value, `fill_value` must then be
-        given.
+        (left, bottom, right, top) in the units of `a.crs`, or as `a.bounds` has them; None: the whole array, which
+        needs no position. Pixels outside the image get the fill value. If the array has no nodata value, `fill_value`
+        must then be given.
     shape
         (rows, columns) of the result; None: as many as the bounds have pixels of the image itself.
     resampling
-        "nearest": the pixel under the middle of each result's pixel. "average": the mean of the pixels under it, by the
-        area that each has there. "bilinear": a triangle that reaches one pixel to each side, or one of the result's
-        where those are larger. The latter two exclude missing pixels: masked ones, else nodata, else
-        fully transparent ones. A result pixel without any source value gets the fill value. Integers are rounded,
-        halves up. `penstock/geo/resample.py` has the formulas. Results equal GDAL's for the same window, with these
-        exceptions. GDAL propagates a nodata value of NaN. GDAL ignores source values outside the window in pixels that
-        its edge cuts. GDAL averages MINISWHITE images through a colour table. Without resampling, GDAL returns the
-        stored values of masked pixels; here these get the fill value, and only transparent pixels keep their stored
-        values unless `fill_value` is given. Halves can differ by rounding errors.
+        "nearest": the pixel at the centre of each result pixel. "average": the mean of the pixels that it covers,
+        weighted by area. "bilinear": a triangle that reaches one pixel to each side, or one of the result's if those
+        are larger. The latter two exclude missing pixels: masked ones, else nodata, else fully transparent ones. A
+        result pixel without any source value gets the fill value. Integers are rounded, halves up.
+        `penstock/geo/resample.py` has the formulas. Results equal GDAL's for the same window, with these exceptions.
+        GDAL propagates a nodata value of NaN. GDAL ignores source values outside the window in pixels that its edge
+        cuts. GDAL averages MINISWHITE images through a colour table. Without resampling, GDAL returns the stored values
+        of masked pixels; here these get the fill value, and only transparent pixels keep their stored values unless
+        `fill_value` is given. Halves can differ by rounding errors.
     fill_value
         For pixels without a value. None: nodata; without nodata, 0 for missing pixels within the image.
     transform, nodata, overviews
-        Where the array lies, as affine has it, (a, b, c, d, e, f); what stands for nothing; the same image in coarser
-        arrays. None: what a GeoTIFF says of itself.
+        The position of the array, as coefficients (a, b, c, d, e, f); the value of missing pixels; the same image in
+        coarser arrays. None: those of the GeoTIFF.
     boundless
-        True permits bounds that lie wholly outside the image.
+        True permits bounds that are wholly outside the image.
 
-    Returns
-    -------
-    An array of (bands, rows, columns) in the image's dtype. The overview is the smallest whose pixels are not larger
-    than the result's (by a tenth at most; "nearest": by a fifth), as GDAL chooses. Only tiles under the window are
-    read; in addition to the result the memory is some 64 MiB.
+    Returns ------- An array of (bands, rows, columns) in the image's dtype. The overview is the smallest whose pixels
+    are not larger than the result's (by a tenth at most; "nearest": by a fifth), as GDAL chooses. Only tiles under the
+    window are read; memory in addition to the result is about 64 MiB.
 
     Raises
     ------
     InvalidArgumentError
-        The bounds lie wholly outside the image and `boundless` is False. Or they leave the image and there is neither
+        The bounds are wholly outside the image and `boundless` is False. Or they leave the image and there is neither
         nodata nor `fill_value`.
     UnsupportedError
-        The image is rotated, and there are bounds; or its values are no real numbers, or indexes of a palette, and
+        The image is rotated, and bounds are given; or its values are not real numbers, or are indexes of a palette, and
         `resampling` is not "nearest".
     """
     if isinstance(a, Group):
@@ -164,7 +162,7 @@ def read_window(
 
 
 def _is_engines(a: Any) -> bool:
-    """Whether the engine reads the array's elements, without Python code of its class."""
+    """Whether the engine reads the array's elements without Python code of its class."""
     return type(a) in (Array, TiffArray) and not a.dtype.hasobject and a.dtype.kind != "T"
 
 
@@ -209,7 +207,7 @@ _SLACK = 1e-3  # of a pixel: bounds are computed with rounding errors
 
 
 def _check_within(a: Array, window: _Window, bounds: Sequence[float], boundless: bool, has_fill: bool) -> None:
-    """Refuses windows outside the image, and windows that leave it if no value stands for what is outside."""
+    """Refuses windows outside the image, and windows that leave it if there is no value for pixels outside."""
     sides = ((window.y, window.height, a.shape[-2]), (window.x, window.width, a.shape[-1]))
     is_within = all(start >= -_SLACK and start + length <= size + _SLACK for start, length, size in sides)
     overlaps = all(start < size and start + length > 0 for start, length, size in sides)
@@ -231,7 +229,7 @@ def _check_within(a: Array, window: _Window, bounds: Sequence[float], boundless:
 
 @dataclass(frozen=True)
 class _Grid:
-    """Where an image that is not rotated lies."""
+    """The position of an image that is not rotated."""
 
     left: float
     top: float
@@ -255,7 +253,7 @@ class _Grid:
         left, bottom, right, top = (float(each) for each in bounds)
         columns = sorted(((left - self.left) / self.dx, (right - self.left) / self.dx))
         rows = sorted(((bottom - self.top) / self.dy, (top - self.top) / self.dy))
-        # `.bounds` of images whose first row or column is the southern or eastern one names its sides from there.
+        # `.bounds` of an image whose first row or column is the southern or eastern one begins with that side.
         in_order = (left < right or self.dx < 0) and (bottom < top or self.dy > 0)
         if not (in_order and left != right and bottom != top and all(map(math.isfinite, (*columns, *rows)))):
             raise InvalidArgumentError(f"bounds are (left, bottom, right, top), they are {tuple(bounds)}")
@@ -280,7 +278,7 @@ def _level_of(a: Any) -> int:
 
 
 def _overview(a: Any, number: int) -> Any:
-    """The overview that is `number` levels below `a`; of a mask the nearest above it that the file has."""
+    """The overview that is `number` levels below `a`; for a mask, the nearest above it that the file has."""
     is_mask = (a._options or {}).get("mask", False)
     for level in range(number, 0, -1):
         try:
@@ -326,14 +324,14 @@ def _pick(
 
 
 def _as_slice(at: npt.NDArray[np.int64]) -> slice | npt.NDArray[np.int64]:
-    """Neighbours as a slice, which is read without a list."""
+    """Adjacent rows as a slice, which is read without a list."""
     if at[-1] - at[0] == len(at) - 1:
         return slice(int(at[0]), int(at[-1]) + 1)
     return at
 
 
 def _strips(rows: Taps, columns: Taps, planes: int, chunk_rows: int) -> Iterator[tuple[slice, Taps]]:
-    """Output rows whose source is small enough to be held, with their taps; whole rows of chunks where they fit."""
+    """Output rows whose source fits into memory, with their weights; whole rows of chunks if they fit."""
     low, high = columns.span
     source_rows = max(1, _STRIP_ELEMENTS // max(1, planes * (high - low)))
     start = 0
@@ -351,7 +349,7 @@ def _strips(rows: Taps, columns: Taps, planes: int, chunk_rows: int) -> Iterator
 def _read_each(
     level: Array, of_mask: Any, selections: Sequence[Any], threads: int | None
 ) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any] | None]]:
-    """What lies under each selection, and its mask: the next is being read while the last is used."""
+    """The values of each selection, and its mask; the next one is read while the last one is used."""
 
     def start(image: Any, number: int) -> Any:
         if not hasattr(image, "read_async"):  # no mask, or an unpacked image
@@ -368,7 +366,7 @@ def _read_each(
 
 
 def _source(level: Array, rows: Taps, columns: Taps) -> tuple[tuple[Any, slice, slice], tuple[int, int]]:
-    """Which pixels some output rows are made of, and the first one's place."""
+    """The source pixels of some output rows, and the position of the first one."""
     (top, bottom), (left, right) = (
         (min(max(low, 0), size), min(max(high, 0), size))
         for (low, high), size in zip((rows.span, columns.span), level.shape[-2:], strict=True)

@@ -1,4 +1,4 @@
-"""New TIFFs: Cloud Optimized GeoTIFFs, written row of tiles by row of tiles."""
+"""New TIFFs: Cloud Optimized GeoTIFFs, written in rows of tiles."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from penstock.target.place import place_of
 _ENDINGS = (".tif", ".tiff", ".gtiff", ".btf", ".tf8", ".cog")
 _COMPRESSIONS = {None: "none", "uncompressed": "none", "zlib": "deflate", "zstandard": "zstd", "lzma2": "lzma"}
 _PHOTOMETRICS = {"minisblack": 1, "miniswhite": 0, "rgb": 2}
-# What one call hands to the engine, unless a row of tiles is more: of data that is read from elsewhere it is in memory.
+# The size of one call to the engine, unless a row of tiles is larger: data from another source is in memory.
 _PIECE_BYTES = 32 << 20
 
 
 def is_tiff_name(target: Any, path: str = "") -> bool:
-    """Whether what is created there is a TIFF: by its name's ending."""
+    """Whether the new node is a TIFF, by the ending of its name."""
     if isinstance(target, os.PathLike):
         target = os.fsdecode(target)
     if isinstance(target, _core.Group):
@@ -45,7 +45,7 @@ def is_tiff_name(target: Any, path: str = "") -> bool:
 
 
 def _existing_folder(target: Any) -> bytes:
-    """A folder on the file system of a file that is to be; of other places, the one for temporary files."""
+    """A folder on the file system of the new file; for other locations, the one for temporary files."""
     if isinstance(target, str | os.PathLike):
         text = local_path(os.fsdecode(target))
         if "://" not in text and not text.startswith(("memory:", "zip:")):
@@ -58,12 +58,11 @@ def _existing_folder(target: Any) -> bytes:
 
 
 class TiffWriter:
-    """A TIFF under way. `a[:, y0:y1, :] = values` writes whole rows of tiles, each once, in any order.
+    """A TIFF that is being written. `a[:, y0:y1, :] = values` writes whole rows of tiles, each once, in any order.
 
-    `close`, or the end of a `with` block, puts the file in its place; until then the old one stands there, or nothing.
-    An exception within the block, or a writer that goes away unclosed, leaves it so. Rows that were never written are
-    nodata, or 0.
-    """
+    `close`, or the end of a `with` block, stores the file; until then an existing one is unchanged. After an exception
+    within the block, or if the writer is dropped without `close`, it stays unchanged. Rows that were never written are
+    nodata, or 0."""
 
     format = "tiff"
     read_only = False
@@ -81,7 +80,7 @@ class TiffWriter:
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions: 3, or 2 where the shape was given so."""
+        """Number of dimensions: 3, or 2 if the shape has two."""
         return len(self.shape)
 
     @property
@@ -94,19 +93,19 @@ class TiffWriter:
 
     @property
     def overviews(self) -> tuple[int, ...]:
-        """How many times smaller each overview is."""
+        """The factor by which each overview is smaller."""
         return self._core.overviews
 
     @property
     def closed(self) -> bool:
-        """The file is in its place, or given up."""
+        """The file is stored, or was discarded."""
         return self._core.closed
 
     def __getitem__(self, key: Any) -> Any:
         raise UnsupportedError(f"'{self.uri}' is being written: close it, then open it to read")
 
     def __array__(self, *unused: Any, **unused_too: Any) -> Any:
-        """Refused: there is nothing to read yet."""
+        """Refused: there are no values yet."""
         return self[...]
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -115,27 +114,26 @@ class TiffWriter:
     def write(self, selection: Any, value: npt.ArrayLike, mask: npt.ArrayLike | None = None) -> None:
         """Write rows: all columns, step 1, from the first row of a tile to the last one of a tile or of the image.
 
-        All bands at once, unless `interleave="band"` gave each tiles of its own and there is no mask. `mask`, of files
-        that were begun with one, has the shape (rows, columns): 0 or False is not valid. None: all pixels are.
-        """
+        All bands at once, unless each has tiles of its own (`interleave="band"`) and there is no mask. `mask`, for
+        files that are created with one, has the shape (rows, columns): 0 or False is not valid. None: all pixels are
+        valid."""
         bands, rows = self._resolve(selection)
         shape = (bands.stop - bands.start, rows.stop - rows.start, self.shape[-1])
         if not isinstance(value, np.ndarray) and hasattr(value, "__array__"):
             value = np.asarray(value)
-        # NumPy's rules: the selection's own shape has no axes that an integer dropped.
+        # As in NumPy: the shape of the selection has no axes that an integer dropped.
         items = as_value(value, self.dtype, shape)
         valid = None if mask is None else _mask_of(mask, shape[1:])
         self._core.write(bands.start, rows.start, items, valid)
 
     def close(self) -> None:
-        """Make what is left of the overviews, and put the file in its place.
+        """Complete the overviews, and store the file.
 
-        Where the store did not take the file, it may be tried again; after it did, a second call does nothing.
-        """
+        If the store refused the file, the call may be repeated; after success, a second call does nothing."""
         self._core.close()
 
     def discard(self) -> None:
-        """Give up what was written."""
+        """Discard the written data."""
         self._core.discard()
 
     def __enter__(self) -> Self:
@@ -212,7 +210,7 @@ def create_tiff(
     context: Context | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Any:
-    """`create_array` of a name that ends as a TIFF's: a `TiffWriter`, or the array, open, where `data` is given."""
+    """`create_array` for a name with the ending of a TIFF: a `TiffWriter`, or the open array if `data` is given."""
     if data is not None:
         if _device.is_device_value(data):
             data = _device.to_host(data, current_context() if context is None else context)
@@ -289,7 +287,7 @@ def create_tiff(
 def _place_of(
     target: Any, path: str, storage_options: Mapping[str, Any] | None, context: Context
 ) -> tuple[_core.Store, bytes]:
-    """The folder of a file that is to be, and its name there."""
+    """The folder of a new file, and its name there."""
     store, inside = place_of(target, path, storage_options, context)
     if inside or not isinstance(target, str | os.PathLike):
         return store, inside
@@ -303,7 +301,7 @@ def _place_of(
 
 
 def _write_all(writer: TiffWriter, data: Any, mask: Any) -> None:
-    """A piece at a time, of whole rows of tiles: `data` may be larger than memory."""
+    """A part at a time, in whole rows of tiles: `data` may be larger than memory."""
     if tuple(data.shape) != writer.shape:
         raise InvalidArgumentError(f"data of shape {tuple(data.shape)} is no array of shape {writer.shape}")
     if mask is not None and tuple(np.shape(mask)) != writer.shape[-2:]:
@@ -398,7 +396,7 @@ def _overviews_of(overviews: Any) -> list[int] | None:
 def _colours_of(
     photometric: str, has_map: bool, alpha: bool, bands: int, dtype: np.dtype[Any]
 ) -> tuple[int, list[int]]:
-    """The photometric interpretation, and what the bands beyond it are (2: opacity)."""
+    """The photometric interpretation, and the kinds of the bands beyond it (2: opacity)."""
     if has_map:
         if photometric not in ("auto", "palette") or bands != 1 or dtype not in (np.uint8, np.uint16):
             raise InvalidArgumentError("a colormap needs one band of uint8 or uint16")
@@ -425,7 +423,7 @@ def _nodata_of(nodata: Any, dtype: np.dtype[Any]) -> float | None:
 
 
 def _transform_of(transform: Any) -> tuple[float, ...]:
-    """Six numbers; of `affine.Affine` nine are given."""
+    """Six numbers; `affine.Affine` has nine."""
     try:
         numbers = tuple(float(number) for number in transform)
     except (TypeError, ValueError):

@@ -1,1 +1,1 @@
-"""Integrations with other packages. Their public names are `penstock.zarr`, `penstock.torch` and so on."""
+"""Integrations with other packages. Their public names are in `penstock.zarr`, `penstock.torch` and so on."""

@@ -16,11 +16,10 @@ __all__ = ["blocks", "from_array"]
 
 
 def blocks(array: Array, block_bytes: int = 128 << 20) -> tuple[int, ...]:
-    """A block shape for Dask: whole storage objects (shards, else chunks), as many as stay below `block_bytes`.
+    """A block shape for Dask: whole storage objects (shards, else chunks), as many as fit into `block_bytes`.
 
-    Blocks grow from the last axis to the first, so that a block is one run of storage where that is possible. An object
-    that is larger is cut along its first axes, at chunks.
-    """
+    Blocks grow from the last axis to the first, so that a block is one run of storage if possible. A larger object is
+    cut along its first axes, at chunks."""
     unit = tuple(min(n, max(1, length)) for n, length in zip(array.shards or array.chunks, array.shape, strict=True))
     inner = tuple(min(n, max(1, length)) for n, length in zip(array.chunks, array.shape, strict=True))
     most = max(1, block_bytes // max(1, array.dtype.itemsize))
@@ -32,7 +31,7 @@ def blocks(array: Array, block_bytes: int = 128 << 20) -> tuple[int, ...]:
         shape[axis] = max(inner[axis], most // others // inner[axis] * inner[axis])
     for axis in reversed(range(len(shape))):
         if shape[axis] < unit[axis]:
-            break  # the object was cut here
+            break  # the object was divided here
         others = math.prod(shape) // shape[axis]
         fits = max(1, most // others // unit[axis])
         shape[axis] = min(max(1, array.shape[axis]), fits * unit[axis])
@@ -43,14 +42,14 @@ def from_array(source: Any, chunks: Any = None, **options: Any) -> dask.array.Ar
     """A Dask array that reads `source` block by block.
 
     Workers of a cluster open the array themselves, by its URI; an array that only this process has, such as one of a
-    dict, works with threads alone.
+    dict, works with threads only.
 
     Parameters
     ----------
     source
         An open `Array`, or what `open_array` takes.
     chunks
-        Blocks, as Dask writes them; None: see `blocks`.
+        Blocks in Dask's notation; None: see `blocks`.
     options
         For `dask.array.from_array`: `name`, `lock`, `meta`.
     """

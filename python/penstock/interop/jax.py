@@ -19,26 +19,27 @@ __all__ = ["load"]
 def load(
     source: Any, sharding: jax.sharding.Sharding | jax.Device, *, dtype: Any = None, threads: int | None = None
 ) -> jax.Array:
-    """A global `jax.Array` of which each device's part is read by the process that the device belongs to.
+    """Return a global `jax.Array`, whose parts are read by the processes that own the devices.
 
-    Parts that several devices hold (replicas) are read once a process, all parts of a process at the same time. With
-    several processes every one calls it, as with all of JAX.
+    Parts that several devices hold (replicas) are read once in each process; all parts of a process are read at the
+    same time. With several processes each must call it, as in all of JAX.
 
     Parameters
     ----------
     source
         An open `Array`, or what `open_array` takes.
     sharding
-        How the array is split over the devices; a device: all of it there.
+        How the array is divided over the devices; a device: the whole array.
     dtype
-        Of the result; None: the array's, as JAX has it (float64 is float32 unless `jax_enable_x64` is set).
+        The dtype of the result; None: the array's, converted as in JAX (float64 becomes float32 unless `jax_enable_x64`
+        is set).
     threads
-        Of all parts together, as of `Array.read`.
+        For all parts together, as for `Array.read`.
 
     Raises
     ------
     Error
-        A part could not be read, or the array's type is none of JAX's.
+        A part could not be read, or JAX does not have the array's type.
     """
     import jax
 

@@ -1,4 +1,4 @@
-"""Each MPI rank its tile of one array. The public names are in `penstock.mpi`."""
+"""Reads one tile of an array on each MPI rank. The public names are in `penstock.mpi`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ T = TypeVar("T")
 
 
 def open(target: Any, comm: Any = None, *, opener: Callable[..., Array] = open_array, **options: Any) -> Array:
-    """Open an array on every rank; rank 0 alone reads storage and broadcasts the metadata.
+    """Open an array on every rank; only rank 0 reads storage, and it broadcasts the metadata.
 
     Parameters
     ----------
     target
-        What `opener` takes: a path or URI, a pattern of shards with `opener=ps.open_shards`. Only rank 0 looks at it.
+        What `opener` takes: a path or URI, a pattern of shards with `opener=ps.open_shards`. Used on rank 0 only.
     comm
         An `mpi4py` communicator; None: `MPI.COMM_WORLD`.
     opener, options
@@ -33,7 +33,7 @@ def open(target: Any, comm: Any = None, *, opener: Callable[..., Array] = open_a
     Raises
     ------
     Error
-        What rank 0 met; the same on every rank.
+        The error of rank 0, on every rank.
     """
     comm = _world(comm)
     packed, failure = b"", None
@@ -51,8 +51,8 @@ def open(target: Any, comm: Any = None, *, opener: Callable[..., Array] = open_a
 
 
 def tile(shape: tuple[int, ...], comm: Any = None, *, axis: int = 0) -> tuple[slice, ...]:
-    """The part of an array of that shape that this rank loads: see `ps.tiles`. A rank beyond the last tile has none of
-    `axis`: its slice is empty."""
+    """The part of an array of that shape for this rank: see `ps.tiles`. A rank beyond the last tile has none of `axis`:
+    its slice is empty."""
     comm = _world(comm)
     parts = tiles(shape, comm.Get_size(), axis=axis)
     rank: int = comm.Get_rank()
@@ -72,7 +72,7 @@ def load(
     threads: int | None = None,
     **options: Any,
 ) -> Any:
-    """This rank's tile of an array, read by itself: `a[tile(a.shape)]`.
+    """Read this rank's tile of an array: `a[tile(a.shape)]`.
 
     Parameters
     ----------
@@ -81,12 +81,12 @@ def load(
     comm
         An `mpi4py` communicator; None: `MPI.COMM_WORLD`.
     axis
-        What is cut: rank r holds the r-th of equal runs, the last one shorter. With more ranks than rows the last
-        ranks hold none.
+        The axis that is divided: rank r holds the r-th of equal runs; the last one may be shorter. With more ranks than
+        rows the last ranks hold none.
     device, out, threads
-        As of `Array.read`. Ranks of one machine share its GPUs and cores: "cuda" is the GPU of the rank's number among
-        those of its machine (in turn where there are more ranks than GPUs), not the one that happens to be current, and
-        threads=None gives each rank its part of the cores.
+        As for `Array.read`. Ranks of one machine share its GPUs and cores: "cuda" is the GPU with the rank's number on
+        its machine (cyclically if there are more ranks than GPUs), not the current one, and threads=None gives each
+        rank its share of the cores.
     options
         For `open`.
 
@@ -98,7 +98,7 @@ def load(
     Raises
     ------
     Error
-        What went wrong here; on the other ranks StorageError, which names the rank and says what it met.
+        The failure of this rank; on the other ranks a StorageError with the rank and its error.
     """
     comm = _world(comm)
     array = source if isinstance(source, Array) else open(source, comm, **options)
@@ -136,12 +136,12 @@ class _Machine:
         return mine if bound else max(1, mine // self.size)
 
     def device(self) -> str:
-        # Where the launcher shows each rank a GPU of its own, there is one.
+        # If the launcher assigns each rank a GPU of its own, only one is visible.
         return f"cuda:{self.rank % max(1, _core._device_count())}"
 
 
 class _Failure:
-    """An exception of another rank, as it can be sent."""
+    """An exception of another rank, in a form that can be sent."""
 
     def __init__(self, error: BaseException) -> None:
         self.kind = type(error) if isinstance(error, Error) else StorageError
@@ -152,7 +152,7 @@ class _Failure:
 
 
 def _together(comm: Any, work: Callable[[], T]) -> T:
-    """`work()`; where it failed on any rank, an error on all."""
+    """`work()`; if it failed on any rank, an error on all."""
     failure: Exception | None = None
     made: Any = None
     try:

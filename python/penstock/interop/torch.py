@@ -24,11 +24,10 @@ __all__ = ["Batches", "Crops", "Loader", "Rows", "as_tensor", "load"]
 
 
 def as_tensor(values: Any) -> torch.Tensor:
-    """What `torch.from_dlpack` makes of an array, a tensor or an ndarray; bfloat16 and all.
+    """The result of `torch.from_dlpack` for an array, a tensor or an ndarray, also of bfloat16.
 
-    Unsigned integers of 16 bits and more, and float8, need a PyTorch that takes them from DLPack. What runs backwards
-    in memory is copied, which PyTorch has no tensors for.
-    """
+    Unsigned integers of 16 bits and more, and float8, need a PyTorch that accepts them from DLPack. Values with
+    negative strides are copied, because PyTorch does not have such tensors."""
     if isinstance(values, np.ndarray) and any(stride < 0 for stride in values.strides):
         values = values.copy()
     source = values if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray) else Tensor(values)
@@ -38,9 +37,8 @@ def as_tensor(values: Any) -> torch.Tensor:
 class Crops(data.Dataset):  # type: ignore[misc]
     """Crops of arrays by number: `crops[i]` is the tensor of sample i.
 
-    `samples` as in `penstock.batches`; None: the rows of one array (what `a[i]` is). A loader that asks for several
-    (`batch_size=8`) has them read together. `transform` is called on each tensor.
-    """
+    `samples` as in `penstock.batches`; None: the rows of one array (what `a[i]` is). If a loader requests several
+    (`batch_size=8`), they are read together. `transform` is called on each tensor."""
 
     def __init__(
         self,
@@ -68,13 +66,12 @@ class Crops(data.Dataset):  # type: ignore[misc]
 class Batches(data.IterableDataset):  # type: ignore[misc]
     """Whole batches of crops, read ahead. A loader takes them with `batch_size=None`.
 
-    The samples are dealt out to ranks (`rank` of `world_size`, by default those of torch.distributed where it runs) and
-    to a loader's workers: each is read once. All ranks get the same number of batches: what is left over, fewer samples
-    than there are ranks, is left out in that epoch.
+    The samples are distributed to ranks (`rank` of `world_size`, by default those of torch.distributed if it runs) and
+    to a loader's workers: each is read once. All ranks get the same number of batches: the remaining samples, fewer
+    than there are ranks, are omitted in that epoch.
 
-    `shuffle` draws a new order from `seed` in each epoch; `set_epoch` says which one it is, as samplers' does.
-    `device` is that of `penstock.batches`; a loader's workers and CUDA need `multiprocessing_context="spawn"`.
-    """
+    `shuffle` draws a new order from `seed` in each epoch; `set_epoch` sets its number, as for samplers. `device` is
+    that of `penstock.batches`; a loader's workers and CUDA need `multiprocessing_context="spawn"`."""
 
     def __init__(
         self,
@@ -90,7 +87,7 @@ class Batches(data.IterableDataset):  # type: ignore[misc]
         world_size: int | None = None,
         device: str | None = None,
     ) -> None:
-        CropReader(arrays, dtype)  # says what is wrong here, not in a worker
+        CropReader(arrays, dtype)  # reports errors here, not in a worker
         self._device = device
         self._arrays = arrays
         self._samples = samples if samples is not None else _rows_of(arrays)
@@ -99,7 +96,7 @@ class Batches(data.IterableDataset):  # type: ignore[misc]
         self._rank, self._world_size = _ranks(rank, world_size)
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch comes: shuffling draws another order in each. Call it before iterating."""
+        """Set the epoch: shuffling draws another order in each. Call it before iterating."""
         self.epoch = epoch
 
     def _mine(self) -> list[int]:
@@ -112,7 +109,7 @@ class Batches(data.IterableDataset):  # type: ignore[misc]
         worker = data.get_worker_info()
         if worker is None:
             return mine
-        # Whole batches to a worker, so that there are as many batches as without workers.
+        # Whole batches for each worker, so that there are as many batches as without workers.
         size = self._batch_size
         starts = range(worker.id * size, len(mine), worker.num_workers * size)
         return [one for start in starts for one in mine[start : start + size]]
@@ -133,8 +130,8 @@ class Rows(data.IterableDataset):  # type: ignore[misc]
     """Batches of rows that follow each other, read ahead: for arrays of many shards. A loader takes them with
     `batch_size=None`.
 
-    Each rank has rows // world_size rows that lie together, each worker whole batches of them that lie together; rows
-    that are left over, fewer than there are ranks, are left out. The last batch of a rank may be short.
+    Each rank has rows // world_size consecutive rows, each worker whole batches of them; the remaining rows, fewer than
+    there are ranks, are omitted. The last batch of a rank may be short.
 
     `shuffle` draws a new order of the batches from `seed` in each epoch; rows stay together within them.
     """
@@ -152,13 +149,13 @@ class Rows(data.IterableDataset):  # type: ignore[misc]
         _rows_of(array)
         if batch_size < 1 or depth < 0:
             raise InvalidArgumentError(f"batch_size is at least 1 and depth at least 0: {batch_size}, {depth}")
-        as_tensor(np.zeros(0, array.dtype))  # says here what PyTorch has no type for
+        as_tensor(np.zeros(0, array.dtype))  # reports here types that PyTorch does not have
         self._array, self._batch_size, self._depth = array, batch_size, depth
         self._shuffle, self._seed, self.epoch = shuffle, seed, 0
         self._rank, self._world_size = _ranks(rank, world_size)
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch comes: shuffling draws another order in each. Call it before iterating."""
+        """Set the epoch: shuffling draws another order in each. Call it before iterating."""
         self.epoch = epoch
 
     def _mine(self) -> list[slice]:
@@ -192,18 +189,17 @@ class Rows(data.IterableDataset):  # type: ignore[misc]
 
 
 class Loader(data.IterableDataset):  # type: ignore[misc]
-    """What `penstock.loader` gives, as tensors of PyTorch; its arguments are `penstock.loader`'s.
+    """The batches of `penstock.loader` as tensors of PyTorch; it has the arguments of `penstock.loader`.
 
         loader = penstock.torch.Loader(images, crop={"y": 64, "x": 64}, batch_size=16, device="cuda")
         for x in loader: ...
 
-    It is iterated as it is, in one process, with the engine's threads. A `DataLoader` takes it with `batch_size=None`;
-    its workers take turns, so that the order stays the same. `rank` and `ranks` are those of torch.distributed where
-    it runs; then batches that only some ranks would have are left out (`drop_last`). `state_dict` and
-    `load_state_dict` are those of `penstock.Loader`, for iterations without workers.
+    It can be iterated directly, in one process, with the engine's threads. A `DataLoader` takes it with
+    `batch_size=None`; its workers take turns, so that the order stays the same. `rank` and `ranks` are those of
+    torch.distributed if it runs; then batches that only some ranks would have are omitted (`drop_last`). `state_dict`
+    and `load_state_dict` are those of `penstock.Loader`, for iterations without workers.
 
-    `device`: where tensors are moved to, on its current stream.
-    """
+    `device`: the device that tensors are moved to, on its current stream."""
 
     def __init__(self, *arguments: Any, device: str | None = None, **options: Any) -> None:
         rank, ranks = _ranks(options.pop("rank", None), options.pop("ranks", None))
@@ -213,15 +209,15 @@ class Loader(data.IterableDataset):  # type: ignore[misc]
         self._rank, self._world_size, self._device = rank, ranks, device
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch comes; without it, one follows the other."""
+        """Set the epoch; by default, each iteration is the next one."""
         self._loader.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the iteration is."""
+        """The position of the iteration."""
         return self._loader.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on there, with any number of ranks."""
+        """Continue at that position, with any number of ranks."""
         self._loader.load_state_dict(state)
 
     def __len__(self) -> int:
@@ -251,11 +247,10 @@ class Loader(data.IterableDataset):  # type: ignore[misc]
 def local_part(
     shape: Sequence[int], mesh_shape: Sequence[int], coordinates: Sequence[int], dims: Sequence[int | None]
 ) -> tuple[slice, ...]:
-    """What of an array one rank of a mesh has.
+    """The part of an array that one rank of a mesh has.
 
-    `dims` says for each dimension of the mesh along which of the array's it is cut, one after the other, or None
-    (replicated). Cuts are torch.chunk's and `ps.tiles`': ceil, the last ones short or without rows.
-    """
+    `dims` has, for each dimension of the mesh, the dimension of the array that it divides, or None (replicated). Parts
+    are those of torch.chunk and `ps.tiles`: ceil, the last ones shorter or without rows."""
     bounds = [(0, length) for length in shape]
     for ranks, at, dim in zip(mesh_shape, coordinates, dims, strict=True):
         if dim is None:
@@ -267,12 +262,12 @@ def local_part(
 
 
 def load(source: Any, mesh: Any, placements: Sequence[Any], *, threads: int | None = None) -> Any:
-    """A `DTensor` of which each rank has read its own part, and only that. Every rank of the mesh calls it.
+    """Return a `DTensor` of which each rank has read only its own part. Every rank of the mesh must call it.
 
     Parameters
     ----------
     source
-        An open `Array`, or what `open_array` takes. Every rank has to see the same data.
+        An open `Array`, or what `open_array` takes. Every rank must see the same data.
     mesh
         A `DeviceMesh`. On "cuda" each rank reads into the memory of its current device.
     placements

@@ -1,14 +1,13 @@
-"""Shards that are written, loaded into cuPyNumeric and verified: what a new cluster is tried with.
+"""Shards that are written, loaded into cuPyNumeric and verified: a test for a new cluster.
 
     python -m penstock.legate                            # all three, in a folder of its own
     python -m penstock.legate write --shard-dir /scratch/run --num-shards 64 --shape 4000000,8
     python -m penstock.legate read --shard-dir /scratch/run --over-decompose 4
     python -m penstock.legate clean --shard-dir /scratch/run
 
-`LEGATE_CONFIG="--cpus 4"` says what it runs on; on several nodes, Legate's launcher starts it on each. Every element
-follows from its place and the seed, so that verification is an expression of cuPyNumeric's, computed where the tiles
-are: no rank holds the whole array.
-"""
+`LEGATE_CONFIG="--cpus 4"` selects the processors; on several nodes, Legate's launcher starts it on each. Every element
+is computed from its position and the seed, so that verification is an expression of cuPyNumeric's, evaluated where the
+tiles are: no rank holds the whole array."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ _PIECE_ROWS = 1 << 16
 
 
 def expected(numbers: Any, seed: int, dtype: np.dtype[Any]) -> Any:
-    """The elements at these places of the flattened array; `numbers` is NumPy's or cuPyNumeric's, 64-bit."""
+    """The elements at these positions of the flattened array; `numbers` is NumPy's or cuPyNumeric's, 64-bit."""
     values = (numbers * _STEP + seed) % _MODULUS
     return values > _MODULUS // 2 if dtype.kind == "b" else values.astype(dtype)
 
@@ -58,7 +57,7 @@ def shape_of(text: str) -> tuple[int, ...]:
 
 
 def row_counts(total: int, shards: int, uniform: bool, seed: int) -> list[int]:
-    """How many rows each shard has: as equal as can be, or cut at random places that follow from the seed."""
+    """The number of rows of each shard: as equal as possible, or cut at random positions that depend on the seed."""
     if not 1 <= shards <= total:
         raise InvalidArgumentError(f"{total} rows make no {shards} shards")
     if uniform:
@@ -91,7 +90,7 @@ def _meta(folder: str) -> dict[str, Any] | None:
 
 
 def _clean(folder: str) -> int:
-    """Removes what `write` wrote, and the folder where nothing else is in it. How many files that were."""
+    """Removes the files of `write`, and the folder if nothing else is in it. Returns the number of files."""
     meta = _meta(folder)
     if meta is None:
         return 0
@@ -116,7 +115,7 @@ def write(given: argparse.Namespace) -> int:
         os.makedirs(given.shard_dir, exist_ok=True)
         inner = math.prod(shape[1:])
         meta = {"seed": given.seed, "num_shards": len(rows), "shape": list(shape), "dtype": dtype.str}
-        # First of all, so that `clean` can remove the files even if this ends early.
+        # Written first, so that `clean` can remove the files even if this process ends early.
         with open(os.path.join(given.shard_dir, _META), "w", encoding="utf-8") as file:
             json.dump(meta, file)
         start = 0
@@ -208,6 +207,6 @@ def main(arguments: Sequence[str]) -> int:
                 return status
         return main(["clean", *folder])
     except Error as error:
-        # Of every rank: it may be the only one that does not see the shards.
+        # For every rank: it may be the only one that does not see the shards.
         print(f"{this_rank()}: {error}", file=sys.stderr, flush=True)
         return 1

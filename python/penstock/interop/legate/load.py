@@ -37,7 +37,8 @@ __all__ = ["load", "processors", "this_rank", "whole_files"]
 
 @dataclass(frozen=True)
 class _Load:
-    """What the tasks of one load share. Every rank runs the same program, so the same number means the same load."""
+    """The shared state of the tasks of one load. Every rank runs the same program, so the same number identifies the
+    same load."""
 
     array: Array
     axis: int
@@ -47,13 +48,13 @@ class _Load:
 
 
 _loads: dict[int, _Load] = {}
-# What a task was registered as: its collection and its number there.
+# The registration of a task: its collection and its number there.
 _registration = operator.attrgetter("library", "task_id")
 _numbers = itertools.count()
 
 
 def processors() -> tuple[TaskTarget, int]:
-    """The kind of processor that loads, and how many: GPUs if there are any, else OpenMP groups, else CPUs."""
+    """The kind of processor that loads, and their number: GPUs if there are any, else OpenMP groups, else CPUs."""
     machine = get_legate_runtime().get_machine()
     for target in (TaskTarget.GPU, TaskTarget.OMP, TaskTarget.CPU):
         count = machine.count(target)
@@ -64,7 +65,7 @@ def processors() -> tuple[TaskTarget, int]:
 
 @task(variants=(VariantCode.CPU, VariantCode.OMP, VariantCode.GPU), options=VariantOptions(may_throw_exception=True))
 def _load_tile(ctx: TaskContext, destination: OutputStore, number: int) -> None:
-    """Reads one tile straight into its store."""
+    """Reads one tile directly into its store."""
     of = _loads[number]
     on_gpu = ctx.get_variant_kind() == VariantCode.GPU
     if on_gpu:
@@ -85,7 +86,7 @@ def _load_tile(ctx: TaskContext, destination: OutputStore, number: int) -> None:
         else:
             array.read(selection, out=view, threads=of.threads)
         if of.files is not None:
-            # Opened anew, the file may be another one than when the array was opened: that is looked at by any read.
+            # The file may have changed since the array was opened: any read checks that.
             of.array[tuple(start if d == of.axis else 0 for d in range(len(view.shape)))]
     except Error as error:
         where = f"{this_rank()}, rows {start} and on"
@@ -106,7 +107,7 @@ def whole_files(array: Array, axis: int, rows: int) -> list[str] | None:
 
 
 def this_rank() -> str:
-    """Where this is, as errors say it: one that lacks the file system's mount is the usual reason."""
+    """The location for errors: a rank without the file system's mount is the usual reason."""
     return f"rank {get_legate_runtime().node_id} on {socket.gethostname()}"
 
 
@@ -122,21 +123,19 @@ def load(
     """A cuPyNumeric array with the values of `source`.
 
     It is cut with `ps.tiles` into as many tiles as the machine has processors of the preferred kind, and a task on each
-    reads its tile straight into the memory that Legate has for it. The call returns when all are loaded.
+    reads its tile directly into the memory that Legate allocated for it. The call returns when all are loaded.
 
     Parameters
     ----------
     source
         An open `Array`, or what `opener` takes: a path or URI, a pattern of shards with `opener=ps.open_shards`. Every
-        rank opens it, and has to see the same files.
-    axis
-        What is cut.
+        rank opens it, and must see the same files. axis The axis that is divided.
     over_decompose
         Tiles for each processor.
     fast_path
-        Where each tile is one `.npy` file, its task opens that file alone. The values are the same either way.
+        If each tile is one `.npy` file, its task opens only that file. The values are the same either way.
     opener, options
-        Called as `opener(source, **options)` where `source` is no open array.
+        Called as `opener(source, **options)` if `source` is not an open array.
 
     Returns
     -------
@@ -145,8 +144,8 @@ def load(
     Raises
     ------
     Error
-        A rank could not open it, or a tile could not be read: what the first such task met. Either says which rank.
-        UnsupportedError: the type is none of cuPyNumeric's.
+        A rank could not open it, or a tile could not be read: the error of the first such task, with its rank.
+        UnsupportedError: cuPyNumeric does not have the type.
     """
     try:
         array = source if isinstance(source, Array) else opener(source, **options)
@@ -168,11 +167,11 @@ def load(
     tile = tuple(part.stop - part.start for part in cut[0])
     runtime = get_legate_runtime()
     here = max(1, count // max(1, runtime.node_count))
-    # A CPU of Legate's is one core; the others have what there is.
+    # A CPU of Legate's is one core; the other kinds share all cores.
     threads = 1 if target == TaskTarget.CPU else max(1, (os.cpu_count() or 1) // here)
 
     policy = ParallelPolicy()
-    policy.set_partitioning_threshold(target, 1)  # small tiles stay apart
+    policy.set_partitioning_threshold(target, 1)  # small tiles are kept separate
     with Scope(machine=runtime.get_machine().only(target), parallel_policy=policy):
         made = cupynumeric.empty(array.shape, dtype=native)
         (store,) = made.__legate_data_interface__["data"].values()

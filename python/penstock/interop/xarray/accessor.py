@@ -1,4 +1,4 @@
-"""`.penstock` of a DataArray: the engine's array under it, and what is read for the values that were selected."""
+"""`.penstock` of a DataArray: the engine's array behind it, and the reads for its selected values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.interop.xarray.lazy import LazyArray, kind_of, settled
 
 @xr.register_dataarray_accessor("penstock")  # type: ignore[no-untyped-call]
 class PenstockAccessor:
-    """What `xarray.open_dataset(..., engine="penstock")` reads for a variable that is not loaded yet."""
+    """The reads of `xarray.open_dataset(..., engine="penstock")` for a variable that is not loaded yet."""
 
     def __init__(self, data: xr.DataArray) -> None:
         self._data = data
@@ -27,19 +27,19 @@ class PenstockAccessor:
         Raises
         ------
         InvalidArgumentError
-            The values are in memory, of Dask, of another engine, or computed from those of several arrays.
+            The values are in memory, belong to Dask or another engine, or are computed from several arrays.
         """
         return self._source()[0]
 
     def plan(self) -> Plan:
-        """The plan of reading the values that are selected: requests, bytes fetched and decoded, advice.
+        """The plan of reading the selected values: requests, bytes fetched and decoded, advice.
 
         Nothing is read. Raises as `array`.
         """
         return self._source()[0].plan(self._selection())
 
     def read(self, **options: Any) -> Any:
-        """The stored values that are selected, without decoding by CF's conventions: as `Array.read` with its options.
+        """Read the selected stored values, without decoding by CF's conventions: as `Array.read` with its options.
 
         `read(device="cuda")` gives a tensor in device memory. Raises as `array` and `Array.read`.
         """
@@ -49,11 +49,11 @@ class PenstockAccessor:
         array, key = self._source()
         whole = indexing.BasicIndexer((slice(None),) * len(array.shape))
         key = settled(whole if key is None else key, array.shape)
-        _, selection = kind_of(key)  # xarray has made slices next to points into points
+        _, selection = kind_of(key)  # xarray has converted slices next to points into points
         return selection(array, key.tuple)
 
     def _source(self) -> tuple[Array, indexing.ExplicitIndexer | None]:
-        """The array, and the one key that xarray selects with; None: it selects nothing."""
+        """The array, and the one key with which xarray selects; None: it selects nothing."""
         name = f"'{self._data.name}'"
         key: indexing.ExplicitIndexer | None = None
         layer: Any = self._data.variable._data
@@ -75,7 +75,7 @@ class PenstockAccessor:
 
 
 def _selects(layer: Any) -> bool:
-    """Whether it is one of xarray's layers that select, and does not select everything."""
+    """Whether it is one of xarray's selecting layers, and does not select everything."""
     if not isinstance(layer, indexing.LazilyIndexedArray | indexing.LazilyVectorizedIndexedArray):
         return False
     return not all(

@@ -1,4 +1,4 @@
-"""Codecs as zarr-python's objects, which is what xarray keeps in `encoding` to write an array as it was."""
+"""Codecs as zarr-python's objects, which xarray keeps in `encoding` to write an array in the same way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def codecs_of(array: Array) -> dict[str, Any]:
         return {}  # a codec that zarr-python does not have: it writes with its own defaults
 
 
-# Ids of numcodecs that are filters: the last codec of a v2 array is its compressor unless it is one of these.
+# Ids of numcodecs' filters: the last codec of a v2 array is its compressor unless it is one of these.
 _FILTERS = (
     "adler32 astype base64 bitround categorize crc32 crc32c delta fixedscaleoffset fletcher32 jenkins_lookup3 json2 "
     "msgpack2 packbits pickle quantize shuffle vlen-array vlen-bytes vlen-utf8"
@@ -49,7 +49,7 @@ def _v3(codecs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _inner(codecs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The codecs of the chunks themselves, where they are in shards (in shards)."""
+    """The codecs of the chunks themselves, inside of (nested) shards."""
     if len(codecs) == 1 and codecs[0]["name"] == "sharding_indexed":
         return _inner(codecs[0]["configuration"]["codecs"])
     return codecs

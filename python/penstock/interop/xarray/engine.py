@@ -30,15 +30,14 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
     """Zarr (v2 and v3, folders, archives and every store that `penstock.open` takes) and GeoTIFF, read by Penstock.
 
     Datasets of Zarr equal those of xarray's engine "zarr", and of TIFF those of rioxarray's: variables, coordinates,
-    attributes, decoding, encoding. They are lazy, hold nothing open, take no lock, and pickle as the place that they
-    were opened from.
-    """
+    attributes, decoding, encoding. They are lazy, keep no files open, take no lock, and pickle as the location from
+    which they were opened."""
 
     description = "Open Zarr and GeoTIFF with Penstock"
     supports_groups = True
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Return whether xarray should choose this engine where the caller names none; by name alone.
+        """Return whether xarray should choose this engine if the caller names none; decided by the name only.
 
         True only if no other installed engine claims the target, or the variable PENSTOCK_XARRAY_GUESS is "1".
         """
@@ -88,14 +87,14 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
     ) -> Dataset:
         """One group of Zarr, one image of a TIFF (which `group` may name within a store), or many files (`concat`).
 
-        `xarray.open_zarr` explains the parameters of Zarr; those of TIFF follow. `cache_members` and `lock`
-        are taken and mean nothing here: members are looked for once, and reads need no lock.
+        `xarray.open_zarr` explains the parameters of Zarr; those of TIFF follow. `cache_members` and `lock` are
+        accepted and ignored: members are looked up once, and reads need no lock.
 
         Parameters
         ----------
         convention
-            "rioxarray": as its engine shows it. "plain": the variable is `raster`, bands are counted from 0 in
-            uint8, and values are the file's own (`mask_and_scale` is then off unless it is asked for).
+            "rioxarray": as in rioxarray's engine. "plain": the variable is `raster`, bands are counted from 0 in uint8,
+            and values are the file's own (`mask_and_scale` is then off by default).
         mask_and_scale, masked
             Missing pixels are NaN and scale and offset applied; `masked=True` with `mask_and_scale=False`: only the
             former.
@@ -104,17 +103,17 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         default_name, band_as_variable
             The variable's name; a variable for each band instead (`band_1`, ...).
         page, level, bands
-            Which image, which overview (1: the largest), which bands (from 0), as `penstock.open` has them.
+            Which image, which overview (1: the largest), which bands (from 0), as in `penstock.open`.
         variable
-            Only these variables of a group. A TIFF has no subdatasets to choose from: there it means nothing, and
-            neither does `group` where the target is the file itself.
+            Only these variables of a group. For a TIFF, which has no subdatasets, it is ignored, and so is `group` if
+            the target is the file itself.
         open_kwargs
-            What `rasterio.open` would get: `overview_level` (0: the largest), and what says how GDAL reads.
+            Options of `rasterio.open`: `overview_level` (0: the largest), and those that control how GDAL reads.
         device, device_id
-            "cuda" or "cuda:1"; or 0, 1, ... and None for the current device: values are CuPy's then, but for indexes,
-            times and texts.
+            "cuda" or "cuda:1"; or 0, 1, ... and None for the current device: values are then CuPy's, except for
+            indexes, times and texts.
         concat, sort, missing, attributes, compare
-            `concat` is the name of a dimension: the target is a pattern or a list of files, as of
+            `concat` is the name of a dimension: the target is a pattern or a list of files, as for
             `penstock.open_virtual`, which explains the others.
         """
         _check_mode(mode)
@@ -184,7 +183,8 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         device_id: Any = UNSET,
         **decoding: Any,
     ) -> dict[str, Dataset]:
-        """A group and all below it, by path: "/", "/a", "/a/b"; where `group` is given, below that: ".", "a", "a/b"."""
+        """A group and all groups below it, by path: "/", "/a", "/a/b"; if `group` is given, below it: ".", "a",
+        "a/b"."""
         _check_mode(mode)
         on = device_of(device, device_id)
         target = settled_target(filename_or_obj)
@@ -197,7 +197,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         }
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
-        """The tree of a group and all below it."""
+        """The tree of a group and all groups below it."""
         return DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
 
 
@@ -224,7 +224,7 @@ def _is_claimed(target: Any) -> bool:
         try:
             if engine.guess_can_open(target):
                 return True
-        except Exception:  # xarray passes over engines that fail here
+        except Exception:  # xarray ignores engines that fail here
             continue
     return False
 
@@ -236,19 +236,19 @@ def _decode(store: ZarrGroup, device: str | None, **decoding: Any) -> Dataset:
 
 
 def _close() -> None:
-    """Nothing is held open. (xarray wants a function, and a dataset pickles with it.)"""
+    """No file is open. (xarray requires a function, and a dataset pickles with it.)"""
 
 
 def _within(group: str | None) -> str:
     return "" if group is None else group.strip("/")
 
 
-# Options of GDAL that say how it reads, and change nothing of what is read.
+# Options of GDAL that control how it reads, and do not change the values.
 _WITHOUT_EFFECT = ("sharing", "num_threads", "ignore_cog_layout_break", "mode", "thread_safe")
 
 
 def _level(level: int, of_gdal: dict[str, Any]) -> int:
-    """The level that the options of `rasterio.open` ask for."""
+    """The level that the options of `rasterio.open` select."""
     for name, value in of_gdal.items():
         key = name.lower()
         drivers = [value] if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""HDF5 and NetCDF4 groups as xarray's datasets, as its engines "h5netcdf" and "netcdf4" show them."""
+"""HDF5 and NetCDF4 groups as xarray's datasets, as in its engines "h5netcdf" and "netcdf4"."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def _storage(array: Array) -> dict[str, Any]:
 
 
 def _encoding(storage: dict[str, Any], dimensions: tuple[str, ...], array: Array) -> dict[str, Any]:
-    """How a variable is stored, by the names of netCDF4-python: `to_netcdf` stores a copy alike, `to_zarr` ignores
-    them."""
+    """How a variable is stored, with netCDF4-python's names: `to_netcdf` stores a copy in the same way, `to_zarr`
+    ignores them."""
     filters = dict(storage.get("filters") or ())
     chunks = storage.get("chunks")
     encoding: dict[str, Any] = {"dtype": storage.get("dtype", array.dtype)}

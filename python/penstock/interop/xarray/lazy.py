@@ -1,4 +1,4 @@
-"""An open array as xarray's lazy indexing takes it."""
+"""An open array for xarray's lazy indexing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.geo.masks import NodataMask, module_of
 
 
 def settled_target(target: Any) -> Any:
-    """Paths of this machine in full, as xarray's own engine has them: `~`, and other processes' working folders."""
+    """Full paths of local files, as in xarray's own engine: for `~`, and other processes' working folders."""
     name = os.fspath(target) if isinstance(target, os.PathLike) else target
     if not isinstance(name, str) or re.match("[A-Za-z][A-Za-z0-9+.-]*:", name):
         return target
@@ -30,7 +30,7 @@ def settled_target(target: Any) -> Any:
 
 @dataclass(frozen=True)
 class Place:
-    """What `penstock.open` was called with: an array is opened by it again in another process."""
+    """The arguments of `penstock.open`: another process opens the array with them."""
 
     target: Any
     path: str
@@ -45,21 +45,21 @@ class Place:
         return open(self.target, self.path, mode="r", **self.options)
 
     def child(self, name: str) -> Place:
-        """The place of a node below a group; its metadata are read from storage."""
+        """The location of a node below a group; its metadata are read from storage."""
         options = {key: value for key, value in self.options.items() if key != "use_consolidated"}
         return Place(self.target, f"{self.path}/{name}" if self.path else name, options)
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """What CF's conventions make of stored numbers, in xarray's order and type, on the values' own device."""
+    """The result of CF's conventions for stored numbers, in xarray's order and type, on the values' own device."""
 
     missing: tuple[Any, ...]
     scale: Any = None
     offset: Any = None
 
     def apply(self, values: Any, dtype: np.dtype[Any]) -> Any:
-        """Missing values are NaN, the others multiplied by the scale and moved by the offset."""
+        """Missing values become NaN, the others are multiplied by the scale, and the offset is added."""
         made = values if values.dtype == dtype else values.astype(dtype)
         for each in self.missing:
             if each == each:
@@ -70,10 +70,10 @@ class Decoding:
 
 
 class LazyArray(BackendArray):
-    """An array that is read when its values are asked for: all five kinds of xarray's keys at once, and no more.
+    """An array that is read when its values are needed: for all kinds of xarray's keys in one read, of the selected
+    elements only.
 
-    Reading is thread-safe and takes no lock. Pickles as its place: it is opened again where it is unpickled.
-    """
+    Reading is thread-safe and takes no lock. Pickles as its location: it is opened again when it is unpickled."""
 
     def __init__(
         self,
@@ -122,7 +122,8 @@ class LazyArray(BackendArray):
 
 
 def read(array: Array | NodataMask, selection: Any, device: str | None) -> Any:
-    """Values on the host, or CuPy's in device memory: ordered on its current stream, when all is queued on the device.
+    """Return values on the host, or CuPy's in device memory: when all is queued on the device, ordered on CuPy's
+    current stream.
 
     A chunk that fails on the device later is raised by the next read, or by `synchronize` of the context.
     """
@@ -136,7 +137,7 @@ def read(array: Array | NodataMask, selection: Any, device: str | None) -> Any:
 
 
 def start(array: Array | NodataMask, selection: Any, device: str | None) -> Callable[[], Any]:
-    """Begins what `read` does; the call gives the values."""
+    """Begins `read`; calling the result returns the values."""
     if device is None:
         return array.read_async(selection).wait
     values = read(array, selection, device)
@@ -158,7 +159,7 @@ Selection = Callable[[Array, tuple[Any, ...]], Any]
 
 
 def _basic(array: Array, items: tuple[Any, ...]) -> Any:
-    return (*items, ...)  # the Ellipsis makes one element an array without dimensions, and not a scalar
+    return (*items, ...)  # with the Ellipsis one element is an array without dimensions, not a scalar
 
 
 def _outer(array: Array, items: tuple[Any, ...]) -> Any:
@@ -170,7 +171,7 @@ def as_points(array: Array, items: tuple[Any, ...]) -> Any:
 
 
 def settled(key: indexing.ExplicitIndexer, shape: tuple[int, ...]) -> indexing.ExplicitIndexer:
-    """The key with every empty slice as `:0`: xarray takes no slices that go backwards over nothing."""
+    """The key with every empty slice as `:0`: xarray does not accept empty slices with a negative step."""
     if not any(isinstance(item, slice) for item in key.tuple):
         return key
     return type(key)(
@@ -182,7 +183,7 @@ def settled(key: indexing.ExplicitIndexer, shape: tuple[int, ...]) -> indexing.E
 
 
 def kind_of(key: indexing.ExplicitIndexer) -> tuple[indexing.IndexingSupport, Selection]:
-    """How much of a key the engine takes as it is, and what the selection is that it takes."""
+    """The selection for the engine, and how much of a key it covers."""
     if isinstance(key, indexing.BasicIndexer):
         return indexing.IndexingSupport.VECTORIZED, _basic
     if isinstance(key, indexing.OuterIndexer):

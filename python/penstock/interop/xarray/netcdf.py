@@ -1,4 +1,4 @@
-"""NetCDF classic files as xarray's datasets, as its engine "scipy" shows them."""
+"""NetCDF classic files as xarray's datasets, as in its engine "scipy"."""
 
 from __future__ import annotations
 

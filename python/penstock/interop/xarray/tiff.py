@@ -1,4 +1,4 @@
-"""GeoTIFF as xarray's datasets: as rioxarray's engine shows it, or plain."""
+"""GeoTIFF as xarray's datasets: as in rioxarray's engine, or plain."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ZARR_SUFFIXES = (".zarr", ".zarr.zip")
 
 
 def is_one_file(target: Any) -> bool:
-    """Whether the target itself is a TIFF, not a store that may hold one; nothing remote is asked."""
+    """Whether the target itself is a TIFF, not a store that may hold one; without a request to remote storage."""
     if isinstance(target, str) and "://" in target.removeprefix("file://"):
         return target.lower().split("?")[0].endswith(_SUFFIXES)
     known = isinstance(target, str | os.PathLike | bytes | bytearray | memoryview) or is_file(target)
@@ -39,7 +39,7 @@ def is_one_file(target: Any) -> bool:
 
 
 def is_tiff(target: Any, path: str = "", storage_options: dict[str, Any] | None = None) -> bool:
-    """By its first bytes; where they are remote and the name says enough, by that."""
+    """By its first bytes; by its name if they are remote and the name is sufficient."""
     if isinstance(target, Array | Group):
         return isinstance(target, TiffArray)
     if isinstance(target, bytes | bytearray | memoryview):
@@ -68,7 +68,7 @@ def is_tiff(target: Any, path: str = "", storage_options: dict[str, Any] | None 
 
 
 def _begins_as_tiff(target: Any, path: str, storage_options: dict[str, Any] | None) -> bool:
-    """Reads the first bytes of an object. Opening it reports why it cannot be read."""
+    """Reads the first bytes of an object. If that fails, opening it reports the reason."""
     try:
         store, inner = place_of(target, path, storage_options)
         _core.open_store(store, current_context(), inner, False, None, FIRST_IMAGE)
@@ -83,12 +83,11 @@ _MOST_COORDINATES = 1 << 27  # of one axis
 
 
 class RasterArray(BackendArray):
-    """An image that is read when its values are asked for, decoded on the way.
+    """An image that is read, and decoded, when its values are needed.
 
-    `masked`: missing pixels (those that the file's mask leaves out; else nodata or transparent ones) are NaN.
-    `scaled`: scale and offset of each band are applied, and integers are of the sign that `_Unsigned` says.
-    `device`: where the values are read to; None: host memory. `by_band`: bands are variables of their own.
-    """
+    `masked`: missing pixels (those that the file's mask excludes; else nodata or transparent ones) are NaN. `scaled`:
+    scale and offset of each band are applied, and integers have the sign of `_Unsigned`. `device`: the memory for the
+    values; None: host memory. `by_band`: bands are variables of their own."""
 
     def __init__(self, place: Place, masked: bool, scaled: bool, device: str | None, by_band: bool = False) -> None:
         self.place, self.masked, self.scaled, self.device, self.by_band = place, masked, scaled, device, by_band
@@ -140,7 +139,7 @@ class RasterArray(BackendArray):
         return self._scale(made, bands) if self.scaled else made
 
     def _bands(self, items: tuple[Any, ...], rank: int) -> Any:
-        """Which band each value is of, in a shape that broadcasts against the values."""
+        """The band of each value, in a shape that broadcasts against the values."""
         bands = np.arange(self.shape[0])[items[0]]
         is_point = isinstance(items[0], np.ndarray) and items[0].ndim == rank
         if bands.ndim == 0 or (
@@ -150,7 +149,7 @@ class RasterArray(BackendArray):
         return bands.reshape(bands.shape + (1,) * (rank - bands.ndim))
 
     def _scale(self, values: Any, bands: Any) -> Any:
-        """In place where arrays can; what leaves integers as they are is passed over."""
+        """In place if possible; bands that integers leave unchanged are skipped."""
         asarray, always = module_of(values).asarray, self.array.dtype.kind not in "iu"
         if always or set(self.array.scales) != {1}:
             values *= asarray(np.asarray(self.array.scales, self.dtype)[bands])
@@ -166,7 +165,7 @@ class RasterArray(BackendArray):
 
 
 def _promoted(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type that has NaN for what is missing, as xarray promotes."""
+    """The type that has NaN for missing values, as xarray promotes."""
     if dtype.kind in "fc":
         return dtype
     return np.dtype("f4" if dtype.itemsize <= 2 else "f8")
@@ -189,8 +188,7 @@ def open_raster(
 ) -> xarray.Dataset:
     """One image of a TIFF file as a dataset of one variable (or, `band_as_variable`, one for each band).
 
-    `source`: the target in the caller's words.
-    """
+    `source`: the target as the caller gave it."""
     if convention not in ("rioxarray", "plain"):
         raise InvalidArgumentError(f"convention must be 'rioxarray' or 'plain', it is {convention!r}")
     if default_name is None:
@@ -204,7 +202,7 @@ def open_raster(
     data = RasterArray(place, masked or scaled, scaled, device, band_as_variable)
     array = data.array
     if device is not None:
-        array.read(np.s_[:0, :0, :0], device=device)  # says at once what is missing
+        array.read(np.s_[:0, :0, :0], device=device)  # reports missing packages at once
     coordinates = _coordinates(array, parse_coordinates is not False)
     how = (array, data.masked, scaled, data.dtype)
     attributes, encoding = ({}, {}) if band_as_variable else attributes_of(*how)
@@ -214,7 +212,7 @@ def open_raster(
     variable = xarray.Variable(("band", "y", "x"), indexing.LazilyIndexedArray(data), attributes, encoding)
     mapping = xarray.Variable((), 0, grid_mapping_of(array))
     name = "raster" if plain else default_name
-    # Coordinates first: they give the dimensions their order, (band, x, y) as rioxarray's.
+    # Coordinates first: they determine the order of the dimensions, (band, x, y) as in rioxarray.
     made = xarray.Dataset(coords={"band": ("band", bands), **coordinates, "spatial_ref": mapping}).assign(
         {name: variable}
     )
@@ -227,14 +225,14 @@ def open_raster(
 
 
 def _coordinates(array: Any, wanted: bool) -> dict[str, Any]:
-    """Centres of pixels, computed as rioxarray does, to the last bit: from the first pixel's centre on."""
+    """Centres of pixels, computed as in rioxarray, to the last bit: from the first pixel's centre on."""
     if not wanted or array.gcps or array.rpcs:
         return {}
     a, b, c, d, e, f = array._coefficients or (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
     c, f = a * 0.5 + b * 0.5 + c, d * 0.5 + e * 0.5 + f
     size = array.shape[1:]
     if b == d == 0:
-        if max(size) > _MOST_COORDINATES:  # xarray's indexes hold them in memory: damaged headers would take all of it
+        if max(size) > _MOST_COORDINATES:  # xarray's indexes hold them in memory: a damaged header could exhaust it
             message = f"x and y of {size[0]} x {size[1]} pixels are not made: parse_coordinates=False goes without them"
             raise UnsupportedError(message, f"array '{array.uri}'")
         return {"x": np.arange(size[1]) * a + c, "y": np.arange(size[0]) * e + f}
@@ -245,7 +243,7 @@ def _coordinates(array: Any, wanted: bool) -> dict[str, Any]:
 
 
 def _blanked(values: Any, valid: Any) -> Any:
-    """NaN where nothing is valid; in place on the host."""
+    """NaN for invalid pixels; in place on the host."""
     nothing, module = values.dtype.type(np.nan), module_of(values)
     if module is not np:
         return module.where(valid, values, nothing)
@@ -254,7 +252,7 @@ def _blanked(values: Any, valid: Any) -> Any:
 
 
 class _Centres(BackendArray):
-    """One coordinate of the centres of a rotated grid's pixels, computed where it is asked for."""
+    """One coordinate of the centres of a rotated grid's pixels, computed when it is needed."""
 
     dtype = np.dtype("f8")
 
@@ -289,7 +287,8 @@ def _source(target: Any, array: Any) -> str:
 
 
 def device_of(device: str | None, device_id: Any) -> str | None:
-    """`device="cuda:1"`, or `device_id=1` and `device_id=None` (the current device) as CUDA's libraries name them."""
+    """`device="cuda:1"`, or `device_id=1` and `device_id=None` (the current device) with the names of CUDA's
+    libraries."""
     if device_id is not UNSET:
         if device is not None:
             raise InvalidArgumentError("device and device_id say the same: give one")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-# Tags that GDAL shows among the metadata of an image, by number.
+# Tags that GDAL shows in the metadata of an image, by number.
 _TEXT_TAGS = {
     269: "TIFFTAG_DOCUMENTNAME",
     270: "TIFFTAG_IMAGEDESCRIPTION",
@@ -28,17 +28,16 @@ _RPC_NAMES = (
     "height_off height_scale lat_off lat_scale line_den_coeff line_num_coeff line_off line_scale long_off long_scale "
     "samp_den_coeff samp_num_coeff samp_off samp_scale err_bias err_rand"
 )
-# What readers are to find elsewhere.
+# Keys that readers expect elsewhere.
 _HIDDEN = ("_FillValue", "missing_value", "fill_value", "nodata", "nodatavals", "is_tiled", "res")
 
 
 def attributes_of(
     array: Any, masked: bool, scaled: bool, dtype: np.dtype[Any], band: int | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Attributes and encoding: what was applied to the values is encoding, what was not is an attribute.
+    """Attributes and encoding: conventions that were applied to the values are encoding, others are attributes.
 
-    Of one band without what is the image's, or of all (with the first one's metadata).
-    """
+    For one band without the image's attributes, or for all (with the first one's metadata)."""
     texts = {**(_image_metadata(array) if band is None else {}), **array.band_metadata[band or 0]}
     attributes: dict[str, Any] = {key: _parsed(value) for key, value in texts.items() if key not in _HIDDEN}
     encoding: dict[str, Any] = {"rasterio_dtype": _gdals_type(array)}
@@ -70,8 +69,8 @@ def attributes_of(
 
 
 def other_sign(array: Any, band: int | None = None) -> np.dtype[Any] | None:
-    """The type that integers really have, where the attribute `_Unsigned` of netCDF's users says so: the image's, or,
-    where bands are variables, the band's own."""
+    """The real type of integers, if the attribute `_Unsigned` of netCDF's conventions has it: for the image or, if
+    bands are variables, for the band."""
     said = {**(array.gdal_metadata if band is None else {}), **array.band_metadata[band or 0]}.get("_Unsigned")
     if said is None or array.dtype.kind != {"true": "i"}.get(said, "u"):
         return None
@@ -79,12 +78,12 @@ def other_sign(array: Any, band: int | None = None) -> np.dtype[Any] | None:
 
 
 def image_attributes(array: Any) -> dict[str, Any]:
-    """Of the image as a whole."""
+    """For the image as a whole."""
     return {key: _parsed(value) for key, value in _image_metadata(array).items()}
 
 
 def _gdals_type(array: Any) -> str:
-    """As rasterio calls it, which has complex numbers of two int16."""
+    """With rasterio's names, which has complex numbers of two int16."""
     is_complex_int = array.tags.get("SampleFormat") in (5, (5,) * array._integer(277, 1))
     return "complex_int16" if is_complex_int and array._integer(258, 1) == 32 else str(array.dtype)
 
@@ -112,7 +111,7 @@ def _image_metadata(array: Any) -> dict[str, str]:
 
 
 def _parsed(text: str) -> Any:
-    """A number where the text is one, an array where it is `{1,2,3}`."""
+    """A number if the text is one, an array if it is `{1,2,3}`."""
     if text.startswith("{") and text.endswith("}"):
         try:
             return np.array([float(each) for each in text[1:-1].split(",")])
@@ -154,7 +153,7 @@ def _feature(number: int, point: tuple[float, ...]) -> dict[str, Any]:
 
 
 def _wgs84(crs: Any) -> Any:
-    """What rational polynomials give: longitude and latitude."""
+    """The output of rational polynomials: longitude and latitude."""
     try:
         from pyproj import CRS
     except ImportError:
@@ -163,13 +162,13 @@ def _wgs84(crs: Any) -> Any:
 
 
 def _wkt(crs: Any) -> str:
-    """As GDAL writes it: WKT 1, and WKT 2 for what that has no words for."""
+    """As GDAL writes it: WKT 1, or WKT 2 for systems that WKT 1 cannot describe."""
     if isinstance(crs, str):
         return crs
     from pyproj.exceptions import CRSError
 
     try:
-        # GDAL names all axes, pyproj by itself only those in the usual order.
+        # GDAL names all axes, pyproj only those in the usual order.
         return str(crs.to_wkt("WKT1_GDAL", output_axis_rule=True))
     except CRSError:
         return str(crs.to_wkt())

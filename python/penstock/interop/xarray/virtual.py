@@ -1,4 +1,4 @@
-"""Groups of many files as xarray's datasets: as `open_mfdataset` with minimal `data_vars` and `coords` has them."""
+"""Groups of many files as xarray's datasets: as `open_mfdataset` with minimal `data_vars` and `coords`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.interop.xarray.zarr import ZarrGroup
 
 @dataclass(frozen=True)
 class VirtualPlace(Place):
-    """What `penstock.open_virtual` was called with."""
+    """The arguments of `penstock.open_virtual`."""
 
     how: dict[str, Any] = field(default_factory=dict)
 
@@ -29,12 +29,12 @@ class VirtualPlace(Place):
         return made[self.path] if self.path else made
 
     def child(self, name: str) -> Place:
-        """The place of a variable."""
+        """The location of a variable."""
         return VirtualPlace(self.target, name, self.options, self.how)
 
 
 class VirtualStore(ZarrGroup):
-    """The variables and attributes of many files: values of all, everything else of the first one."""
+    """The variables and attributes of many files: values of all, everything else from the first one."""
 
     _group: VirtualGroup
 

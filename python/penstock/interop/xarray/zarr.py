@@ -38,8 +38,7 @@ class ZarrGroup(AbstractDataStore):
     """The variables and attributes of one group, before CF decoding.
 
     `fill_value_is_mask`: the arrays' fill value is a missing value, as `_FillValue` is; None: it is in v2 only.
-    `dropped`: names of variables that are not opened, so one that is not readable can be left out.
-    """
+    `dropped`: names of variables that are not opened, so that an unreadable one can be omitted."""
 
     def __init__(
         self,
@@ -59,7 +58,8 @@ class ZarrGroup(AbstractDataStore):
         return {key: value for key, value in self._group.attrs.items() if not key.lower().startswith("_nc")}
 
     def on_device(self, dataset: Dataset, device: str) -> Dataset:
-        """The group's decoded variables, with their values in device memory: all numbers but indexes and single ones.
+        """The group's decoded variables, with their values in device memory: all numbers except indexes and single
+        values.
 
         xarray decodes on the host only, so missing values, scale and offset are applied here.
         """
@@ -70,7 +70,7 @@ class ZarrGroup(AbstractDataStore):
                 continue
             if array.dtype.kind not in "biufc" or variable.dtype.kind not in "biufc":
                 continue
-            array.read((slice(0, 0),) * array.ndim, device=device)  # says at once what is missing
+            array.read((slice(0, 0),) * array.ndim, device=device)  # reports missing packages at once
             decoding = _decoding_of(variable, array)
             lazy = LazyArray(self._place.child(str(name)), array, variable.dtype, device, decoding)
             data = indexing.LazilyIndexedArray(lazy)
@@ -88,7 +88,7 @@ class ZarrGroup(AbstractDataStore):
             "chunks": array.chunks,
             "preferred_chunks": dict(zip(dimensions, array.chunks, strict=True)),
             "shards": array.shards,
-            # Of references they are those of other files, and not what a Zarr array is to be written with.
+            # The codecs of references are those of other files, not those to write a Zarr array with.
             **({} if isinstance(array, ReferencedArray) else codecs_of(array)),
         }
         if array.dtype.kind == "T":
@@ -127,7 +127,7 @@ class ZarrGroup(AbstractDataStore):
         return tuple(names), attributes
 
     def _nczarr_dimensions(self, name: str) -> list[str] | None:
-        """NCZarr keeps the full names of the dimensions' own paths in `.zarray`."""
+        """NCZarr keeps the full names of the dimensions' paths in `.zarray`."""
         place = self._place.child(name)
         if isinstance(place.target, Group):
             return None
@@ -159,7 +159,7 @@ def _arrays_of(group: Group, dropped: set[str]) -> dict[str, Array]:
 
 
 def _decoding_of(variable: Variable, array: Array) -> Decoding:
-    """What xarray applied: it moves such attributes to the encoding."""
+    """Attributes that xarray applied: it moves them to the encoding."""
     encoding = variable.encoding
     if "_Unsigned" in encoding:
         raise UnsupportedError("integers of the other sign (_Unsigned) are decoded on the host only", array.uri)
@@ -171,7 +171,7 @@ def _decoding_of(variable: Variable, array: Array) -> Decoding:
 
 
 def _decode_fill_value(value: Any, array: Array) -> Any:
-    """`_FillValue` among the attributes of v3, where xarray keeps floats as base64 of their bytes."""
+    """`_FillValue` among the attributes of v3, in which xarray keeps floats as base64 of their bytes."""
     kind = array.dtype.kind
     try:
         if kind == "f":
@@ -233,7 +233,7 @@ def open_group(
 def groups_below(
     place: Place, group: Group, path: str, seen: set[str] | None = None
 ) -> Iterator[tuple[str, Place, Group]]:
-    """(path, place, group) of a group, which is called `path`, and of all below it, parents first.
+    """(path, location, group) of a group, named `path`, and of all groups below it, parents first.
 
     A group that several links lead to is visited once, by the first of them: links of a file may lead anywhere.
     """

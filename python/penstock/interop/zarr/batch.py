@@ -1,4 +1,4 @@
-"""Batches of chunks, made ready for the engine: which memory each chunk's part goes to or comes from."""
+"""Batches of chunks, prepared for the engine: the memory for each chunk's part."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def _lengths(box: tuple[slice, ...]) -> tuple[int, ...]:
 
 
 def _groups(batch: Sequence[Item], chunk_bytes: int) -> Iterator[Sequence[Item]]:
-    """Pieces of a batch whose chunks fit into a temporary array together."""
+    """Parts of a batch whose chunks fit into a temporary array together."""
     size = max(1, _GROUP_BYTES // max(1, chunk_bytes))
     for first in range(0, len(batch), size):
         yield batch[first : first + size]
 
 
 class ReadPiece:
-    """Chunks that one call of the engine reads, and what is left to do then."""
+    """Chunks that one call of the engine reads, and the work that follows."""
 
     __slots__ = ("core", "items")
 
@@ -79,7 +79,7 @@ class ReadPiece:
         return self.core.read(context, store, threads)
 
     def finish(self) -> None:
-        """Move what was read to where it belongs."""
+        """Move the values to their destination."""
 
 
 class _SwappedPiece(ReadPiece):
@@ -98,7 +98,7 @@ class _SwappedPiece(ReadPiece):
 
 
 class _IndexedPiece(ReadPiece):
-    """Index arrays: boxes are read, and NumPy picks the elements."""
+    """Index arrays: boxes are read, and NumPy selects the elements."""
 
     __slots__ = ("boxes", "drop_axes", "inner", "memory", "room")
 
@@ -149,7 +149,7 @@ class DevicePiece(ReadPiece):
 
 
 class _IndexedDevicePiece(_IndexedPiece):
-    """Index arrays: boxes are decoded in GPU memory, and CuPy picks the elements."""
+    """Index arrays: boxes are decoded in GPU memory, and CuPy selects the elements."""
 
     __slots__ = ("place",)
 
@@ -182,7 +182,7 @@ def _device_batch(program: Program, items: Sequence[Item], memory: Any) -> _core
 def prepare_device_read(
     program: Program, batch: Sequence[Item], memory: Any, drop_axes: tuple[int, ...], ordered: bool
 ) -> list[ReadPiece]:
-    """The pieces that together read `batch` into `memory`, which is on a device and has the machine's byte order.
+    """The parts that together read `batch` into `memory`, which is on a device and has the machine's byte order.
 
     `ordered`: as in `gpu.memory_of`.
     """
@@ -197,7 +197,7 @@ def prepare_device_read(
 def prepare_read(
     program: Program, batch: Sequence[Item], memory: npt.NDArray[Any], drop_axes: tuple[int, ...]
 ) -> list[ReadPiece]:
-    """The pieces that together read `batch` into `memory`."""
+    """The parts that together read `batch` into `memory`."""
     assert program.core is not None
     if not drop_axes:
         if program.native:
@@ -222,14 +222,14 @@ class WritePiece:
         self.core, self.items = core, items
 
     def ready(self, context: _core.Context, store: _core.Store) -> _core._ChunkBatch:
-        """The batch to be encoded; `store` has the objects as they are now."""
+        """The batch to be encoded; `store` has the present objects."""
         assert self.core is not None
         return self.core
 
     def write(
         self, context: _core.Context, old: _core.Store, to: _core.Store | None, threads: int
     ) -> list[bytes | None]:
-        """Merge and encode all, and put them into `to`; without it, they are returned (None: empty)."""
+        """Merge and encode all, and store them in `to`; without it, they are returned (None: empty)."""
         return self.ready(context, old).write(context, old, to, self._keeps_empty(), threads) or []
 
     def _keeps_empty(self) -> bool:
@@ -237,7 +237,7 @@ class WritePiece:
 
 
 class _DeviceWrite(WritePiece):
-    """Values in GPU memory, which come chunk by chunk through page-locked memory and are encoded on the host."""
+    """Values in GPU memory, which are transferred chunk by chunk through page-locked memory and encoded on the host."""
 
     __slots__ = ("memory",)
 
@@ -299,7 +299,7 @@ class _IndexedWrite(WritePiece):
 def prepare_device_write(
     program: Program, batch: Sequence[Item], value: Any, drop_axes: tuple[int, ...], ordered: bool
 ) -> list[WritePiece] | None:
-    """The pieces that together write `value`, which is on a device; None if it has to be copied to the host first.
+    """The parts that together write `value`, which is on a device; None if it must be copied to the host first.
 
     `ordered`: as in `gpu.memory_of`.
     """
@@ -312,7 +312,7 @@ def prepare_device_write(
 def prepare_write(
     program: Program, batch: Sequence[Item], value: npt.NDArray[Any], drop_axes: tuple[int, ...]
 ) -> list[WritePiece]:
-    """The pieces that together write `value`, which has the program's dtype apart from byte order."""
+    """The parts that together write `value`, which has the program's dtype apart from byte order."""
     assert program.core is not None
     value = cast(value, _native(value.dtype))
     chunk_bytes = program.core.chunk_bytes

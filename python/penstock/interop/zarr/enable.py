@@ -1,4 +1,4 @@
-"""Switching the plug-in on and off."""
+"""Enables and disables the plug-in."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _set_buffers(names: tuple[Any, Any]) -> None:
 
 
 class Enabled:
-    """What `enable` gives back: leaving it as a context manager sets things as they were."""
+    """The result of `enable`: leaving it as a context manager restores the previous settings."""
 
     def __init__(self, before: tuple[Any, bool, bool, tuple[Any, Any], Context | None], options: str) -> None:
         self._before, self._options = before, options
@@ -72,20 +72,20 @@ class Enabled:
 def enable(
     bypass: bool | None = None, device: str = "cpu", *, strict: bool = False, threads: int | None = None
 ) -> Enabled:
-    """Make Penstock zarr-python's codec pipeline, for all arrays that are opened from here on.
+    """Make Penstock the codec pipeline of zarr-python, for all arrays that are opened from now on.
 
     Parameters
     ----------
     bypass
-        `zarr.open`, `open_array`, `open_group`, `create_array` and their relatives return `penstock.zarr.Array` and
-        `Group`, which do not go through zarr-python's event loop (see `penstock.zarr.wrap`). None: with device="cuda"
-        where zarr-python is 3.4 or later, because only the calling thread knows which CUDA stream consumes the values.
-        Reads and writes of other arrays in GPU memory wait for the device.
+        `zarr.open`, `open_array`, `open_group`, `create_array` and similar functions return `penstock.zarr.Array` and
+        `Group`, which do not go through zarr-python's event loop (see `penstock.zarr.wrap`). None: True with
+        device="cuda" and zarr-python 3.4 or later, because only the calling thread has the CUDA stream that consumes
+        the values. Reads and writes of other arrays in GPU memory wait for the device.
     device
-        "cuda": also what `zarr.config.enable_gpu()` does. Arrays are read into CuPy's memory, on CuPy's current device,
-        and decoded there; see `explain`. Needs CuPy.
+        "cuda": includes `zarr.config.enable_gpu()`. Arrays are read into CuPy's memory, on CuPy's current device, and
+        decoded there; see `explain`. Needs CuPy.
     strict
-        Reads and writes that would go zarr-python's own way raise `UnsupportedError` instead.
+        Reads and writes that would use zarr-python's own code raise `UnsupportedError` instead.
     threads
         Decoding and encoding workers of one read or write; None: those of the current `penstock.Context`.
 
@@ -122,7 +122,7 @@ def is_enabled() -> bool:
 
 
 def disable() -> None:
-    """Give zarr-python its own pipeline and functions back. Arrays that are open keep what they were opened with."""
+    """Restore zarr-python's own pipeline and functions. Open arrays keep the pipeline that they were opened with."""
     config.set({_PATH: _ZARRS})
     if _gpu.gpu_buffers():
         _set_buffers(_HOST_BUFFERS)

@@ -1,4 +1,4 @@
-"""Which way an array's reads and writes go, and why."""
+"""Which path an array's reads and writes take, and why."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WAYS = {
 
 @dataclass(frozen=True)
 class Way:
-    """How one kind of operation goes: `path` as in `stats`, and why no faster one."""
+    """The path of one kind of operation: `path` as in `stats`, and why it is not a faster one."""
 
     operation: str
     path: str
@@ -35,7 +35,7 @@ class Way:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """What `explain` found; `str` of it is for people."""
+    """The result of `explain`; `str` of it is readable text."""
 
     array: str
     store: str
@@ -58,7 +58,8 @@ class Explanation:
 
 
 class Explanations(dict[str, Explanation]):
-    """What `explain` found of a group: an `Explanation` for each array in it, by path; `str` of it is for people."""
+    """The result of `explain` for a group: an `Explanation` for each array in it, by path; `str` of it is readable
+    text."""
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.values()))
@@ -67,9 +68,9 @@ class Explanations(dict[str, Explanation]):
 
 
 def explain(array: Any) -> Explanation | Explanations:
-    """Say for each kind of operation on `array` which path it takes, and why no faster one.
+    """Return, for each kind of operation on `array`, the path that it takes and why it is not a faster one.
 
-    Of a `zarr.Group`: the same for every array in it.
+    For a `zarr.Group`: the same for every array in it.
 
     >>> print(penstock.zarr.explain(zarr.open_array("x.zarr")))
     """

@@ -1,7 +1,6 @@
-"""Selections beyond ints and slices as the engine's: only what zarr-python takes, and takes for the same.
+"""Selections beyond ints and slices in the engine's form: only those that zarr-python accepts, with the same meaning.
 
-What is refused here, or by the engine, runs zarr-python's own method, whose exception is raised then.
-"""
+If a selection is refused here, or by the engine, zarr-python's own method runs, and its exception is raised."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ def _is_slice(item: Any) -> bool:
 
 
 def is_plain(key: Any) -> bool:
-    """Ints, slices that go forward and Ellipsis."""
+    """Ints, slices with a positive step and Ellipsis."""
     return all(item is ... or _is_int(item) or _is_slice(item) for item in _indexing.as_tuple(key))
 
 

@@ -1,4 +1,5 @@
-"""zarr-python's arrays in GPU memory, as far as Penstock asks: `__cuda_array_interface__`, which CuPy's have."""
+"""zarr-python's arrays in GPU memory, as far as Penstock needs them: `__cuda_array_interface__`, which CuPy's arrays
+have."""
 
 from __future__ import annotations
 
@@ -20,8 +21,7 @@ BUFFERS = ("zarr.buffer.gpu.Buffer", "zarr.buffer.gpu.NDBuffer")
 class DeviceMemory:
     """One array in device memory.
 
-    `stream` is the one that its consumer works on, never 0. None: it is not known, and reads and writes wait for the
-    device.
+    `stream` is the stream of its consumer, never 0. None: it is not known, and reads and writes wait for the device.
     """
 
     array: Any
@@ -38,11 +38,10 @@ def on_device(array: Any) -> bool:
 
 
 def memory_of(array: Any, ordered: bool = True) -> DeviceMemory:
-    """Returns where `array` is, and the stream that CuPy works on in this thread.
+    """Returns the location of `array`, and CuPy's current stream in this thread.
 
-    CuPy's current stream is a thread's own. `ordered` is False where this is not the consumer's thread, as on
-    zarr-python's event loop: the consumer's stream is not known there.
-    """
+    `ordered` is False if this is not the consumer's thread, as on zarr-python's event loop: the consumer's stream is
+    not known there."""
     shown = array.__cuda_array_interface__
     address, shape, strides = shown["data"][0], tuple(shown["shape"]), shown.get("strides")
     if strides is None:
@@ -65,14 +64,14 @@ def wait_for_current_stream() -> None:
 
 
 def wait_for_device(array: Any) -> None:
-    """Waits for all that the device of `array` was given: its producer's stream is not known."""
+    """Waits for all work that the device of `array` received: its producer's stream is not known."""
     import cupy
 
     cupy.cuda.Device(memory_of(array).device).synchronize()
 
 
 def gpu_buffers() -> bool:
-    """Arrays are made in GPU memory, as `zarr.config.enable_gpu()` says."""
+    """Whether arrays are created in GPU memory, as after `zarr.config.enable_gpu()`."""
     values = config.config
     return (values.get("buffer"), values.get("ndbuffer")) == BUFFERS
 

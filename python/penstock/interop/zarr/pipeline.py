@@ -34,7 +34,7 @@ from penstock.interop.zarr.recycled import exchange
 from penstock.interop.zarr.route import Route
 from penstock.interop.zarr.settings import count, current_context, delegated
 
-# Before zarr-python 3.4 there is only the batched one.
+# Before zarr-python 3.4 only the batched one exists.
 _Base: Any = getattr(codec_pipeline, "FusedCodecPipeline", codec_pipeline.BatchedCodecPipeline)
 
 _INLINE_BYTES = 512 << 10
@@ -54,7 +54,7 @@ the consumer's."""
 
 
 class _Refused(Exception):
-    """This batch is not for the engine; the text says why."""
+    """This batch is not for the engine; the text has the reason."""
 
 
 def _statuses(pieces: Sequence[ReadPiece], flags: Sequence[bytes | None]) -> tuple[Any, ...]:
@@ -82,7 +82,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
     Chunks that C++ cannot do (see `penstock.zarr.explain`) go through zarr-python's own pipeline.
     """
 
-    # zarr-python's dataclasses are frozen, and their pickles should not hold what is compiled here.
+    # zarr-python's dataclasses are frozen, and their pickles should not contain compiled programs.
     _penstock_programs: list[tuple[Any, Program]] | None = None
     _penstock_route: Route | None = None
     _penstock_zarr: Any = None
@@ -93,7 +93,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
 
     @property
     def supports_sync_io(self) -> bool:
-        """`read_sync` and `write_sync` may be called, where the store has synchronous methods."""
+        """`read_sync` and `write_sync` may be called if the store has synchronous methods."""
         programs = self._penstock_programs
         compiled = programs is not None and any(program.core is not None for _, program in programs)
         return compiled or getattr(self, "sync_transform", None) is not None
@@ -148,20 +148,21 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         return self._penstock_default
 
     def _other(self, batch: Sequence[Item]) -> Any:
-        """The pipeline for what is refused here. Stand-ins for stores get what they would get by default."""
+        """The pipeline for refused batches. Stand-ins for stores get what they would get by default."""
         getter = batch[0][0]
         if type(getter) is StorePath and not issubclass(type(getter.store), Store):
             return self._zarrs_default
         return self._zarr
 
     def _admit(self, batch: Sequence[Item], memory: Any) -> tuple[Program, Route, Any]:
-        """What will serve the batch, and the array behind `memory`, perhaps on a device; raises `_Refused`."""
+        """The program that serves the batch, and the array behind `memory`, which may be on a device; raises
+        `_Refused`."""
         getter, spec = batch[0][:2]
         if type(getter) is not StorePath:
             raise _Refused(f"{type(getter).__name__} is no place in a store")
         store = getter.store
         for item in batch:
-            # zarr-python before 3.2 makes the specification anew for each chunk.
+            # zarr-python before 3.2 creates a new specification for each chunk.
             if (item[1] is not spec and item[1] != spec) or item[0].store is not store:
                 raise _Refused("the chunks differ in shape or store")
         if not issubclass(type(store), Store):
@@ -188,7 +189,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         return program, route, out.as_ndarray_like()
 
     async def _raise_theirs(self, batch: Sequence[Item], ours: CorruptDataError) -> None:
-        """Raise what zarr-python's own code says of the chunks that the engine found corrupt, if it minds them."""
+        """Raise zarr-python's own error for chunks that the engine found corrupt, if it has one."""
         for getter, spec, *_ in batch:
             room = spec.prototype.nd_buffer.create(shape=spec.shape, dtype=spec.dtype.to_native_dtype())
             whole = tuple(slice(0, length) for length in spec.shape)
@@ -232,7 +233,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
     def read_sync(
         self, batch_info: Iterable[Item], out: Any, drop_axes: tuple[int, ...] = (), max_workers: int = 1
     ) -> tuple[Any, ...]:
-        """What `read` does, on this thread; needs a store with synchronous methods."""
+        """Reads on this thread; needs a store with synchronous methods."""
         batch = list(batch_info)
         if not batch:
             return ()
@@ -334,7 +335,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         except CorruptDataError as ours:
             await self._raise_theirs(batch, ours)
             raise
-        except InvalidArgumentError as ours:  # a codec refuses the values: zarr-python has words of its own for that
+        except InvalidArgumentError as ours:  # a codec refuses the values: zarr-python has its own message for that
             delegated("write", f"a codec refuses the values ({ours})")
             if direct.on:
                 self._zarr.write_sync(batch, value, drop_axes)
@@ -344,7 +345,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
     def write_sync(
         self, batch_info: Iterable[Item], value: Any, drop_axes: tuple[int, ...] = (), max_workers: int = 1
     ) -> None:
-        """What `write` does, on this thread; needs a store with synchronous methods."""
+        """Writes on this thread; needs a store with synchronous methods."""
         batch = list(batch_info)
         if not batch:
             return
@@ -367,7 +368,7 @@ def _read_and_finish(piece: ReadPiece, store: _core.Store) -> bytes | None:
 
 
 async def _fetched(items: Iterable[Item], limit: int | None, host: bool = False) -> _core.Store:
-    """The objects of all items, asked for together; `host`: in host memory, whatever the items' prototype is."""
+    """The objects of all items, requested together; `host`: in host memory, independent of the items' prototype."""
     asked = [(item[0], cpu.buffer_prototype if host else item[1].prototype) for item in items]
     found = await concurrent_map(asked, lambda getter, prototype: getter.get(prototype), limit)
     values = {getter.path: value for (getter, _), value in zip(asked, found, strict=True) if value is not None}
@@ -375,7 +376,7 @@ async def _fetched(items: Iterable[Item], limit: int | None, host: bool = False)
 
 
 async def _read_shards(route: Route, piece: ReadPiece, limit: int | None) -> bytes | None:
-    """Each shard is a read of its own: its index, then the parts that are wanted, on the event loop that runs here."""
+    """Each shard is a read of its own: its index, then the selected parts, on the running event loop."""
     loop = asyncio.get_running_loop()
     store, context = route.on_loop(loop), current_context()
 
@@ -384,7 +385,7 @@ async def _read_shards(route: Route, piece: ReadPiece, limit: int | None) -> byt
         ticket = _core._ChunkTicket(piece.core, store, which, context)
 
         def ended() -> None:
-            # Holds the ticket: dropped on this loop before its end, it would wait for the loop itself.
+            # Holds the ticket: if it were dropped on this loop before its end, it would wait for the loop itself.
             loop.call_soon_threadsafe(settle, ticket)
 
         def settle(_: Any) -> None:
@@ -438,7 +439,7 @@ def _write_here(route: Route, pieces: Sequence[WritePiece]) -> None:
 
 
 def _buffer_of(spec: Any) -> Callable[[bytes], Any]:
-    """Makes a zarr Buffer of an encoded chunk: in host memory, where stores want it."""
+    """Makes a zarr Buffer of an encoded chunk: in host memory, which stores require."""
     made: type = cpu.Buffer if _gpu.gpu_buffers() else spec.prototype.buffer
     return made.from_bytes  # type: ignore[attr-defined,no-any-return]
 

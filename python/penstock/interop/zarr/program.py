@@ -1,4 +1,4 @@
-"""Chunks of a zarr-python array as the engine compiles them."""
+"""Chunks of a zarr-python array, compiled for the engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.core.errors import Error
 
 
 class Program:
-    """The codecs of an array, compiled for one chunk shape; or the reason why not."""
+    """The codecs of an array, compiled for one chunk shape; or the reason why they cannot be."""
 
     __slots__ = ("core", "dtype", "native", "reason", "write_reason")
 
@@ -35,7 +35,7 @@ def _plain(value: Any) -> Any:
 
 
 def foreign_codec(codecs: Iterable[Any]) -> str | None:
-    """The first codec whose code is not zarr-python's or numcodecs' own: its name says nothing about its bytes."""
+    """The first codec whose code is not zarr-python's or numcodecs' own: its name does not identify its bytes."""
     for codec in codecs:
         kind = type(codec)
         if kind.__module__.split(".")[0] not in ("zarr", "numcodecs") or kind.__module__.startswith("zarr.testing"):
@@ -89,7 +89,7 @@ def _v2_document(codec: Any, spec: Any) -> dict[str, Any]:
 
 
 def compile_program(codecs: tuple[Any, ...], spec: Any) -> Program:
-    """The program for chunks of `spec`; it says why where C++ cannot do them."""
+    """The program for chunks of `spec`; it has the reason if C++ cannot process them."""
     dtype: np.dtype[Any] = spec.dtype.to_native_dtype()
     foreign = foreign_codec(codecs)
     if foreign:

@@ -1,8 +1,7 @@
 """Large results of zarr-python in memory that the context recycles.
 
-zarr-python makes the memory of each result anew. The system zeroes its pages one by one while the first chunks are
-decoded into them, which costs about as much as decoding; what was a result before has its pages already.
-"""
+zarr-python allocates each result anew. The system zeroes its pages one by one while the first chunks are decoded into
+them, which costs about as much as decoding; recycled memory already has its pages."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ def _holders(array: npt.NDArray[Any]) -> int:
 
 
 def _alone() -> int:
-    """What `_holders` says of an array that only a buffer and one caller's variable hold."""
+    """The result of `_holders` for an array that only a buffer and one caller's variable hold."""
     empty: Any = np.empty(1)
     buffer = cpu.NDBuffer(empty)
     del empty
@@ -37,7 +36,7 @@ _ALONE = _alone()
 
 
 def _elements(selections: Iterable[Any]) -> int:
-    """How many elements of a result the slices cover, which do not overlap; -1 where they are not all slices."""
+    """The number of elements of a result that the slices cover, without overlap; -1 if they are not all slices."""
     total = 0
     for selection in selections:
         count = 1
@@ -52,8 +51,7 @@ def _elements(selections: Iterable[Any]) -> int:
 def exchange(buffer: Any, selections: Iterable[Any]) -> None:
     """Give `buffer` recycled memory, if it is large, not referenced elsewhere, and `selections` overwrite all of it.
 
-    An array that a caller passed in, or that a view or an exported pointer shows, has another holder and stays.
-    """
+    An array that a caller passed in, or that has a view or an exported pointer, has another holder and is kept."""
     if type(buffer) is not cpu.NDBuffer:
         return
     array: Any = buffer._data

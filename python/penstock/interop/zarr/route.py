@@ -17,7 +17,7 @@ from penstock.target.stores import obeyed
 
 
 def _supports_sync(store: object) -> bool:
-    """What zarr-python from 3.4 on says, and before as it says it."""
+    """The answer of zarr-python 3.4 and later, and its equivalent for earlier versions."""
     if _zarr_says is not None:
         return bool(_zarr_says(store))
     complete = all(callable(getattr(store, name, None)) for name in ("get_sync", "set_sync", "delete_sync"))
@@ -28,7 +28,7 @@ _zarr_says: Any = getattr(stores, "_store_supports_sync_io", None)
 
 
 class _LoopAdapter(ZarrAdapter):
-    """A store whose coroutines run on the event loop that the read came from."""
+    """A store whose coroutines run on the event loop of the read."""
 
     def __init__(self, store: Any, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(store)
@@ -39,7 +39,7 @@ class _LoopAdapter(ZarrAdapter):
 
 
 class Route:
-    """The way to one store. `path` is "native", "sync" or "async"."""
+    """The access path to one store. `path` is "native", "sync" or "async"."""
 
     __slots__ = ("core", "native_writes", "path", "reason", "root", "store", "values")
 
@@ -51,7 +51,7 @@ class Route:
         self.root = getattr(store, "root", None)  # `LocalStore.move` changes it
         self.reason = ""
         kind = type(store)
-        # Subclasses may do more than their base: they are called.
+        # Subclasses may do more than their base class: they are called.
         if kind is MemoryStore and type(store._store_dict) is dict:
             self.path, self.values = "native", store._store_dict
             self.core = _core.dict_store(self.values, cpu.Buffer.from_bytes, not store.read_only)
@@ -70,11 +70,11 @@ class Route:
             self.reason = f"{kind.__name__} has no synchronous methods"
 
     def serves(self, store: Any) -> bool:
-        """This is still the way to `store`."""
+        """Whether this is still the path to `store`."""
         if store is not self.store or getattr(store, "root", None) != self.root:
             return False
         return self.values is None or self.values is store._store_dict
 
     def on_loop(self, loop: asyncio.AbstractEventLoop) -> _core.Store:
-        """The store for a read that runs while `loop` runs."""
+        """The store for a read while `loop` runs."""
         return _core.object_store(_LoopAdapter(self.store, loop), str(self.store), True)

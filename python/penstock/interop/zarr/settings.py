@@ -1,4 +1,4 @@
-"""What `enable` sets, and the counters that `stats` shows."""
+"""The settings of `enable`, and the counters of `stats`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _counts: Counter[tuple[str, str, str]] = Counter()
 
 
 def count(operation: str, path: str, reason: str = "") -> None:
-    """One read or write went `path`, because of `reason`."""
+    """Count one read or write by `path`, because of `reason`."""
     with _lock:
         _counts[operation, path, reason] += 1
 
@@ -47,7 +47,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def stats(*, reset: bool = False) -> dict[str, dict[str, Any]]:
-    """How reads and writes went since the start, or the last reset.
+    """Counters of the paths of reads and writes since the start, or the last reset.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def stats(*, reset: bool = False) -> dict[str, dict[str, Any]]:
 
 
 def delegated(operation: str, reason: str) -> None:
-    """Count an operation that zarr-python's own code will do; refuse it where nothing may fall back."""
+    """Count an operation for zarr-python's own code; refuse it if `strict` is set."""
     if settings.strict:
         raise UnsupportedError(f"strict: this {operation} would go zarr-python's own way, because {reason}")
     count(operation, "zarr", reason)

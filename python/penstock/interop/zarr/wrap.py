@@ -1,9 +1,8 @@
 """zarr-python's `Array` without its event loop.
 
-Selections are read and written by the engine at once, where it takes them as zarr-python does. Everything else runs
+The engine reads and writes a selection directly if it accepts it as zarr-python does. Everything else runs
 zarr-python's own method, whose coroutine is driven on the calling thread: with our pipeline, a synchronous store and
-synchronous codecs it never waits. So exceptions and casts are zarr-python's, because they are made by its code.
-"""
+synchronous codecs it never waits. So exceptions and casts are those of zarr-python's code."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ _PLAIN_BUFFERS = ("zarr.buffer.cpu.Buffer", "zarr.buffer.cpu.NDBuffer")
 
 
 def _drive(coroutine: Coroutine[Any, Any, Any], loop: Any = None, timeout: float | None = None) -> Any:
-    """Run a coroutine that never waits for anything, here."""
+    """Run here a coroutine that never waits."""
     before, direct.on = direct.on, True
     try:
         coroutine.send(None)
@@ -61,13 +60,13 @@ def _drive(coroutine: Coroutine[Any, Any, Any], loop: Any = None, timeout: float
 
 
 def _plain_buffers() -> bool:
-    """Arrays are made in host memory unless other buffers are configured."""
+    """Arrays are created in host memory unless other buffers are configured."""
     values = config.config
     return (values.get("buffer"), values.get("ndbuffer")) == _PLAIN_BUFFERS
 
 
 class _Engine:
-    """One array as the engine sees it, for as long as its metadata and its store stay what they are."""
+    """One array as the engine sees it, as long as its metadata and its store do not change."""
 
     __slots__ = (
         "array",
@@ -106,7 +105,7 @@ class _Engine:
         self.writes = self._may_write(async_array)
 
     def _may_write(self, async_array: Any) -> bool:
-        """Plain writes need nothing of zarr-python."""
+        """Plain writes that need no code of zarr-python."""
         pipeline, store = async_array.codec_pipeline, async_array.store_path.store
         return (
             self.array is not None
@@ -122,7 +121,7 @@ class _Engine:
         return async_array.metadata is self.metadata and self.route.serves(async_array.store_path.store)
 
     def _open(self, async_array: Any) -> str:
-        """Open the array; why not, where it cannot be."""
+        """Open the array, or return the reason why it cannot be opened."""
         metadata = self.metadata
         if self.route.core is None:
             return self.route.reason
@@ -149,7 +148,7 @@ class _Engine:
             self.array = _core.open_described(self.route.core, current_context(), path, documents)
         except Error as error:
             return f"{error.code}: {error.message or str(error).splitlines()[0]}"
-        except Exception as error:  # zarr-python refuses to write it down
+        except Exception as error:  # zarr-python refuses to serialise it
             return f"its metadata cannot be written as JSON: {error}"
         if self.array.dtype != self.native:
             reason = f"its arrays in memory have dtype {dtype}, the engine makes {self.array.dtype}"
@@ -176,7 +175,7 @@ def _selection_method(name: str) -> Callable[..., Any]:
     ours = _without_loop(theirs)
 
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
-        # A document that zarr-python repairs is read again, and stored, before chunks are: that waits.
+        # A document that zarr-python repairs is read and stored again before chunks are: this would wait.
         repairs = getattr(self.metadata, "_stored_document", None) is not None
         return (ours if self._penstock_engine().drives and not repairs else theirs)(self, *args, **kwargs)
 
@@ -209,18 +208,17 @@ def _read_plain(engine: _Engine, selection: Any, scalar: bool) -> Any:
     except OutOfRangeError:
         return NotImplemented
     except (CorruptDataError, StorageError):
-        return NotImplemented  # the pipeline finds it too, and says it in zarr-python's words
+        return NotImplemented  # the pipeline finds it too, and reports it with zarr-python's message
     if found is not NotImplemented:
         count("read", "array")
     return found
 
 
 def _read_gpu(engine: _Engine, selection: Any) -> Any:
-    """A new array in GPU memory, decoded there; `NotImplemented` where zarr-python is to read, or to refuse.
+    """A new array in GPU memory, decoded there; `NotImplemented` if zarr-python must read or refuse it.
 
-    Returns when all is queued on the device, ordered on CuPy's current stream. What fails on the device later is raised
-    by the next read, or by `synchronize` of the context.
-    """
+    Returns when all is queued on the device, ordered on CuPy's current stream. A later failure on the device is raised
+    by the next read, or by `synchronize` of the context."""
     if engine.array is None or not engine.plain or engine.dtype.kind == "T" or not is_plain(selection):
         return NotImplemented
     try:
@@ -235,19 +233,19 @@ def _read_gpu(engine: _Engine, selection: Any) -> Any:
             engine.threads, False,
         )  # fmt: skip
     except OutOfRangeError:
-        return NotImplemented  # zarr-python says it in its words; damage is an earlier read's, and is raised here
+        return NotImplemented  # zarr-python has its own message; damage found by an earlier read is raised here
     try:
         read.order(place.stream)
     except (CorruptDataError, StorageError):
         with contextlib.suppress(CorruptDataError, StorageError):
-            read.outcome()  # nothing writes to `out` any more
+            read.outcome()  # nothing writes to `out` any longer
         return NotImplemented  # the pipeline finds it too
     count("read", "device")
     return out
 
 
 class Array(_Array):  # type: ignore[misc]
-    """A `zarr.Array` that reads and writes on the calling thread, where its store and codecs are synchronous.
+    """A `zarr.Array` that reads and writes on the calling thread if its store and codecs are synchronous.
 
     Made by `penstock.zarr.wrap`, `open_array` and `open_group`. All of zarr-python's methods are there; results and
     exceptions are the same.
@@ -278,7 +276,7 @@ class Array(_Array):  # type: ignore[misc]
             super().__setitem__(selection, value)
 
     def _penstock_value(self, value: Any) -> Any:
-        """`value` where its elements need no cast of zarr-python's; None: they do."""
+        """`value` if its elements need no cast by zarr-python; None otherwise."""
         engine = self._penstock_engine()
         dtype, native = engine.dtype, engine.native
         if type(value) is np.ndarray:
@@ -293,7 +291,7 @@ class Array(_Array):  # type: ignore[misc]
         return None
 
     def _penstock_write(self, selection: Any, value: Any) -> bool:
-        """Write where nothing is left to zarr-python: a plain selection, and a value of its very shape and dtype."""
+        """Write a plain selection with a value of the same shape and dtype, without zarr-python's code."""
         engine = self._penstock_engine()
         if not engine.writes or not _plain_buffers():
             return False
@@ -309,13 +307,13 @@ class Array(_Array):  # type: ignore[misc]
             else:
                 written = _core.write_plain(engine.array, selection, value, engine.keeps_empty)
         except (CorruptDataError, InvalidArgumentError, StorageError):
-            return False  # the pipeline finds it too, and says it in zarr-python's words
+            return False  # the pipeline finds it too, and reports it with zarr-python's message
         if written:
             count("write", "array")
         return written
 
     def _penstock_read_fancy(self, kind: str, selection: Any) -> Any:
-        """Lists, points, masks and blocks; `NotImplemented` where zarr-python is to read, or to refuse."""
+        """Lists, points, masks and blocks; `NotImplemented` if zarr-python must read or refuse them."""
         engine = self._penstock_engine()
         if engine.array is None or engine.order != "C" or not _plain_buffers():
             return NotImplemented
@@ -449,7 +447,7 @@ def _with_our_pipeline(async_array: Any) -> Any:
         "codecs": tuple(theirs),
         "sync_transform": None,
     }
-    # Not by `from_codecs`: what it warns of was said when the array was opened.
+    # Not by `from_codecs`: its warnings were given when the array was opened.
     wanted = {field.name for field in dataclasses.fields(CodecPipeline)}
     spec = ArraySpec(
         shape=grid.chunk_shape if grid.is_regular else (1,) * len(metadata.shape),
@@ -565,7 +563,7 @@ Group.__module__ = "penstock.zarr"
 
 
 def wrap_node(node: Any) -> Any:
-    """An array or a group of zarr-python as ours; else as it is, also arrays with a pipeline of the user's own."""
+    """An array or a group of zarr-python as ours; all else unchanged, also arrays with a pipeline of the user's own."""
     if isinstance(node, zarr.Array):
         module = type(node._async_array.codec_pipeline).__module__
         return wrap(node) if module.partition(".")[0] in ("zarr", "penstock") else node
@@ -575,13 +573,13 @@ def wrap_node(node: Any) -> Any:
 
 
 def open_array(*args: Any, **kwargs: Any) -> Array:
-    """What `zarr.open_array` opens, as `penstock.zarr.Array`."""
+    """The result of `zarr.open_array`, as `penstock.zarr.Array`."""
     made: Array = wrap(originals.open_array(*args, **kwargs))
     return made
 
 
 def open_group(*args: Any, **kwargs: Any) -> Group:
-    """What `zarr.open_group` opens; its arrays are `penstock.zarr.Array`."""
+    """The result of `zarr.open_group`; its arrays are `penstock.zarr.Array`."""
     made = wrap_node(originals.open_group(*args, **kwargs))
     assert isinstance(made, Group)
     return made
