@@ -1,6 +1,6 @@
-"""Codecs by themselves: encode and decode one chunk, without an array or a store.
+"""Codecs on their own: encode and decode one chunk, without an array or a store.
 
-For tests of data and of other programs, and to look into a chunk that does not read:
+For tests of data and of other programs, and to examine a chunk that cannot be read:
 
 >>> from penstock import testing
 >>> chunk = testing.encode(items, [{"id": "delta", "dtype": "<i4"}, {"id": "zlib", "level": 1}])
@@ -44,18 +44,17 @@ def decode(
 ) -> npt.NDArray[Any]:
     """Decode a chunk of this element type and shape.
 
-    `codecs` in the order of encoding: as Zarr v3 metadata has them (`{"name": ..., "configuration": ...}`), or as v2
-    has filters and compressor (`{"id": ..., ...}`). `dtype` is the array's: a numpy.dtype, its type string, or a v3
-    name (`"int4"`). With v2 codecs its byte order is that of the stored items.
+    `codecs` in the order of encoding: as in Zarr v3 metadata (`{"name": ..., "configuration": ...}`), or as filters and
+    compressor in v2 (`{"id": ..., ...}`). `dtype` is the array's: a numpy.dtype, its type string, or a v3 name
+    (`"int4"`). With v2 codecs its byte order is that of the stored items.
 
-    Raises CorruptDataError where the bytes contradict the codecs, UnsupportedError for codecs and settings by name.
-    """
+    Raises CorruptDataError if the bytes contradict the codecs, UnsupportedError for codecs and settings by name."""
     data, native = _core.decode_chain(json.dumps(list(codecs)), _type_name(dtype), list(shape), bytes(encoded))
     return np.frombuffer(data, native).reshape(shape)
 
 
 def encode(items: npt.ArrayLike, codecs: Codecs, dtype: npt.DTypeLike | None = None) -> bytes:
-    """Encode an array as one chunk; `dtype` is the array's where `items` are given in another one."""
+    """Encode an array as one chunk; `dtype` is the array's if `items` have another one."""
     array = np.asarray(items)
     name = _type_name(array.dtype if dtype is None else dtype)
     native = np.asarray(array, order="C")
@@ -65,7 +64,7 @@ def encode(items: npt.ArrayLike, codecs: Codecs, dtype: npt.DTypeLike | None = N
 
 
 def describe(codecs: Codecs, dtype: npt.DTypeLike, shape: Sequence[int]) -> str:
-    """Codecs and settings for people: `bytes(little) | zlib(level=1)`."""
+    """Codecs and settings, readable: `bytes(little) | zlib(level=1)`."""
     return _core.describe_chain(json.dumps(list(codecs)), _type_name(dtype), list(shape))
 
 
@@ -85,25 +84,24 @@ def decode_on_host(
     `codec` is a name with its settings as keywords, a codec of Zarr's or numcodecs' metadata (`{"name": ...,
     "configuration": {...}}`, `{"id": ...}`), or a list of these in encoding order. Names: "zstd", "lz4" (frames, or
     four bytes of size and a block, as numcodecs writes it), "lz4_frame", "lz4_block", "snappy", "blosc", "zlib",
-    "gzip", "deflate", "lzw" as TIFF has it and "tiff_packbits" (numcodecs' and Zarr's packbits are others, which the
-    host decodes); "shuffle", "bitshuffle" and "byte_swap"
-    (`elementsize=`); "hdf5.bitshuffle" (`elementsize=`, `blocksize=`, `compression=`); "delta" (`dtype=`, `astype=`);
-    "crc32c"; "reverse_bits"; "tiff_predictor" (`predictor=`, `rows=`, `width=`, `samples=`, `elementsize=`,
-    `endian=`). Returns exactly `decoded_bytes` bytes.
+    "gzip", "deflate", "lzw" as TIFF has it and "tiff_packbits" (numcodecs' and Zarr's packbits are different ones,
+    which the host decodes); "shuffle", "bitshuffle" and "byte_swap" (`elementsize=`); "hdf5.bitshuffle"
+    (`elementsize=`, `blocksize=`, `compression=`); "delta" (`dtype=`, `astype=`); "crc32c"; "reverse_bits";
+    "tiff_predictor" (`predictor=`, `rows=`, `width=`, `samples=`, `elementsize=`, `endian=`). Returns exactly
+    `decoded_bytes` bytes.
 
-    Raises CorruptDataError where the bytes are damaged or decode to another size, UnsupportedError for other codecs and
-    for what the GPU leaves to the host (dictionaries, more than 128 MiB of zstd, Blosc of very small blocks).
-    """
+    Raises CorruptDataError if the bytes are damaged or decode to another size, UnsupportedError for other codecs and
+    for input that the GPU leaves to the host (dictionaries, more than 128 MiB of zstd, Blosc of very small blocks)."""
     return _core.decode_on_host(_codecs_json(codec, settings), bytes(encoded), decoded_bytes)
 
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """What one kernel of a decode left: after it, and before the next one.
+    """The state after one kernel of a decode, before the next one.
 
-    `memory` has the bytes that kernels write, by name: "output" (the decoded chunk), "status" (four bytes, 0 while
-    nothing is wrong), "intermediates" (between the steps of a chain) and, for zstd, "literals" (of all blocks),
-    "sequences" (eight bytes each), "block_results" and "frame_starts". What no kernel has written yet is 0xA5.
+    `memory` has the bytes that kernels write, by name: "output" (the decoded chunk), "status" (four bytes, 0 unless an
+    error was found), "intermediates" (between the steps of a chain) and, for zstd, "literals" (of all blocks),
+    "sequences" (eight bytes each), "block_results" and "frame_starts". Bytes that no kernel has written yet are 0xA5.
     """
 
     kernel: str
@@ -112,7 +110,8 @@ class Stage:
 
 @dataclasses.dataclass(frozen=True)
 class Decoded:
-    """A chunk that was decoded kernel by kernel: `data`, what each kernel left, and the error (None: there is none)."""
+    """A chunk that was decoded kernel by kernel: `data`, the state after each kernel, and the error (None if there is
+    none)."""
 
     data: bytes
     stages: list[Stage]
@@ -121,7 +120,7 @@ class Decoded:
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """The first kernel after which two decodes of a chunk differ, and the first byte that does."""
+    """The first kernel after which two decodes of a chunk differ, and the first byte that differs."""
 
     kernel: str
     memory: str
@@ -145,14 +144,14 @@ def decode_on_device(
     device: str | int = "cuda",
     **settings: Any,
 ) -> Decoded:
-    """Decode one chunk on a GPU, kernel by kernel, and return what each kernel wrote: to find out which one is wrong.
+    """Decode one chunk on a GPU, kernel by kernel, and return the bytes of each kernel, in order to find a wrong one.
 
     `codec` and its settings are those of `decode_on_host`. `device` is "cuda", "cuda:1" or a device's number; "cpu"
-    runs the kernels' host forms in the same way, without a GPU. Waits for the device after each kernel, so it says
-    nothing about speed. A chunk that the kernels find damaged is returned with its `error`.
+    runs the kernels' host forms in the same way, without a GPU. Waits for the device after each kernel, so its time is
+    not that of a decode. A chunk that the kernels find damaged is returned with its `error`.
 
-    Raises CorruptDataError where the chunk's headers are damaged, UnsupportedError for other codecs, for what the GPU
-    leaves to the host, and where there is no GPU.
+    Raises CorruptDataError if the chunk's headers are damaged, UnsupportedError for other codecs, for input that the
+    GPU leaves to the host, and if there is no GPU.
 
     >>> got = decode_on_device("zstd", chunk, n)
     >>> print(first_difference(got, decode_on_device("zstd", chunk, n, device="cpu")))
@@ -170,7 +169,7 @@ def decode_on_device(
 
 
 def first_difference(got: Decoded, expected: Decoded) -> Difference | None:
-    """The first kernel after which `got` differs from `expected`, which is of the same chunk; None: they are equal."""
+    """The first kernel after which `got` differs from `expected`, a decode of the same chunk; None: they are equal."""
     for mine, theirs in zip(got.stages, expected.stages, strict=True):
         for name, wanted in theirs.memory.items():
             offset = first_different_byte(mine.memory[name], wanted)
@@ -181,7 +180,8 @@ def first_difference(got: Decoded, expected: Decoded) -> Difference | None:
 
 
 def first_different_byte(got: bytes, expected: bytes) -> int | None:
-    """Where two byte strings first differ, the end of the shorter one included; None: they are equal."""
+    """The position at which two byte strings first differ, including the end of the shorter one; None: they are
+    equal."""
     if got == expected:
         return None
     size = min(len(got), len(expected))
@@ -217,7 +217,7 @@ def _type_name(dtype: npt.DTypeLike) -> str:
         made = np.dtype(dtype)
     except TypeError:
         if isinstance(dtype, str):
-            return dtype  # a name that only Zarr knows, such as "int4"
+            return dtype  # a name that only Zarr has, such as "int4"
         raise
     # Types of ml_dtypes have names, but no type strings.
     return made.name if made.isbuiltin == 2 else made.str

@@ -11,11 +11,9 @@
     x = penstock.torch.load("run.zarr", mesh, [Shard(0)])
 
 `Loader` is `penstock.loader` for PyTorch. `Batches` reads whole batches ahead and splits the samples among ranks and
-workers; `Crops` leaves the choice to PyTorch's samplers; `Rows` gives each rank and worker rows that lie together, so
-that few open each file of many.
-All pickle by the arrays' URIs, so that workers may be started in any way. `load` makes a `DTensor`, of which each rank
-reads its own part.
-"""
+workers; `Crops` leaves the choice to PyTorch's samplers; `Rows` gives each rank and worker consecutive rows, so that
+few of them open each file. All pickle with the arrays' URIs, so that workers may be started by any method. `load`
+returns a `DTensor`, of which each rank reads its own part."""
 
 from penstock.interop.torch import Batches, Crops, Loader, Rows, as_tensor, load
 from penstock.interop.torch import local_part as local_part

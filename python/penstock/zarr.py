@@ -1,7 +1,7 @@
-"""Penstock under zarr-python: the same arrays and the same calls, at the engine's speed.
+"""Penstock under zarr-python: the same arrays and the same calls, run by Penstock's engine.
 
 >>> import penstock.zarr
->>> penstock.zarr.enable()                  # all arrays opened from here on
+>>> penstock.zarr.enable()                  # all arrays opened from now on
 >>> a = penstock.zarr.open_array("x.zarr")  # and past zarr-python's event loop
 >>> print(penstock.zarr.explain(a))
 """

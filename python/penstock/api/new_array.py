@@ -81,8 +81,9 @@ class NewArray:
     def take(self, data: Any) -> Any:
         """Takes from `data` what was not given: shape, dtype, attributes, dimension names and the fill value.
 
-        Returns:
-            The values: an ndarray, or `data` itself if it is in the memory of a device.
+        Returns
+        -------
+        The values: an ndarray, or `data` itself if it is in the memory of a device.
         """
         values: Any = data
         if not _device.is_device_value(data):

@@ -26,20 +26,28 @@ def save_references(
 ) -> None:
     """Save where the chunks of a group of references are, so that other libraries open it: fsspec, xarray, Icechunk.
 
-    Args:
-        group: Of `open_virtual`, of an HDF5 file, or of references.
-        path: A path or a URI that can be written to: a file of kerchunk's JSON, or a folder of Parquet files where the
-            name ends with ".parq" or ".parquet" (this needs pyarrow). Or a writable session of Icechunk, or its store:
-            the group becomes virtual chunks of it; `session.commit()` keeps them. Files of this machine are named by
-            their whole paths.
-        format: "json" or "parquet"; None: as the name says.
-        storage_options: As of `penstock.open`.
+    Parameters
+    ----------
+    group
+        Of `open_virtual`, of an HDF5 file, or of references.
+    path
+        A path or a URI that can be written to: a file of kerchunk's JSON, or a folder of Parquet files where the
+        name ends with ".parq" or ".parquet" (this needs pyarrow). Or a writable session of Icechunk, or its store:
+        the group becomes virtual chunks of it; `session.commit()` keeps them. Files of this machine are named by
+        their whole paths.
+    format
+        "json" or "parquet"; None: as the name says.
+    storage_options
+        As of `penstock.open`.
 
-    Raises:
-        UnsupportedError: What such references cannot say, by array: chunks of unequal lengths along a dimension, chunks
-            with codecs of their own, codecs that numcodecs does not have, files in memory. `save_manifest` keeps all
-            of these but the last. More than 10^7 references in JSON.
-        InvalidArgumentError: A member is not an array of references.
+    Raises
+    ------
+    UnsupportedError
+        What such references cannot say, by array: chunks of unequal lengths along a dimension, chunks
+        with codecs of their own, codecs that numcodecs does not have, files in memory. `save_manifest` keeps all
+        of these but the last. More than 10^7 references in JSON.
+    InvalidArgumentError
+        A member is not an array of references.
     """
     if format not in _FORMATS:
         raise InvalidArgumentError(f"format is 'json', 'parquet' or None, it is {format!r}")

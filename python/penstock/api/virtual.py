@@ -102,31 +102,47 @@ def open_virtual(
     first file. Metadata are read once, in parallel, and no values but those of the coordinate, the one-dimensional
     variable of the name `concat`, which is kept in memory.
 
-    Args:
-        files: A pattern ("run/*.nc", also a URI), or a list of paths or URIs in one place: HDF5, NetCDF (4 and
-            classic), Zarr, references. Files that are one array (TIFF, `.npy`) have the variable `data`.
-        concat: The name of the dimension. Files may have different lengths along it.
-        group: The group in each file.
-        sort: None: lists as they are given, patterns by the numbers in the names; values of the coordinate that are not
-            in order are an error. "values": by the first value of the coordinate. False: as None, without a look at
-            the values.
-        missing: "error" or "fill": variables that a file lacks are the fill value there.
-        attributes: "meaning": attributes by which stored values mean something else (scale_factor, add_offset,
-            _FillValue, units, calendar, ...) must be the same in all files; "all": every attribute. Those of the first
-            file are shown. A coordinate of times that counts from another date is converted to the units of the first
-            file, if its numbers allow that.
-        compare: Of variables without `concat`: "shape" (and dtype) or "values" must be the same in all files.
-        variables, drop_variables: Only these; not these.
-        store: A store object; `files` are a pattern or keys in it.
-        context: Threads and limits; None: the current one.
-        storage_options: As of `penstock.open`.
+    Parameters
+    ----------
+    files
+        A pattern ("run/*.nc", also a URI), or a list of paths or URIs in one place: HDF5, NetCDF (4 and
+        classic), Zarr, references. Files that are one array (TIFF, `.npy`) have the variable `data`.
+    concat
+        The name of the dimension. Files may have different lengths along it.
+    group
+        The group in each file.
+    sort
+        None: lists as they are given, patterns by the numbers in the names; values of the coordinate that are not
+        in order are an error. "values": by the first value of the coordinate. False: as None, without a look at
+        the values.
+    missing
+        "error" or "fill": variables that a file lacks are the fill value there.
+    attributes
+        "meaning": attributes by which stored values mean something else (scale_factor, add_offset,
+        _FillValue, units, calendar, ...) must be the same in all files; "all": every attribute. Those of the first
+        file are shown. A coordinate of times that counts from another date is converted to the units of the first
+        file, if its numbers allow that.
+    compare
+        Of variables without `concat`: "shape" (and dtype) or "values" must be the same in all files.
+    variables, drop_variables
+        Only these; not these.
+    store
+        A store object; `files` are a pattern or keys in it.
+    context
+        Threads and limits; None: the current one.
+    storage_options
+        As of `penstock.open`.
 
-    Returns:
-        A read-only group. `save_manifest` keeps it, if its files are stored alike.
+    Returns
+    -------
+    A read-only group. `save_manifest` keeps it, if its files are stored alike.
 
-    Raises:
-        InvalidArgumentError: Files that do not go together: the message names the variable and two files.
-        ConflictError: By a read: a file changed since it was opened.
+    Raises
+    ------
+    InvalidArgumentError
+        Files that do not go together: the message names the variable and two files.
+    ConflictError
+        By a read: a file changed since it was opened.
     """
     if not concat or not isinstance(concat, str):
         raise InvalidArgumentError(f"concat is the name of a dimension, it is {concat!r}")

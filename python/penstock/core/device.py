@@ -77,12 +77,16 @@ class DeviceTensor(_tensor.Tensor):
         also of other libraries; and dropping the tensor breaks the capture of a CUDA graph. The memory is returned when
         the tensor and all arrays that share its memory were dropped.
 
-        Args:
-            stream: A handle, a stream of CuPy or torch, or an object with `__cuda_stream__`. For work on several
-                streams, one call for each; the later streams wait for the earlier ones.
+        Parameters
+        ----------
+        stream
+            A handle, a stream of CuPy or torch, or an object with `__cuda_stream__`. For work on several
+            streams, one call for each; the later streams wait for the earlier ones.
 
-        Raises:
-            InvalidArgumentError: Stream 0. Handing the tensor on afterwards raises it, too.
+        Raises
+        ------
+        InvalidArgumentError
+            Stream 0. Handing the tensor on afterwards raises it, too.
         """
         self._read.release(as_stream(stream))
 

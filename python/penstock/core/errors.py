@@ -38,10 +38,14 @@ class Error(Exception):
 
     `str(error)` is one sentence, then a line for each layer that added a note: codec, chunk, key and byte range, array.
 
-    Args:
-        message: The sentence.
-        notes: One line for each layer, innermost first.
-        code: The kind of error, if it is not the class's.
+    Parameters
+    ----------
+    message
+        The sentence.
+    notes
+        One line for each layer, innermost first.
+    code
+        The kind of error, if it is not the class's.
     """
 
     code: str = "internal"

@@ -47,8 +47,10 @@ def group_class_of(format: str, default: type) -> type:
 def location_of(node: Any) -> tuple[str, dict[str, Any] | None]:
     """The URI and the storage options by which another process opens `node`; pickles hold them.
 
-    Raises:
-        TypeError: The node was not opened by a path or a URI.
+    Raises
+    ------
+    TypeError
+        The node was not opened by a path or a URI.
     """
     if not node.uri.startswith(("file:", "zip:")) and node._storage_options is None:
         raise TypeError(f"cannot pickle {node!r}: only arrays and groups opened by path can be opened again elsewhere")

@@ -29,16 +29,20 @@ class ImageOptions:
     def for_engine(self) -> dict[str, Any] | None:
         """The options as the engine takes them; None if all of them are the defaults.
 
-        Raises:
-            InvalidArgumentError: A number is negative, or an option has no meaning.
+        Raises
+        ------
+        InvalidArgumentError
+            A number is negative, or an option has no meaning.
         """
         return options_of(self.page, self.level, self.layout, self.bands, self.mask, self.ifd)
 
     def check_goes_with(self, node: Any) -> None:
         """Refuses options that were given for a node that is not an image of a TIFF.
 
-        Raises:
-            InvalidArgumentError: Names the options and the node's format.
+        Raises
+        ------
+        InvalidArgumentError
+            Names the options and the node's format.
         """
         if (self.unpack or self.for_engine() is not None) and not isinstance(node, TiffArray):
             names = "page, level, layout, bands, mask, ifd, unpack are options of TIFFs"

@@ -23,9 +23,12 @@ _HIGHEST_CODE = 32766
 def system_of(crs: Any) -> System:
     """Of a code, WKT, or whatever pyproj takes.
 
-    Raises:
-        InvalidArgumentError: pyproj does not know what it is.
-        UnsupportedError: GeoTIFF has no keys for it.
+    Raises
+    ------
+    InvalidArgumentError
+        pyproj does not know what it is.
+    UnsupportedError
+        GeoTIFF has no keys for it.
     """
     try:
         import pyproj

@@ -39,8 +39,10 @@ class TiffOptions:
     def of(cls, options: Mapping[str, Any]) -> TiffOptions:
         """The options by their names.
 
-        Raises:
-            TypeError: Names an option that TIFFs do not have.
+        Raises
+        ------
+        TypeError
+            Names an option that TIFFs do not have.
         """
         known = {each.name for each in fields(cls)}
         for name in options:

@@ -16,7 +16,7 @@ from penstock.core.group import Group
 
 _AS_THEY_ARE = ("gzip", "crc32c")
 _NUMCODECS = ("shuffle", "zlib", "bz2", "lz4", "lzma", "blosc", "fletcher32", "crc32", "adler32", "zstd")
-_ROWS = 100_000  # references that are handed over at once
+_ROWS = 100_000  # references that are passed to Icechunk at once
 
 
 def is_icechunk(target: Any) -> bool:
@@ -86,7 +86,7 @@ def _fill_of(zarray: dict[str, Any]) -> Any:
 
 
 def _codecs(zarray: dict[str, Any]) -> list[dict[str, Any]]:
-    """The codecs of Zarr 3 that decode what those of Zarr 2 encoded."""
+    """The codecs of Zarr 3 that decode the encodings of Zarr 2."""
     kind = zarray["dtype"]
     if not isinstance(kind, str) or kind[1] not in "biufc":
         raise UnsupportedError(f"elements of {kind!r} are not exported to Icechunk")

@@ -1,6 +1,6 @@
 """References that name byte ranges of other files as the chunks of Zarr arrays: kerchunk's, as JSON or Parquet.
 
-The engine parses them. Here is what only Python knows: dicts, fsspec's names of options, and stores of fsspec.
+The engine parses them. This module adds what only Python has: dicts, fsspec's names of options, and stores of fsspec.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _ZMETADATA = ".zmetadata"
 
 @dataclass(frozen=True)
 class Where:
-    """Where references are, and how what they name is opened."""
+    """The location of references, and how the files that they name are opened."""
 
-    base: str  # the folder of the references: a path of this machine or a URL
-    target_options: Mapping[str, Any] | None = None  # by which they were opened
-    remote_options: Mapping[str, Any] | None = None  # by which what they name is opened
-    protocol: str | None = None  # of names without a scheme, as fsspec's `remote_protocol`
+    base: str  # the folder of the references: a local path or a URL
+    target_options: Mapping[str, Any] | None = None  # the options with which they were opened
+    remote_options: Mapping[str, Any] | None = None  # the options for the files that they name
+    protocol: str | None = None  # for names without a scheme, as fsspec's `remote_protocol`
 
     def store_of(self, folder: str) -> _Place | None:
         """The store of a folder at a URL; None: the engine's own."""
@@ -44,14 +44,14 @@ class Where:
         return None if made is None else (made, b"")
 
     def _options_of(self, url: str) -> Mapping[str, Any] | None:
-        """Those of the references serve what is on the same server; no other server is shown them."""
+        """The options of the references also serve files on the same server; no other server receives them."""
         same = url.split("/", 3)[:3] == self.base.split("/", 3)[:3]
         return self.target_options if self.remote_options is None and same else self.remote_options
 
 
 @dataclass(frozen=True)
 class Source:
-    """What another process opens references by."""
+    """What another process needs to open references."""
 
     target: Any
     storage_options: Mapping[str, Any] | None
@@ -60,11 +60,11 @@ class Source:
     path: str = ""
 
     def at(self, path: str) -> Source:
-        """That of a node below this one."""
+        """The same for a node below this one."""
         return replace(self, path="/".join(part for part in f"{self.path}/{path}".split("/") if part))
 
     def wrap(self, node: _core.Array | _core.Group) -> Array | Group:
-        """What users see of a node that the engine opened."""
+        """Wraps a node of the engine in its public class."""
         if isinstance(node, _core.Group):
             return ReferenceGroup(node, self)
         arguments = (self.target, self.storage_options, self.path, self.missing, self.allow_local)
@@ -99,7 +99,7 @@ def open_target(
     missing: str = "error",
     allow_local: bool | None = None,
 ) -> Array | Group:
-    """An array or a group of references. `reference://` is fsspec's way to say it: the file stands in `fo`."""
+    """An array or a group of references. `reference://` is fsspec's form: the file is named by `fo`."""
     if missing not in ("error", "fill"):
         raise InvalidArgumentError(f"missing must be 'error' or 'fill', it is {missing!r}")
     if not isinstance(target, str):
@@ -133,7 +133,7 @@ def open_target(
 
 
 def _text_of(references: Mapping[str, Any]) -> bytes:
-    """A document of references that is a dict, as JSON."""
+    """A document of references in a dict, as JSON."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, bytes | bytearray | memoryview):
@@ -178,7 +178,7 @@ def _load(
     remote_options: Mapping[str, Any] | None,
     protocol: str | None,
 ) -> tuple[bytes | tuple[_core.Store, bytes, bytes], Where]:
-    """The bytes of a file, or what a folder of Parquet references is opened by; both also at a URL."""
+    """The bytes of a file, or the arguments that open a folder of Parquet references; both also at a URL."""
     if "://" not in target:
         if os.path.isdir(target):
             folder = os.path.abspath(target)
@@ -215,8 +215,8 @@ def _parted(url: str) -> tuple[str, str]:
 
 
 def _remote_text(url: str, folder: str, name: str, storage_options: Mapping[str, Any] | None) -> bytes | None:
-    """The bytes of an object, or None where there is none."""
-    if "?" in url or "::" in url or "%" in url:  # which fsspec understands
+    """The bytes of an object, or None if it does not exist."""
+    if "?" in url or "::" in url or "%" in url:  # which fsspec supports
         import fsspec
 
         with fsspec.open(url, "rb", **dict(storage_options or {})) as stream:

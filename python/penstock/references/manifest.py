@@ -1,4 +1,4 @@
-"""Manifests: an array's metadata and where its chunks are, saved, so that later opens need not look again."""
+"""Manifests: an array's metadata and the location of its chunks, saved so that later opens need no search."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def open_saved(
     storage_options: Mapping[str, Any] | None = None,
     allow_local: bool | None = None,
 ) -> Array | Group:
-    """What a manifest of either kind has; it was read from `path`."""
+    """The contents of a manifest of either kind; it was read from `path`."""
     if _core.is_manifest(saved[:64]):
         return open_files(saved, path, context, storage_options, missing, allow_local=allow_local)
     return open_manifest_bytes(saved, path, context, missing, storage_options, allow_local)
@@ -79,10 +79,9 @@ def open_target(
     allow_local: bool | None = None,
     expected: Collection[str] = (),
 ) -> Array | Group:
-    """What a manifest of references has, or the member `inner` of it.
+    """The node of a manifest of references, or its member `inner`.
 
-    `expected`: local files that it may name, wherever it is.
-    """
+    `expected`: local files that it may name, at any location."""
     if not isinstance(path, str):
         raise UnsupportedError("a manifest is not opened from bytes: open it by its path")
     saved = read_named(path, storage_options)
@@ -103,7 +102,7 @@ def open_manifest_bytes(
     allow_local: bool | None = None,
     expected: Collection[str] = (),
 ) -> Array | Group:
-    """The array or group of a manifest that was read from `path`; empty: it lay nowhere, with whole paths."""
+    """The array or group of a manifest that was read from `path`; empty: no path, all names are absolute."""
     document = _document(saved, path)
     trusted = Document.of(path, allow_local, expected)
     if missing not in ("error", "fill"):
@@ -141,12 +140,12 @@ def open_manifest_bytes(
 
 
 class _RemoteObjects:
-    """Finds the remote objects of a manifest, pinned to the version that it has of them."""
+    """Finds the remote objects of a manifest, pinned to its versions of them."""
 
     def __init__(self, missing: str, storage_options: Mapping[str, Any] | None) -> None:
         self.missing, self.storage_options = missing, storage_options
         self._stores: dict[str, _core.Store | None] = {}
-        self._found: dict[tuple[str, str], tuple[_core.Store, bytes]] = {}  # stores that read that version alone
+        self._found: dict[tuple[str, str], tuple[_core.Store, bytes]] = {}  # stores that read only that version
         self._urls: list[str] = []
 
     def objects(self) -> list[Object]:
@@ -154,7 +153,7 @@ class _RemoteObjects:
         return [Object(url, storage_options=to_reopen(url, self.storage_options)) for url in self._urls]
 
     def find(self, wanted: list[tuple[str, str]]) -> list[tuple[_core.Store, bytes] | None]:
-        """The store and key of each URL with its stamp ("": of any version), side by side; None: the engine's own."""
+        """The store and key of each URL with its stamp ("": of any version), in parallel; None: the engine's own."""
         self._urls = [url for url, _ in wanted]
         if sum(bool(stamp) and (url, stamp) not in self._found for url, stamp in wanted) > 1:
             return side_by_side(self._one, wanted)
@@ -173,7 +172,7 @@ class _RemoteObjects:
         return None if store is None else (store, os.fsencode(key))
 
     def _pinned(self, url: str, stamp: str) -> tuple[_core.Store, bytes] | None:
-        """Where the object is if it has the stamp; None if its version is not known or it may be missing."""
+        """The location of the object if it has the stamp; None if its version is not known or it may be missing."""
         try:
             from fsspec.core import url_to_fs
         except ImportError:
@@ -188,7 +187,7 @@ class _RemoteObjects:
 
 
 class ManifestGroup(Group):
-    """A group that a manifest has. Read-only; its arrays are opened when they are asked for."""
+    """A group of a manifest. Read-only; its arrays are opened when they are used."""
 
     def __init__(self, made: _core.Group, arguments: tuple[Any, ...], inner: str = "") -> None:
         super().__init__(made)

@@ -1,4 +1,4 @@
-"""Arrays whose bytes lie in objects that other formats made: what HDF5, kerchunk and our manifests come to."""
+"""Arrays whose bytes are in objects of other formats: the result of opening HDF5, kerchunk references and manifests."""
 
 from __future__ import annotations
 
@@ -29,18 +29,14 @@ def pack_table(
     objects: Any = None,
     chains: Any = None,
 ) -> bytes:
-    """A reference table in its saved form (`reference_table.h` says how it looks).
+    """A reference table in its saved form (see `reference_table.h`).
 
     Parameters
     ----------
     cells
-        Of the array.
-    offsets, lengths
-        Of the listed cells' bytes; length 0 is the whole object.
-    numbers
-        Of the listed cells, in C order, ascending; None: 0, 1, 2, ...
-    objects, chains
-        Numbers of the object and of the chain; None: 0.
+        The number of cells of the array. offsets, lengths The ranges of the listed cells; length 0 is the whole object.
+        numbers The numbers of the listed cells, in C order, ascending; None: 0, 1, 2, ... objects, chains Numbers of
+        the object and of the chain; None: 0.
     """
     columns = [
         np.zeros(0, np.uint64) if column is None else np.asarray(column, np.uint64)
@@ -61,7 +57,7 @@ def pack_table(
 
 
 def unpack_table(saved: bytes) -> list[_Column]:
-    """Columns (numbers, objects, offsets, lengths, chains) of what `pack_table` made, all of them written out."""
+    """Columns (numbers, objects, offsets, lengths, chains) of a result of `pack_table`, expanded."""
     _, entries, _, *widths = struct.unpack_from("<8sQQ5B", saved)
     at, columns = 32, []
     for which, width in enumerate(widths):
@@ -74,7 +70,7 @@ def unpack_table(saved: bytes) -> list[_Column]:
 
 
 def move_table(saved: bytes, by: int) -> bytes:
-    """The table of the same bytes, `by` further on in their object."""
+    """The table of the same bytes, moved by `by` in their object."""
     numbers, objects, offsets, lengths, chains = unpack_table(saved)
     (cells,) = struct.unpack_from("<Q", saved, 16)
     moved = offsets + np.uint64(by)
@@ -83,21 +79,21 @@ def move_table(saved: bytes, by: int) -> bytes:
 
 @dataclass
 class Object:
-    """An object that references name: a place in a store, or the bytes themselves."""
+    """An object that references name: a location in a store, or the bytes themselves."""
 
     name: str
     store: _core.Store | None = None
     key: str = ""
     data: bytes | None = None
     pinned: bool = False  # reads fail once it has changed
-    path: str | None = None  # of a local file: what a manifest can check
-    stamp: tuple[int, int] | None = None  # size and time of change of a local file when its index was read
-    crc32c: int | None = None  # of all of its bytes, where a manifest has it
-    storage_options: dict[str, Any] | None = None  # of what has a remote URI: by which others find it
-    remote_stamp: str | None = None  # of such: what changes when it does
+    path: str | None = None  # for a local file: what a manifest can check
+    stamp: tuple[int, int] | None = None  # size and modification time of a local file when its index was read
+    crc32c: int | None = None  # of all of its bytes, if a manifest has it
+    storage_options: dict[str, Any] | None = None  # for an object with a remote URI, by which other processes find it
+    remote_stamp: str | None = None  # for such an object: changes whenever the object changes
 
     def place(self) -> tuple[_core.Store, bytes] | None:
-        """A store of the engine's own and the key in it, where the bytes are at hand: of a local file, or in memory."""
+        """A store of the engine's own and the key in it, for bytes of a local file, or in memory."""
         if self.data is not None:
             return _core.dict_store({"file": self.data}, None, False), b"file"
         if self.path is None or self.store is None:
@@ -117,12 +113,12 @@ def _encode(text: str) -> bytes:
 
 @dataclass
 class Joined:
-    """Where the cells of arrays that follow each other along `axis` lie."""
+    """The locations of the cells of arrays that follow each other along `axis`."""
 
     axis: int
     edges: npt.NDArray[np.uint64]  # from 0 to the length; empty: there are no cells
-    decoded: npt.NDArray[np.uint64]  # what each cell's codecs make along the axis: no less than its length
-    shards: dict[str, Any] = field(default_factory=dict)  # what was joined: see `penstock.shards.files`
+    decoded: npt.NDArray[np.uint64]  # the length along the axis to which each cell decodes: at least its own length
+    shards: dict[str, Any] = field(default_factory=dict)  # the joined files: see `penstock.shards.files`
 
     def packed(self) -> tuple[int, bytes, bytes]:
         return self.axis, self.edges.astype("=u8").tobytes(), self.decoded.astype("=u8").tobytes()
@@ -130,7 +126,7 @@ class Joined:
 
 @dataclass
 class Described:
-    """All that `open_described` needs; what a manifest saves."""
+    """All arguments of `open_described`; a manifest saves them."""
 
     documents: dict[str, Any]  # Zarr metadata by name
     table: bytes
@@ -142,11 +138,11 @@ class Described:
     missing: str = "error"
     typed_attributes: dict[str, Any] | None = None
     joined: Joined | None = None
-    storage: dict[str, Any] | None = None  # of HDF5: chunks, filters, limits and type, which xarray's encoding shows
+    storage: dict[str, Any] | None = None  # for HDF5: chunks, filters, limits and type, which xarray's encoding shows
 
 
 class ReferencedArray(Array):
-    """An array whose chunks lie in objects of another format. Read-only."""
+    """An array whose chunks are in objects of another format. Read-only."""
 
     def __init__(
         self, made: _core.Array, described: Described | None, reopen: tuple[Callable[..., Any], tuple[Any, ...]]
@@ -155,11 +151,11 @@ class ReferencedArray(Array):
         self._reopen = reopen
         if described is not None:
             described.table = b""  # the engine has it
-        self._described = described  # None: the engine opened it alone
+        self._described = described  # None: only the engine opened it
 
     @property
     def typed_attributes(self) -> dict[str, Any]:
-        """The attributes with the types of the file (NumPy scalars and arrays), where the format has types."""
+        """The attributes with the types of the file (NumPy scalars and arrays), if the format has types."""
         typed = None if self._described is None else self._described.typed_attributes
         return dict(typed) if typed is not None else self.attrs.asdict()
 
@@ -180,7 +176,8 @@ class ReferencedArray(Array):
         return joined.axis, [int(each) for each in lengths]
 
     def _stamps(self) -> Callable[[list[str]], list[str]] | None:
-        """What finds the versions of remote objects when a manifest is saved; None: those that are known are all."""
+        """Finds the versions of remote objects when a manifest is saved; None: all known versions are already
+        present."""
         return None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -191,7 +188,7 @@ class ReferencedArray(Array):
 
 
 class _Unpicklable:
-    """Stands for what another process cannot open again (bytes, open stores)."""
+    """Stands for data that another process cannot open again (bytes, open stores)."""
 
 
 UNPICKLABLE = _Unpicklable()
@@ -200,7 +197,7 @@ UNPICKLABLE = _Unpicklable()
 def open_described(
     described: Described, context: Context | None, reopen: tuple[Callable[..., Any], tuple[Any, ...]]
 ) -> ReferencedArray:
-    """The array that `described` is."""
+    """The array for `described`."""
     made = _core.open_reference(
         current_context() if context is None else context,
         {name: json.dumps(document) for name, document in described.documents.items()},
@@ -219,7 +216,7 @@ def open_described(
 def contiguous_blocks(
     shape: Sequence[int], item_bytes: int, most_bytes: int = 1 << 20
 ) -> tuple[tuple[int, ...], npt.NDArray[np.uint64], npt.NDArray[np.uint64], int | None]:
-    """How C-order bytes that have no chunks are cut into cells.
+    """Divides C-order bytes that have no chunks into cells.
 
     Returns (cell shape, offsets of the cells, their lengths, axis): each cell is one run of bytes, of about
     `most_bytes`. The last cell along `axis` may be shorter than the others (None: all are whole).

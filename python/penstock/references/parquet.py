@@ -17,7 +17,7 @@ ROWS_PER_FILE = 100_000
 
 
 def parquet_files(group: Group, put: Callable[[str, bytes], None], rows_per_file: int = ROWS_PER_FILE) -> None:
-    """Makes the files of a group of references, one after the other: `put(name, bytes)`; `.zmetadata` is the last.
+    """Writes the files of a group of references, one after the other: `put(name, bytes)`; `.zmetadata` is the last.
 
     Source: fsspec.implementations.reference.LazyReferenceMapper.
     """
@@ -66,13 +66,13 @@ def _rows(pyarrow: Any, array: Any, objects: Any, names: Any, begin: int, count:
         "offset": pyarrow.array(offsets),
         "size": pyarrow.array(sizes),
     }
-    if raw is not None:  # fsspec takes a null for bytes where it is not None
+    if raw is not None:  # fsspec treats a null as bytes unless it is None
         table["raw"] = pyarrow.array(raw, pyarrow.binary())
     return pyarrow.table(table)
 
 
 def _with_dots(document: Any) -> Any:
-    """Metadata whose keys of chunks are those that fsspec looks up."""
+    """Metadata whose chunk keys are those that fsspec looks up."""
     if isinstance(document, dict) and document.get("dimension_separator", ".") != ".":
         return {**document, "dimension_separator": "."}
     return document

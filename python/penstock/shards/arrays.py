@@ -1,4 +1,4 @@
-"""Manifests of shards that are arrays by themselves: Zarr, TIFF, members of `.npz` files, `.npy` in both orders."""
+"""Manifests of shards that are arrays on their own: Zarr, TIFF, members of `.npz` files, `.npy` in both orders."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ _ZARR = ("zarr.json", ".zarray")
 
 
 def metadata_of(path: str) -> str:
-    """The file that changes whenever the shard at `path` is replaced: itself, or the metadata of a Zarr array."""
+    """The file that changes whenever the shard at `path` is replaced: the shard itself, or the metadata of a Zarr
+    array."""
     if not os.path.isdir(path):
         return path
     return next((os.path.join(path, name) for name in _ZARR if os.path.isfile(os.path.join(path, name))), path)
 
 
 def stamp_of(path: str) -> list[int]:
-    """Size and time of change. Raises ConflictError where there is none."""
+    """Size and modification time. Raises ConflictError if the file does not exist."""
     try:
         status = os.stat(metadata_of(path))
     except OSError as failure:
@@ -46,7 +47,8 @@ def stamp_of(path: str) -> list[int]:
 
 
 def crc32c_of(path: str) -> int:
-    """Of all bytes of a file; of a folder, of all its files' names and bytes, in the order of the names."""
+    """The checksum of all bytes of a file; for a folder, of all its files' names and bytes, in the order of the
+    names."""
     if not os.path.isdir(path):
         return _of_file(path, 0)
     total = 0
@@ -99,7 +101,7 @@ def save_parts(manifest: str, parts: Sequence[ArrayOfManifest], axis: int) -> No
 
 
 def save_joined(array: JoinedArray, manifest: str) -> None:
-    """The same of an open array. Raises where its shards are none that another process finds by their paths."""
+    """The same for an open array. Raises if its shards cannot be found by their paths in another process."""
     parts = saved_parts(array)
     if parts is None:
         raise InvalidArgumentError(f"'{array.uri}' is of arrays that no manifest describes")
@@ -109,14 +111,14 @@ def save_joined(array: JoinedArray, manifest: str) -> None:
 
 
 def part_of(array: Array, path: str, stamp: list[int], crc32c: int | None = None) -> ArrayOfManifest:
-    """The shard at `path` that `array` is, as it was with this stamp."""
+    """The shard at `path` for `array`, in the version of this stamp."""
     made = ArrayOfManifest(path, array.shape, array.dtype, array.chunks, stamp, crc32c, array.format)
     made._array = array
     return made
 
 
 def saved_parts(array: JoinedArray) -> list[ArrayOfManifest] | None:
-    """The shards of a joined array, where a manifest can describe each."""
+    """The shards of a joined array, if a manifest can describe each of them."""
     parts = [part for part in array._parts if isinstance(part, ArrayOfManifest)]
     return parts if len(parts) == len(array._parts) else None
 
@@ -182,7 +184,7 @@ class ArrayOfManifest(SavedPart):
         return made
 
     def check_stamp(self) -> None:
-        """Raises ConflictError where the shard is another than when the manifest was saved."""
+        """Raises ConflictError if the shard has changed since the manifest was saved."""
         if stamp_of(self.path) != self.stamp:
             raise ConflictError(f"'{self.path}' changed since the manifest was saved: save it again")
 

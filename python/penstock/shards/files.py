@@ -1,4 +1,4 @@
-"""What files of every format share when they are opened as one array: read side by side, held against each other."""
+"""Common parts of opening many files of any format as one array: read in parallel, compared with each other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.core.context import current_context
 from penstock.core.errors import CorruptDataError, Error, InvalidArgumentError
 
 _NAMED = 5
-# Mostly they wait for storage: as many as a context has requests in flight.
+# Most of the time they wait for storage: as many threads as a context has requests in flight.
 _THREADS = 64
 
 Given = TypeVar("Given")
@@ -19,17 +19,15 @@ Made = TypeVar("Made")
 
 
 def complain(what: str, bad: Sequence[str]) -> str:
-    """What is wrong, of the first five."""
+    """The failures of the first five files."""
     more = f"; and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
     return f"{what}: {'; '.join(bad[:_NAMED])}{more}"
 
 
 def side_by_side(work: Callable[[Given], Made], given: Sequence[Given], threads: int = _THREADS) -> list[Made]:
-    """What `work` makes of each, on threads of the context.
+    """The results of `work` for each item, on threads of the context.
 
-    Raises:
-        The exception of the first that failed; what has not begun by then is left out.
-    """
+    Raises the exception of the first that failed; items that have not begun by then are skipped."""
     made: dict[int, Made] = {}
     failed: dict[int, BaseException] = {}
 
@@ -48,12 +46,12 @@ def side_by_side(work: Callable[[Given], Made], given: Sequence[Given], threads:
 
 
 def file_stamps(paths: Sequence[str]) -> list[tuple[int, int] | None]:
-    """Size and time of change of files of this machine, each looked at once; None where there is none."""
+    """Size and modification time of local files, each queried once; None if a file does not exist."""
     return _core.file_stamps(current_context(), [os.fsencode(path) for path in paths]) if paths else []
 
 
 def describe_all(names: Sequence[str], looks: Sequence[Callable[[], Made]], threads: int = _THREADS) -> list[Made]:
-    """What each of `looks` gives, called side by side; what fails is named, the first five of it, in one error."""
+    """The results of `looks`, called in parallel. Failures are raised as one error that names the first five."""
 
     def one(look: Callable[[], Made]) -> Made | Exception:
         try:
@@ -74,7 +72,7 @@ def describe_all(names: Sequence[str], looks: Sequence[Callable[[], Made]], thre
 
 
 def refuse_others(names: Sequence[str], shapes: Sequence[tuple[int, ...]], types: Sequence[Any], axis: int) -> None:
-    """Refuses scalars, and whatever has another type or shape around `axis` than the first."""
+    """Refuses scalars, and files whose type or shape outside `axis` differs from the first."""
     scalars = [f"'{name}'" for name, shape in zip(names, shapes, strict=True) if not shape]
     if scalars:
         raise InvalidArgumentError(complain("scalars have no axis to join along", scalars))

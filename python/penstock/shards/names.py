@@ -1,4 +1,4 @@
-"""Which files a pattern, a folder or a list names, and of which format they are."""
+"""The files that a pattern, a folder or a list names, and their format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMATS = ("npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff")
 _KINDS = {"HDF5": "hdf5", "Parquet or Arrow": "parquet"}
 _HDF5 = (".h5", ".hdf5", ".nc", ".nc4", ".he5")
 _CONTIGUOUS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
-# What a folder is searched for.
+# The endings that a folder is searched for.
 _SUFFIXES = {
     **_CONTIGUOUS,
     **dict.fromkeys(_HDF5, "hdf5"),
@@ -38,7 +38,7 @@ _SUFFIXES = {
 
 
 def names_of(files: Any) -> str | list[Any]:
-    """What a caller gave as files: one name, or a list of names and of whatever else was in it."""
+    """The `files` argument: one name, or a list of names and other members."""
     if isinstance(files, bytes | bytearray):
         raise InvalidArgumentError(f"names of files are str or paths, not {type(files).__name__}: {files!r}")
     if isinstance(files, str | os.PathLike):
@@ -61,7 +61,7 @@ def is_wild(name: str) -> bool:
 
 
 def begin_of(name: str, storage_options: Mapping[str, Any] | None, most: int = 64) -> bytes | None:
-    """How the one file or object of this name begins; None where it is a pattern, a folder, or nothing."""
+    """The first bytes of the one file or object with this name; None for a pattern, a folder, or a missing file."""
     if "://" not in name:
         if not os.path.isfile(name):
             return None
@@ -86,7 +86,7 @@ def read_named(name: str, storage_options: Mapping[str, Any] | None = None) -> b
 
 
 class Files:
-    """The files that the caller named: a store and keys within it."""
+    """The files of the caller: a store and keys within it."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Files:
             pattern = pattern[len(base) + 1 :] if slash else pattern
             self._open(base or ("/" if slash else "."), storage_options)
         prefix = f"{os.fsdecode(self.inner)}/" if self.inner else ""
-        # What stands before the pattern is a name as it is.
+        # The part before the pattern is a literal name.
         self.keys = _core.find_shards(self.store, os.fsencode(glob.escape(prefix) + pattern), allow_holes)
 
     def _open(self, base: str, storage_options: Mapping[str, Any] | None) -> None:
@@ -127,7 +127,7 @@ class Files:
             known |= {suffix: kind for suffix, kind in _SUFFIXES.items() if kind == "arrow"}
         found = sorted({suffix for name in names if (suffix := _suffix(name)) in known and not name.startswith(".")})
         if len(found) == 1:
-            # In any case, since it was found so: 'a.NPY' and 'b.npy' are of one kind.
+            # In any case of letters: 'a.NPY' and 'b.npy' are of one kind.
             return "*" + "".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in found[0])
         if not found:
             raise NotFoundError(f"no files of a known kind ({', '.join(known or _SUFFIXES)}) in '{folder}'")
@@ -156,14 +156,14 @@ class Files:
         self.keys = [prefix + os.fsencode(path[len(base) + 1 :]) for path in paths]
 
     def paths(self, most: int | None = None) -> list[str]:
-        """As `open` takes them; only the first `most`."""
+        """In the form for `open`; only the first `most`."""
         skip = len(self.inner) + 1 if self.inner else 0
         base = self.base.rstrip("/") if self.base != "." else ""
         names = [os.fsdecode(key[skip:]) for key in self.keys[:most]]
         return [f"{base}/{name}" if base or self.base == "/" else name for name in names]
 
     def format(self) -> str:
-        """What the first file is: its bytes decide, and its name where they cannot."""
+        """The format of the first file: by its bytes, or by its name if they do not decide."""
         first = self.paths(1)[0]
         suffix = _suffix(first)
         known = _CONTIGUOUS.get(suffix)
@@ -180,7 +180,7 @@ class Files:
         local = local_file(first)
         kind = None if local is None else kind_of(local)
         if kind is None and suffix in (*_HDF5, ".parquet"):
-            return "parquet" if suffix == ".parquet" else "hdf5"  # its error is the better one
+            return "parquet" if suffix == ".parquet" else "hdf5"  # its error is more specific
         return _KINDS.get(kind or "", "other")
 
 
@@ -189,11 +189,9 @@ def _suffix(name: str) -> str:
 
 
 def write_atomically(path: str, parts: Iterable[Any], ordered: bool = False) -> None:
-    """Replace a file by `parts`, at once: after a power cut it is the old one or the new one.
+    """Replace a file by `parts`, atomically: after a power cut it is the old one or the new one.
 
-    `ordered`: after a power cut the file is the new one only if the names in its folder are there too that were made
-    before.
-    """
+    `ordered`: after a power cut the file is the new one only if earlier names in its folder exist too."""
     draft = f"{path}.{os.getpid()}.tmp"
     try:
         with system_errors(f"writing '{path}'"):
@@ -217,14 +215,15 @@ def _syncs() -> bool:
 
 
 def sync_file(file: Any) -> None:
-    """Return when the device has the bytes of an open file; at once where the context waives it."""
+    """Return when the bytes of an open file are on the storage device; at once if the context waives it."""
     if _syncs():
         file.flush()
         _sync(file.fileno())
 
 
 def sync_names(paths: Iterable[str]) -> None:
-    """Return when the device has the names of these files, in their folders and those above up to this file system."""
+    """Return when the names of these files are on the storage device, in their folders and those above up to this file
+    system."""
     if not _syncs():
         return
     done: set[str] = set()
@@ -235,7 +234,7 @@ def sync_names(paths: Iterable[str]) -> None:
             with system_errors(f"syncing the folder '{folder}'"):
                 try:
                     number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-                except PermissionError:  # this process has not made it
+                except PermissionError:  # this process did not create it
                     break
                 try:
                     _sync(number)
@@ -251,13 +250,13 @@ def _sync(number: int) -> None:
     try:
         os.fsync(number)
     except OSError as failure:
-        if failure.errno not in (errno.EINVAL, errno.ENOSYS):  # a file system without such a thing
+        if failure.errno not in (errno.EINVAL, errno.ENOSYS):  # a file system without this function
             raise
 
 
 def write_named(path: str, parts: Iterable[Any], storage_options: Mapping[str, Any] | None = None) -> None:
-    """Replace the file or object of this name by `parts`, at once."""
-    if "://" not in path:  # the files may be elsewhere, and the options theirs
+    """Replace the file or object with this name by `parts`, atomically."""
+    if "://" not in path:  # the files may be elsewhere, with options of their own
         write_atomically(path, parts)
         return
     store, key = file_place(path, storage_options)

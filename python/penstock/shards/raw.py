@@ -1,4 +1,4 @@
-"""What raw files hold: as the caller says, or JSON files next to them."""
+"""The contents of raw files: from the caller, or from JSON files next to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMMON = "_meta.json"
 
 @dataclass(frozen=True)
 class _Told:
-    """What one sidecar says of one file."""
+    """The contents of one sidecar file about one file."""
 
     dtype: str
     row_shape: tuple[int, ...] | None
@@ -33,13 +33,10 @@ class _Told:
 def raw_settings(
     found: Files, axis: int, dtype: Any, shape: Any, row_shape: Any, offset: int | None, order: str | None
 ) -> dict[str, Any]:
-    """What the engine has to know of raw files. What the caller gives goes before what sidecars say.
+    """The engine's options for raw files. Those of the caller take precedence over those of sidecar files.
 
-    Returns
-    -------
-    dict of dtype (`descr_text`), shape, row_shape, offset, fortran_order, and rows: of each file, or None where that is
-    not known; empty: of no file.
-    """
+    Returns ------- dict of dtype (`descr_text`), shape, row_shape, offset, fortran_order, and rows: of each file, or
+    None if it is not known; empty: of no file."""
     rows: list[int | None] = []
     if dtype is None:
         told = _told(found, axis, shape is not None or row_shape is not None)
@@ -65,7 +62,7 @@ def raw_settings(
 
 
 def _told(found: Files, axis: int, shape_is_given: bool) -> list[_Told]:
-    """Of each file what its sidecar says; they must agree on all but the number of rows."""
+    """The sidecar's contents for each file; they must agree on all but the number of rows."""
     sidecars = _sidecars(found)
     names = [os.fsdecode(key) for key in found.keys]
     without = [name for name, (place, _) in zip(names, sidecars, strict=True) if not place]
@@ -90,7 +87,7 @@ def _told(found: Files, axis: int, shape_is_given: bool) -> list[_Told]:
 
 
 def _parse(name: str, place: str, members: dict[str, Any], axis: int) -> _Told:
-    """What the sidecar at `place` says of the file `name`."""
+    """The contents of the sidecar at `place` for the file `name`."""
     dtype, order, offset = members.get("dtype"), members.get("order", "C"), members.get("offset", 0)
     if not isinstance(dtype, str | list) or order not in ("C", "F") or not isinstance(offset, int) or offset < 0:
         raise InvalidArgumentError(f"'{place}' has no dtype, order and offset of raw files: {members}")
@@ -111,7 +108,7 @@ def _parse(name: str, place: str, members: dict[str, Any], axis: int) -> _Told:
 
 
 def _sidecars(found: Files) -> list[tuple[str, dict[str, Any]]]:
-    """Of each file the key and the members of its sidecar, its own before its folder's; ("", {}) where it has none."""
+    """The key and the members of the sidecar of each file, its own before its folder's; ("", {}) if it has none."""
     names = [os.fsdecode(key) for key in found.keys]
     folders = sorted({name.rpartition("/")[0] for name in names})
     listed = dict(zip(folders, side_by_side(lambda folder: _listed(found, folder), folders), strict=True))
@@ -131,7 +128,7 @@ def _sidecars(found: Files) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _listed(found: Files, folder: str) -> set[str] | None:
-    """The keys of a folder; None where the store cannot list."""
+    """The keys of a folder; None if the store cannot list."""
     try:
         return set(found.store.list(f"{folder}/" if folder else "", True))
     except UnsupportedError:

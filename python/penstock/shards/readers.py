@@ -1,4 +1,4 @@
-"""Arrays and files of any kind, joined: open arrays by the engine, others as sources that it reads box by box."""
+"""Arrays and files of any kind, joined: open arrays by the engine, others as sources that are read box by box."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from penstock.target import portable as _portable
 Metadata = Callable[[Any], tuple[int, Sequence[int], npt.DTypeLike]]
 Reader = Callable[[Any, int, int], Any]
 
-# Least that a call of a reader gives, and most of calls under way together: one may cost as much as opening a file.
+# The least bytes of one call of a reader, and the most of all running calls: one may cost as much as opening a file.
 _BLOCK_BYTES = 1 << 20
 _READER_BYTES = 64 << 20
 
 
 class JoinedArray(Array):
-    """An array of others, one behind the other; pickled with what is known of those, which are opened when needed."""
+    """An array of others, one after the other; its pickle describes them, and they are opened when needed."""
 
     _parts: list[_Part]
     _joined_along = 0
@@ -43,7 +43,7 @@ class JoinedArray(Array):
 
 
 class _Part:
-    """One shard: what it is, and how a box of it is read."""
+    """One shard: its description, and how a box of it is read."""
 
     format = "joined"
 
@@ -57,13 +57,13 @@ class _Part:
         raise NotImplementedError
 
     def read(self, origin: tuple[int, ...], shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
-        """The bytes of the elements [origin, origin + shape), as the engine asks for them."""
+        """The bytes of the elements [origin, origin + shape), as requested by the engine."""
         made = self.box(tuple(slice(low, low + length) for low, length in zip(origin, shape, strict=True)))
         return made.reshape(-1).view(np.uint8)
 
 
 class SavedPart(_Part):
-    """An array that is opened when it is first read."""
+    """An array that is opened at its first read."""
 
     def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], chunks: tuple[int, ...]) -> None:
         super().__init__(name, shape, dtype, chunks)
@@ -80,7 +80,7 @@ class SavedPart(_Part):
         self.__dict__.update(state, _lock=threading.Lock())
 
     def array(self) -> Array:
-        """The open array, which is what was known of it."""
+        """The open array, which must match its description."""
         with self._lock:
             if self._array is None:
                 made = self.open()
@@ -91,13 +91,13 @@ class SavedPart(_Part):
             return self._array
 
     def box(self, selection: tuple[slice, ...]) -> npt.NDArray[Any]:
-        # One thread: this one is among those that the joined array's read has.
+        # One thread: it is among those of the joined array's read.
         made: npt.NDArray[Any] = self.array().read(selection, threads=1)
         return np.ascontiguousarray(made)
 
 
 class _ArrayPart(SavedPart):
-    """An open array; in another process, where that reads it."""
+    """An open array; in another process, if that can open it."""
 
     def __init__(self, array: Array) -> None:
         super().__init__(array.uri, array.shape, array.dtype, array.chunks)
@@ -147,7 +147,7 @@ class _ReaderPart(_Part):
 
 
 def join_readers(paths: list[str], metadata: Metadata, reader: Reader, axis: int, context: Context) -> JoinedArray:
-    """Files that `metadata` and `reader` know how to read."""
+    """Files that `metadata` and `reader` read."""
     if axis != 0:
         raise InvalidArgumentError("files that a reader reads are joined along their rows: axis is 0")
 
@@ -167,7 +167,7 @@ def join_readers(paths: list[str], metadata: Metadata, reader: Reader, axis: int
 
 
 def join_arrays(arrays: list[Any], axis: int, context: Context) -> JoinedArray:
-    """Open arrays, one behind the other."""
+    """Open arrays, one after the other."""
     for each in arrays:
         if not isinstance(each, Array):
             text = f"{each!r} is no array: give its name in the file (path=, or dataset= of HDF5)"
@@ -186,7 +186,7 @@ def _again(parts: list[_Part], axis: int) -> JoinedArray:
 
 
 def join_parts(parts: Sequence[_Part], axis: int, context: Context) -> JoinedArray:
-    """What is known of each part, as one array."""
+    """The descriptions of the parts, as one array."""
     if not parts:
         raise InvalidArgumentError("there are no files to open")
     first = parts[0]

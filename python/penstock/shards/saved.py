@@ -1,4 +1,4 @@
-"""Arrays of references that many files make up, and how manifests name those files."""
+"""Arrays of references over many files, and how manifests name those files."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ VERSION = 1
 def save_references(
     array: ReferencedArray, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
 ) -> None:
-    """Save where the chunks of an array of references are: a JSON document, followed by the table.
+    """Save the locations of the chunks of an array of references: a JSON document, followed by the table.
 
     Local files next to the manifest are named relative to it, with their size and modification time. Opening the
-    manifest fails for a file that has others by then.
-    """
+    manifest fails if a file has changed by then."""
     name = local_path(os.fspath(path))
     if "://" in name:
         return write_named(name, [references_bytes(array, None)], storage_options)
@@ -48,7 +47,7 @@ def saved_files(shards: dict[str, Any], folder: str | None) -> dict[str, Any]:
 
 
 def known_files(saved: dict[str, Any], folder: str) -> dict[str, Any]:
-    """Returns what `saved_files` was given."""
+    """Returns the argument of `saved_files`."""
     if "files" not in saved:
         return saved
     files = [path if "://" in path else os.path.join(folder, path) for path in saved["files"]]

@@ -1,4 +1,4 @@
-"""The array of `.npy` or raw files, and the manifest of what is known of them."""
+"""The array of `.npy` or raw files, and the manifest with the facts about them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STAMPS = "stamps"
 
 
 class ShardedArray(Array):
-    """An array of `.npy` or raw files: pickled with all that is known of them, so that no header is read again."""
+    """An array of `.npy` or raw files: its pickle has all facts about them, so that no header is read again."""
 
     _missing = "error"
 
@@ -40,7 +40,7 @@ class ShardedArray(Array):
 
 
 def sharded(made: _core.Array, storage_options: Mapping[str, Any] | None, missing: str = "error") -> ShardedArray:
-    """`made`, knowing how another process finds its files."""
+    """`made`, with the arguments by which another process finds its files."""
     out = ShardedArray(made)
     out._storage_options = to_reopen(out.uri, storage_options)
     out._missing = missing
@@ -48,7 +48,7 @@ def sharded(made: _core.Array, storage_options: Mapping[str, Any] | None, missin
 
 
 def root_of(array: _core.Array) -> str:
-    """The folder that the keys of `array`'s files stand below."""
+    """The folder above the keys of `array`'s files."""
     first = os.fsdecode(_core.shard_files(array)[0][0])
     uri: str = array.uri.split(" ... ")[0]
     return uri[: -len(first)] if uri.endswith(first) else uri
@@ -80,13 +80,11 @@ def save_manifest(
     checksums: Sequence[int] = (),
     storage_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write what is known of an array's files, for later opens and other processes: `open_shards(path)`.
+    """Write the facts about an array's files, for later opens and other processes: `open_shards(path)`.
 
-    A name that ends with ".json" gets JSON, every other one a shorter binary form (but of what fsspec serves).
-    The file is replaced at once. Times and sizes stand for the files' contents: `open_shards` trusts them, and a read
-    of a file that has others fails. Where the manifest stands in the files' folder, or above, both can be moved
-    together.
-    """
+    A name that ends with ".json" gets JSON, every other one a shorter binary form (except for files of fsspec). The
+    file is replaced atomically. Times and sizes stand for the files' contents: `open_shards` trusts them, and a read
+    fails if a file has others. If the manifest is in the files' folder, or above, both can be moved together."""
     if isinstance(array, JoinedArray):
         return _array_shards.save_joined(array, local_path(os.fspath(path)))
     root = root_of(array) if _core.shard_files(array) else array.uri
@@ -111,7 +109,7 @@ def save_manifest(
 
 
 def _stamps_of(array: _core.Array, root: str, storage_options: Mapping[str, Any] | None) -> list[str | None]:
-    """What fsspec tells of each file's version, where its store knows of none; nothing of files that others serve."""
+    """fsspec's facts about each file's version, if its store has none; nothing for files of other stores."""
     if "://" not in root or root.startswith(("file:", "zip:")) or _remote.serves(root, storage_options):
         return []
     try:
@@ -125,7 +123,7 @@ def _stamps_of(array: _core.Array, root: str, storage_options: Mapping[str, Any]
 def changed_stamps(
     saved: bytes, array: _core.Array, root: str | None, storage_options: Mapping[str, Any] | None, may_be_gone: bool
 ) -> list[str]:
-    """The files that are others than when the manifest was saved, of those whose reads do not notice it."""
+    """The files that changed since the manifest was saved, among those whose reads do not notice it."""
     stamps = json.loads(saved).get(_STAMPS) if saved.startswith(b"{") and f'"{_STAMPS}"'.encode() in saved else None
     if not stamps:
         return []

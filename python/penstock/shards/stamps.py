@@ -10,7 +10,7 @@ from penstock.target.stores import remote_stamp
 
 
 class Stamps:
-    """Finds the stamps of remote objects, each once. Called by the engine with their URLs."""
+    """Finds the stamps of remote objects, once for each. Called by the engine with their URLs."""
 
     def __init__(self, storage_options: Mapping[str, Any] | None) -> None:
         self._options = dict(storage_options or {})
@@ -22,7 +22,7 @@ class Stamps:
         return [self._known[url] for url in urls]
 
     def _now(self, url: str) -> str:
-        """Returns "" where no version is known: any will do then."""
+        """Returns "" if no version is known: any version matches then."""
         try:
             from fsspec.core import url_to_fs
         except ImportError:

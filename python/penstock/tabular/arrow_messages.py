@@ -1,4 +1,4 @@
-"""Where the record batches of Arrow IPC files and streams are and how long, from their messages alone: no data is read.
+"""The offsets and lengths of record batches in Arrow IPC files and streams, from their messages: no data is read.
 
 Source: Arrow's columnar format, "Serialization and Interprocess Communication", and its File.fbs and Message.fbs.
 """
@@ -71,13 +71,13 @@ def _rows(message: bytes) -> int:
 
 
 def begins_stream(head: bytes) -> bool:
-    """Whether bytes begin as a stream of Arrow before 0.15 does: the length of a message, and that of a schema."""
+    """Whether bytes begin as a stream of Arrow before 0.15: with the length of a message, and that of a schema."""
     try:
         length = struct.unpack_from("<i", head)[0]
         if not 16 <= length < 1 << 24 or length % 4:
             return False
         root = _Table.root(head[4:])
-        # The message holds its own tables: text that begins so by chance does not.
+        # The message contains its own tables; text that happens to begin in the same way does not.
         if not 4 <= root.at < length or not 4 <= root.fields < length or root.number(0, "<h") > _NEWEST_VERSION:
             return False
         schema = root.table(2)
@@ -87,7 +87,7 @@ def begins_stream(head: bytes) -> bool:
 
 
 def is_big_endian(schema: bytes) -> bool:
-    """Whether the numbers behind a schema's message are big-endian."""
+    """Whether the numbers after a schema's message are big-endian."""
     try:
         header = _Table.root(schema).table(2)
         return header is not None and header.number(0, "<h") == 1
@@ -96,7 +96,7 @@ def is_big_endian(schema: bytes) -> bool:
 
 
 def rows_of_file(source: Any) -> list[int]:
-    """Of each record batch of a file, in the order of its footer."""
+    """For each record batch of a file, in the order of its footer."""
     try:
         size = source.size()
         source.seek(max(0, size - 10))
@@ -119,7 +119,7 @@ def rows_of_file(source: Any) -> list[int]:
 
 
 def batches_of_stream(source: Any) -> list[tuple[int, int]]:
-    """(place, rows) of each record batch of a stream, from where `source` stands, behind its schema."""
+    """(offset, rows) of each record batch of a stream, from the position of `source`, after its schema."""
     out: list[tuple[int, int]] = []
     try:
         size, place = source.size(), source.tell()

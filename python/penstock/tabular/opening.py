@@ -1,4 +1,4 @@
-"""Opening the columns of one Parquet or Arrow file."""
+"""Opens the columns of one Parquet or Arrow file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def open_target(
     nulls: Any = "error",
     dtype: npt.DTypeLike | None = None,
 ) -> Array:
-    """Columns of a file as one array: (rows, items...) of one that is named, (rows, columns, items...) of a list."""
+    """Columns of a file as one array: (rows, items...) for one name, (rows, columns, items...) for a list."""
     pa = import_pyarrow()
     if path:
         columns = path if columns is None else columns
@@ -48,7 +48,7 @@ def open_target(
     made = open_described(
         described, context, (_reopen, (place, columns, nulls, None if dtype is None else choice.dtype.str))
     )
-    if isinstance(target, str) and version_of(target) != before:  # reads expect the version of the footer's file
+    if isinstance(target, str) and version_of(target) != before:  # reads require the version of the footer's file
         raise ConflictError("the file changed while its footer was read", f"opening '{uri}'")
     return made
 

@@ -41,30 +41,30 @@ from penstock.target.locations import CALLERS_OWN, Document
 from penstock.target.place import to_reopen
 from penstock.target.stores import remote_stamp
 
-# Open files that are kept, of each array.
+# Open files that are cached, for each array.
 _OPEN_FILES = 32
 _MOST_LENGTHS = 60000
 
 
 @dataclass
 class Table:
-    """A file as it was when its footer was read."""
+    """The version of a file when its footer was read."""
 
     path: str
     rows: list[int]  # of its row groups
     stamp: tuple[int, int]  # size and time of change
     crc32c: int | None = None
-    there: bool = True  # where not, its rows are the fill value
-    storage_options: dict[str, Any] | None = None  # where the path is a remote URI
+    there: bool = True  # if false, its rows are the fill value
+    storage_options: dict[str, Any] | None = None  # if the path is a remote URI
     can_cut: bool = False  # row groups can be read in pieces
 
     def now(self) -> tuple[int, int] | None:
-        """What `stamp` would be now; None: the file is gone."""
+        """The present `stamp`; None: the file no longer exists."""
         return _stamp(self.path, self.storage_options)
 
 
 class ManyBatches(Batches):
-    """The row groups of many files, one file after the other. Footers are read again when a file is."""
+    """The row groups of many files, one file after the other. Footers are read again when a file is reopened."""
 
     def __init__(self, tables: list[Table], opened: Sequence[Batches] = ()) -> None:
         """`opened`: of the first tables."""
@@ -76,7 +76,7 @@ class ManyBatches(Batches):
         self._lock = threading.Lock()
 
     def name(self, which: int) -> str:
-        """A row group's, for errors."""
+        """The name of a row group in errors."""
         file = bisect.bisect_right(self._first, which) - 1
         return f"row group {which - self._first[file]} of '{self.tables[file].path}'"
 
@@ -116,7 +116,8 @@ class ManyBatches(Batches):
 
 
 def _stamp(path: str, storage_options: Mapping[str, Any] | None = None) -> tuple[int, int] | None:
-    """Size and time of change; of what is remote two numbers that change with its size and tag. None: it is gone."""
+    """Size and modification time; for a remote file two numbers that change with its size and tag. None: it does not
+    exist."""
     if "://" in path:
         filesystem, place = remote_file(path, storage_options)
         filesystem.invalidate_cache()
@@ -130,7 +131,7 @@ def _stamp(path: str, storage_options: Mapping[str, Any] | None = None) -> tuple
 
 
 def stamps_now(tables: Sequence[Table]) -> list[tuple[int, int] | None]:
-    """What each table's stamp would be now: looked at side by side."""
+    """The present stamp of each table, queried in parallel."""
     if any("://" in each.path for each in tables):
         return side_by_side(Table.now, tables)
     return file_stamps([each.path for each in tables])
@@ -142,13 +143,13 @@ def _changed(table: Table) -> Error:
 
 
 def check_unchanged(table: Table) -> None:
-    """Raises `ConflictError` where the file is another than its footer was read from."""
+    """Raises `ConflictError` if the file has changed since its footer was read."""
     if table.now() != table.stamp:
         raise _changed(table)
 
 
 class ManyBatchStore(BatchStore):
-    """Row groups of many files as the engine asks for them."""
+    """Row groups of many files, as requested by the engine."""
 
     def get(self, key: str) -> memoryview | None:
         batches = self.batches
@@ -162,7 +163,7 @@ class ManyBatchStore(BatchStore):
 
 
 class JoinedTables(ReferencedArray):
-    """An array of many tables: pickled with all that is known of them."""
+    """An array of many tables: its pickle has all facts about them."""
 
     tables: list[Table]
     choice: Choice
@@ -171,11 +172,11 @@ class JoinedTables(ReferencedArray):
         return (0, [sum(table.rows) for table in self.tables]) if self.shape else None
 
     def changed(self) -> bool:
-        """Whether one of the files is gone or another than its footer was read from."""
+        """Whether one of the files no longer exists, or changed since its footer was read."""
         return stamps_now(self.tables) != [each.stamp for each in self.tables]
 
     def document(self, folder: str | None) -> dict[str, Any]:
-        """What a manifest in `folder` says of it; None: whole paths."""
+        """The entry in a manifest in `folder`; None: absolute paths."""
         choice = self.choice
         files = [[each.rows, list(each.stamp), each.crc32c] for each in self.tables]
         nulls = choice.nulls
@@ -192,7 +193,7 @@ class JoinedTables(ReferencedArray):
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the manifest, at once."""
+        """Write the manifest, atomically."""
         name = os.path.abspath(os.fspath(path))
         try:
             text = json.dumps(self.document(os.path.dirname(name)))
@@ -215,7 +216,7 @@ def open_tables(
     checksums: Mapping[str, int] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> JoinedTables:
-    """The chosen columns of all files, one file behind the other."""
+    """The chosen columns of all files, one file after the other."""
     pa = import_pyarrow()
 
     def look(path: str, keep: bool) -> tuple[Table, Choice, Batches | None]:
@@ -305,7 +306,7 @@ def open_saved(
     storage_options: Mapping[str, Any] | None = None,
     trusted: Document = CALLERS_OWN,
 ) -> JoinedTables:
-    """The array of a manifest that `JoinedTables.save` wrote. No footer is read; "fill" looks for the files."""
+    """The array of a manifest of `JoinedTables.save`. No footer is read; "fill" looks up the files."""
     try:
         folder = os.path.dirname(os.path.abspath(path))
         files = known_files(document["shards"], folder)["files"]

@@ -38,7 +38,7 @@ def import_pyarrow() -> Any:
 
 @dataclass(frozen=True)
 class Column:
-    """A column as NumPy has it: items of `dtype`, each a block of `shape` of them."""
+    """A column in NumPy's form: items of `dtype`, each a block of `shape` of them."""
 
     name: str
     dtype: np.dtype[Any]
@@ -46,7 +46,7 @@ class Column:
 
 
 def column_of(field: Any) -> Column:
-    """What a column's type comes to. Raises `UnsupportedError` by name."""
+    """The form of a column's type. Raises `UnsupportedError` by name."""
     pa = import_pyarrow()
     kind, shape = field.type, []
     if pa.types.is_dictionary(kind):
@@ -70,7 +70,7 @@ def column_of(field: Any) -> Column:
 
 
 class Batches:
-    """Row groups or record batches of a file: how many rows each has, and its columns when they are asked for."""
+    """Row groups or record batches of a file: the number of rows of each, and its columns when they are requested."""
 
     schema: Any
     rows: list[int]
@@ -84,19 +84,19 @@ class Batches:
         return False
 
     def read_piece(self, which: int, columns: list[str], number: int, rows: int) -> Any:
-        """As `read`, of the rows from `number * rows` on, `rows` of them, fewer at the end."""
+        """As `read`, for `rows` rows from `number * rows` on, fewer at the end."""
         return self.read(which, columns).slice(number * rows, rows)
 
 
-# A row group whose rows have more bytes is decoded piece by piece, so that memory is not a matter of its length.
+# A row group whose rows have more bytes is decoded piece by piece, so that memory does not depend on its length.
 _MOST_BYTES = 16 << 20
 _PIECE_BYTES = 2 << 20
-_MOST_KEPT = 16  # pieces of a row group that were passed over on the way to another
+_MOST_KEPT = 16  # pieces of a row group that were skipped on the way to another
 _MOST_CURSORS = 2
 
 
 class _Readers:
-    """Readers, each of which serves one call at a time: idle ones are used again, the first of them `opened`."""
+    """Readers, each of which serves one call at a time: idle ones are reused, the first of them is `opened`."""
 
     def __init__(self, make: Callable[[list[str]], Any], opened: Any = None) -> None:
         self._make = make
@@ -116,7 +116,7 @@ class _Readers:
 
 @dataclass
 class _Cursor:
-    """Where the decoding of a row group stands."""
+    """The state of decoding a row group."""
 
     columns: list[str]
     rows: int
@@ -134,7 +134,7 @@ class ParquetBatches(Batches):
         self._locks: dict[int, threading.Lock] = {}
         self._cursors: OrderedDict[int, _Cursor] = OrderedDict()
         opened = source()
-        # Arrow's threads fetch what is next: where storage takes its time. A local file has short row groups sooner.
+        # Arrow's threads fetch ahead if storage is slow. A local file returns short row groups sooner without them.
         ahead = isinstance(opened, import_pyarrow().PythonFile)
         file = pq.ParquetFile(opened, pre_buffer=ahead)
         self._metadata = file.metadata
@@ -162,7 +162,7 @@ class ParquetBatches(Batches):
             if number < cursor.next and number not in cursor.kept:
                 cursor = self._begin(which, columns, rows)
             while number >= cursor.next:
-                if number - cursor.next <= _MOST_KEPT:  # another thread is about to ask for it
+                if number - cursor.next <= _MOST_KEPT:  # another thread is about to request it
                     cursor.kept = {n: each for n, each in cursor.kept.items() if cursor.next - n < _MOST_KEPT}
                     cursor.kept[cursor.next] = self._next(cursor, which)
                 else:
@@ -216,7 +216,7 @@ class ArrowFileBatches(Batches):
 
 
 class ArrowStreamBatches(Batches):
-    """A stream has no table of contents: its messages are passed over once to find where its batches begin."""
+    """A stream has no table of contents: its messages are skimmed once to find the beginning of its batches."""
 
     def __init__(self, source: Any) -> None:
         import pyarrow.ipc as ipc
@@ -237,14 +237,14 @@ class ArrowStreamBatches(Batches):
         message = ipc.read_message(stream)
         if self._swapped is None:
             return ipc.read_record_batch(message, self.schema).select(columns)
-        # Only pyarrow's reader of whole streams changes the byte order: it gets one of this batch alone.
+        # Only pyarrow's reader of whole streams changes the byte order: it gets a stream of this batch only.
         alone = b"".join([self._swapped, message.serialize()])
         return ipc.open_stream(alone).read_next_batch().select(columns)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A row group, or where `piece` is not 0 its rows from `number * piece` on."""
+    """A row group, or if `piece` is not 0 its rows from `number * piece` on."""
 
     group: int
     rows: int
@@ -264,7 +264,7 @@ class Cell:
 
 
 def version_of(path: str) -> str | None:
-    """Of a file: another one where it has changed. None: it is gone."""
+    """The identity of a file, which differs if it has changed. None: it does not exist."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -273,7 +273,7 @@ def version_of(path: str) -> str | None:
 
 
 class BatchStore(Store):
-    """Decodes a batch when the engine asks for it; a key is a `Cell`'s. Several threads read side by side."""
+    """Decodes a batch when the engine requests it; a key is a `Cell`'s. Several threads may read in parallel."""
 
     def __init__(self, batches: Batches, choice: Choice) -> None:
         self.batches, self.choice = batches, choice
@@ -313,7 +313,7 @@ class BatchStore(Store):
         return made.reshape(-1).view(np.uint8).data if made.size else memoryview(b"")
 
     def cells(self) -> list[Cell]:
-        """What is decoded at once: row groups, or pieces of long ones. None is without rows."""
+        """The unit of decoding: row groups, or pieces of long ones. None has no rows."""
         choice = self.choice
         row = max(1, choice.dtype.itemsize * int(np.prod(choice.trailing)))
         piece = max(1, _PIECE_BYTES // row)
@@ -327,7 +327,7 @@ class BatchStore(Store):
         return out
 
     def _values(self, columns: list[Any], which: int, rows: int) -> npt.NDArray[Any]:
-        """The columns side by side; one that is as it is wanted is a view of Arrow's memory."""
+        """The columns next to each other; one that needs no conversion is a view of Arrow's memory."""
         for column in columns:
             if len(column) != rows:
                 raise CorruptDataError(f"row group {which} has {len(column)} rows, the file says {rows}")
@@ -343,7 +343,7 @@ class BatchStore(Store):
         return made
 
     def _one(self, array: Any, of: Column, which: int) -> npt.NDArray[Any]:
-        """The items of a chunk: of its own type, which other files may have otherwise, or cast where it has nulls."""
+        """The items of a chunk: of its own type, which can differ in other files, or cast if it has nulls."""
         pa = import_pyarrow()
         if pa.types.is_dictionary(array.type):
             array.validate(full=True)  # its indices come from the file
@@ -378,7 +378,7 @@ class BatchStore(Store):
 
 
 def _flat(array: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """The items of a plain array, whatever stands at its nulls; a view of Arrow's memory where it can be."""
+    """The items of a plain array, with any values at its nulls; a view of Arrow's memory if possible."""
     pa = import_pyarrow()
     if pa.types.is_boolean(array.type):
         bits = np.frombuffer(array.buffers()[1], np.uint8) if len(array) else np.zeros(0, np.uint8)
@@ -403,7 +403,7 @@ def remote_file(uri: str, storage_options: Mapping[str, Any] | None) -> tuple[An
 
 
 def batches_of(target: Any, storage_options: Mapping[str, Any] | None = None) -> Batches:
-    """The row groups of a file (also at a URI that fsspec opens), or of its bytes."""
+    """The row groups of a file (also at a URI of fsspec), or of its bytes."""
     pa = import_pyarrow()
     if isinstance(target, bytes):
         head = target[:8]
@@ -468,7 +468,7 @@ def _dtype_of(columns: list[Column], dtype: npt.DTypeLike | None) -> np.dtype[An
 
 
 def data_type(dtype: np.dtype[Any]) -> Any:
-    """A type as zarr.json names it."""
+    """A type with its name in zarr.json."""
     if dtype.kind in "mM":
         unit, count = np.datetime_data(dtype)
         name = "numpy.datetime64" if dtype.kind == "M" else "numpy.timedelta64"
@@ -477,7 +477,7 @@ def data_type(dtype: np.dtype[Any]) -> Any:
 
 
 def fill_value(dtype: np.dtype[Any]) -> Any:
-    """Zero, as zarr.json writes it."""
+    """Zero, as in zarr.json."""
     return [0] * dtype.itemsize if dtype.kind == "V" else False if dtype.kind == "b" else 0
 
 
@@ -498,12 +498,12 @@ def _null_value(nulls: Any, dtype: np.dtype[Any]) -> Any:
 
 @dataclass(frozen=True)
 class Choice:
-    """What of a table is wanted, as one array."""
+    """The selected part of a table, as one array."""
 
     columns: tuple[Column, ...]
     joined: bool  # columns are a dimension of their own
     dtype: np.dtype[Any]
-    nulls: Any  # what they become; None: an error
+    nulls: Any  # the value of nulls; None: an error
 
     @classmethod
     def of(cls, schema: Any, columns: str | Sequence[str] | None, nulls: Any, dtype: npt.DTypeLike | None) -> Choice:

@@ -1,1 +1,1 @@
-"""What users give as a place (paths, URIs, store objects, open files), as a store and a path within it."""
+"""Converts users' targets (paths, URIs, store objects, open files) to a store and a path within it."""

@@ -1,17 +1,16 @@
 """Stores written in Python, as the engine calls them.
 
-An adapter answers requests `(key, offset, length, from_end, expected)`: `length` None means the whole object,
-`from_end` the last `length` bytes; `expected` is the version that it must have, or None. It has either
-`fetch(*request)`, called on the reading threads, or `submit(requests, pending)`, which returns at once and answers each
-on an event loop. The answer is the bytes, or None where there is no such object; where `versions` is true
-`(bytes, version)`, or False where the version is another one.
+An adapter serves requests `(key, offset, length, from_end, expected)`: `length` None means the whole object, `from_end`
+the last `length` bytes; `expected` is the version that it must have, or None. It has either `fetch(*request)`, called
+on the reading threads, or `submit(requests, pending)`, which returns at once and completes each on an event loop. The
+result is the bytes, or None if the object does not exist. If `versions` is true, it is `(bytes, version)`, or False if
+the version differs.
 
-`list(prefix, children)` names what there is. Where `writable` is true, `store(key, value, absent, expected)` replaces
-an object, gives its new version where there is one, and False where it was to be absent or to have the expected version
-and is or has not; `remove(key)` removes one, also where it is not there. An adapter with `submit` also has
-`submit_writes(requests, pending)`: requests are those of `store`, with None as the value of an object that is removed,
-and each is answered on the event loop with what `store` returns.
-"""
+`list(prefix, children)` lists names. If `writable` is true, `store(key, value, absent, expected)` replaces an object
+and returns its new version if there is one, or False if the condition (absent, or the expected version) does not hold;
+`remove(key)` removes one, also if it does not exist. An adapter with `submit` also has `submit_writes(requests,
+pending)`: requests are those of `store`, with None as the value of an object that is removed, and each is completed on
+the event loop with the result of `store`."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ def _children(keys: Iterable[str], prefix: str) -> Iterable[str]:
 
 
 def _cut(value: Any, offset: int, length: int | None, from_end: bool) -> Any:
-    """The part of a whole object that was asked for."""
+    """The requested part of a whole object."""
     if value is None or length is None:
         return value
     view = memoryview(value)
@@ -70,7 +69,7 @@ def _cannot(store: Any, what: str) -> Exception:
 
 
 class ObjectAdapter:
-    """Any object with `get(key)`; what else it has makes it faster, listable, writable, versioned.
+    """Any object with `get(key)`; more methods make it faster, listable, writable, versioned.
 
     `get_range`, `get_suffix`, `getsize`, `list`; `set` (or `put`, or item assignment), `delete`; `set_if_absent`;
     `version`. The names may end with `_sync`, as those of zarr-python's synchronous stores do.
@@ -93,7 +92,7 @@ class ObjectAdapter:
         self.set_if_absent = _method(store, "set_if_absent_sync", "set_if_absent")
         self.version = _method(store, "version")
         kind = type(store)
-        if issubclass(kind, Store):  # what Store only declares is not there
+        if issubclass(kind, Store):  # methods that Store only declares count as absent
             self.set = self.set if kind.set is not Store.set else None
             self.delete = self.delete if kind.delete is not Store.delete else None
             self.version = self.version if kind.version is not Store.version else None
@@ -154,7 +153,7 @@ class ObjectAdapter:
 
 
 class _EventLoop:
-    """One background thread with an event loop, started when first needed; a forked child gets its own."""
+    """One background thread with an event loop, started at first use; a forked child gets its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -179,7 +178,7 @@ _event_loop = _EventLoop()
 
 
 class AsyncAdapter:
-    """Base of adapters whose stores are asynchronous: all requests of one call are under way together."""
+    """Base of adapters for asynchronous stores: all requests of one call run concurrently."""
 
     _CHECK_SECONDS = 0.05
     writable = False
@@ -283,8 +282,8 @@ class ZarrAdapter(AsyncAdapter):
     async def list_keys(self, prefix: str, children: bool) -> list[str]:
         if not children:
             return [key async for key in self.zarr_store.list_prefix(prefix)]
-        # Names only: each is offered as an object and, but for metadata, as a folder. (Some stores list a file as what
-        # is below it.)
+        # Names only: each is listed as an object and, except for metadata, as a folder. (Some stores list a file as its
+        # own content.)
         names = [name async for name in self.zarr_store.list_dir(prefix)]
         return [prefix + name for name in names] + [f"{prefix}{name}/" for name in names if name not in _DOCUMENTS]
 
@@ -293,7 +292,7 @@ class ZarrAdapter(AsyncAdapter):
         if not absent:
             await self.zarr_store.set(key, buffer)
             return None
-        if await self.zarr_store.exists(key):  # `set_if_not_exists` does not say what it did
+        if await self.zarr_store.exists(key):  # `set_if_not_exists` does not report whether it wrote
             return False
         await self.zarr_store.set_if_not_exists(key, buffer)
         return None
@@ -323,7 +322,7 @@ class ZarrSyncAdapter(ZarrAdapter):
 
 
 class AsyncObjectAdapter(AsyncAdapter):
-    """An object whose `get(key)` is a coroutine, and `get_range`, `get_suffix`, `set`, `delete`, `list` maybe."""
+    """An object whose `get(key)` is a coroutine, and optionally `get_range`, `get_suffix`, `set`, `delete`, `list`."""
 
     def __init__(self, store: Any) -> None:
         self.store_object = store
@@ -363,13 +362,13 @@ class AsyncObjectAdapter(AsyncAdapter):
 
 
 class FsspecAdapter(AsyncAdapter):
-    """A folder of an fsspec file system, by byte ranges; asynchronous where the file system is."""
+    """A folder of an fsspec file system, by byte ranges; asynchronous if the file system is."""
 
     def __init__(self, fs: Any, root: str) -> None:
         self.fs, self.root = fs, root.rstrip("/")
         self.writable = takes_writes(fs)
         inner = fs
-        while hasattr(inner, "fs"):  # a folder of another file system claims to be what that may not be
+        while hasattr(inner, "fs"):  # a folder of another file system reports a type that may be wrong
             inner = inner.fs
         self.is_asynchronous = bool(fs.async_impl and inner.async_impl)
 
@@ -380,7 +379,7 @@ class FsspecAdapter(AsyncAdapter):
         return f"{self.root}/{key}" if self.root else key
 
     def key(self, path: str) -> str:
-        """The reverse; file systems give paths with and without a '/' in front."""
+        """The reverse; file systems return paths with and without a leading '/'."""
         return path.strip("/")[len(self.root.strip("/")) :].lstrip("/")
 
     @staticmethod
@@ -432,7 +431,7 @@ class FsspecAdapter(AsyncAdapter):
 
     def store(self, key: str, value: bytes, absent: bool, expected: str | None) -> Stored:
         path = self.path(key)
-        if absent and self.fs.exists(path):  # few file systems can create and nothing else
+        if absent and self.fs.exists(path):  # few file systems have an exclusive create
             return False
         try:
             self.fs.pipe_file(path, value)
@@ -453,12 +452,12 @@ def stamp_of(info: Mapping[str, Any]) -> str:
     return " ".join([f"size={info.get('size')}", *tags[:1]])
 
 
-# File systems that cannot be written to, and references, whose writes would stay in memory.
+# File systems that cannot be written to, and references, whose writes would only be in memory.
 _READ_ONLY_PROTOCOLS = frozenset({"github", "git", "tar", "libarchive", "reference", "data"})
 
 
 def takes_writes(fs: Any) -> bool:
-    """Whether an fsspec file system can be written to, as far as it says so."""
+    """Whether an fsspec file system can be written to, as far as it reports that."""
     while fs is not None:
         protocol = getattr(fs, "protocol", ())
         names = {protocol} if isinstance(protocol, str) else set(protocol)
@@ -474,11 +473,10 @@ def takes_writes(fs: Any) -> bool:
 
 
 class PinnedFsspecAdapter(FsspecAdapter):
-    """One file of an fsspec file system as it was: what is read once it is another is a `ConflictError`.
+    """One version of a file of an fsspec file system: reading another version raises `ConflictError`.
 
-    It is asked for its stamp after the ranges: bytes that came before it are of the same file. Ranges that arrive while
-    it is asked share the next answer.
-    """
+    The stamp is requested after the ranges: bytes that were read before it belong to the same version. Ranges that
+    arrive during that request share the next one."""
 
     def __init__(self, fs: Any, path: str, stamp: str) -> None:
         root, _, self._name = path.rpartition("/")
@@ -488,7 +486,7 @@ class PinnedFsspecAdapter(FsspecAdapter):
         self._under_way: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
         self._lock = threading.Lock()
-        self._begun = self._good = 0  # looks at the file; the last one that found it unchanged
+        self._begun = self._good = 0  # requests of the stamp; the last one that found it unchanged
 
     async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
         import asyncio
@@ -496,7 +494,7 @@ class PinnedFsspecAdapter(FsspecAdapter):
         value = await super().get(key, offset, length, from_end, expected)
         if self._next is None:
             self._next = asyncio.ensure_future(self._look(self._under_way))
-        await asyncio.shield(self._next)  # another range may want it when this one does not any more
+        await asyncio.shield(self._next)  # another range may need it when this one no longer does
         return value
 
     async def _look(self, before: asyncio.Task[None] | None) -> None:
@@ -547,7 +545,7 @@ class ObstoreAdapter(AsyncAdapter):
         kind = type(store).__name__
         self.versions = kind in ("S3Store", "GCSStore", "AzureStore", "MemoryStore")
         self.writable = writable and kind != "HTTPStore"
-        # Their writes on condition of a tag; elsewhere that is refused.
+        # Their writes on condition of a tag; other stores refuse that.
         self.swaps = self.versions
 
     async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:
@@ -571,7 +569,7 @@ class ObstoreAdapter(AsyncAdapter):
         except (self.exceptions.PermissionDeniedError, self.exceptions.UnauthenticatedError) as error:
             raise PermissionError(str(error)) from error
         except self.exceptions.GenericError:
-            # A range that leaves the object is the reader's error, not the store's.
+            # A range beyond the object is an error of the reader, not of the store.
             if length and not from_end and offset + length > (await self.object_store.head_async(key))["size"]:
                 return self._with_tag(b"", None)
             raise

@@ -1,4 +1,4 @@
-"""Open files in place of their names."""
+"""Open files instead of their names."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ ARCHIVE = b"PK\x03\x04"
 
 
 def archive_elsewhere(name: str) -> Error:
-    """The refusal of a zip archive that is not a file of this machine."""
+    """The error for a zip archive that is not a local file."""
     return UnsupportedError(f"'{name}' is a zip archive: archives are opened by a path of this machine only")
 
 
 def is_file(target: Any) -> bool:
-    """Something with `read` and `seek`: an open file, or what behaves as one. (Not fsspec's: they are places.)"""
+    """An object with `read` and `seek`: an open file, or a similar object. (Not fsspec's, which have locations.)"""
     is_open = callable(getattr(target, "read", None)) and callable(getattr(target, "seek", None))
     return is_open and fsspec_place(target) is None
 
 
 def fsspec_place(target: Any) -> tuple[Any, str] | None:
-    """(file system, path) of a file of fsspec, open or promised, which is then read by ranges; else None."""
+    """(file system, path) of a file of fsspec, open or not yet, which is then read by ranges; else None."""
     fs, path = getattr(target, "fs", None), getattr(target, "path", None)
     if not isinstance(path, str) or not callable(getattr(fs, "cat_file", None)) or not hasattr(target, "mode"):
         return None
@@ -31,11 +31,10 @@ def fsspec_place(target: Any) -> tuple[Any, str] | None:
 
 
 def contents(file: Any) -> bytes | str:
-    """The path of a file of this machine, or all bytes of another file object.
+    """The path of a local file, or all bytes of another file object.
 
-    A name alone says nothing: members of archives have the names that they have there, compressed files those of what
-    is compressed. So only a file that the system itself opened counts, and whose name still leads to it.
-    """
+    A name is not enough: members of archives have their names in the archive, and compressed files that of their
+    content. So only a file that the system itself opened counts, if its name still refers to it."""
     if isinstance(file, io.TextIOWrapper):
         file = file.buffer
     path = _path(file)

@@ -1,4 +1,4 @@
-"""Paths of this machine, from what users give."""
+"""Local paths, from users' arguments."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from urllib.parse import unquote
 
 
 def local_path(name: str) -> str:
-    """The path that a `file:` URI names; every other name as it is.
+    """The path that a `file:` URI names; every other name unchanged.
 
-    The URI of an open array has the characters of its path: what they name as they are is what is meant.
-    """
+    The URI of an open array has the characters of its path: a file with exactly that name takes precedence."""
     if not name.startswith("file:"):
         return name
     path = name[len("file:") :]
@@ -22,7 +21,7 @@ def local_path(name: str) -> str:
 
 
 def path_here(target: Any) -> str | None:
-    """The path on this machine that `target` is, whatever is there; None where it is something else."""
+    """The local path that `target` is, whether it exists or not; None for other targets."""
     if not isinstance(target, str):
         if not hasattr(target, "__fspath__"):
             return None
@@ -32,6 +31,6 @@ def path_here(target: Any) -> str | None:
 
 
 def local_file(target: Any) -> str | None:
-    """The same where it is a file's."""
+    """The same if it is a file."""
     path = path_here(target)
     return path if path is not None and os.path.isfile(path) else None

@@ -1,11 +1,9 @@
-"""Which locations a document may name: references, manifests and virtual files decide what is read next.
+"""The locations that a document may name: references, manifests and virtual files determine further reads.
 
 One rule, applied to the resolved location (after templates, relative names and `remote_protocol`), for every kind of
-document: a document in the local file system may name any location. A document from elsewhere (a URL, an in-memory
-file system, a Python store) may name network locations and locations of its own file system. It may name local files
-only where the caller passes `allow_local=True`. Schemes are on a list of those that are allowed: an unknown scheme is
-refused.
-"""
+document: a document in the local file system may name any location. A document from elsewhere (a URL, an in-memory file
+system, a Python store) may name network locations and locations of its own file system. It may name local files only if
+the caller passes `allow_local=True`. Schemes are on a list of those that are allowed: an unknown scheme is refused."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ def is_local(location: str) -> bool:
 
 
 def is_network(location: str) -> bool:
-    """Whether reading `location` reaches other machines only, through every link of the chain."""
+    """Whether reading `location` only reaches other machines, through every link of the chain."""
     *outer, last = _schemes(location)
     return last in _NETWORK and all(each in _WRAPPERS or each in _NETWORK for each in outer)
 
@@ -61,10 +59,14 @@ def is_network(location: str) -> bool:
 class Document:
     """A document that names locations, and what the caller allows it.
 
-    Args:
-        uri: Where the document is. Empty: the calling program made it (a dict, a pickle), and it counts as local.
-        allow_local: Whether it may name local files. None: only where it is a local file itself.
-        expected: Local paths that the caller named too. They are always allowed.
+    Parameters
+    ----------
+    uri
+        Where the document is. Empty: the calling program made it (a dict, a pickle), and it counts as local.
+    allow_local
+        Whether it may name local files. None: only where it is a local file itself.
+    expected
+        Local paths that the caller named too. They are always allowed.
     """
 
     uri: str
@@ -86,8 +88,10 @@ class Document:
     def check(self, location: str, name: str | None = None) -> str:
         """Returns `location`, a resolved path or URL that the document names.
 
-        Raises:
-            UnsupportedError: The document may not name it. `name` is how the document spells it.
+        Raises
+        ------
+        UnsupportedError
+            The document may not name it. `name` is how the document spells it.
         """
         if self.may_name_local or is_network(location) or location in self.expected:
             return location

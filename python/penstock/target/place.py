@@ -1,4 +1,4 @@
-"""Where something is: a store and a path within it."""
+"""A location: a store and a path within it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.target.stores import fsspec_file, remote_place, store_of
 
 
 def check_path(path: Any) -> None:
-    """Refuses a path that is not text: a shape given by position, for instance."""
+    """Refuses a path that is not text, for instance a shape in its position."""
     if isinstance(path, str):
         return
     hint = f"; a shape is given by name: shape={path!r}" if isinstance(path, tuple | list | int) else ""
@@ -30,7 +30,7 @@ def place_of(
     context: Context | None = None,
     is_folder: bool = False,
 ) -> tuple[_core.Store, bytes]:
-    """The store that `target` is (where that `is_folder` for sure) or is in, and the path in it of `path` below it."""
+    """The store that `target` is (if `is_folder` is certain) or is in, and the path in it of `path` below it."""
     check_path(path)
     inner = os.fsencode(path)
     context = current_context() if context is None else context
@@ -39,7 +39,7 @@ def place_of(
         if _remote.serves(target, storage_options):
             try:
                 found = _remote.find(target, storage_options, context)
-            except UnsupportedError as error:  # no libcurl: fsspec or obstore may know another way
+            except UnsupportedError as error:  # no libcurl: fsspec or obstore may be able to
                 found = remote_place(target, storage_options, error.message, is_folder)
         else:
             found = remote_place(target, storage_options, None, is_folder)
@@ -57,7 +57,7 @@ def place_of(
             raise UnsupportedError("these bytes are no file of a format that is one file")
         return _core.dict_store({"bytes": bytes(target)}), b"bytes"
 
-    # zarr-python's arrays, groups and store paths know where they are.
+    # zarr-python's arrays, groups and store paths have their location.
     place = getattr(target, "store_path", target)
     if hasattr(place, "store") and isinstance(getattr(place, "path", None), str):
         inner = b"/".join(part for part in (os.fsencode(place.path), inner) if part)
@@ -77,20 +77,20 @@ def folder_of(uri: str) -> str:
 
 
 def file_place(uri: str, storage_options: Mapping[str, Any] | None = None) -> tuple[_core.Store, str]:
-    """The store that an object is in, and its key."""
+    """The store of an object, and its key."""
     store, key = place_of(uri, "", storage_options)
-    if not key:  # the store of all that is below this name
+    if not key:  # the store of all objects below this name
         store, inner = place_of(folder_of(uri), "", storage_options, is_folder=True)
         key = b"/".join(part for part in (inner, os.fsencode(uri[uri.rindex("/") + 1 :])) if part)
     return store, os.fsdecode(key)
 
 
 def to_reopen(uri: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The options by which another process finds what is at a remote URI; None where they are not enough."""
+    """The options by which another process opens a remote URI; None if they are not enough."""
     scheme, separator, rest = uri.partition("://")
     if not separator or not scheme.isidentifier() or scheme in ("file", "zip"):
         return None
-    is_query = "?" in rest and not scheme.startswith(("s3", "gs"))  # in keys of buckets it is a character
+    is_query = "?" in rest and not scheme.startswith(("s3", "gs"))  # a character of keys in buckets
     if is_query or "@" in rest.partition("/")[0]:
-        return None  # it may be a secret, which an open array does not show
+        return None  # it may contain a secret, which an open array does not show
     return dict(storage_options or {})

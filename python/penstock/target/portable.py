@@ -1,4 +1,4 @@
-"""Open arrays as bytes: what another process needs to read the same array without asking storage what it is."""
+"""Open arrays as bytes: what another process needs to read the same array without reading its metadata from storage."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _DOCUMENTS = ("zarr.json", ".zarray", ".zattrs")
 
 
 def pack(array: Array) -> bytes:
-    """`array` as bytes for `unpack`, its metadata among them.
+    """`array` as bytes for `unpack`, including its metadata.
 
     Raises
     ------
     TypeError
-        The array lives in this process only, such as one of a dict.
+        The array exists in this process only, such as one of a dict.
     """
     whole = pickle.dumps(array)
     if not array.format.startswith("zarr") or type(array) is not Array:
@@ -34,7 +34,7 @@ def pack(array: Array) -> bytes:
 
 
 def unpack(packed: bytes, context: Context | None = None) -> Array:
-    """The array that `pack` was given; of a Zarr array nothing is read."""
+    """The array that was passed to `pack`; for a Zarr array nothing is read."""
     whole, described = pickle.loads(packed)
     if described is None:
         array: Array = pickle.loads(whole)

@@ -1,4 +1,4 @@
-"""Remote URIs that the engine serves itself, and their `storage_options`."""
+"""Remote URIs that the engine itself serves, and their `storage_options`."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _scheme(uri: str) -> str:
 
 
 def _flat(uri: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The options, with those that s3fs passes to its client; gcsfs calls anonymous access "anon"."""
+    """The options, including those that s3fs passes to its client; gcsfs calls anonymous access "anon"."""
     options = dict(storage_options or {})
     inner = options.get("client_kwargs")
     if _scheme(uri) == "s3" and isinstance(inner, Mapping):
@@ -101,9 +101,8 @@ def _flat(uri: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]
 
 
 def _is_for_google(uri: str, options: Mapping[str, Any]) -> bool:
-    """Whether a `gs:` URI is to be read with credentials that have to be exchanged for tokens: gcsfs's words for where
-    they are, a file of them, or, without options, Google's variable where a library is installed that follows it.
-    """
+    """Whether a `gs:` URI is read with credentials that must be exchanged for tokens: by gcsfs's options for their
+    location, by a file of them or, without options, by Google's variable if a library is installed that uses it."""
     if _scheme(uri) != "gs":
         return False
     token = options.get("token")
@@ -116,7 +115,7 @@ def _is_for_google(uri: str, options: Mapping[str, Any]) -> bool:
 
 
 def for_obstore(uri: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """gcsfs's options in obstore's words."""
+    """gcsfs's options with obstore's names."""
     made = dict(options)
     token = made.get("token")
     if _scheme(uri) == "gs" and isinstance(token, str):
@@ -128,14 +127,14 @@ def for_obstore(uri: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def serves(uri: str, storage_options: Mapping[str, Any] | None) -> bool:
-    """Whether the engine's own stores understand the scheme and every option: what others mean is theirs."""
+    """Whether the engine's own stores support the scheme and every option; otherwise another library serves the URI."""
     taken = _TAKEN.get(_scheme(uri))
     options = _flat(uri, storage_options)
     return taken is not None and all(name in taken for name in options) and not _is_for_google(uri, options)
 
 
 def find(uri: str, storage_options: Mapping[str, Any] | None, context: _core.Context) -> tuple[_core.Store, bytes]:
-    """The store of a URI that `serves` said yes to, and the path within it."""
+    """The store of a URI for which `serves` is true, and the path within it."""
     options: dict[str, Any] = {}
     for name, value in _flat(uri, storage_options).items():
         if value is None:
@@ -149,10 +148,10 @@ def find(uri: str, storage_options: Mapping[str, Any] | None, context: _core.Con
 
 
 def to_reopen(target: Any, storage_options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The options that open a URI of `serves` in another process; None where they are not enough."""
+    """The options that open a URI of `serves` in another process; None if they are not enough."""
     if not isinstance(target, str) or not serves(target, storage_options):
         return None
     host, _, path = target.partition("://")[2].partition("/")
     if "@" in host or (_scheme(target).startswith("http") and "?" in path):
-        return None  # an open array does not show what may be a secret, so it cannot say where it is from
+        return None  # an open array does not show possible secrets, so it cannot be opened elsewhere
     return dict(storage_options or {})

@@ -1,4 +1,4 @@
-"""What files are, by their first bytes."""
+"""Formats of files, by their first bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEAD_BYTES = 4096
 
 
 def _is_hdf5(head: bytes, at: Callable[[int], bytes]) -> bool:
-    """The signature is at 0, 512, 1024, 2048, ...: a block of the user's may precede it."""
+    """The signature is at 0, 512, 1024, 2048, ...: a user block may precede it."""
     if head.startswith(_HDF5):
         return True
     offset = 512
@@ -66,7 +66,7 @@ def is_netcdf(data: bytes | bytearray | memoryview) -> bool:
 
 
 def begins_as_tiff(path: str) -> bool:
-    """Whether there is a file that begins as a TIFF does."""
+    """Whether a file exists that begins as a TIFF does."""
     if not os.path.isfile(path):
         return False
     with system_errors(f"opening '{path}'"):
@@ -78,7 +78,7 @@ def begins_as_tiff(path: str) -> bool:
 
 
 def kind_of(path: str) -> str | None:
-    """What a file of this machine is by its first bytes: "HDF5", "NetCDF", "manifest", ...; else None."""
+    """The format of a local file by its first bytes: "HDF5", "NetCDF", "manifest", ...; else None."""
     with open(path, "rb") as stream:
         head = stream.read(HEAD_BYTES)
 
@@ -95,11 +95,11 @@ _MAGIC = {
     b"\x93NUMPY": "a .npy file",
     b"PK\x03\x04": "a zip archive",
 }
-_OPENS_AS_JSON = re.compile(rb"\s*\{\s*[\"}]")  # a brace alone may be a number's
+_OPENS_AS_JSON = re.compile(rb"\s*\{\s*[\"}]")  # a single brace may belong to a number
 
 
 def known_format(path: str) -> str | None:
-    """The format of a file of this machine, as errors name it; None: its bytes say nothing."""
+    """The format of a local file, as in errors; None: its bytes have no known beginning."""
     with open(path, "rb") as stream:
         head = stream.read(HEAD_BYTES)
     if is_tiff(head[:4]):
@@ -113,12 +113,12 @@ def known_format(path: str) -> str | None:
 
 
 def known_suffix(name: str) -> str | None:
-    """The same of a folder or of what is elsewhere, by its name."""
+    """The same for a folder or a remote file, by its name."""
     suffix = os.path.splitext(name.rstrip("/"))[1].lower()
     known = (".npy", ".npz", ".zarr", ".tif", ".tiff", ".zip", ".json")
     return f"a {suffix} by its name" if suffix in known else None
 
 
 def find_kind(head: bytes, at: Callable[[int], bytes]) -> str | None:
-    """What `kind_of` returns, of the first bytes; `at` reads eight bytes at a later offset."""
+    """The result of `kind_of`, from the first bytes; `at` reads eight bytes at a later offset."""
     return next((name for name, is_one in _KINDS.items() if is_one(head, at)), None)

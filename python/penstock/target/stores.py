@@ -1,4 +1,4 @@
-"""What `open` takes as a store."""
+"""The objects that `open` accepts as a store."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def _is_zarr_store(target: Any) -> bool:
 
 
 def _name_of(store: Any) -> str:
-    """What the store calls itself, on one line: names stand in the notes of errors, one a line."""
+    """The store's own name, on one line: each note of an error is one line."""
     return ", ".join(line.strip() for line in str(store).splitlines())
 
 
 def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
-    """The store that `target` is, or None if it is not a store. `context`: of its reads (None: the current one)."""
+    """The store that `target` is, or None if it is not a store. `context`: for its reads (None: the current one)."""
     if type(target) is _core.Store:
         return target
     if isinstance(target, dict):
@@ -74,7 +74,7 @@ def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
 
 
 def obeyed(store: _core.Store, read_only: bool) -> _core.Store:
-    """The store, which refuses writes if the object that it was made from does."""
+    """The store, which refuses writes if the original object does."""
     return _core.read_only_store(store) if read_only else store
 
 
@@ -114,7 +114,7 @@ def remote_stamp(fs: Any, path: str) -> str | None:
 
 
 def pinned_store(fs: Any, path: str, stamp: str | None) -> _core.Store:
-    """The store of a folder of an fsspec file system, of which `path` alone is read, as it was with this stamp."""
+    """The store of a folder of an fsspec file system, for reads of `path` only, in the version of this stamp."""
     if stamp is None or stamp == "gone" or not hasattr(fs, "invalidate_cache"):
         return fsspec_store(fs, path.rpartition("/")[0])
     adapter = PinnedFsspecAdapter(fs, fs._strip_protocol(path), stamp)
@@ -124,12 +124,11 @@ def pinned_store(fs: Any, path: str, stamp: str | None) -> _core.Store:
 def remote_place(
     uri: str, storage_options: Mapping[str, Any] | None, reason: str | None = None, is_folder: bool = False
 ) -> tuple[_core.Store, bytes] | None:
-    """The store and path of a URI whose scheme is not the engine's own, through fsspec or obstore; None where it is.
+    """The store and path of a URI whose scheme is not the engine's own, through fsspec or obstore; None if it is.
 
-    What is no folder for sure may be a file: the store is then that of the folder which it is in.
-    `storage_options` are those of whichever serves the scheme: fsspec first, as zarr-python and xarray do. `reason`
-    says why the engine does not serve it. Chains (`simplecache::https://...`, `zip://x::s3://...`) are fsspec's.
-    """
+    If it is not certainly a folder, it may be a file: the store is then that of its folder. `storage_options` are those
+    of the library that serves the scheme: fsspec first, as in zarr-python and xarray. `reason` is why the engine does
+    not serve it. Chains (`simplecache::https://...`, `zip://x::s3://...`) are fsspec's."""
     scheme, separator, rest = uri.partition("://")
     is_chain = "::" in scheme or (scheme == "zip" and "::" in rest)
     is_own = scheme in ("file", "zip") and not is_chain
@@ -147,7 +146,7 @@ def remote_place(
         try:
             fs, path = url_to_fs(uri, **options)
             return (fsspec_store(fs, path), b"") if is_folder else fsspec_file(fs, path)
-        except (ImportError, ValueError) as error:  # no such scheme, or what it needs is not there
+        except (ImportError, ValueError) as error:  # the scheme does not exist, or a package for it is missing
             reasons.append(f"fsspec: {error}")
     try:
         from obstore.store import from_url

@@ -10,15 +10,15 @@ _MOST_WHOLE_BYTES = 1 << 28
 
 
 def content_without_ranges(filesystem: Any, path: str, uri: str) -> bytes | None:
-    """All bytes of a file of a web server that ignores ranges, up to 256 MiB; None: of one that answers them."""
+    """All bytes of a file of a web server that ignores ranges, up to 256 MiB; None for a server that supports them."""
     protocols = filesystem.protocol
     if "http" not in ((protocols,) if isinstance(protocols, str) else protocols):
         return None
     if not hasattr(filesystem, "set_session") or not _ignores_ranges(filesystem, path):
         return None
-    with filesystem.open(path, "rb", block_size=0) as stream:  # without ranges, as it comes
+    with filesystem.open(path, "rb", block_size=0) as stream:  # without ranges, as it arrives
         made = bytearray()
-        while len(made) <= _MOST_WHOLE_BYTES and (part := stream.read(1 << 20)):  # as much as has come, not as asked
+        while len(made) <= _MOST_WHOLE_BYTES and (part := stream.read(1 << 20)):  # what has arrived
             made += part
     if len(made) > _MOST_WHOLE_BYTES:
         text = "the server ignores ranges and the file has more than 256 MiB: download it and open it by its path"

@@ -1,4 +1,4 @@
-"""Arrays and tensors as people see them: `info`, and the HTML of notebooks."""
+"""The reprs of arrays and tensors: `info`, and the HTML of notebooks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Info(str):
     html: str
 
     def __new__(cls, text: str, html: str) -> Info:
-        """Made by the `info` of arrays and groups."""
+        """The result of `info` of arrays and groups."""
         made = super().__new__(cls, text)
         made.html = html
         return made
@@ -38,7 +38,7 @@ class Info(str):
 
 
 def array_rows(array: Array) -> list[tuple[str, str]]:
-    """(name, value) of what is known of an array without a read of its data."""
+    """(name, value) of the facts about an array that need no read of its data."""
     rows = [
         ("format", array.format),
         ("dtype", str(array.dtype)),
@@ -64,7 +64,7 @@ def array_rows(array: Array) -> list[tuple[str, str]]:
 
 
 def shape_text(array: Array) -> str:
-    """`(4, 6)`, or `time: 4, x: 6` where the dimensions have names."""
+    """`(4, 6)`, or `time: 4, x: 6` if the dimensions have names."""
     names = array.dimension_names
     if names is None or not any(names):
         return str(array.shape)
@@ -113,7 +113,7 @@ def array_html(array: Array) -> str:
 
 
 def _attributes(node: Any) -> dict[str, Any]:
-    """Of a node whose attributes cannot be read, none: a repr does not fail."""
+    """Empty for a node whose attributes cannot be read: a repr does not fail."""
     try:
         return dict(node.attrs)
     except (Error, ValueError):
@@ -121,18 +121,18 @@ def _attributes(node: Any) -> dict[str, Any]:
 
 
 def array_info(array: Array) -> Info:
-    """What `Array.info` returns."""
+    """The result of `Array.info`."""
     return Info(array_text(array), array_html(array))
 
 
 def tensor_html(tensor: Tensor) -> str:
-    """Facts only: values in a device's memory are not copied for them."""
+    """Facts only: values in a device's memory are not copied for a repr."""
     rows = [("dtype", str(tensor.dtype)), ("shape", str(tensor.shape)), ("memory", bytes_text(tensor.nbytes))]
     return page("penstock.Tensor", tensor.device, facts_table(rows))
 
 
 def nbytes_stored(array: Array) -> int | None:
-    """What `Array.nbytes_stored` returns."""
+    """The result of `Array.nbytes_stored`."""
     return stored_bytes(array)
 
 

@@ -1,4 +1,4 @@
-"""What reprs and `info` show of an array: facts at hand, and sizes in storage where they cost little."""
+"""The facts that reprs and `info` show of an array, and sizes in storage if they cost little."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from penstock.core.array import Array
 
 _LOCAL = ("file:", "zip:", "memory:")
-_COUNTED_OBJECTS = 2000  # whose sizes a repr looks up: some ten milliseconds
-_COUNTED_CHUNKS = 4096  # of the plan that a repr makes
+_COUNTED_OBJECTS = 2000  # objects whose sizes a repr looks up: some ten milliseconds
+_COUNTED_CHUNKS = 4096  # plans that a repr makes
 
 
 def grid_lengths(array: Array) -> tuple[int, ...]:
-    """Number of chunks along each dimension, as `chunks` says."""
+    """Number of chunks along each dimension."""
     pairs = zip(array.shape, array.chunks, strict=True)
     return tuple(-(-size // max(1, chunk)) for size, chunk in pairs)
 
@@ -30,7 +30,7 @@ def object_count(array: Array) -> int:
 
 
 def stored_bytes_at_hand(array: Array) -> int | None:
-    """Bytes of the chunks in storage, if that takes neither a network nor a long walk; else None."""
+    """Bytes of the chunks in storage, if that needs neither a network nor a long search; else None."""
     if not array.uri.startswith(_LOCAL) or object_count(array) > _COUNTED_OBJECTS:
         return None
     if math.prod(grid_lengths(array)) > _COUNTED_CHUNKS:
@@ -42,12 +42,12 @@ def stored_bytes_at_hand(array: Array) -> int | None:
 
 
 def stored_bytes(array: Array, most: int | None = None) -> int | None:
-    """Bytes of the chunks in storage; None if the store does not know the sizes of its objects.
+    """Bytes of the chunks in storage; None if the store does not report the sizes of its objects.
 
     Parameters
     ----------
     most
-        Plans that are made, at most; None: as many as it takes. One covers some 10,000 chunks.
+        The most plans that are made; None: no limit. One covers some 10,000 chunks.
     """
     total = 0
     for number, part in enumerate(_parts(array, whole=most is not None)):
@@ -68,7 +68,8 @@ def _parts(array: Array, *, whole: bool) -> Iterator[Any]:
     if whole or math.prod(counts) * chunks_of_object <= _COUNTED_CHUNKS or not array._is_regular:
         yield ...
         return
-    # The last dimensions are taken whole while they fit; the one before them is cut, those before it are walked.
+    # The last dimensions are taken as a whole while they fit; the one before them is divided, and earlier ones are
+    # iterated.
     room = max(1, _COUNTED_CHUNKS // chunks_of_object)
     axis = len(counts)
     while axis > 0 and counts[axis - 1] <= room:

@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 
 _LONGEST = 170.0  # pixels of the longest side
-_SHORTEST = 10.0  # of a side that would be shorter: such sides are not to scale
-_LINES = 40  # of chunks along a side, at most
+_SHORTEST = 10.0  # the length of a side that would be shorter: such sides are not to scale
+_LINES = 40  # chunks along a side, at most
 _TILT = 0.45  # of the depth of a box, in both directions
 
 _FACE = "fill='#2f81f7' fill-opacity='.13' stroke='#2f81f7' stroke-width='1'"
@@ -24,8 +24,8 @@ def grid_svg(
 ) -> str:
     """The last three dimensions of an array with the edges of its chunks, and of its shards as thick lines.
 
-    Empty for arrays without dimensions or without elements. Of more than 40 chunks along a side, some edges are drawn.
-    """
+    Empty for arrays without dimensions or without elements. With more than 40 chunks along a side, only some edges are
+    drawn."""
     if not shape or 0 in shape:
         return ""
     kept = list(range(max(0, len(shape) - 3), len(shape)))
@@ -96,7 +96,7 @@ def grid_svg(
 
 
 class _Side:
-    """One dimension as drawn: its pixels and where the edges within it are."""
+    """One dimension as drawn: its pixels and the positions of the edges within it."""
 
     def __init__(self, size: int, chunk: int, shard: int | None, pixels: float) -> None:
         self.pixels = pixels

@@ -1,4 +1,4 @@
-"""Groups as people see them: a tree of what is at hand, with limits."""
+"""The reprs of groups: a tree of the known members, with limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_ONE_GROUP, _OF_ALL, _DEEPEST = 60, 300, 4
 
 @dataclass
 class _Line:
-    """One member: an open node, or why there is none; `more` members are not shown below it."""
+    """One member: an open node, or the reason why there is none; `more` members are not shown below it."""
 
     name: str
     node: Array | Group | None
@@ -29,7 +29,7 @@ class _Line:
 
 
 def is_at_hand(group: Group) -> bool:
-    """Whether members are listed without a network: they are on this machine, or in consolidated metadata."""
+    """Whether members can be listed without a network: they are local, or in consolidated metadata."""
     return group.uri.startswith(_LOCAL) or bool(getattr(group, "consolidated", False))
 
 
@@ -61,7 +61,7 @@ def _label(node: Array) -> str:
 
 
 def group_text(group: Group) -> str:
-    """Lines for a terminal: what the group is, and the tree."""
+    """Lines for a terminal: the group, and the tree."""
     lines = [f"{'group':<11} {group.uri}", f"{'format':<11} {group.format}"]
     if not is_at_hand(group):
         return "\n".join([*lines, f"{'members':<11} not listed: the store is remote; tree() lists them"])
@@ -114,7 +114,7 @@ def _branch(group: Group, walk: _Walk, depth: int) -> str:
 
 
 def group_info(group: Any) -> Info:
-    """What `Group.info` returns."""
+    """The result of `Group.info`."""
     return Info(group_text(group), group_html(group))
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from penstock.view.sizes import clipped
 
-_ATTRIBUTES = 200  # that are shown, at most
+_ATTRIBUTES = 200  # attributes that are shown, at most
 _VALUE = 1000  # characters of an attribute's value that are shown, at most
 
-# Text has the page's own colour, and everything else is translucent: both light and dark pages show it.
+# Text has the page's own colour, and everything else is translucent: this works on both light and dark pages.
 _STYLE = """
 .penstock{font-size:13px;line-height:1.45;max-width:900px}
 .penstock .head{border-bottom:1px solid rgba(128,128,128,.4);padding:2px 0;margin-bottom:6px}
@@ -36,7 +36,7 @@ background:none;color:inherit;white-space:normal;overflow-wrap:anywhere;font-siz
 
 
 def page(kind: str, title: str, *parts: str) -> str:
-    """A repr: the kind and title of what is shown, and parts that are HTML already."""
+    """A repr: its kind and title, and parts that are already HTML."""
     head = (
         f"<div class='head'><b>{html.escape(kind)}</b><span class='dim'>{html.escape(clipped(title, 300))}</span></div>"
     )
@@ -50,7 +50,7 @@ def facts_table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def folded(title: str, content: str) -> str:
-    """Content, which is HTML, that a click on its title shows."""
+    """Content, which is HTML, behind a title that opens it."""
     return f"<details><summary>{html.escape(title)}</summary>{content}</details>"
 
 

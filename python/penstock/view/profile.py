@@ -1,4 +1,4 @@
-"""Profiles: where the time of reads and writes went, as a table and as a timeline of the workers."""
+"""Profiles: how the time of reads and writes was spent, as a table and as a timeline of the workers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from penstock.view import markup
 from penstock.view import timeline as _timeline
 from penstock.view.sizes import bytes_text
 
-# The rows of the table: a name, the engine's stages in it, and the ceiling that it is held against.
+# The rows of the table: a name, the engine's stages in it, and the ceiling for comparison.
 _ROWS = (
     ("Read", ("index", "fetch"), "pread"),
     ("Transfer", ("transfer",), "transfer"),
@@ -35,19 +35,19 @@ _OF_ENCODED = ("Read", "Transfer")
 
 
 class Profile:
-    """What a context did while `with ps.profile() as p:` was open. Filled when the block ends.
+    """The activity of a context within `with ps.profile() as p:`. Filled when the block ends.
 
-    `report` is a dict: `wall_ns`, `workers`, `reads`, `writes`, `store_requests`, `store_bytes`, `stages` (a
-    list, summed over workers) and `events` (each piece of work of each worker, in nanoseconds since the profile began).
-    Of devices, `kernels` (a list: `name`, `busy_ns`, `launches`) and `device`: for how many nanoseconds of `wall_ns`
-    any kernel was under way (`computing_ns`), any copy (`copying_ns`), or nothing (`waiting_ns`: for storage, the host
-    or the caller; `storage_ns` is the part of it in which the host was reading from storage). `devices` has the same of
-    each device that had work, by its ordinal. Events that are dropped beyond `max_events` count in all sums.
+    `report` is a dict: `wall_ns`, `workers`, `reads`, `writes`, `store_requests`, `store_bytes`, `stages` (a list,
+    summed over workers) and `events` (each piece of work of each worker, in nanoseconds since the profile began). For
+    devices, `kernels` (a list: `name`, `busy_ns`, `launches`) and `device`: the nanoseconds of `wall_ns` in which at
+    least one kernel ran (`computing_ns`), at least one copy ran (`copying_ns`), or neither (`waiting_ns`: for storage,
+    the host or the caller; `storage_ns` is the part of it in which the host was reading from storage). `devices` has
+    the same for each device that had work, by its ordinal. Events that are dropped beyond `max_events` count in all
+    sums.
 
-    `ceilings` holds what this machine can do at best, in bytes per second: `pread` and `pwrite` (raw), `decode` and
-    `encode` (effective) and `memcpy`. `measure_ceiling` fills in `memcpy`; the others depend on the data, so they are
-    the caller's to give.
-    """
+    `ceilings` holds the limits of this machine, in bytes per second: `pread` and `pwrite` (raw), `decode` and `encode`
+    (effective) and `memcpy`. `measure_ceiling` fills in `memcpy`; the others depend on the data, so the caller sets
+    them."""
 
     def __init__(self, context: Context | None = None, *, ceiling: bool = False, max_events: int = 1 << 20) -> None:
         self._context = context
@@ -78,17 +78,17 @@ class Profile:
     def rows(self, by: str | None = None) -> list[dict[str, Any]]:
         """The table's rows: `name`, `ms`, `raw` and `effective` (bytes per second or None), `fraction` (or None).
 
-        A stage's time is what its workers were busy, divided by their number: how long it would take alone. What a
-        device did counts as long as any of its streams was at it, by its own events. Raw counts
-        encoded bytes from and to storage, effective counts decoded bytes: of Read and Transfer, what their bytes decode
-        to, of Write, what they were encoded from. Where nothing was written there are no rows for it.
+        A stage's time is the busy time of its workers, divided by their number. A device's time is that in which at
+        least one of its streams had such work, by its own events. Raw counts encoded bytes from and to storage,
+        effective counts decoded bytes: for Read and Transfer those that their bytes decode to, for Write those that
+        were encoded. Rows of writing are absent if nothing was written.
 
         Parameters
         ----------
         by
-            None: of all together. "read": these rows for each read or write, each with its number as `read`, in the
-            order in which they began. Where a device's wave has chunks of several reads, each is given its part of the
-            wave's time by its bytes. Events of no read (what `stream` prepared before the profile began) are read 0's.
+            None: all together. "read": these rows for each read or write, each with its number as `read`, in the order
+            in which they began. If a device's wave has chunks of several reads, its time is divided among them by
+            bytes. Events without a read (which `stream` began before the profile) belong to read 0.
         """
         report = self._finished()
         if by is None:
@@ -103,7 +103,7 @@ class Profile:
         stages = {stage["what"]: stage for stage in report["stages"]}
         workers = max(1, int(report["workers"]))
         rows = []
-        # What is transferred decoded is never decoded; raw elements leave the host as they are.
+        # Bytes that are transferred decoded are not decoded again; raw elements leave the host unchanged.
         decoded = sum(int(stages.get(what, {}).get("bytes_out", 0)) for what in ("decode", "transfer"))
         changed = int(stages.get("encode", {}).get("bytes_in", 0))
         for name, parts, ceiling in _ROWS:
@@ -140,12 +140,11 @@ class Profile:
         }
 
     def table(self) -> str:
-        """Read / Decode / Scatter / Total: ms, raw GB/s, effective GB/s, fraction of the ceiling where it is known.
+        """Read / Decode / Scatter / Total: ms, raw GB/s, effective GB/s, fraction of the ceiling if it is known.
 
-        Where something was written, Encode and Write too; where a device was read to or encoded, Transfer, and below
-        the table which part of the time it computed, copied and waited, and how long each kernel took; where `stream`
-        gave tiles on a device, Compute: what the caller queued on their streams, from where each tile was there.
-        """
+        After writes also Encode and Write. After reads to a device, or its encoding, also Transfer and, below the
+        table, the shares of time in which it computed, copied and waited, and the time of each kernel. After `stream`
+        with tiles on a device also Compute: the caller's work on their streams, from the return of each tile."""
 
         def rate(value: float | None) -> str:
             return "-" if value is None else f"{value / 1e9:.2f}"
@@ -200,7 +199,7 @@ class Profile:
         printer.text(repr(self) if nested else self.table())
 
     def _repr_html_(self) -> str:
-        """For notebooks: the table, with a bar for each stage's time."""
+        """The HTML for notebooks: the table, with a bar for each stage's time."""
         if not self.report:
             return markup.page("penstock.Profile", "not ended: the `with` block is open")
         rows = self.rows()
@@ -229,12 +228,13 @@ class Profile:
 
 
 def profile(context: Context | None = None, *, ceiling: bool = False, max_events: int = 1 << 20) -> Profile:
-    """Record what a context does: `with ps.profile() as p: a[...]`, then `p.table()`, `p.report`, `p.save("x.html")`.
+    """Record the activity of a context: `with ps.profile() as p: a[...]`, then `p.table()`, `p.report`,
+    `p.save("x.html")`.
 
     Parameters
     ----------
     context
-        None: the current one. Arrays read with the context they were opened with. One recording at a time.
+        None: the current one. Arrays use the context with which they were opened. One recording at a time.
     ceiling
         Measure the machine's memcpy rate at the end.
     max_events
@@ -244,7 +244,7 @@ def profile(context: Context | None = None, *, ceiling: bool = False, max_events
 
 
 def _of_devices(report: dict[str, Any]) -> list[str]:
-    """The lines below the table: what devices did all the time, and their kernels, the longest first."""
+    """The lines below the table: the time of devices, and their kernels, the longest first."""
     wall = max(1, int(report["wall_ns"]))
     parts = ", ".join(
         f"{what} {report['device'][f'{what}_ns'] / wall:.0%}" for what in ("computing", "copying", "waiting")
@@ -265,7 +265,7 @@ def _of_devices(report: dict[str, Any]) -> list[str]:
 
 
 def _by_read(report: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]:
-    """A report of each read and write, from its events."""
+    """A report for each read and write, from its events."""
     parts: dict[int, list[dict[str, Any]]] = {}
     for event in report["events"]:
         parts.setdefault(event["read"], []).append(event)
@@ -296,10 +296,10 @@ def _report_of(events: list[dict[str, Any]], workers: int) -> dict[str, Any]:
 
 
 def _seconds(stages: list[dict[str, Any]], report: dict[str, Any], workers: int) -> float:
-    """How long these stages took: the host's part shared by its workers, the devices' as long as any stream was busy.
+    """The time of these stages: the host's part divided by its workers, the devices' while at least one stream was
+    busy.
 
-    Where the timeline lacks events, the devices' part is the sum over their streams.
-    """
+    If events are missing in the timeline, the devices' part is the sum over their streams."""
     kinds = {stage["what"] for stage in stages}
     spans = sorted(
         (event["begin_ns"], event["end_ns"])

@@ -1,4 +1,4 @@
-"""Numbers of bytes and elements as people read them."""
+"""Numbers of bytes and elements in readable form."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ def bytes_text(count: float) -> str:
 def clipped(text: str, most: int) -> str:
     """`text` on one line, or its beginning with "..." if it has more than `most` characters.
 
-    Line breaks and what a terminal would obey are escaped.
-    """
+    Line breaks and terminal control characters are escaped."""
     text = text if len(text) <= most else text[: most - 3] + "..."
     if text.isprintable():
         return text

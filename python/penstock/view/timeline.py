@@ -67,7 +67,7 @@ def html(report: dict[str, Any], table: str) -> str:
 
 
 def _merge(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Fewer boxes: neighbours of one worker and stage become one, with a growing gap allowed, until they are few."""
+    """Fewer boxes: adjacent ones of one worker and stage are merged, with a growing gap allowed, until they are few."""
     gap = 0
     span = max((e["end_ns"] for e in events), default=0) - min((e["begin_ns"] for e in events), default=0)
     boxes = events
@@ -89,7 +89,7 @@ def _merge(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def lane_name(worker: int) -> str:
-    """What a lane is of: a worker of the host, or a stream of a device."""
+    """The owner of a lane: a worker of the host, or a stream of a device."""
     if worker < FIRST_STREAM:
         return f"worker {worker}"
     if worker < _COPIES:
@@ -100,7 +100,7 @@ def lane_name(worker: int) -> str:
 
 
 def picture(target: Path, report: dict[str, Any], table: str) -> None:
-    """The timeline as a picture of a kind that matplotlib draws; the table is below it."""
+    """The timeline as a picture in a format of matplotlib; the table is below it."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -136,7 +136,7 @@ def picture(target: Path, report: dict[str, Any], table: str) -> None:
 
 
 def _shown(report: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The events that took time, in order, and the boxes that are drawn of them."""
+    """The events with a duration, in order, and the boxes that are drawn for them."""
     events = sorted((e for e in report["events"] if e["end_ns"] > e["begin_ns"]), key=lambda e: e["begin_ns"])
     return events, _merge(events)
 

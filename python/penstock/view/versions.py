@@ -35,7 +35,7 @@ def show_versions(file: TextIO | None = None, *, as_json: bool = False) -> None:
 
 
 def versions() -> dict[str, str | None]:
-    """Of Penstock, Python, the system and packages; None: not installed."""
+    """Versions of Penstock, Python, the system and packages; None: not installed."""
     made: dict[str, str | None] = {
         "penstock": _core.__version__,
         "python": platform.python_version(),
@@ -51,7 +51,7 @@ def versions() -> dict[str, str | None]:
 
 
 def limits() -> dict[str, Any]:
-    """Processors, memory in bytes, and open files that this process may have. None: no limit is known."""
+    """Processors, memory in bytes, and the number of open files for this process. None: no limit is known."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return {
         "processors": os.cpu_count(),

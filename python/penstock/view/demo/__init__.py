@@ -1,4 +1,4 @@
-"""`penstock demo`: writes the benchmark array, reads it, compares, and draws what happened."""
+"""`penstock demo`: writes the benchmark array, reads it, compares, and draws the reads."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The exit status: 0, or 1 where something is missing or the readers disagree."""
+    """The exit status: 0, or 1 if a file is missing or the readers disagree."""
     try:
         import matplotlib
         import zarr
@@ -55,7 +55,7 @@ def say(line: str = "") -> None:
 
 
 class Demo:
-    """The demo's steps, in order; every picture lands in `output`."""
+    """The demo's steps, in order; every picture is written to `output`."""
 
     def __init__(self, output: Path, threads: int, scale: float, say: Callable[..., None]) -> None:
         self.output = output
@@ -101,9 +101,9 @@ class Demo:
         return 0
 
     def read(self) -> None:
-        """Each reader and each ceiling once per turn, so that a slow minute of the machine slows all of them.
+        """Each reader and each ceiling once per turn, so that a slow minute of the machine affects all of them.
 
-        The first turn does not count: what everyone read is checked then.
+        The first turn does not count: it checks the values of all readers.
         """
         array = ps.open_array(str(self.array.path))
         out = np.ones(self.array.elements, dtype=np.float32)
@@ -214,7 +214,7 @@ class Demo:
 
 
 def slowness(profile: Any) -> float:
-    """A read's time as a multiple of what libzstd alone needed in the same turn; as it is where no ceiling is known."""
+    """A read's time as a multiple of libzstd's own in the same turn; unchanged if no ceiling is known."""
     return float(profile.ceilings.get("decode", 1.0) * profile.report["wall_ns"])
 
 
@@ -227,7 +227,7 @@ def zarr_reader(array: Any, pipeline_path: str, threads: int) -> Callable[[], An
 
 
 def processor() -> str:
-    """The processor's name and how many cores of it this process may use."""
+    """The processor's name and the number of its cores that this process may use."""
     name = "unknown processor"
     with open("/proc/cpuinfo") as file:
         for line in file:

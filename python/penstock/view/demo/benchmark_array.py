@@ -1,4 +1,4 @@
-"""The array that the demo and the benchmark read: written by zarr-python, described without help of Penstock.
+"""The array that the demo and the benchmark read: written by zarr-python, described without Penstock.
 
 One dimension of float32; every shard holds `arange` over its own elements, in 400 zstd chunks (level 0) of 256,000
 elements. Eight shards are 3.28 GB, 0.62 GB on disk.
@@ -21,14 +21,14 @@ SHARDS = 8
 CHUNKS_PER_SHARD = 400
 CHUNK_ELEMENTS = 256_000
 ITEM_BYTES = 4
-# What zarr-python's writer and this content give; only used to see whether the disk is large enough.
+# The stored size with zarr-python's writer and this content; only used to check the space on disk.
 ENCODED_FRACTION = 0.2
 ABSENT = 2**64 - 1
 
 
 @dataclass(frozen=True)
 class EncodedChunk:
-    """Where one chunk is: bytes [offset, offset + length) of a file decode to `decoded` bytes."""
+    """The location of one chunk: bytes [offset, offset + length) of a file decode to `decoded` bytes."""
 
     file: Path
     offset: int
@@ -38,7 +38,7 @@ class EncodedChunk:
 
 @dataclass(frozen=True)
 class BenchmarkArray:
-    """The array under `folder`, of which nothing need exist yet."""
+    """The array under `folder`, which does not have to exist yet."""
 
     folder: Path
     shards: int = SHARDS
@@ -64,11 +64,11 @@ class BenchmarkArray:
         return self.path / "c" / str(shard)
 
     def shard_values(self) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """What every shard holds."""
+        """The values of every shard."""
         return np.arange(self.shard_elements, dtype="<f4")
 
     def is_written(self) -> bool:
-        """Whether the array is there, whole, as `write` left it."""
+        """Whether the complete array of `write` exists."""
         try:
             sizes = json.loads(self._receipt.read_text())
             return bool(sizes == self._sizes())
@@ -76,7 +76,7 @@ class BenchmarkArray:
             return False
 
     def write(self, progress: Callable[[int], None]) -> None:
-        """Writes the array with zarr-python, shard by shard; `progress` hears how many are done."""
+        """Writes the array with zarr-python, shard by shard; `progress` receives the number of written ones."""
         import zarr
         from zarr.codecs import ZstdCodec
 
@@ -99,7 +99,7 @@ class BenchmarkArray:
         self._receipt.write_text(json.dumps(self._sizes()))
 
     def ensure(self, say: Callable[[str], None]) -> None:
-        """Writes the array unless it is there."""
+        """Writes the array unless it exists."""
         if self.is_written():
             say(f"Found {self.path} ({size(self.nbytes)})")
             return
@@ -117,7 +117,7 @@ class BenchmarkArray:
         return all(np.array_equal(row, expected) for row in rows)
 
     def encoded_chunks(self, shards: int | None = None) -> list[EncodedChunk]:
-        """Every chunk's place, from the shard indexes (at the end of each file, then a checksum of 4 bytes)."""
+        """The location of every chunk, from the shard indexes (at the end of each file, then a checksum of 4 bytes)."""
         index_bytes = self.chunks_per_shard * 16
         found = []
         for shard in range(self.shards if shards is None else shards):
@@ -142,7 +142,7 @@ class BenchmarkArray:
 
 
 def choose(folder: Path, scale: float = 1.0, copies: float = 4.6) -> tuple[BenchmarkArray, str]:
-    """The largest benchmark array that this machine has room for, and why it is not the full one (or nothing).
+    """The largest benchmark array that fits on this machine, and why it is not the full one (or nothing).
 
     `copies` is how many times the decoded array will be in memory at once.
     """
@@ -166,7 +166,7 @@ def choose(folder: Path, scale: float = 1.0, copies: float = 4.6) -> tuple[Bench
 
 
 def available_memory() -> int:
-    """Bytes that this process may still take, by the machine's and the control group's account."""
+    """Bytes that this process may still use, by the limits of the machine and the control group."""
     with open("/proc/meminfo") as file:
         fields = dict(line.split(":", 1) for line in file)
     free = int(fields["MemAvailable"].split()[0]) * 1024
@@ -177,7 +177,7 @@ def available_memory() -> int:
         stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
     except (OSError, ValueError):
         return free
-    # The page cache counts as used and is given back when needed.
+    # The page cache counts as used, but is released when needed.
     cached = int(stat.get("inactive_file", 0)) + int(stat.get("active_file", 0))
     return min(free, limit - used + cached)
 

@@ -1,8 +1,7 @@
 """This machine's limits, measured on the spot by the program `penstock_ceiling` (bench/ceiling.cc).
 
-It is a process of its own that answers one command at a time, so that a limit and what is held against it can be
-measured in turns while both keep their memory warm.
-"""
+It is a process of its own that runs one command at a time, so that a limit and a reader can be measured in turns while
+both keep their memory warm."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ class Measured:
 
 
 def find() -> Path | None:
-    """The program, next to the sources that it was built from or on PATH; None if it was not built."""
+    """The program, next to its sources or on PATH; None if it was not built."""
     named = os.environ.get("PENSTOCK_CEILING")
     if named:
         return Path(named)

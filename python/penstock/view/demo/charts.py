@@ -141,7 +141,7 @@ def peers(path: Path, rows: Sequence[Bar], ceiling: float | None, title: str, fo
 
 
 def timeline(path: Path, report: Mapping[str, Any], title: str, footnote: str) -> None:
-    """What each worker did when: the whole read above, a short piece of it below."""
+    """The activity of each worker over time: the whole read above, a short part of it below."""
     events = [event for event in report["events"] if event["end_ns"] > event["begin_ns"]]
     if not events:
         raise ValueError("the profile holds no events")
@@ -204,7 +204,7 @@ def draw_events(
 
 
 def elevation(path: Path, heights: np.ndarray[Any, Any], about: Mapping[str, Any], chunks: Sequence[int]) -> None:
-    """A shaded relief map, with the borders of the chunks that it was read from drawn over it."""
+    """A shaded relief map, with the borders of the chunks that it was read from."""
     west, east, south, north = about["west"], about["east"], about["south"], about["north"]
     rows, columns = heights.shape
     metres_per_degree = 111_200

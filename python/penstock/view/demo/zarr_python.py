@@ -1,4 +1,4 @@
-"""zarr-python, set up to be compared with: its pipelines by name, and how many threads it may use."""
+"""zarr-python, set up for the comparison: its pipelines by name, and its number of threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PIPELINES = {
 
 
 def missing(pipeline: str) -> str:
-    """Why this zarr-python lacks the pipeline; empty where it has it."""
+    """Why this zarr-python does not have the pipeline; empty if it has."""
     import zarr
     import zarr.core.codec_pipeline
 
@@ -23,10 +23,10 @@ def missing(pipeline: str) -> str:
 
 @contextmanager
 def configured(pipeline_path: str, threads: int) -> Iterator[None]:
-    """zarr-python's settings while an array is opened: an array keeps the pipeline that it was opened with."""
+    """zarr-python's settings while an array is opened: an array keeps the pipeline with which it was opened."""
     import zarr
 
-    # The first of these sizes a thread pool that exists once per process: give all callers the same number.
+    # The first of these sizes a thread pool that exists once per process: use the same number for all calls.
     settings: dict[str, Any] = {"threading.max_workers": threads, "codec_pipeline.path": pipeline_path}
     if not missing("fused"):
         settings["codec_pipeline.max_workers"] = threads
