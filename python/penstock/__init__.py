@@ -3,7 +3,8 @@
 >>> import penstock as ps
 >>> a = ps.open("data.zarr")      # an Array or a Group
 >>> a[10:20, ::2]                 # a numpy.ndarray
->>> print(a.plan())               # what a read would fetch and decode"""
+>>> print(a.plan())               # what a read would fetch and decode
+"""
 
 import importlib
 from typing import TYPE_CHECKING, Any

@@ -3,7 +3,8 @@
 >>> import penstock.legate
 >>> x = penstock.legate.load("run.zarr")             # a cupynumeric.ndarray
 
-`python -m penstock.legate` writes shards, loads and verifies them: see `python -m penstock.legate --help`."""
+`python -m penstock.legate` writes shards, loads and verifies them: see `python -m penstock.legate --help`.
+"""
 
 import sys
 

@@ -6,7 +6,8 @@
 >>> penstock.mpi.tile(a.shape)                    # its slices
 
 Every function is collective: all ranks of the communicator call it. If one of them fails, all raise an error that names
-it; no rank is left waiting."""
+it; no rank is left waiting.
+"""
 
 from penstock.interop.mpi import load, open, tile
 

@@ -48,7 +48,8 @@ def decode(
     compressor in v2 (`{"id": ..., ...}`). `dtype` is the array's: a numpy.dtype, its type string, or a v3 name
     (`"int4"`). With v2 codecs its byte order is that of the stored items.
 
-    Raises CorruptDataError if the bytes contradict the codecs, UnsupportedError for codecs and settings by name."""
+    Raises CorruptDataError if the bytes contradict the codecs, UnsupportedError for codecs and settings by name.
+    """
     data, native = _core.decode_chain(json.dumps(list(codecs)), _type_name(dtype), list(shape), bytes(encoded))
     return np.frombuffer(data, native).reshape(shape)
 
@@ -91,7 +92,8 @@ def decode_on_host(
     `decoded_bytes` bytes.
 
     Raises CorruptDataError if the bytes are damaged or decode to another size, UnsupportedError for other codecs and
-    for input that the GPU leaves to the host (dictionaries, more than 128 MiB of zstd, Blosc of very small blocks)."""
+    for input that the GPU leaves to the host (dictionaries, more than 128 MiB of zstd, Blosc of very small blocks).
+    """
     return _core.decode_on_host(_codecs_json(codec, settings), bytes(encoded), decoded_bytes)
 
 
@@ -111,7 +113,8 @@ class Stage:
 @dataclasses.dataclass(frozen=True)
 class Decoded:
     """A chunk that was decoded kernel by kernel: `data`, the state after each kernel, and the error (None if there is
-    none)."""
+    none).
+    """
 
     data: bytes
     stages: list[Stage]
@@ -181,7 +184,8 @@ def first_difference(got: Decoded, expected: Decoded) -> Difference | None:
 
 def first_different_byte(got: bytes, expected: bytes) -> int | None:
     """The position at which two byte strings first differ, including the end of the shorter one; None: they are
-    equal."""
+    equal.
+    """
     if got == expected:
         return None
     size = min(len(got), len(expected))

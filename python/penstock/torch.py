@@ -13,7 +13,8 @@
 `Loader` is `penstock.loader` for PyTorch. `Batches` reads whole batches ahead and splits the samples among ranks and
 workers; `Crops` leaves the choice to PyTorch's samplers; `Rows` gives each rank and worker consecutive rows, so that
 few of them open each file. All pickle with the arrays' URIs, so that workers may be started by any method. `load`
-returns a `DTensor`, of which each rank reads its own part."""
+returns a `DTensor`, of which each rank reads its own part.
+"""
 
 from penstock.interop.torch import Batches, Crops, Loader, Rows, as_tensor, load
 from penstock.interop.torch import local_part as local_part

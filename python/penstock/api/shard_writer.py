@@ -57,7 +57,8 @@ class ShardWriter:
         column, or the member. `options` are those of h5py's `create_dataset` (`compression="gzip"`), of pyarrow's
         `write_table`, of Arrow's `IpcWriteOptions`, of `penstock.save` for TIFF.
 
-        Shards of the same pattern and of higher numbers, which an earlier run left, are removed at the end."""
+        Shards of the same pattern and of higher numbers, which an earlier run left, are removed at the end.
+        """
         if not isinstance(pattern, str | os.PathLike) or not isinstance(os.fspath(pattern), str):
             raise InvalidArgumentError(f"a pattern is a str or a path with one {{}}, not {pattern!r}")
         given, kept = os.fsencode(local_path(os.fspath(pattern))), None if manifest is None else os.fsencode(manifest)
@@ -328,7 +329,8 @@ def _paths_of(values: Any) -> Iterator[str]:
 
 def _refuse_to_write_over(source: Any, writer: ShardWriter, count: int) -> None:
     """Each shard is written before the next is read: one that takes the place of a file of the source would destroy
-    what is still to be read."""
+    what is still to be read.
+    """
     there = {os.path.realpath(path) for path in _paths_of(source) if "://" not in path}
     if not there:
         return

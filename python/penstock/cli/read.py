@@ -43,7 +43,8 @@ def fail(error: Error, as_json: bool, status: int = 1) -> int:
 def takes(arguments: list[str]) -> bool:
     """Whether `penstock read` with these arguments writes a PNG or a TIFF, whose coordinate system PROJ can name.
 
-    The C++ program does the rest, and also writes TIFFs if there is no Python."""
+    The C++ program does the rest, and also writes TIFFs if there is no Python.
+    """
     if "--format=png" in arguments or ("--format", "png") in itertools.pairwise(arguments):
         return True
     names = {each.partition("=")[0] for each in arguments}

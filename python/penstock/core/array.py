@@ -81,7 +81,8 @@ class Array(Reads, Writes, _core.Array):
         """Count the bytes of the chunks in storage. Requests sizes or indexes of shards, and reads no data.
 
         None if the store does not report the sizes of its objects. Metadata is not counted. A remote store gets one
-        request for each shard; sizes of chunks without shards are unknown there."""
+        request for each shard; sizes of chunks without shards are unknown there.
+        """
         found: int | None = registry.call("nbytes_stored", self)
         return found
 
@@ -89,7 +90,8 @@ class Array(Reads, Writes, _core.Array):
     def info(self) -> Any:
         """Facts as text, which `print` shows: format, chunks, sizes in memory and in storage, codecs, attributes.
 
-        Reads no data. The size in storage is "unknown" if it needs a network or many objects."""
+        Reads no data. The size in storage is "unknown" if it needs a network or many objects.
+        """
         return registry.call("array_info", self)
 
     @property
@@ -97,14 +99,16 @@ class Array(Reads, Writes, _core.Array):
         """The members of `codecs` that encode bytes to bytes, in the order of encoding; for shards, those of the inner
         chunks.
 
-        In Zarr version 2 the compressor; in TIFF and HDF5 the file's filters under their names here."""
+        In Zarr version 2 the compressor; in TIFF and HDF5 the file's filters under their names here.
+        """
         return compressors_of(self.codecs)
 
     @property
     def fill_value(self) -> Any:
         """The value of elements that were never written: a NumPy scalar of the array's dtype, or str or bytes.
 
-        None if the metadata defines none (Zarr v2): such elements are zeros."""
+        None if the metadata defines none (Zarr v2): such elements are zeros.
+        """
         if self._fill_value_json == "null":
             return None
         if self._has_items:
@@ -362,7 +366,8 @@ class Array(Reads, Writes, _core.Array):
         the memory of that device, whose requests are longer. The plan then also shows which codecs are decoded there
         and which on the host, and why; whether the device reads encoded bytes in the host's memory without a copy; and
         what `encoder="auto"` would choose for a write of the same selection from the device's memory. It needs no
-        device."""
+        device.
+        """
         on_device = _device.is_device(device)
         prepared = self._prepare(selection)[0]
         facts = self._plan(prepared, max_lines, _TOUCHED_CHUNKS, on_device)
@@ -402,7 +407,8 @@ class Array(Reads, Writes, _core.Array):
 
         The consumer owns the values. `copy=False` is refused: reading always makes a copy. An array that was opened for
         a device is read into that device's memory, ordered on the consumer's `stream`; a chunk that fails there is
-        raised by the next read into that device's memory, or by `Context.synchronize`."""
+        raised by the next read into that device's memory, or by `Context.synchronize`.
+        """
         if copy is False:
             raise ExportError("reading an array from storage always makes a copy", f"array '{self.uri}'")
         if self._export_device is not None:

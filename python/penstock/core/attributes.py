@@ -33,7 +33,8 @@ class Attributes(MutableMapping[str, Any]):
     """The attributes of an open array or group.
 
     Setting, removing and updating change the stored document at once. Concurrent changes of other attributes by other
-    writers are kept. Reading returns the attributes as of opening, or as of the last change through this object."""
+    writers are kept. Reading returns the attributes as of opening, or as of the last change through this object.
+    """
 
     def __init__(self, node: _core.Array | _core.Group) -> None:
         self._node = node

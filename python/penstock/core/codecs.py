@@ -2,7 +2,8 @@
 or zarr-python.
 
 When an array is opened, the engine requests a codec for each stage of its chain, and then calls its `encode` and
-`decode` from any thread. Buffers are C-order bytes; elements of variable length are NumPy arrays of objects."""
+`decode` from any thread. Buffers are C-order bytes; elements of variable length are NumPy arrays of objects.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def make(
     name: str, configuration: str, dtype: np.dtype[Any] | None, shape: tuple[int, ...] | None, *, allow_pickle: bool
 ) -> Stage | None:
     """Make the codec `name` for an array of `dtype` and `shape`, or for bytes (both None). None if no library has
-    it."""
+    it.
+    """
     settings = json.loads(configuration)
     if name == "zfp":
         return _zfp.make_stage(settings, dtype, shape)

@@ -84,7 +84,8 @@ def read_into(
 ) -> None:
     """Read into `target`, of any dtype, with NumPy's "same_kind" casting.
 
-    NumPy casts types that the engine does not convert (times, text, floats of less than 16 bits), after the read."""
+    NumPy casts types that the engine does not convert (times, text, floats of less than 16 bits), after the read.
+    """
     if target.flags.aligned and becomes(array, target.dtype):
         array._read_into(selection, target, threads, progress, None if target.dtype == array.dtype else target.dtype)
         return

@@ -38,7 +38,8 @@ _BYTES = ("bytes", "variable_length_bytes")
 def cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """`values` with that dtype, cast as in NumPy's assignment; the array itself if it has the dtype.
 
-    NumPy's `astype` does not swap the bytes of times without a unit, and turns times with one into NaT."""
+    NumPy's `astype` does not swap the bytes of times without a unit, and turns times with one into NaT.
+    """
     if values.dtype == dtype:
         return values
     if not is_unitless(dtype):
@@ -55,7 +56,8 @@ _FIRST_FOREIGN = 256  # numbers of dtypes that other packages registered begin h
 
 def with_buffer(items: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The same memory as an array that can be exported: dates and dtypes that are not NumPy's own cannot. Text is
-    unchanged."""
+    unchanged.
+    """
     if items.dtype.kind in "OT":
         return items
     if items.dtype.kind in "mM" or items.dtype.num >= _FIRST_FOREIGN:

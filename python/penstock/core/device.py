@@ -33,7 +33,8 @@ class DeviceTensor(_tensor.Tensor):
     Every export of the memory (`__dlpack__`, `__cuda_array_interface__`, `order`) first waits for storage and the
     host's part of the work, then makes the consumer's stream wait for the device; only `numpy` and `synchronize` wait
     for the device on the calling thread. All of these raise a failure on the host. `synchronize` and `numpy` raise the
-    failure of a chunk on the device; its elements have all bits set."""
+    failure of a chunk on the device; its elements have all bits set.
+    """
 
     __slots__ = ("_out", "_read")
 
@@ -168,7 +169,8 @@ class DeviceTensor(_tensor.Tensor):
         """Version 3. Its stream is the legacy default one, on which the values are ordered: consumers wait for it.
 
         Types that NumPy does not have (bfloat16 and floats of eight bits) have no such interface (AttributeError):
-        consumers then use DLPack."""
+        consumers then use DLPack.
+        """
         if not _has_typestr(self.dtype):
             raise AttributeError(f"__cuda_array_interface__ has no name for {self.dtype}: take the values by DLPack")
         self._read.order(LEGACY)
@@ -312,7 +314,8 @@ def _of_interface(out: Any, found: dict[str, Any], dtype: np.dtype[Any], stream:
 
 def _interface_stream(found: dict[str, Any]) -> int | None:
     """The stream that a consumer of `__cuda_array_interface__` waits for; None: none. Before version 3 the interface
-    does not have it, and its users work on the legacy default stream."""
+    does not have it, and its users work on the legacy default stream.
+    """
     if found.get("version", 0) < 3:
         return LEGACY
     stream: int | None = found.get("stream")
@@ -349,7 +352,8 @@ def described(value: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
 @dataclass
 class Value:
     """Device memory with values to be written or copied; ordered on the context's write stream, and on `stream` if
-    there is one."""
+    there is one.
+    """
 
     address: int
     shape: tuple[int, ...]
@@ -373,7 +377,8 @@ class Value:
 
 def value_of(value: Any, context: _core.Context, stream: Any = None) -> Value:
     """The memory of a value for which `is_device_value` is true. `stream` is the caller's, if its producer does not
-    name one."""
+    name one.
+    """
     handle = None if stream is None else as_stream(stream)
     if hasattr(type(value), "__dlpack_device__"):
         device = int(value.__dlpack_device__()[1])

@@ -1,6 +1,7 @@
 """Device memory of other libraries' pools, for results of device reads: see `Context(device_allocator=...)`.
 
-All of them are called in the order of one stream of Penstock's: returned memory is free for others in that order."""
+All of them are called in the order of one stream of Penstock's: returned memory is free for others in that order.
+"""
 
 from __future__ import annotations
 

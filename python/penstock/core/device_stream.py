@@ -40,7 +40,8 @@ class DeviceStream(Stream):
 
     A failure on the device is raised with its tile if it is known by then, otherwise as soon as it is known, and before
     the stream ends. Therefore the loop is at most two rounds of the buffers ahead of the device. With `check`, it waits
-    for each tile."""
+    for each tile.
+    """
 
     def __init__(
         self,

@@ -124,7 +124,8 @@ class ConflictError(Error, OSError):
 class ReadOnlyError(Error, PermissionError, ValueError):
     """A write to a read-only array or group: opened with mode="r", or in a read-only store or format.
 
-    It is a PermissionError (and so an OSError), which h5py raises, and a ValueError, which zarr-python raises."""
+    It is a PermissionError (and so an OSError), which h5py raises, and a ValueError, which zarr-python raises.
+    """
 
     code = "read_only"
 

@@ -1,6 +1,7 @@
 """Selections beyond ints and slices: `oindex`, `vindex`, `blocks`, fields, and the get methods of zarr-python.
 
-Keys are converted to index arrays here; the engine resolves them once, into a `_Selection` for `_read`."""
+Keys are converted to index arrays here; the engine resolves them once, into a `_Selection` for `_read`.
+"""
 
 from __future__ import annotations
 
@@ -316,7 +317,8 @@ class Reads(_Base):
         """Orthogonal indexing: `a.oindex[[3, 1, 7], :, mask]` selects every combination of the items' positions.
 
         Items are ints (which drop their dimension), slices, lists or arrays of positions in any order, also repeated,
-        and lists or arrays of bools as long as the dimension."""
+        and lists or arrays of bools as long as the dimension.
+        """
         return _Index(self, "oindex")
 
     @property

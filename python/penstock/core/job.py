@@ -47,7 +47,8 @@ class Job:
     """A running read or write, from `Array.read_async` and `Array.write_async`.
 
     Dropping it cancels a read and waits for its workers; a write continues, if necessary until the end of the program.
-    `await job` also returns the result; a cancelled task cancels the job."""
+    `await job` also returns the result; a cancelled task cancels the job.
+    """
 
     _what = "read"
     _doing = "reading"
@@ -72,14 +73,16 @@ class Job:
     def cancel(self) -> None:
         """Request that it stop; `wait` then raises `CancelledError`, unless it had ended.
 
-        After a stopped write each storage object is the old one or the new one."""
+        After a stopped write each storage object is the old one or the new one.
+        """
         self._ticket.cancel()
 
     def wait(self, timeout: float | None = None) -> Any:
         """Wait for the end and return the result of `read` or `write`, or raise its exception.
 
         After `timeout` seconds: `DeadlineExceededError` (a TimeoutError), and the job continues. Ctrl-C cancels it and
-        is raised."""
+        is raised.
+        """
         try:
             ended = self._ticket.wait_for(-1.0 if timeout is None else max(0.0, timeout))
         except BaseException:
@@ -250,7 +253,8 @@ class _Answers:
     """Calls of asynchronous stores that an event loop's thread has not returned from.
 
     Python must not end before they return: until 3.14 it ends a thread at its next request for the GIL, which is fatal
-    within C++ and Rust."""
+    within C++ and Rust.
+    """
 
     _STORES_SECONDS = 0.02
 

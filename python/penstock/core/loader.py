@@ -180,7 +180,8 @@ class Loader:
     """Shuffled batches of samples: made by `penstock.loader`.
 
     Iterating yields this rank's batches of one epoch; the next iteration yields the next epoch. It can be pickled, and
-    used in a forked process."""
+    used in a forked process.
+    """
 
     def __init__(self, engine: tuple[Any, ...], shape: _Shape, rank: int, ranks: int) -> None:
         self._arguments, self._shape = engine, shape

@@ -134,7 +134,8 @@ def as_host(values: Any, dtype: np.dtype[Any] | None = None) -> npt.NDArray[Any]
     """`numpy.asarray(values, dtype)`; by DLPack if the producer has no NumPy dtype for its values.
 
     This serves PyTorch's tensors of bfloat16 and of floats with eight bits: the array uses their memory, in the dtype
-    of ml_dtypes. With `dtype` it is cast."""
+    of ml_dtypes. With `dtype` it is cast.
+    """
     try:
         return np.asarray(values, dtype)
     except (TypeError, BufferError, RuntimeError):

@@ -30,7 +30,8 @@ class Tile:
 class Stream:
     """The tiles of an array in C order, of which `depth` are read ahead. Made by `penstock.stream`; a context manager.
 
-    One iteration yields every tile once. Leaving the block, or dropping the stream, cancels pending reads."""
+    One iteration yields every tile once. Leaving the block, or dropping the stream, cancels pending reads.
+    """
 
     def __init__(
         self,

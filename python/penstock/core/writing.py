@@ -144,7 +144,8 @@ class Writes(_Base):
     ) -> None:
         """Write single elements: one list of positions for each dimension. As in zarr-python.
 
-        If an element occurs twice, the later value is stored."""
+        If an element occurs twice, the later value is stored.
+        """
         self._set(_indexing.coordinates(self, selection), value, fields)
 
     def set_mask_selection(self, mask: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None) -> None:
@@ -221,7 +222,8 @@ class Writes(_Base):
 
         Existing chunks in the new part are erased first: they remain from an append that was killed. Then the metadata
         is written, then chunks outside of the new shape are erased. Chunks at the edge keep the elements beyond it, as
-        with zarr-python. Takes turns with appenders. Other open objects of this array keep their shape."""
+        with zarr-python. Takes turns with appenders. Other open objects of this array keep their shape.
+        """
         self._resize(_check_shape(new_shape))
 
     def append(
@@ -241,7 +243,8 @@ class Writes(_Base):
         shard is not full, the next call reads and rewrites it; `appender` collects rows and avoids that. Appenders of
         all processes, containers and hosts take turns. An appender that is killed delays the next one by its lease: 10
         seconds, or the value of the environment variable PENSTOCK_APPEND_LEASE (0.05 to 600). One that is stopped for
-        longer and then continues changes nothing: it raises `ConflictError`."""
+        longer and then continues changes nothing: it raises `ConflictError`.
+        """
         items = as_host(_device.to_host(data, _core._context_of(self)) if _device.is_device_value(data) else data)
         axis = operator.index(axis)
         if not -len(self.shape) <= axis < len(self.shape):

@@ -90,7 +90,8 @@ def epsg_of(keys: Mapping[int, Any]) -> int | None:
     """The code of the projected or geographic system if EPSG has it, in EPSG's unit.
 
     A system that the file describes by parameters has a code if `crs_of` finds one. Without pyproj, units and
-    parameters are unknown: then the code is that of the file."""
+    parameters are unknown: then the code is that of the file.
+    """
     code = _code_of(keys)
     if keys.get(1024) != 2 and 3072 not in keys and (text := _esri_of(keys)) is not None:
         # ArcGIS and GDAL name the base system only (4326) and hold the projected system as text.
@@ -248,7 +249,8 @@ def height_unit(keys: Mapping[int, Any]) -> str | None:
     """The unit of heights above a reference other than an ellipsoid. It is the unit of the values if the file does not
     name one.
 
-    None without pyproj, which has the units' names."""
+    None without pyproj, which has the units' names.
+    """
     code = _code(keys, 4096)
     if not is_described(keys) or code in _ELLIPSOIDAL or not (code or 4099 in keys):
         return None
@@ -334,7 +336,8 @@ def _esri_of(keys: Mapping[int, Any]) -> str | None:
 def _proj_of(keys: Mapping[int, Any], has_base: bool) -> str | None:
     """A system that the file describes by parameters, as a PROJ string in degrees or metres.
 
-    With `has_base` only the projection is used: the ellipsoid and the meridian are those of the base."""
+    With `has_base` only the projection is used: the ellipsoid and the meridian are those of the base.
+    """
     ellipsoid = "+ellps=GRS80" if has_base else _ellipsoid_of(keys)
     meridian, angle = "" if has_base else _meridian_of(keys), _angle_of(keys)
     if meridian is None or angle is None:

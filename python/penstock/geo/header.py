@@ -24,7 +24,8 @@ class TiffHeader:
     The sidecar files of a local file (`.ovr`, `.msk`, GDAL's `.aux.xml`, world files) are read when a value that they
     can change is first used.
 
-    Properties raise `CorruptDataError`, which names the tag, if a tag has values of a wrong type."""
+    Properties raise `CorruptDataError`, which names the tag, if a tag has values of a wrong type.
+    """
 
     # The header's array.
     uri: str
@@ -182,7 +183,8 @@ class TiffHeader:
     @property
     def area_or_point(self) -> str | None:
         """ "Area" if a pixel's value is that of its area, "Point" if of its centre; None if the file does not specify
-        it."""
+        it.
+        """
         return self._meaning.area_or_point()
 
     @cached_property
@@ -199,7 +201,8 @@ class TiffHeader:
 
         A named tuple with the same fields if that package is not installed. It applies to the open level. None without
         a transform, or if pixels have no size. Pixels that are points have been moved by half a pixel. Rows go down for
-        either sign of the scale, as in GDAL."""
+        either sign of the scale, as in GDAL.
+        """
         return None if self._coefficients is None else affine_of(self._coefficients)
 
     @property
@@ -229,7 +232,8 @@ class TiffHeader:
     @property
     def profile(self) -> dict[str, Any]:
         """The arguments of `rasterio.open(path, "w", **profile)` to write such a file; `penstock.save` accepts most of
-        them."""
+        them.
+        """
         made: dict[str, Any] = {
             "driver": "GTiff",
             "dtype": str(self.dtype),
@@ -312,7 +316,8 @@ class TiffHeader:
     def gcps(self) -> list[tuple[float, float, float, float, float]]:
         """Ground control points as (column, row, x, y, z) for the open level.
 
-        Those of a sidecar file, else those of the file if it has no transform. Otherwise empty."""
+        Those of a sidecar file, else those of the file if it has no transform. Otherwise empty.
+        """
         return self._meaning.gcps()
 
     @property
@@ -339,7 +344,8 @@ class TiffHeader:
         """The coordinate system: a `pyproj.CRS`, or text (`EPSG:32633`, or WKT) if pyproj is not installed.
 
         None if the file has none. Also None, with a warning, if it has parameters that are not supported: `geo_keys`
-        has them."""
+        has them.
+        """
         if self._meaning.sidecar_crs is not None:
             return _tiff_crs.named(self._meaning.sidecar_crs)
         found = _tiff_crs.crs_of(self._geo_keys)

@@ -21,7 +21,8 @@ class Validity:
     """Which pixels of an image have a value, by GDAL's rules: those in the mask; in bands without a mask, those that
     are not nodata; without both, those that the alpha band does not make fully transparent.
 
-    `mask` must be read with the image: None, one band for all of the image's bands, or as many as it has."""
+    `mask` must be read with the image: None, one band for all of the image's bands, or as many as it has.
+    """
 
     def __init__(self, array: TiffArray) -> None:
         found = validity_of(array, array._meaning)
@@ -42,7 +43,8 @@ class Validity:
     def of(self, values: Any, mask: Any, bands: Any) -> Any:
         """Which values are valid, from the values and the mask's values. None: all are valid.
 
-        `bands`: the band of each value, in a shape that broadcasts against the values."""
+        `bands`: the band of each value, in a shape that broadcasts against the values.
+        """
         if not self.is_partial:
             return None
         if self.mask is not None and self._masked is None:

@@ -75,7 +75,8 @@ def _esri_wkt(found: Any, name: str) -> str:
 
 def _is_same(one: Any, other: Any) -> bool:
     """PROJ finds names that differ where the parameters do not, and parameters (the two of an ellipsoid) that say the
-    same."""
+    same.
+    """
     return bool(one.to_dict() == other.to_dict() or one.equals(other, ignore_axis_order=True))
 
 

@@ -7,7 +7,8 @@ where source pixel k covers [k, k + 1). A kernel gives each source pixel a weigh
 - nearest: the pixel that holds the centre of the output pixel, start + (i + 1/2) * step.
 - average: the pixels that the output pixel covers, weighted by the covered share.
 - bilinear: a triangle around the centre that reaches max(1, step) pixels to either side; if the output is coarser than
-the source it grows with the output pixel, so that no source pixel is skipped."""
+the source it grows with the output pixel, so that no source pixel is skipped.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def resample(
     """Weighted means of (..., y, x) `values`, whose first pixel is `low`, and the weight of the valid pixels in each.
 
     `by_axis`: weights are scaled along x first, then along y over the rows with valid pixels (bilinear, as GDAL does);
-    otherwise in both at once. Pixels beyond the edges have no weight."""
+    otherwise in both at once. Pixels beyond the edges have no weight.
+    """
     lead, shape = values.shape[:-2], (len(rows.first), len(columns.first))
     if values.dtype == np.float16:
         values = values.astype(np.float32)
@@ -98,7 +100,8 @@ def store(
     """Means in the type of the source: integers rounded (halves up) and cut to the type's range.
 
     Without valid pixels they are `missing`. A mean of valid pixels that equals `nodata` is changed to the nearest other
-    value of the type, so that it stays a value."""
+    value of the type, so that it stays a value.
+    """
     held = dtype
     if dtype == np.float16:
         means, held = means.astype(np.float16).astype(np.float64), np.dtype(np.float32)

@@ -22,7 +22,8 @@ from penstock.geo.unpacked import unpack
 class TiffArray(TiffHeader, Array):
     """An image of a TIFF file: an `Array` of shape (band, y, x), with the contents of its header.
 
-    The header was read when the array was opened; sidecar files are looked up at first use."""
+    The header was read when the array was opened; sidecar files are looked up at first use.
+    """
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (*registry.location_of(self), self._options)
@@ -30,7 +31,8 @@ class TiffArray(TiffHeader, Array):
     def _image(self, **changed: Any) -> TiffArray:
         """Another image of the same file, from the same store and with the same context, opened once.
 
-        `level`, `mask`, `bands`: as in `open`; the default is this image's."""
+        `level`, `mask`, `bands`: as in `open`; the default is this image's.
+        """
         options = {**FIRST_IMAGE, **(self._options or {}), **changed}
         options["bands"] = list(options["bands"] or ())
         name = tuple(tuple(each) if isinstance(each, list) else each for each in options.values())
@@ -54,7 +56,8 @@ class TiffArray(TiffHeader, Array):
     def band(self, number: int, **options: Any) -> Any:
         """Read one band, counted from 1 as in GDAL, rasterio and the file's own tags: (y, x). Options are `read`'s.
 
-        Raises OutOfRangeError if the image does not have the band."""
+        Raises OutOfRangeError if the image does not have the band.
+        """
         number, axis = operator.index(number), self._band_axis
         if not 1 <= number <= self.shape[axis]:
             raise OutOfRangeError(

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 def unpacked_type(packed: TiffArray) -> np.dtype[Any]:
     """Floats keep their width if no band has a scale or an offset; all other types become float64 (or complex128), or
-    float32 if that holds all values of the type."""
+    float32 if that holds all values of the type.
+    """
     kind = packed.dtype
     plain = set(packed.scales) <= {1.0} and set(packed.offsets) <= {0.0}
     if kind.kind in "fc":
@@ -32,7 +33,8 @@ def unpacked_type(packed: TiffArray) -> np.dtype[Any]:
 
 def unpack(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.NDArray[Any]:
     """Read `selection`; missing pixels are those that a band's mask excludes or, without a mask, those that are
-    nodata."""
+    nodata.
+    """
     key = selection._key if isinstance(selection, Key) else selection
     kind = selection._kind if isinstance(selection, Key) else "basic"
     if kind == "basic" and not any(is_list(item) for item in as_tuple(key)):
@@ -68,7 +70,8 @@ def _unpack_lists(packed: TiffArray, selection: Any, masked: bool, **how: Any) -
 def _bands_of(packed: TiffArray, selection: Any, mask: Any) -> tuple[Any, Any]:
     """The band of each value of a selection by lists, in a shape that broadcasts against the values; and the mask's.
 
-    Their reads have already started, together with those of the values, so that both take one round trip."""
+    Their reads have already started, together with those of the values, so that both take one round trip.
+    """
     band = packed._band_axis
     in_one = mask is not None and of_all_bands(mask)
     key = selection._key if isinstance(selection, Key) else selection
@@ -105,7 +108,8 @@ class UnpackedArray(TiffHeader):
     value = stored * scale + offset, of each band; NaN where the pixel is missing (by the mask, else by nodata, else by
     alpha). `dtype` is float32 for integers of 16 bits and fewer without scale and offset, the stored one for floats
     without, else float64; complex numbers stay complex. `packed` is the array as stored. The header's properties are
-    the same, except that `nodata` is NaN and scales and offsets are 1 and 0."""
+    the same, except that `nodata` is NaN and scales and offsets are 1 and 0.
+    """
 
     def __init__(self, packed: TiffArray) -> None:
         self.packed = packed

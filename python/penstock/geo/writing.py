@@ -62,7 +62,8 @@ class TiffWriter:
 
     `close`, or the end of a `with` block, stores the file; until then an existing one is unchanged. After an exception
     within the block, or if the writer is dropped without `close`, it stays unchanged. Rows that were never written are
-    nodata, or 0."""
+    nodata, or 0.
+    """
 
     format = "tiff"
     read_only = False
@@ -116,7 +117,8 @@ class TiffWriter:
 
         All bands at once, unless each has tiles of its own (`interleave="band"`) and there is no mask. `mask`, for
         files that are created with one, has the shape (rows, columns): 0 or False is not valid. None: all pixels are
-        valid."""
+        valid.
+        """
         bands, rows = self._resolve(selection)
         shape = (bands.stop - bands.start, rows.stop - rows.start, self.shape[-1])
         if not isinstance(value, np.ndarray) and hasattr(value, "__array__"):
@@ -129,7 +131,8 @@ class TiffWriter:
     def close(self) -> None:
         """Complete the overviews, and store the file.
 
-        If the store refused the file, the call may be repeated; after success, a second call does nothing."""
+        If the store refused the file, the call may be repeated; after success, a second call does nothing.
+        """
         self._core.close()
 
     def discard(self) -> None:

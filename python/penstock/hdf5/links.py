@@ -74,7 +74,8 @@ def members_of(group: Any) -> Members:
 
 def stored_name(group: Any, name: str) -> str:
     """The name in the file of the member that is shown as `name`: netCDF renames a variable that has the name of a
-    dimension and is not that dimension's coordinate."""
+    dimension and is not that dimension's coordinate.
+    """
     renamed = _RENAMED + name
     if not group.id.links.exists(encoded(renamed)):
         return name

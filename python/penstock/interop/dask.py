@@ -19,7 +19,8 @@ def blocks(array: Array, block_bytes: int = 128 << 20) -> tuple[int, ...]:
     """A block shape for Dask: whole storage objects (shards, else chunks), as many as fit into `block_bytes`.
 
     Blocks grow from the last axis to the first, so that a block is one run of storage if possible. A larger object is
-    cut along its first axes, at chunks."""
+    cut along its first axes, at chunks.
+    """
     unit = tuple(min(n, max(1, length)) for n, length in zip(array.shards or array.chunks, array.shape, strict=True))
     inner = tuple(min(n, max(1, length)) for n, length in zip(array.chunks, array.shape, strict=True))
     most = max(1, block_bytes // max(1, array.dtype.itemsize))

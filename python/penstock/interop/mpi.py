@@ -52,7 +52,8 @@ def open(target: Any, comm: Any = None, *, opener: Callable[..., Array] = open_a
 
 def tile(shape: tuple[int, ...], comm: Any = None, *, axis: int = 0) -> tuple[slice, ...]:
     """The part of an array of that shape for this rank: see `ps.tiles`. A rank beyond the last tile has none of `axis`:
-    its slice is empty."""
+    its slice is empty.
+    """
     comm = _world(comm)
     parts = tiles(shape, comm.Get_size(), axis=axis)
     rank: int = comm.Get_rank()

@@ -27,7 +27,8 @@ def as_tensor(values: Any) -> torch.Tensor:
     """The result of `torch.from_dlpack` for an array, a tensor or an ndarray, also of bfloat16.
 
     Unsigned integers of 16 bits and more, and float8, need a PyTorch that accepts them from DLPack. Values with
-    negative strides are copied, because PyTorch does not have such tensors."""
+    negative strides are copied, because PyTorch does not have such tensors.
+    """
     if isinstance(values, np.ndarray) and any(stride < 0 for stride in values.strides):
         values = values.copy()
     source = values if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray) else Tensor(values)
@@ -38,7 +39,8 @@ class Crops(data.Dataset):  # type: ignore[misc]
     """Crops of arrays by number: `crops[i]` is the tensor of sample i.
 
     `samples` as in `penstock.batches`; None: the rows of one array (what `a[i]` is). If a loader requests several
-    (`batch_size=8`), they are read together. `transform` is called on each tensor."""
+    (`batch_size=8`), they are read together. `transform` is called on each tensor.
+    """
 
     def __init__(
         self,
@@ -71,7 +73,8 @@ class Batches(data.IterableDataset):  # type: ignore[misc]
     than there are ranks, are omitted in that epoch.
 
     `shuffle` draws a new order from `seed` in each epoch; `set_epoch` sets its number, as for samplers. `device` is
-    that of `penstock.batches`; a loader's workers and CUDA need `multiprocessing_context="spawn"`."""
+    that of `penstock.batches`; a loader's workers and CUDA need `multiprocessing_context="spawn"`.
+    """
 
     def __init__(
         self,
@@ -199,7 +202,8 @@ class Loader(data.IterableDataset):  # type: ignore[misc]
     torch.distributed if it runs; then batches that only some ranks would have are omitted (`drop_last`). `state_dict`
     and `load_state_dict` are those of `penstock.Loader`, for iterations without workers.
 
-    `device`: the device that tensors are moved to, on its current stream."""
+    `device`: the device that tensors are moved to, on its current stream.
+    """
 
     def __init__(self, *arguments: Any, device: str | None = None, **options: Any) -> None:
         rank, ranks = _ranks(options.pop("rank", None), options.pop("ranks", None))
@@ -250,7 +254,8 @@ def local_part(
     """The part of an array that one rank of a mesh has.
 
     `dims` has, for each dimension of the mesh, the dimension of the array that it divides, or None (replicated). Parts
-    are those of torch.chunk and `ps.tiles`: ceil, the last ones shorter or without rows."""
+    are those of torch.chunk and `ps.tiles`: ceil, the last ones shorter or without rows.
+    """
     bounds = [(0, length) for length in shape]
     for ranks, at, dim in zip(mesh_shape, coordinates, dims, strict=True):
         if dim is None:

@@ -41,7 +41,8 @@ class NetcdfGroup(Group):
         """The contents of the header, in the order of the file.
 
         `version`: 1, 2 or 5. `dimensions`: for each its name, length, and whether it is unlimited. `variables`: names,
-        stored dtypes, dimensions, attributes, the offset of each in the file, and its bytes (of one record)."""
+        stored dtypes, dimensions, attributes, the offset of each in the file, and its bytes (of one record).
+        """
         made: dict[str, Any] = json.loads(_core.netcdf_header(self))
         return made
 

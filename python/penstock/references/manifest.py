@@ -81,7 +81,8 @@ def open_target(
 ) -> Array | Group:
     """The node of a manifest of references, or its member `inner`.
 
-    `expected`: local files that it may name, at any location."""
+    `expected`: local files that it may name, at any location.
+    """
     if not isinstance(path, str):
         raise UnsupportedError("a manifest is not opened from bytes: open it by its path")
     saved = read_named(path, storage_options)

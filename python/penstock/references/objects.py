@@ -177,7 +177,8 @@ class ReferencedArray(Array):
 
     def _stamps(self) -> Callable[[list[str]], list[str]] | None:
         """Finds the versions of remote objects when a manifest is saved; None: all known versions are already
-        present."""
+        present.
+        """
         return None
 
     def __reduce__(self) -> tuple[Any, ...]:

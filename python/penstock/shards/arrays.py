@@ -31,7 +31,8 @@ _ZARR = ("zarr.json", ".zarray")
 
 def metadata_of(path: str) -> str:
     """The file that changes whenever the shard at `path` is replaced: the shard itself, or the metadata of a Zarr
-    array."""
+    array.
+    """
     if not os.path.isdir(path):
         return path
     return next((os.path.join(path, name) for name in _ZARR if os.path.isfile(os.path.join(path, name))), path)
@@ -48,7 +49,8 @@ def stamp_of(path: str) -> list[int]:
 
 def crc32c_of(path: str) -> int:
     """The checksum of all bytes of a file; for a folder, of all its files' names and bytes, in the order of the
-    names."""
+    names.
+    """
     if not os.path.isdir(path):
         return _of_file(path, 0)
     total = 0

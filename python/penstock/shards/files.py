@@ -27,7 +27,8 @@ def complain(what: str, bad: Sequence[str]) -> str:
 def side_by_side(work: Callable[[Given], Made], given: Sequence[Given], threads: int = _THREADS) -> list[Made]:
     """The results of `work` for each item, on threads of the context.
 
-    Raises the exception of the first that failed; items that have not begun by then are skipped."""
+    Raises the exception of the first that failed; items that have not begun by then are skipped.
+    """
     made: dict[int, Made] = {}
     failed: dict[int, BaseException] = {}
 

@@ -191,7 +191,8 @@ def _suffix(name: str) -> str:
 def write_atomically(path: str, parts: Iterable[Any], ordered: bool = False) -> None:
     """Replace a file by `parts`, atomically: after a power cut it is the old one or the new one.
 
-    `ordered`: after a power cut the file is the new one only if earlier names in its folder exist too."""
+    `ordered`: after a power cut the file is the new one only if earlier names in its folder exist too.
+    """
     draft = f"{path}.{os.getpid()}.tmp"
     try:
         with system_errors(f"writing '{path}'"):
@@ -223,7 +224,8 @@ def sync_file(file: Any) -> None:
 
 def sync_names(paths: Iterable[str]) -> None:
     """Return when the names of these files are on the storage device, in their folders and those above up to this file
-    system."""
+    system.
+    """
     if not _syncs():
         return
     done: set[str] = set()

@@ -36,7 +36,8 @@ def raw_settings(
     """The engine's options for raw files. Those of the caller take precedence over those of sidecar files.
 
     Returns ------- dict of dtype (`descr_text`), shape, row_shape, offset, fortran_order, and rows: of each file, or
-    None if it is not known; empty: of no file."""
+    None if it is not known; empty: of no file.
+    """
     rows: list[int | None] = []
     if dtype is None:
         told = _told(found, axis, shape is not None or row_shape is not None)

@@ -24,7 +24,8 @@ def save_references(
     """Save the locations of the chunks of an array of references: a JSON document, followed by the table.
 
     Local files next to the manifest are named relative to it, with their size and modification time. Opening the
-    manifest fails if a file has changed by then."""
+    manifest fails if a file has changed by then.
+    """
     name = local_path(os.fspath(path))
     if "://" in name:
         return write_named(name, [references_bytes(array, None)], storage_options)

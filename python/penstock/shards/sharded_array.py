@@ -84,7 +84,8 @@ def save_manifest(
 
     A name that ends with ".json" gets JSON, every other one a shorter binary form (except for files of fsspec). The
     file is replaced atomically. Times and sizes stand for the files' contents: `open_shards` trusts them, and a read
-    fails if a file has others. If the manifest is in the files' folder, or above, both can be moved together."""
+    fails if a file has others. If the manifest is in the files' folder, or above, both can be moved together.
+    """
     if isinstance(array, JoinedArray):
         return _array_shards.save_joined(array, local_path(os.fspath(path)))
     root = root_of(array) if _core.shard_files(array) else array.uri

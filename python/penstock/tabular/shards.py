@@ -117,7 +117,8 @@ class ManyBatches(Batches):
 
 def _stamp(path: str, storage_options: Mapping[str, Any] | None = None) -> tuple[int, int] | None:
     """Size and modification time; for a remote file two numbers that change with its size and tag. None: it does not
-    exist."""
+    exist.
+    """
     if "://" in path:
         filesystem, place = remote_file(path, storage_options)
         filesystem.invalidate_cache()

@@ -10,7 +10,8 @@ the version differs.
 and returns its new version if there is one, or False if the condition (absent, or the expected version) does not hold;
 `remove(key)` removes one, also if it does not exist. An adapter with `submit` also has `submit_writes(requests,
 pending)`: requests are those of `store`, with None as the value of an object that is removed, and each is completed on
-the event loop with the result of `store`."""
+the event loop with the result of `store`.
+"""
 
 from __future__ import annotations
 
@@ -476,7 +477,8 @@ class PinnedFsspecAdapter(FsspecAdapter):
     """One version of a file of an fsspec file system: reading another version raises `ConflictError`.
 
     The stamp is requested after the ranges: bytes that were read before it belong to the same version. Ranges that
-    arrive during that request share the next one."""
+    arrive during that request share the next one.
+    """
 
     def __init__(self, fs: Any, path: str, stamp: str) -> None:
         root, _, self._name = path.rpartition("/")

@@ -34,7 +34,8 @@ def contents(file: Any) -> bytes | str:
     """The path of a local file, or all bytes of another file object.
 
     A name is not enough: members of archives have their names in the archive, and compressed files that of their
-    content. So only a file that the system itself opened counts, if its name still refers to it."""
+    content. So only a file that the system itself opened counts, if its name still refers to it.
+    """
     if isinstance(file, io.TextIOWrapper):
         file = file.buffer
     path = _path(file)

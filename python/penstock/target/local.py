@@ -10,7 +10,8 @@ from urllib.parse import unquote
 def local_path(name: str) -> str:
     """The path that a `file:` URI names; every other name unchanged.
 
-    The URI of an open array has the characters of its path: a file with exactly that name takes precedence."""
+    The URI of an open array has the characters of its path: a file with exactly that name takes precedence.
+    """
     if not name.startswith("file:"):
         return name
     path = name[len("file:") :]

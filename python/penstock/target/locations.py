@@ -3,7 +3,8 @@
 One rule, applied to the resolved location (after templates, relative names and `remote_protocol`), for every kind of
 document: a document in the local file system may name any location. A document from elsewhere (a URL, an in-memory file
 system, a Python store) may name network locations and locations of its own file system. It may name local files only if
-the caller passes `allow_local=True`. Schemes are on a list of those that are allowed: an unknown scheme is refused."""
+the caller passes `allow_local=True`. Schemes are on a list of those that are allowed: an unknown scheme is refused.
+"""
 
 from __future__ import annotations
 

@@ -102,7 +102,8 @@ def _flat(uri: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]
 
 def _is_for_google(uri: str, options: Mapping[str, Any]) -> bool:
     """Whether a `gs:` URI is read with credentials that must be exchanged for tokens: by gcsfs's options for their
-    location, by a file of them or, without options, by Google's variable if a library is installed that uses it."""
+    location, by a file of them or, without options, by Google's variable if a library is installed that uses it.
+    """
     if _scheme(uri) != "gs":
         return False
     token = options.get("token")

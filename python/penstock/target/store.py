@@ -12,7 +12,8 @@ class Store(ABC):
     """Base class for stores written in Python; only `get` is required, and `set` and `delete` to write.
 
     Methods are called from several threads at once. `get` returns None only if the object does not exist, and raises on
-    every other failure: otherwise missing data would silently be filled."""
+    every other failure: otherwise missing data would silently be filled.
+    """
 
     @abstractmethod
     def get(self, key: str) -> bytes | memoryview | None:
@@ -43,5 +44,6 @@ class Store(ABC):
     def version(self, key: str) -> str | None:
         """A value that changes whenever the object does (an entity tag, a counter); None if there is no object.
 
-        With it, an object's indexes are cached from one read to the next. Without it a store has no versions."""
+        With it, an object's indexes are cached from one read to the next. Without it a store has no versions.
+        """
         return None

@@ -128,7 +128,8 @@ def remote_place(
 
     If it is not certainly a folder, it may be a file: the store is then that of its folder. `storage_options` are those
     of the library that serves the scheme: fsspec first, as in zarr-python and xarray. `reason` is why the engine does
-    not serve it. Chains (`simplecache::https://...`, `zip://x::s3://...`) are fsspec's."""
+    not serve it. Chains (`simplecache::https://...`, `zip://x::s3://...`) are fsspec's.
+    """
     scheme, separator, rest = uri.partition("://")
     is_chain = "::" in scheme or (scheme == "zip" and "::" in rest)
     is_own = scheme in ("file", "zip") and not is_chain

@@ -25,7 +25,8 @@ def grid_svg(
     """The last three dimensions of an array with the edges of its chunks, and of its shards as thick lines.
 
     Empty for arrays without dimensions or without elements. With more than 40 chunks along a side, only some edges are
-    drawn."""
+    drawn.
+    """
     if not shape or 0 in shape:
         return ""
     kept = list(range(max(0, len(shape) - 3), len(shape)))

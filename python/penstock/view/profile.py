@@ -47,7 +47,8 @@ class Profile:
 
     `ceilings` holds the limits of this machine, in bytes per second: `pread` and `pwrite` (raw), `decode` and `encode`
     (effective) and `memcpy`. `measure_ceiling` fills in `memcpy`; the others depend on the data, so the caller sets
-    them."""
+    them.
+    """
 
     def __init__(self, context: Context | None = None, *, ceiling: bool = False, max_events: int = 1 << 20) -> None:
         self._context = context
@@ -144,7 +145,8 @@ class Profile:
 
         After writes also Encode and Write. After reads to a device, or its encoding, also Transfer and, below the
         table, the shares of time in which it computed, copied and waited, and the time of each kernel. After `stream`
-        with tiles on a device also Compute: the caller's work on their streams, from the return of each tile."""
+        with tiles on a device also Compute: the caller's work on their streams, from the return of each tile.
+        """
 
         def rate(value: float | None) -> str:
             return "-" if value is None else f"{value / 1e9:.2f}"
@@ -299,7 +301,8 @@ def _seconds(stages: list[dict[str, Any]], report: dict[str, Any], workers: int)
     """The time of these stages: the host's part divided by its workers, the devices' while at least one stream was
     busy.
 
-    If events are missing in the timeline, the devices' part is the sum over their streams."""
+    If events are missing in the timeline, the devices' part is the sum over their streams.
+    """
     kinds = {stage["what"] for stage in stages}
     spans = sorted(
         (event["begin_ns"], event["end_ns"])

@@ -19,7 +19,8 @@ def bytes_text(count: float) -> str:
 def clipped(text: str, most: int) -> str:
     """`text` on one line, or its beginning with "..." if it has more than `most` characters.
 
-    Line breaks and terminal control characters are escaped."""
+    Line breaks and terminal control characters are escaped.
+    """
     text = text if len(text) <= most else text[: most - 3] + "..."
     if text.isprintable():
         return text

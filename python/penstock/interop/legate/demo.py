@@ -7,7 +7,8 @@
 
 `LEGATE_CONFIG="--cpus 4"` selects the processors; on several nodes, Legate's launcher starts it on each. Every element
 is computed from its position and the seed, so that verification is an expression of cuPyNumeric's, evaluated where the
-tiles are: no rank holds the whole array."""
+tiles are: no rank holds the whole array.
+"""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ __all__ = ["load", "processors", "this_rank", "whole_files"]
 @dataclass(frozen=True)
 class _Load:
     """The shared state of the tasks of one load. Every rank runs the same program, so the same number identifies the
-    same load."""
+    same load.
+    """
 
     array: Array
     axis: int

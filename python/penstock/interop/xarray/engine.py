@@ -31,7 +31,8 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
 
     Datasets of Zarr equal those of xarray's engine "zarr", and of TIFF those of rioxarray's: variables, coordinates,
     attributes, decoding, encoding. They are lazy, keep no files open, take no lock, and pickle as the location from
-    which they were opened."""
+    which they were opened.
+    """
 
     description = "Open Zarr and GeoTIFF with Penstock"
     supports_groups = True
@@ -184,7 +185,8 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         **decoding: Any,
     ) -> dict[str, Dataset]:
         """A group and all groups below it, by path: "/", "/a", "/a/b"; if `group` is given, below it: ".", "a",
-        "a/b"."""
+        "a/b".
+        """
         _check_mode(mode)
         on = device_of(device, device_id)
         target = settled_target(filename_or_obj)

@@ -72,7 +72,8 @@ def _storage(array: Array) -> dict[str, Any]:
 
 def _encoding(storage: dict[str, Any], dimensions: tuple[str, ...], array: Array) -> dict[str, Any]:
     """How a variable is stored, with netCDF4-python's names: `to_netcdf` stores a copy in the same way, `to_zarr`
-    ignores them."""
+    ignores them.
+    """
     filters = dict(storage.get("filters") or ())
     chunks = storage.get("chunks")
     encoding: dict[str, Any] = {"dtype": storage.get("dtype", array.dtype)}

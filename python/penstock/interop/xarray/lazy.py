@@ -73,7 +73,8 @@ class LazyArray(BackendArray):
     """An array that is read when its values are needed: for all kinds of xarray's keys in one read, of the selected
     elements only.
 
-    Reading is thread-safe and takes no lock. Pickles as its location: it is opened again when it is unpickled."""
+    Reading is thread-safe and takes no lock. Pickles as its location: it is opened again when it is unpickled.
+    """
 
     def __init__(
         self,

@@ -87,7 +87,8 @@ class RasterArray(BackendArray):
 
     `masked`: missing pixels (those that the file's mask excludes; else nodata or transparent ones) are NaN. `scaled`:
     scale and offset of each band are applied, and integers have the sign of `_Unsigned`. `device`: the memory for the
-    values; None: host memory. `by_band`: bands are variables of their own."""
+    values; None: host memory. `by_band`: bands are variables of their own.
+    """
 
     def __init__(self, place: Place, masked: bool, scaled: bool, device: str | None, by_band: bool = False) -> None:
         self.place, self.masked, self.scaled, self.device, self.by_band = place, masked, scaled, device, by_band
@@ -188,7 +189,8 @@ def open_raster(
 ) -> xarray.Dataset:
     """One image of a TIFF file as a dataset of one variable (or, `band_as_variable`, one for each band).
 
-    `source`: the target as the caller gave it."""
+    `source`: the target as the caller gave it.
+    """
     if convention not in ("rioxarray", "plain"):
         raise InvalidArgumentError(f"convention must be 'rioxarray' or 'plain', it is {convention!r}")
     if default_name is None:
@@ -288,7 +290,8 @@ def _source(target: Any, array: Any) -> str:
 
 def device_of(device: str | None, device_id: Any) -> str | None:
     """`device="cuda:1"`, or `device_id=1` and `device_id=None` (the current device) with the names of CUDA's
-    libraries."""
+    libraries.
+    """
     if device_id is not UNSET:
         if device is not None:
             raise InvalidArgumentError("device and device_id say the same: give one")

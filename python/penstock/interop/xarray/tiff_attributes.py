@@ -37,7 +37,8 @@ def attributes_of(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Attributes and encoding: conventions that were applied to the values are encoding, others are attributes.
 
-    For one band without the image's attributes, or for all (with the first one's metadata)."""
+    For one band without the image's attributes, or for all (with the first one's metadata).
+    """
     texts = {**(_image_metadata(array) if band is None else {}), **array.band_metadata[band or 0]}
     attributes: dict[str, Any] = {key: _parsed(value) for key, value in texts.items() if key not in _HIDDEN}
     encoding: dict[str, Any] = {"rasterio_dtype": _gdals_type(array)}
@@ -70,7 +71,8 @@ def attributes_of(
 
 def other_sign(array: Any, band: int | None = None) -> np.dtype[Any] | None:
     """The real type of integers, if the attribute `_Unsigned` of netCDF's conventions has it: for the image or, if
-    bands are variables, for the band."""
+    bands are variables, for the band.
+    """
     said = {**(array.gdal_metadata if band is None else {}), **array.band_metadata[band or 0]}.get("_Unsigned")
     if said is None or array.dtype.kind != {"true": "i"}.get(said, "u"):
         return None

@@ -38,7 +38,8 @@ class ZarrGroup(AbstractDataStore):
     """The variables and attributes of one group, before CF decoding.
 
     `fill_value_is_mask`: the arrays' fill value is a missing value, as `_FillValue` is; None: it is in v2 only.
-    `dropped`: names of variables that are not opened, so that an unreadable one can be omitted."""
+    `dropped`: names of variables that are not opened, so that an unreadable one can be omitted.
+    """
 
     def __init__(
         self,

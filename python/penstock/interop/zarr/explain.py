@@ -59,7 +59,8 @@ class Explanation:
 
 class Explanations(dict[str, Explanation]):
     """The result of `explain` for a group: an `Explanation` for each array in it, by path; `str` of it is readable
-    text."""
+    text.
+    """
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.values()))

@@ -1,6 +1,7 @@
 """Selections beyond ints and slices in the engine's form: only those that zarr-python accepts, with the same meaning.
 
-If a selection is refused here, or by the engine, zarr-python's own method runs, and its exception is raised."""
+If a selection is refused here, or by the engine, zarr-python's own method runs, and its exception is raised.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """zarr-python's arrays in GPU memory, as far as Penstock needs them: `__cuda_array_interface__`, which CuPy's arrays
-have."""
+have.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def memory_of(array: Any, ordered: bool = True) -> DeviceMemory:
     """Returns the location of `array`, and CuPy's current stream in this thread.
 
     `ordered` is False if this is not the consumer's thread, as on zarr-python's event loop: the consumer's stream is
-    not known there."""
+    not known there.
+    """
     shown = array.__cuda_array_interface__
     address, shape, strides = shown["data"][0], tuple(shown["shape"]), shown.get("strides")
     if strides is None:

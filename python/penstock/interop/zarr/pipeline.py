@@ -156,7 +156,8 @@ class CodecPipeline(_Base):  # type: ignore[misc]
 
     def _admit(self, batch: Sequence[Item], memory: Any) -> tuple[Program, Route, Any]:
         """The program that serves the batch, and the array behind `memory`, which may be on a device; raises
-        `_Refused`."""
+        `_Refused`.
+        """
         getter, spec = batch[0][:2]
         if type(getter) is not StorePath:
             raise _Refused(f"{type(getter).__name__} is no place in a store")

@@ -1,7 +1,8 @@
 """Large results of zarr-python in memory that the context recycles.
 
 zarr-python allocates each result anew. The system zeroes its pages one by one while the first chunks are decoded into
-them, which costs about as much as decoding; recycled memory already has its pages."""
+them, which costs about as much as decoding; recycled memory already has its pages.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def _elements(selections: Iterable[Any]) -> int:
 def exchange(buffer: Any, selections: Iterable[Any]) -> None:
     """Give `buffer` recycled memory, if it is large, not referenced elsewhere, and `selections` overwrite all of it.
 
-    An array that a caller passed in, or that has a view or an exported pointer, has another holder and is kept."""
+    An array that a caller passed in, or that has a view or an exported pointer, has another holder and is kept.
+    """
     if type(buffer) is not cpu.NDBuffer:
         return
     array: Any = buffer._data

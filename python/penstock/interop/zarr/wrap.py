@@ -2,7 +2,8 @@
 
 The engine reads and writes a selection directly if it accepts it as zarr-python does. Everything else runs
 zarr-python's own method, whose coroutine is driven on the calling thread: with our pipeline, a synchronous store and
-synchronous codecs it never waits. So exceptions and casts are those of zarr-python's code."""
+synchronous codecs it never waits. So exceptions and casts are those of zarr-python's code.
+"""
 
 from __future__ import annotations
 
@@ -218,7 +219,8 @@ def _read_gpu(engine: _Engine, selection: Any) -> Any:
     """A new array in GPU memory, decoded there; `NotImplemented` if zarr-python must read or refuse it.
 
     Returns when all is queued on the device, ordered on CuPy's current stream. A later failure on the device is raised
-    by the next read, or by `synchronize` of the context."""
+    by the next read, or by `synchronize` of the context.
+    """
     if engine.array is None or not engine.plain or engine.dtype.kind == "T" or not is_plain(selection):
         return NotImplemented
     try:

@@ -1,7 +1,8 @@
 """This machine's limits, measured on the spot by the program `penstock_ceiling` (bench/ceiling.cc).
 
 It is a process of its own that runs one command at a time, so that a limit and a reader can be measured in turns while
-both keep their memory warm."""
+both keep their memory warm.
+"""
 
 from __future__ import annotations
 
