@@ -292,8 +292,11 @@ class Writes(_Base):
             Seconds. The shape is stored at most once in this time, except by `flush` and `close`. Readers see new rows
             with this delay, and other appenders of this array wait this long.
 
-        Raises ------ OutOfRangeError The array does not have the axis. ReadOnlyError, PermissionDeniedError,
-        UnsupportedError
+        Raises
+        ------
+        OutOfRangeError
+            The array does not have the axis.
+        ReadOnlyError, PermissionDeniedError, UnsupportedError
             The array cannot be appended to.
         """
         return Appender(self, axis, queue, threads, durable, write_empty_chunks, publish_interval)

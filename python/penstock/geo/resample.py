@@ -7,7 +7,7 @@ where source pixel k covers [k, k + 1). A kernel gives each source pixel a weigh
 - nearest: the pixel that holds the centre of the output pixel, start + (i + 1/2) * step.
 - average: the pixels that the output pixel covers, weighted by the covered share.
 - bilinear: a triangle around the centre that reaches max(1, step) pixels to either side; if the output is coarser than
-the source it grows with the output pixel, so that no source pixel is skipped.
+  the source it grows with the output pixel, so that no source pixel is skipped.
 """
 
 from __future__ import annotations

@@ -34,9 +34,13 @@ def pack_table(
     Parameters
     ----------
     cells
-        The number of cells of the array. offsets, lengths The ranges of the listed cells; length 0 is the whole object.
-        numbers The numbers of the listed cells, in C order, ascending; None: 0, 1, 2, ... objects, chains Numbers of
-        the object and of the chain; None: 0.
+        The number of cells of the array.
+    offsets, lengths
+        The ranges of the listed cells; length 0 is the whole object.
+    numbers
+        The numbers of the listed cells, in C order, ascending; None: 0, 1, 2, ...
+    objects, chains
+        Numbers of the object and of the chain; None: 0.
     """
     columns = [
         np.zeros(0, np.uint64) if column is None else np.asarray(column, np.uint64)

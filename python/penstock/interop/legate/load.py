@@ -130,7 +130,9 @@ def load(
     ----------
     source
         An open `Array`, or what `opener` takes: a path or URI, a pattern of shards with `opener=ps.open_shards`. Every
-        rank opens it, and must see the same files. axis The axis that is divided.
+        rank opens it, and must see the same files.
+    axis
+        The axis that is divided.
     over_decompose
         Tiles for each processor.
     fast_path
