@@ -70,7 +70,11 @@ def read_window(
     boundless
         True permits bounds that are wholly outside the image.
 
-    Returns ------- An array of (bands, rows, columns) in the image's dtype. The overview is the smallest whose pixels
+    Returns
+
+    -------
+
+    An array of (bands, rows, columns) in the image's dtype. The overview is the smallest whose pixels
     are not larger than the result's (by a tenth at most; "nearest": by a fifth), as GDAL chooses. Only tiles under the
     window are read; memory in addition to the result is about 64 MiB.
 

@@ -35,7 +35,11 @@ def raw_settings(
 ) -> dict[str, Any]:
     """The engine's options for raw files. Those of the caller take precedence over those of sidecar files.
 
-    Returns ------- dict of dtype (`descr_text`), shape, row_shape, offset, fortran_order, and rows: of each file, or
+    Returns
+
+    -------
+
+    dict of dtype (`descr_text`), shape, row_shape, offset, fortran_order, and rows: of each file, or
     None if it is not known; empty: of no file.
     """
     rows: list[int | None] = []
