@@ -18,9 +18,23 @@ if MODE in ("pipeline", "bypass"):
         penstock.zarr.enable(bypass=MODE == "bypass")
 
 
+if MODE == "engine" and SUITE in ("pyfive", "h5py"):
+    import hdf5_peers
+
+    if SUITE == "pyfive":
+        hdf5_peers.enable_pyfive()
+    else:
+        hdf5_peers.enable_h5py()
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     if MODE in ("pipeline", "bypass"):
         terminalreporter.write_line(f"penstock.zarr.stats(): {penstock.zarr.stats()}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if MODE == "engine" and SUITE in ("pyfive", "h5py"):
+        hdf5_peers.save_counts(os.path.join(os.environ["PENSTOCK_PEERS_COUNTS"], f"{os.getpid()}.json"))
 
 
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
