@@ -52,9 +52,10 @@ class known_nodes final : public index_lookup {
 result<hdf5_lookup> find_chunk(const hdf5_chunk_index& index, std::uint64_t cell, std::span<const std::byte> bytes,
                                known_nodes& known, hdf5_chunk_place& out) {
   constexpr int kMostRounds = 64;
+  hdf5_search_hint hint;
   for (int round = 0; round < kMostRounds; ++round) {
     index_request missing;
-    PENSTOCK_ASSIGN(const hdf5_lookup found, index.find(cell, known, out, missing));
+    PENSTOCK_ASSIGN(const hdf5_lookup found, index.find(cell, known, hint, out, missing));
     if (found != hdf5_lookup::waits) return found;
     if (known.find(missing.key) != nullptr) __builtin_trap();
     if (missing.range.offset > bytes.size() || missing.range.length > bytes.size() - missing.range.offset)

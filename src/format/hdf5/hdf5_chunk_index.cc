@@ -94,7 +94,12 @@ class btree_1_index final : public hdf5_chunk_index {
   }
 
  private:
-  result<hdf5_lookup> look_up(const hdf5_chunk_coordinates& place, nodes& among, hdf5_chunk_place& out) const override {
+  result<hdf5_lookup> look_up(const hdf5_chunk_coordinates& place, nodes& among, hdf5_search_hint& hint,
+                              hdf5_chunk_place& out) const override {
+    if (hint.next < hint.entries && compare(hint.node, hint.next, place) == 0) {
+      take(hint.node, hint.next++, out);
+      return hdf5_lookup::present;
+    }
     std::uint64_t node = 0, address = root_;
     std::optional<std::uint64_t> above;
     for (;;) {
@@ -119,16 +124,25 @@ class btree_1_index final : public hdf5_chunk_index {
           high = middle;
       }
       if (low == 0) return hdf5_lookup::absent;
-      hdf5_cursor entry = from(*bytes, form_.prefix_bytes + (low - 1) * form_.entry_bytes);
-      out.length = entry.number(4);
-      out.mask = entry.number(4);
-      entry.skip(8 * (grid_.rank() + 1));
-      out.address = entry.number(addresses_.offset_bytes);
-      if (head.level == 0) return compare(*bytes, low - 1, place) == 0 ? hdf5_lookup::present : hdf5_lookup::absent;
+      take(*bytes, low - 1, out);
+      if (head.level == 0) {
+        hint.node = *bytes;
+        hint.next = low;
+        hint.entries = head.used;
+        return compare(*bytes, low - 1, place) == 0 ? hdf5_lookup::present : hdf5_lookup::absent;
+      }
       above = head.level;
       address = out.address;
       node = name_of(kind::tree, address);
     }
+  }
+
+  void take(std::span<const std::byte> node, std::uint64_t entry, hdf5_chunk_place& out) const noexcept {
+    hdf5_cursor cursor = from(node, form_.prefix_bytes + entry * form_.entry_bytes);
+    out.length = cursor.number(4);
+    out.mask = cursor.number(4);
+    cursor.skip(8 * (grid_.rank() + 1));
+    out.address = cursor.number(addresses_.offset_bytes);
   }
 
   std::uint64_t coordinate(std::span<const std::byte> node, std::uint64_t entry, std::size_t d) const noexcept {
@@ -170,7 +184,12 @@ class btree_2_index final : public hdf5_chunk_index {
   }
 
  private:
-  result<hdf5_lookup> look_up(const hdf5_chunk_coordinates& place, nodes& among, hdf5_chunk_place& out) const override {
+  result<hdf5_lookup> look_up(const hdf5_chunk_coordinates& place, nodes& among, hdf5_search_hint& hint,
+                              hdf5_chunk_place& out) const override {
+    if (hint.next < hint.entries && compare(hint.node, hint.begin + hint.next * tree_.form().bytes, place) == 0) {
+      take(hint.node, hint.begin + hint.next++ * tree_.form().bytes, out);
+      return hdf5_lookup::present;
+    }
     hdf5_record_tree::child at{tree_.root(), tree_.root_count()};
     std::uint64_t node = 0;
     for (std::uint64_t depth = tree_.depth();; --depth) {
@@ -190,16 +209,20 @@ class btree_2_index final : public hdf5_chunk_index {
           high = middle;
       }
       const std::uint64_t found = begin + low * tree_.form().bytes;
-      if (low != at.count && compare(*bytes, found, place) == 0) {
-        hdf5_cursor record = from(*bytes, found);
-        out = record_.value.take(record, grid_.chunk_bytes());
-        return hdf5_lookup::present;
-      }
+      const bool is_here = low != at.count && compare(*bytes, found, place) == 0;
+      if (is_here) take(*bytes, found, out);
+      if (depth == 0) hint = {*bytes, is_here ? low + 1 : low, at.count, 0, begin};
+      if (is_here) return hdf5_lookup::present;
       if (depth == 0) return hdf5_lookup::absent;
       hdf5_cursor pointers = from(*bytes, begin + at.count * tree_.form().bytes + low * tree_.pointer_bytes(depth));
       at = tree_.take_child(pointers, depth);
       node = name_of(kind::tree, at.address);
     }
+  }
+
+  void take(std::span<const std::byte> node, std::uint64_t at, hdf5_chunk_place& out) const noexcept {
+    hdf5_cursor cursor = from(node, at);
+    out = record_.value.take(cursor, grid_.chunk_bytes());
   }
 
   int compare(std::span<const std::byte> node, std::uint64_t record,
@@ -216,10 +239,40 @@ class btree_2_index final : public hdf5_chunk_index {
   hdf5_record_tree tree_;
 };
 
-class fixed_array_index final : public hdf5_chunk_index {
+/// What both kinds of arrays have in common: elements that follow each other in a block.
+class array_index : public hdf5_chunk_index {
+ protected:
+  array_index(const hdf5_file& file, hdf5_chunk_grid grid, const hdf5_array_element& element)
+      : hdf5_chunk_index(file, std::move(grid)), element_(element) {}
+
+  // The element with this number, if the last search found its neighbours.
+  bool take_near(std::uint64_t number, const hdf5_search_hint& hint, hdf5_chunk_place& out) const noexcept {
+    if (number < hint.first || number - hint.first >= hint.entries) return false;
+    take(hint.node, hint.begin + (number - hint.first) * element_.bytes, out);
+    return true;
+  }
+
+  /// \param elements  In `block` from `begin` on, the first of which has the number `first`.
+  hdf5_lookup take(std::span<const std::byte> block, std::uint64_t begin, std::uint64_t first, std::uint64_t elements,
+                   std::uint64_t number, hdf5_search_hint& hint, hdf5_chunk_place& out) const noexcept {
+    hint = {block, 0, elements, first, begin};
+    take(block, begin + (number - first) * element_.bytes, out);
+    return hdf5_lookup::present;
+  }
+
+ private:
+  void take(std::span<const std::byte> block, std::uint64_t at, hdf5_chunk_place& out) const noexcept {
+    hdf5_cursor cursor = from(block, at);
+    out = element_.take(cursor, grid_.chunk_bytes());
+  }
+
+  hdf5_array_element element_;
+};
+
+class fixed_array_index final : public array_index {
  public:
   fixed_array_index(const hdf5_file& file, hdf5_chunk_grid grid, const hdf5_fixed_array& array)
-      : hdf5_chunk_index(file, std::move(grid)), array_(array) {}
+      : array_index(file, std::move(grid), array.element), array_(array) {}
 
   result<std::size_t> check(std::uint64_t node, std::span<const std::byte> bytes) const override {
     PENSTOCK_TRY(check_hdf5_block(bytes, addresses_.sums, "a part of a fixed array"));
@@ -228,35 +281,33 @@ class fixed_array_index final : public hdf5_chunk_index {
   }
 
  private:
-  result<hdf5_lookup> look_up(const hdf5_chunk_coordinates& place, nodes& among, hdf5_chunk_place& out) const override {
+  result<hdf5_lookup> look_up(const hdf5_chunk_coordinates& place, nodes& among, hdf5_search_hint& hint,
+                              hdf5_chunk_place& out) const override {
     const std::uint64_t number = grid_.number_of(place);
+    if (take_near(number, hint, out)) return hdf5_lookup::present;
     if (number >= array_.count) return hdf5_lookup::absent;
-    PENSTOCK_ASSIGN(auto bytes, among.find(0, array_.block, array_.block_bytes));
-    if (!bytes) return hdf5_lookup::waits;
-    std::uint64_t at = array_.prefix_bytes + number * array_.element.bytes;
-    if (array_.pages != 0) {
-      const std::uint64_t page = number >> array_.page_bits;
-      if (!hdf5_fixed_array::is_written(bytes->subspan(static_cast<std::size_t>(array_.prefix_bytes)), page))
-        return hdf5_lookup::absent;
-      std::uint64_t address = 0;
-      if (!array_.find_page(page, address)) return hdf5_damaged("a fixed array leaves the file");
-      PENSTOCK_ASSIGN(bytes, among.find(name_of(kind::page, address), address,
-                                        array_.elements_of(page) * array_.element.bytes + kHdf5ChecksumBytes));
-      if (!bytes) return hdf5_lookup::waits;
-      at = (number - (page << array_.page_bits)) * array_.element.bytes;
-    }
-    hdf5_cursor cursor = from(*bytes, at);
-    out = array_.element.take(cursor, grid_.chunk_bytes());
-    return hdf5_lookup::present;
+    PENSTOCK_ASSIGN(const auto block, among.find(0, array_.block, array_.block_bytes));
+    if (!block) return hdf5_lookup::waits;
+    if (array_.pages == 0) return take(*block, array_.prefix_bytes, 0, array_.count, number, hint, out);
+    const std::uint64_t page = number >> array_.page_bits;
+    if (!hdf5_fixed_array::is_written(block->subspan(static_cast<std::size_t>(array_.prefix_bytes)), page))
+      return hdf5_lookup::absent;
+    std::uint64_t address = 0;
+    if (!array_.find_page(page, address)) return hdf5_damaged("a fixed array leaves the file");
+    const std::uint64_t elements = array_.elements_of(page);
+    PENSTOCK_ASSIGN(const auto stored, among.find(name_of(kind::page, address), address,
+                                                  elements * array_.element.bytes + kHdf5ChecksumBytes));
+    if (!stored) return hdf5_lookup::waits;
+    return take(*stored, 0, page << array_.page_bits, elements, number, hint, out);
   }
 
   hdf5_fixed_array array_;
 };
 
-class extensible_array_index final : public hdf5_chunk_index {
+class extensible_array_index final : public array_index {
  public:
   extensible_array_index(const hdf5_file& file, hdf5_chunk_grid grid, const hdf5_extensible_array& array)
-      : hdf5_chunk_index(file, std::move(grid)), array_(array) {}
+      : array_index(file, std::move(grid), array.element), array_(array) {}
 
   result<std::size_t> check(std::uint64_t node, std::span<const std::byte> bytes) const override {
     PENSTOCK_TRY(check_hdf5_block(bytes, addresses_.sums, "a part of an extensible array"));
@@ -294,11 +345,14 @@ class extensible_array_index final : public hdf5_chunk_index {
     return std::nullopt;
   }
 
-  result<hdf5_lookup> look_up(const hdf5_chunk_coordinates& place, nodes& among, hdf5_chunk_place& out) const override {
+  result<hdf5_lookup> look_up(const hdf5_chunk_coordinates& place, nodes& among, hdf5_search_hint& hint,
+                              hdf5_chunk_place& out) const override {
     const std::uint64_t number = grid_.number_of(place);
+    if (take_near(number, hint, out)) return hdf5_lookup::present;
     PENSTOCK_ASSIGN(const auto index, among.find(0, array_.index_block, array_.index_block_bytes()));
     if (!index) return hdf5_lookup::waits;
-    if (number < array_.index_elements) return take(*index, array_.prefix_bytes + number * array_.element.bytes, out);
+    if (number < array_.index_elements)
+      return take(*index, array_.prefix_bytes, 0, array_.index_elements, number, hint, out);
     const auto block = block_of(number);
     if (!block) return hdf5_lookup::absent;
     const std::uint64_t names = array_.prefix_bytes + array_.index_elements * array_.element.bytes;
@@ -325,7 +379,8 @@ class extensible_array_index final : public hdf5_chunk_index {
       PENSTOCK_ASSIGN(const auto stored,
                       among.find(name_of(kind::data_block, address), address, array_.data_block_bytes(block->u)));
       if (!stored) return hdf5_lookup::waits;
-      return take(*stored, array_.prefix_bytes + array_.place_bytes + block->element * array_.element.bytes, out);
+      return take(*stored, array_.prefix_bytes + array_.place_bytes, number - block->element,
+                  array_.elements_of(block->u), number, hint, out);
     }
     const std::uint64_t page = block->element >> array_.page_bits, bit = block->which * pages + page;
     if (bit / 8 >= bitmap.size()) return hdf5_damaged("an extensible array's page that no super block knows");
@@ -333,17 +388,12 @@ class extensible_array_index final : public hdf5_chunk_index {
     const std::uint64_t at = address + array_.data_block_bytes(block->u) + page * array_.page_bytes();
     PENSTOCK_ASSIGN(const auto stored, among.find(name_of(kind::page, at), at, array_.page_bytes()));
     if (!stored) return hdf5_lookup::waits;
-    return take(*stored, (block->element - (page << array_.page_bits)) * array_.element.bytes, out);
+    const std::uint64_t elements = std::uint64_t{1} << array_.page_bits;
+    return take(*stored, 0, number - block->element + page * elements, elements, number, hint, out);
   }
 
   std::uint64_t pointer(std::span<const std::byte> block, std::uint64_t at) const noexcept {
     return from(block, at).number(array_.offset_bytes);
-  }
-
-  hdf5_lookup take(std::span<const std::byte> block, std::uint64_t at, hdf5_chunk_place& out) const noexcept {
-    hdf5_cursor cursor = from(block, at);
-    out = array_.element.take(cursor, grid_.chunk_bytes());
-    return hdf5_lookup::present;
   }
 
   hdf5_extensible_array array_;
@@ -360,7 +410,8 @@ class implicit_index final : public hdf5_chunk_index {
   }
 
  private:
-  result<hdf5_lookup> look_up(const hdf5_chunk_coordinates& place, nodes&, hdf5_chunk_place& out) const override {
+  result<hdf5_lookup> look_up(const hdf5_chunk_coordinates& place, nodes&, hdf5_search_hint&,
+                              hdf5_chunk_place& out) const override {
     const std::uint64_t number = grid_.number_of(place);
     if (number >= grid_.numbers()) return hdf5_lookup::absent;
     out = {first_ + number * grid_.chunk_bytes(), grid_.chunk_bytes(), 0};
@@ -420,12 +471,12 @@ result<std::shared_ptr<const hdf5_chunk_index>> hdf5_chunk_index::open(hdf5_file
   return made(std::move(*opened));
 }
 
-result<hdf5_lookup> hdf5_chunk_index::find(cell_id cell, const index_lookup& known, hdf5_chunk_place& out,
-                                           index_request& missing) const {
+result<hdf5_lookup> hdf5_chunk_index::find(cell_id cell, const index_lookup& known, hdf5_search_hint& hint,
+                                           hdf5_chunk_place& out, index_request& missing) const {
   hdf5_chunk_coordinates place{};
   grid_.coordinates(cell, place);
   nodes among(addresses_, known, missing);
-  auto found = look_up(place, among, out);
+  auto found = look_up(place, among, hint, out);
   if (!found.ok()) return std::move(found).error().note(fmt::format("in the chunk index at address {}", address_));
   if (*found != hdf5_lookup::present) return found;
   if (addresses_.undefined(out.address) || out.length == 0) return hdf5_lookup::absent;

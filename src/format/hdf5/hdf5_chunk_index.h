@@ -16,6 +16,13 @@ namespace penstock::inline v0 {
 /// What came of looking for a chunk. waits: a node of the index has to be read first.
 enum class hdf5_lookup : std::uint8_t { present, absent, waits };
 
+/// Where the last search ended: the next chunk is mostly next to it. For searches among the same nodes.
+struct hdf5_search_hint {
+  std::span<const std::byte> node;      ///< a leaf, or elements of an array; empty: there was none
+  std::uint64_t next = 0, entries = 0;  ///< of a leaf: the entry behind the last one, and how many there are
+  std::uint64_t first = 0, begin = 0;   ///< of elements: the number of the first, and its place in `node`
+};
+
 /// Finds chunks by the nodes of their index that lead to them, and asks for those that are not known: what is read and
 /// kept follows what is looked for, and not the number of chunks. Immutable, thread-safe; performs no I/O.
 ///
@@ -35,10 +42,11 @@ class hdf5_chunk_index {
   const hdf5_chunk_grid& grid() const noexcept { return grid_; }
 
   /// \param cell     Of the present shape, in C order.
+  /// \param hint     Of the searches before, with the same `known`.
   /// \param out      present: `address` counts from the beginning of the file.
   /// \param missing  waits: the node.
   /// \error corrupt_data  The index is damaged. \error conflict  The file is gone.
-  result<hdf5_lookup> find(cell_id cell, const index_lookup& known, hdf5_chunk_place& out,
+  result<hdf5_lookup> find(cell_id cell, const index_lookup& known, hdf5_search_hint& hint, hdf5_chunk_place& out,
                            index_request& missing) const;
 
   /// \param file_size  By now; byte_range::kAll: not known.
@@ -65,7 +73,7 @@ class hdf5_chunk_index {
   /// The nodes that one search knows.
   class nodes;
   /// `out.address` as stored; undefined, or a length of 0: the chunk was not written.
-  virtual result<hdf5_lookup> look_up(const hdf5_chunk_coordinates& place, nodes& among,
+  virtual result<hdf5_lookup> look_up(const hdf5_chunk_coordinates& place, nodes& among, hdf5_search_hint& hint,
                                       hdf5_chunk_place& out) const = 0;
 
   hdf5_chunk_grid grid_;

@@ -46,10 +46,11 @@ result<std::shared_ptr<const hdf5_chunk_layout>> hdf5_chunk_layout::make(std::sh
 result<> hdf5_chunk_layout::locate(std::span<const cell_id> cells, const index_lookup& known,
                                    std::span<chunk_extent> out, std::vector<index_request>& missing) const {
   const std::size_t before = missing.size();
+  hdf5_search_hint hint;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     hdf5_chunk_place found;
     index_request node;
-    auto outcome = index_->find(cells[i], known, found, node);
+    auto outcome = index_->find(cells[i], known, hint, found, node);
     if (!outcome.ok()) return std::move(outcome).error().note(describe(cells[i]));
     if (*outcome == hdf5_lookup::waits) {
       // Neighbours mostly wait for the same node.
