@@ -267,10 +267,23 @@ def test_saves_a_manifest_of_the_group(tmp_path: Path, engine: str, axis: int, e
 
 
 def test_manifests_are_of_references(tmp_path: Path) -> None:
-    files = _files(tmp_path, "scipy", [2, 3])
+    files = _files(tmp_path, "zarr", [2, 3])
     with pytest.raises(ps.InvalidArgumentError, match=r"not an array of references.*\n.*member 'count'"):
         ps.save_manifest(ps.open_virtual(files, concat="time"), tmp_path / "x.manifest")
     assert not (tmp_path / "x.manifest").exists()
+
+
+def test_netcdf_classic_files_have_manifests(tmp_path: Path) -> None:
+    group = ps.open_virtual(_files(tmp_path, "scipy", [2, 3]), concat="time")
+    ps.save_manifest(group, tmp_path / "x.manifest")
+    again = ps.open(tmp_path / "x.manifest")
+    assert sorted(again) == sorted(group)
+    for name in group:
+        np.testing.assert_array_equal(again[name][...], group[name][...], err_msg=name)
+        assert again[name].attrs.asdict() == group[name].attrs.asdict()
+    alone = ps.open(tmp_path / "run_0.nc", "t2m")
+    ps.save_manifest(alone, tmp_path / "one.manifest")
+    np.testing.assert_array_equal(ps.open(tmp_path / "one.manifest")[...], alone[...])
 
 
 @pytest.mark.parametrize(("axis", "encodings"), [(0, None), (0, [_deflated((2, 3, 5))]), (1, [_deflated((2, 2, 3))])])

@@ -62,6 +62,51 @@ def _through(suffix: str) -> Callable[[Path], ps.Group]:
     return make
 
 
+def _contiguous(folder: Path) -> ps.Group:
+    """More than one block, whose rows have no divisor that makes blocks of the engine's size."""
+    rng = np.random.default_rng(0)
+    with h5py.File(folder / "c.h5", "w") as file:
+        for name, shape in (("rows", (1003, 1007)), ("prime", (400_009,)), ("long row", (3, 1 << 18)), ("one", (5, 7))):
+            made = file.create_dataset(name, data=rng.random(shape, "f4"))
+            for d, dim in enumerate(shape):
+                if str(dim) not in file:
+                    file.create_dataset(str(dim), data=np.arange(float(dim))).make_scale(str(dim))
+                made.dims[d].attach_scale(file[str(dim)])
+        file.create_dataset("nothing", ())[...] = 3
+    made_group: ps.Group = ps.open(folder / "c.h5")
+    return made_group
+
+
+def _netcdf(path: Path, first: int, rows: int, unlimited: bool = True, wide: int = 6) -> None:
+    rng = np.random.default_rng(first)
+    data = {
+        "time": ("time", np.arange(first, first + rows, dtype="f8"), {"units": "days since 2000-01-01"}),
+        "x": ("x", np.arange(float(wide))),
+        "fixed": ("x", np.arange(wide, dtype="i2")),
+        "text": (("time", "x"), rng.integers(65, 70, (rows, wide)).astype("u1").view("S1")),
+    }
+    for name, kind in (("a", "<i4"), ("b", ">f4"), ("flag", "i1")):
+        data[name] = (("time", "x"), rng.integers(0, 9, (rows, wide)).astype(kind), {"long_name": f"variable {name}"})
+    dims = ["time"] if unlimited else []
+    xr.Dataset(data).to_netcdf(path, engine="scipy", format="NETCDF3_64BIT", unlimited_dims=dims)
+
+
+def _netcdf_file(unlimited: bool, rows: int = 5, wide: int = 6) -> Callable[[Path], ps.Group]:
+    def make(folder: Path) -> ps.Group:
+        _netcdf(folder / "c.nc", 0, rows, unlimited, wide)
+        made: ps.Group = ps.open(folder / "c.nc")
+        return made
+
+    return make
+
+
+def _netcdf_files(folder: Path) -> ps.Group:
+    """Records of a MiB and more: a cell of ours is one."""
+    for i, rows in enumerate(ROWS):
+        _netcdf(folder / f"{i}.nc", 4 * i, rows, wide=300_000)
+    return ps.open_virtual(str(folder / "*.nc"), concat="time")
+
+
 SOURCES: dict[str, Callable[[Path], ps.Group]] = {
     "hdf5": _hdf5,
     "hdf5 gzip": lambda folder: _hdf5(folder, compression="gzip"),
@@ -71,6 +116,12 @@ SOURCES: dict[str, Callable[[Path], ps.Group]] = {
     "kerchunk json": _through("json"),
     "kerchunk parquet": _through("parq"),
     "manifest": _through("manifest"),
+    "hdf5 contiguous": _contiguous,
+    "netcdf records": _netcdf_file(True),
+    "netcdf many records": _netcdf_file(True, 3000, 4),
+    "netcdf fixed": _netcdf_file(False),
+    "netcdf fixed large": _netcdf_file(False, 997, 601),
+    "netcdf files": _netcdf_files,
 }
 
 
@@ -100,7 +151,7 @@ def _check_by_xarray(target: Any, group: ps.Group, zarr_format: int) -> None:
         assert sorted(map(str, opened.variables)) == sorted(group)
         for name in group:
             np.testing.assert_array_equal(opened[name].values, group[name][...], err_msg=name)
-            assert opened[name].dims == group[name].dimension_names
+            assert opened[name].dims == (group[name].dimension_names or ())
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -417,9 +417,7 @@ class virtual_group {
   }
 
   result<std::optional<array>> merge(const std::string& name, const virtual_variable& whole, std::size_t axis) const {
-    const referenced_array* const like = whole.what     ? whole.what.get()
-                                         : whole.opened ? whole.opened->state().references.get()
-                                                        : nullptr;
+    const referenced_array* const like = whole.what.get();
     if (like == nullptr || !whole.coding) return std::optional<array>();
     std::vector<reference_part> parts;
     for (const virtual_file& file : files_) {
@@ -501,9 +499,7 @@ class virtual_group {
       columns.lengths = {values.size()};
     }
     PENSTOCK_ASSIGN(what.table, reference_table::make(count == 0 ? 0 : 1, columns));
-    const referenced_array* const like = whole.what     ? whole.what.get()
-                                         : whole.opened ? whole.opened->state().references.get()
-                                                        : nullptr;
+    const referenced_array* const like = whole.what.get();
     what.format = like != nullptr ? like->format : std::string(kFormat);
     if (like != nullptr) what.hdf5 = like->hdf5;
     what.uri = fmt::format("{}/{}", uri_, how_.concat);

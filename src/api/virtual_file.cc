@@ -10,6 +10,7 @@
 #include "driver/registry.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
+#include "format/netcdf/netcdf_layout.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -74,8 +75,13 @@ virtual_variable variable_of(std::string name, std::shared_ptr<const referenced_
   return out;
 }
 
-result<virtual_variable> variable_of(std::string name, const array& given) {
-  PENSTOCK_ASSIGN(array opened, with_references(given));
+// Whether an array is read as fast by its references: parts of several short records of NetCDF are read together.
+bool has_good_references(const array& of) {
+  const auto* const netcdf = dynamic_cast<const netcdf_layout*>(of.state().layout.get());
+  return netcdf == nullptr || !netcdf->interleaved() || netcdf->block()[0] == 1;
+}
+
+result<virtual_variable> variable_of(std::string name, array opened) {
   virtual_variable out;
   out.name = std::move(name);
   out.uri = opened.uri();
@@ -85,7 +91,10 @@ result<virtual_variable> variable_of(std::string name, const array& given) {
   const auto fill = opened.fill_value();
   out.fill.assign(fill.begin(), fill.end());
   PENSTOCK_ASSIGN(out.attributes, json::parse(opened.attributes_json()));
-  if (opened.state().references) take_references(*opened.state().references, out);
+  if (has_good_references(opened)) {
+    PENSTOCK_ASSIGN(out.what, references_of(opened));
+    if (out.what) take_references(*out.what, out);
+  }
   out.opened = std::move(opened);
   return out;
 }

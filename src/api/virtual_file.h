@@ -25,9 +25,10 @@ struct virtual_variable {
   json attributes;
   /// All but shape and chunks of a `.zarray`, as text; null: it is not of references that can be merged.
   std::shared_ptr<const std::string> coding;
-  reference_part part;                           ///< set with `coding`
-  std::shared_ptr<const referenced_array> what;  ///< described and not opened; null: `opened`
-  std::optional<array> opened;
+  reference_part part;  ///< set with `coding`
+  /// null: it is `opened`, and no references say where its chunks are.
+  std::shared_ptr<const referenced_array> what;
+  std::optional<array> opened;  ///< else `what` describes it
 };
 
 /// One of many files.

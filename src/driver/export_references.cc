@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/json_bytes.h"
 #include "driver/open_reference.h"
+#include "driver/plain_references.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
@@ -59,7 +60,8 @@ class exporter {
 
  private:
   result<> add(const array& given, const std::string& path) {
-    PENSTOCK_ASSIGN(const array from, with_references(given));
+    PENSTOCK_ASSIGN(const array listed, with_references(given));
+    PENSTOCK_ASSIGN(const array from, with_regular_chunks(listed));
     PENSTOCK_ASSIGN(const referenced_array* const what, table_of(from));
     if (std::any_of(what->joined.begin(), what->joined.end(), [](const auto& each) { return !each.edges.empty(); }))
       return error(errc::unsupported, "chunks of unequal lengths have no counterpart in Zarr 2: save_manifest has");
@@ -131,8 +133,8 @@ class exporter {
 
   static json with_dimensions(json attributes, const referenced_array& what) {
     const auto& names = what.dimension_names;
-    const bool named =
-        !names.empty() && std::all_of(names.begin(), names.end(), [](const auto& each) { return each.has_value(); });
+    const bool named = names.size() == what.metadata.shape.size() &&
+                       std::all_of(names.begin(), names.end(), [](const auto& each) { return each.has_value(); });
     if (!named || attributes.as_object() == nullptr || attributes.find(kDimensions) != nullptr) return attributes;
     json::object_t out = *attributes.as_object();
     json::array_t list;

@@ -12,6 +12,7 @@
 
 #include "array/utf8.h"
 #include "driver/drivers.h"
+#include "driver/plain_references.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
@@ -113,6 +114,10 @@ class netcdf_members final : public member_source, public std::enable_shared_fro
     facts.codecs_text = layout->chains()[0].describe();
     for (const std::uint32_t each : variable.dimensions)
       facts.dimension_names.emplace_back(as_utf8(file_->header.dimensions[each].name));
+    auto as_references = std::make_shared<referenced_array>();
+    as_references->objects.push_back(whole_object(where.store, where.prefix + file_->key, file_->seen));
+    as_references->read_table = [layout, where, facts] { return netcdf_references(*layout, where, facts); };
+    facts.references = std::move(as_references);
     return array(std::make_shared<const array_state>(std::move(where), std::move(layout), std::move(facts),
                                                      cache_name::lasting, name));
   }

@@ -464,12 +464,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     } else if (!from.external.empty()) {
       PENSTOCK_TRY(name_external_files(from, what));
     } else {  // also where nothing was written yet: a manifest then notices that something was
-      referenced_object& made = what.objects.emplace_back();
-      made.path = local_path();
-      made.name = made.path.empty() ? location_of(*from_->from(), from_->key()) : made.path;
-      made.from = from_->from();
-      made.key = from_->key();
-      made.seen = from_->seen();
+      what.objects.push_back(whole_object(from_->from(), from_->key(), from_->seen()));
     }
     for (hdf5_array::variant& each : from.variants)
       what.variants.push_back({std::move(each.skipped), std::move(each.shape)});

@@ -184,6 +184,21 @@ result<chunk_grid> grid_of(const referenced_array& what) {
   return joined_grid(plain, what.joined);
 }
 
+referenced_object whole_object(std::shared_ptr<const store> from, std::string key, version seen) {
+  constexpr std::string_view kFile = "file://";
+  const std::string root = from->uri();
+  referenced_object out;
+  if (root.starts_with(kFile)) {
+    out.path = out.name = fmt::format("{}/{}", root.substr(kFile.size()), key);
+  } else {
+    out.name = root.find("://") == std::string::npos ? key : child_uri(root, key + "/");
+  }
+  out.from = std::move(from);
+  out.key = std::move(key);
+  out.seen = std::move(seen);
+  return out;
+}
+
 result<std::shared_ptr<const referenced_array>> references_of(const array& from) {
   const std::shared_ptr<const referenced_array>& what = from.state().references;
   if (!what || what->table) return what;

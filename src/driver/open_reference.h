@@ -57,7 +57,7 @@ struct referenced_array {
   zarr_metadata metadata;  ///< of an array: what it is, and how its chunks decode
   /// That it was parsed from, by name (`.zarray`, `.zattrs`, `zarr.json`).
   std::vector<std::pair<std::string, std::string>> documents;
-  /// null: `index` finds the chunks of the one object, and `read_table` makes this with a table.
+  /// null: `read_table` makes this with a table. Until then the `index`, or another layout, finds the chunks.
   std::shared_ptr<const reference_table> table;
   std::shared_ptr<const hdf5_chunk_index> index;
   std::function<result<std::shared_ptr<const referenced_array>>()> read_table;
@@ -77,6 +77,10 @@ result<chunk_grid> grid_of(const referenced_array& what);
 
 /// \error corrupt_data, unsupported  The metadata or the table, by member. \error not_found  A pinned object.
 result<array> open_reference(const std::shared_ptr<context>& with, referenced_array what);
+
+/// All bytes of an object, named by the path of a file of this machine, else by its URI; by its key alone in a store
+/// that has no location, such as one in memory.
+referenced_object whole_object(std::shared_ptr<const store> from, std::string key, version seen);
 
 /// The references of an array, all of them: of a dataset of many chunks its index is read for it. Null: it has none.
 /// \error As what reads the index.

@@ -15,6 +15,7 @@ from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
+from penstock.netcdf.file import NetcdfArray
 from penstock.references.objects import Described, Joined, Object, ReferencedArray
 from penstock.shards import arrays as _array_shards
 from penstock.shards.files import side_by_side
@@ -236,8 +237,9 @@ def save_manifest(
     `path` may be a URI of a store that can be written to, with its `storage_options`; that of Parquet and Arrow files
     and of `.npy` files in both item orders is a file of this machine.
 
-    For arrays of HDF5 files, of references, and of many files (of Zarr and TIFF only what a manifest opened):
-    `penstock.open_shards(path)` reads those too. That of `.npy` and raw files is JSON where the name ends with ".json".
+    For arrays of HDF5 and NetCDF files, of references, and of many files (of Zarr and TIFF only what a manifest
+    opened): `penstock.open_shards(path)` reads those too. That of `.npy` and raw files is JSON where the name ends with
+    ".json".
     A file that changed since is noticed when the manifest is opened (of `.npy`, raw, Parquet and Arrow files: when they
     are read), and one that changes later when it is read.
     """
@@ -253,6 +255,10 @@ def save_manifest(
         return array.save(path)
     if isinstance(array, ShardedArray | JoinedArray):
         return save_files(array, path, storage_options=storage_options)
+    if isinstance(array, NetcdfArray):
+        name = local_path(os.fspath(path))
+        folder = "" if "://" in name else os.path.dirname(os.path.abspath(name))
+        return write_named(name, [_core.save_references(array, os.fsencode(folder), "", None)], storage_options)
     if not isinstance(array, ReferencedArray):
         raise InvalidArgumentError(f"'{array.uri}' is {array.format}: a manifest is one of references")
     save_references(array, path, storage_options)
