@@ -181,3 +181,59 @@ def test_a_tree_of_links_that_lead_back_and_across_ends(tmp_path):
     found = [node for node in tree.subtree if "v" in node.dataset]
     assert sorted(node["v"].size for node in found) == list(range(1, 11))
     assert len(list(tree.subtree)) == 11
+
+
+def test_variables_shorter_than_an_unlimited_dimension_are_filled(tmp_path: Path) -> None:
+    import netCDF4
+
+    path = tmp_path / "x.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("time", None)
+        file.createDimension("member", None)
+        file.createDimension("x", 3)
+        file.createVariable("time", "f8", ("time",))[:] = np.arange(7.0)
+        file.createVariable("short", "f4", ("time", "x"))[:4] = np.arange(12.0).reshape(4, 3)
+        file.createVariable("filled", "i2", ("time", "x"), fill_value=-5)[:2] = np.arange(6).reshape(2, 3)
+        file.createVariable("empty", "i4", ("time", "member"))
+        file.createVariable("text", str, ("time",))[0] = "ä"
+        file.createVariable("of_member", "u1", ("member",))[:] = np.arange(2)
+        file.createVariable("whole", "f4", ("time", "x"))[:] = np.ones((7, 3))
+    keys: list[Any] = [
+        {},
+        {"time": 5},
+        {"time": slice(2, 6)},
+        {"time": [0, 6, 3]},
+        {"x": 1, "time": slice(None, None, -2)},
+        {"time": xarray.DataArray([6, 1], dims="p"), "x": xarray.DataArray([0, 2], dims="p")},
+        {"time": slice(4, 4)},
+    ]
+    for mask in (True, False):
+        with (
+            xarray.open_dataset(path, engine="netcdf4", mask_and_scale=mask) as expected,
+            xarray.open_dataset(path, engine="penstock", mask_and_scale=mask) as found,
+        ):
+            assert found.sizes == expected.sizes
+            assert found.encoding["unlimited_dims"] == expected.encoding["unlimited_dims"]
+            for key in keys:
+                xarray.testing.assert_identical(found.isel(key).load(), expected.isel(key).load())
+            for name in found.variables:
+                assert found[name].dtype == expected[name].dtype
+                assert found[name].shape == expected[name].shape
+            xarray.testing.assert_identical(pickle.loads(pickle.dumps(found)).load(), expected)
+
+
+def test_of_a_later_unlimited_dimension_the_end_is_filled(tmp_path: Path) -> None:
+    """netCDF4 reads other values there, h5netcdf these."""
+    import netCDF4
+
+    path = tmp_path / "x.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("time", None)
+        file.createDimension("x", 3)
+        file.createVariable("time", "f8", ("time",))[:] = np.arange(7.0)
+        file.createVariable("filled", "i2", ("x", "time"), fill_value=-5)[:, :2] = np.arange(6).reshape(3, 2)
+    with xarray.open_dataset(path, engine="penstock", mask_and_scale=False) as found:
+        expected = np.full((3, 7), -5, "i2")
+        expected[:, :2] = np.arange(6).reshape(3, 2)
+        np.testing.assert_array_equal(found["filled"], expected)
+        np.testing.assert_array_equal(found["filled"][1:, 5:0:-2], expected[1:, 5:0:-2])

@@ -1,16 +1,18 @@
-"""HDF5 and NetCDF4 groups as xarray's datasets, as in its engines "h5netcdf" and "netcdf4"."""
+"""HDF5 and NetCDF4 groups as xarray's datasets, as its engines "h5netcdf" and "netcdf4" show them."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 from xarray import Variable
+from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from penstock.core.array import Array
 from penstock.hdf5.group import Hdf5Group
-from penstock.interop.xarray.lazy import LazyArray
+from penstock.interop.xarray.lazy import LazyArray, settled
 from penstock.interop.xarray.zarr import ZarrGroup
 from penstock.references.objects import ReferencedArray
 
@@ -27,6 +29,59 @@ class TextArray(LazyArray):
         out = np.empty(len(flat), object)
         out[:] = flat
         return out.reshape(made.shape)
+
+
+class GrownArray(BackendArray):
+    """A variable that has fewer elements than its unlimited dimensions: netCDF shows the fill value after them."""
+
+    def __init__(self, of: LazyArray, shape: tuple[int, ...], fill_value: Any) -> None:
+        self.of, self.shape, self.dtype, self.fill_value = of, shape, of.dtype, fill_value
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        def get(items: tuple[Any, ...]) -> Any:
+            found, filled = self._split(items)
+            values = None if 0 in map(_length, found) else self.of[indexing.OuterIndexer(found)]
+            return self._placed(items, filled, values)
+
+        support = indexing.IndexingSupport.OUTER
+        return indexing.explicit_indexing_adapter(settled(key, self.shape), self.shape, support, get)
+
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
+        """As `[]`, on the engine's threads; for `load_async`."""
+
+        async def get(items: tuple[Any, ...]) -> Any:
+            found, filled = self._split(items)
+            values = None
+            if 0 not in map(_length, found):
+                values = await self.of.async_getitem(indexing.OuterIndexer(found))
+            return self._placed(items, filled, values)
+
+        support = indexing.IndexingSupport.OUTER
+        return await indexing.async_explicit_indexing_adapter(settled(key, self.shape), self.shape, support, get)
+
+    def _split(self, items: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]]:
+        """What is stored of a selection, for each dimension, and where that is in the result."""
+        found, filled = [], []
+        for item, length, stored in zip(items, self.shape, self.of.shape, strict=True):
+            wanted = np.atleast_1d(np.arange(length)[item])
+            inside = np.flatnonzero(wanted < stored)
+            found.append(wanted[inside])
+            filled.append(inside)
+        return tuple(found), filled
+
+    def _placed(self, items: tuple[Any, ...], filled: list[Any], values: Any) -> Any:
+        lengths = [np.atleast_1d(np.arange(length)[item]).size for item, length in zip(items, self.shape, strict=True)]
+        out = np.full(lengths, self.fill_value, self.dtype)
+        if values is not None:
+            out[np.ix_(*filled)] = values
+        return out[tuple(0 if isinstance(item, int | np.integer) else slice(None) for item in items)]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.of!r}, {self.shape})"
+
+
+def _length(positions: Any) -> int:
+    return len(positions)
 
 
 class Hdf5Store(ZarrGroup):
@@ -48,6 +103,24 @@ class Hdf5Store(ZarrGroup):
             found |= {dim for dim, most in zip(dimensions, limits, strict=False) if most is None and dim in own}
         return {"unlimited_dims": found}
 
+    @functools.cached_property
+    def _lengths(self) -> dict[str, int]:
+        """Of the unlimited dimensions: that of the longest variable."""
+        out: dict[str, int] = {}
+        for name, array in self._arrays.items():
+            limits = _storage(array).get("maxshape") or ()
+            for dim, most, length in zip(self._described(name, array)[0], limits, array.shape, strict=False):
+                if most is None:
+                    out[dim] = max(length, out.get(dim, 0))
+        return out
+
+    def _shape(self, dimensions: tuple[str, ...], array: Array) -> tuple[int, ...]:
+        limits = _storage(array).get("maxshape") or (0,) * array.ndim
+        return tuple(
+            length if most is not None else self._lengths.get(dim, length)
+            for dim, most, length in zip(dimensions, limits, array.shape, strict=True)
+        )
+
     def _variable(self, name: str, array: Array) -> Variable:
         dimensions, attributes = self._described(name, array)
         storage = _storage(array)
@@ -63,7 +136,12 @@ class Hdf5Store(ZarrGroup):
         place = self._place.child(name)
         text = np.dtype("O", metadata={"element_type": str})  # xarray's mark for text
         lazy = TextArray(place, array, text) if is_text else LazyArray(place, array)
-        return Variable(dimensions, indexing.LazilyIndexedArray(lazy), attributes, encoding)
+        shape = self._shape(dimensions, array)
+        if shape == array.shape:
+            return Variable(dimensions, indexing.LazilyIndexedArray(lazy), attributes, encoding)
+        encoding["original_shape"] = shape
+        fill = "" if is_text else np.zeros((), array.dtype)[()] if array.fill_value is None else array.fill_value
+        return Variable(dimensions, indexing.LazilyIndexedArray(GrownArray(lazy, shape, fill)), attributes, encoding)
 
 
 def _storage(array: Array) -> dict[str, Any]:
@@ -71,9 +149,8 @@ def _storage(array: Array) -> dict[str, Any]:
 
 
 def _encoding(storage: dict[str, Any], dimensions: tuple[str, ...], array: Array) -> dict[str, Any]:
-    """How a variable is stored, with netCDF4-python's names: `to_netcdf` stores a copy in the same way, `to_zarr`
-    ignores them.
-    """
+    """How a variable is stored, by the names of netCDF4-python: `to_netcdf` stores a copy alike, `to_zarr` ignores
+    them."""
     filters = dict(storage.get("filters") or ())
     chunks = storage.get("chunks")
     encoding: dict[str, Any] = {"dtype": storage.get("dtype", array.dtype)}
