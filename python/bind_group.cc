@@ -10,7 +10,6 @@
 #include "bind_tiff.h"
 #include "driver/node_mode.h"
 #include "driver/open_hdf5.h"
-#include "driver/open_tiff.h"
 
 #include <string>
 
@@ -126,14 +125,13 @@ void bind_open(nb::module_& m) {
       "Refuse writes through a node that was just opened (\"r\"), or fail if it cannot be written to (\"r+\", \"a\").");
   m.def(
       "find_place",
-      [](nb::bytes uri, const context_handle& with, bool is_file) {
+      [](nb::bytes uri, const context_handle& with) {
         const std::string text(uri.c_str(), uri.size());
-        const place_options given{with.context, {}, is_file};
+        const place_options given{with.context, {}};
         place found = call_engine([&] { return find_place(text, given); });
         return nb::make_tuple(store_handle{std::move(found.store)}, nb::bytes(found.path.data(), found.path.size()));
       },
-      nb::arg("uri"), nb::arg("context"), nb::arg("is_file") = false,
-      "The store that a path or a URI names, and the path within it; `is_file`: it is known to be a file, no archive.");
+      nb::arg("uri"), nb::arg("context"), "The store that a path or a URI names, and the path within it.");
   m.def(
       "find_remote_place",
       [](nb::bytes uri, const context_handle& with, const nb::dict& options) {
@@ -199,27 +197,6 @@ void bind_open(nb::module_& m) {
       nb::arg("tries_end") = false,
       "The dataset or group at a path of the HDF5 file that has a key in a store. `size`: of the file, in bytes, where "
       "the store does not report it. `tries_end`: a server that ignores ranges is to fail now.");
-  m.def(
-      "open_tiff_file",
-      [](nb::bytes path, const context_handle& with, bool cache_index, nb::object tiff) -> nb::object {
-        const std::string text(path.c_str(), path.size());
-        const tiff_options image = tiff.is_none() ? tiff_options() : tiff_options_of(tiff);
-        std::optional<array> opened = call_engine([&]() -> result<std::optional<array>> {
-          place_options given;
-          given.is_file = true;
-          PENSTOCK_ASSIGN(place found, find_place(text, given));
-          node_place at;
-          at.context = with.context;
-          at.prefix = found.path + '/';
-          at.uri = found.store->uri() + '/' + found.path;
-          at.from = std::move(found.store);
-          at.cache_unversioned_indexes = cache_index;
-          return open_tiff(at, image);
-        });
-        return opened ? nb::cast(array_handle(std::move(*opened))) : nb::none();
-      },
-      nb::arg("path"), nb::arg("context"), nb::arg("cache_index"), nb::arg("tiff").none(),
-      "Open an image of a file of this machine; None where there is no such file, or no TIFF.");
 }
 
 }  // namespace penstock::inline v0::python

@@ -8,5 +8,6 @@ namespace penstock::inline v0::python {
 nb::object node_object(node&& found);
 
 void bind_references(nb::module_& m);
+void bind_found(nb::module_& m);
 
 }  // namespace penstock::inline v0::python

@@ -687,14 +687,80 @@ def read_plain(array: Array, key: Any, scalar: bool, threads: int) -> Any:
 def write_plain(array: Array, key: Any, value: Any, write_empty_chunks: bool) -> bool:
     """array[key] = value for the keys of read_plain; False where it is for zarr-python to do, or to refuse."""
 
-def find_place(uri: bytes, context: Context, is_file: bool = False) -> tuple[Store, bytes]:
+def find_place(uri: bytes, context: Context) -> tuple[Store, bytes]:
     """The store that a path or a URI names, and the path within it."""
 
 def find_remote_place(uri: bytes, context: Context, options: dict[str, Any]) -> tuple[Store, bytes]:
     """The store that a remote URI names, and the path within it; `options` are the members of remote_options."""
 
-def open_tiff_file(path: bytes, context: Context, cache_index: bool, tiff: dict[str, Any] | None) -> Array | None:
-    """None where there is no such file, or no TIFF."""
+class Found:
+    """What is at a place, not opened yet."""
+
+    @property
+    def driver(self) -> str:
+        """The driver of the object; "folder": a folder's node; "reference": also references saved as Parquet."""
+
+    @property
+    def uri(self) -> str:
+        """Of the object or folder."""
+
+    @property
+    def store(self) -> Store: ...
+    @property
+    def key(self) -> bytes:
+        """Of the object or folder in the store."""
+
+    @property
+    def inner(self) -> bytes:
+        """The path of the node within the object."""
+
+    @property
+    def size(self) -> int | None:
+        """Of the object in bytes; None: the store does not report it."""
+
+    @property
+    def begin(self) -> bytes:
+        """The first bytes of the object."""
+
+    @property
+    def zmetadata(self) -> bytes | None:
+        """Of a folder of references saved as Parquet."""
+
+    def within(self, inner: bytes) -> Found:
+        """The same object, to open another of its nodes."""
+
+    def content(self) -> bytes:
+        """All bytes of the object."""
+
+    def open(self) -> Array | Group:
+        """Open it as the library does."""
+
+    def open_tiff(self, tiff: dict[str, Any] | None) -> Array:
+        """Open an image of the TIFF."""
+
+    def open_hdf5(self, size: int | None, tries_end: bool) -> Array | Group:
+        """Open a node of the HDF5 file, as `open_hdf5` does."""
+
+def find_node(
+    store: Store,
+    context: Context,
+    path: bytes,
+    inner: bytes,
+    cache_index: bool = False,
+    consolidated: bool | None = None,
+    object_first: bool = False,
+) -> Found:
+    """Find what is at `inner` below `path` of a store; object_first: it is an object, or in one."""
+
+def find_local(
+    uri: bytes,
+    context: Context,
+    inner: bytes,
+    cache_index: bool = False,
+    consolidated: bool | None = None,
+    object_first: bool = False,
+) -> Found:
+    """Find what is at `inner` below a path of this machine, or below a `file:` or `zip:` URI."""
 
 def check_writable(node: Array | Group) -> None:
     """Fail as a write through the node would before it touches storage."""

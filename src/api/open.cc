@@ -74,8 +74,9 @@ result<node> open(std::string_view uri, const open_options& options) {
   PENSTOCK_TRY(check_open_mode(options.mode));
   PENSTOCK_ASSIGN(std::optional<array> files, open_pattern(uri, options));
   if (files) return in_mode(node(std::move(*files)), options.mode);
-  PENSTOCK_ASSIGN(location at, resolve(uri, options));
-  return in_mode(open_location(std::move(at), options), options.mode);
+  PENSTOCK_ASSIGN(target_location at, resolve(uri, options));
+  PENSTOCK_ASSIGN(found_node found, find_node(std::move(at), options));
+  return in_mode(open_found(std::move(found), options), options.mode);
 }
 
 result<std::vector<array>> open_arrays(std::span<const std::string> uris, const open_options& options) {

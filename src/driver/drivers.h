@@ -14,6 +14,7 @@ const format_driver& references_driver() noexcept;  // open_saved.cc: a manifest
 const format_driver& kerchunk_driver() noexcept;    // open_references.cc: references as JSON
 const format_driver& hdf5_driver() noexcept;        // open_hdf5.cc
 const format_driver& netcdf_driver() noexcept;      // netcdf.cc: NetCDF classic, CDF-1, CDF-2 and CDF-5
+const format_driver& table_driver() noexcept;       // tables.cc: Parquet and Arrow, which Python opens
 const format_driver& zarr_driver() noexcept;        // zarr_driver.cc: versions 2 and 3
 
 /// The node that Zarr's documents make of a location; nothing where there are none.

@@ -44,22 +44,21 @@ result<std::string> only_array(const location& at) {
 
 }  // namespace
 
-result<std::optional<node>> open_npz(const location& at, const open_options& how) {
+result<std::optional<found_node>> find_npz_member(const location& at) {
   const std::string uri = at.from->uri();
-  if (!uri.starts_with("zip:") || !uri.ends_with(".npz") || at.head != nullptr) return std::optional<node>();
+  if (!uri.starts_with("zip:") || !uri.ends_with(".npz") || at.head != nullptr) return std::optional<found_node>();
   location member = at;
   if (member.path.empty()) {
     PENSTOCK_ASSIGN(member.path, only_array(at));
   } else if (member.path.ends_with(kEnding)) {
-    return std::optional<node>();  // its name is the object's
+    return std::optional<found_node>();  // its name is the object's
   }
   member.path += kEnding;
   member.uri = child_uri(uri, member.path + "/");
   PENSTOCK_ASSIGN(std::optional<object_head> head, read_head(*member.from, member.path));
-  if (!head || !npy_driver().sniff(head->bytes, member.path)) return std::optional<node>();
+  if (!head || !npy_driver().sniff(head->bytes, member.path)) return std::optional<found_node>();
   member.head = std::make_shared<const object_head>(std::move(*head));
-  PENSTOCK_ASSIGN(node made, npy_driver().open(member, how));
-  return std::optional<node>(std::move(made));
+  return std::optional<found_node>(found_node{unowned(npy_driver()), std::move(member), {}, {}, {}});
 }
 
 }  // namespace penstock::inline v0

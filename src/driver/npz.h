@@ -2,15 +2,14 @@
 
 #include <optional>
 
-#include <penstock/extend/driver.h>
-#include <penstock/open.h>
+#include "driver/registry.h"
 
 namespace penstock::inline v0 {
 
-/// Opens a member of a `.npz` archive: `t2m` is its object `t2m.npy`, and the empty path is the only array that it has.
+/// Finds a member of a `.npz` archive: `t2m` is its object `t2m.npy`, and the empty path is the only array that it has.
 ///
 /// Returns nullopt if the store is not such an archive, or does not have the member.
 /// \error invalid_argument  The path is empty and the archive has several arrays; the error names them.
-result<std::optional<node>> open_npz(const location& at, const open_options& how);
+result<std::optional<found_node>> find_npz_member(const location& at);
 
 }  // namespace penstock::inline v0

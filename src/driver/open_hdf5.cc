@@ -562,18 +562,26 @@ result<node> open_hdf5(std::shared_ptr<const store> from, const std::string& key
     PENSTOCK_ASSIGN(at.context, penstock::context::make());
   }
   at.uri = child_uri(from->uri(), key + "/");
-  if (hints.size || !from->traits().inline_completion) {
-    auto head = read_head(*from, key, hdf5_driver().head_bytes());
-    if (!head.ok()) return std::move(head).error().note(fmt::format("opening '{}'", at.uri));
-    if (!*head) return error(errc::not_found, fmt::format("there is no file '{}'", at.uri));
-    if (netcdf_driver().sniff((*head)->bytes, key))
-      return error(errc::corrupt_data, "the file is of NetCDF classic, not HDF5")
-          .note(fmt::format("opening '{}'", at.uri));
-    if (hints.size) (*head)->object_size = *hints.size;
-    at.head = std::make_shared<const object_head>(std::move(**head));
-  }
   at.from = std::move(from);
   at.path = key;
+  return open_hdf5(std::move(at), path, how, hints);
+}
+
+result<node> open_hdf5(location at, std::string_view path, const open_options& how, const hdf5_hints& hints) {
+  if (at.head == nullptr && (hints.size || !at.from->traits().inline_completion)) {
+    auto head = read_head(*at.from, at.path, hdf5_driver().head_bytes());
+    if (!head.ok()) return std::move(head).error().note(fmt::format("opening '{}'", at.uri));
+    if (!*head) return error(errc::not_found, fmt::format("there is no file '{}'", at.uri));
+    if (netcdf_driver().sniff((*head)->bytes, at.path))
+      return error(errc::corrupt_data, "the file is of NetCDF classic, not HDF5")
+          .note(fmt::format("opening '{}'", at.uri));
+    at.head = std::make_shared<const object_head>(std::move(**head));
+  }
+  if (hints.size) {
+    object_head sized = *at.head;
+    sized.object_size = *hints.size;
+    at.head = std::make_shared<const object_head>(std::move(sized));
+  }
   auto reader = hdf5_reader::open(at.from, at.path, at.head.get());
   if (!reader.ok()) return std::move(reader).error().note(fmt::format("opening '{}'", at.uri));
   if (hints.tries_end) (*reader)->expect_end();

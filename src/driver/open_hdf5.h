@@ -41,6 +41,8 @@ struct hdf5_hints {
 /// \error As the driver's: not_found, corrupt_data, unsupported, conflict.
 result<node> open_hdf5(std::shared_ptr<const store> from, const std::string& key, std::string_view path,
                        const open_options& how, const hdf5_hints& hints = {});
+/// The same of the file at a location whose first bytes may be known.
+result<node> open_hdf5(location at, std::string_view path, const open_options& how, const hdf5_hints& hints);
 
 /// Whether open_hdf5 failed with `unsupported` at an object that is no array: elements of references or lists, or no
 /// dataspace. Links into other files are not followed.

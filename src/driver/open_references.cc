@@ -49,8 +49,6 @@ std::string folder_of_location(const std::string& location) {
 
 /// Opens `inner` of the JSON references at a location whose head is known.
 result<node> open_json(const location& at, const open_options& how, std::string_view inner) {
-  if (!how.opens_references)
-    return error(errc::not_found, fmt::format("'{}' is a file of no format that is known", at.uri));
   reference_tree_place place;
   place.context = at.context;
   place.uri = at.uri;
@@ -80,6 +78,9 @@ class kerchunk_format final : public format_driver {
     return begins_as_json_object(begin);
   }
   result<node> open(const location& at, const open_options& how) const override { return open_json(at, how, ""); }
+  result<node> open_inside(const location& at, std::string_view inner, const open_options& how) const override {
+    return open_json(at, how, inner);
+  }
 };
 
 }  // namespace
@@ -89,23 +90,10 @@ const format_driver& kerchunk_driver() noexcept {
   return kDriver;
 }
 
-result<std::optional<node>> open_inside_references(const location& at, const open_options& how) {
-  constexpr std::string_view kInside = ".json/";
-  const std::size_t found = at.path.find(kInside);
-  if (found == std::string::npos || !how.opens_references) return std::optional<node>();
-  location document = at;
-  document.path = at.path.substr(0, found + kInside.size() - 1);
-  document.uri = child_uri(at.from->uri(), document.path + "/");
-  auto head = read_head(*at.from, document.path);
-  if (!head.ok() || !*head || !begins_as_json_object((*head)->bytes)) return std::optional<node>();
-  document.head = std::make_shared<const object_head>(std::move(**head));
-  PENSTOCK_ASSIGN(node made, open_json(document, how, std::string_view(at.path).substr(document.path.size())));
-  return std::optional<node>(std::move(made));
-}
-
-result<std::optional<node>> open_inside_reference_folder(const location& at, const open_options& how) {
+result<std::optional<found_node>> find_references_above(const location& at, const open_options& how) {
   const std::string root = at.from->uri();
-  if (!how.opens_references || at.head != nullptr || !root.starts_with(kLocalPrefix)) return std::optional<node>();
+  if (!how.opens_references || at.head != nullptr || !root.starts_with(kLocalPrefix))
+    return std::optional<found_node>();
   const std::filesystem::path whole = std::filesystem::path(plain_location(root)) / at.path;
   std::filesystem::path folder = whole.lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
@@ -113,18 +101,17 @@ result<std::optional<node>> open_inside_reference_folder(const location& at, con
     folder = folder.parent_path();
     std::error_code none;
     if (!std::filesystem::is_regular_file(folder / kZmetadataKey, none)) continue;
-    const location above{at.context, open_file_store(folder.string()), "", "file://" + folder.string(), nullptr};
-    auto opened = open_zarr(above, how, 2);
-    if (!opened.ok() || !*opened) return std::optional<node>();
-    const auto* const found = std::get_if<group>(&**opened);
-    if (found == nullptr || found->state().members == nullptr) return std::optional<node>();
-    PENSTOCK_ASSIGN(node made, found->state().members->open(whole.lexically_relative(folder).string()));
-    return std::optional<node>(std::move(made));
+    found_node out;
+    out.at = {at.context, open_file_store(folder.string()), "", "file://" + folder.string(), nullptr};
+    out.references = find_parquet_references(*out.at.from, "");
+    if (out.references == nullptr) return std::optional<found_node>();
+    out.inner = whole.lexically_normal().lexically_relative(folder).string();
+    return std::optional<found_node>(std::move(out));
   }
-  return std::optional<node>();
+  return std::optional<found_node>();
 }
 
-result<node> open_reference_folder(node_place at, const json& zmetadata) {
+result<node> open_reference_folder(node_place at, const json& zmetadata, std::string_view inner) {
   reference_tree_place place;
   place.context = at.context;
   place.uri = at.uri;
@@ -134,7 +121,7 @@ result<node> open_reference_folder(node_place at, const json& zmetadata) {
   place.opened_for_reading = at.opened_for_reading;
   PENSTOCK_ASSIGN(const auto tree, reference_tree::of_folder(std::move(at.from), std::move(at.prefix), zmetadata.dump(),
                                                              std::move(place)));
-  return tree->open("");
+  return tree->open(inner);
 }
 
 }  // namespace penstock::inline v0

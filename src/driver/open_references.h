@@ -1,24 +1,22 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include <penstock/extend/driver.h>
 #include <penstock/extend/json.h>
+#include "driver/registry.h"
 #include "driver/zarr_nodes.h"
 
 namespace penstock::inline v0 {
 
-/// Opens a member of JSON references by a path that leads into them (`refs.json/t2m`); nothing if the path has no part
-/// that is named and begins as JSON.
-/// \error As reference_tree.
-result<std::optional<node>> open_inside_references(const location& at, const open_options& how);
-
-/// Opens what is inside of a local folder of references saved as Parquet on the way to a location: `saved.refs/t2m`.
+/// Finds references saved as Parquet in a local folder above a location: `saved.refs` of `saved.refs/t2m`.
 ///
 /// Returns nullopt if no folder above the location has such references.
-result<std::optional<node>> open_inside_reference_folder(const location& at, const open_options& how);
+result<std::optional<found_node>> find_references_above(const location& at, const open_options& how);
 
 /// Opens references that are saved as Parquet below a place, by their `.zmetadata`.
-result<node> open_reference_folder(node_place at, const json& zmetadata);
+/// \param inner  Of the node that is opened; empty: the root.
+result<node> open_reference_folder(node_place at, const json& zmetadata, std::string_view inner = {});
 
 }  // namespace penstock::inline v0

@@ -84,12 +84,12 @@ result<array> open_one(const saved_array& saved, const std::shared_ptr<context>&
   open_options how;
   how.context = with;
   how.mode = open_mode::read;
-  PENSTOCK_ASSIGN(location at, resolve(saved.path, how));
+  PENSTOCK_ASSIGN(target_location at, resolve(saved.path, how));
+  PENSTOCK_ASSIGN(found_node taken, find_node(std::move(at), how));
   // A manifest could name itself.
-  if (at.head != nullptr &&
-      (manifest_driver().sniff(at.head->bytes, at.path) || references_driver().sniff(at.head->bytes, at.path)))
+  if (taken.driver.get() == &manifest_driver() || taken.driver.get() == &references_driver())
     return error(errc::unsupported, fmt::format("'{}' is a manifest, and so is the file that names it", saved.path));
-  PENSTOCK_ASSIGN(node opened, open_location(std::move(at), how));
+  PENSTOCK_ASSIGN(node opened, open_found(std::move(taken), how));
   auto* const found = std::get_if<array>(&opened);
   if (found == nullptr) return error(errc::conflict, fmt::format("'{}' is a group, it was an array", saved.path));
   const array& made = *found;

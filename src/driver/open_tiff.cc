@@ -469,8 +469,8 @@ result<array> open_tiff(const array& of_file, const tiff_options& image) {
   return std::move(*opened);
 }
 
-result<std::optional<array>> open_tiff(const node_place& at, const tiff_options& options) {
-  return open_image({at}, options);
+result<std::optional<array>> open_tiff(const node_place& at, const tiff_options& options, const object_head* head) {
+  return open_image({at, nullptr, head}, options);
 }
 
 namespace {

@@ -18,6 +18,8 @@ bool is_tiff_name(std::string_view prefix) noexcept;
 /// missing, in requests that grow.
 /// Overviews and masks that the file has not got are looked for in `<key>.ovr` and `<key>.msk` when one is asked for.
 /// \error corrupt_data, unsupported  By tag. \error not_found  The TIFF has no such page, level, mask or band.
-result<std::optional<array>> open_tiff(const node_place& at, const tiff_options& options);
+/// \param head  Of the file, read before; null: it is read.
+result<std::optional<array>> open_tiff(const node_place& at, const tiff_options& options,
+                                       const object_head* head = nullptr);
 
 }  // namespace penstock::inline v0

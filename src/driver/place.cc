@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "driver/registry.h"
 #include "driver/remote_place.h"
@@ -27,14 +28,9 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::string_view kArchiveSuffix = ".zip";
+constexpr std::string_view kArchiveSuffix = ".zip", kArraysSuffix = ".npz";
 
-bool begins_as_archive(std::span<const std::byte> begin) {
-  const std::string_view text(reinterpret_cast<const char*>(begin.data()), std::min<std::size_t>(begin.size(), 4));
-  return text == "PK\x03\x04" || text == "PK\x05\x06";
-}
-
-bool begins_as_archive(const std::string& path) {
+bool file_is_archive(const std::string& path) {
   const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   std::byte begin[4];
   return file && ::pread(file.get(), begin, sizeof(begin), 0) == sizeof(begin) && begins_as_archive(begin);
@@ -91,6 +87,11 @@ write_sync sync_of(const place_options& options) {
 }
 
 }  // namespace
+
+bool begins_as_archive(std::span<const std::byte> begin) noexcept {
+  const std::string_view text(reinterpret_cast<const char*>(begin.data()), std::min<std::size_t>(begin.size(), 4));
+  return text == "PK\x03\x04" || text == "PK\x05\x06";
+}
 
 result<> check_new_name(std::string_view uri) {
   struct suffix {
@@ -153,8 +154,20 @@ bool is_local(std::string_view uri) noexcept {
   return colon == std::string_view::npos || uri.substr(0, colon) == "file" || uri.substr(0, colon) == "zip";
 }
 
-/// \param sniffs  Whether a file that ends the path is read to see if it is an archive.
-result<place> find_local_place(std::string_view uri, const place_options& options, bool sniffs) {
+class no_keys final : public key_sink {
+ public:
+  bool key(std::string_view, std::uint64_t) override { return false; }
+};
+
+/// A place of this machine.
+struct local_place {
+  place at;          ///< the path is a file's name in its folder, or what follows an archive's
+  std::string file;  ///< absolute path of that file; empty: `at` is a folder or in an archive
+  std::string rest;  ///< what follows the file in the path that the caller gave
+};
+
+/// \param sniffs  Whether a file is read to see if it is an archive; else its name decides.
+result<local_place> find_local_place(std::string_view uri, const place_options& options, bool sniffs) {
   std::string_view given = uri;
   const bool archive = take_scheme(given, "zip:");
   const bool is_uri = archive || take_scheme(given, "file:");
@@ -166,22 +179,22 @@ result<place> find_local_place(std::string_view uri, const place_options& option
   if (failed) return error(errc::io_error, fmt::format("'{}': {}", given, failed.message()));
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::size_t file = options.is_file ? path.size() : file_on_the_way(path);
-  if (archive) return in_archive(path, file != 0 ? file : archive_by_name(path), options);
+  if (archive) return local_place{in_archive(path, file != 0 ? file : archive_by_name(path), options), {}, {}};
   // The name counts too: a new archive that a power cut interrupted has no bytes, or not its first ones.
   const std::string_view name = std::string_view(path).substr(0, file);
-  const bool reads = !options.is_file && (sniffs || file < path.size());
   if (file != 0 && !options.is_file &&
-      (name.ends_with(kArchiveSuffix) || (reads && begins_as_archive(std::string(name)))))
-    return in_archive(path, file, options);
+      (name.ends_with(kArchiveSuffix) || (sniffs && file_is_archive(std::string(name)))))
+    return local_place{in_archive(path, file, options), {}, {}};
   struct ::stat status{};
   if (!options.is_file && path.ends_with(kArchiveSuffix) && ::stat(path.c_str(), &status) != 0)
-    return in_archive(path, path.size(), options);
+    return local_place{in_archive(path, path.size(), options), {}, {}};
   if (file != 0) {  // a format that is one file
     const std::size_t slash = path.rfind('/', file - 1);
-    return place{open_file_store(path.substr(0, std::max<std::size_t>(slash, 1)), sync_of(options)),
-                 path.substr(slash + 1)};
+    place at{open_file_store(path.substr(0, std::max<std::size_t>(slash, 1)), sync_of(options)),
+             path.substr(slash + 1, file - slash - 1)};
+    return local_place{std::move(at), path.substr(0, file), path.substr(std::min(file + 1, path.size()))};
   }
-  return place{open_file_store(std::move(path), sync_of(options)), ""};
+  return local_place{{open_file_store(std::move(path), sync_of(options)), ""}, {}, {}};
 }
 
 }  // namespace
@@ -195,31 +208,50 @@ result<place> find_place(std::string_view uri, const place_options& options) {
                    fmt::format("the scheme '{}' found no store for '{}'", added->name(), without_secrets(uri)));
     return found;
   }
-  return is_local(uri) ? find_local_place(uri, options, true) : find_remote_place(uri, options);
+  if (!is_local(uri)) return find_remote_place(uri, options);
+  PENSTOCK_ASSIGN(local_place found, find_local_place(uri, options, true));
+  if (!found.rest.empty()) found.at.path += "/" + found.rest;
+  return std::move(found.at);
 }
 
-result<location> resolve(std::string_view uri, const open_options& how) {
-  location out;
-  out.context = how.context;
-  if (!out.context) {
-    PENSTOCK_ASSIGN(out.context, context::make());
+result<target_location> resolve(std::string_view uri, const open_options& how) {
+  target_location out;
+  location& at = out.at;
+  at.context = how.context;
+  if (!at.context) {
+    PENSTOCK_ASSIGN(at.context, context::make());
   }
-  const place_options given{out.context, how.remote};
-  const bool local = added_scheme(uri, out.context.get()) == nullptr && is_local(uri);
-  const bool whole = how.path.empty();  // a member of what may be an archive: its name says nothing
-  PENSTOCK_ASSIGN(place found, local ? find_local_place(uri, given, !whole) : find_place(uri, given));
-  if (local && whole && !found.path.empty() && found.store->uri().starts_with("file:")) {
-    PENSTOCK_ASSIGN(std::optional<object_head> head, read_head(*found.store, found.path));
-    if (head && begins_as_archive(head->bytes)) {
-      PENSTOCK_ASSIGN(found, find_local_place(uri, given, true));
-    } else if (head) {
-      out.head = std::make_shared<const object_head>(std::move(*head));
+  const place_options given{at.context, how.remote};
+  local_place found;
+  if (added_scheme(uri, at.context.get()) == nullptr && is_local(uri)) {
+    PENSTOCK_ASSIGN(found, find_local_place(uri, given, false));
+  } else {
+    PENSTOCK_ASSIGN(found.at, find_place(uri, given));
+  }
+  if (found.file.ends_with(kArraysSuffix)) {  // one open less where it is what its name says
+    std::shared_ptr<store> archive = open_zip_store(found.file, at.context);
+    no_keys nothing;
+    if (archive->list("", listing::children, nothing).ok()) {
+      found.at = {std::move(archive), std::exchange(found.rest, {})};
+      found.file.clear();
     }
   }
-  const std::string prefix = prefix_of(found.path + "/" + how.path);
-  out.from = std::move(found.store);
-  out.path = prefix.empty() ? prefix : prefix.substr(0, prefix.size() - 1);
-  out.uri = child_uri(out.from->uri(), prefix);
+  if (!found.file.empty()) {
+    PENSTOCK_ASSIGN(std::optional<object_head> head, read_head(*found.at.store, found.at.path));
+    if (head && begins_as_archive(head->bytes)) {
+      found.at = {open_zip_store(found.file, at.context), std::exchange(found.rest, {})};
+    } else if (head) {
+      at.head = std::make_shared<const object_head>(std::move(*head));
+    }
+  }
+  const auto trimmed = [](std::string prefix) {
+    if (!prefix.empty()) prefix.pop_back();
+    return prefix;
+  };
+  at.from = std::move(found.at.store);
+  at.path = trimmed(prefix_of(found.at.path));
+  at.uri = child_uri(at.from->uri(), prefix_of(at.path));
+  out.inner = trimmed(prefix_of(found.rest + "/" + how.path));
   return out;
 }
 

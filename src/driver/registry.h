@@ -3,9 +3,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include <penstock/extend/driver.h>
+#include <penstock/extend/json.h>
 
 namespace penstock::inline v0 {
 
@@ -20,11 +22,50 @@ std::shared_ptr<const format_driver> driver_of(const context& with, const object
 result<std::optional<object_head>> read_head(const store& from, const std::string& key,
                                              std::uint64_t remote_bytes = std::uint64_t{16} << 10);
 
-/// Opens what is at a location: the object there, recognised by its first bytes, or the node of a folder's documents.
+/// Where a caller's target is, and the path that the caller gave from there.
+struct target_location {
+  location at;        ///< `head` is set if the target is a file of this machine
+  std::string inner;  ///< '/'-separated, without '/' at either end; empty: the target itself
+};
+
+/// What is at a location, and not opened yet: an object that a driver recognised, or a folder.
+struct found_node {
+  std::shared_ptr<const format_driver> driver;  ///< of the object; null: it is a folder's node
+  location at;                                  ///< of the object, with its first bytes; or of the folder
+  std::string inner;           ///< path of the node within the object, or within the references of the folder
+  std::optional<node> opened;  ///< of a folder: looking for its documents reads most of them
+  std::shared_ptr<const json> references;  ///< instead: the `.zmetadata` of references saved as Parquet
+};
+
+/// What is looked for first.
+enum class search_order { by_name, object_first };
+
+/// Finds what is at a location: an object there, recognised by its first bytes, one on the way to it, or the documents
+/// of a folder.
 ///
-/// The name decides which of the two is looked for first. The first bytes are read at most once.
-/// \error not_found  Neither is there.
+/// The name decides which of them is looked for first. The first bytes of an object are read at most once.
+/// \param order  `object_first`: the caller knows that it is an object, or leads into one.
+/// \error not_found  There is nothing of a known format. \error unsupported  A zip archive that is not a file of this
+/// machine. \error corrupt_data, unsupported  The documents of a folder, by member.
+result<found_node> find_node(target_location target, const open_options& how,
+                             search_order order = search_order::by_name);
+
+/// Opens what `find_node` found.
+/// \error As the driver's; the location is noted.
+result<node> open_found(found_node found, const open_options& how);
+
+/// Finds and opens what is at a location.
+/// \error As find_node and open_found.
 result<node> open_location(location at, const open_options& how);
+
+/// True if the name is that of an object rather than of a folder's node.
+bool names_object(const context& with, std::string_view path);
+
+/// How many first bytes of an object are read where requests cost time: as the drivers say whose endings the name has.
+std::uint64_t head_bytes(const context& with, std::string_view path);
+
+/// A driver of the library, which nothing owns.
+std::shared_ptr<const format_driver> unowned(const format_driver& driver) noexcept;
 
 /// The driver that creates nodes of `format`; if that is empty, the driver of the context whose endings `path` has, or
 /// else Zarr's. Not null.
@@ -32,10 +73,13 @@ result<node> open_location(location at, const open_options& how);
 result<std::shared_ptr<const format_driver>> driver_for_new(const context& with, std::string_view format,
                                                             std::string_view path);
 
-/// Resolves what a caller names: a path or URI to a store and a path in it.
+/// Resolves what a caller names: a path or URI to a store, what it names there, and the path from there.
 ///
-/// A file of this machine that begins as a zip archive becomes a store of its entries. `head` is set for files of this
-/// machine.
-result<location> resolve(std::string_view uri, const open_options& how);
+/// A file of this machine that begins as a zip archive becomes a store of its entries. The head is set for other files
+/// of this machine.
+result<target_location> resolve(std::string_view uri, const open_options& how);
+
+/// True if bytes begin a zip archive.
+bool begins_as_archive(std::span<const std::byte> begin) noexcept;
 
 }  // namespace penstock::inline v0

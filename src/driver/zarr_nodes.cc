@@ -207,6 +207,12 @@ result<std::optional<zarr_node>> find_zarr_node(const store& from, const std::st
   return std::move(find_zarr_nodes(from, {&prefix, 1}, use, prefer).front());
 }
 
+std::shared_ptr<const json> find_parquet_references(const store& from, const std::string& prefix) {
+  auto all = read_document(from, prefix + std::string(kZmetadataKey));
+  if (!all.ok() || !*all || (*all)->content->find(kRecordSize) == nullptr) return nullptr;
+  return std::move((*all)->content);
+}
+
 std::vector<result<std::optional<zarr_node>>> find_zarr_nodes(const store& from, std::span<const std::string> prefixes,
                                                               consolidation use, int prefer) {
   constexpr std::array kV3{kZarrKey};

@@ -48,7 +48,9 @@ struct zarr_node {
 /// none is there. `prefer` 2 turns that around.
 result<std::optional<zarr_node>> find_zarr_node(const store& from, const std::string& prefix, consolidation use,
                                                 int prefer = 3);
-/// The same at many prefixes: a store that answers later is asked for all of them at once.
+/// The `.zmetadata` of references saved as Parquet at `prefix`; null if there is none, or it cannot be read.
+std::shared_ptr<const json> find_parquet_references(const store& from, const std::string& prefix);
+/// The same as find_zarr_node at many prefixes: a store that answers later is asked for all of them at once.
 std::vector<result<std::optional<zarr_node>>> find_zarr_nodes(const store& from, std::span<const std::string> prefixes,
                                                               consolidation use, int prefer);
 

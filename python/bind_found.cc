@@ -1,0 +1,162 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <penstock/open.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "bind.h"
+#include "bind_nodes.h"
+#include "bind_tiff.h"
+#include "driver/drivers.h"
+#include "driver/open_hdf5.h"
+#include "driver/open_tiff.h"
+#include "driver/registry.h"
+#include "engine/blocking_read.h"
+#include "engine/index_io.h"
+
+namespace penstock::inline v0::python {
+namespace {
+
+constexpr std::uint64_t kMostObjectBytes = std::uint64_t{1} << 40;
+
+struct found_handle {
+  found_node found;
+  open_options how;
+};
+
+std::string text_of(const nb::bytes& from) { return {from.c_str(), from.size()}; }
+nb::bytes as_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
+
+open_options options_of(const context_handle& with, bool cache_index, std::optional<bool> consolidated) {
+  open_options out;
+  out.context = with.context;
+  out.cache_unversioned_indexes = cache_index;
+  if (consolidated) out.use_consolidated = *consolidated ? consolidation::required : consolidation::never;
+  return out;
+}
+
+search_order order_of(bool object_first) { return object_first ? search_order::object_first : search_order::by_name; }
+
+found_handle find_in_store(const store_handle& from, const context_handle& with, nb::bytes path, nb::bytes inner,
+                           bool cache_index, std::optional<bool> consolidated, bool object_first) {
+  const auto trimmed = [](const nb::bytes& given) {
+    std::string prefix = prefix_of(text_of(given));
+    if (!prefix.empty()) prefix.pop_back();
+    return prefix;
+  };
+  open_options how = options_of(with, cache_index, consolidated);
+  target_location target;
+  target.inner = trimmed(inner);
+  target.at = {with.context, from.store, trimmed(path), {}, nullptr};
+  target.at.uri = child_uri(from.store->uri(), prefix_of(target.at.path));
+  found_node found = call_engine([&] { return find_node(std::move(target), how, order_of(object_first)); });
+  return {std::move(found), std::move(how)};
+}
+
+found_handle find_local(nb::bytes uri, const context_handle& with, nb::bytes inner, bool cache_index,
+                        std::optional<bool> consolidated, bool object_first) {
+  open_options how = options_of(with, cache_index, consolidated);
+  how.path = text_of(inner);
+  const std::string name = text_of(uri);
+  found_node found = call_engine([&]() -> result<found_node> {
+    PENSTOCK_ASSIGN(target_location target, resolve(name, how));
+    return find_node(std::move(target), how, order_of(object_first));
+  });
+  return {std::move(found), std::move(how)};
+}
+
+std::string driver_name(const found_handle& self) {
+  if (self.found.driver != nullptr) return std::string(self.found.driver->name());
+  return self.found.references != nullptr ? std::string(kerchunk_driver().name()) : "folder";
+}
+
+std::optional<std::uint64_t> size_of(const found_handle& self) {
+  const auto& head = self.found.at.head;
+  if (head == nullptr || head->object_size == byte_range::kAll) return std::nullopt;
+  return head->object_size;
+}
+
+nb::bytes begin_of(const found_handle& self) {
+  const auto& head = self.found.at.head;
+  return head == nullptr ? nb::bytes("", 0) : nb::bytes(head->bytes.data(), head->bytes.size());
+}
+
+nb::bytes content_of(const found_handle& self) {
+  const location& at = self.found.at;
+  if (at.head == nullptr) raise(error(errc::invalid_argument, "'" + at.uri + "' is a folder"));
+  if (at.head->object_size == at.head->bytes.size()) return begin_of(self);
+  const std::vector<std::byte> bytes = call_engine([&]() -> result<std::vector<std::byte>> {
+    auto read = read_and_wait(*at.from, at.path, {}, kMostObjectBytes, &at.head->seen);
+    if (!read.ok()) return std::move(read).error().note(read_note(at.path, {})).note("opening '" + at.uri + "'");
+    return std::move(read->bytes);
+  });
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+nb::object references_of(const found_handle& self) {
+  if (self.found.references == nullptr) return nb::none();
+  return as_bytes(self.found.references->dump());
+}
+
+nb::object open_it(const found_handle& self) {
+  return node_object(call_engine([&, found = self.found]() mutable { return open_found(std::move(found), self.how); }));
+}
+
+nb::object open_image(const found_handle& self, nb::object tiff) {
+  const tiff_options image = tiff.is_none() ? tiff_options() : tiff_options_of(tiff);
+  return node_object(call_engine([&]() -> result<node> {
+    const location& at = self.found.at;
+    PENSTOCK_ASSIGN(std::optional<array> opened, open_tiff(place_of(at, self.how), image, at.head.get()));
+    if (!opened) return error(errc::not_found, "no TIFF at '" + at.uri + "'");
+    return node(std::move(*opened));
+  }));
+}
+
+nb::object open_in_hdf5(const found_handle& self, std::optional<std::uint64_t> size, bool tries_end) {
+  hdf5_hints hints;
+  hints.size = size;
+  hints.tries_end = tries_end;
+  return node_object(call_engine([&] { return open_hdf5(self.found.at, self.found.inner, self.how, hints); }));
+}
+
+}  // namespace
+
+void bind_found(nb::module_& m) {
+  nb::class_<found_handle>(m, "Found", "What is at a place, not opened yet: found_node of driver/registry.h.")
+      .def_prop_ro("driver", &driver_name)
+      .def_prop_ro("uri", [](const found_handle& self) { return to_str(self.found.at.uri); })
+      .def_prop_ro("store",
+                   [](const found_handle& self) {
+                     return store_handle{std::const_pointer_cast<penstock::store>(self.found.at.from)};
+                   })
+      .def_prop_ro("key", [](const found_handle& self) { return as_bytes(self.found.at.path); })
+      .def_prop_ro("inner", [](const found_handle& self) { return as_bytes(self.found.inner); })
+      .def_prop_ro("size", &size_of)
+      .def_prop_ro("begin", &begin_of)
+      .def_prop_ro("zmetadata", &references_of)
+      .def(
+          "within",
+          [](const found_handle& self, nb::bytes inner) {
+            found_handle other = self;
+            other.found.inner = text_of(inner);
+            return other;
+          },
+          nb::arg("inner"), "The same object, to open another of its nodes.")
+      .def("content", &content_of, "All bytes of the object.")
+      .def("open", &open_it, "Open it as the library does.")
+      .def("open_tiff", &open_image, nb::arg("tiff").none(), "Open an image of the TIFF.")
+      .def("open_hdf5", &open_in_hdf5, nb::arg("size").none(), nb::arg("tries_end"),
+           "Open a node of the HDF5 file. `size`: of the file, where the store does not report it. `tries_end`: a "
+           "server that ignores ranges is to fail now.");
+  m.def("find_node", &find_in_store, nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("inner"),
+        nb::arg("cache_index") = false, nb::arg("consolidated").none() = nb::none(), nb::arg("object_first") = false,
+        "Find what is at `inner` below `path` of a store.");
+  m.def("find_local", &find_local, nb::arg("uri"), nb::arg("context"), nb::arg("inner"), nb::arg("cache_index") = false,
+        nb::arg("consolidated").none() = nb::none(), nb::arg("object_first") = false,
+        "Find what is at `inner` below a path of this machine, or below a `file:` or `zip:` URI.");
+}
+
+}  // namespace penstock::inline v0::python
