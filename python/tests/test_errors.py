@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import errno
 import json
 import os
@@ -14,6 +13,7 @@ import penstock as ps
 import pytest
 from conftest import sharded, write
 from penstock import _core
+from penstock.core.errors import system_errors
 from zarr.codecs import BytesCodec, Crc32cCodec, GzipCodec, ZstdCodec
 
 VALUES = np.arange(64, dtype="<i4").reshape(8, 8)
@@ -263,13 +263,8 @@ def test_what_the_system_refuses_is_an_error_of_ours_whoever_asked_it(tmp_path):
         (errno.ENOSPC, ps.StorageError),
     ],
 )
-def test_errors_of_the_system_have_their_kinds(number, kind, tmp_path, monkeypatch):
+def test_errors_of_the_system_have_their_kinds(number, kind, tmp_path):
     path = tmp_path / "x.h5"
-    path.write_bytes(b"\x89HDF")
-
-    def refuse(*_arguments):
+    text = f"opening '{path}' failed: {os.strerror(number)}$"
+    with pytest.raises(kind, match=text), system_errors(f"opening '{path}'"):
         raise OSError(number, os.strerror(number), str(path))
-
-    monkeypatch.setattr(builtins, "open", refuse)
-    with pytest.raises(kind, match=f"opening '{path}' failed: {os.strerror(number)}$"):
-        ps.open(path)

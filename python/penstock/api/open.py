@@ -5,28 +5,22 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock import _core
-from penstock.api.npy import open_single
-from penstock.api.single_file import is_references, open_file, split_member
-from penstock.api.store_files import open_elsewhere
+from penstock.api.drivers import open_by_name, open_found, open_references
+from penstock.api.request import REFERENCES, Request
 from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.device import device_number, is_device
-from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError
-from penstock.core.group import Group, wrap
+from penstock.core.errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError
+from penstock.core.group import Group
 from penstock.core.levels import level_of
 from penstock.geo.image_options import ImageOptions
-from penstock.geo.tiff import TiffArray
 from penstock.geo.unpacked import UnpackedArray
-from penstock.target import remote as _remote
-from penstock.target.file_objects import contents, is_file
 from penstock.target.local import path_here
-from penstock.target.place import check_path, place_of
-from penstock.target.sniff import begins_as_tiff
+from penstock.target.place import check_path
 
 
 def open(
@@ -132,75 +126,21 @@ def open(
     return node
 
 
-@dataclass(frozen=True)
-class Request:
-    """What `open` is asked for."""
-
-    target: Any
-    path: str
-    context: Context
-    storage_options: Mapping[str, Any] | None
-    cache_index: bool
-    use_consolidated: bool | None
-    image: ImageOptions
-    options: dict[str, Any]
-
-    def normalized(self) -> Request:
-        """The request with an open file as its path or bytes, and a member's path split from its file's."""
-        target, storage_options = self.target, self.storage_options
-        if isinstance(target, list | tuple):
-            text = f"open takes one target, got a {type(target).__name__}: open_shards opens many files as one array"
-            raise InvalidArgumentError(text)
-        if is_file(target):
-            target = contents(target)
-        if is_references(target):
-            storage_options, target = {**(storage_options or {}), "fo": target}, "reference://"
-        target, path = split_member(target, self.path)
-        return replace(self, target=target, path=path, storage_options=storage_options)
-
-    def refuse_options(self) -> None:
-        """Refuses options of formats that are one file, for what is not of such a format."""
-        if self.options:
-            raise InvalidArgumentError(f"{self.target!r} takes no option {next(iter(self.options))!r}")
-
-
 def _find(request: Request) -> Array | Group:
-    """Opens what the target is: a file of a format that is one file, or else a node of a store."""
-    given = (request.target, request.path, request.context, request.storage_options, request.options)
-    image = None if request.path else _tiff_file(request)
-    if image is not None:
-        request.refuse_options()
-        return image
-    for opener in (open_single, open_file, open_elsewhere):
-        if opener is open_elsewhere and not request.options:
-            continue  # Zarr and TIFF have no such options and are looked for first
-        found = opener(*given)
-        if found is not None:
-            return found
-    request.refuse_options()
-    return _open_in_store(request)
-
-
-def _open_in_store(request: Request) -> Array | Group:
-    """Opens a Zarr node or a TIFF of a store, or else the file that the store has there."""
-    target, path, context, options = request.target, request.path, request.context, request.image.for_engine()
-    store, inner = place_of(target, path, request.storage_options, context)
+    """Finds what is there and opens it."""
+    if isinstance(request.target, str) and request.target.startswith(REFERENCES):
+        return open_references(request)
     try:
-        opened = _core.open_store(store, context, inner, request.cache_index, request.use_consolidated, options)
+        found = request.find()
     except NotFoundError:
-        if options is None:
-            other = open_elsewhere(target, path, context, request.storage_options, request.options)
-        else:
-            other = _other_format(store, context, inner)
-        if other is not None:
-            return other
-        _check_is_there(target)
-        raise
-    node = wrap(opened)
-    if options is not None and isinstance(node, TiffArray):
-        node._options = options
-    node._storage_options = _remote.to_reopen(target, request.storage_options)
-    return node
+        if path_here(request.target) is not None:
+            request.refuse_storage_options()
+        _check_is_there(request.target)
+        node = open_by_name(request)
+        if node is None:
+            raise
+        return node
+    return open_found(request, found)
 
 
 def _export_to(node: Array | Group, device: str) -> None:
@@ -236,6 +176,8 @@ def _check_is_there(target: Any) -> None:
     path = path_here(target)
     if path is None:
         return
+    if os.path.isfile(path) and os.path.getsize(path) == 0 and not path.endswith(".zip"):
+        raise CorruptDataError(f"'{path}' has no bytes") from None
     if any(letter in path for letter in "*?[") and not os.path.exists(path):
         raise NotFoundError(f"there is no '{path}': open_shards opens many files as one array") from None
     if os.path.isdir(path) and (suffix := _shards_in(path)) is not None:
@@ -251,30 +193,6 @@ def _shards_in(folder: str) -> str | None:
         suffixes = {os.path.splitext(each.name)[1].lower() for each in itertools.islice(entries, 1000)}
     known = suffixes & {".npy", ".h5", ".hdf5", ".nc", ".parquet", ".arrow"}
     return known.pop() if len(known) == 1 else None
-
-
-def _tiff_file(request: Request) -> TiffArray | None:
-    """An image of a file of this machine; None if there is no such file, or it is not a TIFF."""
-    file = path_here(request.target)
-    if file is None or not (file.endswith((".tif", ".tiff")) or begins_as_tiff(file)):
-        return None
-    options = request.image.for_engine()
-    opened = _core.open_tiff_file(os.fsencode(file), request.context, request.cache_index, options)
-    if opened is None:
-        return None
-    made = TiffArray(opened)
-    if options is not None:
-        made._options = options
-    return made
-
-
-def _other_format(store: _core.Store, context: Context, path: bytes) -> Array | Group | None:
-    """What is there, where that is no TIFF; None where there is nothing else."""
-    try:
-        found = wrap(_core.open_store(store, context, path, False, None, None))
-    except Error:
-        return None
-    return None if isinstance(found, TiffArray) else found
 
 
 def open_array(target: Any, path: str = "", **options: Any) -> Array:

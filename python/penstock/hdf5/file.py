@@ -10,8 +10,7 @@ import numpy as np
 
 from penstock import _core
 from penstock.core.array import Array
-from penstock.core.context import Context
-from penstock.core.errors import InvalidArgumentError, UnsupportedError
+from penstock.core.errors import UnsupportedError
 from penstock.core.group import Group
 from penstock.hdf5.group import Hdf5Group
 from penstock.hdf5.source import Source
@@ -62,34 +61,30 @@ def _stored_dtype(stored: Mapping[str, Any]) -> np.dtype[Any]:
     return np.dtype((dtype, tuple(stored["shape"]))) if stored["shape"] else dtype
 
 
-def open_target(
-    target: Any,
+def open_node(
+    source: Source,
     path: str,
-    context: Context,
-    storage_options: Mapping[str, Any] | None,
-    dataset: str | None = None,
+    above: tuple[_core.Group, str] | None = None,
+    *,
+    found: _core.Found | None = None,
 ) -> Array | Group:
-    """What stands at `path` (or `dataset`, which must be one) of an HDF5 file."""
-    return open_source(Source.of(target, context, storage_options), path, dataset)
+    """The dataset or group at `path` of the file.
 
-
-def open_source(source: Source, path: str, dataset: str | None = None) -> Array | Group:
-    """As `open_target`, of a file that is known."""
-    where = "/".join(part for part in (path, dataset or "") if part)
-    node = open_node(source, where)
-    if dataset is not None and not isinstance(node, Array):
-        raise InvalidArgumentError(f"'{dataset}' is a group of the file, not a dataset", f"in '{source.uri}'")
-    return node
-
-
-def open_node(source: Source, path: str, above: tuple[_core.Group, str] | None = None) -> Array | Group:
-    """What stands at `path` of the file. `above`: a group and the path from it, so that what it has read is used."""
+    Parameters
+    ----------
+    above
+        A group and the path from it, so that what it has read is used.
+    found
+        The file with that path; its first bytes are read.
+    """
     path = path.strip("/")
     store, key, size = source.place()
     inner = path.encode("utf-8", "surrogateescape")
     try:
         if above is not None:
             made = above[0]._open(above[1].encode("utf-8", "surrogateescape"))
+        elif found is not None:
+            made = found.open_hdf5(size, source.uri.startswith(("http:", "https:")))
         else:
             tries_end = source.uri.startswith(("http:", "https:"))
             made = _core.open_hdf5(store, source.context, key, inner, size, tries_end)

@@ -77,6 +77,15 @@ class Source:
         assert self._place is not None
         return self._place
 
+    def use(self, found: _core.Found) -> None:
+        """Takes the place where the engine found the file."""
+        self._place = found.store, found.key, None
+
+    @property
+    def is_reached_by_engine(self) -> bool:
+        """Whether the engine's own stores have the file, and not fsspec's."""
+        return not self.is_remote or serves(self.target, self.storage_options)
+
     def _in_memory(self) -> bool:
         """Whether all bytes are in memory; then the engine reads them there."""
         whole = self.content()

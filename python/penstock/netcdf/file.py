@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,10 +11,7 @@ import numpy as np
 from penstock import _core
 from penstock.core import registry
 from penstock.core.array import Array
-from penstock.core.context import Context
-from penstock.core.errors import InvalidArgumentError
-from penstock.core.group import Group, wrap
-from penstock.target.place import place_of
+from penstock.core.group import Group
 
 
 class NetcdfArray(Array):
@@ -49,26 +45,6 @@ class NetcdfGroup(Group):
 
 registry.register_class("netcdf", NetcdfArray)
 registry.register_group_class("netcdf", NetcdfGroup)
-
-
-def open_target(
-    target: Any,
-    path: str,
-    context: Context,
-    storage_options: Mapping[str, Any] | None = None,
-    dataset: str | None = None,
-) -> Array | Group:
-    """The file that `target` is (a path, a URI or bytes), or its variable `path`, or `dataset`, as in HDF5 files."""
-    if dataset is not None:
-        if path:
-            raise InvalidArgumentError(f"path={path!r} and dataset={dataset!r} both name a variable: give one of them")
-        path = dataset
-    if isinstance(target, bytes | bytearray | memoryview):
-        store, key = _core.dict_store({"bytes.nc": bytes(target)}), b"bytes.nc"
-    else:
-        store, key = place_of(target, "", storage_options, context)
-    inner = b"/".join(part for part in (key, os.fsencode(path.strip("/"))) if part)
-    return wrap(_core.open_store(store, context, inner, False, None, None))
 
 
 def _typed(values: Mapping[str, Any], types: Mapping[str, str]) -> dict[str, Any]:

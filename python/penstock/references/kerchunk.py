@@ -16,17 +16,13 @@ from penstock import _core
 from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context
-from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group
-from penstock.references.manifest import is_saved, open_saved
 from penstock.references.objects import UNPICKLABLE, ReferencedArray
-from penstock.target.local import local_path
 from penstock.target.locations import Document
-from penstock.target.place import place_of
 from penstock.target.stores import remote_store
 
 _Place = tuple[_core.Store, bytes]
-_ZMETADATA = ".zmetadata"
 
 
 @dataclass(frozen=True)
@@ -91,45 +87,55 @@ class ReferenceGroup(Group):
         return _reopen, (source.target, source.storage_options, source.path, source.missing, source.allow_local)
 
 
-def open_target(
-    target: Any,
+def open_dict(
+    references: Mapping[str, Any],
     path: str,
     context: Context,
-    storage_options: Mapping[str, Any] | None,
-    missing: str = "error",
-    allow_local: bool | None = None,
+    missing: str,
+    allow_local: bool | None,
+    remote_options: Mapping[str, Any] | None,
+    protocol: str | None,
 ) -> Array | Group:
-    """An array or a group of references. `reference://` is fsspec's form: the file is named by `fo`."""
-    if missing not in ("error", "fill"):
-        raise InvalidArgumentError(f"missing must be 'error' or 'fill', it is {missing!r}")
-    if not isinstance(target, str):
-        text = "references are not opened from bytes: use 'reference://' with storage_options={'fo': json.loads(...)}"
-        raise UnsupportedError(text)
+    """The node at `path` of a document of references that is a dict."""
+    where = Where(os.getcwd(), None, remote_options, protocol)
+    source = Source(UNPICKLABLE, None, missing, allow_local).at(path)
+    return _open(_text_of(references), "reference:", where, Document.of("", allow_local), source, context)
+
+
+def open_found(
+    found: _core.Found,
+    name: str | None,
+    again: tuple[str, Mapping[str, Any]] | None,
+    context: Context,
+    storage_options: Mapping[str, Any] | None,
+    missing: str,
+    allow_local: bool | None,
+) -> Array | Group:
+    """The node of references that were found.
+
+    Parameters
+    ----------
+    name
+        Absolute path or URI of the document, or of the folder of Parquet files; None: only this process has it.
+    again
+        Target and storage options by which another process opens it.
+    """
     options = dict(storage_options or {})
     remote, protocol = options.pop("remote_options", None), options.pop("remote_protocol", None)
-    again = target
-    if target.startswith("reference://"):
-        again = "reference://"
-        inner = target[len("reference://") :].strip("/")
-        path = "/".join(part for part in (inner, path) if part)
-        fo = options.pop("fo", None)
-        if fo is None:
-            raise InvalidArgumentError("reference:// needs storage_options={'fo': file or dict}")
-        if isinstance(fo, Mapping):
-            where = Where(os.getcwd(), None, remote, protocol)
-            source = Source(UNPICKLABLE, None, missing, allow_local).at(path)
-            return _open(_text_of(fo), "reference:", where, Document.of("", allow_local), source, context)
-        target = fo
-        options = dict(options.pop("target_options", None) or {})
-    found, where = _load(local_path(target), options, remote, protocol)
-    if isinstance(found, bytes) and is_saved(found):
-        if path:
-            raise InvalidArgumentError(f"a manifest is one array, it has no '{path}'")
-        return open_saved(found, target, context, missing, storage_options, allow_local)
-    source = Source(again, storage_options, missing, allow_local).at(path)
-    name = local_path(target)
-    uri = target if "://" in target else f"file://{os.path.abspath(target)}"
-    return _open(found, uri, where, Document.of(name, allow_local), source, context)
+    if name is None:  # in a store: no path of this machine
+        uri = document = found.uri if "://" in found.uri else f"store://{found.uri}"
+    else:
+        uri, document = name if "://" in name else f"file://{name}", name
+    content: bytes | tuple[_core.Store, bytes, bytes]
+    zmetadata = found.zmetadata
+    if zmetadata is None:
+        content, base = found.content(), _folder_of(document)
+    else:
+        content, base = (found.store, found.key, zmetadata), document.rstrip("/")
+    target, again_options = (UNPICKLABLE, None) if again is None else (again[0], again[1] or None)
+    source = Source(target, again_options, missing, allow_local).at(os.fsdecode(found.inner))
+    where = Where(base, options or None, remote, protocol)
+    return _open(content, uri, where, Document.of(document, allow_local), source, context)
 
 
 def _text_of(references: Mapping[str, Any]) -> bytes:
@@ -172,66 +178,12 @@ def _open(
     return source.wrap(node)
 
 
-def _load(
-    target: str,
-    storage_options: Mapping[str, Any] | None,
-    remote_options: Mapping[str, Any] | None,
-    protocol: str | None,
-) -> tuple[bytes | tuple[_core.Store, bytes, bytes], Where]:
-    """The bytes of a file, or the arguments that open a folder of Parquet references; both also at a URL."""
-    if "://" not in target:
-        if os.path.isdir(target):
-            folder = os.path.abspath(target)
-            return _parquet(folder, None), Where(folder, None, remote_options, protocol)
-        with open(target, "rb") as stream:
-            text: bytes | None = stream.read()
-        assert text is not None
-        return text, Where(os.path.dirname(os.path.abspath(target)), storage_options, remote_options, protocol)
-    folder, name = _parted(target)
-    text = _remote_text(target, folder, name, storage_options)
-    if text is not None:
-        return text, Where(folder, storage_options, remote_options, protocol)
-    folder = target.rstrip("/")
-    return _parquet(folder, storage_options), Where(folder, storage_options, remote_options, protocol)
-
-
-def _parquet(folder: str, storage_options: Mapping[str, Any] | None) -> tuple[_core.Store, bytes, bytes]:
-    store, inner = place_of(folder, "", storage_options)
-    text = store.get(_below(inner, _ZMETADATA))
-    if text is None:
-        raise NotFoundError(f"there are no references at '{folder}'")
-    return store, inner, text
-
-
-def _below(inner: bytes, name: str) -> str:
-    return "/".join(part for part in (os.fsdecode(inner), name) if part)
-
-
-def _parted(url: str) -> tuple[str, str]:
-    """The folder of a URL, and the name in it."""
-    scheme, _, rest = url.rstrip("/").partition("://")
-    folder, _, name = rest.partition("?")[0].rpartition("/")
-    return f"{scheme}://{folder}", name
-
-
-def _remote_text(url: str, folder: str, name: str, storage_options: Mapping[str, Any] | None) -> bytes | None:
-    """The bytes of an object, or None if it does not exist."""
-    if "?" in url or "::" in url or "%" in url:  # which fsspec supports
-        import fsspec
-
-        with fsspec.open(url, "rb", **dict(storage_options or {})) as stream:
-            made: bytes = stream.read()
-            return made
-    store, inner = place_of(folder, "", storage_options)
-    return store.get(_below(inner, name))
-
-
-def is_folder_of_references(url: str, storage_options: Mapping[str, Any] | None) -> bool:
-    """Whether references saved as Parquet are at a URL."""
-    options = {k: v for k, v in (storage_options or {}).items() if k not in ("remote_options", "remote_protocol")}
-    store, inner = place_of(url.rstrip("/"), "", options)
-    text = store.get(_below(inner, _ZMETADATA))
-    return text is not None and b'"record_size"' in text
+def _folder_of(name: str) -> str:
+    """The folder of a path or a URL."""
+    if "://" not in name:
+        return os.path.dirname(name)
+    scheme, _, rest = name.rstrip("/").partition("://")
+    return f"{scheme}://{rest.partition('?')[0].rpartition('/')[0]}"
 
 
 def _reopen(

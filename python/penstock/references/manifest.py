@@ -23,14 +23,12 @@ from penstock.shards.names import read_named, write_named
 from penstock.shards.readers import JoinedArray
 from penstock.shards.saved import VERSION, JoinedReferences, known_files, save_references
 from penstock.shards.sharded_array import ShardedArray
-from penstock.shards.sharded_array import open_saved as open_files
 from penstock.shards.sharded_array import save_manifest as save_files
 from penstock.tabular.shards import JoinedTables
 from penstock.tabular.shards import open_saved as open_tables
 from penstock.target.local import local_path
 from penstock.target.locations import Document
 from penstock.target.place import to_reopen
-from penstock.target.sniff import REFERENCES
 from penstock.target.stores import pinned_store, remote_stamp, remote_store
 
 _GROUP = "group"
@@ -50,25 +48,6 @@ def _document(saved: bytes, path: str) -> dict[str, Any]:
         version = document.get("penstock_manifest")
         raise UnsupportedError(f"a manifest of version {version!r} is not readable: '{path}'")
     return document
-
-
-def is_saved(begin: bytes) -> bool:
-    """Whether bytes begin a manifest, of files or of references."""
-    return _core.is_manifest(begin[:64]) or begin.startswith(REFERENCES)
-
-
-def open_saved(
-    saved: bytes,
-    path: str,
-    context: Context,
-    missing: str = "error",
-    storage_options: Mapping[str, Any] | None = None,
-    allow_local: bool | None = None,
-) -> Array | Group:
-    """The contents of a manifest of either kind; it was read from `path`."""
-    if _core.is_manifest(saved[:64]):
-        return open_files(saved, path, context, storage_options, missing, allow_local=allow_local)
-    return open_manifest_bytes(saved, path, context, missing, storage_options, allow_local)
 
 
 def open_target(

@@ -15,12 +15,12 @@ from penstock.core.errors import InvalidArgumentError, NotFoundError, Unsupporte
 from penstock.shards.files import complain
 from penstock.target.local import local_file, local_path
 from penstock.target.place import file_place, place_of
-from penstock.target.sniff import is_netcdf, kind_of
+from penstock.target.sniff import driver_of
 
 WILD = "*?["
 FORMATS = ("npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff")
 """What `format=` may say: .npy and raw files are the engine's, the others have a way of their own."""
-_KINDS = {"HDF5": "hdf5", "Parquet or Arrow": "parquet"}
+_KINDS = {"hdf5": "hdf5", "table": "parquet"}
 _HDF5 = (".h5", ".hdf5", ".nc", ".nc4", ".he5")
 _CONTIGUOUS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
 # The endings that a folder is searched for.
@@ -171,14 +171,14 @@ class Files:
             return known
         suffixes = {_suffix(os.fsdecode(key)) for key in self.keys}
         if "://" in first:
-            if suffixes <= {".nc"} and is_netcdf(self.store.begin(os.fsdecode(self.keys[0]), 4) or b""):
+            if suffixes <= {".nc"} and (self.store.begin(os.fsdecode(self.keys[0]), 3) or b"") == b"CDF":
                 return "other"
             kinds = {"hdf5": set(_HDF5), "parquet": {".parquet", ".arrow", ".feather"}}
             return next((kind for kind, known in kinds.items() if suffixes <= known), "other")
         if len(suffixes) > 1 and not suffixes <= set(_HDF5):
             return "other"
         local = local_file(first)
-        kind = None if local is None else kind_of(local)
+        kind = None if local is None else driver_of(local)
         if kind is None and suffix in (*_HDF5, ".parquet"):
             return "parquet" if suffix == ".parquet" else "hdf5"  # its error is more specific
         return _KINDS.get(kind or "", "other")

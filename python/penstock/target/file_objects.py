@@ -6,14 +6,10 @@ import io
 import os
 from typing import Any
 
-from penstock.core.errors import Error, UnsupportedError
 
-ARCHIVE = b"PK\x03\x04"
-
-
-def archive_elsewhere(name: str) -> Error:
-    """The error for a zip archive that is not a local file."""
-    return UnsupportedError(f"'{name}' is a zip archive: archives are opened by a path of this machine only")
+def in_memory(target: Any) -> bool:
+    """Whether it is the bytes of a file."""
+    return isinstance(target, bytes | bytearray | memoryview)
 
 
 def is_file(target: Any) -> bool:

@@ -10,9 +10,8 @@ from penstock import _core
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.target import remote as _remote
-from penstock.target.file_objects import contents, fsspec_place, is_file
-from penstock.target.sniff import is_tiff
-from penstock.target.stores import fsspec_file, remote_place, store_of
+from penstock.target.file_objects import contents, fsspec_place, in_memory, is_file
+from penstock.target.stores import fsspec_file, is_elsewhere, remote_place, store_of
 
 
 def check_path(path: Any) -> None:
@@ -32,36 +31,43 @@ def place_of(
 ) -> tuple[_core.Store, bytes]:
     """The store that `target` is (if `is_folder` is certain) or is in, and the path in it of `path` below it."""
     check_path(path)
-    inner = os.fsencode(path)
     context = current_context() if context is None else context
-    found: tuple[_core.Store, bytes] | None = None
-    if isinstance(target, str):
-        if _remote.serves(target, storage_options):
-            try:
-                found = _remote.find(target, storage_options, context)
-            except UnsupportedError as error:  # no libcurl: fsspec or obstore may be able to
-                found = remote_place(target, storage_options, error.message, is_folder)
-        else:
-            found = remote_place(target, storage_options, None, is_folder)
-    elif (file := fsspec_place(target)) is not None:
-        found = fsspec_file(*file)
-    elif is_file(target):
-        target = contents(target)
-    if found is None and isinstance(target, str | os.PathLike):
+    if is_file(target):
+        target, storage_options = contents(target), None
+    found = place_elsewhere(target, storage_options, context, is_folder)
+    if found is None:
+        if storage_options and isinstance(target, str):
+            raise UnsupportedError(f"storage_options are for remote URIs, not for '{target}'")
         found = _core.find_place(os.fsencode(target), context)
-    if found is not None:
-        store, outer = found
-        return store, b"/".join(part for part in (outer, inner) if part)
-    if isinstance(target, bytes | bytearray | memoryview):
-        if not is_tiff(target):
-            raise UnsupportedError("these bytes are no file of a format that is one file")
-        return _core.dict_store({"bytes": bytes(target)}), b"bytes"
+    store, outer = found
+    return store, b"/".join(part for part in (outer, os.fsencode(path)) if part)
+
+
+def place_elsewhere(
+    target: Any, storage_options: Mapping[str, Any] | None, context: Context, is_folder: bool = False
+) -> tuple[_core.Store, bytes] | None:
+    """The store and path of a target that is not a path of this machine; None of one that is."""
+    if isinstance(target, str):
+        if not is_elsewhere(target):
+            return None
+        if not _remote.serves(target, storage_options):
+            return remote_place(target, storage_options, None, is_folder)
+        try:
+            return _remote.find(target, storage_options, context)
+        except UnsupportedError as error:  # no libcurl: fsspec or obstore may be able to
+            return remote_place(target, storage_options, error.message, is_folder)
+    if isinstance(target, os.PathLike):
+        return None
+    if (file := fsspec_place(target)) is not None:
+        return fsspec_file(*file)
+    if in_memory(target):
+        return _core.dict_store({"bytes": bytes(target)}, None, False), b"bytes"
 
     # zarr-python's arrays, groups and store paths have their location.
+    inner = b""
     place = getattr(target, "store_path", target)
     if hasattr(place, "store") and isinstance(getattr(place, "path", None), str):
-        inner = b"/".join(part for part in (os.fsencode(place.path), inner) if part)
-        target = place.store
+        inner, target = os.fsencode(place.path), place.store
     made = store_of(target, context)
     if made is None:
         raise InvalidArgumentError(

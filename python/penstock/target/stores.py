@@ -121,6 +121,14 @@ def pinned_store(fs: Any, path: str, stamp: str | None) -> _core.Store:
     return _core.object_store(adapter, fs.unstrip_protocol(adapter.root or "/"), adapter.is_asynchronous)
 
 
+def is_elsewhere(uri: str) -> bool:
+    """Whether a name is a URI of something that is not a path of this machine, or a chain of such."""
+    scheme, separator, rest = uri.partition("://")
+    is_chain = "::" in scheme or (scheme == "zip" and "::" in rest)
+    is_own = scheme in ("file", "zip") and not is_chain
+    return bool(separator) and not is_own and all(each.isidentifier() for each in scheme.split("::"))
+
+
 def remote_place(
     uri: str, storage_options: Mapping[str, Any] | None, reason: str | None = None, is_folder: bool = False
 ) -> tuple[_core.Store, bytes] | None:
@@ -130,13 +138,11 @@ def remote_place(
     of the library that serves the scheme: fsspec first, as in zarr-python and xarray. `reason` is why the engine does
     not serve it. Chains (`simplecache::https://...`, `zip://x::s3://...`) are fsspec's.
     """
-    scheme, separator, rest = uri.partition("://")
-    is_chain = "::" in scheme or (scheme == "zip" and "::" in rest)
-    is_own = scheme in ("file", "zip") and not is_chain
-    if not separator or is_own or not all(each.isidentifier() for each in scheme.split("::")):
+    if not is_elsewhere(uri):
         if storage_options:
             raise UnsupportedError(f"storage_options are for remote URIs, not for '{uri}'")
         return None
+    scheme, _, rest = uri.partition("://")
     options = dict(storage_options or {})
     reasons = [] if reason is None else [reason]
     try:

@@ -1,0 +1,122 @@
+"""What `open` is asked for, and what is there."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from penstock import _core
+from penstock.core.context import Context
+from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
+from penstock.geo.image_options import ImageOptions
+from penstock.target.file_objects import contents, in_memory, is_file
+from penstock.target.place import place_elsewhere
+
+REFERENCES = "reference://"
+# A URI that leads into a file: the store of a web server is the folder of what the URI names.
+_MEMBER_URI = re.compile(r"((?!file:|zip:|reference:).+?://.+?\.(?:h5|hdf5|nc|nc4|he5))/([^?]+)", re.IGNORECASE)
+_OF_REFERENCES = ("remote_options", "remote_protocol")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `open` is asked for."""
+
+    target: Any
+    path: str
+    context: Context
+    storage_options: Mapping[str, Any] | None = None
+    cache_index: bool = False
+    use_consolidated: bool | None = None
+    image: ImageOptions = field(default_factory=ImageOptions)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def normalized(self) -> Request:
+        """The request with an open file as its path or bytes, references as fsspec names them, and a URI split."""
+        target, storage_options = self.target, self.storage_options
+        if isinstance(target, list | tuple):
+            text = f"open takes one target, got a {type(target).__name__}: open_shards opens many files as one array"
+            raise InvalidArgumentError(text)
+        if is_file(target):
+            target = contents(target)
+        if is_references(target):
+            storage_options, target = {**(storage_options or {}), "fo": target}, REFERENCES
+        path = self.path
+        if isinstance(target, str) and (member := _MEMBER_URI.match(target)) is not None:
+            target, path = member[1], "/".join(part for part in (member[2].strip("/"), path) if part)
+        options = {name: value for name, value in self.options.items() if name != "columns" or value is not None}
+        return replace(self, target=target, path=path, storage_options=storage_options, options=options)
+
+    @property
+    def own_options(self) -> dict[str, Any]:
+        """The storage options without those of what references name."""
+        return {name: value for name, value in (self.storage_options or {}).items() if name not in _OF_REFERENCES}
+
+    def find(self) -> _core.Found:
+        """Finds what is there. Each object's first bytes are read at most once."""
+        is_object = bool(self.options) or self.image.for_engine() is not None
+        how = (os.fsencode(self.path), self.cache_index, self.use_consolidated, is_object)
+        place = place_elsewhere(self.target, self.own_options, self.context)
+        if place is None:
+            return _core.find_local(os.fsencode(self.target), self.context, *how)
+        store, key = place
+        try:
+            return _core.find_node(store, self.context, key, *how)
+        except NotFoundError as error:
+            if in_memory(self.target) and not self.path:
+                raise UnsupportedError("these bytes are no file of a format that is one file") from error
+            raise
+
+    def refuse_options(self) -> None:
+        """Refuses options of formats that are one file, for what is not of such a format."""
+        if self.options:
+            raise InvalidArgumentError(f"{self.target!r} takes no option {next(iter(self.options))!r}")
+
+    def refuse_storage_options(self) -> None:
+        """Refuses storage options for what is on this machine."""
+        if self.own_options and isinstance(self.target, str):
+            raise UnsupportedError(f"storage_options are for remote URIs, not for '{self.target}'")
+
+
+def is_references(target: Any) -> bool:
+    """True for a kerchunk document that is a dict, which a dict of stored bytes is not."""
+    if not isinstance(target, dict) or not target:
+        return False
+    if isinstance(target.get("refs"), Mapping):
+        return True
+    zarr = any(isinstance(key, str) and key.rpartition("/")[2] in (".zgroup", ".zarray", "zarr.json") for key in target)
+    return zarr and any(isinstance(value, str | list | tuple) for value in target.values())
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a found object is, as another process names it."""
+
+    name: str | None  # an absolute path or a URI; None: only this process has it
+    is_file: bool  # of this machine
+
+    @classmethod
+    def of(cls, request: Request, found: _core.Found) -> Origin:
+        uri = found.store.uri
+        if uri.startswith("file:"):
+            key = os.fsdecode(found.key)
+            root = uri.removeprefix("file://")
+            return cls(os.path.join(root, key) if key else root, True)
+        if isinstance(request.target, str) and not uri.startswith("zip:"):
+            return cls(_object_uri(request.target, request.path, os.fsdecode(found.inner)), False)
+        return cls(None, False)
+
+
+def _object_uri(target: str, path: str, inner: str) -> str:
+    """The URI of an object that was found for `path` below `target`, and whose path `inner` is the node's."""
+    path, target = "/".join(part for part in path.split("/") if part), target.rstrip("/") or target
+    if inner == path:
+        return target
+    if path.endswith(f"/{inner}") or not inner:  # the path leads to the object
+        outer = path[: len(path) - len(inner)].strip("/")
+        return f"{target}/{outer}"
+    within = inner[: len(inner) - len(path)].strip("/")  # the target leads into it
+    return target.removesuffix(f"/{within}")

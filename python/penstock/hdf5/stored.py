@@ -1,0 +1,115 @@
+"""HDF5 files that are objects of a store."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from typing import Any
+
+from penstock import _core
+from penstock.core.context import Context
+from penstock.hdf5.source import Source
+from penstock.references.objects import UNPICKLABLE, Object
+from penstock.target.file_objects import fsspec_place
+
+
+def source_in_store(target: Any, found: _core.Found, context: Context) -> tuple[Source, bool]:
+    """The file that was found in the store of `target`, and whether it is read there; else its bytes are in memory.
+
+    A store that gives whole objects only is read once.
+    """
+    key = os.fsdecode(found.key)
+    stream = _stream_of(target, key)
+    if stream is not None:
+        return _StoreSource(found.store, key, stream, context), True
+    return Source.of(found.content(), context, None), False
+
+
+class _StoreSource(Source):
+    """An HDF5 file in a store. Where h5py has to read, it reads through a stream."""
+
+    def __init__(self, store: _core.Store, key: str, stream: Callable[[], Any], context: Context) -> None:
+        super().__init__(None, context, None, f"{store.uri.rstrip('/')}/{key}")
+        self.store, self.key, self.stream = store, key, stream
+
+    @property
+    def is_remote(self) -> bool:
+        return True
+
+    def place(self) -> tuple[_core.Store, bytes, int | None]:
+        if self._place is None:
+            with self.stream() as stream:
+                self._place = self.store, os.fsencode(self.key), int(stream.seek(0, os.SEEK_END))
+        return self._place
+
+    @property
+    def is_reached_by_engine(self) -> bool:
+        return True
+
+    def begin(self) -> Any:
+        return self.stream()
+
+    def content(self) -> bytes | None:
+        return None
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        with self.begin() as stream:
+            stream.seek(offset)
+            made: bytes = stream.read(length)
+            return made
+
+    def file_object(self) -> Object:
+        return Object(self.uri, self.store, self.key)
+
+    def stamp(self) -> None:
+        return None
+
+    def reopen(self, path: str) -> tuple[Any, tuple[Any, ...]]:
+        return _refuse_to_reopen, (UNPICKLABLE,)
+
+
+def _refuse_to_reopen(*arguments: Any) -> Any:
+    raise TypeError("files in stores cannot be opened again elsewhere")
+
+
+class _Reader(io.RawIOBase):
+    """A reader of obstore as Python's files are."""
+
+    def __init__(self, reader: Any) -> None:
+        self.reader = reader
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self.reader.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self.reader.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        data = memoryview(self.reader.read(len(view))).cast("B")
+        view[: len(data)] = data
+        return len(data)
+
+
+def _stream_of(target: Any, key: str) -> Callable[[], Any] | None:
+    """Opens the file by ranges, where the store has a way to; None: it gives whole objects."""
+    file = fsspec_place(target)
+    if file is not None:
+        return lambda: file[0].open(file[1], "rb")
+    kind = type(target)
+    if kind.__module__.split(".")[0] == "fsspec" and hasattr(target, "fs") and hasattr(target, "root"):
+        return lambda: target.fs.open(f"{target.root.rstrip('/')}/{key}", "rb")
+    if kind.__module__ == "zarr.storage._obstore":
+        target = target.store
+    if type(target).__module__.split(".")[0] == "obstore":
+        import obstore
+
+        return lambda: io.BufferedReader(_Reader(obstore.open_reader(target, key)))
+    return None
