@@ -225,7 +225,7 @@ class ceiling {
         if (libdeflate_zlib_decompress(context.get(), from + which.encoded_at, which.length, to, which.decoded,
                                        &made) != LIBDEFLATE_SUCCESS ||
             made != which.decoded) {
-          fail("a chunk is no zlib stream, or not of the size that was said");
+          fail("a chunk is not a zlib stream, or not of the size that was said");
         }
         if (shuffled) unshuffle(scratch->data(), into + which.decoded_at, which.decoded / 4);
       };
@@ -234,7 +234,7 @@ class ceiling {
 
   nanoseconds tiles_all(bool zlib) {
     for (const chunk& each : chunks_)
-      if (each.decoded != tiles_.bytes()) fail("a chunk is no tile");
+      if (each.decoded != tiles_.bytes()) fail("a chunk is not a tile");
     const std::byte* from = load();
     std::byte* const image = decoded_.get(std::max(decoded_bytes_, tiles_.image_bytes()));
     return on_all_chunks([=, this] {
@@ -248,7 +248,7 @@ class ceiling {
           decode(context.get(), which, from + which.encoded_at, scratch->data());
         } else if (libdeflate_zlib_decompress(inflate.get(), from + which.encoded_at, which.length, scratch->data(),
                                               which.decoded, nullptr) != LIBDEFLATE_SUCCESS) {
-          fail("a chunk is no zlib stream, or not of the size that was said");
+          fail("a chunk is not a zlib stream, or not of the size that was said");
         }
         tiles_.place(static_cast<std::size_t>(&which - chunks_.data()), scratch->data(), *row, image);
       };
@@ -259,8 +259,8 @@ class ceiling {
     const std::byte* from = load();
     std::vector<std::vector<std::uint16_t>> codes(chunks_.size());
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
-      if (place && chunks_[i].decoded != tiles_.bytes()) fail("a chunk is no tile");
-      if (!lzw::cut(from + chunks_[i].encoded_at, chunks_[i].length, codes[i])) fail("a chunk is no stream of LZW");
+      if (place && chunks_[i].decoded != tiles_.bytes()) fail("a chunk is not a tile");
+      if (!lzw::cut(from + chunks_[i].encoded_at, chunks_[i].length, codes[i])) fail("a chunk is not a stream of LZW");
     }
     std::byte* const image = place ? decoded_.get(std::max(decoded_bytes_, tiles_.image_bytes())) : nullptr;
     return on_all_chunks([=, this, &codes] {

@@ -1,6 +1,6 @@
 """Runs the benchmark's scenarios, prints them against their bars, and keeps the results.
 
-Everybody is measured in turns within one run, on the same processors, with the same number of threads; ratios hold
+All libraries are measured in turns within one run, on the same processors, with the same number of threads; ratios hold
 where absolute numbers of a shared machine do not.
 """
 
@@ -80,7 +80,7 @@ def main() -> int:
     if unknown := set(options.scenarios) - set(known):
         parser.error(f"no such scenario: {', '.join(sorted(unknown))}")
 
-    # Before any peer starts its threads: nobody gets more processors than threads.
+    # Before any peer starts its threads: no contestant gets more processors than threads.
     processors = sorted(os.sched_getaffinity(0))[: options.threads]
     os.sched_setaffinity(0, processors)
     if len(processors) < options.threads:

@@ -97,9 +97,9 @@ def predict(run: Run, nodes: int, machine: Machine | None = None) -> Prediction:
     told = run.files * m.manifest_bytes
     tell = rounds * (m.network_latency_s + told / m.network_bytes_per_s)
     if not run.every_rank_looks:
-        tell += run.files * m.manifest_s if ranks > 1 else 0  # each parses what it was told
+        tell += run.files * m.manifest_s if ranks > 1 else 0  # each parses what it received
 
-    # Opening: tiles cut files, so that all ranks together open a file for each cut beside one for each file.
+    # Opening: tiles cut files, so that all ranks together open one file for each cut in addition to one for each file.
     opened = run.files + ranks - 1
     open_operations = 3.0 * opened
     per_rank = math.ceil(run.files / ranks) + 1

@@ -16,13 +16,13 @@ struct check_arguments {
   unsigned threads = 0;
 };
 
-/// Checks arrays one after the other and keeps what it finds in both forms.
+/// Checks arrays one after the other and collects the findings in both forms.
 class checker {
  public:
   explicit checker(const check_arguments& given) : given_(given) {}
 
-  /// Of a group that several links lead to, what is in it is checked once.
-  /// \error cancelled  Only that; every other failure is a finding.
+  /// Checks the content of a group that several links lead to once.
+  /// \error cancelled  No other error: every other failure is a finding.
   result<> visit(const opened& found, const std::string& path, int depth = 0) {
     if (const auto* a = std::get_if<array>(&found)) return visit_array(*a, path);
     const opened_group& g = *std::get<std::shared_ptr<const opened_group>>(found);
@@ -42,7 +42,7 @@ class checker {
   }
 
   bool good() const { return good_; }
-  /// The findings; of several arrays a last line sums them up.
+  /// The findings; for several arrays a last line sums them up.
   std::string text() const {
     if (arrays_.size() < 2) return text_;
     const std::string bad = bad_ == 0 ? painted(color::green, "all good")

@@ -11,20 +11,20 @@
 
 namespace penstock::inline v0::cli {
 
-/// Why a file is not a Cloud Optimized GeoTIFF, and what could be better.
+/// Why a file is not a Cloud Optimized GeoTIFF, and possible improvements.
 struct cog_verdict {
   std::vector<std::string> errors, warnings;
 };
 
 /// Judges a TIFF's first image and its overviews by the rules of GDAL's validate_cloud_optimized_geotiff, as rio-cogeo
 /// applies them. \param levels  The image, then its overviews, the largest first; all as (band, y, x).
-/// \error As of a read of their indexes, but damaged tiles, which are an error of the verdict.
+/// \error As of a read of their indexes. Damaged tiles are an error in the verdict instead.
 result<cog_verdict> judge_cog(std::span<const array> levels);
 
 /// The image has tiles, not strips.
 bool is_tiled(const array& image);
 
-/// A value of what GDAL notes at the begin of a cloud-optimised file (`LAYOUT`, ...); empty: there is none.
+/// A value of GDAL's notes at the beginning of a cloud-optimised file (`LAYOUT`, ...); empty: there is none.
 std::string_view structure_item(const tiff_details& of, std::string_view name);
 
 }  // namespace penstock::inline v0::cli

@@ -14,17 +14,18 @@ class App;
 
 namespace penstock::inline v0::cli {
 
-/// What a parsed command line asks for; returns the exit status.
+/// The action of a parsed command line; returns the exit status.
 using action = std::function<int(const session&)>;
 
-/// One verb, its arguments and options. Parsing sets the values, which live as long as the action: it holds them.
+/// One verb, its arguments and options. Parsing sets the values; the action holds them, and they live as long as it
+/// does.
 ///
 /// A name without a dash is an argument. `what` is the line of help.
 class command {
  public:
   void required(const char* name, std::string& value, const char* what);
   void option(const char* name, std::string& value, const char* what);
-  void option(const char* name, std::size_t& value, const char* what);  ///< the help shows what it is without it
+  void option(const char* name, std::size_t& value, const char* what);  ///< default value, which the help shows
   void option(const char* name, double& value, const char* what);       ///< at least 0
   void option(const char* name, std::vector<std::string>& values, int count, const char* what);
   void option(const char* name, std::string& value, std::vector<std::string> one_of, const char* what);
@@ -32,7 +33,7 @@ class command {
   void threads(unsigned& value, const char* what);
   void flag(const char* name, bool& value, const char* what, const char* excludes = nullptr);
   void json(const char* what);
-  /// Stands below the help.
+  /// Text below the help.
   void footer(const char* text);
   void runs(action chosen);
 
@@ -45,7 +46,7 @@ class command {
   action* chosen_;
 };
 
-/// A verb as completion scripts describe it.
+/// A verb for completion scripts.
 struct verb_description {
   struct option {
     std::vector<std::string> names;  ///< with their dashes
@@ -57,18 +58,17 @@ struct verb_description {
   std::vector<option> options;
 };
 
-/// The program's command line. Its source is the one that knows the library that parses, whose header takes seconds to
-/// compile.
+/// The program's command line. Only its source includes the parsing library, whose header takes seconds to compile.
 class command_line {
  public:
   explicit command_line(const char* examples);
   ~command_line();
-  /// A verb. Verbs that open URIs have the options of remote storage, too.
+  /// A verb. Verbs that open URIs also have the options of remote storage.
   command add(const char* name, const char* what, bool opens = true);
-  /// Only for the list of verbs: others take the whole line before it is parsed.
+  /// Only for the list of verbs: other code receives the whole line before it is parsed.
   void list(const char* name, const char* what);
   std::vector<verb_description> describe() const;
-  /// Parses and runs what was chosen; help and version are printed, and what has no meaning is refused.
+  /// Parses the line and runs the chosen action; prints help and version, and refuses invalid options.
   int run(session& speak, int argc, const char* const* argv);
 
  private:

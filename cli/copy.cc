@@ -24,7 +24,7 @@ struct copy_arguments {
   bool rechunks = false;  ///< the verb is `rechunk`
 };
 
-/// The folder that a path of this machine is in, or the nearest one that exists; empty for URIs.
+/// The folder of a local path, or the nearest one that exists; empty for URIs.
 std::string folder_of(const std::string& target) {
   if (target.find("://") != std::string::npos || target.starts_with("zip:") || target.starts_with("file:")) return {};
   std::error_code failed;
@@ -46,8 +46,8 @@ json codec_named(const std::string& text) {
   return json::object_t{{"name", text.substr(0, colon)}, {"configuration", json::object_t{{"level", level}}}};
 }
 
-/// A JSON list as it is, a JSON object as a list of it; `zstd`, `zstd:5` or `delta,zstd` as a list; `none` as no codec.
-/// Version 2 has an object of filters and compressor, which stays one.
+/// A JSON list unchanged, a JSON object as a list of it; `zstd`, `zstd:5` or `delta,zstd` as a list; `none` as no
+/// codec. Version 2 has an object of filters and compressor, which stays one object.
 std::string codecs_json(const std::string& text) {
   if (text.empty() || text == "auto" || text.front() == '[') return text;
   if (text.front() == '{') {
@@ -169,7 +169,7 @@ void add_options(command& verb, const std::shared_ptr<copy_arguments>& given) {
   verb.flag("--dry-run", given->dry_run, "Check everything and print the plan; write nothing");
   verb.flag("--verify", given->verify, "Read the copy and the source, and compare");
   verb.flag("--overwrite", given->overwrite, "Erase what stands at the destination first");
-  verb.flag("--resume", given->resume, "Go on with a copy that was interrupted: what is there stays", "--overwrite");
+  verb.flag("--resume", given->resume, "Continue an interrupted copy: existing objects are kept", "--overwrite");
   verb.flag("--durable", given->durable, "End only when the device has everything");
   verb.threads(given->threads, "Threads that copy; the processor's cores without it");
   verb.json("Print one JSON document");

@@ -8,7 +8,8 @@
 
 namespace penstock::inline v0::cli {
 
-/// A C-order block of at most two dimensions as lines of CSV, one for each row; of one dimension, one for each element.
+/// A C-order block of at most two dimensions as lines of CSV, one for each row; with one dimension, one for each
+/// element.
 std::string csv_rows(const dtype& type, const extents& shape, const std::byte* data);
 
 }  // namespace penstock::inline v0::cli

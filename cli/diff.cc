@@ -87,7 +87,7 @@ class item_comparer {
  public:
   item_comparer(const dtype& type, const diff_arguments& given) : type_(type), rtol_(given.rtol), atol_(given.atol) {}
 
-  /// Whether bytes that are equal mean elements that are: not of text, whose bytes lie elsewhere.
+  /// Whether equal bytes mean equal elements: not for text, whose bytes are stored elsewhere.
   bool by_bytes() const { return !type_.variable_length(); }
 
   bool equal(const std::byte* a, const std::byte* b) {
@@ -144,7 +144,7 @@ class item_comparer {
   double rtol_, atol_, largest_ = 0;
 };
 
-/// Compares two nodes and all that is in them, and keeps what differs in both forms.
+/// Compares two nodes and all below them, and collects the differences in both forms.
 class comparison {
  public:
   explicit comparison(const diff_arguments& given) : given_(given) {}

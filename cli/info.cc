@@ -11,7 +11,7 @@
 namespace penstock::inline v0::cli {
 namespace {
 
-/// Groups nested deeper than this are a loop of links.
+/// Groups nested deeper than this are taken for a loop of links.
 constexpr int kMaxDepth = 64;
 
 double decoded_bytes(const array& a) {
@@ -20,7 +20,7 @@ double decoded_bytes(const array& a) {
   return bytes;
 }
 
-/// Counts are exact up to 2^53; beyond that they are only impressive.
+/// Counts are exact up to 2^53.
 json number(double count) { return count < 9e15 ? json(static_cast<std::uint64_t>(count)) : json(count); }
 
 json fill_json(const array& a) {
@@ -49,7 +49,7 @@ json array_json(const array& a) {
                           {"codecs", parsed(a.codecs_json())},
                           {"dimension_names", std::move(names)},
                           {"attributes", parsed(a.attributes_json())}};
-  // Only where one length for each dimension does not say it.
+  // Only if the chunks have several lengths along a dimension.
   if (json lengths = chunk_lengths_json(a); lengths.as_array() != nullptr)
     document.insert(document.end(), {"chunk_lengths", std::move(lengths)});
   return document;
@@ -94,9 +94,9 @@ std::string array_text(const array& a) {
 /// The groups that were described, by identity, with the path of each.
 using described_groups = std::map<std::string, std::string>;
 
-/// Describes a group's children, in both forms at once. A child that cannot be opened is part of the description. What
-/// is in a group that several links lead to is described once: with such links, a file of a few groups has more paths
-/// than can be written.
+/// Describes a group's children, in both forms at once. A child that cannot be opened is part of the description. The
+/// content of a group that several links lead to is described once: with such links, a file of a few groups can have
+/// more paths than can be written.
 struct tree {
   explicit tree(described_groups& described) noexcept : described_(described) {}
 

@@ -9,7 +9,7 @@
 namespace penstock::inline v0::cli {
 namespace {
 
-// A signal handler reaches nothing but statics; they belong to the one signal_scope that is alive.
+// A signal handler can only use statics; they belong to the one signal_scope that exists.
 std::atomic<int> caught{0};
 std::atomic<bool> may_stop{false};
 std::atomic<bool> has_leftover{false};
@@ -31,7 +31,7 @@ signal_scope::signal_scope() {
   for (int i = 0; i < 4; ++i) {
     action.sa_handler = kSignals[i] == SIGPIPE ? SIG_IGN : on_signal;
     sigaction(kSignals[i], nullptr, &before_[i]);
-    // What the parent told us to ignore (nohup) stays ignored.
+    // A signal that the parent ignores (nohup) stays ignored.
     if (before_[i].sa_handler == SIG_IGN && kSignals[i] != SIGPIPE) continue;
     sigaction(kSignals[i], &action, nullptr);
   }

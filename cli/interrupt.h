@@ -9,8 +9,8 @@ namespace penstock::inline v0::cli {
 
 /// Catches SIGINT, SIGTERM and SIGHUP and ignores SIGPIPE (writes fail instead) while it lives. One at a time.
 ///
-/// Inside a `stoppable` piece of work the first signal only raises a flag, so that the work ends in order; anywhere
-/// else, and the second time, the program ends at once. Either way the file named by `remove_on_exit` goes.
+/// Within `stoppable` work the first signal only sets a flag, so that the work ends in order; elsewhere, and at the
+/// second signal, the program ends at once. In both cases the file named by `remove_on_exit` is removed.
 class signal_scope {
  public:
   signal_scope();
@@ -23,7 +23,7 @@ class signal_scope {
   struct sigaction before_[4];
 };
 
-/// Marks work that asks `caught_signal()` often enough to stop by itself.
+/// Marks work that calls `caught_signal()` often enough to stop by itself.
 class stoppable {
  public:
   stoppable() noexcept;
@@ -32,10 +32,10 @@ class stoppable {
   stoppable& operator=(const stoppable&) = delete;
 };
 
-/// The signal that asked to stop, or 0.
+/// The signal that requested a stop, or 0.
 int caught_signal() noexcept;
 
-/// Names the one unfinished file that a signal's sudden end must remove; empty: none.
+/// Names the one unfinished file that is removed if a signal ends the program; empty: none.
 void remove_on_exit(const std::string& path) noexcept;
 
 }  // namespace penstock::inline v0::cli

@@ -12,7 +12,7 @@ result<std::string> npy_header(dtype type, const extents& shape) {
   }
   const std::string dictionary =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, to_string(shape));
-  constexpr std::size_t kPreamble = 10, kAlignment = 64;  // magic, version, length; what mmap'd readers hope for
+  constexpr std::size_t kPreamble = 10, kAlignment = 64;  // magic, version, length; the alignment for readers with mmap
   const std::size_t total = (kPreamble + dictionary.size() + 1 + kAlignment - 1) / kAlignment * kAlignment;
   const std::size_t length = total - kPreamble;  // 32 dimensions of 20 digits stay far below 65,536
 

@@ -19,7 +19,7 @@ constexpr std::size_t kMostNames = 10'000;  // that a mistyped one is compared w
 /// A group that the library opened.
 class library_group final : public opened_group {
  public:
-  /// \param others  Opens members that the library refuses; null: they are refused.
+  /// \param others  Opens members that the library does not open; null: they are refused.
   library_group(group of, const opener* others, unsigned threads, std::string storage)
       : group_(std::move(of)), others_(others), threads_(threads), storage_(std::move(storage)) {}
   std::string uri() const override { return group_.uri(); }
@@ -55,7 +55,7 @@ result<opened> library_group::open(const std::string& name) const {
   return std::move(found).error();
 }
 
-/// The file that `uri` names or leads into: "model.nc" of "model.nc/t2m". Empty if there is none.
+/// The file that `uri` names, or that contains its target: "model.nc" for "model.nc/t2m". Empty if there is none.
 std::filesystem::path file_part(const std::string& uri) {
   std::error_code none;
   std::filesystem::path path = uri.starts_with("file://") ? uri.substr(7) : uri;
@@ -67,7 +67,7 @@ std::filesystem::path file_part(const std::string& uri) {
   return std::filesystem::is_regular_file(path, none) || path == uri ? path : std::filesystem::path();
 }
 
-/// True if `failure` says that the library found nothing that it opens, so that another opener may.
+/// True if `failure` means that the library found nothing that it opens, so that another opener may try.
 bool is_unknown(const error& failure) {
   return failure.code() == errc::not_found || failure.code() == errc::unsupported;
 }
@@ -76,7 +76,7 @@ result<opened> open_found(const session& speak, const std::string& uri, unsigned
   context_options settings;
   settings.threads = threads;
   open_options options;
-  options.mode = open_mode::read;  // no verb writes to what it opens: `copy` writes to a place
+  options.mode = open_mode::read;  // no verb writes to the node that it opens: `copy` writes to a location
   PENSTOCK_ASSIGN(options.context, context::make(settings));
   PENSTOCK_ASSIGN(options.remote, speak.storage.options());
   result<node> found = open(uri, options);

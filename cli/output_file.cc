@@ -27,7 +27,7 @@ error taken(const std::string& path) {
   return error(errc::conflict, fmt::format("'{}' exists; --force replaces it", path));
 }
 
-/// Renames without replacing what is there, where the system can; otherwise after looking.
+/// Renames without replacing an existing file, if the system can; otherwise after a check.
 int rename_new(const char* from, const char* to) {
   if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return errno;
@@ -45,7 +45,7 @@ result<output_file> output_file::create(const std::string& path, std::uint64_t b
     if (!overwrite) return taken(path);
   }
   output_file file;
-  // A link stays a link: its target is what gets replaced.
+  // A link stays a link: its target is replaced.
   file.path_ = path;
   if (char* real = realpath(path.c_str(), nullptr); real != nullptr) {
     file.path_ = real;
@@ -55,7 +55,7 @@ result<output_file> output_file::create(const std::string& path, std::uint64_t b
   file.size_ = bytes;
   const auto slash = file.path_.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : file.path_.substr(0, slash + 1);
-  // The target's own name may be as long as names can be, so it is not part of this one.
+  // The target's own name may have the maximum length, so it is not part of this one.
   for (unsigned attempt = 0; file.descriptor_ < 0; ++attempt) {
     const std::string name = fmt::format("{}.penstock-{}-{}.partial", folder, getpid(), attempt);
     file.descriptor_ = open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

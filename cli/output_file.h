@@ -11,8 +11,8 @@ namespace penstock::inline v0::cli {
 
 /// A file of known size that appears under its name complete or not at all. Move-only.
 ///
-/// Its bytes are mapped memory of an unnamed-looking file next to the target, whose room on disk is reserved first: a
-/// full disk is an error here, and not a fault while the memory is filled. Destroyed without `commit`, it is gone.
+/// Its bytes are mapped memory of a temporary file next to the target, whose space on disk is reserved first: a full
+/// disk is an error here, and not a fault while the memory is filled. Without `commit` the destructor removes it.
 class output_file {
  public:
   /// \error conflict  The target exists and `overwrite` is false. \error io_error, permission_denied,
@@ -23,13 +23,14 @@ class output_file {
   ~output_file();
 
   std::span<std::byte> bytes() noexcept { return {data_, size_}; }
-  /// Gives the file its name. \error conflict  Something else took the name meanwhile. \error io_error
+  /// Gives the file its name.
+  /// \error conflict  The name exists by now. \error io_error
   result<> commit();
 
  private:
   output_file() noexcept = default;
 
-  std::string path_, temporary_;  ///< `temporary_` is empty once there is nothing to remove
+  std::string path_, temporary_;  ///< `temporary_` is empty if there is nothing to remove
   int descriptor_ = -1;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;

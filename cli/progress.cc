@@ -26,7 +26,7 @@ std::size_t terminal_columns() {
 
 void show(std::string text) {
   const std::size_t columns = terminal_columns() - 1;
-  text.resize(columns, ' ');  // covers what was there before; a cursor in the last column would wrap
+  text.resize(columns, ' ');  // overwrites the previous text; a cursor in the last column would wrap
   text.insert(text.begin(), '\r');
   (void)write_all(STDERR_FILENO, std::as_bytes(std::span(text)));
 }

@@ -7,9 +7,9 @@
 
 namespace penstock::inline v0::cli {
 
-/// One line on stderr that shows how far a read is, where stderr is a terminal; nothing anywhere else.
+/// One line on stderr with the progress of a read, if stderr is a terminal; otherwise nothing.
 ///
-/// Appears only after a moment, so that short work stays silent, and is wiped when destroyed.
+/// Appears only after a moment, so that short work stays silent, and is erased when destroyed.
 class progress_line {
  public:
   explicit progress_line(std::string what);
@@ -17,7 +17,7 @@ class progress_line {
   progress_line(const progress_line&) = delete;
   progress_line& operator=(const progress_line&) = delete;
 
-  /// Shows `now`; false where a signal asked to stop. The read calls it, on one thread.
+  /// Shows `now`; false if a signal requested a stop. Called by the read, on one thread.
   bool update(const read_progress& now);
   /// A callback for `read_options`; this object must outlive the read.
   progress_fn callback();

@@ -26,7 +26,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return out;
 }
 
-/// Whether that interpreter runs and finds the package. Asked first, because its own answer is a traceback.
+/// Whether that interpreter runs and finds the package. Checked first, because its own message is a traceback.
 bool has_package(const std::string& python) {
   std::vector<std::string> words = {
       python, "-c", "import sys, importlib.util; sys.exit(importlib.util.find_spec('penstock') is None)"};
@@ -52,7 +52,7 @@ std::string interpreter() {
 void replace_by(const std::string& python, int argc, const char* const* argv) {
   std::vector<std::string> words = {python, "-m", "penstock"};
   words.insert(words.end(), argv + 1, argv + argc);
-  signal(SIGPIPE, SIG_DFL);  // what is ignored stays ignored in the program that follows
+  signal(SIGPIPE, SIG_DFL);  // ignored signals stay ignored in the program that follows
   setenv(kWithin, "1", 1);
   execvp(python.c_str(), pointers(words).data());
 }
@@ -70,7 +70,7 @@ int run_in_python(const session& speak, int argc, const char* const* argv) {
 }
 
 void try_in_python(int argc, const char* const* argv) {
-  if (std::getenv(kWithin) != nullptr) return;  // that is where this comes from
+  if (std::getenv(kWithin) != nullptr) return;  // the process that started this one
   if (const std::string python = interpreter(); has_package(python)) replace_by(python, argc, argv);
 }
 

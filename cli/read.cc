@@ -28,7 +28,7 @@ constexpr std::uint64_t kSlabBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kCsvBytes = std::uint64_t{8} << 20;  // of elements that become text at a time
 constexpr std::uint64_t kMostCsv = std::uint64_t{1} << 30;
 
-/// A read with its sizes worked out.
+/// A read with its computed sizes.
 struct request_to_read {
   array from;
   basic_selection which;
@@ -92,7 +92,7 @@ int print_values(const session& speak, request_to_read& work) {
                                              {"values", block_json(type, work.resolved.shape, values.data())}});
 }
 
-/// The rows of a CSV file, a slab of elements at a time; `take` gets the text of each.
+/// The rows of a CSV file, a slab of elements at a time; `take` receives the text of each.
 template <class Take>
 result<> make_csv(request_to_read& work, Take&& take) {
   const stoppable reading;
@@ -109,7 +109,7 @@ result<> make_csv(request_to_read& work, Take&& take) {
     options.progress = [&](const read_progress&) { return line.update({done, work.bytes}); };
     PENSTOCK_TRY(work.from.read(piece.which, tensor_view::contiguous(memory.data(), type, piece.shape), options));
     done += memory.size();
-    if (elements % columns != 0 && columns > 1) {  // part of a row: only where the one row is cut
+    if (elements % columns != 0 && columns > 1) {  // part of a row: only if a single row is divided
       return error(errc::resource_exhausted, fmt::format("one row of {} elements is too long for CSV", columns));
     }
     PENSTOCK_TRY(take(csv_rows(
@@ -119,7 +119,7 @@ result<> make_csv(request_to_read& work, Take&& take) {
   return {};
 }
 
-/// The file appears when all of its text is known: the size of a CSV file cannot be known before.
+/// The file appears when its text is complete: the size of a CSV file cannot be known before.
 result<> csv_to_file(const read_arguments& given, request_to_read& work) {
   std::string text;
   PENSTOCK_TRY(make_csv(work, [&](const std::string& rows) -> result<> {
@@ -134,7 +134,7 @@ result<> csv_to_file(const read_arguments& given, request_to_read& work) {
   return file.commit();
 }
 
-/// Reads straight into the file's memory.
+/// Reads directly into the file's memory.
 result<> read_to_file(const read_arguments& given, request_to_read& work) {
   if (output_format(given) == "csv") return csv_to_file(given, work);
   PENSTOCK_ASSIGN(output_file file, output_file::create(given.output, work.header.size() + work.bytes, given.force));
@@ -151,7 +151,7 @@ result<> read_to_file(const read_arguments& given, request_to_read& work) {
   return file.commit();
 }
 
-/// Reads slab after slab into one buffer and writes each: what a pipe needs, which cannot be filled in any order.
+/// Reads slab after slab into one buffer and writes each: for pipes, which cannot be filled in any order.
 result<> read_to_stream(int descriptor, bool as_csv, request_to_read& work) {
   if (as_csv)
     return make_csv(work,
@@ -185,7 +185,7 @@ result<> read_to_stream(int descriptor, bool as_csv, request_to_read& work) {
   return {};
 }
 
-/// A pipe or a device keeps its place; only a regular file is replaced by a finished one.
+/// A pipe or a device is written to directly; only a regular file is replaced by a finished one.
 bool is_stream(const std::string& path) {
   struct stat there;
   return stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode);

@@ -18,7 +18,7 @@ struct read_arguments {
   bool force = false;
 };
 
-/// `npy`, `csv`, `bin` or `png`: by option, else by name; empty if neither says so.
+/// `npy`, `csv`, `bin` or `png`: by option, else by name; empty if neither determines it.
 std::string output_format(const read_arguments& given);
 
 /// Whether a window of an image is read, or a TIFF written.
@@ -28,7 +28,7 @@ bool is_window(const read_arguments& given);
 int read_window(const session& speak, const read_arguments& given);
 
 /// The command line with the words after each `--bounds` as one: `--bounds=1,-2e5,3,4`. They may be negative numbers,
-/// which would be taken for options, and have commas already.
+/// which would be parsed as options, and may already have commas.
 std::vector<std::string> join_bounds(int argc, const char* const* argv);
 
 }  // namespace penstock::inline v0::cli

@@ -25,7 +25,7 @@ namespace penstock::inline v0::cli {
 namespace {
 
 constexpr std::uint64_t kMostShown = 1000;
-constexpr std::uint64_t kRowBytes = std::uint64_t{32} << 20;  // about, that are handed to the writer at a time
+constexpr std::uint64_t kRowBytes = std::uint64_t{32} << 20;  // approximate size of what the writer receives at a time
 
 bool ends_with_any(std::string text, std::initializer_list<std::string_view> endings) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
@@ -88,7 +88,7 @@ result<window_options> options_of(const read_arguments& given) {
   return out;
 }
 
-/// Of pixels that fill the bounds, or the whole image.
+/// With pixels that fill the bounds, or the whole image.
 affine_transform transform_of(const affine_transform& image, const image_size& size, const image_size& result,
                               const std::optional<ground_bounds>& bounds) {
   const auto rows = static_cast<double>(result[0]), columns = static_cast<double>(result[1]);
@@ -103,8 +103,8 @@ affine_transform transform_of(const affine_transform& image, const image_size& s
   return {(right - left) / columns, 0, left, 0, (bottom - top) / rows, top};
 }
 
-/// Keys of the coordinate system of an image: its own, or those of the EPSG code that its sidecar file names.
-/// \error unsupported  The sidecar file names it in a way that takes PROJ.
+/// Keys of the coordinate system of an image: its own, or those of the EPSG code in its sidecar file.
+/// \error unsupported  The sidecar file describes it in a form that needs PROJ.
 result<std::vector<geo_key>> keys_of(const georeference& of) {
   if (of.sidecar_crs().empty()) return of.geo_keys();
   PENSTOCK_ASSIGN(const std::optional<std::uint32_t> code, of.epsg());
@@ -139,7 +139,7 @@ result<tiff_create_options> tiff_options_for(const window_reader& window, const 
   return out;
 }
 
-/// Where a new TIFF is to be: its folder, and its name there.
+/// The location of a new TIFF: its folder, and its name there.
 result<place> place_of_tiff(const std::string& output) {
   if (output.find("://") != std::string::npos) return find_place(output);
   const std::filesystem::path path(output);

@@ -10,10 +10,11 @@ inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
 
-/// Runs one command line and returns its exit status. `argv[0]` is the program's name; nothing is kept afterwards.
+/// Runs one command line and returns its exit status. `argv[0]` is the program's name; no state remains.
 ///
-/// Writes to file descriptors 1 and 2. Signal handlers (SIGINT, SIGTERM, SIGHUP, SIGPIPE) are set for the call and put
-/// back at its end. `demo` and `bench` replace this process by Python's, where they are written. One call at a time.
+/// Writes to file descriptors 1 and 2. Signal handlers (SIGINT, SIGTERM, SIGHUP, SIGPIPE) are set for the call and
+/// restored at its end. `demo` and `bench` replace this process by Python's, in which they are written. One call at a
+/// time.
 /// \param others  Opens formats that the library does not open. If it is empty, a verb that finds no format replaces
 ///                this process by Python's, provided that the Python package is installed.
 /// \param namer   Names coordinate systems that files describe by parameters. If it is empty, `info` shows the

@@ -120,7 +120,7 @@ int session::fail(const error& failure) const {
   }
   if (as_json) {
     const json document = json::object_t{{"error", to_json(failure)}};
-    // Written directly: a failure to write a failure has nowhere to go.
+    // Written directly: a failed write of an error message cannot be reported.
     const std::string text = document.dump(2) + "\n";
     (void)write_all(STDOUT_FILENO, std::as_bytes(std::span(text)));
   } else {

@@ -13,34 +13,34 @@
 
 namespace penstock::inline v0::cli {
 
-/// How the command line says that remote storage is reached, and the same as the Python package's `storage_options`.
+/// The options of the command line for remote storage, also as the Python package's `storage_options`.
 struct storage_flags {
   bool anonymous = false, path_style = false, netrc = false;
   std::string profile, region, endpoint_url, ca_bundle, timeout, retries;
   std::vector<std::string> headers;  ///< `NAME: VALUE`
 
-  /// \error invalid_argument  A header without a colon, or no number.
+  /// \error invalid_argument  A header without a colon, or not a number.
   result<remote_options> options() const;
-  /// A JSON object of what was given; `{}` if nothing was.
+  /// A JSON object of the given options; `{}` if there are none.
   json document() const;
 };
 
-/// What every verb shares: how it speaks. Each call returns the exit status that follows from it.
+/// The output of all verbs. Each call returns the resulting exit status.
 struct session {
-  bool as_json = false;                 ///< documents on stdout, errors too
-  const opener* others = nullptr;       ///< opens what the library does not; null: a Python process does
-  const system_namer* namer = nullptr;  ///< names coordinate systems; null: only codes and text in files are names
-  storage_flags storage;                ///< of all URIs that a verb reads
+  bool as_json = false;                 ///< documents on stdout, also errors
+  const opener* others = nullptr;       ///< opens formats that the library does not; null: a Python process does
+  const system_namer* namer = nullptr;  ///< names coordinate systems; null: only codes and text in files
+  storage_flags storage;                ///< for all URIs that a verb reads
   int argc = 0;                         ///< the command line, for the Python process
   const char* const* argv = nullptr;
 
-  /// Writes text to stdout; a reader that has gone away (`| head`) ends the program quietly.
+  /// Writes text to stdout; if the reader has closed it (`| head`), the program ends quietly.
   int print(std::string_view text) const;
   /// Writes one JSON document, indented, with a final newline.
   int print_document(const json& document) const;
   /// Reports a failure: `penstock: ...` with its notes on stderr, or `{"error": ...}` on stdout.
   int fail(const error& failure) const;
-  /// As `fail`, for what another command line would have avoided.
+  /// As `fail`, for a failure that another command line would have avoided.
   int refuse(const std::string& why) const;
 };
 
@@ -48,17 +48,17 @@ struct session {
 bool has_colors(int descriptor);
 
 enum class color : std::uint8_t { plain, dim, bold, red, green, yellow, blue };
-/// `text` in a colour, if standard output has colours; else as it is.
+/// `text` in a colour, if standard output has colours; else unchanged.
 std::string painted(color as, std::string_view text);
 
 /// Writes all of `bytes` to a file descriptor.
-/// \error cancelled  The reader of a pipe has gone, or a signal asked to stop. \error io_error
+/// \error cancelled  The reader of a pipe has closed it, or a signal requested a stop. \error io_error
 result<> write_all(int descriptor, std::span<const std::byte> bytes);
 
 /// `{"code": ..., "message": ..., "notes": [...]}`.
 json to_json(const error& failure);
 json to_json(const extents& shape);
-/// A document that the library wrote, as a value; null where it is none.
+/// A document of the library as a value; null if there is none.
 json parsed(const std::string& text);
 
 /// `1.61 GB`, `512 bytes`: decimal units, three digits.

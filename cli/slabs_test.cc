@@ -5,7 +5,7 @@
 namespace penstock::inline v0::cli {
 namespace {
 
-/// The positions along each dimension that the slabs visit, one after the other, resolved as a read would.
+/// The positions along each dimension that the slabs visit, one after the other, resolved as a read resolves them.
 std::vector<std::int64_t> visited(const std::vector<slab>& slabs, const extents& shape, std::size_t d) {
   std::vector<std::int64_t> positions;
   for (const slab& piece : slabs) {

@@ -24,7 +24,7 @@ struct stats_arguments {
   unsigned threads = 0;
 };
 
-/// Counts, extremes, mean and deviation of elements as they come by.
+/// Counts, extremes, mean and deviation of a sequence of elements.
 ///
 /// Blocks are summed around their own mean and joined, so that the deviation of a large offset keeps its digits.
 /// Source: Chan, Golub and LeVeque, "Algorithms for computing the sample variance", 1983.
@@ -89,7 +89,7 @@ class summary {
   double mean_ = 0, squares_ = 0;
 };
 
-/// Reads the selection slab by slab, as elements of `as`, and sums it up.
+/// Reads the selection slab by slab, as elements of `as`, and accumulates them.
 template <class T>
 int report(const session& speak, const stats_arguments& given, const array& a, const resolved_basic& all, dtype as,
            std::optional<double> skip) {

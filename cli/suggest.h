@@ -6,8 +6,8 @@
 
 namespace penstock::inline v0::cli {
 
-/// The word of `among` that is most like `typed`, or nothing if none is like it: at most a third of its letters are
-/// missing, added, changed or exchanged with a neighbour. Letters count as equal in both cases.
+/// The word of `among` that is closest to `typed`, or nothing if none is close: at most a third of its letters are
+/// missing, added, changed or exchanged with a neighbour. Upper and lower case are equal.
 std::string nearest_word(std::string_view typed, std::span<const std::string> among);
 
 /// `; did you mean 'x'?`, or nothing.

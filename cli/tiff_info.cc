@@ -46,7 +46,7 @@ json numbers_json(std::initializer_list<double> values) {
   return out;
 }
 
-// Files may have any bytes; documents are UTF-8.
+// Files may contain any bytes; documents are UTF-8.
 json text_json(const std::string& text) {
   if (is_utf8(std::as_bytes(std::span(text)))) return text;
   std::string out;
@@ -71,7 +71,7 @@ json key_json(const geo_key::value_type& value) {
   return out;
 }
 
-// What the report has of tags, read once.
+// The tags of the report, read once.
 struct image_facts {
   std::string compression, photometric, interleave;
   bool has_palette = false;
@@ -115,7 +115,7 @@ json profile_json(const array& a, const image_facts& facts, const std::vector<ba
 }
 
 // The coordinate system by its code or as the file's own text. A system that the keys describe by parameters has no
-// name without PROJ: its keys follow.
+// name without PROJ: its keys are listed.
 result<json> place_json(const array& image, const georeference& place, const system_namer* namer) {
   PENSTOCK_ASSIGN(const std::optional<std::uint32_t> code, place.epsg());
   PENSTOCK_ASSIGN(std::string name, place.crs_text());

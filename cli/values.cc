@@ -36,13 +36,13 @@ double half_value(std::uint16_t bits) {
 
 double brain_value(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
-/// The number with the fewest digits that is nearer to `bits` than to its neighbours in a 16-bit type.
+/// The number with the fewest digits that is closer to `bits` than to its neighbours in a 16-bit type.
 double shortest(std::uint16_t bits, double (*value_of)(std::uint16_t)) {
   const double value = value_of(bits);
   if (!std::isfinite(value) || value == 0) return value;
-  const double below = value_of(static_cast<std::uint16_t>(bits - 1));  // next nearer to zero
+  const double below = value_of(static_cast<std::uint16_t>(bits - 1));  // the neighbour closer to zero
   double above = value_of(static_cast<std::uint16_t>(bits + 1));
-  if (std::isinf(above)) above = value + (value - below);  // where rounding to infinity begins is as far again
+  if (std::isinf(above)) above = value + (value - below);  // rounding to infinity begins at the same distance
   for (int digits = 1; digits < 9; ++digits) {
     const double candidate = std::strtod(fmt::format("{:.{}e}", value, digits - 1).c_str(), nullptr);
     const double miss = std::abs(candidate - value);
@@ -113,7 +113,7 @@ std::string utf32_text(const std::byte* item, std::size_t bytes) {
   return out;
 }
 
-/// Text in quotes, as Python writes it: what a terminal would obey is escaped.
+/// Text in quotes, as Python writes it: terminal control characters are escaped.
 std::string quoted(std::string_view text) {
   const char quote = text.find('\'') != text.npos && text.find('"') == text.npos ? '"' : '\'';
   std::string out(1, quote);
@@ -146,7 +146,7 @@ std::uint64_t unsigned_value(std::uint32_t bytes, const std::byte* item) {
   return load<std::uint64_t>(item);
 }
 
-/// Lays texts of one width out in brackets, as NumPy does.
+/// Arranges texts of one width in brackets, as NumPy does.
 class block_writer {
  public:
   block_writer(const extents& shape, const std::vector<std::string>& items) : shape_(shape), items_(items) {

@@ -15,10 +15,10 @@ namespace penstock::inline v0::cli {
 /// Floating values have the fewest digits that give the same value back in their own type.
 std::string item_text(dtype type, const std::byte* item);
 
-/// The characters of an element that is text; nothing of another type.
+/// The characters of a text element; nothing for other types.
 std::optional<std::string> plain_text(const dtype& type, const std::byte* item);
 
-/// One element as a field of a CSV file, in quotes where it needs them. Source: RFC 4180.
+/// One element as a field of a CSV file, in quotes if necessary. Source: RFC 4180.
 std::string csv_text(const dtype& type, const std::byte* item);
 
 /// One element as JSON. Not-a-number and infinities are the strings that Zarr uses for them; a complex value is a pair.
@@ -27,7 +27,7 @@ json item_json(dtype type, const std::byte* item);
 /// A C-order block as NumPy prints it: nested brackets, aligned columns, lines of at most 75 columns where that can be.
 std::string block_text(dtype type, const extents& shape, const std::byte* data);
 
-/// A C-order block as nested JSON arrays; a bare element where the rank is 0.
+/// A C-order block as nested JSON arrays; a single element if the rank is 0.
 json block_json(dtype type, const extents& shape, const std::byte* data);
 
 }  // namespace penstock::inline v0::cli

@@ -1,4 +1,4 @@
-# One target per folder of src/, its unit tests beside it, and the closure of what it may link.
+# One target per folder of src/, its unit tests next to it, and the closure of what it may link.
 
 # penstock_folder(<name> [DEPENDS <folder>...] [LIBS <library>...] [SUBFOLDERS <folder>...])
 #

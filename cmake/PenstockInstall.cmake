@@ -9,7 +9,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/penstock DESTINATION ${CMAKE_INS
 install(EXPORT penstockTargets NAMESPACE penstock:: DESTINATION ${config_dir} COMPONENT development)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/penstockConfig.cmake.in penstockConfig.cmake
                               INSTALL_DESTINATION ${config_dir})
-# Before 1.0 a minor version may break: 0.1 does not serve who asks for 0.2, nor the other way round.
+# Before 1.0 a minor version may break: 0.1 does not serve a request for 0.2, nor the reverse.
 write_basic_package_version_file(penstockConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/penstockConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/penstockConfigVersion.cmake
               ${PROJECT_SOURCE_DIR}/cmake/Findzstd.cmake ${PROJECT_SOURCE_DIR}/cmake/Findlibdeflate.cmake

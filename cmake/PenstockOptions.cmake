@@ -25,7 +25,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
 endif()
 
 if(PENSTOCK_WERROR)
-  # A compiler that nobody has run here yet may warn about anything: it must not stop a user's build.
+  # A compiler that has not been used here yet may warn about anything: it must not stop a user's build.
   if((CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")
      OR (CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^14\\."))
     target_compile_options(penstock_options INTERFACE -Werror)

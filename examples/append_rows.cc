@@ -1,4 +1,4 @@
-// Appends rows to an array while this thread goes on: encoding and storage happen in the background.
+// Appends rows to an array while this thread continues: encoding and storage happen in the background.
 //
 //   append_rows [PATH]
 

@@ -43,7 +43,7 @@ def scene() -> np.ndarray:
 
 
 def main() -> None:
-    """Writes the file beside this script."""
+    """Writes the file next to this script."""
     where = rasterio.Affine(30, 0, 500000, 0, -30, 5200000)
     options = {"driver": "COG", "crs": "EPSG:32633", "transform": where, "blocksize": 256, "compress": "zstd"}
     options |= {"predictor": 2, "level": 22, "overview_resampling": "average", "interleave": "pixel"}

@@ -14,7 +14,7 @@
 
 #include "base/waiting.h"
 
-/// What the files of the Python module share. Only the limited C API is used: one build serves Python 3.12 and later.
+/// Shared by the files of the Python module. Only the limited C API is used: one build serves Python 3.12 and later.
 namespace penstock::inline v0::python {
 
 namespace nb = nanobind;
@@ -69,16 +69,16 @@ class text_of_attributes {
   mutable nb::object text_;
 };
 
-/// What a Python `Array` holds.
+/// The content of a Python `Array`.
 struct array_handle {
   penstock::array array;
-  nb::object dtype;  ///< numpy.dtype, made once
+  nb::object dtype;  ///< numpy.dtype, created once
   text_of_attributes<penstock::array> attributes = {};
 
   explicit array_handle(penstock::array from);
 };
 
-/// What a Python `Group` holds.
+/// The content of a Python `Group`.
 struct group_handle {
   penstock::group group;
   text_of_attributes<penstock::group> attributes = {};
@@ -94,7 +94,7 @@ struct store_handle {
 
 // --- errors (bind_error.cc) ---
 
-/// Sets the Python exception that stands for `failure`. The GIL is held.
+/// Sets the Python exception for `failure`. The GIL is held.
 void set_error(const error& failure) noexcept;
 /// Sets the Python exception that nanobind would make of `failure`. The GIL is held.
 void set_error(const std::exception& failure) noexcept;
@@ -103,7 +103,7 @@ void set_error(const std::exception& failure) noexcept;
 /// Throws the Python exception that is set, or SystemError if none is set: `nb::python_error` would abort then.
 [[noreturn]] void throw_python_error();
 
-/// The value, or the Python exception that stands for the error.
+/// The value, or the Python exception for the error.
 template <class T>
 T unwrap(result<T>&& from) {
   if (!from.ok()) raise(from.error());
@@ -113,17 +113,16 @@ inline void unwrap(result<>&& from) {
   if (!from.ok()) raise(from.error());
 }
 
-/// Keeps the Python exception that is set now for this thread, where a C++ caller stands between it and Python.
+/// Stores the current Python exception for this thread, when a C++ caller is between it and Python.
 void stash_exception() noexcept;
-/// Sets the kept exception again; false where none is kept.
+/// Sets the stored exception again; false if there is none.
 bool restore_exception() noexcept;
-/// Turns the Python exception that is set now into an error and clears it; KeyboardInterrupt and its like are stashed
-/// too.
+/// Turns the current Python exception into an error and clears it; KeyboardInterrupt and similar ones are stored too.
 error take_python_error() noexcept;
 
 // --- references held by C++ (bind_reference.cc) ---
 
-/// Says that this thread holds the GIL for as long as the object lives, so that references may be dropped at once.
+/// Records that this thread holds the GIL while the object lives, so that references may be dropped at once.
 class gil_is_held {
  public:
   gil_is_held() noexcept;
@@ -134,8 +133,8 @@ class gil_is_held {
   bool before_;
 };
 
-/// Lets go of the GIL while the engine works. Where the interpreter has begun to end meanwhile, a thread other than the
-/// main one stays here for good: taking the GIL back then would end it in the middle of C++ (before 3.14).
+/// Releases the GIL while the engine works. If the interpreter has begun to end meanwhile, a thread other than the main
+/// one stays here for good: taking the GIL back would end it in the middle of C++ (before 3.14).
 class without_gil {
  public:
   without_gil() noexcept;
@@ -146,9 +145,9 @@ class without_gil {
   PyThreadState* state_;
 };
 
-/// Takes the GIL on a thread that may be the engine's, which Python knows only as long as this lives. What such a
-/// thread left in thread-locals is dropped before it is forgotten: dropping it may take the GIL again, which CPython
-/// before 3.12.5 does not survive in between (gh-119585).
+/// Takes the GIL on a thread that may be the engine's, which Python knows only while this lives. The thread's
+/// thread-locals are dropped before it is forgotten: dropping them may take the GIL again, which CPython before 3.12.5
+/// does not survive in between (gh-119585).
 class with_gil {
  public:
   with_gil() noexcept : is_known_(PyGILState_GetThisThreadState() != nullptr), state_(PyGILState_Ensure()) {}
@@ -160,26 +159,26 @@ class with_gil {
   PyGILState_STATE state_;
 };
 
-/// True on the thread that Python runs signal handlers on: the process's first.
+/// True on the thread on which Python runs signal handlers: the process's first.
 bool is_main_thread() noexcept;
 /// True from the end of the program on: reads of other threads then stop.
 bool interpreter_is_ending() noexcept;
-/// Looks for signals, on the thread that has them; with or without the GIL. False: what this thread does is to stop,
-/// and what a handler raised is kept for `restore_exception`.
+/// Checks for signals, on the thread that has them; with or without the GIL. False: the work of this thread must stop,
+/// and the handler's exception is stored for `restore_exception`.
 bool may_go_on() noexcept;
-/// False where this thread must not ask for the GIL any more.
+/// False if this thread must not take the GIL any more.
 bool may_enter_python() noexcept;
-/// Says that the interpreter ends, and waits a while for threads that may be inside of Python code of ours. The GIL is
-/// held.
+/// Announces the end of the interpreter, and waits some time for threads that may be inside of our Python code. The GIL
+/// is held.
 void end_interpreter() noexcept;
 
 /// Drops a reference from any thread, with or without the GIL, also under a lock of the engine: it never waits.
 void drop_reference(void* object) noexcept;
-/// Drops what was left behind by threads without the GIL. The GIL is held.
+/// Drops references left by threads without the GIL. The GIL is held.
 void drop_left_references() noexcept;
 
-/// Calls the engine with the GIL released and gives its value, or throws what went wrong: a Python exception that a
-/// store of this thread met and Python must see (KeyboardInterrupt), or the error.
+/// Calls the engine with the GIL released and returns its value, or throws: a Python exception of a store of this
+/// thread that Python must see (KeyboardInterrupt), or the error.
 template <class Work>
 auto call_engine(Work&& work) {
   auto outcome = [&] {
@@ -194,18 +193,19 @@ auto call_engine(Work&& work) {
 
 // --- results (bind_output.cc) ---
 
-/// The dtype of results, in native byte order: ml_dtypes' where NumPy has none, StringDType for text (NumPy 1: object).
-/// \error unsupported  None has it.
+/// The dtype of results, in native byte order: that of ml_dtypes if NumPy has none, StringDType for text (NumPy 1:
+/// object).
+/// \error unsupported  Neither has it.
 nb::object numpy_dtype(const dtype& type);
-/// The element type of a NumPy dtype, or what numpy.dtype() takes; byte order does not count. Object dtypes are
+/// The element type of a NumPy dtype, or of an argument of numpy.dtype(); byte order does not count. Object dtypes are
 /// `object`.
 dtype dtype_of(nb::handle numpy_type);
 /// "auto", "host" or "device". Raises InvalidArgumentError otherwise.
 chunk_encoder encoder_of(std::string_view name);
-/// The dtype, or a field of it, is in the other byte order than this machine's.
+/// The dtype, or a field of it, has the opposite byte order of this machine.
 bool has_swapped_bytes(nb::handle numpy_type);
-/// A new C-order ndarray with memory that nothing has been written to; large ones lie in the context's output pool.
-/// Null: a Python exception is set.
+/// A new C-order ndarray with uninitialised memory; large ones are in the context's output pool. Null: a Python
+/// exception is set.
 PyObject* new_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* dtype, std::uint32_t item_bytes,
                       const extents& shape, std::byte*& data) noexcept;
 /// What an exported buffer is used for.
@@ -214,7 +214,7 @@ enum class buffer_use {
   write,  ///< it must be writable
 };
 
-/// The memory behind a buffer object, which must have `type` and stays exported while the object lives.
+/// The memory of a buffer object, which must have `type` and stays exported while the object lives.
 class exported_buffer {
  public:
   exported_buffer() noexcept = default;
@@ -235,7 +235,7 @@ nb::tuple to_tuple(const extents& shape);
 /// The values as an ndarray that keeps their memory as its base (bind_loader.cc).
 nb::object ndarray_of(owned_tensor values, nb::handle dtype);
 
-/// Text that should be UTF-8 and may be anything, as file names are.
+/// Text that should be UTF-8 but may be any bytes, as file names are.
 nb::str to_str(std::string_view text, const char* on_error = "surrogateescape");
 /// The name of an object's type with its module. Never fails; Python code may have replaced either.
 std::string type_name_of(PyObject* object);

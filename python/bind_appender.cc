@@ -11,7 +11,7 @@
 namespace penstock::inline v0::python {
 namespace {
 
-/// Up to this size rows are copied with the GIL held: that takes less time than to get it back from another thread.
+/// Up to this size rows are copied with the GIL held: that takes less time than getting it back from another thread.
 constexpr std::uint64_t kMostBytesWithGil = std::uint64_t{64} << 10;
 
 PyObject* rows_of() {
@@ -36,7 +36,7 @@ class appender_handle {
   appender_handle(const appender_handle&) = delete;
   appender_handle& operator=(const appender_handle&) = delete;
   ~appender_handle() {
-    const without_gil released;  // what it still stores may need Python
+    const without_gil released;  // the rows that it still stores may need Python
     made_.reset();
   }
 
@@ -57,7 +57,7 @@ class appender_handle {
     take(converted.view());
   }
 
-  /// `to` gets the shape that is stored then.
+  /// `to` receives the stored shape.
   void flush(array_handle& to) {
     to.array = call_engine([&] { return made_->flush(); });
   }

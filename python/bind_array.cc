@@ -14,7 +14,7 @@
 namespace penstock::inline v0::python {
 namespace {
 
-// A read on this thread that is not yet under way keeps its list of items here: a warm `a[...]` allocates none.
+// A read on this thread that is not running yet keeps its list of items here: a warm `a[...]` allocates none.
 thread_local std::vector<basic_item> spare_items;
 
 class borrowed_selection {
@@ -31,8 +31,7 @@ struct request {
   nb::handle progress = nb::handle(Py_None);
 };
 
-// Reads into a new ndarray; a scalar where `scalar` is set and there are no dimensions. Null: a Python exception is
-// set.
+// Reads into a new ndarray; a scalar if `scalar` is set and there are no dimensions. Null: a Python exception is set.
 template <class Resolved>
 PyObject* read_resolved(const array_handle& from, const Resolved& where, const request& how, bool scalar) {
   read_result made;
@@ -69,7 +68,7 @@ PyObject* read_resolved(const array_handle& from, const Resolved& where, const r
   return out.release().ptr();
 }
 
-// What `a[key]` is. Null: a Python exception is set.
+// The value of `a[key]`. Null: a Python exception is set.
 PyObject* read_key(PyObject* self, PyObject* key, const request& how) noexcept {
   try {
     const array_handle& from = nb::cast<const array_handle&>(nb::handle(self));  // `self` may be anything in `_read`
@@ -89,7 +88,7 @@ PyObject* read_key(PyObject* self, PyObject* key, const request& how) noexcept {
       set_error(std::move(where).error().note("array '" + from.array.uri() + "'"));
       return nullptr;
     }
-    // NumPy: ints down to nothing give a scalar, an Ellipsis among them a 0-d array.
+    // As in NumPy: ints for all dimensions give a scalar, with an Ellipsis a 0-d array.
     return read_resolved(from, *where, how, !has_ellipsis);
   } catch (nb::python_error& failed) {
     failed.restore();
@@ -136,7 +135,7 @@ void read_into(const array_handle& self, nb::handle key, nb::handle out, unsigne
                nb::handle dtype) {
   const resolved_selection which = resolve_key(self, key);
   if (self.array.type().variable_length()) {
-    // Objects and text are made of what was read, then assigned.
+    // Objects and text are created from the read items, then assigned.
     item_block items(self.array.type(), which.shape);
     if (!read_without_gil(self.array, which, items.view(), threads, progress, items.arena())) throw_python_error();
     const nb::object made = nb::steal(items.to_ndarray(self.dtype.ptr()));
@@ -168,7 +167,7 @@ ticket_handle start_read(const array_handle& self, nb::handle key, nb::object ou
   return {std::move(started), std::move(out), std::move(target)};
 }
 
-// For each dimension (start, step, count, axis of the result or -1), or None where the selection is no box; and the
+// For each dimension (start, step, count, axis of the result or -1), or None if the selection is not a box; and the
 // result's shape.
 nb::tuple ranges_of(const array_handle& self, nb::handle key) {
   const resolved_selection where = resolve_key(self, key);
@@ -182,8 +181,7 @@ nb::tuple ranges_of(const array_handle& self, nb::handle key) {
   return nb::make_tuple(nb::tuple(ranges), shape);
 }
 
-// Whether the engine makes elements of the one dtype from those of the other; false also of dtypes that it does not
-// know.
+// Whether the engine converts elements of the one dtype to the other; false also for dtypes that it does not support.
 bool converts_numpy(nb::handle from, nb::handle to) {
   for (const nb::handle each : {from, to})
     if (!nb::cast<bool>(each.attr("isnative"))) return false;

@@ -37,7 +37,7 @@ class exported_bytes {
 
 /// One codec of a chain that an adapter of penstock/core/codecs.py carries out.
 ///
-/// Bytes are copied on their way in and out: Python code may keep what it is given.
+/// Bytes are copied in both directions: Python code may keep its arguments.
 class python_codec final : public byte_codec {
  public:
   python_codec(std::string name, std::string description, std::shared_ptr<PyObject> adapter, const stage_type& input,
@@ -85,7 +85,7 @@ class python_codec final : public byte_codec {
   }
 
  private:
-  // What Python says when a chunk cannot be decoded; a Ctrl-C stays one.
+  // Python's message when a chunk cannot be decoded; a Ctrl-C stays one.
   error decode_failure() const {
     const error raised = take_python_error();
     if (raised.code() == errc::cancelled) return raised.clone();

@@ -8,7 +8,7 @@
 namespace penstock::inline v0::python {
 namespace {
 
-// Runs on whichever thread of the copy has news; signals are for the main thread to see.
+// Called on any thread of the copy with progress; signals are handled by the main thread.
 bool go_on(const nb::object& progress, const copy_progress& now) noexcept {
   if (!may_enter_python()) return false;
   const with_gil gil;

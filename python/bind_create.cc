@@ -36,7 +36,7 @@ extents extents_of(nb::handle value, const char* name) {
   return extents(std::span<const std::uint64_t>(lengths));
 }
 
-/// The members that Python gives, all of them named as those of create_options.
+/// The members that Python passes, all of them named as those of create_options.
 create_options options_of(const context_handle& with, const nb::bytes& path, const nb::dict& given) {
   create_options out;
   out.context = with.context;
@@ -139,7 +139,7 @@ std::optional<replacement_handle> replace(const nb::object& in, nb::bytes path) 
   if (nb::isinstance<group_handle>(in)) {
     out.parent = nb::cast<const group_handle&>(in).group;
     call_engine([&] { return check_writable(out.parent->state()); });
-    // An open group keeps its store as something to read.
+    // An open group keeps its store for reading.
     to = std::const_pointer_cast<store>(out.parent->state().store);
     if (prefix.empty()) return std::nullopt;
     prefix = out.parent->state().prefix + prefix;
@@ -191,7 +191,7 @@ void edit_attributes(Handle& self, Node Handle::* member, nb::handle set, nb::ob
   self.*member = call_engine([&] { return before.update_attributes(text, names); });
 }
 
-/// Options of create_array for a copy in another format; empty where xarray has no meaning for the array.
+/// Options of create_array for a copy in another format; empty if xarray has no meaning for the array.
 nb::dict meaning_in(const array_handle& of, int zarr_format) {
   const array_state& state = of.array.state();
   nb::dict out;

@@ -271,7 +271,7 @@ void bind_described(nb::module_& m) {
   m.def("hdf5_dimension_names", &dimensions_tuple, nb::arg("group"),
         "A name for each dimension of each dataset of the group's file by path, and further paths of groups.");
   m.def("hdf5_is_no_array", &is_no_array, nb::arg("store"), nb::arg("key"), nb::arg("path"),
-        "Whether an object that is there was unsupported because it is no array.");
+        "Whether an object that is there was unsupported because it is not an array.");
   m.def("hdf5_path_elsewhere", &path_elsewhere, nb::arg("group"), nb::arg("store"), nb::arg("key"),
         "The path of a group in its own file, if a link led there from the file at `key`; else None.");
   m.def(

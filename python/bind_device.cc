@@ -62,8 +62,8 @@ class device_handle {
     return nb::make_tuple(now.done_bytes, now.total_bytes);
   }
 
-  /// Waits until all is queued on the device, looks for Ctrl-C meanwhile; false: not within that many seconds (< 0: for
-  /// ever).
+  /// Waits until all is queued on the device, and checks for Ctrl-C meanwhile; false: not within that many seconds (<
+  /// 0: for ever).
   bool wait_for(double seconds) {
     using clock = std::chrono::steady_clock;
     constexpr double kForEver = 1e9;
@@ -159,7 +159,7 @@ tensor_view view_of(const device_target& target, const dtype& type) {
   return out;
 }
 
-// `owner` keeps the memory of `address` (0: memory of the pool). `type`: what the elements become; None: nothing else.
+// `owner` owns the memory of `address` (0: memory of the pool). `type`: the type for a conversion; None: no conversion.
 device_handle read(const array_handle& self, nb::handle key, int device, std::optional<std::uintptr_t> stream,
                    std::uintptr_t address, nb::tuple shape, nb::tuple strides, nb::object owner, unsigned threads,
                    bool check, nb::object type) {
@@ -221,7 +221,7 @@ device_handle read_crops(nb::handle crops, int device, std::optional<std::uintpt
   return {std::move(made), std::move(type), nb::none()};
 }
 
-// (address, shape, strides in bytes, (code, bits), (device type, device)) of a capsule that is not taken over.
+// (address, shape, strides in bytes, (code, bits), (device type, device)) of a capsule, which is not consumed.
 nb::tuple view_of_capsule(nb::handle capsule, bool writable) {
   const dlpack_tensor* tensor = nullptr;
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned") != 0) {

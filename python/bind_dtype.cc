@@ -13,7 +13,7 @@ nb::object module(const char* name) { return nb::module_::import_(name); }
 
 std::string attribute_text(nb::handle of, const char* name) { return utf8_of(nb::object(of.attr(name))); }
 
-// ml_dtypes' scalar type of that name; none where this version has it not.
+// ml_dtypes' scalar type of that name; none if this version does not have it.
 nb::object extension_type(const std::string& name) {
   PyObject* const imported = PyImport_ImportModule("ml_dtypes");
   if (imported == nullptr) {
@@ -41,7 +41,7 @@ nb::object structure_dtype(const dtype& type) {
   return module("numpy").attr("dtype")(all);
 }
 
-// Two numbers where neither NumPy nor ml_dtypes has such a complex type.
+// Two numbers if neither NumPy nor ml_dtypes has such a complex type.
 nb::object complex_dtype(const dtype& type) {
   const char* const other = type.format() == float_format::bfloat16 ? "bcomplex32"
                             : type.bits() == 32                     ? "complex32"
@@ -70,7 +70,7 @@ nb::object string_dtype() {
 
 bool is_number(dtype_kind kind) noexcept { return kind <= dtype_kind::floating || kind == dtype_kind::complex; }
 
-// numpy.dtype(name). Those of numbers are few, and made once.
+// numpy.dtype(name). Those of numbers are few, and created once.
 nb::object named_dtype(dtype_kind kind, const std::string& name) {
   static auto& known = *new std::map<std::string, nb::object>();  // never destroyed: the interpreter ends before
   const auto found = known.find(name);

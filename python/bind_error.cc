@@ -48,7 +48,7 @@ nb::object make_exception(const error& failure) {
 
 thread_local PyObject* stashed = nullptr;
 
-// UTF-8 of any str; of what has none, and of what is no str, nothing. No Python exception is set after it.
+// UTF-8 of any str; for one without UTF-8, and for other objects, nothing. No Python exception is set after it.
 std::string utf8_or_nothing(PyObject* text) {
   Py_ssize_t size = 0;
   const char* const bytes = PyUnicode_Check(text) != 0 ? PyUnicode_AsUTF8AndSize(text, &size) : nullptr;
@@ -82,7 +82,7 @@ errc code_of(PyObject* exception) noexcept {
   return errc::io_error;
 }
 
-// Python code of ours raises errors that the engine could have made.
+// Python code of ours raises errors that the engine could have returned.
 std::optional<error> own_error(nb::handle exception) noexcept {
   try {
     if (!nb::isinstance(exception, nb::module_::import_("penstock.core.errors").attr("Error"))) return {};
@@ -231,7 +231,7 @@ error take_python_error() noexcept {
     Py_DECREF(raised);
     return failure;
   }
-  // Ctrl-C and SystemExit go on through C++ to who called the read on this thread.
+  // Ctrl-C and SystemExit are passed through C++ to the caller of the read on this thread.
   Py_XDECREF(std::exchange(stashed, raised));
   return {errc::cancelled, failure.message()};
 }

@@ -150,7 +150,7 @@ nb::dict validity_of_array(const array_handle& image, const georeference& of) {
   return out;
 }
 
-// A number as pixels of the type have it: int or float, None where they cannot; what is no real number as it is.
+// A number in the pixels' type: int or float, None if they cannot hold it; other than real numbers unchanged.
 nb::object held_nodata_of(nb::handle value, nb::handle type) {
   if (value.is_none()) return nb::none();
   const dtype of = dtype_of(type);

@@ -38,7 +38,7 @@ nb::list members(const group_handle& self) {
 
 open_options options_of(const context_handle& with, nb::bytes path, bool cache_index, nb::object consolidated) {
   open_options options;
-  options.opens_references = false;  // Python resolves what they name
+  options.opens_references = false;  // Python resolves their names
   if (!consolidated.is_none()) {
     options.use_consolidated = nb::cast<bool>(consolidated) ? consolidation::required : consolidation::never;
   }
@@ -48,7 +48,7 @@ open_options options_of(const context_handle& with, nb::bytes path, bool cache_i
   return options;
 }
 
-// The members that are given; penstock/target/remote.py has checked their names and types.
+// The given members; penstock/target/remote.py has checked their names and types.
 remote_options remote_options_of(const nb::dict& given) {
   remote_options out;
   const auto take = [&](const char* name, auto& to) {

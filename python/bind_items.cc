@@ -13,7 +13,7 @@ PyObject** objects_in(PyObject* array) {
   Py_buffer view;
   if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0) throw_python_error();
   auto* const at = static_cast<PyObject**>(view.buf);
-  PyBuffer_Release(&view);  // the array is ours alone: nobody moves its memory
+  PyBuffer_Release(&view);  // the array is ours: its memory does not move
   return at;
 }
 
@@ -62,7 +62,7 @@ item_block::item_block(const dtype& type, const extents& shape)
 }
 
 item_block::item_block(const dtype& type, nb::handle values) : type_(type), arena_(std::make_shared<item_arena>()) {
-  // A copy of the references: nobody else drops what the items point into while the engine works without the GIL.
+  // A copy of the references, so that no other code drops the items' bytes while the engine works without the GIL.
   nb::object owned = numpy("array")(values, nb::arg("dtype") = "O", nb::arg("order") = "C", nb::arg("copy") = true);
   for (const nb::handle size : nb::object(owned.attr("shape"))) shape_.push_back(nb::cast<std::uint64_t>(size));
   items_.resize(static_cast<std::size_t>(unwrap(element_count(shape_))));

@@ -7,14 +7,14 @@
 
 namespace penstock::inline v0::python {
 
-/// Elements of variable length in C order, and what keeps their bytes: between NumPy's arrays of objects or strings
+/// Elements of variable length in C order, and the owners of their bytes: between NumPy's arrays of objects or strings
 /// and the engine.
 class item_block {
  public:
-  /// Room for the result of a read.
+  /// Memory for the result of a read.
   item_block(const dtype& type, const extents& shape);
   /// The elements of `values` (anything that numpy.asarray takes) for a write: strings, bytes, or any objects. None is
-  /// the empty string. Raises TypeError where an element is of another kind. The GIL is held.
+  /// the empty string. Raises TypeError if an element is of another kind. The GIL is held.
   item_block(const dtype& type, nb::handle values);
   item_block(item_block&&) noexcept = default;
 
@@ -22,8 +22,8 @@ class item_block {
   /// Of the items; borrowed.
   tensor_view view() noexcept { return tensor_view::contiguous(items_.data(), type_, shape_); }
 
-  /// A new NumPy array with Python objects, or text, made of the items; null: a Python exception is set. The GIL is
-  /// held. `dtype` as `numpy_dtype` gives it.
+  /// A new NumPy array with Python objects, or text, from the items; null: a Python exception is set. The GIL is held.
+  /// `dtype` as from `numpy_dtype`.
   PyObject* to_ndarray(PyObject* dtype) const noexcept;
 
  private:
@@ -38,17 +38,17 @@ PyObject* objects_of(std::span<const variable_item> items, const dtype& type, co
 /// One item as a Python object; null: a Python exception is set.
 PyObject* object_of(const variable_item& item, const dtype& type) noexcept;
 
-/// What a read writes to: a new ndarray, or items that become one when it has ended.
+/// The target of a read: a new ndarray, or items that become one when it has ended.
 class read_result {
  public:
   /// False: a Python exception is set.
   bool prepare(const array_handle& from, const extents& shape) noexcept;
   const tensor_view& view() const noexcept { return view_; }
-  /// Null where the elements have a fixed size.
+  /// Null if the elements have a fixed size.
   std::shared_ptr<item_arena> arena() const noexcept {
     return items_ ? items_->arena() : std::shared_ptr<item_arena>();
   }
-  /// The ndarray, once the read has ended well. Null: a Python exception is set.
+  /// The ndarray, after the read has succeeded. Null: a Python exception is set.
   PyObject* take() noexcept;
 
  private:

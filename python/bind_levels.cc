@@ -47,7 +47,7 @@ class level_appender_handle {
   level_appender_handle(const level_appender_handle&) = delete;
   level_appender_handle& operator=(const level_appender_handle&) = delete;
   ~level_appender_handle() {
-    const without_gil released;  // what it still stores may need Python
+    const without_gil released;  // the rows that it still stores may need Python
     made_.reset();
   }
 

@@ -11,7 +11,7 @@
 namespace penstock::inline v0::python {
 namespace {
 
-// The values of a batch; the ndarray that shows them keeps it as its base.
+// The values of a batch; the ndarray that shows them has it as its base.
 struct batch_memory {
   owned_tensor values;
 };
@@ -58,7 +58,7 @@ loader_axis axis_of(const nb::tuple& from) {
   return out;
 }
 
-/// A loader, and the dtypes of what it gives.
+/// A loader, and the dtypes of its batches.
 class loader_handle {
  public:
   loader_handle(const nb::list& arrays, const nb::list& axes, std::optional<std::uint64_t> random_samples,

@@ -8,9 +8,9 @@
 NB_MODULE(_core, m) {
   using namespace penstock::python;
   m.attr("__version__") = PENSTOCK_VERSION;
-  // Contexts that live until the interpreter ends are meant.
+  // Contexts that live until the interpreter ends are intended.
   nb::set_leak_warnings(false);
-  drop_left_references();  // makes it ready for forks
+  drop_left_references();  // prepares it for forks
   bind_errors(m);
   bind_context(m);
   bind_stores(m);

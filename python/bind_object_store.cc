@@ -18,7 +18,7 @@ error too_long(std::uint64_t size, std::uint64_t limit) {
           "the object is longer than it may be: " + bytes_text(size) + ", at most " + std::to_string(limit)};
 }
 
-// Bytes that answer `wanted` and nothing else go where it wants them.
+// Bytes that are exactly the result of `wanted` are stored directly.
 result<read_done> place(std::span<const std::byte> bytes, const byte_read& wanted, lending how, PyObject* owner) {
   read_done done;
   if (!wanted.destination.empty()) {
@@ -68,7 +68,7 @@ std::uint64_t hash_text(std::string_view text, std::uint64_t seed) noexcept {
   return out ^ (out >> 32);
 }
 
-// The version that a store's own word for it (an entity tag) stands for; it keeps the word. None: not known.
+// The version for a store's own word (an entity tag); it keeps the word. None: not known.
 result<version> version_of_token(PyObject* token) {
   if (token == Py_None) return version();
   Py_ssize_t size = 0;
@@ -87,7 +87,7 @@ nb::object token_of(const version* seen) {
   return to_str(*static_cast<const std::string*>(seen->pin.get()));
 }
 
-// What a Python store answered to `wanted`: the bytes of the range alone, or None. The GIL is held.
+// The result of a Python store for `wanted`: only the bytes of the range, or None. The GIL is held.
 result<read_done> answer_bytes(PyObject* given, const byte_read& wanted) {
   if (given == Py_None) return error(errc::not_found, "no such key");
   const exported view(given);
@@ -105,7 +105,7 @@ result<read_done> answer_bytes(PyObject* given, const byte_read& wanted) {
   return done;
 }
 
-// As `answer_bytes`, where stores with versions answer (bytes, version), or False where it is not the expected one.
+// As `answer_bytes`, for stores with versions that return (bytes, version), or False if it is not the expected one.
 result<read_done> answer(PyObject* given, const byte_read& wanted) {
   if (given == Py_False) return error(errc::version_changed, "the object is no longer the one that was expected");
   if (PyTuple_CheckExact(given) == 0) return answer_bytes(given, wanted);
@@ -116,7 +116,7 @@ result<read_done> answer(PyObject* given, const byte_read& wanted) {
   return done;
 }
 
-// What a Python store answered to a put or an erase: the new version where it has one; False: the condition fails.
+// The result of a Python store for a put or an erase: the new version if it has one; False: the condition fails.
 result<version> version_stored(PyObject* given) {
   if (given == Py_False) return error(errc::version_changed, "the object is no longer what it was to be");
   return version_of_token(given);
@@ -131,7 +131,7 @@ nb::tuple request_tuple(const byte_read& wanted) {
                         token_of(wanted.expected));
 }
 
-/// The requests of one call that Python answers later. Every one completes once: what Python forgets is `cancelled`.
+/// The requests of one call that Python completes later. Every one completes once: forgotten ones are `cancelled`.
 class pending_requests {
  public:
   virtual ~pending_requests() = default;
@@ -155,7 +155,7 @@ class pending_requests {
   void forget_open() {
     for (std::size_t i = 0; i < open_.size(); ++i) refuse(i, error(errc::cancelled, "the store's task was cancelled"));
   }
-  /// What Python answered. The GIL is held; the completion itself goes without it: a sink takes a lock of the engine,
+  /// The result of Python. The GIL is held; the completion itself runs without it: a sink takes a lock of the engine,
   /// whose holder may wait for the GIL.
   virtual void answered(std::size_t which, PyObject* given) = 0;
   /// Without the GIL.
@@ -171,7 +171,7 @@ class pending_requests {
     const nb::gil_scoped_release released;
     fail(which, std::move(why));
   }
-  // On an event loop's thread nobody waits for a stashed KeyboardInterrupt.
+  // On an event loop's thread no caller waits for a stored KeyboardInterrupt.
   static error take_python_error_of_other_thread() {
     error failure = take_python_error();
     if (restore_exception()) PyErr_Clear();
@@ -220,12 +220,12 @@ class pending_writes final : public pending_requests {
   write_sink* sink_;
 };
 
-// What Python holds of them.
+// Python's handle of them.
 struct pending_handle {
   std::shared_ptr<pending_requests> requests;
 };
 
-/// What an adapter can do.
+/// The abilities of an adapter.
 struct abilities {
   bool asynchronous = false, writable = false, versions = false;
 };
@@ -240,7 +240,7 @@ class object_store final : public store {
   store_traits traits() const override {
     store_traits traits;
     traits.max_gap_bytes = std::uint64_t{64} << 10;  // a call into Python costs more than these bytes
-    if (can_.asynchronous) traits.request_bytes = std::uint64_t{64} << 10;  // there is a network behind it
+    if (can_.asynchronous) traits.request_bytes = std::uint64_t{64} << 10;  // it uses a network
     traits.max_length_bytes = std::uint64_t{8} << 20;
     traits.versions = can_.versions;
     traits.blocking = true;
@@ -278,7 +278,7 @@ class object_store final : public store {
   }
 
   result<> erase(std::string_view key, const write_condition&) override {
-    // No store of ours erases on condition: what was put meanwhile would be lost, as with any of them.
+    // None of our stores erases conditionally: a concurrent put would be lost, as with all of them.
     if (!can_.writable) return store::erase(key, {});
     if (!may_enter_python()) return std::move(ended()).error();
     const with_gil gil;
@@ -354,7 +354,7 @@ class object_store final : public store {
     submit_to("submit", pending, reads.size(), [&](std::size_t i) -> nb::object { return request_tuple(reads[i]); });
   }
 
-  // Hands requests to the adapter's event loop. What cannot be handed over fails.
+  // Passes requests to the adapter's event loop. Requests that cannot be passed fail.
   template <class RequestOf>
   void submit_to(const char* method, const std::shared_ptr<pending_requests>& pending, std::size_t count,
                  RequestOf&& request_of) const {

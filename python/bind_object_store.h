@@ -4,7 +4,7 @@
 
 namespace penstock::inline v0::python {
 
-/// Whether the engine may look at a Python object's memory after the GIL is released.
+/// Whether the engine may use a Python object's memory after the GIL is released.
 enum class lending : std::uint8_t {
   lend,  ///< nothing writes to it
   copy,  ///< its owner may change or move it

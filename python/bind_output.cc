@@ -11,10 +11,10 @@
 namespace penstock::inline v0::python {
 namespace {
 
-// From here on memory comes from the context's pool: fresh pages cost as much as decoding into them.
+// From this size on memory comes from the context's pool: fresh pages cost as much as decoding into them.
 constexpr std::uint64_t kPooledBytes = std::uint64_t{1} << 20;
 
-// Memory of a result; the ndarray that shows it keeps it as its base. It may outlive its context.
+// Memory of a result; the ndarray that shows it has it as its base. It may outlive its context.
 struct output_memory {
   output_block block;
   std::uint64_t bytes;
@@ -133,7 +133,7 @@ PyObject* new_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* 
       return ndarray_over_bytes(dtype, sizes.ptr(), bytes, data);
     }
     data = static_cast<std::byte*>(view.buf);
-    PyBuffer_Release(&view);  // the array is ours alone: nobody moves its memory
+    PyBuffer_Release(&view);  // the array is ours: its memory does not move
     return made;
   } catch (nb::python_error& failed) {
     failed.restore();
@@ -144,7 +144,7 @@ PyObject* new_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* 
 }
 
 exported_buffer::exported_buffer(nb::handle object, const dtype& type, buffer_use use) {
-  // NumPy's strings take 16 bytes too, and are no items of ours.
+  // NumPy's strings also take 16 bytes, but are not items of ours.
   if (type.variable_length()) {
     raise(error(errc::unsupported, "elements of variable length have no memory that the engine may look at"));
   }

@@ -18,7 +18,7 @@
 namespace penstock::inline v0::python {
 namespace {
 
-/// Most that is decoded on the calling thread with the interpreter's lock held: well under a millisecond.
+/// The most that is decoded on the calling thread with the interpreter's lock held: well under a millisecond.
 constexpr std::uint64_t kMaxInlineBytes = std::uint64_t{512} << 10;
 constexpr std::chrono::nanoseconds kPoll = std::chrono::milliseconds(40);
 
@@ -34,7 +34,7 @@ PyObject* path_name() {
 
 bool looks_for_signals(const read_progress&) noexcept { return may_go_on(); }
 
-// One dimension of a chunk's selection. False: it is no int and no slice that goes forward.
+// One dimension of a chunk's selection. False: it is neither an int nor a slice with a positive step.
 bool parse_range(PyObject* item, std::uint64_t length, axis_range& out, bool& drops) {
   if (PySlice_Check(item)) {
     Py_ssize_t start = 0, stop = 0, step = 0;
@@ -57,19 +57,19 @@ bool parse_range(PyObject* item, std::uint64_t length, axis_range& out, bool& dr
   return true;
 }
 
-/// A batch as zarr-python hands it to its pipelines, read once: (byte getter, spec, selection within the chunk,
+/// A batch as zarr-python passes it to its pipelines, read once: (byte getter, spec, selection within the chunk,
 /// selection within the array in memory, whether a write replaces all that is in the chunk).
 class chunk_batch {
  public:
   /// Memory of the host. Read-only memory can be written from, not read into.
   chunk_batch(std::shared_ptr<const chunk_pipeline> pipeline, exported_buffer memory)
       : pipeline_(std::move(pipeline)), exported_(std::move(memory)), memory_(exported_.view()) {}
-  /// Memory of a device, which the caller keeps.
+  /// Memory of a device, owned by the caller.
   chunk_batch(std::shared_ptr<const chunk_pipeline> pipeline, tensor_view memory)
       : pipeline_(std::move(pipeline)), memory_(std::move(memory)) {}
   chunk_batch(chunk_batch&&) noexcept = default;
 
-  /// False where an item's selections are not all ints and slices that go forward, one for each dimension.
+  /// False if an item's selections are not all ints and slices with a positive step, one for each dimension.
   bool add(nb::handle item);
 
   std::size_t size() const noexcept { return items_.size(); }
@@ -168,7 +168,7 @@ nb::object chunk_batch::missing_flags() const {
   return nb::bytes(reinterpret_cast<const char*>(missing_.data()), missing_.size());
 }
 
-// Runs `work` with or without the interpreter's lock, and raises what went wrong.
+// Runs `work` with or without the interpreter's lock, and raises its errors.
 template <class Work>
 void call(bool keeps_gil, Work&& work) {
   result<> outcome;
@@ -189,7 +189,7 @@ bool never_waits(const store& one) {
   return !traits.blocking && traits.inline_completion;
 }
 
-// Raises where the memory cannot be read into.
+// Raises if the memory cannot be read into.
 void chunk_batch::check_target() const {
   if (exported_.read_only()) {
     PyErr_SetString(PyExc_ValueError, "the memory to read into is read-only");
@@ -229,7 +229,7 @@ nb::object chunk_batch::read_to_device(const context_handle& with, const store_h
   return missing_flags();
 }
 
-// A new bytes object for each chunk, None where it shall not exist; or None where `to` has taken them all.
+// A new bytes object for each chunk, None if it must not exist; or None if `to` has received all of them.
 nb::object chunk_batch::write(const context_handle& with, const store_handle& from, nb::object to,
                               bool write_empty_chunks, unsigned threads, std::optional<int> device,
                               std::optional<std::uintptr_t> stream) {
@@ -264,7 +264,7 @@ nb::object chunk_batch::write(const context_handle& with, const store_handle& fr
   return objects;
 }
 
-/// One chunk's read that goes on while an event loop does something else.
+/// One chunk's read that continues while an event loop does other work.
 class chunk_ticket {
  public:
   chunk_ticket(nb::object batch, nb::object store, std::size_t which, const context_handle& with)
@@ -321,7 +321,7 @@ bool is_plain(PyObject* item) {
   return false;
 }
 
-// Whether zarr-python takes `key` for a plain one: what it refuses, or takes otherwise, is left to it.
+// Whether zarr-python accepts `key` as a plain one: keys that it refuses, or interprets differently, are left to it.
 bool is_plain_key(PyObject* key) {
   if (PyTuple_Check(key) == 0) return is_plain(key);
   const Py_ssize_t count = PyTuple_Size(key);
@@ -390,7 +390,7 @@ bool write_plain(const array_handle& to, nb::handle key, nb::handle value, bool 
   return true;
 }
 
-// None: an item's selections are beyond ints and slices, and the caller has to go another way.
+// None: an item's selections are beyond ints and slices, and the caller must use another path.
 nb::object make_batch(const pipeline_handle& self, nb::handle items, nb::handle memory) {
   chunk_batch batch(self.pipeline, exported_buffer(memory, self.pipeline->type(), buffer_use::read));
   for (const nb::handle item : items)

@@ -9,11 +9,11 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// How long Ctrl-C may wait. Taking the GIL beside a busy Python thread costs milliseconds, so not more often.
+// How long Ctrl-C may wait. Taking the GIL from a busy Python thread costs milliseconds, so not more often.
 constexpr std::chrono::nanoseconds kPoll = std::chrono::milliseconds(40);
 constexpr std::chrono::nanoseconds kBetweenReports = std::chrono::milliseconds(100);
 
-// Looks for signals and reports progress, on the reading thread.
+// Checks for signals and reports progress, on the reading thread.
 class watcher {
  public:
   explicit watcher(nb::handle progress) noexcept : progress_(progress), signals_(is_main_thread()) {}
@@ -23,7 +23,7 @@ class watcher {
     if (!signals_ && interpreter_is_ending()) return false;
     if (!signals_ && progress_.is_none()) return true;
     const auto time = clock::now();
-    if (polled_ == clock::time_point()) polled_ = time;  // the first look: a read that ends before needs no clock
+    if (polled_ == clock::time_point()) polled_ = time;  // the first check: a read that ends before needs no clock
     const bool report = !progress_.is_none() && time - reported_ >= kBetweenReports;
     if (!report && time - polled_ < kPoll / 2) return true;
     polled_ = time;
@@ -35,7 +35,7 @@ class watcher {
     return !report || call(now.done_bytes, now.total_bytes);
   }
 
-  // After a read that went well: users want to see it end.
+  // After a successful read: users want to see it end.
   bool finish(std::uint64_t bytes) noexcept {
     if (progress_.is_none()) return true;
     const std::uint64_t total = total_ != 0 ? total_ : bytes;

@@ -8,16 +8,16 @@
 
 namespace penstock::inline v0::python {
 
-/// Calls `work` with the GIL released. `work` passes on what it is given: a function to call between cells, and how
-/// often, which looks for Ctrl-C where this is the main thread and calls `progress` (None: none) with (bytes done,
-/// bytes in all) about ten times a second and once at the end; `bytes` is what all is where nobody said so.
+/// Calls `work` with the GIL released. `work` receives a function to call between cells, and its interval. The function
+/// checks for Ctrl-C on the main thread and calls `progress` (None: none) with (bytes done, bytes in all) about ten
+/// times a second and once at the end; `bytes` is the total if it is not known otherwise.
 ///
 /// False: a Python exception is set.
 bool watch_without_gil(nb::handle progress, std::uint64_t bytes,
                        const std::function<result<>(const progress_fn&, std::chrono::nanoseconds)>& work) noexcept;
 
-/// Reads with the GIL released, looks for Ctrl-C meanwhile where this is the main thread, and calls `progress` (None:
-/// none) with (bytes done, bytes in all) about ten times a second and once at the end.
+/// Reads with the GIL released, checks for Ctrl-C meanwhile on the main thread, and calls `progress` (None: none) with
+/// (bytes done, bytes in all) about ten times a second and once at the end.
 ///
 /// False: a Python exception is set.
 bool read_without_gil(array from, const resolved_basic& which, const tensor_view& out, unsigned threads,
@@ -25,13 +25,13 @@ bool read_without_gil(array from, const resolved_basic& which, const tensor_view
 bool read_without_gil(array from, const resolved_selection& which, const tensor_view& out, unsigned threads,
                       nb::handle progress, std::shared_ptr<item_arena> arena = nullptr) noexcept;
 
-/// Waits that many seconds (< 0: for ever) by calls of `wait_for` without the GIL, and looks for Ctrl-C in between.
-/// True once `wait_for` was.
+/// Waits that many seconds (< 0: for ever) by calls of `wait_for` without the GIL, and checks for Ctrl-C in between.
+/// True if `wait_for` was.
 bool wait_and_look(double seconds, const std::function<bool(std::chrono::nanoseconds)>& wait_for);
 /// A function that calls `then` from any thread, while the interpreter lives.
 std::function<void()> call_from_any_thread(nb::object then);
 
-/// A read that goes on while Python does something else.
+/// A background read of a Python program.
 class ticket_handle {
  public:
   ticket_handle(ticket started, nb::object result, exported_buffer out) noexcept
@@ -41,9 +41,9 @@ class ticket_handle {
 
   bool done() const noexcept { return ticket_.done(); }
   void cancel();
-  /// True when the read has ended within that many seconds (< 0: waits for ever); Ctrl-C is looked for.
+  /// True when the read has ended within that many seconds (< 0: waits for ever); checks for Ctrl-C.
   bool wait_for(double seconds);
-  /// The array that was read into; raises where the read failed.
+  /// The array that was read into; raises if the read failed.
   nb::object result();
   nb::tuple progress() const;
   void on_done(nb::object then);

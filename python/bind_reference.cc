@@ -21,7 +21,7 @@ std::atomic<bool> ending{false};
 std::atomic<int> outside{0};  // threads within without_gil
 
 // References whose last C++ owner had no GIL. Taking the GIL there could deadlock: the owner may hold a lock of the
-// engine that a thread with the GIL waits for; and beside a busy Python thread it would cost milliseconds.
+// engine that a thread with the GIL waits for; and with a busy Python thread it would cost milliseconds.
 struct left_behind {
   std::mutex mutex;
   std::vector<PyObject*> objects;
@@ -61,7 +61,7 @@ without_gil::~without_gil() {
 }
 
 bool is_main_thread() noexcept {
-  // Asking the system costs as much as much else of a small read. A fork makes the thread that forks a main thread.
+  // A system call costs as much as a large part of a small read. A fork makes the forking thread a main thread.
   struct answer {
     std::uint64_t forks;
     bool main;
@@ -104,7 +104,7 @@ gil_is_held::~gil_is_held() { gil_held = before_; }
 
 void drop_reference(void* object) noexcept {
   auto* const reference = static_cast<PyObject*>(object);
-  // Freeing bytes runs no Python code, so it cannot let go of the GIL under a lock of the engine.
+  // Freeing bytes runs no Python code, so it cannot release the GIL under a lock of the engine.
   if (gil_held && PyBytes_CheckExact(reference)) {
     Py_DECREF(reference);
     return;
@@ -115,7 +115,7 @@ void drop_reference(void* object) noexcept {
     first = left().objects.empty();
     left().objects.push_back(reference);
   }
-  // The interpreter takes care of it soon, even when no read of ours comes by. A full queue is no harm.
+  // The interpreter handles it soon, even without another read of ours. A full queue is harmless.
   if (first) Py_AddPendingCall(drop_pending, nullptr);
 }
 

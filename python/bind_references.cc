@@ -30,7 +30,7 @@ class held_function {
   explicit held_function(nb::object function)
       : held_(function.release().ptr(), [](PyObject* object) { drop_reference(object); }) {}
 
-  /// What `work` makes of the function, with the GIL held.
+  /// The result of `work` for the function, with the GIL held.
   template <class Work>
   auto call(Work&& work) const -> result<decltype(work(nb::handle()))> {
     if (!may_enter_python()) return error(errc::cancelled, "the interpreter is ending");

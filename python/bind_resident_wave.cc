@@ -15,7 +15,7 @@ namespace {
 
 nb::bytes to_bytes(const std::vector<std::byte>& from) { return nb::bytes(from.data(), from.size()); }
 
-/// What `penstock.testing` and the GPU benchmark decode without an array and a store.
+/// Decoding for `penstock.testing` and the GPU benchmark, without an array and a store.
 class wave_handle {
  public:
   wave_handle(const std::string& codecs, const nb::list& encoded, const std::vector<std::uint64_t>& decoded_bytes,

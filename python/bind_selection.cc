@@ -21,7 +21,7 @@ bool parse_slice(PyObject* item, std::vector<basic_item>& items) {
     items.emplace_back(slice{std::nullopt, std::nullopt, 0});  // the engine's own words for a step of 0
     return true;
   }
-  // Unpack spells an absent part as the number that clips to it; the text of a plan reads better without.
+  // Unpack represents an absent part by the number that clips to it; the text of a plan is more readable without.
   constexpr Py_ssize_t kMax = std::numeric_limits<Py_ssize_t>::max(), kMin = std::numeric_limits<Py_ssize_t>::min();
   slice parsed;
   if (start != (step < 0 ? kMax : 0)) parsed.start = start;
@@ -58,7 +58,7 @@ parsed_key parse_item(PyObject* item, std::vector<basic_item>& items, bool& has_
     return parsed_key::basic;
   }
   if (type == &PyBool_Type) return parsed_key::other;  // a mask to NumPy
-  // NumPy integers, 0-d integer arrays, and whatever else says that it is an index.
+  // NumPy integers, 0-d integer arrays, and other objects with `__index__`.
   PyObject* const number = PyIndex_Check(item) != 0 ? PyNumber_Index(item) : nullptr;
   if (number == nullptr) {
     if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) == 0) return parsed_key::failed;
@@ -168,7 +168,7 @@ index_list list_of(nb::handle array) {
   return out;
 }
 
-// An int or a slice; false where it is neither.
+// An int or a slice; false for other objects.
 template <class Item>
 bool append_basic(nb::handle from, std::vector<Item>& items) {
   std::vector<basic_item> one;
@@ -207,7 +207,7 @@ selection_handle orthogonal_of(const array_handle& self, const nb::tuple& items)
 }
 
 selection_handle points_of(const array_handle& self, const nb::tuple& lists, const nb::tuple& shape) {
-  // The lists stay where they are: a million points are no small copy.
+  // The lists are not moved: a million points would be a large copy.
   std::vector<std::unique_ptr<exported_items>> exported;
   coordinate_view which;
   if (shape.size() > kMaxRank) raise(error(errc::out_of_range, "index arrays of more than 32 dimensions"));

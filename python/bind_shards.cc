@@ -214,7 +214,7 @@ void bind_shards(nb::module_& m) {
       [](const array_handle& of) { return call_engine([&] { return result<bool>(shards_changed(of.array)); }); },
       nb::arg("array"), "Whether one of an array's files is gone or another than it was.");
   m.def("file_stamps", &stamps, nb::arg("context"), nb::arg("paths"),
-        "(size, time of change) of each file of this machine, None where there is none: looked at side by side.");
+        "(size, time of change) of each file of this machine, None if it does not exist: queried in parallel.");
   m.def("side_by_side", &side_by_side, nb::arg("context"), nb::arg("work"), nb::arg("count"), nb::arg("threads"),
         "Call `work` with each number below `count`, on up to so many threads of the context; it must not raise.");
   m.def("save_manifest", &save, nb::arg("array"), nb::arg("root"), nb::arg("as_json"), nb::arg("checksums"),

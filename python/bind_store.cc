@@ -24,11 +24,11 @@ std::span<const std::byte> as_span(const void* data, Py_ssize_t size) noexcept {
 /// The values of a Python dict.
 ///
 /// `bytes` cannot change, so their address names their contents for as long as a version holds on to them; so does a
-/// zarr `Buffer`, which stores replace and never write to. Other buffer objects may change under us: their bytes are
+/// zarr `Buffer`, which stores replace and never write to. Other buffer objects may change at any time: their bytes are
 /// copied while the GIL is held, and have no version.
 ///
-/// What is put is stored as `bytes`, or as what `wrap` makes of them (a zarr `Buffer`); comparing versions and
-/// replacing is one step under the GIL.
+/// Puts are stored as `bytes`, or as the result of `wrap` for them (a zarr `Buffer`); comparing versions and replacing
+/// is atomic under the GIL.
 class dict_store final : public store {
  public:
   dict_store(nb::object values, nb::object wrap, bool writable) noexcept
@@ -225,7 +225,7 @@ result<read_done> dict_store::read_one_of(PyObject* value, const byte_read& want
     PyObject* const shown = PyObject_CallMethod(value, "as_numpy_array", nullptr);
     if (shown == nullptr) {
       PyErr_Clear();
-      return error(errc::io_error, std::string("the value of this key is no bytes, it is a ") + type_name_of(value));
+      return error(errc::io_error, std::string("the value of this key is not bytes, it is a ") + type_name_of(value));
     }
     const nb::object owner = nb::steal(shown);
     version seen = version_of(value, wanted.expected);
@@ -287,7 +287,7 @@ bool put_one(const store_handle& self, nb::str key, nb::bytes value, bool absent
   });
 }
 
-// Where a store has no versions, what others write meanwhile is lost.
+// If a store has no versions, concurrent changes of other writers are lost.
 int swap_one(const store_handle& self, nb::str key, nb::callable change) {
   const std::string name = utf8_of(key);
   for (int attempt = 1;; ++attempt) {
@@ -334,7 +334,7 @@ void bind_stores(nb::module_& m) {
       .def("put", &put_one, nb::arg("key"), nb::arg("value"), nb::arg("absent") = false,
            "Replace or create an object; False where it was to be absent and is not.")
       .def("swap", &swap_one, nb::arg("key"), nb::arg("change"),
-           "Replace an object by what `change(bytes or None)` makes of it, again where somebody else was faster; says "
+           "Replace an object by what `change(bytes or None)` makes of it, again if another writer was faster; says "
            "how "
            "often that was tried.")
       .def(
@@ -342,7 +342,7 @@ void bind_stores(nb::module_& m) {
           [](const store_handle& self, nb::str key) {
             call_engine([&self, name = utf8_of(key)] { return self.store->erase(name, {}); });
           },
-          nb::arg("key"), "Remove an object; an absent one is no error.")
+          nb::arg("key"), "Remove an object; an absent one is not an error.")
       .def("get", &get_one, nb::arg("key"), "All bytes of an object, or None.")
       .def("begin", &begin_of, nb::arg("key"), nb::arg("most"),
            "The first `most` bytes of an object, fewer where it has no more, or None.")

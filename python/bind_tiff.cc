@@ -16,7 +16,7 @@
 namespace penstock::inline v0::python {
 namespace {
 
-// What an array's header says; it keeps the array.
+// The contents of an array's header; it owns the array.
 struct details_handle {
   penstock::array array;
   const tiff_details* from;
@@ -97,7 +97,7 @@ nb::object value_of(const tiff_tag& from, bool big) {
   return numbers_of(from, 0, from.count, big);
 }
 
-// (type, value), or None where there is no such tag or its value was not read.
+// (type, value), or None if there is no such tag or its value was not read.
 nb::object tag_of(const details_handle& self, std::uint16_t number, bool of_page) {
   const tiff_tag* const found = self.values(of_page).find(number);
   if (found == nullptr) return nb::none();
@@ -143,7 +143,7 @@ nb::object colormap_of(const details_handle& self) {
   return found.empty() ? nb::none() : nb::cast(found);
 }
 
-// As `tiff_options_of` takes them; None where they are the first image's.
+// As for `tiff_options_of`; None if they are the first image's.
 nb::object options_of(const details_handle& self) {
   const tiff_options from = penstock::tiff_options_of(self.array);
   if (from.is_default()) return nb::none();
@@ -184,7 +184,7 @@ void bind_tiff(nb::module_& m) {
            [](const details_handle& self) {
              return call_engine([&] { return result<georeference>(georeference_of(self.array)); });
            })
-      .def("companions", companions_of, "Overviews and whether there is a mask, in files beside it too.");
+      .def("companions", companions_of, "Overviews and whether there is a mask, also in sidecar files.");
 }
 
 nb::object tiff_of(const array_handle& self) {

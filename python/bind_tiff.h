@@ -7,7 +7,8 @@
 
 namespace penstock::inline v0::python {
 
-/// What an array's header says beside the array, as a `TiffDetails`; None where it is no image of a TIFF.
+/// The contents of an array's header in addition to the array, as a `TiffDetails`; None if it is not an image of a
+/// TIFF.
 nb::object tiff_of(const array_handle& self);
 /// Another image of the same file; \param options  As `tiff_options_of` takes them.
 array_handle tiff_image_of(const array_handle& self, nb::handle options);

@@ -41,7 +41,7 @@ const names& known() {
   return all;
 }
 
-// The type of an ndarray whose elements the engine makes the array's on their way; nothing where NumPy has to.
+// The type of an ndarray whose elements the engine converts to the array's; nothing if NumPy must convert.
 std::optional<dtype> convertible_type(const array_handle& to, PyObject* value) {
   if (Py_TYPE(value) != reinterpret_cast<PyTypeObject*>(known().ndarray)) return std::nullopt;
   try {
@@ -49,13 +49,13 @@ std::optional<dtype> convertible_type(const array_handle& to, PyObject* value) {
     if (!nb::cast<bool>(numpy_type.attr("isnative"))) return std::nullopt;
     const dtype type = dtype_of(numpy_type);
     return converts(type, to.array.type()) ? std::optional(type) : std::nullopt;
-  } catch (const nb::python_error&) {  // a dtype that the engine does not know
+  } catch (const nb::python_error&) {  // a dtype that the engine does not support
     return std::nullopt;
   }
 }
 
-// Opens `value` as items of the array, with the shape that is asked for; converts and repeats it where it differs.
-// False: a Python exception is set. `converted` keeps what was made.
+// Opens `value` as items of the array, with the requested shape; converts and repeats it if it differs. False: a Python
+// exception is set. `converted` owns the result.
 bool open_value(const array_handle& to, PyObject* value, const extents& shape, exported_value& out,
                 nb::object& converted) {
   if (!to.array.type().variable_length() && is_native(to, value) && out.open(value, to.array.type()) &&
@@ -92,7 +92,7 @@ std::uint64_t bytes_of(const tensor_view& value) noexcept {
   return bytes;
 }
 
-// Writes with the GIL held where that waits for nothing, else without.
+// Writes with the GIL held if that waits for nothing, else without.
 template <class Resolved>
 bool write_resolved(const array_handle& to, const Resolved& where, const tensor_view& value, const request& how) {
   write_options options = options_of(how);
@@ -138,7 +138,7 @@ bool write_value(const array_handle& to, const Resolved& where, PyObject* value,
   return write_resolved(to, where, made.view(), how);
 }
 
-// A write that goes on while Python does something else, whoever holds this.
+// A background write, whichever object holds this.
 class write_ticket_handle {
  public:
   explicit write_ticket_handle(write_ticket started) noexcept : ticket_(std::move(started)) {}
@@ -188,7 +188,7 @@ write_ticket_handle start_write(const array_handle& self, nb::handle key, nb::ha
   return start(made.view());
 }
 
-// Lies in a device's memory. What has nothing to do with devices is told by its type alone.
+// In a device's memory. Objects unrelated to devices are recognised by their type only.
 bool is_device_value(PyObject* value) {
   auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(value));
   if (type == known().ndarray || PyLong_Check(value) || PyFloat_Check(value) || PyList_Check(value) ||
@@ -329,7 +329,7 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
 }
 
 void bind_write(nb::module_& m, nb::class_<array_handle>& type) {
-  nb::class_<write_ticket_handle>(m, "_WriteTicket", "A write that goes on by itself.")
+  nb::class_<write_ticket_handle>(m, "_WriteTicket", "A write in the background.")
       .def_prop_ro("done", &write_ticket_handle::done)
       .def_prop_ro("progress", &write_ticket_handle::progress, "(bytes done, bytes in all), decoded.")
       .def("cancel", &write_ticket_handle::cancel)

@@ -89,7 +89,7 @@ PUBLIC = {
 # The console script of the Python package and the program are the same code: one door in a wall.
 DOORS = {("python", "cli/run.h")}
 
-# Headers of others that a public header is there for; nobody else includes them.
+# Headers of others that a public header is there for; no other file includes them.
 FOREIGN = {("include/penstock/mpi.h", "mpi.h")}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
@@ -97,7 +97,7 @@ SOURCES = {".h", ".cc", ".cu", ".cuh"}
 
 
 def folder_of(path: str) -> str | None:
-    """The folder that a path under src/ belongs to; formats have one each, cli/ and python/ stand beside src/."""
+    """The folder that a path under src/ belongs to; formats have one each, cli/ and python/ are next to src/."""
     parts = path.split("/")
     if len(parts) == 1 or parts[0] not in LEVEL:
         return None
@@ -124,7 +124,7 @@ def check_file(name: str, folder: str, text: str) -> list[str]:
             problem = None if used else f"<{target}> has no layer in tools/check_layers.py"
         elif quoted:
             used = folder_of(target)
-            # A file of the same folder may be named without its path in cli/ and python/, which are no library.
+            # A file of the same folder may be named without its path in cli/ and python/, which are not a library.
             problem = "a public header includes only public headers" if public else None
             helper = target.startswith("support/") and name.endswith("_test.cc")  # tests/support
             if used is None and not public and "/" in target and not helper:

@@ -7,7 +7,7 @@ By hand:    fuzz.py --build DIR --seconds N [NAME...]   builds all targets, or t
             fuzz.py --build DIR --runs N [NAME...]      the same with a number of inputs for each target, for as long
             as they take; with --seconds the run ends at whichever limit is reached first
 
-An input that crashes is kept under <build>/fuzz/<what>/crash-*; put it beside the seeds, under a name that says what it
+An input that crashes is kept under <build>/fuzz/<what>/crash-*; add it to the seeds, under a name that says what it
 is, and every build replays it from then on.
 """
 

@@ -46,7 +46,7 @@ def main() -> None:
             "units": "m",
             "source": f"matplotlib {matplotlib.__version__}, sample_data/{SOURCE.name}",
             "source_sha256": hashlib.sha256(SOURCE.read_bytes()).hexdigest(),
-            "license": "matplotlib licence, see LICENSE.matplotlib beside this array",
+            "license": "matplotlib licence, see LICENSE.matplotlib next to this array",
             # The file's ymin is the northern edge: its rows run south.
             "west": corner["xmin"],
             "east": corner["xmax"],

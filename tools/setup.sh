@@ -43,7 +43,7 @@ done < <(grep -v '^#' tools/packages.txt)
 if [ ${#missing[@]} -gt 0 ]; then
   echo "Debian packages that are missing: ${missing[*]}"
   if ! command -v apt-get >/dev/null; then
-    echo "This is no Debian: install what corresponds to them (and Python 3.11-3.14 with its headers), then run this again."
+    echo "This is not a Debian: install what corresponds to them (and Python 3.11-3.14 with its headers), then run this again."
     exit 1
   fi
   if [ "$(id -u)" = 0 ]; then as_root=(env)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs tests/legate on the processors of this machine, in an environment of its own (build/legate, nearly 2 GB to
-# download once). Its wheels want Python 3.12; without one this says so, and is no failure.
+# download once). Its wheels want Python 3.12; without one this says so, and is not a failure.
 set -eu
 cd "$(dirname "$0")/.."
 folder=build/legate

@@ -242,7 +242,7 @@ class Reads:
 
 @dataclass
 class Comparison:
-    """A mode's outcomes beside the peer's own."""
+    """A mode's outcomes next to the peer's own."""
 
     suite: str
     mode: str

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests of tensors, data sets and DTensors against PyTorch on the processors of this machine. Its packages
-# (about 3 GB to download once, most of them for GPUs) are kept in build/torch, beside those of .venv.
+# (about 3 GB to download once, most of them for GPUs) are kept in build/torch, in addition to those of .venv.
 set -eu
 cd "$(dirname "$0")/.."
 folder=build/torch

@@ -209,7 +209,7 @@ def depths_ms(table: str) -> dict[str, dict[str, tuple[float, float]]]:
 
 
 def wave_of(kernels: dict[str, tuple[float, float]]) -> tuple[float, float]:
-    """Literals beside sequences, and execution behind both."""
+    """Literals in parallel with sequences, and execution behind both."""
     literals, sequences, execution = (kernels[f"zstd_{stage}"] for stage in ("literals", "sequences", "execute"))
     return max(literals[0], sequences[0]) + execution[0], max(literals[1], sequences[1]) + execution[1]
 
@@ -225,7 +225,7 @@ def depth_table(table: str) -> str:
         "Written by `python -m bench.gpu.predict --depth --write`: the cycles above times what the host forms count of",
         "the arrays of bench/gpu, zstd level 3, chunks of 1.024 MB (of Blosc's: parts of 64 KiB, the heaviest). A wave",
         "is never shorter, however few chunks it has. The least is with loads from L1, the most with loads from L2, at",
-        f"{CLOCK_HZ / 1e9:.2f} GHz; literals run beside sequences. The bar is 5 ms.",
+        f"{CLOCK_HZ / 1e9:.2f} GHz; literals run in parallel with sequences. The bar is 5 ms.",
         "",
         "| chunk | batches | rounds, searches, turns a batch | literals | sequences | execute | wave, ms |",
         "|---|---|---|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""Timing in turns: every contestant runs once per turn, so that a slow minute of the machine is everybody's."""
+"""Timing in turns: every contestant runs once per turn, so that a slow minute of the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def in_turns(contestants: Mapping[str, Callable[[], float]], turns: int, warm_up
     samples = {name: Samples() for name in contestants}
     order = list(contestants)
     for turn in range(warm_up + turns):
-        # Rotated, so that nobody always follows the same neighbour.
+        # Rotated, so that no contestant always follows the same one.
         for name in order[turn % len(order) :] + order[: turn % len(order)]:
             seconds = contestants[name]()
             if turn >= warm_up:

@@ -43,7 +43,7 @@ def run(scenario: dict, setting: Setting) -> Result:
     if beside is None:
         result.notes.append("the system does not say how much memory was used at once")
     else:
-        result.bars.append(Bar("memory beside the result", beside, scenario["at_most_mib"], False, "MiB"))
+        result.bars.append(Bar("memory in addition to the result", beside, scenario["at_most_mib"], False, "MiB"))
     return result
 
 

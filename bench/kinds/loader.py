@@ -90,7 +90,7 @@ def consume(batches: Any) -> int:
 
 
 def window_bytes(per_chunk: int, scenario: dict) -> int:
-    """The memory that the others' blocks of chunks take, twice: what is being read lies beside them."""
+    """The memory that the others' blocks of chunks take, twice: data that is being read comes in addition."""
     return 2 * scenario["block_chunks"] * per_chunk * sample_bytes(scenario)
 
 

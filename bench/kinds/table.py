@@ -1,4 +1,4 @@
-"""A column of a Parquet file, against pyarrow's to_numpy, and how much memory it takes beside the result."""
+"""A column of a Parquet file, against pyarrow's to_numpy, and how much memory it takes in addition to the result."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """GeoTIFFs: against GDAL (both of its drivers) and tifffile, and against the compression's library alone.
 
 The ceiling is the compression's library, the predictor and the move of pixels to bands in plain loops, into
-warm memory. What the library alone takes is reported beside it. LZW has no library: what stands for it is a look-up and
+warm memory. The time of the library alone is reported next to it. LZW has no library; its ceiling is a look-up and
 a copy for each code, of codes that were cut out of their bits before.
 """
 
@@ -113,7 +113,7 @@ def whole(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[
     out, theirs = np.empty(array.shape, array.dtype), np.empty(array.shape, array.dtype)
 
     def gdal(driver: str) -> Callable[[], None]:
-        def work() -> None:  # opened anew: what it keeps of the last turn is no reading
+        def work() -> None:  # opened anew: what it keeps of the last turn is not a reading
             with rasterio.open(path, driver=driver, num_threads=setting.threads) as file:
                 file.read(out=theirs)
 
@@ -143,10 +143,10 @@ def whole(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[
 
 
 def window(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[str, Callable[[], float]]:
-    """Windows that nobody has read before: other places in each turn, the same for all within it. Or windows that both
+    """Windows that were not read before: other places in each turn, the same for all within it. Or windows that both
     have read before and may have kept. Or patches at places of chance, others in each turn, of a file that stays open.
 
-    What is left of the turn before is no reading: GDAL keeps the decoded tiles of an open file, which is opened anew
+    What is left of the turn before is not a reading: GDAL keeps the decoded tiles of an open file, which is opened anew
     before the clock starts, Penstock those of a context, which is emptied. Windows of one turn may share tiles, of
     which GDAL decodes one as long as the file is open.
     """

@@ -1,7 +1,7 @@
 """Writes all of the benchmark array to files, in turns with libzstd alone and with others.
 
 With `replaces` every turn overwrites the array of the turn before; without it the files are new: the old ones are
-erased before the clock starts. Storage has taken all that was written before, so that nobody waits for a neighbour's
+erased before the clock starts. Storage has taken all that was written before, so that no contestant waits for another's
 bytes.
 
 What the kernel takes for the bytes alone differs much between machines (a virtual one may have to find memory for its

@@ -1,7 +1,7 @@
 """Everyone who is measured: one adapter each, all with the same three functions.
 
 A `Peer` opens a path or a dict of objects and reads selections of it into new NumPy arrays, with the number of threads
-that it was told. `unavailable` says in words why it cannot take part; nobody is left out silently.
+that it was given. `unavailable` says in words why it cannot take part; no peer is left out silently.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class TensorStore(Peer):
             {
                 "data_copy_concurrency": {"limit": self.threads},
                 "file_io_concurrency": {"limit": self.threads},
-                "file_io_sync": False,  # nobody else here waits for the disk
+                "file_io_sync": False,  # no other contestant waits for the disk
             }
         )
 

@@ -1,4 +1,4 @@
-"""The mean of each column of many shards. Runs beside a scheduler and its workers: see means_dask.sh."""
+"""The mean of each column of many shards. Runs next to a scheduler and its workers: see means_dask.sh."""
 
 import os
 import sys

@@ -203,7 +203,7 @@ class Store:
         """Replace an object by what `change(bytes or None)` makes of it; says how often that was tried."""
 
     def erase(self, key: str) -> None:
-        """Remove an object; an absent one is no error."""
+        """Remove an object; an absent one is not an error."""
 
     def get(self, key: str) -> bytes | None:
         """All bytes of an object, or None."""
@@ -223,7 +223,7 @@ class _Selection:
     def shape(self) -> tuple[int, ...]: ...
 
 class _WriteTicket:
-    """A write that goes on by itself."""
+    """A write in the background."""
 
     @property
     def done(self) -> bool: ...
@@ -496,7 +496,7 @@ def hdf5_dimension_names(group: Group) -> tuple[dict[_bytes, tuple[str, ...]], d
     """Names of the dimensions of each dataset of the group's file by path, and further paths of groups."""
 
 def hdf5_is_no_array(store: Store, key: _bytes, path: _bytes) -> bool:
-    """Whether an object that is there was unsupported because it is no array."""
+    """Whether an object that is there was unsupported because it is not an array."""
 
 def hdf5_path_elsewhere(group: Group, store: Store, key: _bytes) -> _bytes | None:
     """The path of a group in its own file, if a link led there from the file at `key`."""
@@ -832,7 +832,7 @@ def shards_changed(array: Array) -> bool:
     """Whether one of an array's files is gone or another than it was."""
 
 def file_stamps(context: Context, paths: list[_bytes]) -> list[tuple[int, int] | None]:
-    """(size, time of change) of each file of this machine, None where there is none: looked at side by side."""
+    """(size, time of change) of each file of this machine, None if it does not exist: queried in parallel."""
 
 def side_by_side(context: Context, work: Callable[[int], None], count: int, threads: int) -> None:
     """Call `work` with each number below `count`, on up to so many threads of the context; it must not raise."""

@@ -139,7 +139,7 @@ def members(group: ps.Group, prefix: str = "", depth: int = 0) -> Iterator[str]:
             yield from members(child, f"{prefix}{name}/", depth + 1)
 
 
-NO_NEIGHBOURS = {"virtual HDF5 dataset shows": "it shows data of other files, and bytes have no files beside them"}
+NO_NEIGHBOURS = {"virtual HDF5 dataset shows": "it shows data of other files, and bytes have no files next to them"}
 
 # What a way refuses, and why: the documents' table shows these.
 KNOWN_REFUSALS = {

@@ -47,7 +47,7 @@ class Pool:
     def release(self, address: int, count: int, device: int, stream: int) -> None:
         size = self.live.pop(address)
         assert stream in self.streams
-        # Somebody else's use of it, which comes after ours in the stream's order.
+        # Another library's use of it, which comes after ours in the stream's order.
         what = (ctypes.c_uint64(address), ctypes.c_ubyte(0xEE), ctypes.c_size_t(size), ctypes.c_void_p(stream))
         self.cuda.call("cuMemsetD8Async", *what)
         self.free.append((address, size))

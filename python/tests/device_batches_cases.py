@@ -86,7 +86,7 @@ def test_what_fails_comes_out_of_the_batch(cuda: FakeCuda, arrays: list[ps.Array
         list(ps.batches(arrays, [(0, ps.oindex[[3, 1, 50], :])], device="cuda"))
 
 
-def test_a_batch_that_failed_on_the_device_is_not_handed_out_where_that_is_asked(
+def test_a_batch_that_failed_on_the_device_is_not_returned_with_check(
     cuda: FakeCuda, arrays: list[ps.Array], tmp_path: Path
 ) -> None:
     made = ps.create_array(str(tmp_path / "z"), shape=(4, 4096), dtype="f4", chunks=(1, 4096), codecs=["zstd"])

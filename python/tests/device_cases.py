@@ -58,7 +58,7 @@ def test_the_device_is_the_callers(cuda: FakeCuda, array: ps.Array) -> None:
         array.read(device="gpu")
 
 
-def test_what_is_handed_on_is_ordered_on_the_consumers_stream(cuda: FakeCuda, array: ps.Array) -> None:
+def test_exported_values_are_ordered_on_the_consumers_stream(cuda: FakeCuda, array: ps.Array) -> None:
     mine = cuda.stream()
     array.read(device="cuda").numpy()
     cuda.configure(5, lazy=True)
@@ -183,7 +183,7 @@ SELECTIONS: dict[str, tuple[Any, Any]] = {
     "two lists": (ps.oindex[[3, 1, 70], [4, 2]], np.ix_([3, 1, 70], [4, 2])),
     "steps": (ps.oindex[[1, 3, 5, 40, 41, 9, 7], 3:40:2], (np.r_[1, 3, 5, 40, 41, 9, 7], np.s_[3:40:2])),
     "a mask of rows": (ps.oindex[MASK[:, 0], ::-1], (MASK[:, 0], np.s_[::-1])),
-    "an int beside a list": (ps.oindex[7, [9, 1]], np.s_[7, [9, 1]]),
+    "an int next to a list": (ps.oindex[7, [9, 1]], np.s_[7, [9, 1]]),
     "points": (ps.vindex[[3, 70, 3], [49, 0, 49]], np.s_[[3, 70, 3], [49, 0, 49]]),
     "points in two dimensions": (ps.vindex[[[3], [70]], [[4, 0, 5]]], np.s_[[[3], [70]], [[4, 0, 5]]]),
     "a mask": (ps.vindex[MASK], MASK),
@@ -372,7 +372,7 @@ def handed(cuda: FakeCuda, producer: Any) -> Any:
     return capsule
 
 
-def test_what_nobody_asked_for_is_raised_once_by_what_comes_next(
+def test_an_unqueried_failure_is_raised_once_by_the_next_call(
     cuda: FakeCuda, array: ps.Array, damaged: ps.Array
 ) -> None:
     with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
@@ -395,7 +395,7 @@ def test_what_nobody_asked_for_is_raised_once_by_what_comes_next(
         np.testing.assert_array_equal(good.read(device="cuda").numpy(), VALUES)
 
 
-def test_the_context_waits_for_what_was_handed_on(cuda: FakeCuda, damaged: ps.Array) -> None:
+def test_the_context_waits_for_exported_reads(cuda: FakeCuda, damaged: ps.Array) -> None:
     with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
         cuda.configure(3, lazy=True)
         capsule = ps.open(damaged.uri, context=context).read(device="cuda").__dlpack__(stream=cuda.stream())
@@ -406,7 +406,7 @@ def test_the_context_waits_for_what_was_handed_on(cuda: FakeCuda, damaged: ps.Ar
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_what_failed_in_memory_of_others_is_told_too(cuda: FakeCuda, damaged: ps.Array, ordered: bool) -> None:
+def test_failures_in_memory_of_others_are_reported_too(cuda: FakeCuda, damaged: ps.Array, ordered: bool) -> None:
     with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
         opened = ps.open(damaged.uri, context=context)
         stream = cuda.stream() if ordered else None
@@ -416,7 +416,7 @@ def test_what_failed_in_memory_of_others_is_told_too(cuda: FakeCuda, damaged: ps
         context.synchronize()
 
 
-def test_a_tile_that_fails_when_its_stream_is_closed_is_told(cuda: FakeCuda, damaged: ps.Array) -> None:
+def test_a_tile_that_fails_when_its_stream_is_closed_is_reported(cuda: FakeCuda, damaged: ps.Array) -> None:
     with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
         opened = ps.open(damaged.uri, context=context)
         for _ in range(10):  # a worker may hold the read longer than all others
@@ -429,7 +429,7 @@ def test_a_tile_that_fails_when_its_stream_is_closed_is_told(cuda: FakeCuda, dam
             context.synchronize()
 
 
-def test_what_somebody_asked_for_is_raised_by_nothing_else(cuda: FakeCuda, array: ps.Array, damaged: ps.Array) -> None:
+def test_a_queried_failure_is_raised_by_nothing_else(cuda: FakeCuda, array: ps.Array, damaged: ps.Array) -> None:
     with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
         bad, good = (ps.open(each.uri, context=context) for each in (damaged, array))
         with pytest.raises(ps.CorruptDataError):
@@ -440,7 +440,7 @@ def test_what_somebody_asked_for_is_raised_by_nothing_else(cuda: FakeCuda, array
             with pytest.raises(ps.CorruptDataError) as caught:
                 tensor.synchronize()
             assert "earlier" not in str(caught.value)
-        bad.read(device="cuda")  # dropped: nobody has its values
+        bad.read(device="cuda")  # dropped: its values have no user
         stopped = bad.read(device="cuda")
         handed(cuda, stopped)
         stopped._read.cancel()
@@ -448,7 +448,7 @@ def test_what_somebody_asked_for_is_raised_by_nothing_else(cuda: FakeCuda, array
         good.read(device="cuda", check=True)
 
 
-def test_dtensors_are_loaded_ahead_of_the_device_and_failures_are_told_later(
+def test_dtensors_are_loaded_ahead_of_the_device_and_failures_are_reported_later(
     cuda: FakeCuda, damaged: ps.Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_torch.install(monkeypatch, cuda.stream())
@@ -463,7 +463,7 @@ def test_dtensors_are_loaded_ahead_of_the_device_and_failures_are_told_later(
         with pytest.raises(ps.CorruptDataError, match="c/2/0") as caught:
             context.synchronize()
         assert "3 reads failed like this" in str(caught.value)
-        context.synchronize()  # it was told
+        context.synchronize()  # it was reported
         del parts
     monkeypatch.delitem(sys.modules, "penstock.torch")
 
@@ -536,7 +536,7 @@ def test_a_memory_limit_is_kept_by_smaller_waves(cuda: FakeCuda, tmp_path: Path)
     assert 0 < context.usage()["page_locked_bytes"] <= 256 << 20
 
 
-def test_a_task_that_awaits_a_read_is_told_of_a_fault(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_a_task_that_awaits_a_read_gets_a_fault(cuda: FakeCuda, tmp_path: Path) -> None:
     values = np.random.default_rng(2).integers(0, 5, 1 << 18).astype("i4")
     made = ps.create_array(str(tmp_path / "z.zarr"), shape=values.shape, dtype="i4", chunks=(4096,), codecs=["zstd"])
     made[...] = values

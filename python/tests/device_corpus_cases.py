@@ -15,7 +15,7 @@ __all__ = ["cuda", "fake_cuda_library"]
 LEAST = {"zarr": 400, "tiff": 350, "hdf5": 900, "npy": 140, "arrow_parquet": 100, "virtual": 12}
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of files of others is not beside the checkout")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of files of others is not next to the checkout")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("area", LEAST)
 def test_device_memory_gets_the_same_values(cuda: FakeCuda, area: str) -> None:

@@ -111,7 +111,7 @@ def test_each_read_has_rows_of_its_own(cuda: FakeCuda, tmp_path: Path, codecs: l
         assert parts == pytest.approx((whole[name]["raw"] or 0) * whole[name]["ms"]), name
 
 
-def test_what_the_host_decodes_is_told(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_decodes_of_the_host_are_reported(cuda: FakeCuda, tmp_path: Path) -> None:
     array, mine = made(tmp_path, [{"name": "numcodecs.bz2", "configuration": {"level": 1}}]), cuda.stream()
     with ps.profile() as p:
         array.read(device="cuda").order(mine)

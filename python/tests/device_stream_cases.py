@@ -156,7 +156,7 @@ def test_a_tile_that_the_device_could_not_decode_is_always_heard_of(
     assert next(tiles, None) is None
 
 
-def test_a_tile_that_is_known_to_have_failed_is_not_handed_out(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_a_tile_that_is_known_to_have_failed_is_not_returned(cuda: FakeCuda, tmp_path: Path) -> None:
     array = made(tmp_path, ["zstd"])
     damage(tmp_path, "0/1")
     with ps.stream(array, tile="chunk", device="cuda", depth=2) as tiles:
@@ -170,9 +170,7 @@ def test_a_tile_that_is_known_to_have_failed_is_not_handed_out(cuda: FakeCuda, t
 
 
 @pytest.mark.parametrize("chunk", [(0, 1), (3, 2)])
-def test_a_stream_that_checks_hands_out_no_tile_that_failed(
-    cuda: FakeCuda, tmp_path: Path, chunk: tuple[int, int]
-) -> None:
+def test_a_stream_that_checks_returns_no_failed_tile(cuda: FakeCuda, tmp_path: Path, chunk: tuple[int, int]) -> None:
     array = made(tmp_path, ["zstd"])
     damage(tmp_path, f"{chunk[0]}/{chunk[1]}")
     cuda.configure(5, lazy=True)

@@ -210,7 +210,7 @@ def test_zarr_reads_what_the_device_encodes(cuda: FakeCuda, tmp_path: Path, code
     made.write(..., on_device(cuda, values), encoder="device")
     np.testing.assert_array_equal(ps.open(name)[...], values)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # numcodecs' codecs are no part of the specification
+        warnings.simplefilter("ignore")  # numcodecs' codecs are not part of the specification
         np.testing.assert_array_equal(zarr.open_array(name)[...], values)
 
 

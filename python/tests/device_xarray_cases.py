@@ -158,7 +158,7 @@ def test_trees_are_read_to_a_device(tmp_path: Path) -> None:
         assert type(node[name].variable._data.get_duck_array()) is fake_cupy.ndarray
 
 
-def test_reads_are_ahead_of_the_device_and_failures_are_told_later(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_reads_are_ahead_of_the_device_and_failures_are_reported_later(cuda: FakeCuda, tmp_path: Path) -> None:
     values = np.random.default_rng(1).integers(0, 8, (4, 4096)).astype("f4")
     made = ps.create_array(
         str(tmp_path / "x.zarr" / "v"), shape=values.shape, dtype="f4", chunks=(1, 4096), codecs=["zstd"]

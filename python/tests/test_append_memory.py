@@ -49,7 +49,7 @@ def test_at_most_two_shards_are_in_memory(tmp_path: Path, pieces: int) -> None:
     )
     found = json.loads(done.stdout)
     assert found["shape"][0] == 64 * (SHARDS + 1)
-    # Beside the encoded shards an appender holds the rows of two: one is filled while the other one is written.
+    # In addition to the encoded shards an appender holds the rows of two: one is filled while the other one is written.
     limit = 2 * SHARD + (2 * SHARD if pieces != 1 else 0) + 8 * MIB
     assert found["grown"] < limit, f"{found['grown'] / MIB:.1f} MiB"
     # Rooms are reserved for what a cell may need at worst; of that no more is touched than is used.

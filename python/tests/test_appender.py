@@ -239,7 +239,7 @@ with a.appender(queue="256KiB", publish_interval=0.003) as w:
 
 @pytest.mark.parametrize("shards", [None, (16, 100)])
 def test_a_killed_process_leaves_whole_rows(shards: tuple[int, int] | None, tmp_path: Path) -> None:
-    """All rows that `flush` returned for are there, and no row is damaged; the next appender goes on after them."""
+    """All rows that `flush` returned for are there, and no row is damaged; the next appender continues after them."""
     where = tmp_path / "a"
     ps.create_array(where, shape=(0, 100), dtype="i8", chunks=(4, 100), shards=shards)
     chance = random.Random(shards is None)

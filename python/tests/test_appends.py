@@ -143,7 +143,7 @@ def _kill_an_append(where: Any, path: str | None, layout: str, rows: int, axis: 
     shape[axis] = rows
     array.append(np.full(shape, 66, "i4"), axis=axis)
     _put(where, key, before)
-    # The claim of a process of another boot, which nobody renews.
+    # The claim of a process of another boot, which is not renewed.
     claim = f"penstock-append 2 {'0' * 32} 50 {1 << axis:x} another-boot/pid:[1] 12 0\n"
     _put(where, (f"{path}/" if path else "") + ".penstock-append", claim.encode())
 
@@ -234,7 +234,7 @@ def _put_chunk(where: Any, number: int) -> None:
 
 
 def test_a_damaged_edge_is_repaired_by_writing_it(tmp_path: Path) -> None:
-    """Unless somebody appended: then its rows are in what is damaged, and it is an error."""
+    """Unless another writer appended: then its rows are in what is damaged, and it is an error."""
     where, path, values = _create(tmp_path, "dict", "chunks")
     array = _open(where, path)
     edge = [key for key in where if key.startswith("c/10/")]

@@ -71,7 +71,7 @@ def test_jobs_are_awaited(small):
     assert same(np.stack(asyncio.run(many())), VALUES)
 
 
-def test_the_event_loop_goes_on_while_a_job_is_awaited(slow):
+def test_the_event_loop_continues_while_a_job_is_awaited(slow):
     store, values = slow
 
     async def main() -> tuple[object, int]:

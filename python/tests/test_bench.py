@@ -117,4 +117,4 @@ def test_the_picture_is_drawn_from_the_newest_kept_result(tmp_path: Path) -> Non
     whole, limit = report.throughput(document)
     assert "Penstock" in [row.label for row in whole]
     assert limit is not None
-    assert max(row.value for row in whole) < 1.1 * limit, "nobody decodes faster than libzstd alone"
+    assert max(row.value for row in whole) < 1.1 * limit, "no reader decodes faster than libzstd alone"

@@ -368,7 +368,7 @@ def in_bench(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
 
 
-def test_copies_are_measured_with_their_gaps_while_decoding_goes_on() -> None:
+def test_copies_are_measured_with_their_gaps_while_decoding_continues() -> None:
     done = in_bench(
         """
 from bench.gpu.measure import rate_while

@@ -25,7 +25,7 @@ Starter = Callable[..., subprocess.Popen[bytes]]
 
 
 def program() -> list[str]:
-    """`PENSTOCK_CLI`, else the script that was installed beside this interpreter."""
+    """`PENSTOCK_CLI`, else the script that was installed next to this interpreter."""
     if "PENSTOCK_CLI" in os.environ:
         return shlex.split(os.environ["PENSTOCK_CLI"])
     script = Path(sys.executable).with_name("penstock")
@@ -441,7 +441,7 @@ class TestSignals:
         assert writing.wait(timeout=30) == 130
         assert writing.communicate()[1] == b""
 
-    def test_reader_that_goes_away_is_no_error(self, start: Starter, tmp_path: Path) -> None:
+    def test_a_reader_that_closes_its_pipe_is_not_an_error(self, start: Starter, tmp_path: Path) -> None:
         zarr.create_array(tmp_path / "a", shape=(10**7,), dtype="uint8", chunks=(10**6,))
         writing = start("read", tmp_path / "a", "-o", "-")
         assert writing.stdout is not None

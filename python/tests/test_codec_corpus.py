@@ -1,6 +1,6 @@
-"""numcodecs' fixtures: chunks that its releases of ten years wrote, each beside the array that it holds.
+"""numcodecs' fixtures: chunks that its releases of ten years wrote, each next to its array.
 
-A part of them stands in tests/data/codecs; where the whole collection lies beside the project, all of it is read.
+A part of them stands in tests/data/codecs; if the whole collection is next to the project, all of it is read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every codec of numcodecs that is native here: what it encodes decodes here, and the other way round."""
+"""Every codec of numcodecs that is native here: what it encodes decodes here, and the reverse."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_never_asks_storage_and_required_asks_nothing_else(stored):
         required["new"]
     usual = ps.open_group(path)
     assert usual.keys() == ["a", "y"]
-    np.testing.assert_array_equal(usual["new"][...], VALUES)  # what the copy lacks is looked for
+    np.testing.assert_array_equal(usual["new"][...], VALUES)  # nodes that the copy does not have are looked up
     with pytest.raises(KeyError):
         usual["none"]
 

@@ -179,7 +179,7 @@ def test_a_plan_sums_the_bytes_of_whole_objects(tmp_path):
 
 
 class Sizeless(UserDict):
-    """A mapping: nobody knows how long a value is without having it."""
+    """A mapping: the length of a value is not known without reading it."""
 
 
 def test_a_plan_is_text():

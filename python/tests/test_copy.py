@@ -143,7 +143,7 @@ def test_what_stands_there_is_kept_unless_it_is_to_go(source, tmp_path):
 
 
 @pytest.mark.parametrize("options", [{}, {"chunks": (7, 9)}], ids=["objects", "elements"])
-def test_an_interrupted_copy_goes_on(options, source, tmp_path):
+def test_an_interrupted_copy_continues(options, source, tmp_path):
     target: dict[str, bytes] = {}
     calls = []
 
@@ -164,7 +164,7 @@ def test_an_interrupted_copy_goes_on(options, source, tmp_path):
         ps.copy(source, target, resume=True, chunks=(3, 3))
 
 
-def test_a_killed_copy_goes_on(tmp_path):
+def test_a_killed_copy_continues(tmp_path):
     values = np.arange(400 * 2000, dtype="<i8").reshape(400, 2000)
     write(values, (10, 200), store=tmp_path / "source")
     code = "import sys, penstock as ps; ps.copy(sys.argv[1], sys.argv[2], chunks=(5, 100))"

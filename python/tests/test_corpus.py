@@ -15,7 +15,7 @@ import zarr
 
 ROOT = Path(__file__).resolve().parents[2]
 SELECTION = ROOT / "tests" / "data" / "zarr_corpus"
-# The whole corpus lies beside the checkout where there is one.
+# The whole corpus is next to the checkout where there is one.
 CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus"))
 MALFORMED = (
     "sharing_too_small_data_file",
@@ -23,7 +23,7 @@ MALFORMED = (
     "array_attrs.zarr",
     "v3/fixed_length_utf32.zarr",
 )
-# What nobody but its author reads, or what needs a library that is not here.
+# Data that only its author reads, or what needs a library that is not here.
 NOT_READ = ("'zarrs.gdeflate'", "imagecodecs_tiff", '"optional"')
 
 

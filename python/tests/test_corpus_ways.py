@@ -12,7 +12,7 @@ from corpus_ways import CORPUS, ONE_OF, WAYS, walk
 LEAST = {"zarr": 400, "tiff": 350, "hdf5": 900, "npy": 90, "arrow_parquet": 100, "virtual": 15}
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of files of others is not beside the checkout")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of files of others is not next to the checkout")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("area", LEAST)
 def test_every_way_of_reading_gives_the_same_values(area: str) -> None:

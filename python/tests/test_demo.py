@@ -108,7 +108,7 @@ def test_an_array_that_is_not_whole_is_written_again(tmp_path: Path) -> None:
         (0.1e9, 0.1e9, 1, "of 8 shards"),
     ],
 )
-def test_small_machines_get_fewer_shards_and_are_told(
+def test_small_machines_get_fewer_shards_and_a_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: float, disk: float, shards: int, why: str
 ) -> None:
     monkeypatch.setattr(benchmark_array, "available_memory", lambda: int(memory))

@@ -1,4 +1,4 @@
-"""Device memory of other libraries' pools: in a file of their own, to run beside the others."""
+"""Device memory of other libraries' pools: in a separate file, to run in parallel with others."""
 
 from __future__ import annotations
 

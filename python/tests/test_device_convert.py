@@ -1,4 +1,4 @@
-"""Reads into device memory that convert: in a file of their own, to run beside the others."""
+"""Reads into device memory that convert: in a separate file, to run in parallel with others."""
 
 from __future__ import annotations
 

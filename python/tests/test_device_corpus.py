@@ -1,4 +1,4 @@
-"""The GPU's code over the files of others: in a file of its own, to run beside the others."""
+"""The GPU's code over the files of others: in a separate file, to run in parallel with others."""
 
 from __future__ import annotations
 

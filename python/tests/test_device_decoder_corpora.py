@@ -1,6 +1,6 @@
 """The GPU's decoders on the host, over what others wrote: the reference's bytes, or an error where it has one.
 
-A part of each collection stands in tests/data/codecs; where the whole one lies beside the project, all of it is read.
+A part of each collection stands in tests/data/codecs; where the whole one is next to the project, all of it is read.
 """
 
 from __future__ import annotations

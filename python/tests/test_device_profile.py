@@ -1,4 +1,4 @@
-"""Profiles of device reads: in a file of their own, to run beside the others."""
+"""Profiles of device reads: in a separate file, to run in parallel with others."""
 
 from __future__ import annotations
 

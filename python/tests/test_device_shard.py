@@ -1,4 +1,4 @@
-"""Shards, HDF5 and tables in device memory: in a file of their own, to run beside the others."""
+"""Shards, HDF5 and tables in device memory: in a separate file, to run in parallel with others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiles that are read ahead into device memory: in a file of their own, to run beside the others."""
+"""Tiles that are read ahead into device memory: in a separate file, to run in parallel with others."""
 
 from __future__ import annotations
 

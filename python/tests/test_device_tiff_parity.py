@@ -1,4 +1,4 @@
-"""The device reads TIFFs as the host does: in a file of their own, to run beside the others."""
+"""The device reads TIFFs as the host does: in a separate file, to run in parallel with others."""
 
 from __future__ import annotations
 

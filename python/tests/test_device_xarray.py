@@ -1,4 +1,4 @@
-"""xarray's variables in device memory: in a file of their own, to run beside the others."""
+"""xarray's variables in device memory: in a separate file, to run in parallel with others."""
 
 from __future__ import annotations
 

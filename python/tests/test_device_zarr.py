@@ -1,4 +1,4 @@
-"""zarr-python's arrays in device memory: in a file of their own, to run beside the others."""
+"""zarr-python's arrays in device memory: in a separate file, to run in parallel with others."""
 
 from __future__ import annotations
 

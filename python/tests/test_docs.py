@@ -1,6 +1,6 @@
 """The pages under docs/ say what is true: their Python runs, their commands work, their C++ stands in the examples.
 
-Python blocks of a page run in order, in one namespace, beside a fresh `data.zarr` and `scene.tif`. A line
+Python blocks of a page run in order, in one namespace, next to a fresh `data.zarr` and `scene.tif`. A line
 `expression  # -> text` also states the value's repr.
 """
 

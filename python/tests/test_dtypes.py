@@ -53,7 +53,7 @@ def test_names_are_those_of_numpy_and_ml_dtypes(name):
         assert dtype == np.dtype(name)
 
 
-def test_complex_numbers_that_nobody_has_are_two_fields():
+def test_unknown_complex_numbers_are_two_fields():
     assert _core.numpy_dtype("complex_float8_e5m2").names == ("real", "imag")
 
 

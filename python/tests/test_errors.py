@@ -240,7 +240,7 @@ def test_an_array_that_was_never_opened_is_a_type_error():
         ps.Array.__new__(ps.Array)[0]
 
 
-def test_what_the_system_refuses_is_an_error_of_ours_whoever_asked_it(tmp_path):
+def test_refusals_of_the_system_are_our_errors(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"x")
     values = np.arange(12.0)

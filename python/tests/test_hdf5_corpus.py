@@ -1,4 +1,4 @@
-"""HDF5 files that others wrote, some of them to harm, from the corpus beside the project."""
+"""HDF5 files that others wrote, some of them to harm, from the corpus next to the project."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def deaths(reader: str, files: list[Path]) -> list[Path]:
     left, dead = list(files), []
     while left:
         command = [sys.executable, str(PROGRAM), reader, *map(str, left)]
-        # Memory that nobody wrote is never nought: what takes it for an address ends, whatever was there before.
+        # Unwritten memory is never zero: code that uses it as an address ends, whatever was there before.
         environment = {**os.environ, "MALLOC_PERTURB_": "85"}
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
         said = done.stdout.splitlines()

@@ -145,7 +145,7 @@ def test_members_of_remote_groups_at_every_depth(tmp_path: Path) -> None:
         group["a"]["nothing"]
 
 
-def test_a_tree_leaves_out_what_is_no_array(tmp_path: Path) -> None:
+def test_a_tree_omits_datasets_that_are_not_arrays(tmp_path: Path) -> None:
     xarray = pytest.importorskip("xarray")
     with h5py.File(tmp_path / "x.nc", "w") as file:
         file["a/x"] = np.arange(3)

@@ -68,7 +68,7 @@ def _no_h5py(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         "stacked",
         "behind",
-        "side by side",
+        "next to each other",
         "parts",
         "interleaved",
         "every other",
@@ -88,7 +88,7 @@ def test_mappings_of_boxes(tmp_path: Path, options: dict[str, Any], mapping: str
         layout = h5py.VirtualLayout((96, 18), "<i4")
         for i, source in enumerate(sources):
             layout[24 * i : 24 * (i + 1)] = source
-    elif mapping == "side by side":
+    elif mapping == "next to each other":
         layout = h5py.VirtualLayout((24, 72), "<i4")
         for i, source in enumerate(sources):
             layout[:, 18 * i : 18 * (i + 1)] = source

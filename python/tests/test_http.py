@@ -200,7 +200,7 @@ def test_missing_chunks_are_the_fill_value_and_refused_ones_are_not(server):
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_server_in_trouble_is_asked_again(server, status):
+def test_a_failing_server_is_tried_again(server, status):
     seen: set[tuple[str, str | None]] = set()
 
     def fail_once(request: Request, reply: Reply) -> None:

@@ -74,7 +74,7 @@ def test_certificates_may_be_named_by_the_environment(server, trusted, monkeypat
         assert ps.open(f"{server.url}/plain.zarr")[3, 5] == VALUES[3, 5]
 
 
-def test_nobody_is_trusted_without_a_certificate(server, tmp_path):
+def test_a_server_without_a_certificate_is_refused(server, tmp_path):
     with pytest.raises(ps.PermissionDeniedError, match=r"certificate.*ca_bundle"):
         ps.open(f"{server.url}/plain.zarr")
     stranger = tmp_path / "stranger.pem"

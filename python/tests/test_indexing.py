@@ -201,7 +201,7 @@ def test_lists_in_brackets_mean_what_they_mean_to_zarr(key):
         assert same(array[key], reference[key])
 
 
-def test_one_list_beside_an_ellipsis_and_a_mask_of_one_dimension_mean_what_they_mean_to_numpy():
+def test_one_list_next_to_an_ellipsis_and_a_mask_of_one_dimension_mean_what_they_mean_to_numpy():
     values, opened = arrays(3)
     array = opened[0][0]
     row = np.array([True, False, True, True, False, False, True])

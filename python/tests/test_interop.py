@@ -140,7 +140,7 @@ def cases(draw: st.DrawFn) -> Case:
     fill = draw(st.sampled_from([0, 0, 1, 7, *SPECIAL_FILLS.get(kind, [])]))
     item_filter = None
     if zarr_format == 3 and kind and not np.isinf(fill) and draw(st.booleans()):
-        # zarr-python's delta hands on items in one dimension, and a NaN is in the sum of all behind it.
+        # zarr-python's delta passes items in one dimension, and a NaN is in the sum of all behind it.
         no_delta = transpose is not None or np.isnan(fill)
         known = [each for each in item_filters(dtype) if each["name"] != "numcodecs.delta" or not no_delta]
         item_filter = draw(st.sampled_from([None, *known]))
@@ -291,7 +291,7 @@ def test_what_one_writes_all_read(writer: str, case: Case, parts: list[int]) -> 
             array[box] = values[box]
             want[box] = values[box]
         check_readers(case, path, want, writer)
-        # Another hand goes on: the other library changes a part of what this one wrote.
+        # The other library continues: it changes a part of what this one wrote.
         other = zarr.open_array(str(path), mode="r+") if writer == "penstock" else ps.open(str(path))
         box = boxes(case)[2]
         other[box] = values[box]

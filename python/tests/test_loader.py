@@ -130,7 +130,7 @@ def test_batches_are_the_crops_that_numpy_cuts(seed):
     assert len(found) == loader.samples
     for k, part in zip(arrays, found[0], strict=False):
         assert part.dtype == (options.get("dtype") or arrays[k].dtype.newbyteorder("="))
-    if expected is None:  # which ones were drawn, nobody knows: each is one of the possible crops
+    if expected is None:  # the drawn ones are not known: each is one of the possible crops
         grids = np.meshgrid(*starts, indexing="ij")
         expected = np.stack([part.reshape(-1) for part in grids], axis=1)
         every = False
@@ -227,7 +227,7 @@ def test_crops_over_chunk_borders_are_decoded_once_where_the_window_holds_them()
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_any_number_of_ranks_goes_on_where_others_stopped(seed):
+def test_any_number_of_ranks_continues_where_others_stopped(seed):
     draw = random.Random(seed)
     count, batch = draw.randint(1, 300), draw.randint(1, 10)
     _, a = rows(count, 1, draw.randint(1, 20))
@@ -382,7 +382,7 @@ def test_a_damaged_chunk_is_an_error_of_its_batch(tmp_path):
         next(iteration)
     with pytest.raises(ps.CorruptDataError, match=r"a\.zarr"):
         next(iteration)
-    victim.unlink()  # fill values from now on: the same loader goes on
+    victim.unlink()  # fill values from now on: the same loader continues
     assert len(all_of(loader)) == 9
 
 

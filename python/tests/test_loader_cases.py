@@ -81,7 +81,7 @@ def test_tiles_that_are_files_are_those_of_the_general_way(tmp_path: Path) -> No
     assert len(array.plan(cut[3]).split("fetch '")) == 2, "one file, and no other"
 
 
-def test_the_guide_names_what_is_somebody_elses_job() -> None:
+def test_the_guide_names_jobs_of_other_libraries() -> None:
     page = (Path(__file__).parents[2] / "docs" / "guide" / "shards.md").read_text()
     for words in ("cupynumeric.load", "legate.io.hdf5.from_file", "no loader's job"):
         assert words in page

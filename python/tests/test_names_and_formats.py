@@ -191,7 +191,7 @@ def test_a_loop_of_links_in_hdf5_is_refused(tmp_path):
     assert not (tmp_path / "t.zarr").exists()
 
 
-def test_a_group_is_no_array_of_names(tmp_path):
+def test_a_group_is_not_an_array_of_names(tmp_path):
     group = ps.open(zarr_group(tmp_path))
     with pytest.raises(TypeError, match="group"):
         np.asarray(group)

@@ -81,7 +81,7 @@ def test_ctrl_c_stops_a_read_and_leaves_nothing_running(case, big):
     assert float(took) < 0.5
 
 
-def test_a_handler_of_the_user_runs_while_a_read_goes_on(slow):
+def test_a_handler_of_the_user_runs_while_a_read_continues(slow):
     store, values = slow
     seen = []
     before = signal.signal(signal.SIGALRM, lambda *_: seen.append(store.asked))

@@ -103,7 +103,7 @@ def test_dtype_casts_the_result(small):
         small.read(out=np.empty((40, 30)), dtype="f4")
 
 
-def test_a_cast_read_holds_nothing_beside_the_result(big):
+def test_a_cast_read_holds_nothing_but_the_result(big):
     import tracemalloc
 
     path, values = big

@@ -171,7 +171,7 @@ ps.rechunk(sys.argv[1], sys.argv[2], (64, 3, 16), memory="70KiB", resume=True, t
 
 
 @pytest.mark.parametrize("seed", range(int(os.environ.get("PENSTOCK_RECHUNK_KILLS", "3"))))
-def test_killed_work_goes_on(seed: int, tmp_path: Path) -> None:
+def test_killed_work_continues(seed: int, tmp_path: Path) -> None:
     values = np.random.default_rng(seed).integers(0, 1000, (64, 48, 16)).astype("f4")
     ps.create_array(tmp_path / "a.zarr", data=values, chunks=(2, 48, 16))
     expected = ps.rechunk(tmp_path / "a.zarr", tmp_path / "b.zarr", (64, 3, 16))

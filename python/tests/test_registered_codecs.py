@@ -378,7 +378,7 @@ def test_a_codec_that_fails_is_a_corrupt_chunk_with_its_name():
         a[...]
 
 
-def test_a_ctrl_c_within_a_codec_goes_on_to_the_caller():
+def test_a_ctrl_c_within_a_codec_reaches_the_caller():
     a = ps.open(with_codec("penstock_test_interrupted"))
     with pytest.raises((KeyboardInterrupt, ps.CancelledError)):
         a.read(threads=1)

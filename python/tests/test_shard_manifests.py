@@ -127,7 +127,7 @@ def test_what_is_no_manifest_is_not_written_over(tmp_path: Path) -> None:
     ids=lambda each: next(iter(each)),
 )
 @pytest.mark.parametrize("kind", ["npy", "h5"])
-def test_options_beside_a_manifest_are_refused(tmp_path: Path, option: dict[str, Any], kind: str) -> None:
+def test_options_next_to_a_manifest_are_refused(tmp_path: Path, option: dict[str, Any], kind: str) -> None:
     manifest = tmp_path / "penstock.shards"
     if kind == "h5":
         pytest.importorskip("h5py")
@@ -230,7 +230,7 @@ def test_maps_are_what_is_read(tmp_path: Path, axis: int, order: str) -> None:
     assert names == (["bytes"] if order == "C" else ["transpose", "bytes"])
 
 
-def test_sidecars_beside_each_file_are_all_read(tmp_path: Path) -> None:
+def test_sidecars_of_each_file_are_all_read(tmp_path: Path) -> None:
     values = np.arange(60, dtype="<i4").reshape(10, 6)
     for number, part in enumerate(np.split(values, [3, 3])):
         (tmp_path / f"p_{number}.raw").write_bytes(b"head" + part.tobytes())
@@ -348,7 +348,7 @@ def test_remote_tables(memory: Any, tmp_path: Path, suffix: str) -> None:
         ps.open_shards(pattern, column="x", axis=1, holes="allow")
 
 
-def test_remote_tables_are_looked_at_side_by_side_and_once(
+def test_remote_tables_are_queried_in_parallel_and_once(
     memory: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pyarrow")
@@ -387,7 +387,7 @@ def test_remote_tables_are_looked_at_side_by_side_and_once(
     assert np.flatnonzero(filled[...] != values).tolist() == [200, 201]
 
 
-def test_local_files_of_manifests_are_looked_at_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_files_of_manifests_are_queried_in_parallel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("h5py")
     pytest.importorskip("pyarrow")
     looked: list[int] = []

@@ -1,4 +1,4 @@
-"""Where shards stand: one object of a store, manifests beside remote files, stores that answer late."""
+"""Where shards stand: one object of a store, manifests next to remote files, stores that answer late."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_datasets_of_one_remote_file(memory: Any) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".shards", ".json"])
-def test_manifests_beside_remote_files(memory: Any, suffix: str) -> None:
+def test_manifests_next_to_remote_files(memory: Any, suffix: str) -> None:
     a = ps.open_shards("memory://places/s_*.npy")
     manifest = f"memory://places/all{suffix}"
     ps.save_manifest(a, manifest)

@@ -170,7 +170,7 @@ def test_bad_numbers_of_rows_are_refused(tmp_path: Path, how: dict[str, Any]) ->
 
 @pytest.mark.parametrize("dtype", ["S0", "U0", "V0", "longdouble", "clongdouble", object])
 @pytest.mark.parametrize("suffix", [".npy", ".raw", ".npz"])
-def test_items_that_nobody_could_read_are_not_written(tmp_path: Path, dtype: Any, suffix: str) -> None:
+def test_unreadable_items_are_not_written(tmp_path: Path, dtype: Any, suffix: str) -> None:
     values = np.ndarray((3,), np.dtype(dtype), b"" if np.dtype(dtype).itemsize == 0 else None)
     with pytest.raises(ps.UnsupportedError):
         ps.save_shards(values, tmp_path / f"q_{{}}{suffix}", rows=3)
@@ -228,7 +228,7 @@ def test_names_are_paths_uris_or_a_generator(tmp_path: Path) -> None:
         ({"files": []}, "no files to open"),
         ({"files": ["a.npy", "s3://b/a.npy"]}, "in one place"),
         ({"files": ["https://a/x.npy", "https://b/x.npy"]}, "in one place"),
-        ({"files": ["a.npy", 3]}, "is no array"),
+        ({"files": ["a.npy", 3]}, "is not an array"),
         ({"files": "x*.npy", "axis": "x"}, "axis is a whole number"),
         ({"files": "x*.npy", "axis": 1.0}, "axis is a whole number"),
         ({"files": "x*.npy", "order": "K"}, "order is"),

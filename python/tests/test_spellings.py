@@ -1,4 +1,4 @@
-"""Arguments as users of NumPy, Dask, xarray and zarr-python write them, and what wrong ones are told."""
+"""Arguments as users of NumPy, Dask, xarray and zarr-python write them, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_chunks_that_make_no_sense_are_named(chunks: Any, tmp_path: Path):
     assert not (tmp_path / "x").exists()
 
 
-def test_a_shape_in_place_of_the_path_is_told():
+def test_a_shape_in_place_of_the_path_is_reported():
     with pytest.raises(ps.InvalidArgumentError, match=r"path must be text, got \(3, 4\).*shape=\(3, 4\)"):
         ps.create_array({}, (3, 4))
     with pytest.raises(ps.InvalidArgumentError, match="path must be text"):

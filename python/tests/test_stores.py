@@ -1,4 +1,4 @@
-"""What `open` takes beside a path."""
+"""What `open` accepts in addition to a path."""
 
 from __future__ import annotations
 

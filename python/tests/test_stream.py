@@ -61,7 +61,7 @@ def test_tiles_are_read_ahead_of_the_loop_and_no_further():
             if store.asked - before >= 3:
                 break
             threading.Event().wait(0.01)
-        assert store.asked - before == 3  # one handed out, two ahead
+        assert store.asked - before == 3  # one returned, two ahead
 
 
 def test_threads_may_share_a_stream(array):

@@ -90,7 +90,7 @@ def test_text_in_fortran_order():
 @pytest.mark.parametrize(
     "compressor", [None, numcodecs.GZip(3), numcodecs.Blosc("lz4"), numcodecs.BZ2(), numcodecs.LZMA()]
 )
-def test_sizes_that_nobody_knows_beforehand(compressor):
+def test_sizes_that_are_not_known_beforehand(compressor):
     """Megabytes of text from kilobytes: the rooms of every codec grow."""
     values = np.array(["abc" * 1_000_000, "x", "y" * 500_000, ""], dtype=object)
     keys, expected = stored(values, (2,), zarr_format=2, compressors=compressor)

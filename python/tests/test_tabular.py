@@ -93,7 +93,7 @@ def test_every_column_is_what_pyarrow_reads(tmp_path, form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_several_columns_stand_side_by_side(tmp_path, form):
+def test_several_columns_are_adjacent(tmp_path, form):
     rng = np.random.default_rng(0)
     data = {name: rng.normal(size=700) for name in "abc"}
     path = write(tmp_path / "x", pa.table(data), form)
@@ -314,7 +314,7 @@ def test_damaged_and_changed_files(tmp_path):
             ps.open(path, columns="a")[...]
 
 
-def test_a_file_that_changes_is_a_conflict_whoever_notices(tmp_path, monkeypatch):
+def test_a_file_that_changes_is_always_a_conflict(tmp_path, monkeypatch):
     path = write(tmp_path / "x", pa.table({"a": np.arange(1000.0)}), "parquet", 100)
     other = write(tmp_path / "y", pa.table({"a": np.arange(1000.0)[::-1]}), "parquet", 100).read_bytes()
     array, status, good = ps.open(path, columns="a"), path.stat(), path.read_bytes()

@@ -56,7 +56,7 @@ def test_numpy_takes_tensors_over_without_a_copy(name, shape):
 
 
 @pytest.mark.parametrize("view", [np.s_[::2], np.s_[:, ::-1], np.s_[3:, 1:4], np.s_[2], np.s_[None, :, 2]], ids=str)
-def test_strides_of_every_sign_are_handed_on(view):
+def test_strides_of_every_sign_are_exported(view):
     values = some("i4")[view]
     got = np.from_dlpack(ps.Tensor(values))
     assert got.strides == values.strides

@@ -137,7 +137,7 @@ def test_odd_widths_are_unpacked(tmp_path, bits):
 @pytest.mark.parametrize("is_signed", [False, True], ids=["unsigned", "signed"])
 @pytest.mark.parametrize("bits", [*range(1, 8), *range(9, 16), *range(17, 32), *range(33, 64)])
 def test_rows_of_any_length_are_unpacked_to_their_last_bit(bits, is_signed):
-    """Numbers of ones alone lie beside others, where a bit too many or too few would show."""
+    """Numbers of only ones are next to others, where a bit too many or too few would show."""
     random = np.random.default_rng(bits)
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed else (0, (1 << bits) - 1)
     for width in [1, 2, 3, 7, 8, 9, 23, 64, 71]:
@@ -276,7 +276,7 @@ def test_overviews_masks_and_georeferencing_are_as_rasterio_shows_them(tmp_path)
     assert len(x) == 260
 
 
-def test_overviews_and_masks_beside_the_file_are_as_rasterio_shows_them(tmp_path):
+def test_overviews_and_masks_of_sidecar_files_are_as_rasterio_shows_them(tmp_path):
     rasterio = pytest.importorskip("rasterio")
     from rasterio.enums import Resampling
 
@@ -337,7 +337,7 @@ def test_members_of_archives_are_opened_by_their_place(tmp_path, scheme):
 STRIPES = np.array([255, 0] * 50, "u1").reshape(1, 10, 10)
 
 
-def test_files_beside_are_looked_for_when_they_are_asked_for(tmp_path):
+def test_sidecar_files_are_read_when_they_are_needed(tmp_path):
     path = tmp_path / "x.tif"
     path.write_bytes(plain_tiff(bytes(range(100)), 10, 10, 1, 8))
     array = ps.open(path)
@@ -347,7 +347,7 @@ def test_files_beside_are_looked_for_when_they_are_asked_for(tmp_path):
     assert array.overviews == ((5, 5),)
 
 
-def test_a_mask_of_another_size_beside_the_file_is_none(tmp_path):
+def test_a_mask_of_another_size_in_a_sidecar_file_is_none(tmp_path):
     path = tmp_path / "x.tif"
     path.write_bytes(plain_tiff(bytes(range(100)), 10, 10, 1, 8))
     (tmp_path / "x.tif.msk").write_bytes(mask_file(STRIPES[:, ::2, ::2], {1: 2}))
@@ -410,7 +410,7 @@ def check_masks(path, is_of_band):
     place = (1, 0, 0, 0, -1, 0)
     got = ps.read_window(array, shape=(5, 5), resampling="average", fill_value=255, transform=place)
     blocks = np.nanmean(shown.reshape(3, 5, 2, 5, 2).swapaxes(2, 3).reshape(3, 5, 5, 4), axis=-1)
-    # A mean that is nodata by chance is moved by 1.
+    # A mean that happens to be nodata is moved by 1.
     assert np.abs(got - np.nan_to_num(blocks, nan=255)).max() <= 1.5
 
 
@@ -418,7 +418,7 @@ def check_masks(path, is_of_band):
 @pytest.mark.parametrize("nodata", [None, 7])
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("flags", [{}, {1: 2}, {2: 2}, {1: 0, 3: 0}, {1: 2, 2: 0}, {1: 8, 2: 1, 3: 4}])
-def test_bands_have_the_masks_beside_the_file_that_are_noted_there(tmp_path, flags, count, nodata):
+def test_bands_have_the_masks_that_a_sidecar_file_notes(tmp_path, flags, count, nodata):
     rasterio = pytest.importorskip("rasterio")
     random = np.random.default_rng(count)
     path, layout = tmp_path / "x.tif", {"driver": "GTiff", "width": 10, "height": 10, "count": 3, "dtype": "uint8"}
@@ -453,7 +453,7 @@ def test_the_first_mask_within_the_file_that_fits_is_the_image_s(tmp_path, masks
 
 @pytest.mark.parametrize("flags", ["000", "222", "020"])
 @pytest.mark.parametrize("interleave", ["pixel", "band"])
-def test_a_mask_for_each_band_beside_the_file_is_as_rasterio_shows_it(tmp_path, flags, interleave):
+def test_a_mask_for_each_band_in_a_sidecar_file_is_as_rasterio_shows_it(tmp_path, flags, interleave):
     rasterio = pytest.importorskip("rasterio")
     from rasterio.enums import Resampling
 

@@ -1,4 +1,4 @@
-"""Files beside a TIFF, `.aux.xml` and world files, against what GDAL makes of them."""
+"""Sidecar files of a TIFF, `.aux.xml` and world files, against what GDAL makes of them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ CENTRES = NOTHING | {34735: tag(3, 1, 1, 0, 2, 1025, 0, 1, 2, 3072, 0, 1, 32633)
 SYSTEM = '<SRS dataAxisToSRSAxisMapping="1,2">EPSG:32631</SRS>'
 PLACE = "<GeoTransform> 1.0, 2.0, 0.0, 3.0, 0.0, -4.0</GeoTransform>"
 OF_BANDS = """
-<Metadata><MDI key="K">beside</MDI><MDI key="P">beside</MDI><MDI key="AREA_OR_POINT">Point</MDI></Metadata>
-<Metadata domain="D"><MDI key="Q">beside</MDI></Metadata>
-<PAMRasterBand band="1"><Description>beside</Description><NoDataValue>9</NoDataValue><UnitType>beside</UnitType>
-<Offset>5</Offset><Scale>6</Scale><Metadata><MDI key="STATISTICS_MEAN">2.5</MDI><MDI key="B">beside</MDI></Metadata>
+<Metadata><MDI key="K">sidecar</MDI><MDI key="P">sidecar</MDI><MDI key="AREA_OR_POINT">Point</MDI></Metadata>
+<Metadata domain="D"><MDI key="Q">sidecar</MDI></Metadata>
+<PAMRasterBand band="1"><Description>sidecar</Description><NoDataValue>9</NoDataValue><UnitType>sidecar</UnitType>
+<Offset>5</Offset><Scale>6</Scale><Metadata><MDI key="STATISTICS_MEAN">2.5</MDI><MDI key="B">sidecar</MDI></Metadata>
 </PAMRasterBand><PAMRasterBand band="2"><Description>other</Description><NoDataValue>9</NoDataValue></PAMRasterBand>"""
 HEX = "".join(
     f'<PAMRasterBand band="{i}"><NoDataValue le_hex_equiv="0000000000001C40">2</NoDataValue></PAMRasterBand>'
@@ -73,7 +73,7 @@ def written(folder: Path, tags: dict[int, Any], beside: dict[str, str], name: st
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_files_beside_say_what_they_say_to_gdal(tmp_path, case):
+def test_sidecar_files_mean_what_they_mean_to_gdal(tmp_path, case):
     path = written(tmp_path, *CASES[case])
     for array in (ps.open(path), pickle.loads(pickle.dumps(ps.open(path)))):
         with rasterio.open(path) as file:
@@ -141,7 +141,7 @@ POINT_CASES = {
 
 
 @pytest.mark.parametrize("case", POINT_CASES)
-def test_points_of_the_ground_beside_are_those_of_gdal(tmp_path, case):
+def test_ground_points_of_sidecar_files_are_those_of_gdal(tmp_path, case):
     tags, text = POINT_CASES[case]
     path = written(tmp_path, tags, {".tif.aux.xml": text})
     array = ps.open(path)
@@ -177,7 +177,7 @@ def test_a_document_of_esri_s_alone_is_read_too(tmp_path):
     assert ps.open(path).epsg == 32632
 
 
-def test_points_beside_are_those_of_the_level_too(tmp_path):
+def test_points_of_sidecar_files_are_those_of_the_level_too(tmp_path):
     path = tmp_path / "x.tif"
     ps.save(path, np.zeros((2, 64, 64), "u1"), tiles=32)
     (tmp_path / "x.tif.aux.xml").write_text(f"<PAMDataset>{LIST}</PAMDataset>")
@@ -190,7 +190,7 @@ def test_levels_and_chosen_bands_have_them_too(tmp_path):
     (tmp_path / "x.tif.aux.xml").write_text(f"<PAMDataset>{SYSTEM}{PLACE}{OF_BANDS}</PAMDataset>")
     level = ps.open(path, level=1, bands=[1, 0])
     assert tuple(level.transform)[:6] == (4.0, 0.0, 1.0, 0.0, -8.0, 3.0)
-    assert level.descriptions == ("other", "beside")
+    assert level.descriptions == ("other", "sidecar")
     assert level.scales == (1.0, 6.0)
     assert tuple(ps.open(path, unpack=True).transform)[:6] == (2.0, 0.0, 1.0, 0.0, -4.0, 3.0)
 
@@ -231,7 +231,7 @@ OWN_RPCS = NOTHING | {50844: tag(12, *[float(i) for i in range(92)])}
 @pytest.mark.parametrize(
     "beside", [{}, {".RPB": RPB}, {".rpb": RPB}, {"_RPC.TXT": RPC_TEXT}, {"_rpc.txt": RPC_TEXT, ".RPB": RPB}]
 )
-def test_polynomials_beside_the_file_go_before_its_own_as_in_gdal(tmp_path, own, beside):
+def test_polynomials_of_sidecar_files_go_before_its_own_as_in_gdal(tmp_path, own, beside):
     path = written(tmp_path, own, beside)
     rpcs = ps.open(path).rpcs
     with rasterio.open(path) as file:
@@ -263,7 +263,7 @@ def test_a_polynomial_that_is_not_whole_is_none(tmp_path, text):
     assert ps.open(written(tmp_path, OWN_RPCS, {".RPB": text})).rpcs["LINE_OFF"] == 2
 
 
-def test_other_places_and_pages_have_no_files_beside(tmp_path):
+def test_other_places_and_pages_have_no_sidecar_files(tmp_path):
     path = written(tmp_path, NOTHING, {".tfw": WORLD, ".tif.aux.xml": SYSTEM})
     for array in (ps.open(path.read_bytes()), ps.open(path, ifd=0)):
         assert (array.transform, array.crs) == (None, None)
@@ -281,7 +281,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("case", HOSTILE)
-def test_hostile_files_beside_are_left_alone(tmp_path, case):
+def test_hostile_sidecar_files_are_ignored(tmp_path, case):
     path = written(tmp_path, OWN, {})
     Path(f"{path}.aux.xml").write_text(HOSTILE[case])
     array = ps.open(path)

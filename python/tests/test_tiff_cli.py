@@ -183,7 +183,7 @@ def test_a_window_of_any_image_is_written_as_geotiff(tmp_path, south_up):
 
 
 def test_without_bounds_it_is_all_of_the_image(tmp_path):
-    """Also where nobody knows where it lies."""
+    """Also if its position is not known."""
     scene(tmp_path / "x.tif", blocksize=256)
     run("read", tmp_path / "x.tif", "--shape", "70", "50", "-o", tmp_path / "part.npy")
     run("read", tmp_path / "x.tif", "--shape", "70", "50", "-o", tmp_path / "part.tif")
@@ -222,7 +222,7 @@ def test_wrong_windows_are_refused(tmp_path, output, bounds, text):
     assert not (tmp_path / output).exists()
 
 
-def test_bounds_beside_the_image_are_refused(tmp_path):
+def test_bounds_outside_the_image_are_refused(tmp_path):
     scene(tmp_path / "x.tif")
     found = document("read", tmp_path / "x.tif", "--bounds", "14", "41", "15", "42", "-o", tmp_path / "a.npy", status=1)
     assert "(14.0, 41.0, 15.0, 42.0) lie outside the image" in found["error"]["message"]

@@ -276,7 +276,7 @@ def test_what_is_refused_is_refused_in_these_words():
     assert not other
 
 
-# Opens and reads each file; prints seconds and by how much the peak of memory grew, beside what the image takes.
+# Opens and reads each file; prints seconds and by how much the peak of memory grew, in addition to the image.
 BOUNDED = """
 import json, resource, sys, time
 import numpy, penstock as ps

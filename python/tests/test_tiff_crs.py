@@ -173,7 +173,7 @@ def test_prime_meridians_are_where_gdal_has_them(entries: dict, doubles: dict) -
     np.testing.assert_allclose(points_of(crs), points_of(wanted), atol=1e-3)
 
 
-def test_a_prime_meridian_that_nobody_knows_is_said() -> None:
+def test_a_prime_meridian_that_is_not_known_is_reported() -> None:
     with pytest.warns(UserWarning, match="not understood here: geo_keys"):
         assert ps.open(file_of(keys({**PLACES, 2051: 8999}))).crs is None
 
@@ -329,7 +329,7 @@ def test_a_citation_goes_before_the_keys_as_in_gdal(unit: int) -> None:
         np.testing.assert_allclose(points_of(found), points_of(wanted), atol=1e-3, err_msg=name)
 
 
-def test_a_unit_that_nobody_knows_is_passed_over() -> None:
+def test_a_unit_that_is_not_known_is_ignored() -> None:
     assert ps.open(cited(1026, ERDAS + "Units = cubits", {})).crs.axis_info[0].unit_conversion_factor == 1
 
 
@@ -354,7 +354,7 @@ OTHER_CODES = {
 }
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of files of others is not beside the checkout")
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of files of others is not next to the checkout")
 @pytest.mark.filterwarnings("ignore")
 def test_codes_of_the_corpus_are_those_of_crs_and_of_gdal() -> None:
     """All TIFFs with a coordinate system, of GDAL, libgeotiff, rio-tiler and others: about 200."""

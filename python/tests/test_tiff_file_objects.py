@@ -20,7 +20,7 @@ INSIDE = np.arange(48, dtype="u1").reshape(1, 6, 8)
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    """A folder with archives of a scene, and another scene of the same name beside them."""
+    """A folder with archives of a scene, and another scene of the same name next to them."""
     data = plain_tiff(INSIDE.tobytes(), 8, 6, 1, 8)
     with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
         archive.writestr("scene.tif", data)

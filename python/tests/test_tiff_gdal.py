@@ -147,7 +147,7 @@ def test_an_overview_is_read_where_it_suffices(served):
             np.testing.assert_array_equal(ps.open(served.url, level=level)[...], file.read())
 
 
-def test_files_beside_a_remote_one_are_looked_for_when_asked_for(served, tmp_path):
+def test_sidecar_files_of_a_remote_one_are_read_when_needed(served, tmp_path):
     path = tmp_path / "plain.tif"
     written(path, served.values)
     with rasterio.Env(TIFF_USE_OVR=True), rasterio.open(path, "r+") as file:

@@ -147,7 +147,7 @@ def test_images_of_other_bands_are_no_overviews(tmp_path):
 
 
 @pytest.mark.parametrize("beside", [{254: tag(4, 1)}, image(4, 4, 2)], ids=["no pixels", "other bands"])
-def test_what_lies_beside_and_does_not_fit_is_no_overview(tmp_path, beside):
+def test_a_sidecar_image_that_does_not_fit_is_not_an_overview(tmp_path, beside):
     (tmp_path / "x.tif").write_bytes(tiff_of(image(8, 8), bytes(range(64))))
     (tmp_path / "x.tif.ovr").write_bytes(tiff_of(beside, bytes(32)))
     a = ps.open(tmp_path / "x.tif")

@@ -194,7 +194,7 @@ def test_small_files_of_odd_servers(small, how):
 
 
 @pytest.mark.parametrize("options", [{"level": 1}, {"mask": True}])
-def test_what_a_server_forbids_beside_a_file_is_not_there(small, options):
+def test_sidecar_files_that_a_server_forbids_is_not_there(small, options):
     class Closed(HttpServer):
         def answer(self, request: Any) -> Any:
             reply = super().answer(request)

@@ -72,7 +72,7 @@ def test_nodata_of_every_type_is_its_number(tmp_path):
             assert written(tmp_path / "x.tif", dtype, nodata=value)[42113] == text(wanted)
         else:
             refused += 1
-            with pytest.raises(ps.InvalidArgumentError, match="is no value of"):
+            with pytest.raises(ps.InvalidArgumentError, match="is not a value of"):
                 written(tmp_path / "x.tif", dtype, nodata=value)
     assert refused > 60
 

@@ -77,7 +77,7 @@ def test_the_loaders_order_does_not_depend_on_workers_and_ranks(tmp_path: Path, 
 SPAWN = {0: None, 1: "fork", 3: "spawn"}
 
 
-def test_a_loader_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_loader_continues_where_it_was(tmp_path: Path) -> None:
     from penstock.torch import Loader
 
     image, label = np.arange(40 * 6, dtype="f4").reshape(40, 6), np.arange(40, dtype="i8")

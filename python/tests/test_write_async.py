@@ -1,4 +1,4 @@
-"""`Array.write_async`: nobody waits, nothing is lost, and every error is told once."""
+"""`Array.write_async`: callers do not wait, nothing is lost, and every error is reported once."""
 
 import asyncio
 import contextlib
@@ -92,7 +92,7 @@ def test_what_write_refuses_is_refused_at_once(tmp_path):
         made({}, (4,), record).write_async("x", 1)
 
 
-def test_nobody_waits_for_a_slow_store():
+def test_callers_do_not_wait_for_a_slow_store():
     a = made(store := Gated(is_open=False), (64, 1024), "float64", (64, 1024))
     value = np.ones(a.shape)
     jobs = [a.write_async(..., value * (i + 1)) for i in range(4)]
@@ -139,7 +139,7 @@ def test_who_brings_too_much_waits():
     b.write_async(..., value).wait(30)  # larger than the bound: alone
 
 
-def test_each_error_is_told_once():
+def test_each_error_is_reported_once():
     with ps.Context(threads=1) as context:
         a = made(store := Gated(), (30,), chunks=(10,))
     store.refuses = ("c/1",)

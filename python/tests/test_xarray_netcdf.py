@@ -21,7 +21,7 @@ if importlib.util.find_spec("netCDF4") is None:
 
 DECODINGS: list[dict[str, Any]] = [{}, {"mask_and_scale": False}, {"decode_cf": False}, {"decode_times": False}]
 
-# netCDF4 brings an HDF5 library of its own, which does not go well beside h5py's: it has a process to itself.
+# netCDF4 brings an HDF5 library of its own, which conflicts with h5py's: it has a process to itself.
 OTHER = f"""
 import pickle, sys
 import netCDF4, numpy as np, xarray

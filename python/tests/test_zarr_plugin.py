@@ -276,7 +276,7 @@ def test_arrays_can_be_pickled(tmp_path):
 
 
 class Custom(GzipCodec):
-    """A user's codec under a name that everybody knows."""
+    """A user's codec under a well-known name."""
 
 
 def test_a_users_codec_goes_zarr_pythons_way_and_is_seen():
@@ -310,7 +310,7 @@ class OnlyLater(BytesBytesCodec):
 @pytest.mark.parametrize("last", [Custom, OnlyLater])
 @pytest.mark.parametrize("shards", [None, (6, 8)])
 def test_chains_that_change_type_and_size_around_a_users_codec(last, shards):
-    """Each codec gets the shape and the type that those before it make, whoever carries the chain out."""
+    """Each codec gets the shape and the type that those before it make, in every pipeline."""
     from zarr.codecs import numcodecs as v3
 
     items = [v3.FixedScaleOffset(offset=0, scale=4, dtype="<f8", astype="<i4"), BytesCodec()]

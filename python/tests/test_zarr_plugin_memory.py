@@ -58,7 +58,7 @@ def whole() -> list[tuple[slice, ...]]:
     return [(slice(0, 500), slice(0, 1000)), (slice(500, 1100), slice(0, 1000))]
 
 
-def test_what_nobody_else_holds_and_is_overwritten_whole_is_exchanged() -> None:
+def test_an_unshared_result_that_is_overwritten_is_exchanged() -> None:
     buffer = cpu.NDBuffer(np.empty(SHAPE))
     exchange(buffer, whole())
     assert not buffer.as_ndarray_like().flags.owndata

@@ -1,4 +1,4 @@
-"""Sizes at which reads and writes begin to use other threads: nobody may wait there for the interpreter's lock."""
+"""Sizes at which reads and writes begin to use other threads: no thread may wait there for the interpreter's lock."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ result<milliseconds> lease_of_environment() {
   return milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
-// One word of a file of the kernel; "-" where there is none.
+// One word of a file in /proc; "-" if it cannot be read.
 std::string word_of(const char* path) {
   std::ifstream file(path);
   std::string out;
@@ -62,7 +62,7 @@ std::string target_of(const char* link) {
   return size <= 0 ? "-" : std::string(text.data(), static_cast<std::size_t>(size));
 }
 
-// Names this boot of this kernel and this PID namespace, and so what a process number means. Empty: not known.
+// Names this boot of this kernel and this PID namespace, in which process numbers are unique. Empty: not known.
 std::string process_space() {
   const std::string boot = word_of("/proc/sys/kernel/random/boot_id"), space = target_of("/proc/self/ns/pid");
   return boot == "-" || space == "-" ? std::string() : boot + "/" + space;
@@ -75,7 +75,7 @@ std::string new_token() {
 
 }  // namespace
 
-/// What a claim's object says. Fields are separated by blanks.
+/// The content of a claim's object. Fields are separated by blanks.
 struct append_claim_text {
   std::string token;
   milliseconds lease = kDefaultLease;
@@ -98,8 +98,8 @@ bool parse(std::string_view text, Number& out, int base = 10) {
   return failed == std::errc() && end == text.data() + text.size();
 }
 
-// What is not understood has the default lease, no process and all axes: another version of this library wrote it, or a
-// power cut damaged it.
+// Unknown content has the default lease, no process and all axes: another version of this library wrote it, or a power
+// cut damaged it.
 append_claim_text parse_claim(std::string_view text) {
   append_claim_text out;
   out.axes = ~std::uint32_t{0};
@@ -143,7 +143,7 @@ struct append_claim::shared {
 
   std::mutex mutex;  // of what follows; held while the claim is renewed
   std::condition_variable stop;
-  version mine;  // unknown: the store has no versions, or the claim is not this owner's any more
+  version mine;  // unknown: the store has no versions, or the claim no longer belongs to this owner
   bool had = false, lost = false, stopping = false, abandoned = false;
   std::uint64_t renewal = 0;
   std::thread renewing;
@@ -155,7 +155,7 @@ struct append_claim::shared {
     return at->put(key, {&bytes, 1}, condition);
   }
 
-  // With the lock.
+  // Called with the lock held.
   result<> renew() {
     const auto gone = [&] {
       return error(errc::conflict, "another writer took over: this one was silent for too long")
@@ -196,7 +196,7 @@ result<std::unique_ptr<append_claim>> append_claim::take(store& at, std::string 
   me.guard = {me.key, me.text.prefix()};
 
   const auto end = clock::now() + kLongestWait;
-  version seen;  // of the object of another writer, and since when it has been that one
+  version seen;  // of the object of another writer, and the time at which this version was first seen
   auto since = clock::now();
   auto pause = milliseconds(1);
   for (;;) {
@@ -268,14 +268,14 @@ void append_claim::start_renewing() {
     std::unique_lock lock(me.mutex);
     while (!me.stopping && !me.lost) {
       if (me.stop.wait_for(lock, me.text.lease / kRenewalsInALease, [&me] { return me.stopping; })) return;
-      // A failure other than a loss is transient: the next renewal may do.
+      // A failure other than a loss is temporary: the next renewal may succeed.
       static_cast<void>(me.renew());
     }
   };
   try {
     me.renewing = std::thread(renew);
   } catch (const std::system_error&) {
-    // Without a thread the claim lasts for one lease. What is written after that is refused as if the owner was late.
+    // Without a thread the claim lasts for one lease. Later writes are refused as if the owner was late.
     me.renewing = std::thread();
   }
 }
@@ -293,13 +293,13 @@ void append_claim::release() noexcept {
   stop_renewing();
   shared& me = *shared_;
   if (me.abandoned || !me.mine.known()) return;
-  // Not every store erases on condition: what is erased should not be the claim of another writer.
+  // Not every store erases conditionally: the erased object should not be the claim of another writer.
   if (!me.at->traits().guards && !me.renew().ok()) return;
   write_condition condition;
   condition.what = write_condition::kind::must_match;
   condition.expected = me.mine;
   condition.passing = true;
-  (void)me.at->erase(me.key, condition);  // one that is left is taken over
+  (void)me.at->erase(me.key, condition);  // a remaining claim is taken over
   me.mine = {};
 }
 

@@ -28,9 +28,9 @@ inline constexpr std::uint64_t kMaxClaimBytes = 1024;
 /// have no claims: there, one process appends.
 class append_claim final : public write_fence {
  public:
-  /// \param key   Of the claim.
-  /// \param axes  Bit d is set where the owner writes beyond the end of axis d before the metadata says so.
-  /// \param may_go_on  Called now and then while another writer has the claim; empty: never.
+  /// \param key   Of the claim. \param axes  Bit d is set if the owner writes beyond the end of axis d before the
+  ///              metadata includes it. \param may_go_on  Called repeatedly while another writer has the claim; empty:
+  ///              never.
   /// \error conflict  Another writer had it for ten minutes. \error cancelled  `may_go_on` returned false.
   /// \error invalid_argument  PENSTOCK_APPEND_LEASE is not a lease.
   static result<std::unique_ptr<append_claim>> take(store& at, std::string key, std::uint32_t axes,
@@ -40,16 +40,16 @@ class append_claim final : public write_fence {
   /// Releases the claim.
   ~append_claim() override;
 
-  /// Axes beyond whose end a previous owner that did not finish may have left elements.
+  /// Axes beyond whose end a previous unfinished owner may have left elements.
   std::uint32_t dirty_axes() const noexcept { return dirty_; }
   const write_guard* guard() const noexcept override;
   result<> check() override;
-  /// The claim was taken over, as far as this owner has noticed.
+  /// Whether the claim was taken over, as far as this owner has noticed.
   bool lost() const noexcept;
 
-  /// Erases the claim where it is still this owner's. Visible to others once the store is flushed.
+  /// Erases the claim if it still belongs to this owner. Visible to others after the store is flushed.
   void release() noexcept;
-  /// Leaves the claim to the next owner, who finds `dirty_axes` in it: this owner could not undo what it wrote.
+  /// Leaves the claim to the next owner, which finds `dirty_axes` in it: this owner could not undo its writes.
   void abandon() noexcept;
 
  private:

@@ -44,7 +44,7 @@ append_session::~append_session() { static_cast<void>(end()); }
 
 result<> append_session::look() {
   if (claim_->dirty_axes() != 0) PENSTOCK_TRY(clear_beyond_edges(state(), claim_->dirty_axes(), *claim_));
-  // What is stored counts, and not what this array was when it was opened: another may have appended since.
+  // The stored array counts, not its state when it was opened: another writer may have appended since.
   PENSTOCK_ASSIGN(metadata_, read_stored_metadata(state()));
   PENSTOCK_ASSIGN(stored_, shape_of(metadata_));
   if (stored_.size() != state().shape.size()) return error(errc::conflict, "another array stands there by now");
@@ -52,7 +52,7 @@ result<> append_session::look() {
   return {};
 }
 
-// Data before metadata: readers see the new rows once all of them are there.
+// Data before metadata: readers see the new rows after all of them are stored.
 result<> append_session::write(const tensor_view& rows, const write_options& options) {
   PENSTOCK_TRY(check_rows(state(), shape_, rows, axis_));
   extents after = shape_;
@@ -77,7 +77,7 @@ result<> append_session::write(const tensor_view& rows, const write_options& opt
   }
   failed_ = true;
   if (claim_->lost()) return claim_->check();
-  // It has this array's name on it already.
+  // The error already names this array.
   error why(written.error().code(), written.error().message());
   for (std::size_t i = 0; i + 1 < written.error().notes().size(); ++i) why.note(written.error().notes()[i]);
   return why;
@@ -87,7 +87,7 @@ result<> append_session::publish(bool durable) {
   if (unnamed_rows() == 0) return {};
   const bool guarded = state().store->traits().guards;
   for (int attempt = 0;; ++attempt) {
-    // Where the store checks no guards: what another owner wrote meanwhile shows here, or in the metadata's version.
+    // For stores that do not check guards: changes of another owner are found here, or in the metadata's version.
     if (!guarded) PENSTOCK_TRY(claim_->check());
     stored_metadata grown = metadata_;
     PENSTOCK_TRY(set_shape(grown, shape_));
@@ -99,7 +99,7 @@ result<> append_session::publish(bool durable) {
     auto now = read_stored_metadata(state());
     if (!now.ok()) return put;
     PENSTOCK_ASSIGN(const extents shape, shape_of(*now));
-    // An answer may be lost on its way.
+    // A response may be lost.
     if (shape == shape_ && claim_->check().ok()) {
       stored_ = shape_;
       return {};
@@ -116,10 +116,10 @@ result<> append_session::publish(bool durable) {
 result<> append_session::end() {
   if (std::exchange(ended_, true)) return {};
   const bool left = failed_ || (shape_.size() != 0 && unnamed_rows() > 0);
-  // A later resize must not show what the object at the edge has of rows that no shape names.
+  // A later resize must not show rows in the object at the edge that no shape included.
   if (left && !claim_->lost()) {
     auto cleared = shape_.size() == 0 ? result<>() : clear_beyond_edges(state(), std::uint32_t{1} << axis_, *claim_);
-    // An owner before this one may have left elements beyond the edge, which only the next one can clear then.
+    // An earlier owner may have left elements beyond the edge, which only the next one can clear.
     if (!cleared.ok() || claim_->dirty_axes() != 0) claim_->abandon();
   }
   claim_->release();

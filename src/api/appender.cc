@@ -26,7 +26,7 @@ appender::~appender() {
     static_cast<void>(state_->flush(true));
     return;
   }
-  // Its locks may be held by threads that a child does not have, and the claim is the parent's.
+  // Its locks may be held by threads that a child does not have, and the claim belongs to the parent.
   static_cast<void>(new std::shared_ptr<appender_state>(std::move(state_)));
 }
 

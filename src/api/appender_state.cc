@@ -19,10 +19,10 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kDefaultQueueBytes = std::uint64_t{256} << 20;
-/// A slab is written by one write, with its objects in flight at the same time; the queue has some of them.
+/// One write writes a slab, with its objects in flight at the same time; the queue has several slabs.
 constexpr std::uint64_t kMostSlabBytes = std::uint64_t{32} << 20;
 constexpr std::uint64_t kSlabsInQueue = 8;
-/// Held whatever the queue's size: one is written while the next one is filled.
+/// Held with any queue size: one is written while the next one is filled.
 constexpr std::size_t kLeastSlabs = 2;
 
 }  // namespace
@@ -97,8 +97,7 @@ result<std::shared_ptr<appender_state::slab>> appender_state::make_slab(std::uin
   return out;
 }
 
-// Rows behind those that are filled: copies their elements' bytes where nothing else keeps them. Returns how many there
-// are.
+// Rows after the filled ones: copies their elements' bytes unless another object owns them. Returns their number.
 result<std::uint64_t> appender_state::copy_items(slab& to, std::uint64_t count, bool owned) const {
   std::uint64_t before = 1, run = count, bytes = 0;
   for (std::size_t d = 0; d < to.rows.extents.size(); ++d) {
@@ -120,7 +119,7 @@ result<std::uint64_t> appender_state::copy_items(slab& to, std::uint64_t count, 
   return bytes;
 }
 
-// A row that completes no row of objects waits for others, so it is taken whatever the queue holds.
+// A row that does not complete a row of objects waits for further rows, so it is accepted even if the queue is full.
 bool appender_state::is_full(std::uint64_t more) const noexcept {
   const std::uint64_t left = queue_bytes_ - std::min(queue_bytes_, slab_bytes_ + item_bytes_);
   const bool over = more > left && slabs_.size() >= kLeastSlabs;
@@ -148,7 +147,7 @@ std::uint64_t appender_state::writable() const noexcept {
   return std::min(here, last - end_);
 }
 
-// Slabs end where rows of objects do.
+// Slabs end at the ends of rows of objects.
 std::uint64_t appender_state::next_capacity() const noexcept {
   return slab_rows_ - (end_ + (taken_ - written_)) % unit_;
 }
@@ -197,7 +196,7 @@ result<> appender_state::add_slab(guard& lock) {
   return {};
 }
 
-// Copies rows to the last slab, which has room for them.
+// Copies rows to the last slab, which has space for them.
 result<> appender_state::fill(guard& lock, const tensor_view& rows, std::uint64_t count,
                               const std::shared_ptr<const void>& keeps) {
   const std::shared_ptr<slab> to = slabs_.back();
@@ -215,7 +214,7 @@ result<> appender_state::fill(guard& lock, const tensor_view& rows, std::uint64_
   item_bytes_ += item_bytes;
   to->filled += count;
   taken_ += count;
-  // Items may have any size: the memory of many goes when a row of objects is written.
+  // Items may have any size: their memory is released when a row of objects is written.
   const bool whole = (end_ + (taken_ - written_)) % unit_ == 0;
   if (whole && to->item_bytes > queue_bytes_ / kSlabsInQueue) to->capacity = to->filled;
   if (!stalled_ && writable() > 0) wake();
@@ -239,7 +238,7 @@ result<bool> appender_state::append(const tensor_view& rows, const std::shared_p
   };
   std::stop_source stop = stop_of_wait();
   for (;;) {
-    if (done > 0 && done == count) return true;  // whatever failed meanwhile: they are queued
+    if (done > 0 && done == count) return true;  // also after a failure meanwhile: the rows are queued
     if (closed_) return refused(error(errc::invalid_argument, "this appender is closed"));
     if (stalled_ || broken_) {
       if (auto failed = take_errors()) return refused(std::move(*failed));
@@ -249,7 +248,7 @@ result<bool> appender_state::append(const tensor_view& rows, const std::shared_p
     if (!may_wait && done == 0 && !fits_now(count)) return false;
     const bool no_room = slabs_.empty() || slabs_.back()->room() == 0;
     const std::uint64_t more = no_room ? std::max<std::uint64_t>(1, next_capacity() * row_bytes_) : 0;
-    // What was found to fit is taken: the caller may hold a lock that the background thread needs.
+    // Checked rows are accepted: the caller may hold a lock that the background thread needs.
     if (may_wait && is_full(more)) {
       wake();
       const auto goes_on = [&] { return !is_full(more) || stalled_ || broken_ || closed_; };
@@ -277,7 +276,7 @@ result<array> appender_state::flush(bool close) {
     std::stop_source stop = stop_of_wait();
     const auto settled = [&] { return stored_ >= wanted || stalled_ || broken_; };
     if (!broken_) {
-      stalled_ = false;  // what failed is tried once more
+      stalled_ = false;  // failed rows are tried once more
       wanted_ = std::max(wanted_, wanted);
       if (!settled()) wake();
       wait_until(lock, changed_, stop, [&] { return settled() || stop.stop_requested(); });

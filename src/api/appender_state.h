@@ -16,7 +16,7 @@
 
 namespace penstock::inline v0 {
 
-/// What is behind an appender: rows in slabs of memory, and a thread that writes them while there is something to do.
+/// The state of an appender: rows in slabs of memory, and a thread that writes them while there are any.
 ///
 /// The thread is detached and shares this state: the thread that drops the last appender may hold a lock (Python's)
 /// which the background thread needs for its end.
@@ -28,7 +28,7 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   appender_state(const appender_state&) = delete;
   appender_state& operator=(const appender_state&) = delete;
 
-  /// \param may_wait  False: returns false where it would wait.
+  /// \param may_wait  False: returns false instead of waiting.
   result<bool> append(const tensor_view& rows, const std::shared_ptr<const void>& keeps, bool may_wait);
   result<array> flush(bool close);
 
@@ -36,7 +36,7 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   std::uint64_t stored_rows() const;
   std::uint64_t queued_bytes() const;
   bool closed() const;
-  /// Made before a fork, by another process.
+  /// Created before a fork, by another process.
   bool is_of_parent() const noexcept { return fork_clock::now() != made_at_; }
 
  private:
@@ -65,7 +65,7 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   result<std::shared_ptr<slab>> make_slab(std::uint64_t capacity) const;
   result<std::uint64_t> copy_items(slab& to, std::uint64_t count, bool owned) const;
 
-  // These need the lock; those that take it leave with it.
+  // Called with the lock held; those that take it return with it.
   bool is_full(std::uint64_t more) const noexcept;
   bool fits_now(std::uint64_t rows) const noexcept;
   std::uint64_t writable() const noexcept;
@@ -88,7 +88,7 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   const appender_options options_;
   const std::uint64_t queue_bytes_;
   const std::uint64_t made_at_;
-  const std::uint64_t row_bytes_;  // of variable length: of what says where the bytes are
+  const std::uint64_t row_bytes_;  // of variable length: the owners of the bytes
   const std::uint64_t unit_;       // rows that fill a row of storage objects
   const std::uint64_t slab_rows_;
 
@@ -98,18 +98,18 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<slab>> slabs_;  // the first one has rows that are written next
   std::uint64_t slab_bytes_ = 0, item_bytes_ = 0;
-  std::uint64_t end_;  // elements along the axis in storage, with rows that were written
+  std::uint64_t end_;                                   // elements along the axis in storage, including written rows
   std::uint64_t taken_ = 0, written_ = 0, stored_ = 0;  // rows of this appender
   std::uint64_t wanted_ = 0;                            // rows that `flush` waits for
   std::vector<error> errors_;                           // not returned yet
-  std::vector<error> late_errors_;  // of what followed the shape: `flush` returns them although all rows are stored
+  std::vector<error> late_errors_;  // after storing the shape: `flush` returns them although all rows are stored
   bool running_ = false;            // the thread
   bool busy_ = false;               // it writes
-  bool stalled_ = false;            // it failed: nothing is tried before an error was returned, or `flush` is called
-  bool broken_ = false;             // rows were lost that others come after
+  bool stalled_ = false;            // it failed: no new attempt before an error was returned, or `flush` is called
+  bool broken_ = false;             // lost rows precede others
   bool closed_ = false;
 
-  // Of the background thread, or of `close` once that has ended.
+  // For the background thread, or for `close` after that has ended.
   std::unique_ptr<append_session> session_;
   clock::time_point publish_at_;
 };

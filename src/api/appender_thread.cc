@@ -1,4 +1,4 @@
-// What an appender's background thread does.
+// The background thread of an appender.
 
 #include <utility>
 
@@ -16,12 +16,12 @@ void appender_state::serve(const std::shared_ptr<appender_state>& self) {
   self->changed_.notify_all();
 }
 
-// Leaves when there is nothing to do, and after an error.
+// Returns when there is nothing to do, and after an error.
 void appender_state::work(guard& lock) {
   while (!stalled_ && !broken_) {
     const bool is_wanted = wanted_ > stored_ && written_ >= wanted_;
     const std::uint64_t count = writable();
-    // A turn that has just begun writes something, however short it is to be.
+    // A new turn writes at least something, however short it is.
     const bool is_due = clock::now() >= publish_at_ && (count == 0 || written_ > stored_);
     if (session_ != nullptr && (is_wanted || is_due)) {
       publish(lock);
@@ -37,7 +37,7 @@ void appender_state::work(guard& lock) {
   }
 }
 
-// Where the array ends is known then, and may differ from what was expected: others append, too.
+// The end of the array is known now, and may differ from the expected one: other writers append, too.
 void appender_state::open_session(guard& lock) {
   busy_ = true;
   lock.unlock();
@@ -84,7 +84,7 @@ void appender_state::write_some(guard& lock, std::uint64_t count) {
     item_bytes_ -= from->item_bytes;
     changed_.notify_all();
     lock.unlock();
-    from.reset();  // may wait for a lock of its owner's
+    from.reset();  // may wait for a lock of its owner
     lock.lock();
   }
 }
@@ -94,7 +94,7 @@ void appender_state::publish(guard& lock) {
   busy_ = true;
   lock.unlock();
   auto done = session_->publish(options_.durable);
-  // Rows that cannot be named any more are lost. Others are tried again: the claim is kept.
+  // Rows that can no longer be included are lost. Others are tried again: the claim is kept.
   const bool lost = !done.ok() && (session_->lost() || done.error().code() == errc::conflict);
   result<> ended;
   if (done.ok() || lost) ended = end_session();
@@ -118,7 +118,7 @@ result<> appender_state::end_session() {
   return ended;
 }
 
-// Of `close`: forgets what could not be stored.
+// For `close`: drops rows that could not be stored.
 result<> appender_state::finish(guard& lock) {
   changed_.wait(lock, [&] { return !running_; });
   result<> ended;

@@ -20,9 +20,9 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// As `kMinParallelReadBytes`, where chunks are decoded, which takes many times as long as to copy them.
+/// As `kMinParallelReadBytes`, for chunks that are decoded, which takes many times as long as copying them.
 constexpr std::uint64_t kMinParallelDecodedBytes = std::uint64_t{128} << 10;
-/// Most that is decoded on the calling thread with an interpreter's lock held: well under a millisecond.
+/// The most bytes that are decoded on the calling thread with an interpreter's lock held: well under a millisecond.
 constexpr std::uint64_t kMaxInlineBytes = std::uint64_t{512} << 10;
 
 result<> check_out(const array_state& state, const resolved_basic& which, const tensor_view& out,
@@ -44,7 +44,7 @@ bool becomes_another(const array_state& state, const read_options& options) noex
   return options.type && !(*options.type == state.type);
 }
 
-// What elements become that become others.
+// The target type of converted elements.
 result<element_conversion> conversion_for(const array_state& state, const read_options& options) {
   element_conversion out;
   PENSTOCK_ASSIGN(out.how, conversion_of(state.type, *options.type));
@@ -61,7 +61,7 @@ read_job::settings settings_of(const array_state& state, const read_options& opt
   return out;
 }
 
-// Several cells of so many bytes together are one thread's work.
+// Several cells with this many bytes together are one thread's work.
 std::uint64_t one_workers_bytes(const array_state& state) noexcept {
   return state.layout->chains()[0].stages() == 0 ? kMinParallelReadBytes : kMinParallelDecodedBytes;
 }
@@ -70,7 +70,7 @@ unsigned useful_workers(const array_state& state, const read_job& job, unsigned 
   return job.total_cells() < 2 || job.total_bytes() <= one_workers_bytes(state) ? 1 : workers;
 }
 
-// Runs a job to its end on the calling thread and, where it is worth it, others.
+// Runs a job to its end on the calling thread and, if it is worthwhile, on others.
 result<> run(const array_state& state, const borrowed_job<read_job>& job, unsigned workers,
              const read_options& options) {
   std::function<void()> poll;
@@ -114,10 +114,10 @@ result<> array::read(const tensor_view& out, const read_options& options) const 
 
 namespace {
 
-// Reads a source on the calling thread and, where it is worth it, others.
+// Reads a source on the calling thread and, if it is worthwhile, on others.
 result<> read_as_stored(const array_state& state, const source& from, const read_options& options) {
   const borrowed_job job(state.context->state(), state.context->state().take_job());
-  // A sharded array's chunks are found by an index in storage: no use in trying.
+  // A sharded array's chunks are found by an index in storage: an attempt would be useless.
   const bool indexed = state.shards && state.caches_indexes;
   if (!indexed && (job->read_kept_cells(from) || job->read_one_cell(from, options.arena))) return {};
   const read_job::settings settings = settings_of(state, options);
@@ -196,8 +196,8 @@ result<ticket> array::read_async(const resolved_selection& which, const tensor_v
 
 namespace {
 
-// Cells that a read may touch and still run inline: one, or so many that no other thread gets any. Whoever reads inline
-// may hold a lock that the other would wait for.
+// The most cells of an inline read: one, or too few for a second thread. An inline reader may hold a lock that other
+// threads would wait for.
 std::uint64_t inline_cells(const array_state& state) noexcept {
   const store_traits traits = state.store->traits();
   if (traits.blocking || !traits.inline_completion || state.layout->chains()[0].via_python()) return 0;
@@ -237,7 +237,7 @@ result<array::check_report> array::check(const read_options& options, std::size_
   settings.failures = &failures;
   settings.max_failures = max_failures;
   settings.limits.trim_cells = settings.limits.whole_objects = false;
-  settings.limits.max_fetch_bytes = 0;  // one request a cell: a bad range then spoils no neighbour
+  settings.limits.max_fetch_bytes = 0;  // one request a cell: a bad range then does not affect neighbours
   const unsigned workers = settings.workers;
   job->begin({&from, 1}, std::move(settings));
   auto done = run(*state_, job, useful_workers(*state_, *job, workers), options);

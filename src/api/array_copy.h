@@ -12,18 +12,18 @@ struct array_copy {
   const array& from;
   std::shared_ptr<store> to;
   std::string prefix;  ///< of the destination's keys
-  std::string path;    ///< within what is copied, for reports
+  std::string path;    ///< within the copied node, for reports
   const copy_options& options;
   copy_report& report;
 
   unsigned threads() const;
-  /// Whether the elements can be copied with these options. Nothing is written.
+  /// Whether the elements can be copied with these options. Does not write.
   result<> check_elements() const;
   /// Metadata and objects, byte for byte.
   result<> copy_objects() const;
-  /// Decodes and encodes anew.
+  /// Decodes and encodes again.
   result<> copy_elements() const;
-  /// Whether the copy's elements are the source's.
+  /// Whether the copy's elements equal the source's.
   result<> compare() const;
 };
 

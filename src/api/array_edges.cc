@@ -21,7 +21,7 @@ class stored_edges final : public edge_watch {
   bool quiet() override {
     const std::lock_guard lock(mutex_);
     if (versions_) {
-      // An owner that erased its claim since has put its metadata before.
+      // An owner that has erased its claim has stored its metadata before.
       const auto claim = read_and_wait(*state_.store, state_.prefix + std::string(kClaimKey), {}, kMaxClaimBytes);
       if (claim.ok() || claim.error().code() != errc::not_found) return false;
     }

@@ -1,4 +1,4 @@
-// What changes metadata that is there already: attributes, and the copies of it in consolidated metadata.
+// Changes of existing metadata: attributes, and their copies in consolidated metadata.
 
 #include <penstock/create.h>
 #include <penstock/open.h>
@@ -25,7 +25,7 @@ json without_member(const json& document, std::string_view name) {
   return out;
 }
 
-/// Somebody else may write the same document at the same time.
+/// Another writer may write the same document at the same time.
 constexpr int kMaxDocumentTries = 64;
 
 result<> put_text(store& in, const std::string& key, const json& content, const version& replaces, bool exists) {
@@ -34,13 +34,13 @@ result<> put_text(store& in, const std::string& key, const json& content, const 
   write_condition condition;
   if (!exists) condition.what = write_condition::kind::must_be_absent;
   if (exists && replaces.known()) condition = {write_condition::kind::must_match, replaces};
-  condition.ordered = true;  // consolidated metadata names what was written before
+  condition.ordered = true;  // consolidated metadata describes what was written before
   auto put = in.put(key, {&bytes, 1}, condition);
   if (!put.ok()) return std::move(put).error().note(fmt::format("writing '{}'", key));
   return {};
 }
 
-/// Reads a document, changes it and writes it back, again where another writer came between.
+/// Reads a document, changes it and writes it back; repeats this if another writer changed it in between.
 template <class Change>
 result<> change_document(store& in, const std::string& key, bool may_be_absent, Change change) {
   for (int i = 0; i < kMaxDocumentTries; ++i) {
@@ -54,7 +54,7 @@ result<> change_document(store& in, const std::string& key, bool may_be_absent, 
   return error(errc::conflict, fmt::format("'{}' kept changing while it was written", key));
 }
 
-/// How stored attributes change: all are replaced, or some are set and some removed.
+/// A change of stored attributes: all are replaced, or some are set and some removed.
 struct edit {
   json set;
   std::span<const std::string> removed;
@@ -74,13 +74,13 @@ result<std::string> edit_attributes(const std::shared_ptr<const store>& from, co
                                     std::span<const std::string> removed, bool all) {
   const auto note = [&](error why) { return std::move(why).note(fmt::format("writing the attributes of '{}'", uri)); };
   auto parsed = json::parse(text);
-  if (!parsed.ok()) return note(error(errc::invalid_argument, "attributes are no JSON: " + parsed.error().message()));
+  if (!parsed.ok()) return note(error(errc::invalid_argument, "attributes are not JSON: " + parsed.error().message()));
   if (parsed->as_object() == nullptr) {
     return note(
         error(errc::invalid_argument, fmt::format("attributes are a JSON {}, need an object", parsed->kind_name())));
   }
   const edit change{std::move(*parsed), removed, all};
-  // An open node keeps its store as something to read; the caller has checked that it can be written to.
+  // An open node keeps its store for reading; the caller has checked that it can be written to.
   const auto in = std::const_pointer_cast<store>(from);
   const bool v2 = format == "zarr2";
   const std::string key = prefix + std::string(v2 ? kZattrsKey : kZarrKey);
@@ -139,7 +139,7 @@ result<json> required_document(const store& from, const std::string& key) {
   return *found->content;
 }
 
-/// Collects the documents of the nodes below `prefix`; `path` is where that is, relative to the root.
+/// Collects the documents of the nodes below `prefix`; `path` is its location relative to the root.
 result<> collect(const store& from, const std::string& prefix, const std::string& path, int zarr_format, int depth,
                  json::object_t& out) {
   if (depth > 128) return error(errc::unsupported, fmt::format("groups nested deeper than 128: '{}'", prefix));
@@ -149,7 +149,7 @@ result<> collect(const store& from, const std::string& prefix, const std::string
   if (zarr_format == 3 && !path.empty() && here.has(kZarrKey)) {
     PENSTOCK_ASSIGN(const json document, required_document(from, prefix + std::string(kZarrKey)));
     if (document.as_object() == nullptr)
-      return error(errc::corrupt_data, fmt::format("'{}zarr.json' is no object", prefix));
+      return error(errc::corrupt_data, fmt::format("'{}zarr.json' is not an object", prefix));
     const json* kind = document.find("node_type");
     group = kind != nullptr && kind->as_string() != nullptr && *kind->as_string() == "group";
     out.emplace_back(path, without_member(document, "consolidated_metadata"));

@@ -25,7 +25,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// The layout of an array that is one chunk, whose key is all in the source's prefix.
+/// The layout of an array that is one chunk, whose whole key is in the source's prefix.
 class one_chunk_layout final : public chunk_layout {
  public:
   explicit one_chunk_layout(std::shared_ptr<const chunk_layout> of) noexcept : of_(std::move(of)) {}
@@ -49,12 +49,12 @@ class one_chunk_layout final : public chunk_layout {
   std::shared_ptr<const chunk_layout> of_;
 };
 
-/// Reads from another store, and keeps what is put for whoever has the items: nothing of it stands in any store.
+/// Reads from another store, and returns puts to the owner of the items: they are not written to any store.
 class keeping_store final : public store {
  public:
   keeping_store(const store& from, std::span<const chunk_item> items, std::span<chunk_written> out) : from_(from) {
     for (std::size_t i = 0; i < items.size(); ++i) {
-      out[i].erased = true;  // where nothing is put, there is nothing
+      out[i].erased = true;  // nothing is put, so there is nothing to list
       places_.emplace_back(items[i].key, &out[i]);
     }
     std::sort(places_.begin(), places_.end());
@@ -103,7 +103,7 @@ unsigned useful_workers(std::uint64_t cells, std::uint64_t bytes, unsigned asked
 result<std::shared_ptr<const chunk_pipeline>> chunk_pipeline::compile(std::string_view document) {
   result<json> parsed = json::parse(document);
   if (!parsed.ok()) return std::move(parsed).error().note("parsing a chunk's metadata");
-  // A .zarray is told by its key for the chunk's shape; zarr.json has a chunk grid.
+  // The chunk's shape in a .zarray is passed with its key; zarr.json has a chunk grid.
   const bool v2 = parsed->find("chunks") != nullptr;
   PENSTOCK_ASSIGN(zarr_metadata metadata, v2 ? parse_zarr_v2_array(*parsed, nullptr) : parse_zarr_metadata(*parsed));
   PENSTOCK_ASSIGN(const std::shared_ptr<const zarr_layout> layout, zarr_layout::make(metadata));
@@ -120,7 +120,7 @@ result<std::shared_ptr<const chunk_pipeline>> chunk_pipeline::compile(std::strin
   made->sharded_ = layout->depth() != 0;
   made->codecs_text_ = layout->describe_codecs();
   made->chunk_bytes_ = metadata.type.item_bytes();
-  for (const std::uint64_t length : metadata.shape) made->chunk_bytes_ *= length;  // the layout checked the product
+  for (const std::uint64_t length : metadata.shape) made->chunk_bytes_ *= length;  // the layout has checked the product
   return std::shared_ptr<const chunk_pipeline>(std::move(made));
 }
 
@@ -208,7 +208,7 @@ result<> chunk_pipeline::read_to_device(const std::shared_ptr<penstock::context>
   if (!stream) return read->synchronize();
   auto queued = read->order(on);
   if (!queued.ok()) {
-    (void)read->synchronize();  // nothing writes to the caller's memory any more
+    (void)read->synchronize();  // nothing writes to the caller's memory any longer
     return queued;
   }
   read->hand_on();
@@ -267,7 +267,7 @@ result<> chunk_pipeline::write(penstock::context& with, const store& from, store
   settings.to = &target;
   settings.write_empty_chunks = options.write_empty_chunks;
   settings.values = values ? &*values : nullptr;
-  // As in the library whose arrays these are: of two writers of one chunk the last one stays.
+  // As in the library that owns these arrays: of two writers of one chunk the last one wins.
   settings.conditional = sharded_;
   settings.replaced = replaced;
   job->begin(sources, settings);

@@ -17,27 +17,26 @@
 
 namespace penstock::inline v0 {
 
-/// One chunk of a batch: where its object is, which part of the chunk is meant, and where that lies in the caller's
-/// memory.
+/// One chunk of a batch: where its object is, the selected part of the chunk, and its address in the caller's memory.
 struct chunk_item {
   std::string_view key;       ///< of the chunk's object in the store, whole
   strided_box part;           ///< elements of the chunk
-  std::byte* at;              ///< where element (0, 0, ...) of `part` lies; only read from by writes
+  std::byte* at;              ///< address of element (0, 0, ...) of `part`; writes only read from it
   penstock::strides strides;  ///< bytes, one for each dimension of the chunk
-  bool replaces = false;      ///< a write needs nothing of what the object holds now
+  bool replaces = false;      ///< a write does not need the object's present content
 };
 
-/// What became of one chunk that was written.
+/// The result for one written chunk.
 struct chunk_written {
-  bool erased = false;            ///< every element is the fill value: the object shall not exist
-  std::vector<std::byte> object;  ///< the encoded chunk, where no store took it
+  bool erased = false;            ///< every element is the fill value: the object must not exist
+  std::vector<std::byte> object;  ///< the encoded chunk, if no store received it
 };
 
-/// Codecs, an element type and a chunk's shape, compiled once, for those who bring a grid and keys of their own:
-/// another library's arrays.
+/// Codecs, an element type and a chunk's shape, compiled once, for arrays of another library, which has its own grid
+/// and keys.
 ///
-/// A batch is any number of chunks of that shape. Immutable and shareable between threads; what changes belongs to the
-/// context and to a fork.
+/// A batch is any number of chunks of that shape. Immutable and shareable between threads; mutable state belongs to the
+/// context.
 class chunk_pipeline {
  public:
   /// \param document  Metadata of an array that is one chunk: its shape, its codecs, its fill value.
@@ -48,60 +47,59 @@ class chunk_pipeline {
   const extents& chunk() const noexcept { return chunk_; }
   std::span<const std::byte> fill_value() const noexcept { return fill_value_; }
   std::uint64_t chunk_bytes() const noexcept { return chunk_bytes_; }
-  /// A chunk holds chunks of its own: reads take the parts that they need.
+  /// A chunk contains smaller chunks: reads fetch the parts that they need.
   bool sharded() const noexcept { return sharded_; }
-  /// The codecs for people.
+  /// The codecs as text.
   const std::string& codecs_text() const noexcept { return codecs_text_; }
 
-  /// Bytes that all chunks within a chunk decode to which `wanted` touches; saturating.
+  /// Decoded bytes of all inner chunks that `wanted` touches; saturating.
   std::uint64_t touched_bytes(const strided_box& wanted) const noexcept;
 
   /// Reads the parts of all items, which must not overlap in the caller's memory. A missing chunk is the fill value.
   ///
-  /// \param missing  Empty, or a byte for each item: set to 1 where the store has no such object.
+  /// \param missing  Empty, or a byte for each item: set to 1 if the store does not have the object.
   /// \error As array::read.
   result<> read(penstock::context& with, const store& from, std::span<const chunk_item> items,
                 std::span<std::uint8_t> missing, const read_options& options) const;
 
-  /// Reads all items into memory of a device: what `item.at` points to. Encoded bytes are copied there and decoded
-  /// there, as far as the device has decoders.
+  /// Reads all items into memory of a device, to which `item.at` points. Encoded bytes are copied and decoded there, as
+  /// far as the device has decoders.
   ///
-  /// \param stream  A driver stream of the caller, not 0: nothing is written before what it holds now is done, and what
-  ///                is queued on it afterwards sees the chunks. The call returns when all is queued on the device; what
-  ///                fails there later is an error of the next read. Empty: the caller's stream is not known. The call
-  ///                waits for all that the device was given before it begins, and for the chunks before it returns.
-  /// \error unsupported  No CUDA driver, or items of variable length. Else as `read`.
+  /// \param stream  A driver stream of the caller, not 0: nothing is written before its present work is done, and later
+  ///              work on it sees the chunks. The call returns when all is queued on the device; a later failure there
+  ///              is an error of the next read. Empty: the caller's stream is not known. The call then waits for all
+  ///              work of the device before it begins, and for the chunks before it returns.
+  /// \error unsupported  No CUDA driver, or items of variable length. Otherwise as `read`.
   result<> read_to_device(const std::shared_ptr<penstock::context>& with, const store& from,
                           std::span<const chunk_item> items, std::span<std::uint8_t> missing, int device,
                           std::optional<std::uintptr_t> stream, const read_options& options) const;
-  /// What of the codecs a device decodes, for people.
+  /// The codecs that a device decodes, as text.
   std::string device_path() const;
 
-  /// Starts to read one item on the context's threads. What it points to is borrowed until the ticket is done.
+  /// Starts to read one item on the context's threads. Its memory is borrowed until the ticket is done.
   ticket start(const std::shared_ptr<penstock::context>& with, const store& from, const chunk_item& item,
                std::span<std::uint8_t> missing) const;
 
-  /// Where items lie in memory of a device.
+  /// Items in memory of a device.
   struct device_place {
     int device = 0;
-    /// A driver stream of the caller, not 0, that the values are ordered on. Empty: it is not known, and the write
-    /// waits for all that the device was given.
+    /// A driver stream of the caller, not 0, on which the values are ordered. Empty: it is not known, and the write
+    /// waits for all work of the device.
     std::optional<std::uintptr_t> stream;
   };
   struct write_options {
     unsigned threads = 0;                   ///< workers; 0: the context's
-    bool write_empty_chunks = false;        ///< keep chunks that are all fill value
-    std::optional<device_place> values_on;  ///< what `item.at` points to is a device's; it comes chunk by chunk
-    progress_fn progress;                   ///< as of reads
+    bool write_empty_chunks = false;        ///< store chunks that equal the fill value
+    std::optional<device_place> values_on;  ///< `item.at` points to device memory, which is transferred chunk by chunk
+    progress_fn progress;                   ///< as in reads
     std::chrono::nanoseconds poll_interval{20'000'000};
   };
 
   /// Changes the parts of all items: an object that is not replaced is read, decoded, changed and encoded.
   ///
-  /// \param from  Has the objects as they are.
-  /// \param to    Takes the new ones; null: they come back in `out`.
+  /// \param from  Has the present objects. \param to    Receives the new ones; null: they are returned in `out`.
   /// \param out   One for each item.
-  /// \error As array::write, and as array::read of what is changed in part.
+  /// \error As array::write, and as array::read for chunks that are changed in part.
   result<> write(penstock::context& with, const store& from, store* to, std::span<const chunk_item> items,
                  const write_options& options, std::vector<chunk_written>& out) const;
 
@@ -113,7 +111,7 @@ class chunk_pipeline {
   dtype type_;
   extents chunk_;
   std::vector<std::byte> fill_value_;
-  std::shared_ptr<const std::string> fill_text_;  // what a variable_item in it points to
+  std::shared_ptr<const std::string> fill_text_;  // if it contains variable_items, the memory that they point into
   std::uint64_t chunk_bytes_ = 0;
   bool sharded_ = false;
   std::string codecs_text_;

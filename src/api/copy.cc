@@ -21,9 +21,9 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Groups nested deeper than this are a loop of links.
+/// Groups nested deeper than this are taken for a loop of links.
 constexpr int kMaxDepth = 64;
-/// Groups that several links of a file lead to are copied for each of them, up to this number.
+/// A group that several links of a file lead to is copied for each of them, up to this number.
 constexpr std::size_t kMostRepeated = 1000;
 
 int format_of(const std::string& format) { return format == "zarr2" ? 2 : 3; }
@@ -58,14 +58,14 @@ result<copy_options> options_of(const array& from, const copy_options& options) 
   return out;
 }
 
-/// A node of the source and where its copy goes.
+/// A node of the source and the destination of its copy.
 struct planned_node {
   node from;
   std::string prefix;  ///< of the destination's keys
-  std::string path;    ///< within what is copied
+  std::string path;    ///< within the copied node
 };
 
-/// Opens every node of the source and checks it against the options: a copy that cannot be made fails before it writes.
+/// Opens every node of the source and checks it against the options: an impossible copy fails before it writes.
 class copy_plan {
  public:
   copy_plan(const std::shared_ptr<store>& to, const copy_options& options) : to_(to), options_(options) {}
@@ -113,7 +113,7 @@ class copy_plan {
   }
 
   std::vector<planned_node> nodes;
-  copy_report report;  ///< of what would be done
+  copy_report report;  ///< of the planned work
 
  private:
   result<> check(const array& from, const std::string& prefix, const std::string& path) {
@@ -133,7 +133,7 @@ class copier {
  public:
   copier(std::shared_ptr<store> to, const copy_options& options) : to_(std::move(to)), options_(options) {}
 
-  /// \param above  The prefix of the destination's root that `to` does not have.
+  /// \param above  The part of the destination root's prefix that `to` does not have.
   result<> run(const copy_plan& plan, std::size_t above) {
     for (const planned_node& each : plan.nodes) {
       const std::string prefix = each.prefix.substr(above);
@@ -186,7 +186,7 @@ class copier {
   const copy_options& options_;
 };
 
-// The store and the place in it, as a text that two names of one place share.
+// The store and the location in it, as a text that is equal for two names of one location.
 std::string place_text(const store& in, const std::string& prefix) { return child_uri(in.uri(), prefix) + "/"; }
 
 struct copy_source {
@@ -200,7 +200,7 @@ struct copy_source {
 copy_source source_of(const node& from) {
   if (const auto* a = std::get_if<array>(&from)) {
     const array_state& state = a->state();
-    // The store of a file is the folder that it is in.
+    // The store of a file is its folder.
     const bool in_zarr = is_zarr(state.format);
     return {state.context, state.store, in_zarr ? place_text(*state.store, state.prefix) : state.uri + "/", in_zarr,
             format_of(state.format)};
@@ -211,7 +211,8 @@ copy_source source_of(const node& from) {
           format_of(state.format)};
 }
 
-/// Whether something is at the destination that has to go. \error invalid_argument  It may not.
+/// Whether the destination exists and must be replaced.
+/// \error invalid_argument  It must not be replaced.
 result<bool> is_to_go(const copy_source& source, const place& to, const std::string& prefix,
                       const copy_options& options) {
   open_options where;
@@ -220,7 +221,7 @@ result<bool> is_to_go(const copy_source& source, const place& to, const std::str
   where.use_consolidated = consolidation::never;
   const auto there = open(std::shared_ptr<const store>(to.store), where);
   if (!there.ok() && there.error().code() == errc::not_found) return false;
-  if (options.resume) return false;  // each node is compared when its turn comes
+  if (options.resume) return false;  // each node is compared in its turn
   if (options.overwrite) {
     PENSTOCK_ASSIGN(const std::vector<std::string_view> documents, documents_at(*to.store, prefix));
     return !documents.empty();
@@ -263,7 +264,7 @@ result<copy_report> copy(const node& from, const place& to, const copy_options& 
   PENSTOCK_ASSIGN(const bool replaces, is_to_go(source, to, prefix, options));
   if (options.check_only) return std::move(plan.report);
   const bool is_group = std::holds_alternative<group>(from);
-  // Groups on the way: an array's objects and documents are put without asking for them.
+  // Parent groups: an array's objects and documents are put without checking for them.
   if (!is_group || replaces)
     PENSTOCK_TRY(make_parents(*to.store, prefix, options.zarr_format != 0 ? options.zarr_format : source.format));
   const bool consolidated = is_group && std::get<group>(from).consolidated();
@@ -280,7 +281,7 @@ result<copy_report> copy(const node& from, const place& to, const copy_options& 
   }
   copier all(to.store, options);
   auto done = all.run(plan, 0);
-  auto flushed = to.store->flush();  // also where it failed: what is there can be gone on with
+  auto flushed = to.store->flush();  // also after a failure: the copied part can be continued
   if (!done.ok()) return std::move(done).error();
   PENSTOCK_TRY(std::move(flushed));
   if (consolidated) PENSTOCK_TRY(consolidate(to.store, prefix, source.context));

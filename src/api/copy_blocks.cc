@@ -33,7 +33,7 @@ std::uint64_t elements(const box& of) noexcept {
   return out;
 }
 
-// Where `piece` begins within `block`, whose elements lie in C order with these strides.
+// The offset of `piece` within `block`, whose elements are in C order with these strides.
 std::int64_t offset_of(const box& piece, const box& block, const strides& steps) noexcept {
   std::int64_t out = 0;
   for (std::size_t d = 0; d < piece.size.size(); ++d)
@@ -99,7 +99,7 @@ result<> block_copier::compare_block(const box& block) const {
       std::memcpy(&y, b, sizeof y);
       same = x.size == y.size && (x.size == 0 || std::memcmp(x.data, y.data, x.size) == 0);
     }
-    // A chunk of nothing but NaN is stored as the fill value, whatever the other bits of its NaNs.
+    // A chunk of NaN is stored as the fill value, whatever the other bits of its NaNs are.
     if (same || (!is_variable && equals_fill(a, {}, {}, b, type))) continue;
     std::string at;
     std::uint64_t left = i;
@@ -117,7 +117,7 @@ std::uint64_t block_copier::bytes_of(const box& block) const noexcept {
   return elements(block) * from_.type().item_bytes();
 }
 
-// Pieces 0..count-1 in order, on the plan's workers; progress goes through all passes.
+// Pieces 0..count-1 in order, on the plan's workers; progress counts all passes.
 result<> block_copier::each(std::uint64_t count, unsigned pass, unsigned passes,
                             const std::function<result<>(std::uint64_t, std::uint64_t&)>& piece) {
   PENSTOCK_ASSIGN(std::uint64_t total, element_count(from_.shape()));
@@ -223,7 +223,7 @@ result<> block_copier::gather(std::uint64_t n, std::uint64_t& bytes) {
     }
     if (of->memory.data() != nullptr) move(piece, block, memory.data(), whole, of->memory.data());
     {
-      const std::lock_guard lock(mutex_);  // whoever sees 0 sees what all others copied
+      const std::lock_guard lock(mutex_);  // the thread that sees 0 also sees all copies of the others
       of->left -= elements(piece);
       if (of->left > 0) return;
       open_.erase(id);
@@ -248,8 +248,8 @@ bool block_copier::leaves_objects_out(const box& block, const std::byte* values)
 }
 
 std::uint64_t block_copier::place_of(const box& piece, const box& block) const noexcept {
-  // Parts come in C order of the grid that cuts the block: before this one lie those that begin before it along the
-  // first axis, then those beside it that begin before it along the next one, and so on.
+  // Parts are in C order of the grid that divides the block: a part is preceded by those that begin before it along the
+  // first axis, then by those with the same first position that begin before it along the next one, and so on.
   std::uint64_t out = 0;
   for (std::size_t d = 0; d < piece.size.size(); ++d) {
     std::uint64_t volume = piece.origin[d] - block.origin[d];
@@ -306,12 +306,12 @@ result<> block_copier::spilled() {
       bytes = bytes_of(block);
       const bool had_written = file->is_marked(reads + id);
       if (skips(block)) return {};
-      if (had_written)  // a power cut took them, and the file has their parts no more
+      if (had_written)  // a power cut removed them, and the file no longer has their parts
         return error(errc::conflict, "objects that this copy had written are gone: begin again, without resuming");
       const std::uint64_t begin = begins[static_cast<std::size_t>(id)];
       PENSTOCK_ASSIGN(const output_block parts, memory_for(block));
       PENSTOCK_TRY(file->read(begin, {parts.data(), static_cast<std::size_t>(bytes)}));
-      bool in_order = true;  // parts of whole rows, one behind the other, are the block
+      bool in_order = true;  // parts of whole rows, one after the other, form the block
       for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
         for (std::size_t d = 1; d < piece.size.size(); ++d) in_order = in_order && piece.size[d] == block.size[d];
       });
@@ -324,14 +324,14 @@ result<> block_copier::spilled() {
       }
       const std::byte* const values = in_order ? parts.data() : moved.data();
       PENSTOCK_TRY(write(block, values));
-      // Who goes on finds the objects, unless some are not stored: then the parts stay.
+      // A continued copy finds the objects, unless some are not stored: then the parts are kept.
       if (leaves_objects_out(block, values)) return {};
       PENSTOCK_TRY(file->mark(reads + id, with_.options.durable));
       file->discard(begin, bytes);
       return {};
     });
   }
-  // A copy that replaces a node begins anew; others can be gone on with.
+  // A copy that replaces a node begins anew; others can be continued.
   if (done.ok() || with_.options.overwrite) file->remove();
   return done;
 }

@@ -18,14 +18,14 @@
 
 namespace penstock::inline v0 {
 
-/// Carries a plan out: reads blocks of one array and writes blocks of the other.
+/// Executes a plan: reads blocks of one array and writes blocks of the other.
 class block_copier {
  public:
   struct settings {
     const copy_options& options;
-    std::string path;  ///< within what is copied, for reports
+    std::string path;  ///< within the copied node, for reports
     unsigned threads = 1;
-    /// Whether all objects of a block of the destination are there already; empty: none is.
+    /// Whether all objects of a block of the destination already exist; empty: none exist.
     std::function<bool(const box&)> is_there;
   };
   block_copier(const array& from, const array& to, const rechunk_plan& plan, settings with)
@@ -34,13 +34,13 @@ class block_copier {
   result<> run();
   /// Reads both sides and compares; every NaN equals every other one. \error corrupt_data  Elements differ.
   result<> compare();
-  /// Decoded bytes that were written, and those that were there.
+  /// Decoded bytes that were written, and those that already existed.
   std::uint64_t written_bytes() const noexcept { return written_; }
   std::uint64_t written_objects() const noexcept { return objects_; }
   std::uint64_t skipped_objects() const noexcept { return skipped_; }
 
  private:
-  /// A block of the destination that is not whole yet.
+  /// A block of the destination that is not complete yet.
   struct open_block {
     output_block memory;
     std::uint64_t left = 0;  ///< elements
@@ -54,7 +54,7 @@ class block_copier {
   result<> write(const box& block, const std::byte* values);
   bool skips(const box& block);
   std::uint64_t bytes_of(const box& block) const noexcept;
-  /// Copies what `piece` is of a block to or from its place within another one, in C order both.
+  /// Copies the elements of `piece` between a block and another one, both in C order.
   void move(const box& piece, const box& from, const std::byte* values, const box& to, std::byte* into) const noexcept;
 
   result<> compare_block(const box& block) const;
@@ -63,9 +63,9 @@ class block_copier {
   result<> gathered();
   result<> gather(std::uint64_t n, std::uint64_t& bytes);
   result<> spilled();
-  /// Whether an object of the block is nothing but the fill value, and so not stored.
+  /// Whether an object of the block equals the fill value, and is therefore not stored.
   bool leaves_objects_out(const box& block, const std::byte* values) const;
-  /// Where a part begins in the range of its block, and where that begins in the file.
+  /// The position of a part in the range of its block, and of that range in the file.
   std::uint64_t place_of(const box& piece, const box& block) const noexcept;
 
   const array& from_;

@@ -1,4 +1,4 @@
-// Arrays whose storage changes: read and written in pieces that are whole objects of the destination.
+// Arrays whose encoding changes: read and written in pieces that are whole objects of the destination.
 
 #include <fmt/format.h>
 #include <penstock/create.h>
@@ -22,10 +22,10 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A piece grows to the source's chunks, so that they are decoded once, but not beyond this.
+/// A piece is extended to the source's chunks, so that they are decoded once, but not beyond this.
 constexpr std::uint64_t kMaxPieceBytes = std::uint64_t{64} << 20;
 
-// The codecs within shards, where there are any: create_options says shards in another way.
+// The codecs within shards, if there are any: create_options specifies shards separately.
 result<std::string> inner_codecs(const std::string& text) {
   PENSTOCK_ASSIGN(const json codecs, json::parse(text));
   if (const json::array_t* list = codecs.as_array()) {
@@ -40,7 +40,7 @@ result<std::string> inner_codecs(const std::string& text) {
   return text;
 }
 
-// What a codec is made with where only its name is given.
+// The configuration of a codec that is given by name only.
 json default_settings(const std::string& name, const dtype& type) {
   const std::int64_t automatic = 0;
   if (name == "zstd") return json::object_t{{"level", automatic}, {"checksum", false}};
@@ -88,7 +88,8 @@ json in_version_2(const json::array_t& names) {
 result<std::string> complete_codecs(const std::string& text, const dtype& type, int zarr_format) {
   if (text.empty() || text == "auto") return text;
   auto given = json::parse(text);
-  if (!given.ok()) return error(errc::invalid_argument, fmt::format("codecs are no JSON: {}", given.error().message()));
+  if (!given.ok())
+    return error(errc::invalid_argument, fmt::format("codecs are not JSON: {}", given.error().message()));
   const json::array_t* const list = given->as_array();
   if (list == nullptr) return text;
   if (zarr_format == 2) return in_version_2(*list).dump();
@@ -97,7 +98,7 @@ result<std::string> complete_codecs(const std::string& text, const dtype& type, 
   return json(std::move(out)).dump();
 }
 
-/// The object of filters and compressor: which of the codecs is the compressor, only the metadata says.
+/// The object of filters and compressor: only the metadata states which of the codecs is the compressor.
 result<std::string> codecs_of_version_2(const array_state& state) {
   PENSTOCK_ASSIGN(const stored_metadata stored, read_stored_metadata(state));
   json::object_t out;
@@ -108,7 +109,7 @@ result<std::string> codecs_of_version_2(const array_state& state) {
   return json(std::move(out)).dump();
 }
 
-/// Whether the chunks of another format make good ones of Zarr: not single rows, not a whole large array.
+/// Whether the chunks of another format are suitable for Zarr: not single rows, not a whole large array.
 bool suits_as_chunk(const array_state& from) {
   constexpr std::uint64_t kLeast = std::uint64_t{16} << 10, kMost = std::uint64_t{32} << 20;
   std::uint64_t bytes = from.type.item_bytes();
@@ -120,7 +121,7 @@ bool suits_as_chunk(const array_state& from) {
   return bytes <= kMost && (whole || bytes >= kLeast);
 }
 
-/// Whether an array has shards that `chunks` divides: those of other formats are files of any length.
+/// Whether an array has shards that are multiples of `chunks`: those of other formats are files of any length.
 bool are_shards_of(const std::optional<extents>& shards, const extents& chunks) {
   if (!shards) return false;
   for (std::size_t d = 0; d < chunks.size(); ++d)
@@ -177,7 +178,7 @@ result<create_options> options_for(const array_copy& what) {
   return out;
 }
 
-// Whether an array is the one that the copy would have made.
+// Whether an array is the one that the copy would have created.
 bool is_same(const array& made, const create_options& wanted) {
   const array_state& state = made.state();
   if (!(state.shape == wanted.shape) || !(state.type == wanted.type)) return false;
@@ -214,7 +215,7 @@ class key_set final : public key_sink {
   std::unordered_set<std::string> keys;
 };
 
-// Whole objects of the destination, more of them where the source's chunks are longer: chunks may be in several blocks.
+// Whole objects of the destination, more of them if the source's chunks are longer: chunks may be in several blocks.
 result<rechunk_plan> plan_pieces(const array_state& from, const extents& object, unsigned workers) {
   extents piece = object;
   const auto bytes_of = [&](const extents& of) {
@@ -245,11 +246,11 @@ result<rechunk_plan> plan_pieces(const array_state& from, const extents& object,
   return out;
 }
 
-/// \param object  What is written at once: a shard, or a chunk.
+/// \param object  The unit of a write: a shard, or a chunk.
 result<rechunk_plan> plan_for(const array_copy& what, const extents& object) {
   const array_state& from = what.from.state();
   const unsigned workers = what.threads();
-  // Bytes of elements of variable length lie elsewhere: no file takes them.
+  // Bytes of elements of variable length are stored elsewhere: they cannot go through a file.
   if (from.type.variable_length()) return plan_pieces(from, object, workers);
   PENSTOCK_ASSIGN(const chunk_grid to, chunk_grid::regular(from.shape, object));
   const std::uint64_t given = what.options.memory_bytes;
@@ -287,7 +288,7 @@ result<> array_copy::check_elements() const {
   PENSTOCK_ASSIGN(const create_options wanted, options_for(*this));
   PENSTOCK_TRY(check_create(to, wanted));
   PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(source.shape));
-  // Automatic shards are known when the array is made.
+  // Automatic shards are known when the array is created.
   if (elements == 0 || wanted.auto_shards) return {};
   PENSTOCK_ASSIGN(const rechunk_plan plan, plan_for(*this, wanted.shards ? *wanted.shards : *wanted.chunks));
   report.steps.push_back(step_of(*this, plan));

@@ -1,4 +1,4 @@
-// Arrays whose storage stays as it is: their objects are copied as bytes.
+// Arrays whose encoding does not change: their objects are copied as bytes.
 
 #include <fmt/format.h>
 
@@ -59,7 +59,7 @@ result<std::vector<stored_object>> objects_of(const array_state& state) {
   return std::move(found.objects);
 }
 
-// The documents come first, and where they are there already they must be the same.
+// The documents are first; if they already exist, they must be equal.
 result<> copy_documents(const array_copy& what) {
   const array_state& state = what.from.state();
   for (const std::string_view name : {".zattrs", ".zarray", "zarr.json"}) {

@@ -25,7 +25,7 @@ result<> copy_pieces::run(std::size_t count, unsigned workers, bool waits, const
 
 result<> copy_pieces::report() {
   if (!options_.progress) return {};
-  const std::unique_lock lock(mutex_, std::try_to_lock);  // a skipped report is made up for by the next one or by `run`
+  const std::unique_lock lock(mutex_, std::try_to_lock);  // the next report or `run` includes a skipped one
   if (!lock.owns_lock()) return {};
   reported_bytes_ = done_bytes_;
   if (options_.progress({path_, reported_bytes_, total_bytes_})) return {};

@@ -12,18 +12,18 @@ namespace penstock::inline v0 {
 
 class context_state;
 
-/// Runs pieces 0..count-1 of a copy on the threads of a context. Reports progress, last of all the completed copy. The
-/// first failure stops the others.
+/// Runs pieces 0..count-1 of a copy on the threads of a context. Reports progress; the last report is the completed
+/// copy. The first failure stops the others.
 class copy_pieces {
  public:
-  /// Adds what it copied to the bytes.
+  /// Adds the bytes that it copied.
   using piece_fn = std::function<result<>(std::size_t, std::uint64_t&)>;
 
   copy_pieces(const copy_options& options, context_state& with, std::string path, std::uint64_t total_bytes)
       : options_(options), with_(with), path_(std::move(path)), total_bytes_(total_bytes) {}
 
   /// \param workers  Pieces at once; begun in their order.
-  /// \param waits    A piece is little but waiting for storage.
+  /// \param waits    A piece mostly waits for storage.
   result<> run(std::size_t count, unsigned workers, bool waits, const piece_fn& piece);
   std::uint64_t done_bytes() const noexcept { return done_bytes_; }
 

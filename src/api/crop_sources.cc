@@ -12,7 +12,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Arrays that an error names.
+/// The most arrays that an error names.
 constexpr std::size_t kMostNamed = 4;
 
 struct kept {
@@ -78,7 +78,7 @@ crop_sources sources_of(std::span<const array_crop> crops, std::byte* to, const 
     resolved_basic nothing;
     source made = source_of(state, nothing, {}, to);
     made.indexed = alive->lists.back().get();
-    // Names of open arrays are their context's.
+    // Identifiers of open arrays belong to their context.
     if (state.context.get() != reads) made.uid = 0;
     out.sources.push_back(std::move(made));
   }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kDescriptionMagic = "penstock array 1\n";
 constexpr std::uint64_t kMaxDocumentBytes = std::uint64_t{1} << 30;
-// Names of documents that are no Zarr metadata: of the files that an array is joined from, of references.
+// Names of documents that are not Zarr metadata: the files of a joined array, references.
 constexpr std::string_view kFiles = "penstock files", kAbsent = "penstock absent files";
 constexpr std::string_view kReferences = "penstock references", kFolder = "penstock folder";
 
@@ -34,7 +34,7 @@ void append(std::string& out, std::string_view text) {
   out.append(length, sizeof length).append(text);
 }
 
-// The next text of `rest`, which begins after it then.
+// The next text of `rest`, which is advanced past it.
 result<std::string_view> take(std::string_view& rest) {
   std::uint64_t bytes = 0;
   if (rest.size() < sizeof bytes) return error(errc::corrupt_data, "the description of an array ends early");
@@ -54,7 +54,7 @@ std::string_view find_document(const documents& in, std::string_view name) {
   return {};
 }
 
-// What is known of each file, so that nobody else asks for it: also which of them are not there.
+// The facts about each file, so that no other process has to query them, including which files are absent.
 result<> append_files(std::string& out, const array& from) {
   PENSTOCK_ASSIGN(const std::vector<std::byte> manifest,
                   save_manifest(from, from.state().store->uri(), manifest_form::binary));
@@ -119,7 +119,7 @@ result<std::string> describe(const array& from) {
 
 result<array> open_description(std::string_view description, const open_options& options) {
   if (description.substr(0, kDescriptionMagic.size()) != kDescriptionMagic)
-    return error(errc::corrupt_data, "this is no description of an array");
+    return error(errc::corrupt_data, "this is not a description of an array");
   description.remove_prefix(kDescriptionMagic.size());
   PENSTOCK_ASSIGN(const std::string_view uri, take(description));
   documents known;

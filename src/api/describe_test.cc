@@ -46,7 +46,7 @@ TEST_F(Describe, OpensTheSameArrayWithoutReadingItsMetadata) {
 TEST_F(Describe, RefusesEveryTruncation) {
   for (std::size_t n = 0; n < text_.size(); ++n) {
     auto opened = open_description(std::string_view(text_).substr(0, n));
-    // Cut between its documents it says what a shorter one says: an array without them, which is looked up.
+    // Cut between its documents it equals a shorter one: of an array without them, which is looked up.
     if (!opened.ok()) {
       EXPECT_EQ(opened.error().code(), errc::corrupt_data) << n;
     }
@@ -104,7 +104,7 @@ TEST_F(DescribeFiles, OpensManyFilesWithoutLookingAtThem) {
   EXPECT_NE(read(*without).find("s_1.raw"), std::string::npos);
   for (std::size_t n = 0; n < text->size(); ++n) {
     auto cut = open_description(std::string_view(*text).substr(0, n));
-    // Cut behind the URI it is a shorter description, of something that is looked up and not there.
+    // Cut after the URI it is a shorter description, of a node that is looked up and does not exist.
     EXPECT_FALSE(cut.ok()) << n;
   }
 }

@@ -39,7 +39,7 @@ result<device_tensor> copy_on_device(device_tensor& from, std::optional<stream_h
 void begin_work(const device_tensor& with, stream_handle stream, std::uint32_t lane) {
   device_tensor_state& state = *with.state();
   if (!state.from_ || !state.read_ || stream == 0) return;
-  // What is recorded now: the read may have begun before.
+  // The present recording: the read may have begun before it.
   recorded_read of = state.read_->recorded_as();
   const auto recording = state.from_->context->state().recording();
   if (!recording) return;

@@ -32,7 +32,7 @@ result<std::uint64_t> bytes_of(const extents& shape, std::uint32_t item_bytes) {
   return bytes;
 }
 
-// An address that is no memory of the device, or of the caller's no more, would break the engine at its first copy.
+// An invalid address would break the engine at its first copy.
 result<> check_memory(const tensor_view& out, const cuda::device_engine& engine) {
   std::int64_t lowest = 0, highest = out.type.item_bytes() - std::int64_t{1};
   for (std::size_t d = 0; d < out.extents.size(); ++d) {
@@ -46,7 +46,7 @@ result<> check_memory(const tensor_view& out, const cuda::device_engine& engine)
     if (!found)
       return error(
           errc::invalid_argument,
-          fmt::format("out reaches from {:#x} to {:#x}, which is no memory of a device that the driver knows of",
+          fmt::format("out reaches from {:#x} to {:#x}, which is not memory of a device that the driver knows of",
                       base + lowest, base + highest));
     if (*found != engine.ordinal())
       return error(errc::invalid_argument,
@@ -87,10 +87,10 @@ result<std::shared_ptr<cuda::device_engine>> device_tensor_state::engine_of(cont
   return std::static_pointer_cast<cuda::device_engine>(std::move(service));
 }
 
-// A kernel in our context that touches memory of another one faults, and takes the process's context with it.
+// A kernel in our context that accesses memory of another one faults, and destroys the process's context.
 result<> device_tensor_state::check_context(const cuda::device_engine& engine, std::uintptr_t address) {
   cuda::context_ref owner = nullptr;
-  // Null: memory that belongs to no context, as that of stream-ordered pools.
+  // Null: memory without a context, as in stream-ordered pools.
   if (engine.api().pointer_get_attribute(&owner, cuda::kPointerContext, address) != cuda::kSuccess ||
       owner == nullptr || owner == engine.context())
     return {};
@@ -180,7 +180,7 @@ result<> device_tensor_state::order_on(stream_handle stream) {
 
 result<> device_tensor_state::release(stream_handle stream) {
   const mutex_lock lock(mutex_);
-  PENSTOCK_TRY(order_on(stream));  // after the read, also where the stream never waited for it
+  PENSTOCK_TRY(order_on(stream));  // after the read, also if the stream never waited for it
   if (block_.address == 0) return {};
   const cuda::driver& with = engine_->api();
   const cuda::current_context current(with, engine_->context(), cuda::driver_calls::queues_only);
@@ -192,7 +192,7 @@ result<> device_tensor_state::release(stream_handle stream) {
   return {};
 }
 
-// The memory goes back with the wait for whatever was queued on it: by us, and by those whom it was handed to.
+// The memory is returned with the wait for all work that was queued on it: by us, and by the consumers of an export.
 device_tensor_state::~device_tensor_state() {
   if (engine_->is_of_parent()) return;
   if (read_) {
@@ -210,7 +210,7 @@ device_tensor_state::~device_tensor_state() {
   const cuda::current_context current(with, engine_->context(), cuda::driver_calls::queues_only);
   if (auto ready = engine_->results().event_of(block_);
       !ready.ok() || !engine_->record_end(block_.ready, read_ ? read_->end_event() : nullptr, handed_)) {
-    // Nobody can say when it is free: wait for it.
+    // It is not known when it is free: wait for it.
     (void)engine_->wait_for_all();
   }
   engine_->results().give(block_);
@@ -228,7 +228,7 @@ bool device_tensor::done() const { return !state_->read_ || state_->read_->compl
 result<> device_tensor::wait() {
   if (!state_->read_) return {};
   PENSTOCK_TRY(state_->read_->wait_queued());
-  if (state_->block_.address == 0) state_->read_->hand_on();  // the memory is the caller's: nobody has to ask for it
+  if (state_->block_.address == 0) state_->read_->hand_on();  // the memory is the caller's: no other wait is needed
   return {};
 }
 bool device_tensor::wait_for(std::chrono::nanoseconds timeout) {
@@ -318,7 +318,7 @@ class device_stream::state {
   ~state() {
     {
       const cuda::current_context current(driver, context);
-      if (stream != nullptr) driver.stream_destroy(stream);  // what is queued on it still runs
+      if (stream != nullptr) driver.stream_destroy(stream);  // work that is queued on it still runs
     }
     if (context != nullptr) driver.primary_context_release(device);
   }
@@ -377,7 +377,7 @@ result<std::optional<int>> device_of(std::uintptr_t address) {
   int device = 0;
   if (with->pointer_get_attribute(&kind, cuda::kPointerMemoryType, address) != cuda::kSuccess)
     return std::optional<int>();
-  // Managed memory is of the host or the device by where it was used last.
+  // Managed memory counts as host or device memory according to its last use.
   unsigned managed = 0;
   if (kind != cuda::kMemoryTypeDevice &&
       (with->pointer_get_attribute(&managed, cuda::kPointerIsManaged, address) != cuda::kSuccess || managed == 0))
@@ -389,7 +389,7 @@ result<std::optional<int>> device_of(std::uintptr_t address) {
 
 namespace {
 
-// Needs no device: where there is none, what is said is of the usual kind, which copies.
+// Needs no device: without one, the answer is for the usual kind, which copies.
 bool reads_in_place(const array& from, const cuda::device_chain& chain, int device) {
   const context_options& options = from.context()->state().options();
   const device::nvcomp* library = nullptr;

@@ -15,7 +15,7 @@
 
 namespace penstock::inline v0 {
 
-/// What stands behind a device tensor, and behind every capsule that it was exported in.
+/// The state behind a device tensor, and behind every capsule in which it was exported.
 class device_tensor_state {
  public:
   device_tensor_state(std::shared_ptr<cuda::device_engine> engine, std::shared_ptr<const array_state> from)
@@ -32,7 +32,7 @@ class device_tensor_state {
                  const device_read_options& options);
   /// `view_` becomes `out`, or memory of the pool.
   result<> take_memory(const extents& shape, const dtype& type, const std::optional<tensor_view>& out);
-  /// Starts a read of sources whose targets lie in `view_`.
+  /// Starts a read of sources whose targets are in `view_`.
   result<> begin(std::span<source> sources, std::shared_ptr<const void> keep_alive, std::string note,
                  const device_read_options& options);
   result<> order(stream_handle stream);
@@ -42,13 +42,14 @@ class device_tensor_state {
   std::shared_ptr<cuda::device_engine> engine_;
   std::shared_ptr<const array_state> from_;
   std::shared_ptr<cuda::device_read> read_;  // null: an empty selection, or memory without a read
-  // Address 0: the memory is the caller's. `ready` is made and recorded with the mutex; the rest does not change.
+  // Address 0: the memory is the caller's. `ready` is created and recorded with the mutex held; the rest does not
+  // change.
   cuda::device_block block_;
   tensor_view view_;
   mutex mutex_;
   bool released_ PENSTOCK_GUARDED_BY(mutex_) = false;  // `block_.ready` was recorded after the last use
-  std::atomic<bool> handed_{false};                    // others may have queued work on the memory
-  cuda::timed_span* work_ = nullptr;                   // of the caller's, that has begun
+  std::atomic<bool> handed_{false};                    // consumers may have queued work on the memory
+  cuda::timed_span* work_ = nullptr;                   // of the caller, after it has begun
 };
 
 }  // namespace penstock::inline v0

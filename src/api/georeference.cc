@@ -18,7 +18,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Of a sidecar file; larger ones are ignored.
+/// The most bytes of a sidecar file; larger ones are ignored.
 constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 20;
 
 const tiff_layout* layout_of(const array& from) noexcept {
@@ -31,7 +31,7 @@ bool has_sidecars(const array_state& of, const tiff_layout& layout) noexcept {
   return is_first_page && of.uri.starts_with("file:///");
 }
 
-/// The key of the TIFF, also of an image in a file next to it (`.ovr`, `.msk`).
+/// The key of the TIFF, also for an image in a sidecar file (`.ovr`, `.msk`).
 std::string key_of(const array_state& of, const tiff_layout& layout) {
   std::string name;
   layout.key(0, name);

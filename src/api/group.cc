@@ -17,7 +17,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Collects the names of folders, and stops at nothing else.
+// Collects the names of folders, and ignores all others.
 class folder_names final : public key_sink {
  public:
   explicit folder_names(std::size_t prefix_length) noexcept : prefix_length_(prefix_length) {}
@@ -32,7 +32,7 @@ class folder_names final : public key_sink {
   std::size_t prefix_length_;
 };
 
-// Whether a document that makes a folder a node is there.
+// Whether a document exists that makes a folder a node.
 class node_document final : public key_sink {
  public:
   explicit node_document(std::size_t prefix_length) noexcept : prefix_length_(prefix_length) {}
@@ -47,7 +47,7 @@ class node_document final : public key_sink {
   std::size_t prefix_length_;
 };
 
-// Those of the names below `prefix` that are nodes, one folder after the other.
+// The names below `prefix` that are nodes, checked one after the other.
 result<std::vector<std::string>> nodes_one_by_one(const store& from, const std::string& prefix,
                                                   std::vector<std::string> names) {
   std::vector<std::string> out;
@@ -60,7 +60,7 @@ result<std::vector<std::string>> nodes_one_by_one(const store& from, const std::
   return out;
 }
 
-// The same, asked for together, document by document: for stores where each question is a round trip.
+// The same, requested together, document by document: for stores whose requests are round trips.
 result<std::vector<std::string>> nodes_together(const store& from, const std::string& prefix,
                                                 std::vector<std::string> names, bool is_v2) {
   constexpr std::size_t kAtOnce = 64;
@@ -76,7 +76,7 @@ result<std::vector<std::string>> nodes_together(const store& from, const std::st
       for (const std::string& name : some) keys.push_back(fmt::format("{}{}/{}", prefix, name, document));
       const auto looked = read_all_and_wait(from, keys, kAnything, 1);
       for (std::size_t i = 0; i < some.size(); ++i) {
-        // An empty one is there too; whoever opens it is told.
+        // An empty one exists too; opening it reports the error.
         const bool there = looked[i].ok() || looked[i].error().code() == errc::corrupt_data;
         if (!there && looked[i].error().code() != errc::not_found)
           return looked[i].error().clone().note(read_note(keys[i], kAnything));
@@ -111,7 +111,7 @@ result<std::vector<std::string>> group::keys() const {
 }
 
 result<std::vector<std::pair<std::string, node>>> open_members(const group& parent) {
-  // Nodes are open while their documents are still here, so not too many of those are.
+  // Nodes are open while their documents are in memory, so their number is limited.
   constexpr std::size_t kAtOnce = 64;
   const group_state& state = parent.state();
   std::vector<std::pair<std::string, node>> out;

@@ -16,7 +16,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// The most frequent one of four; an odd edge counts as there twice.
+// The most frequent one of four; an odd edge counts twice.
 template <class T>
 void take_mode(std::byte* to, const std::byte* from, std::ptrdiff_t row, std::ptrdiff_t pixel, std::uint64_t rows,
                std::uint64_t width) noexcept {
@@ -150,13 +150,13 @@ class level_appender_state {
     return out;
   }
 
-  // Makes rows of `level`, and of those after it, of rows of the one before.
+  // Computes rows of `level`, and of those after it, from rows of the one before.
   result<> feed(std::size_t level, const tensor_view& rows, bool is_end) {
     if (level == levels_.size()) return {};
     tensor_view from = rows;
     std::vector<std::byte> joined;
     if (is_by_rows()) {
-      // Pairs of rows: one that is left waits for the next.
+      // Pairs of rows: a single one waits for the next.
       const std::uint64_t row_bytes = rows.extents[1] * type().item_bytes(), count = rows.extents[0];
       std::vector<std::byte>& odd = odd_[level];
       const std::uint64_t before = odd.empty() ? 0 : 1, all = before + count;

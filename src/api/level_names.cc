@@ -1,4 +1,4 @@
-// What a group's attributes say of the levels of an image, in the words of OME-Zarr and of GeoZarr.
+// The levels of an image in a group's attributes, with the names of OME-Zarr and of GeoZarr.
 
 #include "api/level_names.h"
 
@@ -29,7 +29,7 @@ result<std::vector<double>> numbers_of(const json& list) {
   return out;
 }
 
-// What the path of a level may be: nothing outside of the group.
+// Restrictions on the path of a level: nothing outside of the group.
 result<std::string> path_of(const json* path) {
   if (path == nullptr || path->as_string() == nullptr) return wrong("a level has no path");
   const std::string& text = *path->as_string();
@@ -47,7 +47,7 @@ result<group_level> ome_level(const json& from) {
   group_level out;
   PENSTOCK_ASSIGN(out.path, path_of(from.find("path")));
   const json* const steps = from.find("coordinateTransformations");
-  if (steps == nullptr) return out;  // before 0.4 there were none
+  if (steps == nullptr) return out;  // before 0.4 they did not exist
   if (steps->as_array() == nullptr) return wrong("'coordinateTransformations' is not a list");
   for (const json& step : *steps->as_array()) {
     if (const json* const scale = step.find("scale")) {
@@ -85,7 +85,7 @@ json axis_of(const array& of, std::size_t d) {
   return out;
 }
 
-// Of level `number`, in pixels of the image: where the middle of its first pixel lies, and how large it is.
+// For level `number`, in pixels of the image: the centre of its first pixel, and the size of its pixels.
 group_level place_of(std::size_t number, std::size_t rank, std::string path, level_rule rule) {
   group_level out;
   out.path = std::move(path);
@@ -123,7 +123,7 @@ json geozarr_names(const std::vector<std::pair<std::string, array>>& levels, std
   const std::size_t rank = levels[0].second.shape().size();
   json::array_t layout;
   for (std::size_t i = 0; i < count; ++i) {
-    // Each from the one before: every step is the same.
+    // Each from the one before: all steps are the same.
     const group_level step = place_of(i == 0 ? 0 : 1, rank, levels[i].first, options.rule);
     json::object_t one{{"asset", step.path}};
     if (i > 0) one.emplace_back("derived_from", levels[i - 1].first);

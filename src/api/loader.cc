@@ -13,10 +13,10 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Parts of a data set that ranks can take over whole: the number of ranks is one of its divisors as a rule.
+// Parts of a data set that whole ranks can take over: usually the number of ranks divides their number.
 constexpr std::uint64_t kMostLanes = 8;
 
-// The shortest part of an axis that one of its cells has, but for the last one.
+// The shortest part of an axis in one of its cells, except the last one.
 std::uint64_t shortest_cell(const grid_axis& of) {
   if (of.is_uniform() || of.cells() < 2) return longest_cell(of);
   std::uint64_t shortest = of.valid_length(0);

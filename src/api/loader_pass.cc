@@ -14,10 +14,10 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Batches with less are put together by one thread.
+// Smaller batches are assembled by one thread.
 constexpr std::uint64_t kMinParallelBytes = std::uint64_t{1} << 19;
 
-/// Independent pieces of work for any number of workers.
+/// Independent tasks for any number of workers.
 class pieces_job final : public job {
  public:
   pieces_job(std::size_t count, std::function<void(std::size_t)> piece)
@@ -68,7 +68,7 @@ const dtype& loader_state::type_of(std::size_t which) const noexcept {
 void loader_state::stop() {
   if (thread_.joinable()) {
     {
-      const std::lock_guard lock(mutex_);  // or the thread could begin to wait just now
+      const std::lock_guard lock(mutex_);  // or the thread could start to wait at this moment
       stopped_ = true;
     }
     changed_.notify_all();
@@ -106,7 +106,7 @@ result<> loader_state::start(const loader_position& from) {
     samples_.insert(samples_.end(), order.begin() + static_cast<std::ptrdiff_t>(begin),
                     order.begin() + static_cast<std::ptrdiff_t>(end));
   }
-  // Where the lanes are dealt out to the ranks, so is the window.
+  // If the lanes are distributed to the ranks, so is the window.
   const std::uint64_t share = what_.lanes % from.ranks == 0 ? from.ranks : 1;
   const std::uint64_t limit = std::max(what_.window_bytes / share, what_.sample_chunk_bytes);
   if (!window_ || window_limit_ != limit) {
@@ -144,7 +144,7 @@ void loader_state::run() {
     }
     ready_.push_back(std::move(*made));
     changed_.notify_all();
-    // `depth` batches wait, whatever the caller has.
+    // `depth` batches are ready, not counting those that the caller has taken.
     changed_.wait(lock, [&] { return ready_.size() < std::max<std::uint64_t>(what_.options.depth, 1) || stopped_; });
   }
   const std::lock_guard lock(mutex_);
@@ -168,7 +168,7 @@ result<loader_batch> loader_state::make_batch(std::size_t which) {
   }
   for (std::size_t first = begin; first < end;) {
     PENSTOCK_TRY(window_->read_ahead());
-    // The next sample, and those behind it that have all that they need.
+    // The next sample, and the samples directly after it whose chunks have all been read.
     std::size_t last = first + 1;
     while (last < end && window_->are_here(uses_[last], uses_[last + 1])) ++last;
     PENSTOCK_TRY(window_->wait(uses_[first], uses_[last], [&] { return !stopped_; }));

@@ -18,7 +18,7 @@
 
 namespace penstock::inline v0 {
 
-/// What a loader is: its arrays, their window, and the thread that puts batches together.
+/// The state of a loader: its arrays, their window, and the thread that assembles batches.
 class loader_state {
  public:
   struct parts {
@@ -35,14 +35,14 @@ class loader_state {
   explicit loader_state(parts what);
   ~loader_state() { stop(); }
 
-  /// Made before a fork, by another process.
+  /// Created before a fork, by another process.
   bool is_of_parent() const noexcept { return fork_clock::now() != made_at_; }
   std::uint64_t batches(std::uint64_t ranks) const noexcept;
   result<> start(const loader_position& from);
   void stop();
   result<std::optional<loader_batch>> next();
   loader_counts counts() const;
-  /// Of a batch of so many samples; of the mask, behind the arrays'.
+  /// Of a batch with this many samples; of the mask, after the arrays'.
   extents shape_of(std::size_t which, std::uint64_t samples) const;
   const dtype& type_of(std::size_t which) const noexcept;
   const parts& what() const noexcept { return what_; }
@@ -55,11 +55,11 @@ class loader_state {
 
   const std::uint64_t made_at_ = fork_clock::now();
   const parts what_;
-  std::vector<array> arrays_;  // the window looks at them
+  std::vector<array> arrays_;  // the window refers to them
   std::unique_ptr<loader_window> window_;
   std::uint64_t window_limit_ = 0;
 
-  // Of the epoch; the thread's while it runs.
+  // For the epoch; owned by the thread while it runs.
   std::optional<sample_space> drawn_;
   std::vector<std::uint64_t> samples_;  ///< of this rank, in order
   std::vector<std::uint64_t> numbers_;  ///< of its batches

@@ -43,7 +43,7 @@ void scale_block(std::byte* to, const strides& steps, const extents& counts, std
   }
 }
 
-// Writes `item` to all of a block but its inner part.
+// Writes `item` to all of a block except its inner part.
 void fill_around(std::byte* to, const strides& steps, const extents& size, const dim_vector<std::uint64_t>& skipped,
                  const dim_vector<std::uint64_t>& inner, const std::byte* item, std::uint32_t item_bytes) noexcept {
   extents counts = size;
@@ -53,7 +53,7 @@ void fill_around(std::byte* to, const strides& steps, const extents& size, const
     if (before > 0) strided_fill(to, steps, counts, item, item_bytes);
     counts[d] = after;
     if (after > 0) strided_fill(to + as_signed(before + inner[d]) * steps[d], steps, counts, item, item_bytes);
-    counts[d] = inner[d];  // what is left lies between
+    counts[d] = inner[d];  // the rest is between them
     to += as_signed(before) * steps[d];
   }
 }
@@ -91,7 +91,7 @@ result<loader_sample> loader_sample::make(const loader_array& of, std::span<cons
     const std::size_t d = *of.dims[a];
     if (d >= shape.size() || made.axis_[d] >= 0)
       return error(errc::invalid_argument,
-                   fmt::format("dimension {} is no axis of its own in an array of {}", d, to_string(shape)));
+                   fmt::format("dimension {} is not an axis of its own in an array of {}", d, to_string(shape)));
     made.axis_[d] = static_cast<std::int32_t>(a);
     made.size_[d] = axes[a].crop;
     keeps[d] = axes[a].keeps;
@@ -142,7 +142,7 @@ loader_sample::place loader_sample::place_of(std::span<const std::int64_t> origi
   return out;
 }
 
-// Calls each(cell, coordinates) for the cells that have elements of a place.
+// Calls each(cell, coordinates) for the cells that contain elements of a box.
 template <class Each>
 void loader_sample::for_each_chunk(const place& of, const Each& each) const {
   if (of.empty) return;

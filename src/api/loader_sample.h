@@ -12,7 +12,7 @@
 
 namespace penstock::inline v0 {
 
-/// How an array's part of a sample is made of its chunks.
+/// How an array's part of a sample is assembled from its chunks.
 class loader_sample {
  public:
   /// \error  As `loader::make`, of one array.
@@ -22,17 +22,17 @@ class loader_sample {
   /// Shape of one sample in a batch.
   const extents& shape() const noexcept { return shape_; }
   std::uint64_t bytes() const noexcept { return bytes_; }
-  /// Adds the chunks that the sample at `origin` needs.
+  /// Adds the chunks of the sample at `origin`.
   void chunks_of(std::span<const std::int64_t> origin, std::vector<chunk_id>& out) const;
-  /// Puts the sample at `origin` together. `values_of` has each of its chunks.
+  /// Assembles the sample at `origin`. `values_of` has each of its chunks.
   void put(std::span<const std::int64_t> origin, const std::function<const std::byte*(chunk_id)>& values_of,
            std::byte* to) const;
 
  private:
-  // The place of a sample in the array: it may reach beyond it.
+  // The box of a sample in the array: it may extend beyond it.
   struct place {
-    dim_vector<std::int64_t> begin, end;     // all of it
-    dim_vector<std::uint64_t> first, count;  // what lies inside
+    dim_vector<std::int64_t> begin, end;     // the whole sample
+    dim_vector<std::uint64_t> first, count;  // the part inside
     bool empty = false;
   };
   place place_of(std::span<const std::int64_t> origin) const noexcept;
@@ -45,7 +45,7 @@ class loader_sample {
   dtype type_;
   std::uint32_t from_bytes_ = 0;
   conversion how_;
-  dim_vector<std::int32_t> axis_;  ///< of the loader that a dimension is; -1: it is whole
+  dim_vector<std::int32_t> axis_;  ///< the loader's axis for a dimension; -1: the dimension is complete
   extents size_;                   ///< of a sample along each dimension
   extents shape_;
   strides strides_;  ///< of a sample in a batch, for each dimension
@@ -55,7 +55,7 @@ class loader_sample {
   std::vector<std::byte> padding_;
 };
 
-/// Places of a sample that lie inside of the arrays, as bytes of 0 and 1.
+/// Elements of a sample that are inside of the arrays, as bytes of 0 and 1.
 void put_valid_places(std::span<const std::int64_t> origin, std::span<const std::uint64_t> lengths,
                       std::span<const loader_axis> axes, std::byte* to) noexcept;
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenQuestions{20};
 
-// The chunk's part inside the array.
+// The part of the chunk inside the array.
 box place_of(const chunk_grid& grid, chunk_id id) {
   dim_vector<std::uint64_t> at;
   grid.coordinates(id, at);
@@ -104,7 +104,7 @@ result<> loader_window::read_ahead() {
   return {};
 }
 
-// The chunk that the sample under way can spare best.
+// The chunk that is needed latest, except those of the current sample.
 std::optional<loader_window::chunk_number> loader_window::least_needed() const {
   for (auto at = by_next_use_.rbegin(); at != by_next_use_.rend(); ++at) {
     const chunk_number which = std::get<2>(*at);
@@ -115,7 +115,7 @@ std::optional<loader_window::chunk_number> loader_window::least_needed() const {
   return std::nullopt;
 }
 
-// Memory for a chunk of the sample under way; false: not before a chunk that must go has been used.
+// Memory for a chunk of the current sample; false: not before a chunk that must be dropped has been used.
 result<bool> loader_window::make_room(std::size_t owner, output_block& out) {
   source& of = sources_[owner];
   while (true) {
@@ -129,7 +129,7 @@ result<bool> loader_window::make_room(std::size_t owner, output_block& out) {
       add_bytes(static_cast<std::int64_t>(of.cell_bytes));
       return true;
     }
-    // Idle memory of arrays with chunks of another size, then a chunk that can be spared.
+    // Idle memory of arrays with chunks of another size, then a chunk that can be dropped.
     const auto idle =
         std::find_if(sources_.begin(), sources_.end(), [](const source& each) { return !each.free.empty(); });
     if (idle != sources_.end()) {
@@ -199,7 +199,7 @@ result<> loader_window::wait(std::uint64_t first, std::uint64_t last, const std:
     while (use >= ahead_) {
       PENSTOCK_TRY(read_ahead());
       if (use < ahead_) break;
-      // As many reads as may be are under way: the oldest one ends. (All uses before this one have been made.)
+      // The maximum number of reads is running: wait for the oldest one. (All uses before this one are done.)
       if (under_way_.empty()) return error(errc::internal, "nothing is read for a sample");
       chunks_.at(under_way_.front()).read.wait_for(kBetweenQuestions);
       if (!may_go_on()) return error(errc::cancelled, "the loader was stopped");

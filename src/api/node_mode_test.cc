@@ -110,7 +110,7 @@ std::vector<change> changes() {
   };
 }
 
-/// Every way to reach the array and its group.
+/// Every way to obtain the array and its group.
 struct way {
   const char* name;
   std::function<std::pair<group, array>(const std::shared_ptr<store>&, open_mode)> open;

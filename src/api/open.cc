@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::string_view kPatternCharacters = "*?[";
 
-/// Opens the node of a store that a path from a group leads to.
+/// Opens the node of a store at a path below a group.
 result<node> open_zarr_at(node_place at, int prefer) {
   const std::string uri = at.uri;
   auto found = find_zarr_node(*at.from, at.prefix, at.use_consolidated, prefer);
@@ -35,7 +35,7 @@ result<node> open_zarr_at(node_place at, int prefer) {
   return no_zarr_node(uri);
 }
 
-/// The array of the `.npy` files of this machine that match a pattern; nothing where `uri` is no such pattern.
+/// The array of the local `.npy` files that match a pattern; nothing if `uri` is not such a pattern.
 result<std::optional<array>> open_pattern(std::string_view uri, const open_options& options) {
   std::string path(uri.starts_with("file://") ? uri.substr(7) : uri);
   if (!options.path.empty() || path.find("://") != std::string::npos || !path.ends_with(".npy") ||

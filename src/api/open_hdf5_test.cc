@@ -21,7 +21,7 @@ std::vector<std::byte> seed(const std::string& name) {
   return {begin, begin + text.size()};
 }
 
-/// A store as a network has it: reads complete on another thread. Counts round trips and bytes.
+/// A store that behaves like a network: reads complete on another thread. Counts round trips and bytes.
 class distant_store final : public store {
  public:
   explicit distant_store(std::shared_ptr<const store> from) : from_(std::move(from)) {}
@@ -105,7 +105,7 @@ TEST(OpenHdf5, PathsLeadIntoFilesByNameOrNot) {
   const auto member = open(top, "x");
   ASSERT_TRUE(member.ok()) << member.error().to_string();
   EXPECT_EQ(open(top, "nothing").error().code(), errc::not_found);
-  // Its values are in files next to this one, which are not there.
+  // Its values are in external files, which do not exist.
   const auto elsewhere = open(top, "ext");
   ASSERT_TRUE(elsewhere.ok()) << elsewhere.error().to_string();
   const array& values = std::get<array>(*elsewhere);
@@ -116,7 +116,7 @@ TEST(OpenHdf5, PathsLeadIntoFilesByNameOrNot) {
 }
 
 TEST(OpenHdf5, DistantFilesTakeFewRounds) {
-  // The first read learns the version and has all of these small files.
+  // The first read learns the version and reads all of these small files.
   const auto far = std::make_shared<distant_store>(memory_with("f.h5", seed("latest_dense")));
   open_options how;
   how.path = "f.h5/x";

@@ -36,11 +36,11 @@ constexpr std::array<std::string_view, 13> kMeaning = {
     "valid_min",    "valid_max",  "valid_range", "flag_values",   "flag_masks", "flag_meanings"};
 
 constexpr std::string_view kUnits = "units", kCalendar = "calendar";
-/// Attributes of a time that name variables which count as it does.
+/// Attributes of a time that name variables with the same units.
 constexpr std::array<std::string_view, 2> kRelated = {"bounds", "climatology"};
-/// Attributes of a time by which its stored numbers are not those that its units count.
+/// Attributes of a time that change its stored numbers before its units apply.
 constexpr std::array<std::string_view, 2> kNotConverted = {"scale_factor", "add_offset"};
-/// Attributes of a time that name a number which is none.
+/// Attributes of a time that name a number which is not a time.
 constexpr std::array<std::string_view, 2> kNoNumber = {"_FillValue", "missing_value"};
 
 struct virtual_source {
@@ -82,7 +82,7 @@ class virtual_members final : public member_source {
   std::string uri_;
 };
 
-/// Compares files with each other, puts them in order and joins their variables.
+/// Compares files with each other, sorts them and joins their variables.
 class virtual_group {
  public:
   virtual_group(const virtual_options& how, std::vector<virtual_file> files) : how_(how), files_(std::move(files)) {}
@@ -139,7 +139,7 @@ class virtual_group {
     return out;
   }
 
-  // The file that has a variable first: what others are compared with.
+  // The first file that has a variable: others are compared with it.
   const virtual_file& first_with(const std::string& name) const {
     return *std::find_if(files_.begin(), files_.end(),
                          [&](const virtual_file& each) { return each.find(name) != nullptr; });
@@ -213,7 +213,7 @@ class virtual_group {
     return parse_time_units(text_of(of.attributes, kUnits), text_of(of.attributes, kCalendar));
   }
 
-  // Times of files that count them from another date, in the units of the first file.
+  // Times of files with another reference date, in the units of the first file.
   result<> convert_coordinates() {
     const virtual_variable* const first = coordinate();
     if (first == nullptr) return {};
@@ -225,7 +225,7 @@ class virtual_group {
       if (&file == first_ || each == file.variables.end() || each->attributes.is_null()) continue;
       const auto from = units_of(*each);
       const bool differs = text_of(each->attributes, kUnits) != text_of(first->attributes, kUnits);
-      if (!from || !differs || !(each->type == first->type)) continue;  // `compare` refuses what differs
+      if (!from || !differs || !(each->type == first->type)) continue;  // `compare` refuses differences
       if (!same_calendar(*each, *first)) continue;
       PENSTOCK_TRY(convert(file, *each, *first, *from, *to));
     }
@@ -236,7 +236,7 @@ class virtual_group {
     return text_of(a.attributes, kCalendar) == text_of(b.attributes, kCalendar);
   }
 
-  // Whether a time is the number that an attribute of `of` says is none. (NaN stays what it is.)
+  // Whether a time is a number that an attribute of `of` excludes. (NaN is not changed.)
   static bool has_missing(const virtual_file& file, const virtual_variable& of) {
     for (const std::string_view name : kNoNumber) {
       const json* const found = of.attributes.find(name);
@@ -309,7 +309,7 @@ class virtual_group {
                                                                                                          : nullptr;
   }
 
-  // Puts the files in order and checks the coordinate's.
+  // Sorts the files and checks the order of the coordinate.
   result<> order() {
     if (how_.order == virtual_order::unchecked) return {};
     const virtual_variable* const of = coordinate();
@@ -340,7 +340,7 @@ class virtual_group {
       const long double i = value_at(type, x, 0), k = value_at(type, y, 0);
       return descends ? i > k : i < k;
     });
-    // The first file that was named stays the one whose attributes are shown.
+    // The first named file stays the one whose attributes are shown.
     std::vector<virtual_file> sorted;
     sorted.reserve(files_.size());
     for (const std::size_t i : at) sorted.push_back(std::move(files_[i]));
@@ -378,7 +378,7 @@ class virtual_group {
     return {};
   }
 
-  // A variable as it was before it shared what it is with that of the first file.
+  // A variable before its common parts were shared with the first file.
   virtual_variable restored(const virtual_variable& of) const {
     virtual_variable out = of;
     if (out.what || out.opened) return out;

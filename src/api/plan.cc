@@ -23,12 +23,12 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Sums of larger selections stop here: a plan answers at once, whatever the array's size.
+/// Sums of larger selections stop here: a plan returns at once for any size of the array.
 constexpr std::uint64_t kMaxCountedCells = 1'000'000;
-/// Whole objects whose size a remote store is asked for: each is a request.
+/// Whole objects whose size is requested from a remote store: each costs a request.
 constexpr std::uint64_t kMaxRemoteSizes = 10'000;
 
-// Indexes that the printed plan has read itself; each as old as the plan.
+// Indexes that the printed plan has read itself, at the time of the plan.
 class read_indexes final : public plan_indexes {
  public:
   const index_entry* find(std::uint32_t source, const index_key& key) override { return table.find(source, key); }
@@ -38,16 +38,16 @@ class read_indexes final : public plan_indexes {
 struct planned {
   plan_totals totals;
   std::uint64_t total_cells = 0;
-  std::uint64_t grid_cells = 0;     // of the layout that is read, which a sparse selection may have finer
-  std::uint64_t unknown_sizes = 0;  // of whole objects, whose bytes are in no sum
+  std::uint64_t grid_cells = 0;     // of the layout that is read, which may have finer cells for a sparse selection
+  std::uint64_t unknown_sizes = 0;  // of whole objects, whose bytes are not in the sums
   bool complete = true;
-  std::string selects;  // where it is no box
+  std::string selects;  // if it is not a box
   std::string text;
   extents chunks;
   std::vector<std::uint64_t> touched;
 };
 
-// Which engine a plan is for.
+// The engine that a plan is for.
 enum class planned_for : std::uint8_t { host, device };
 
 plan_limits limits_for(planned_for engine, const source& from, const context_state& with) {
@@ -56,11 +56,11 @@ plan_limits limits_for(planned_for engine, const source& from, const context_sta
     return cuda::limits_of({&from, 1}, asked == 0 ? cuda::kDefaultPageLockedBytes : asked, with.threads());
   }
   plan_limits limits;
-  limits.trim_cells = limits.whole_objects = true;  // as reads do
+  limits.trim_cells = limits.whole_objects = true;  // as in reads
   return limits;
 }
 
-/// Adds the bytes of the objects that a piece reads as a whole. Objects that are not there have none.
+/// Adds the bytes of the objects that a piece reads as a whole. Absent objects have none.
 void add_sizes(planned& out, const read_plan& piece, const store& from) {
   std::vector<std::string> keys;
   for (const fetch_op& op : piece.fetches) {
@@ -83,7 +83,7 @@ void add_sizes(planned& out, const read_plan& piece, const store& from) {
   }
 }
 
-/// Adds the positions of a piece's cells to those touched, until there are `max_touched`.
+/// Adds the positions of a piece's cells to the touched ones, until there are `max_touched`.
 void add_touched(planned& out, const read_plan& piece, const chunk_grid& grid, std::size_t max_touched) {
   const std::size_t most = max_touched * grid.rank();
   dim_vector<std::uint64_t> at;

@@ -10,12 +10,12 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A selection is sparse where it wants less than this part of the cells that it touches.
+/// A selection is sparse if it needs less than this part of the cells that it touches.
 constexpr std::uint64_t kLittle = 32;
-/// What a local file hands over in the time that one more request takes.
+/// The bytes that a local file returns in the time of one more request.
 constexpr std::uint64_t kRequestBytes = std::uint64_t{16} << 10;
 
-// The layout whose cells a selection names; null where it is of another array.
+// The layout whose cells a selection names; null if it belongs to another array.
 const chunk_layout* layout_of(const array_state& state, const resolved_selection& which) {
   if (!which.indexed || which.indexed->grid() == state.layout->grid()) return state.layout.get();
   const chunk_layout* const finer = state.layout->finer();
@@ -98,7 +98,7 @@ source source_of(const array_state& state, const resolved_selection& which, cons
   if (!which.indexed) return source_of(state, static_cast<const resolved_basic&>(which), result_strides, to);
   source out = plain_source(state, to);
   out.layout = layout_of(state, which);
-  if (out.layout != state.layout.get()) out.uid = 0;  // caches know cells by their numbers
+  if (out.layout != state.layout.get()) out.uid = 0;  // caches identify cells by their numbers
   out.indexed = which.indexed.get();
   out.to_strides = which.indexed->places_axes() ? axis_strides(which, result_strides) : result_strides;
   return out;

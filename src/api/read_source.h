@@ -9,15 +9,15 @@
 
 namespace penstock::inline v0 {
 
-/// Whether a selection, resolved against a layout, wants so little of its cells that smaller ones are worth a try.
+/// Whether a selection, resolved against a layout, needs so little of its cells that smaller ones should be tried.
 bool is_sparse(const chunk_layout& layout, const resolved_selection& which);
-/// Whether to ask for each of the smaller cells of `finer` takes less time than to read all of what `which` touches.
+/// Whether requests for the smaller cells of `finer` take less time than reading all cells that `which` touches.
 bool costs_less(const resolved_selection& finer, const chunk_layout& layout, const resolved_selection& which);
 
 /// Resolves any selection against an array.
 result<resolved_selection> resolve_any(const array_state& state, const selection& which);
 
-/// Resolves a selection that is no box against a layout, or its finer one where that asks for less.
+/// Resolves a selection that is not a box against a layout, or its finer one if that requests less.
 template <class Which>
 result<resolved_selection> select_among(const chunk_layout& layout, const Which& which) {
   PENSTOCK_ASSIGN(resolved_selection made, select(which, layout.grid()));
@@ -30,13 +30,14 @@ result<resolved_selection> select_among(const chunk_layout& layout, const Which&
 /// Refuses a selection that was resolved against an array with other chunks.
 result<> check_selection(const array_state& state, const resolved_selection& which);
 
-/// The plan's source for a selection; strides are those of the result, `to` may be null for a plan that is not run.
+/// The plan's source for a selection; strides are those of the result, `to` may be null for a plan that is not
+/// executed.
 source source_of(const array_state& state, const resolved_basic& which, const strides& result_strides, std::byte* to);
 /// The same; `which.indexed` is borrowed.
 source source_of(const array_state& state, const resolved_selection& which, const strides& result_strides,
                  std::byte* to);
 
-/// Reads a source whose elements become others on the way. \error As `array::read`.
+/// Reads a source whose elements are converted. \error As `array::read`.
 result<> read_converted(const array_state& state, source from, const element_conversion& how,
                         const read_options& options);
 

@@ -78,7 +78,7 @@ TEST_F(ReferenceTree, MayBeForbiddenToNameLocalFiles) {
   EXPECT_EQ(open((folder / "r.json").string(), how).error().code(), errc::unsupported);
 }
 
-/// A store as users write them, whose URI may be any text.
+/// A user-defined store, whose URI may be any text.
 class labelled_store final : public store {
  public:
   labelled_store(std::shared_ptr<const store> from, std::string uri) : from_(std::move(from)), uri_(std::move(uri)) {}
@@ -220,7 +220,7 @@ TEST_F(ReferenceTree, ReadsFromStoresOfTheCaller) {
 TEST(SavedReferences, AreWithinTheBoundsOfReadingThem) {
   constexpr std::uint64_t kCells = 9'000'000;
   reference_table::columns columns;
-  columns.offsets.assign(kCells, std::uint64_t{1} << 40);  // 72 MB that DEFLATE makes very small
+  columns.offsets.assign(kCells, std::uint64_t{1} << 40);  // 72 MB that DEFLATE reduces to a few KB
   columns.lengths.assign(kCells, 1);
   referenced_array what;
   what.documents = {{".zarray", R"({"zarr_format": 2, "shape": [9000000], "chunks": [1], "dtype": "|u1", "order": "C",

@@ -17,10 +17,10 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Above this, listing what there is costs less than erasing what might be.
+/// Above this number, listing existing objects costs less than erasing possible ones.
 constexpr std::uint64_t kMaxBlindErases = 1024;
 
-/// Objects of the old grid that have no element of the new array.
+/// Objects of the old grid without elements of the new array.
 class outside {
  public:
   outside(const chunk_grid& old, const extents& shape) : old_(old) {
@@ -41,7 +41,7 @@ class outside {
     return old_.cells() - kept;
   }
 
-  /// Calls `each` with every object; the first dimension that is outside decides where it is counted.
+  /// Calls `each` with every object; it is counted in the first dimension in which it is outside.
   template <class Each>
   result<> for_each(Each&& each) const {
     const std::size_t rank = keep_.size();
@@ -69,12 +69,12 @@ class outside {
   dim_vector<std::uint64_t> keep_;
 };
 
-/// Keys of objects that are outside, found by listing: the numbers at a key's end say which object it would be, and the
-/// layout whether it is.
+/// Keys of objects that are outside, found by listing: the numbers at a key's end name a possible object, and the
+/// layout decides whether it exists.
 class outside_keys final : public key_sink {
  public:
   outside_keys(const array_state& state, const outside& which) : state_(state), which_(which) {
-    // What follows the last number of a key, told by the first object: `c/0/0.tiff` or `0.0.tiff`.
+    // The text after the last number of a key, taken from the first object: `c/0/0.tiff` or `0.0.tiff`.
     state.layout->key(0, name_);
     const std::size_t rank = state.layout->write_grid().rank();
     suffix_ = name_.substr(name_.front() == 'c' ? 1 + 2 * rank : 2 * rank - 1);
@@ -109,7 +109,7 @@ class outside_keys final : public key_sink {
 
 /// Keys that are looked up together.
 constexpr std::size_t kProbesTogether = 256;
-/// Above this, an array cannot grow where its store lists nothing.
+/// Above this number, an array cannot grow if its store cannot list.
 constexpr std::uint64_t kMaxProbes = std::uint64_t{1} << 20;
 
 result<> erase_one(store& at, const std::string& key, const append_claim& claim, const version& seen) {
@@ -145,7 +145,7 @@ result<> erase_outside(const array_state& old, const extents& shape, const appen
   });
 }
 
-// Erases those of `keys` that are there, and forgets them.
+// Erases those of `keys` that exist, and removes them from the list.
 result<> erase_found(store& at, std::vector<std::string>& keys, append_claim& claim) {
   const store_traits traits = at.traits();
   const auto looks = read_all_and_wait(at, keys, {0, 0, false}, 0);
@@ -153,7 +153,7 @@ result<> erase_found(store& at, std::vector<std::string>& keys, append_claim& cl
     if (!looks[i].ok() && looks[i].error().code() == errc::not_found) continue;
     version seen;
     if (!traits.guards && looks[i].ok()) {
-      PENSTOCK_TRY(claim.check());  // after the look: what another owner put has another version
+      PENSTOCK_TRY(claim.check());  // after the lookup: an object that another writer put has another version
       seen = looks[i]->seen;
     }
     PENSTOCK_TRY(erase_one(at, keys[i], claim, seen));
@@ -162,8 +162,8 @@ result<> erase_found(store& at, std::vector<std::string>& keys, append_claim& cl
   return {};
 }
 
-// What stands where the array grows to is left of an append that did not finish, or of an older array: it must not
-// show. Few objects are looked up, many are listed.
+// Objects in the new part remain from an unfinished append, or from an older array: they must not become visible. A few
+// are looked up, many are listed.
 result<> erase_added(const array_state& grown, const array_state& before, append_claim& claim) {
   const outside which(grown.layout->write_grid(), before.shape);
   if (which.count() == 0) return {};
@@ -201,10 +201,10 @@ result<> put_new_shape(const array& from, const extents& shape, append_claim& cl
     if (old_shape.size() != shape.size()) return error(errc::conflict, "another array stands there by now");
     PENSTOCK_ASSIGN(const array before, old_shape == state.shape ? result<array>(from) : open_as(state, metadata));
     PENSTOCK_TRY(set_shape(metadata, shape));
-    PENSTOCK_ASSIGN(array after, open_resized(state, metadata, shape));  // refuses what cannot be opened again
+    PENSTOCK_ASSIGN(array after, open_resized(state, metadata, shape));  // refuses arrays that cannot be opened again
     PENSTOCK_TRY(erase_added(after.state(), before.state(), claim));
     if (!at.traits().guards) PENSTOCK_TRY(claim.check());
-    // The device has the new shape before an object is erased: the old shape with holes would be neither.
+    // The new shape is on the storage device before an object is erased: the old shape with gaps would be neither.
     bool shrinks = false;
     for (std::size_t d = 0; d < shape.size(); ++d) shrinks = shrinks || shape[d] < old_shape[d];
     auto put = put_stored_metadata(state, metadata, shrinks, claim.guard());
@@ -212,7 +212,7 @@ result<> put_new_shape(const array& from, const extents& shape, append_claim& cl
       if (put.error().code() == errc::version_changed && attempt < kMaxMetadataTries) continue;
       return std::move(put).error();
     }
-    // Readers of the old shape may still be under way; what they miss is what was given up.
+    // Reads of the old shape may still run; the elements that they miss were given up.
     return erase_outside(before.state(), shape, claim);
   }
 }
@@ -224,10 +224,10 @@ result<array> resize_stored(const array& from, const extents& shape) {
     return error(errc::invalid_argument, fmt::format("an array of {} dimensions cannot get the shape {}",
                                                      state.shape.size(), to_string(shape)));
   store& at = writable_store(state);
-  // An append that is under way writes where this one may erase.
+  // A running append writes where this one may erase.
   PENSTOCK_ASSIGN(const auto claim, append_claim::take(at, state.prefix + std::string(kClaimKey), 0));
   auto done = put_new_shape(from, shape, *claim);
-  // An owner before this one may have left elements beyond the edge, which only the next one can clear then.
+  // An earlier owner may have left elements beyond the edge, which only the next one can clear.
   if (!done.ok() && claim->dirty_axes() != 0) claim->abandon();
   claim->release();
   auto flushed = at.flush();

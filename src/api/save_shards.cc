@@ -22,10 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Files that an error names.
+/// The most files that an error names.
 constexpr std::size_t kMostFilesNamed = 5;
 
-/// Local paths in the one form that links leave: folders that do not exist stay as they are.
+/// Local paths in the form after resolving links: folders that do not exist are unchanged.
 class real_paths {
  public:
   std::string of(const std::string& path) {
@@ -43,7 +43,7 @@ class real_paths {
   std::unordered_map<std::string, std::string> folders_;
 };
 
-// The path of a file of this machine that the key of a store names; empty for another.
+// The local path that the key of a store names; empty for other stores.
 std::string path_of(const store& from, const std::string& key) {
   std::string uri = dynamic_cast<const joined_store*>(&from) != nullptr ? key : from.uri() + '/' + key;
   for (const std::string_view scheme : {"file://", "zip://"})
@@ -51,7 +51,7 @@ std::string path_of(const store& from, const std::string& key) {
   return {};
 }
 
-// The files of this machine that an array is read from. Of an archive, a path in it.
+// The local files that an array is read from. For an archive, a path in it.
 void visit_files(const array& from, const std::function<void(const std::string&)>& visit) {
   const array_state& state = from.state();
   if (state.references != nullptr) {
@@ -67,8 +67,8 @@ void visit_files(const array& from, const std::function<void(const std::string&)
   }
 }
 
-// Each file is written before the rows of the next are read: one that takes the place of a file of the array would
-// destroy what is still to be read.
+// Each file is written before the rows of the next are read: replacing a file of the array would destroy rows that are
+// still to be read.
 result<> refuse_own_files(const array& from, const shard_pattern& names, std::uint64_t count) {
   PENSTOCK_ASSIGN(std::vector<std::string> changed, names.left_over(count));
   for (std::uint64_t i = 0; i < count; ++i) changed.push_back(names.path(i));

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// No number of a shard has more digits.
+/// The most digits in the number of a shard.
 constexpr std::size_t kMostDigits = 20;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -82,7 +82,7 @@ result<> sync_names(std::span<const std::string> paths) {
     std::string folder = fs::path('/' + key_of_path(path)).parent_path().string();
     while (done.insert(folder).second) {
       const descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-      if (!opened && errno == EACCES) break;  // this process has not made it
+      if (!opened && errno == EACCES) break;  // this process did not create it
       if (!opened) return write_failure(errno, "syncing the folder '" + folder + "'");
       if (::fsync(opened.get()) != 0 && errno != EINVAL && errno != ENOSYS)
         return write_failure(errno, "syncing the folder '" + folder + "'");
@@ -109,7 +109,7 @@ result<shard_pattern> shard_pattern::parse(std::string_view text) {
   if (out.text_.find("://") != std::string::npos)
     return error(errc::unsupported, fmt::format("shards are written to files of this machine, not to '{}'", out.text_));
   const auto refuse = [&](std::string_view why) {
-    return error(errc::invalid_argument, fmt::format("'{}' is no pattern with one {{}}{}", out.text_, why));
+    return error(errc::invalid_argument, fmt::format("'{}' is not a pattern with one {{}}{}", out.text_, why));
   };
   bool found = false;
   for (std::size_t at = 0; at < out.text_.size(); ++at) {

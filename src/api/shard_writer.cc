@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What names the items of raw files, in their folder.
+/// The sidecar file with the type of raw files, in their folder.
 constexpr std::string_view kSidecar = "_meta.json";
 
 bool is_raw(std::string_view suffix) { return suffix == ".raw" || suffix == ".bin"; }
@@ -185,7 +185,7 @@ result<> shard_writer::remove_left_over() const {
                fs::is_regular_file(fs::path(path) / ".zarray", failed)) {
       fs::remove_all(path, failed);
     } else {
-      continue;  // a folder of somebody else
+      continue;  // a folder of another owner
     }
     if (failed) return write_failure(failed.value(), "removing '" + path + "'");
   }
@@ -195,7 +195,7 @@ result<> shard_writer::remove_left_over() const {
 result<> shard_writer::close() {
   if (paths_.empty()) return {};
   if (is_raw(pattern_.suffix())) PENSTOCK_TRY(write_sidecars());
-  // Each change is on the device before the next one, which rests on it: files, manifest, what is removed.
+  // Each change is on the storage device before the next one, which depends on it: files, manifest, removals.
   PENSTOCK_TRY(sync());
   if (options_.manifest) PENSTOCK_TRY(write_manifest());
   return remove_left_over();

@@ -71,7 +71,7 @@ class stream_state {
   }
 
  private:
-  // Members in this order: the read ends before its memory goes.
+  // Order of members: the read ends before its memory is released.
   struct under_way {
     stream_tile tile;
     ticket reading;

@@ -86,7 +86,7 @@ TEST(ArrayStream, ReadsSoManyTilesAheadAndNoMore) {
   ASSERT_TRUE(tiles->next().ok());
   for (int i = 0; i < 1000 && reads < 3; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_EQ(reads, 3);  // one handed out, two ahead
+  EXPECT_EQ(reads, 3);  // one returned, two ahead
 }
 
 TEST(ArrayStream, EndsWhenItIsCancelled) {

@@ -84,7 +84,7 @@ std::int64_t days_from_epoch(std::int64_t year, std::int64_t month, std::int64_t
   return out;
 }
 
-/// Takes what it reads off the front of a text.
+/// Removes the parsed part from the front of a text.
 class scanner {
  public:
   explicit scanner(std::string_view text) : left_(text) {}

@@ -60,7 +60,7 @@ void set_missing(std::byte* to, const strides& to_strides, const extents& counts
   }
 }
 
-/// One image of a mask that is being read: its axes are the selection's, but for one band.
+/// One image of a mask that is being read: its axes are the selection's, except for one band.
 struct mask_read {
   std::vector<std::byte> values;
   ticket reading;
@@ -76,7 +76,7 @@ struct unpacked_image::state {
   std::optional<std::size_t> band_axis;  // nothing: one band, without an axis
   conversion how;
   std::vector<number_unpacking> bands;
-  bool alike = true;     // all bands are unpacked in one way
+  bool alike = true;     // all bands are converted in one way
   valid_pixels by_mask;  // masks only: nodata is compared while values are copied
   pixel_validity validity;
   std::vector<std::byte> nan;
@@ -133,7 +133,7 @@ result<> unpacked_image::state::check(const extents& shape, const tensor_view& o
   return {};
 }
 
-// What elements become; for the fill value that is no nodata it is what the stored fill value becomes.
+// The target of the conversion; a fill value that is not nodata is converted like other stored values.
 element_conversion unpacked_image::state::conversion_for(const resolved_basic& which) const {
   element_conversion out;
   const std::byte* const fill = image.state().fill_value.data();

@@ -121,7 +121,7 @@ std::vector<std::uint8_t> valid_pixels::mask_values(const std::vector<std::vecto
     std::vector<std::uint8_t> differs(count, 1);
     const bool has_nan = type_.kind() == dtype_kind::floating || type_.kind() == dtype_kind::complex;
     const auto& nodata = by_.nodata_of_pixels[band];
-    if (nodata || has_nan)  // NaN is missing in place of a value that the type cannot hold
+    if (nodata || has_nan)  // NaN is missing instead of a value that the type cannot hold
       clear_nodata(type_, masks[band].data(), count,
                    nodata ? *nodata : nodata_value(std::numeric_limits<double>::quiet_NaN()), differs.data());
     for (std::uint64_t i = 0; i < count; ++i) out[i] |= differs[i];

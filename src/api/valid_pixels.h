@@ -21,20 +21,21 @@ struct pixel_flags {
   }
 };
 
-/// Which pixels have a value: those that are in the masks and are not nodata. Immutable, thread-safe.
+/// The pixels that have a value: the masks include them, and they are not nodata. Immutable, thread-safe.
 class valid_pixels {
  public:
-  /// All pixels but those that are `nodata`, in each plane.
+  /// All pixels except those that are `nodata`, in each plane.
   valid_pixels(const dtype& type, std::uint64_t planes, const std::optional<nodata_value>& nodata);
-  /// By GDAL's rules: see `validity_of`. \error As `validity_of`, and as `open_tiff`.
+  /// By GDAL's rules: see `validity_of`.
+  /// \error As `validity_of` and `open_tiff`.
   static result<valid_pixels> of_image(const array& image, std::uint64_t planes);
 
   /// All pixels have a value.
   bool all() const noexcept;
   /// The mask is an alpha band.
   bool by_opacity() const noexcept { return by_.is_alpha; }
-  /// What is to be read next to the image: a mask of one plane or of as many as the image, or the bands that
-  /// NODATA_VALUES compares.
+  /// The images to read in addition: a mask of one plane or of as many as the image, or the bands that NODATA_VALUES
+  /// compares.
   const std::vector<array>& masks() const noexcept { return masks_; }
 
   /// \param values  (planes, `pixels`) of the image's type.
@@ -42,7 +43,7 @@ class valid_pixels {
   pixel_flags flags(const std::byte* values, const std::vector<std::vector<std::byte>>& masks,
                     std::uint64_t pixels) const;
 
-  /// A flag for each of `count` elements of the masks, whatever their shape.
+  /// A flag for each of `count` elements of the masks, in any shape.
   std::vector<std::uint8_t> mask_values(const std::vector<std::vector<std::byte>>& masks, std::uint64_t count) const;
 
  private:

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kOnlyArray = "data";
 constexpr std::string_view kZarray = ".zarray";
-/// What a coordinate of one file may take.
+/// The most bytes of the coordinate of one file.
 constexpr std::uint64_t kMostCoordinateBytes = std::uint64_t{64} << 20;
 
 bool is_wanted(const virtual_options& how, const std::string& name) {
@@ -35,7 +35,7 @@ std::vector<std::string> all_names(const std::vector<std::optional<std::string>>
   return out;
 }
 
-/// Takes what merge_references needs, if the references can be merged.
+/// Takes the data for merge_references, if the references can be merged.
 void take_references(const referenced_array& from, virtual_variable& out) {
   if (!from.joined.empty() || from.metadata.zarr_format != 2) return;
   const auto text = std::find_if(from.documents.begin(), from.documents.end(),
@@ -175,7 +175,7 @@ result<> find_length(const virtual_options& how, virtual_file& file) {
 result<> read_all(const location& at, const virtual_options& how, virtual_file& out) {
   location known = at;
   if (!at.path.empty()) {
-    auto head = read_head(*at.from, at.path);  // of a folder it fails: then the node has documents
+    auto head = read_head(*at.from, at.path);  // for a folder it fails: then the node has documents
     if (head.ok() && *head) known.head = std::make_shared<const object_head>(std::move(**head));
   }
   const bool is_hdf5 = known.head && driver_of(*at.context, *known.head, at.path).get() == &hdf5_driver();

@@ -14,7 +14,7 @@
 
 namespace penstock::inline v0 {
 
-/// A variable of one of many files: what decides whether it goes together with those of the others.
+/// A variable of one of many files: the properties that must match those of the others.
 struct virtual_variable {
   std::string name;
   std::string uri;
@@ -23,7 +23,7 @@ struct virtual_variable {
   dtype type;
   std::vector<std::byte> fill;  ///< one item
   json attributes;
-  /// All but shape and chunks of a `.zarray`, as text; null: it is not of references that can be merged.
+  /// All but shape and chunks of a `.zarray`, as text; null: it does not consist of references that can be merged.
   std::shared_ptr<const std::string> coding;
   reference_part part;  ///< set with `coding`
   /// null: it is `opened`, and no references say where its chunks are.
@@ -33,12 +33,12 @@ struct virtual_variable {
 
 /// One of many files.
 struct virtual_file {
-  std::string name;  ///< as errors show it
+  std::string name;  ///< its name in errors
   std::string attributes_json;
   std::shared_ptr<const hdf5_facts> facts;
   std::vector<virtual_variable> variables;  ///< in the order of the file, else sorted
   std::vector<std::byte> coordinate;        ///< values, in native byte order
-  std::optional<std::uint64_t> length;      ///< along the dimension that joins
+  std::optional<std::uint64_t> length;      ///< along the dimension that is joined
 
   const virtual_variable* find(std::string_view name) const noexcept;
 };
@@ -54,10 +54,10 @@ result<array> open_virtual_variable(const virtual_variable& of, const std::share
 /// Equal values; NaN equals NaN.
 bool same_json(const json& a, const json& b);
 
-/// Whether both are references that can be merged: they differ in nothing but shape and chunks.
+/// Whether both are references that can be merged: they differ only in shape and chunks.
 bool has_coding_of(const virtual_variable& a, const virtual_variable& b) noexcept;
 
-/// Leaves out what a variable has in common with that of the first file, so that thousands of files fit in memory.
+/// Drops the properties that a variable shares with the first file's, so that thousands of files fit in memory.
 void share_with(const virtual_variable& first, virtual_variable& other);
 
 /// Whether a coordinate's values can be compared: fixed-width integers and floats.

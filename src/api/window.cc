@@ -17,7 +17,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr double kSlack = 1e-3;         // of a pixel: bounds are computed with rounding errors
+constexpr double kSlack = 1e-3;         // in pixels: bounds are computed with rounding errors
 constexpr double kMostPixels = 0x1p53;  // along an axis
 constexpr std::int64_t kPalette = 3;
 
@@ -45,7 +45,7 @@ result<> check_image(const array& image) {
   return {};
 }
 
-// A window outside the image, or one that leaves an image in which no value stands for what is outside.
+// A window outside the image, or one that leaves an image without a value for pixels outside.
 result<> check_within(const array& image, const georeference& of, const window_plan& plan,
                       const window_options& options) {
   if (!options.bounds) return {};
@@ -84,7 +84,7 @@ result<pixel_window> find_window(const array& image, const georeference& of, con
   return window_of(*transform, *options.bounds);
 }
 
-// The overview that is `number` levels below the image; of a mask the nearest above it that the file has.
+// The overview that is `number` levels below the image; for a mask, the nearest above it that the file has.
 result<array> open_overview(const array& image, std::size_t number) {
   tiff_options options = tiff_options_of(image);
   const std::uint64_t own = options.level;
@@ -215,14 +215,15 @@ result<> plan_window(const array& image, const window_options& options, window_p
 
 result<pixel_window> window_of(const affine_transform& transform, const ground_bounds& bounds) {
   const auto [a, b, c, d, e, f] = transform;
-  if (b != 0 || d != 0) return error(errc::unsupported, "the image is rotated: bounds are no rectangle of its pixels");
+  if (b != 0 || d != 0)
+    return error(errc::unsupported, "the image is rotated: bounds are not a rectangle of its pixels");
   if (a == 0 || e == 0 || !std::isfinite(a) || !std::isfinite(e) || !std::isfinite(c) || !std::isfinite(f))
     return bad_window(fmt::format("the array's transform ({}, {}, {}, {}, {}, {}) gives its pixels no place and size",
                                   a, b, c, d, e, f));
   const auto [left, right] = std::minmax({(bounds.left - c) / a, (bounds.right - c) / a});
   const auto [top, bottom] = std::minmax({(bounds.bottom - f) / e, (bounds.top - f) / e});
   const double first_column = left, last_column = right, first_row = top, last_row = bottom;
-  // The bounds of an image whose first row or column is the southern or eastern one name its sides from there.
+  // The bounds of an image whose first row or column is the southern or eastern one begin with that side.
   const bool in_order = (bounds.left < bounds.right || a < 0) && (bounds.bottom < bounds.top || e > 0);
   const bool is_area = bounds.left != bounds.right && bounds.bottom != bounds.top && std::isfinite(first_column) &&
                        std::isfinite(last_column) && std::isfinite(first_row) && std::isfinite(last_row);

@@ -10,7 +10,7 @@
 
 namespace penstock::inline v0 {
 
-/// What a window is read from and how: `window_reader` made it.
+/// The image that a window is read from, and how: created by `window_reader`.
 struct window_plan {
   window_plan(array of, array from) : image(std::move(of)), level(std::move(from)) {}
 
@@ -20,9 +20,9 @@ struct window_plan {
   resampling how = resampling::nearest;
   resample_taps rows, columns;                       ///< in pixels of `level`
   std::optional<nodata_value> nodata;                ///< that pixels can have
-  bool given_nodata = false;                         ///< it is the caller's, and alone decides which pixels are missing
+  bool given_nodata = false;                         ///< given by the caller: it alone decides which pixels are missing
   std::optional<std::vector<std::byte>> fill_value;  ///< the caller's
-  std::vector<std::byte> missing;                    ///< what pixels without a value become
+  std::vector<std::byte> missing;                    ///< the value of pixels without a value
   unsigned threads = 0;
 
   std::uint64_t planes() const noexcept {

@@ -20,7 +20,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Source elements that are resampled at a time, while as many more are being read.
+/// Source elements that are resampled at a time, while as many more are read.
 constexpr std::uint64_t kStripElements = std::uint64_t{1} << 21;
 
 using positions = std::vector<std::int64_t>;
@@ -92,7 +92,7 @@ std::shared_ptr<valid_pixels> make_valid(const window_plan& plan, result<>& fail
   return nullptr;
 }
 
-// Copies pixels, whatever the kernel: each result pixel is made of one.
+// Copies pixels, with any kernel: each result pixel has one source pixel.
 result<> read_copies(const window_plan& plan, const valid_pixels& valid, const positions& rows,
                      const positions& columns, std::byte* out) {
   std::vector<std::vector<std::byte>> masks;
@@ -116,7 +116,7 @@ result<> read_copies(const window_plan& plan, const valid_pixels& valid, const p
   return {};
 }
 
-/// Result rows, and the rectangle of source pixels that they are made of.
+/// Result rows, and the rectangle of their source pixels.
 struct strip {
   std::size_t begin = 0, end = 0;
   std::int64_t top = 0, bottom = 0, left = 0, right = 0;
@@ -197,10 +197,10 @@ class strip_read {
     return {};
   }
 
-  std::vector<ticket> tickets_;  // destroyed, and thereby waited for, before the memory that they fill
+  std::vector<ticket> tickets_;  // destroyed, which waits for it, before the memory that it fills
 };
 
-// What a mean must not be, and the next number, which it is instead; in the type that means are stored in.
+// A value that a mean must not have, and the next number that replaces it; in the type in which means are stored.
 std::vector<std::byte> nodata_pair(const dtype& type, const std::optional<nodata_value>& nodata) {
   std::vector<std::byte> out;
   const auto add = [&](const nodata_value& value, const dtype& as) {
@@ -240,7 +240,7 @@ std::vector<std::byte> nodata_pair(const dtype& type, const std::optional<nodata
   return out;
 }
 
-/// Makes the means of strips.
+/// Computes the means of strips.
 class strip_means {
  public:
   strip_means(const window_plan& plan, const valid_pixels& valid)
@@ -280,7 +280,7 @@ class strip_means {
   }
 
  private:
-  // Floats of 16 bits become those of 32.
+  // Converts floats of 16 bits to floats of 32 bits.
   void widen(std::vector<std::byte>& values, std::uint64_t count) {
     if (!is_half(plan_.level.type())) return;
     std::vector<std::byte> wide(count * sizeof(float));
@@ -288,7 +288,7 @@ class strip_means {
     values = std::move(wide);
   }
 
-  // Returns whether there is a pixel that nothing counted in.
+  // Returns whether there is a pixel without any valid source pixel.
   bool store_plane(double* means, const double* weight, std::uint64_t count, std::byte* to) {
     const std::byte* const instead = instead_.empty() ? nullptr : instead_.data();
     if (!is_half(plan_.level.type())) return store_means(type_, to, means, weight, count, instead);
@@ -306,7 +306,7 @@ class strip_means {
   std::vector<double> means_, weight_;
 };
 
-// The next strip is being read while one is resampled.
+// The next strip is read while one is resampled.
 result<> read_means(const window_plan& plan, const valid_pixels& valid, std::byte* out) {
   const std::vector<strip> strips = cut_into_strips(plan);
   strip_means means(plan, valid);

@@ -22,10 +22,10 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Below this, handing work to another thread costs more than it saves.
+/// Below this size, passing work to another thread costs more than it saves.
 constexpr std::uint64_t kMinParallelWriteBytes = std::uint64_t{256} << 10;
-/// From so many objects on it pays all the same where a store waits: making and renaming a file takes a tenth of a
-/// millisecond, mostly in the kernel.
+/// From this number of objects it is worthwhile even for a blocking store: creating and renaming a file takes a tenth
+/// of a millisecond, mostly in the kernel.
 constexpr std::uint64_t kMinParallelPuts = 4;
 
 unsigned useful_workers(const write_job& job, const store& to, unsigned workers) {
@@ -37,7 +37,7 @@ unsigned useful_workers(const write_job& job, const store& to, unsigned workers)
   return static_cast<unsigned>(std::min<std::uint64_t>(workers, objects / 2));
 }
 
-/// What holds for the writer, whatever it writes.
+/// The settings of the writer for all its writes.
 struct writer {
   write_fence* fence = nullptr;
   edge_watch* edges = nullptr;
@@ -66,7 +66,7 @@ result<> run(const array_state& state, const source& from, const write_options& 
   state.context->state().executor().run(job.shared(), useful_workers(*job.shared(), *settings.to, job->workers()), poll,
                                         options.poll_interval);
   auto done = job->outcome();
-  // What was written before a failure is to be seen too.
+  // Objects that were written before a failure must become visible too.
   auto flushed = settings.to->flush();
   if (done.ok()) done = std::move(flushed);
   return done;
@@ -87,10 +87,10 @@ result<> run_from_host(const array_state& state, source from, const dtype& type,
   return run(state, from, options, who);
 }
 
-// The chunks are stored as they are.
+// The chunks are stored unchanged.
 bool is_plain(const chunk_layout& layout) { return layout.chains().size() == 1 && layout.chains()[0].is_plain(); }
 
-// How many chunks a box replaces whole.
+// How many chunks a box replaces as a whole.
 std::uint64_t whole_chunks(const array_state& state, const resolved_basic& which) {
   std::uint64_t out = 1;
   for (std::size_t d = 0; d < state.shape.size(); ++d) {
@@ -120,7 +120,7 @@ result<cuda::encode_choice> choose_encoder(const array_state& state, const resol
   return cuda::choose_encoder(state.layout->chains()[0], work);
 }
 
-// Values in device memory come cell by cell; all at once where the selection is no box.
+// Values in device memory are transferred cell by cell; all at once if the selection is not a box.
 result<> run_from_device(const array_state& state, const resolved_selection& which, const tensor_view& value,
                          const write_options& options, const writer& who) {
   int device = options.device;

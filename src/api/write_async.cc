@@ -1,4 +1,4 @@
-// Writes that nobody waits for: the values are copied, and written on the context's queue.
+// Background writes: the values are copied, and written on the context's queue.
 
 #include <penstock/variable.h>
 
@@ -21,7 +21,7 @@ namespace {
 // A copy of values, without their repetitions.
 struct copied_values {
   output_block memory;
-  std::unique_ptr<item_arena> items;  // what elements of variable length consist of
+  std::unique_ptr<item_arena> items;  // the bytes of elements of variable length
   tensor_view view;
 };
 

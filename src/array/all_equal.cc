@@ -12,7 +12,7 @@ struct level {
   std::uint64_t count;
 };
 
-// A run equals its item where its first element does, and every byte equals the one an item before it.
+// A run equals its item if its first element does, and every byte equals the one an item before it.
 bool run_equals(const std::byte* at, std::uint64_t count, const std::byte* item, std::uint32_t item_bytes) noexcept {
   if (std::memcmp(at, item, item_bytes) != 0) return false;
   return count == 1 || std::memcmp(at, at + item_bytes, static_cast<std::size_t>((count - 1) * item_bytes)) == 0;
@@ -23,7 +23,7 @@ bool run_equals(const std::byte* at, std::uint64_t count, const std::byte* item,
 bool all_equal(const std::byte* data, const strides& steps, const extents& counts, const std::byte* item,
                std::uint32_t item_bytes) noexcept {
   if (item_bytes == 0) return true;
-  // Which element stands where does not matter: directions and repetitions fall away, dimensions may be sorted.
+  // The position of elements does not matter: directions and repetitions are removed, dimensions may be sorted.
   std::array<level, kMaxRank> levels;
   std::size_t rank = 0;
   for (std::size_t d = 0; d < counts.size(); ++d) {

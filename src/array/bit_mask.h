@@ -9,15 +9,15 @@
 
 namespace penstock::inline v0 {
 
-/// A boolean array as bits, with a directory that says how many are set before any position. Immutable.
+/// A boolean array as bits, with a directory of the number of set bits before any position. Immutable.
 class bit_mask {
  public:
   bit_mask() noexcept = default;
-  /// Bit i is bit i % 64 of words[i / 64]; `words` has at least `bits` of them, those beyond are ignored.
+  /// Bit i is bit i % 64 of words[i / 64]; `words` has at least `bits` of them, and bits beyond are ignored.
   bit_mask(std::vector<std::uint64_t> words, std::uint64_t bits);
 
   std::uint64_t size() const noexcept { return bits_; }
-  /// Bits that are set.
+  /// Number of set bits.
   std::uint64_t ones() const noexcept { return before_.empty() ? 0 : before_.back(); }
   bool operator[](std::uint64_t at) const noexcept { return (words_[at / 64] >> at % 64 & 1) != 0; }
 
@@ -56,7 +56,7 @@ class bit_mask {
   }
 
   std::vector<std::uint64_t> words_;
-  std::vector<std::uint64_t> before_;  // set bits before each block, and all
+  std::vector<std::uint64_t> before_;  // set bits before each block, and the total
   std::uint64_t bits_ = 0;
 };
 

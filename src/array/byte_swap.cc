@@ -27,7 +27,7 @@ void swap_units(std::byte* to, const std::byte* from, std::uint64_t units) noexc
 }
 
 #if defined(__x86_64__)
-/// For each unit the places that a vector's bytes come from.
+/// For each unit the positions from which a vector takes its bytes.
 struct shuffle_orders {
   alignas(16) std::uint8_t places[4][16] = {};  // units of 2, 4, 8, 16
 

@@ -11,7 +11,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kMaxCells = std::uint64_t{1} << 63;
-/// Positions are signed where they are walked (a step may be negative).
+/// Positions are signed while they are iterated (a step may be negative).
 constexpr auto kMaxExtent = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
 // Divisions of 64 bits cost several times those of 32, and most steps are 1.
@@ -47,7 +47,7 @@ result<grid_axis> grid_axis::edges(std::uint64_t extent, std::vector<std::uint64
   }
   grid_axis axis;
   axis.extent_ = extent;
-  // Cells that lie wholly outside the array (it was made smaller) are never read.
+  // Cells that are wholly outside the array (it was made smaller) are never read.
   axis.cells_ = static_cast<std::uint64_t>(std::lower_bound(edges.begin(), edges.end(), extent) - edges.begin());
   axis.edges_ = std::move(edges);
   return axis;
@@ -143,7 +143,7 @@ void chunk_grid::coordinates(chunk_id id, dim_vector<std::uint64_t>& out) const 
 
 namespace {
 
-// The part of one dimension; false where nothing of the range falls into the cell.
+// The part of one dimension; false if the range has no element in the cell.
 inline bool intersect_one(const grid_axis& axis, std::uint64_t cell, const axis_range& range, axis_range& in_cell,
                           std::uint64_t& in_result, bool& covers) noexcept {
   const std::uint64_t begin = axis.origin(cell);
@@ -151,7 +151,7 @@ inline bool intersect_one(const grid_axis& axis, std::uint64_t cell, const axis_
   const std::uint64_t end = begin + axis.valid_length(cell);
   const auto start = static_cast<std::uint64_t>(range.start);
   const std::uint64_t step = magnitude(range.step);
-  // [first, last) are the numbers of the elements that fall into [begin, end).
+  // [first, last) are the numbers of the elements in [begin, end).
   std::uint64_t first = 0, last = 0;
   if (range.step > 0) {
     first = start >= begin ? 0 : divide_up(begin - start, step);
@@ -219,7 +219,7 @@ void cell_walk::start(const chunk_grid& grid, const strided_box& selection) noex
     std::uint64_t touched = last_[d] - first_[d] + 1;
     if (skips(d)) {
       if (axis.is_uniform()) {
-        touched = range.count;  // a step beyond a cell: each element has a cell of its own
+        touched = range.count;  // a step longer than a cell: each element has a cell of its own
       } else {
         touched = 0;
         for (std::uint64_t cell = first_[d];; ++touched) {

@@ -39,7 +39,7 @@ TEST(GridAxis, CutsAtListedEdges) {
 }
 
 TEST(GridAxis, CellsMayDecodeToMoreThanLiesBetweenTheirEdges) {
-  // Two arrays of 5 and 3 elements in cells of 4, one behind the other.
+  // Two arrays of 5 and 3 elements in cells of 4, one after the other.
   const auto axis = grid_axis::edges(8, {0, 4, 5, 8}, {4, 4, 4});
   ASSERT_TRUE(axis.ok());
   EXPECT_EQ(axis.value().codec_length(1), 4U);
@@ -132,7 +132,7 @@ scene random_scene(std::mt19937_64& random) {
   return out;
 }
 
-// Cells of one dimension and the selection's elements in each, found by looking at every element.
+// Cells of one dimension and the selection's elements in each, found by testing every element.
 std::map<std::uint64_t, std::vector<std::uint64_t>> slow_cells(const grid_axis& axis, const axis_range& range) {
   std::map<std::uint64_t, std::vector<std::uint64_t>> out;
   for (std::uint64_t i = 0; i < range.count; ++i) {

@@ -193,7 +193,7 @@ result<extents> chunk_lengths::resolve_shards(const extents& shape, std::span<co
     return ceil_div(std::max<std::uint64_t>(shape[d], 1), std::max<std::uint64_t>(chunks[d], 1));
   };
   extents out = chunks;
-  if (bytes_) {  // the last dimensions first, so that a shard is as near to contiguous as can be
+  if (bytes_) {  // the last dimensions first, so that a shard is as nearly contiguous as possible
     for (std::size_t d = shape.size(); d-- > 0;) {
       const std::uint64_t one = std::max<std::uint64_t>(bytes_of(out, std::max<std::uint64_t>(item_bytes, 1)), 1);
       out[d] = chunks[d] * std::min(whole(d), std::max<std::uint64_t>(*bytes_ / one, 1));

@@ -12,7 +12,7 @@ std::string resolved(std::string_view text, const extents& shape, const names_t&
   if (!rule.ok()) return rule.error().message();
   const auto lengths = rule->resolve(shape, names, item);
   if (!lengths.ok()) return lengths.error().message();
-  // What is written as text is read as the same.
+  // Text that is written parses to the same value.
   EXPECT_EQ(to_string(*chunk_lengths::parse(rule->to_string(), "--chunks")->resolve(shape, names, item)),
             to_string(*lengths));
   return to_string(*lengths);

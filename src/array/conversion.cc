@@ -40,7 +40,7 @@ std::optional<number_kind> kind_of(const dtype& type) {
   }
 }
 
-// NumPy's order of kinds; values go up it, never down.
+// NumPy's order of kinds; values are cast upwards, never down.
 constexpr int rank_of(number_kind kind) {
   if (kind == number_kind::none || kind == number_kind::boolean) return 0;
   if (kind >= number_kind::uint8 && kind <= number_kind::uint64) return 1;
@@ -50,7 +50,7 @@ constexpr int rank_of(number_kind kind) {
 
 // ---- many elements: a loop for each pair of kinds, which the compiler can vectorise ----
 
-// The C++ type whose casts are those of convert_number; void: a number of 16 bits that C++ does not know.
+// The C++ type whose casts are those of convert_number; void: a 16-bit number that C++ does not have.
 template <number_kind Kind>
 auto native_of() {
   if constexpr (Kind == number_kind::int8) return std::int8_t();
@@ -107,7 +107,7 @@ constexpr std::array<line, sizeof...(Pair)> lines_of(std::index_sequence<Pair...
   return {line_of<Pair>()...};
 }
 
-// By kinds: source, then target; null where there is no such conversion.
+// By kinds: source, then target; null if there is no such conversion.
 constexpr auto kLines = lines_of(std::make_index_sequence<kSources * kTargets>());
 
 number_kind part_of(number_kind complex) {

@@ -1,11 +1,10 @@
 #pragma once
 
-/// \file
-/// Numbers of one type as those of another, bit for bit as NumPy (and ml_dtypes) cast them on x86-64. One source for
-/// host and device; no include that device code could not have.
+/// \file Numbers of one type as those of another, bit for bit as NumPy (and ml_dtypes) cast them on x86-64. One source
+/// for host and device, without includes that device code cannot have.
 ///
-/// NaN is moved by its bits: the conversions of a GPU give one NaN for all, those of the host keep sign and payload.
-/// Source: IEEE 754-2019, 5.4.2 and 6.2.3.
+/// NaNs are converted by their bits: a GPU's conversions return one NaN for all, those of the host keep sign and
+/// payload. Source: IEEE 754-2019, 5.4.2 and 6.2.3.
 
 #include <cstdint>
 #include <cstring>
@@ -14,7 +13,7 @@
 
 namespace penstock::inline v0 {
 
-/// `complex64` and `complex128` are targets of real numbers; complex numbers that become others are two floats each.
+/// `complex64` and `complex128` are targets of real numbers; complex sources are converted as two floats.
 enum class number_kind : std::uint8_t {
   none,
   boolean,
@@ -34,7 +33,7 @@ enum class number_kind : std::uint8_t {
   complex128,
 };
 
-/// Bytes of a number; of one part where it is complex.
+/// Bytes of a number; of one part if it is complex.
 PENSTOCK_DEVICE_CODE constexpr std::uint32_t part_bytes(number_kind kind) {
   switch (kind) {
     case number_kind::none:
@@ -151,7 +150,7 @@ PENSTOCK_DEVICE_CODE std::uint32_t half_of_single(std::uint32_t single) {
   return half_of_double(double_of_single(single));
 }
 
-// To the nearest, ties to even; NaN is one of two.
+// To the nearest, ties to even; there are two NaNs.
 PENSTOCK_DEVICE_CODE std::uint32_t brain_of_single(std::uint32_t single) {
   if ((single & 0x7FFFFFFFU) > 0x7F800000U) return (single >> 16 & 0x8000U) | 0x7FC0U;
   return (single + 0x7FFFU + (single >> 16 & 1U)) >> 16;
@@ -188,15 +187,15 @@ PENSTOCK_DEVICE_CODE std::uint64_t double_bits(number_kind from, std::uint64_t b
 
 PENSTOCK_DEVICE_CODE std::uint32_t half_bits(number_kind from, std::uint64_t bits) {
   if (from == number_kind::float64) return half_of_double(bits);
-  if (from == number_kind::bfloat16 && (bits & 0x7FFFU) > 0x7F80U)  // ml_dtypes knows one NaN here
+  if (from == number_kind::bfloat16 && (bits & 0x7FFFU) > 0x7F80U)  // ml_dtypes has one NaN here
     return (static_cast<std::uint32_t>(bits) & 0x8000U) | 0x7E00U;
   return half_of_single(single_bits(from, bits));
 }
 
 }  // namespace converting
 
-/// The bits of the number `to` that those of `from` become; of the real part where `to` is complex. Integers wrap.
-/// Floats do not become integers, and nothing a boolean: the result is unspecified then.
+/// The bits of the number of type `to` for those of type `from`; of the real part if `to` is complex. Integers wrap.
+/// Floats to integers, and any number to boolean: the result is unspecified.
 PENSTOCK_DEVICE_CODE std::uint64_t convert_number(number_kind from, number_kind to, std::uint64_t bits) {
   switch (to) {
     case number_kind::float16:

@@ -12,7 +12,7 @@ namespace {
 /// Elements of a block; two blocks of 16 bytes an element leave room in 32 KiB.
 constexpr std::uint64_t kBlockItems = 768;
 constexpr std::uint64_t kMaxItemBytes = 16;
-/// A block of rows and columns, where the one side has its neighbours along rows, the other along columns.
+/// A block of rows and columns, in which one side has its neighbours along rows, the other along columns.
 constexpr std::uint64_t kRows = 24, kColumns = 32;
 static_assert(kRows * kColumns == kBlockItems);
 
@@ -21,7 +21,7 @@ struct blocks {
   alignas(64) std::byte to[kBlockItems * kMaxItemBytes];
 };
 
-// Converts boxes of two dimensions, cut into blocks.
+// Converts boxes of two dimensions, in blocks.
 void convert_tiled(const nest_level& outer, const nest_level& inner, std::byte* to, const std::byte* from,
                    const conversion& how, std::uint32_t swap_bytes) noexcept {
   blocks room;

@@ -20,7 +20,7 @@ const std::vector<std::string>& type_names() {
   return names;
 }
 
-// Every conversion that there is.
+// Every existing conversion.
 template <class Each>
 void for_each_conversion(const Each& each) {
   for (const std::string& from : type_names()) {
@@ -44,7 +44,7 @@ TEST(ConvertItems, AreThoseOfOneAfterTheOther) {
   for_each_conversion([&](const conversion& how, const dtype& from, const std::string& name) {
     ++seen;
     constexpr std::size_t kCount = 4099;
-    // At an odd address: any alignment will do.
+    // At an odd address: any alignment is valid.
     std::vector<std::byte> items = random_items(random, 1 + kCount * how.from_bytes, from.name() == "bool");
     std::vector<std::byte> made(1 + kCount * how.to_bytes), expected(kCount * how.to_bytes);
     convert_items(how, items.data() + 1, made.data() + 1, kCount);

@@ -15,7 +15,7 @@ void give_back(DLManagedTensorVersioned* made) {
   managed->deleter(managed);
 }
 
-TEST(Dlpack, HandsOnShapeStridesAndTypeAndKeepsTheOwnerUntilTheDeleter) {
+TEST(Dlpack, ExportsShapeStridesAndTypeAndKeepsTheOwnerUntilTheDeleter) {
   auto values = std::make_shared<std::vector<std::int16_t>>(24);
   tensor_view view = tensor_view::contiguous(values->data(), *dtype::from_name("int16"), {2, 3, 4});
   view.data += 12 * 2;

@@ -18,8 +18,8 @@ struct named_type {
   float_format format = float_format::ieee;
 };
 
-/// Of one type the name that is written stands first.
-/// Source: Zarr v3 core specification, "Core data types"; zarr-extensions, data-types.
+/// The first name of a type is the one that is written. Source: Zarr v3 core specification, "Core data types";
+/// zarr-extensions, data-types.
 constexpr named_type kTypes[] = {
     {"bool", dtype_kind::boolean, 8},
     {"int2", dtype_kind::signed_integer, 2},
@@ -91,10 +91,10 @@ bool parse_raw(std::string_view name, std::uint32_t& bits) noexcept {
 }
 
 error no_typestr(std::string_view text) {
-  return {errc::corrupt_data, fmt::format("'{:.80}' is no NumPy type string", text)};
+  return {errc::corrupt_data, fmt::format("'{:.80}' is not a NumPy type string", text)};
 }
 
-// `8[10ns]` behind M or m.
+// `8[10ns]` after M or m.
 result<dtype> parse_time(dtype_kind kind, std::string_view rest, std::string_view typestr) {
   const auto wrong = [&] { return no_typestr(typestr); };
   if (rest.empty() || rest[0] != '8') return wrong();
@@ -236,9 +236,9 @@ std::string dtype::numpy_typestr(bool big_endian) const {
   if (letter == 0 || format_ != float_format::ieee) return {};
   if (kind_ == dtype_kind::object) return "|O";
   if (bits_ < 8 && bits_ != 0) return {};                     // NumPy has no int4
-  if (kind_ == dtype_kind::complex && bits_ < 64) return {};  // nor halves of 16 bits
+  if (kind_ == dtype_kind::complex && bits_ < 64) return {};  // and no halves of 16 bits
   const char order = swap_bytes() == 1 ? '|' : big_endian ? '>' : '<';
-  // UTF-32 strings are counted in code units, everything else in bytes.
+  // UTF-32 strings are counted in code units, all others in bytes.
   std::string out =
       fmt::format("{}{}{}", order, letter, kind_ == dtype_kind::fixed_utf32 ? item_bytes() / 4 : item_bytes());
   if (unit_ != time_unit::generic) {

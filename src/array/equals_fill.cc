@@ -8,8 +8,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// How the numbers that an element is made of say that they are no number: without its sign, such a number's bits are
-// beyond `infinity`.
+// How NaNs are recognised among the numbers of an element: without its sign, a NaN's bits are greater than `infinity`.
 struct nan_rule {
   std::uint32_t bytes = 0;  // of one number; 0: there is no NaN, or only one
   std::uint64_t infinity = 0;

@@ -36,7 +36,7 @@ TEST(EqualsFill, EveryNanIsTheSameAndZerosDiffer) {
   EXPECT_TRUE(equal<double>({}, 1.0, type));
   EXPECT_FALSE(equal<std::uint64_t>({std::bit_cast<std::uint64_t>(other)}, std::bit_cast<std::uint64_t>(nan),
                                     *dtype::from_name("int64")))
-      << "an integer is no NaN";
+      << "an integer is not a NaN";
 }
 
 TEST(EqualsFill, PartsOfComplexNumbersAreComparedEachByItself) {
@@ -49,7 +49,7 @@ TEST(EqualsFill, PartsOfComplexNumbersAreComparedEachByItself) {
   EXPECT_FALSE(equal<number>({{-0.0F, 0}}, {0, 0}, type));
 }
 
-// What the numbers of a dtype are, spelt out once more: bits that are no number become the same bits.
+// The NaNs among the numbers of a dtype, defined independently: all are replaced by the same bits.
 std::uint64_t canonical(std::uint64_t bits, const std::string& name) {
   if (name == "float16") return (bits & 0x7FFF) > 0x7C00 ? 0x7E00 : bits;
   if (name == "bfloat16") return (bits & 0x7FFF) > 0x7F80 ? 0x7FC0 : bits;

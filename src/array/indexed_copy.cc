@@ -17,7 +17,7 @@ constexpr std::int64_t times(std::uint64_t i, std::int64_t stride) noexcept {
   return static_cast<std::int64_t>(i) * stride;
 }
 
-/// Stands for a pointer into a cell that nobody reads.
+/// Stands for a pointer into a cell that is never read.
 struct nowhere {
   nowhere operator+(std::int64_t) const noexcept { return *this; }
   nowhere& operator+=(std::int64_t) noexcept { return *this; }
@@ -53,7 +53,7 @@ struct from_result {
   }
 };
 
-// Elements that become others go by whole lines.
+// Converted elements are processed in whole lines.
 struct converted_to_result {
   const conversion& how;
   std::uint32_t item, unit;
@@ -114,7 +114,7 @@ void move_runs(const Direction& to, const run_list& list, std::byte* result, std
   }
 }
 
-/// Every combination of lists, where what lies within the last list is one block on both sides.
+/// Every combination of lists; the dimensions after the last list are one block on both sides.
 template <class Direction, class Cell>
 void move_lists(const Direction& to, const indexed_blocks& blocks, const indexed_region& region, std::size_t d,
                 std::size_t last, std::byte* result, Cell cell) noexcept {
@@ -143,8 +143,7 @@ void for_each_box(const indexed_blocks& blocks, const indexed_region& region, st
   }
 }
 
-/// The last dimension that is a list proper, and the bytes of the block that lies within it; 0 where what lies within
-/// is no block.
+/// The last dimension that is really a list, and the bytes of the block after it; 0 if that is not a block.
 struct list_shape {
   std::size_t last;
   std::uint64_t block_bytes;
@@ -265,7 +264,7 @@ void move_mask(const Direction& to, const indexed_blocks& blocks, const indexed_
 
 // --- the choice of the mover ---
 
-/// Calls `then` with what moves items of `item` bytes, made of units of `unit` bytes.
+/// Calls `then` with a mover for items of `item` bytes, made of units of `unit` bytes.
 template <class Then>
 void with_mover(std::uint64_t item, std::uint32_t unit, const Then& then) noexcept {
   if (unit <= 1) {
@@ -291,7 +290,7 @@ void with_mover(std::uint64_t item, std::uint32_t unit, const Then& then) noexce
   then(general_mover{static_cast<std::uint32_t>(item), unit});
 }
 
-/// Moves all but `axes`. `make(mover, item)` makes the direction.
+/// Moves all kinds except `axes`. `make(mover, item)` creates the direction.
 template <class Cell, class Make>
 void move_numbered(const indexed_blocks& blocks, const indexed_region& region, std::uint32_t unit, Cell cell,
                    const Make& make) noexcept {
@@ -321,7 +320,7 @@ void move_numbered(const indexed_blocks& blocks, const indexed_region& region, s
   });
 }
 
-/// Moves `axes`; `box(in_result, in_cell, counts, cell_steps)` where the lists hold no plain blocks.
+/// Moves `axes`; `box(in_result, in_cell, counts, cell_steps)` if the lists do not contain plain blocks.
 template <class Cell, class Make, class Box>
 void move_axes(const indexed_blocks& blocks, const indexed_region& region, std::uint32_t unit, Cell cell,
                const Make& make, const Box& box) noexcept {
@@ -334,7 +333,7 @@ void move_axes(const indexed_blocks& blocks, const indexed_region& region, std::
     });
     return;
   }
-  // Dimensions within the last list are one block; those that have one position there still have an offset.
+  // Dimensions after the last list are one block; those with one position there still have an offset.
   std::byte* result = blocks.result;
   for (std::size_t d = lists.last + 1; d < region.axes.size(); ++d) {
     result += times(region.axes[d].runs[0].result, blocks.result_strides[d]);
@@ -379,7 +378,7 @@ void indexed_scatter(const indexed_blocks& blocks, const indexed_region& region,
 
 namespace {
 
-// Of a region of lists or of numbered elements, for what goes by lines.
+// For a region of lists or of numbered elements, if it is processed in lines.
 template <class Direction, class Cell>
 void convert_region(const Direction& to, const indexed_blocks& blocks, const indexed_region& region, std::uint32_t unit,
                     Cell cell) noexcept {

@@ -1,7 +1,6 @@
 #pragma once
 
-/// \file
-/// How one element is moved: what strided and indexed copies are made of.
+/// \file Moves of one element, used by strided and indexed copies.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace penstock::inline v0 {
 
-/// Moves one element of a fixed size; `Unit` bytes at a time are reversed where it is not 1.
+/// Moves one element of a fixed size; reverses `Unit` bytes at a time if it is not 1.
 template <std::uint32_t Item, std::uint32_t Unit>
 struct fixed_mover {
   void operator()(std::byte* to, const std::byte* from) const noexcept {

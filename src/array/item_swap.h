@@ -12,7 +12,7 @@ namespace penstock::inline v0 {
 /// This machine's byte order.
 inline constexpr bool kNativeBig = std::endian::native == std::endian::big;
 
-/// The fields of a structure that are no structures themselves, nested ones included; 1 for every other type.
+/// The fields of a structure that are not structures themselves, including nested ones; 1 for every other type.
 std::size_t leaf_count(const dtype& type) noexcept;
 
 /// Reverses the bytes of every unit of each item in place, a structure's field by field.

@@ -1,9 +1,8 @@
 #pragma once
 
-/// \file
-/// Copies between groups and lanes: a group is what lies next to each other on one side (the samples of a pixel), a
-/// lane is what lies next to each other on the other (the pixels of a band). Sixteen bytes at once, each made of what
-/// shuffles pick from all vectors of the other side.
+/// \file Copies between groups and lanes: a group is adjacent on one side (the samples of a pixel), a lane is adjacent
+/// on the other (the pixels of a band). Sixteen bytes at once, each vector made by shuffles from all vectors of the
+/// other side.
 
 #include <array>
 #include <cstddef>
@@ -22,8 +21,8 @@ namespace penstock::inline v0 {
 /// Groups of more items are copied by other code.
 inline constexpr std::uint32_t kMaxGroup = 8;
 
-/// `groups` groups of `Group` items of `Item` bytes on the one side, `lanes` lanes on the other, `lane_stride` bytes
-/// apart. Fewer lanes than a group has items are the first ones of each group. `Unit` as in `fixed_mover`.
+/// `groups` groups of `Group` items of `Item` bytes on one side, `lanes` lanes on the other, `lane_stride` bytes apart.
+/// If there are fewer lanes than items in a group, they are the first ones of each group. `Unit` as in `fixed_mover`.
 template <std::uint32_t Item, std::uint32_t Unit, std::uint32_t Group>
 class lane_copy {
   static_assert(Item <= 4 && (Unit <= 1 || Unit == Item));
@@ -34,7 +33,7 @@ class lane_copy {
                     std::uint64_t lanes) noexcept {
     std::uint64_t i = 0;
 #if defined(__SSSE3__)
-    // Where a lane is missing, the last group may end where readable memory does.
+    // If a lane is missing, the last group may end at the end of readable memory.
     const std::uint64_t safe = lanes == Group ? groups : groups - 1;
     for (; i + kGroups <= safe; i += kGroups) {
       __m128i have[Group];
@@ -53,7 +52,7 @@ class lane_copy {
     }
   }
 
-  /// From lanes, of which there are as many as a group has items, to groups.
+  /// From lanes, as many as a group has items, to groups.
   static void join(std::byte* to, const std::byte* from, std::int64_t lane_stride, std::uint64_t groups) noexcept {
     std::uint64_t i = 0;
 #if defined(__SSSE3__)
@@ -76,7 +75,7 @@ class lane_copy {
 
 #if defined(__SSSE3__)
   static constexpr std::uint64_t kGroups = 16 / Item;
-  /// For each vector that is made: which bytes it takes from each vector that there is; 0x80 is none.
+  /// For each vector of the result: the bytes that it takes from each vector of the source; 0x80 is none.
   using shuffles = std::array<std::array<std::array<std::uint8_t, 16>, Group>, Group>;
 
   // Byte `at` of the groups' side is byte `byte` of item `group` of a lane.

@@ -1,7 +1,6 @@
 #pragma once
 
-/// \file
-/// The loops of a strided copy: what all kinds of them begin with.
+/// \file The loops of a strided copy: the common part of all kinds.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,18 +16,19 @@ struct nest_level {
   std::int64_t to, from;
 };
 
-/// A copy in normal form: no dimension of 1, none that its neighbour could absorb, the longest strides first.
+/// A copy in normal form: no dimension of length 1, none that could be merged with its neighbour, the longest strides
+/// first.
 struct loop_nest {
   nest_level levels[kMaxRank];
   std::size_t rank = 0;
 };
 
-// Distance to element `i`; unsigned, because a hostile shape may wrap where nothing is ever touched.
+// Distance to element `i`; unsigned, because a hostile shape may wrap, although it is never accessed.
 constexpr std::int64_t distance(std::uint64_t i, std::int64_t stride) noexcept {
   return static_cast<std::int64_t>(i * static_cast<std::uint64_t>(stride));
 }
 
-// Brings the dimensions into normal form and moves both pointers to its first element. False: nothing to do.
+// Brings the dimensions into normal form and moves both pointers to the first element. False: nothing to do.
 inline bool normalise(loop_nest& nest, std::byte*& to, const strides& to_strides, const std::byte*& from,
                       const strides* from_strides, const extents& counts) noexcept {
   for (std::size_t d = 0; d < counts.size(); ++d) {
@@ -36,7 +36,7 @@ inline bool normalise(loop_nest& nest, std::byte*& to, const strides& to_strides
     if (counts[d] == 1) continue;
     nest_level next{counts[d], to_strides[d], from_strides == nullptr ? 0 : (*from_strides)[d]};
     if (next.to < 0) {
-      // Backwards on both sides is forwards: the elements are the same.
+      // Backwards on both sides equals forwards: the elements are the same.
       to += distance(next.count - 1, next.to);
       if (from_strides != nullptr) from += distance(next.count - 1, next.from);
       next.to = -next.to;

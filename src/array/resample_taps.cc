@@ -15,7 +15,7 @@ double snapped(double edge) noexcept {
   return std::abs(edge - whole) < kSnap ? whole : edge;
 }
 
-// What output pixel i is made of, in source positions.
+// The source positions of output pixel i.
 struct reach_of_pixel {
   double low, high, centre;
 };

@@ -19,21 +19,20 @@ struct resample_taps {
   std::size_t width = 1;
 
   std::size_t count() const noexcept { return first.size(); }
-  /// The source pixels that matter: [low, high).
+  /// The range of source pixels with a weight: [low, high).
   std::int64_t low() const noexcept;
   std::int64_t high() const noexcept;
-  /// Of the output pixels [begin, end); `low_pixel` is the number of the first source pixel that there is.
+  /// For the output pixels [begin, end); `low_pixel` is the number of the first available source pixel.
   axis_taps part(std::size_t begin, std::size_t end, std::int64_t low_pixel) const noexcept;
-  /// The one source pixel that each output pixel is made of; nothing if any has more.
+  /// The one source pixel of each output pixel; nothing if an output pixel has several.
   std::optional<std::vector<std::int64_t>> single_pixels() const;
 };
 
 /// - nearest: the pixel that holds the centre of the output pixel, start + (i + 1/2) * step.
-/// - average: the pixels that the output pixel covers, by the share that it covers of them.
+/// - average: the pixels that the output pixel covers, weighted by the covered share.
 /// - bilinear: a triangle around the centre that reaches max(1, step) pixels to either side: it grows with the output
-///   pixel, so that no source pixel is passed over.
-/// Positions within 1e-9 of an edge between pixels are that edge. Of pixels outside of the `size` that there are, at
-/// most numbers -1 and `size` have taps. Nothing if there are more than 2^27 taps.
+/// pixel, so that no source pixel is skipped. Positions within 1e-9 of an edge between pixels are that edge. Outside of
+/// the `size` pixels, at most numbers -1 and `size` have weights. Returns nothing if there are more than 2^27 weights.
 std::optional<resample_taps> make_taps(resample_kernel kernel, double start, double step, std::size_t count,
                                        std::uint64_t size);
 

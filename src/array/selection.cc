@@ -25,7 +25,7 @@ error result_rank_error(std::size_t rank) {
       fmt::format("number of dimensions must be within [0, {}], indexing result would have {}", kMaxRank, rank));
 }
 
-// Positions are signed: a dimension that no memory could hold is refused before anything is computed with it.
+// Positions are signed: a dimension that does not fit into memory is refused before any computation.
 result<> check_sizes(const extents& shape) {
   for (const std::uint64_t size : shape) {
     if (size > static_cast<std::uint64_t>(kMostPositive))
@@ -34,7 +34,7 @@ result<> check_sizes(const extents& shape) {
   return {};
 }
 
-// Wraps a negative index; false where it leaves the dimension.
+// Wraps a negative index; false if it leaves the dimension.
 bool wrap(std::int64_t index, std::uint64_t size, std::int64_t& out) noexcept {
   const auto length = static_cast<std::int64_t>(size);
   out = index < 0 ? index + length : index;
@@ -59,7 +59,7 @@ result<axis_range> resolve_slice(const slice& which, std::uint64_t size) {
   const std::int64_t stop = clip(which.stop, step > 0 ? highest : lowest);
   if (step > 0 ? start >= stop : start <= stop) return axis_range{0, 1, 0};
   const auto distance = static_cast<std::uint64_t>(step > 0 ? stop - start : start - stop);
-  // Unsigned negation: the most negative step has no positive twin.
+  // Unsigned negation: the most negative step has no positive counterpart.
   const std::uint64_t stride = step > 0 ? static_cast<std::uint64_t>(step) : ~static_cast<std::uint64_t>(step) + 1;
   const std::uint64_t count = (distance - 1) / stride + 1;
   return axis_range{start, count == 1 ? 1 : step, count};  // a single element has no direction

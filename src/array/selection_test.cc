@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
 
-// Positions that Python's `range(n)[start:stop:step]` has, found one by one in wide arithmetic.
+// Positions of Python's `range(n)[start:stop:step]`, found one by one in wide arithmetic.
 std::vector<std::int64_t> slow_slice(const slice& which, std::int64_t length) {
   __extension__ using wide = __int128;
   const wide step = which.step.value_or(1);
@@ -94,7 +94,7 @@ TEST(BasicSelection, DropsIntsAddsAxesAndExpandsAnEllipsis) {
   EXPECT_EQ(got.axis, (dim_vector<std::int8_t>{-1, 1, 2, 3}));
 }
 
-// NumPy's rule told another way: walk the items, then look up what each result axis came from.
+// NumPy's rule in another form: iterate over the items, then look up the origin of each result axis.
 TEST(BasicSelection, AgreesWithASlowReferenceOnRandomItems) {
   std::mt19937_64 random(2);
   for (int i = 0; i < 20000; ++i) {

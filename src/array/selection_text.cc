@@ -25,7 +25,7 @@ error refuse(std::string_view part) {
 
 enum class number : std::uint8_t { fits, beyond, none };
 
-// A Python int. One beyond 64 bits is taken as the nearest that fits, and said to be `beyond`.
+// A Python int. One beyond 64 bits is replaced by the nearest that fits, and marked as `beyond`.
 number parse_int(std::string_view text, std::int64_t& out) noexcept {
   if (!text.empty() && text[0] == '+') {
     text.remove_prefix(1);
@@ -46,7 +46,7 @@ bool parse_slice(std::string_view text, slice& out) {
     const std::string_view part = trimmed(text.substr(0, colon));
     if (!part.empty() && part != "None") {
       std::int64_t value = 0;
-      // Slices clip at the array's edge, so the nearest 64-bit number means the same.
+      // Slices are clipped at the array's edge, so the nearest 64-bit number has the same meaning.
       if (parse_int(part, value) == number::none) return false;
       *parts[i] = value;
     }
@@ -80,7 +80,7 @@ result<basic_item> parse_item(std::string_view text) {
 
 result<basic_selection> parse_selection(std::string_view text) {
   std::string_view rest = trimmed(text);
-  // `a[0:10]`'s brackets, a tuple's parentheses, or both, the way Python nests them.
+  // The brackets of `a[0:10]`, the parentheses of a tuple, or both, nested as in Python.
   for (const std::string_view pair : {"[]", "()"}) {
     if (rest.empty() || rest.front() != pair[0]) continue;
     if (rest.size() < 2 || rest.back() != pair[1]) return refuse(rest);

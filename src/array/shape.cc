@@ -5,7 +5,7 @@
 namespace penstock::inline v0 {
 
 result<std::uint64_t> element_count(const extents& shape) {
-  // An empty dimension makes any product 0, also one whose other factors leave 64 bits.
+  // An empty dimension makes any product 0, also if other factors exceed 64 bits.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return std::uint64_t{0};
   std::uint64_t count = 1;
   for (const std::uint64_t size : shape) {
@@ -27,7 +27,7 @@ std::string to_string(const extents& shape) {
 
 strides c_order_strides(const extents& shape, std::uint64_t item_bytes) noexcept {
   strides out(shape.size());
-  std::uint64_t step = item_bytes;  // unsigned: a shape that nothing can hold wraps instead of being undefined
+  std::uint64_t step = item_bytes;  // unsigned: an impossible shape wraps instead of being undefined
   for (std::size_t d = shape.size(); d-- > 0;) {
     out[d] = static_cast<std::int64_t>(step);
     step *= shape[d];

@@ -7,11 +7,11 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// What stands for what is no finite number.
+/// The codes that are not finite numbers.
 enum class specials : std::uint8_t {
   ieee,    ///< the highest exponent: infinity, and NaNs
-  nan,     ///< all ones are NaN, and nothing is infinite
-  fnuz,    ///< the bits of -0 are NaN, and nothing is infinite
+  nan,     ///< all ones are NaN, and there is no infinity
+  fnuz,    ///< the bits of -0 are NaN, and there is no infinity
   finite,  ///< nothing
   scale,   ///< e8m0: no sign and no fraction, all ones are NaN
 };
@@ -56,7 +56,7 @@ layout_of_bits layout_of(float_format format, unsigned bits) noexcept {
   return {};
 }
 
-/// The magnitude of exponent and fraction bits, also where they stand for something else.
+/// The magnitude of exponent and fraction bits, also if they stand for something else.
 double magnitude_of(std::uint64_t code, const layout_of_bits& how) noexcept {
   const auto exponent = static_cast<int>(code >> how.fraction);
   const std::uint64_t fraction = code & ((std::uint64_t{1} << how.fraction) - 1);
@@ -97,7 +97,7 @@ std::uint64_t usual_nan(float_format format, unsigned bits) noexcept {
 
 float_neighbours neighbours_of(long double magnitude_wanted, float_format format, unsigned bits) noexcept {
   const layout_of_bits how = layout_of(format, bits);
-  // Magnitudes ascend with their codes: find the last one that is not above.
+  // Magnitudes ascend with their codes: find the last one that is not greater.
   std::uint64_t low = 0, high = largest(how);
   while (low < high) {
     const std::uint64_t middle = low + (high - low + 1) / 2;

@@ -11,30 +11,30 @@ namespace penstock::inline v0 {
 
 /// The bits of `bits` width nearest to `value`, ties to even, rounded once. Beyond the largest number: infinity, or
 /// NaN, or (formats with neither) the largest number, as in ml_dtypes.
-/// \param bits  16 for ieee and bfloat16; otherwise what the format has.
+/// \param bits  16 for ieee and bfloat16; otherwise the width of the format.
 std::uint64_t bits_from_double(double value, float_format format, unsigned bits) noexcept;
 
 /// The finite numbers of a format around a magnitude, without their signs.
 struct float_neighbours {
   std::uint64_t code = 0;  ///< bits of `below`
-  double below = 0;        ///< the largest number that is not above the magnitude; the smallest where all are
-  double above = 0;        ///< the next one; beyond the largest: what would come next if the format went on
+  double below = 0;        ///< the largest number that is not greater than the magnitude; the smallest if all are
+  double above = 0;        ///< the next one; above the largest: the next number if the format continued
   bool is_largest = false;
 };
 float_neighbours neighbours_of(long double magnitude, float_format format, unsigned bits) noexcept;
 
-/// The bit that is the sign; 0 where the format has none.
+/// The sign bit; 0 if the format has none.
 std::uint64_t sign_bit(float_format format, unsigned bits) noexcept;
 
-/// The number that these bits are.
+/// The number with these bits.
 double double_from_bits(std::uint64_t pattern, float_format format, unsigned bits) noexcept;
 
-/// The usual quiet NaN; 0 where the format has none.
+/// The usual quiet NaN; 0 if the format has none.
 std::uint64_t usual_nan(float_format format, unsigned bits) noexcept;
 
 /// Whether the format has infinities.
 bool has_infinity(float_format format) noexcept;
-/// The bits of positive infinity, where the format has it.
+/// The bits of positive infinity, if the format has it.
 std::uint64_t infinity_bits(float_format format, unsigned bits) noexcept;
 
 /// Whether the format has a NaN.

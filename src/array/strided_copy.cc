@@ -16,12 +16,12 @@ void copy_lines(const nest_level& inner, std::byte* to, const std::byte* from, c
   for (std::uint64_t i = 0; i < inner.count; ++i, to += inner.to, from += inner.from) move(to, from);
 }
 
-/// Copies where the side that is read has its neighbours along `outer` and the side that is written along `inner`.
+/// Copies between a source with its neighbours along `outer` and a destination with its neighbours along `inner`.
 ///
 /// Row by row this would load a cache line for each element. Square tiles go through a small block instead, so that
-/// each line of either side is touched once: rows that lie a power of two apart share a few places of the cache, and
-/// would drive each other out before their second use. The block is written in long pieces and read in short ones,
-/// never the other way, which processors cannot forward.
+/// each line of either side is touched once: rows at a distance of a power of two share a few sets of the cache, and
+/// would evict each other before their second use. The block is written in long pieces and read in short ones, not the
+/// reverse, because processors cannot forward that.
 template <std::uint32_t Item, std::uint32_t Unit>
 void copy_tiled(const nest_level& outer, const nest_level& inner, std::byte* to, const std::byte* from) noexcept {
   constexpr std::uint64_t kTile = Item == 1 ? 64 : 128 / Item;
@@ -56,12 +56,12 @@ void copy_elements(const loop_nest& nest, std::byte* to, const std::byte* from, 
   for_each_run(nest, nest.rank - 1, to, from, [&](std::byte* t, const std::byte* f) { copy_lines(inner, t, f, move); });
 }
 
-// The order of the outer dimensions is free: brings one of them next to the innermost.
+// The order of the outer dimensions is free: moves one of them next to the innermost.
 void bring_inwards(loop_nest& nest, std::size_t which) noexcept {
   for (std::size_t d = which; d + 2 < nest.rank; ++d) std::swap(nest.levels[d], nest.levels[d + 1]);
 }
 
-/// Between the samples of pixels and the pixels of bands. False: the copy is none of that kind.
+/// Between the samples of pixels and the pixels of bands. False: the copy is not of that kind.
 template <std::uint32_t Item, std::uint32_t Unit>
 bool copy_in_lanes(loop_nest& nest, std::byte* to, const std::byte* from) noexcept {
   const nest_level inner = nest.levels[nest.rank - 1];
@@ -105,7 +105,7 @@ void copy_fixed(loop_nest& nest, std::byte* to, const std::byte* from) noexcept 
     if (copy_in_lanes<Item, Unit>(nest, to, from)) return;
   }
   const nest_level inner = nest.levels[nest.rank - 1];
-  // The dimension along which the source's neighbours lie.
+  // The dimension along which the source's neighbours are adjacent.
   std::size_t neighbours = nest.rank - 1;
   for (std::size_t d = 0; d + 1 < nest.rank; ++d) {
     if (nest.levels[d].from != 0 && magnitude(nest.levels[d].from) < magnitude(nest.levels[neighbours].from))
@@ -154,7 +154,7 @@ void copy_run(std::byte* to, const std::byte* from, std::uint64_t bytes, std::ui
   }
 }
 
-// Bytes of the whole block where both sides hold it in C order without gaps, else 0.
+// Bytes of the whole block if both sides hold it in C order without gaps, else 0.
 std::uint64_t contiguous_bytes(const strides& to, const strides& from, const extents& counts,
                                std::uint32_t item_bytes) noexcept {
   std::uint64_t bytes = item_bytes;

@@ -10,7 +10,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A block somewhere in a larger piece of memory: dimensions in any order, with gaps, in either direction.
+/// A block within a larger piece of memory: dimensions in any order, with gaps, in either direction.
 struct block {
   std::vector<std::byte> memory;
   strides steps;
@@ -100,7 +100,7 @@ TEST(StridedCopy, EqualsACopyOfEachElement) {
   }
 }
 
-// Bands of a picture, out of pixels or into them: some of the bands, of rows with gaps.
+// Bands of an image, from pixels or to them: some of the bands, in rows with gaps.
 void copy_bands(std::uint32_t item, std::uint32_t swap, std::size_t samples, std::size_t bands, std::size_t width,
                 bool into_pixels) {
   constexpr std::size_t kRows = 3;
@@ -108,7 +108,7 @@ void copy_bands(std::uint32_t item, std::uint32_t swap, std::size_t samples, std
     return strides{static_cast<std::int64_t>(band * item), static_cast<std::int64_t>(y * item),
                    static_cast<std::int64_t>(x * item)};
   };
-  // Memory ends where the last sample does, so that a sanitizer sees what reaches beyond.
+  // Memory ends after the last sample, so that a sanitizer detects accesses beyond it.
   const std::size_t pixel_items = samples * (width * kRows - 1) + bands, plane = (width + 5) * kRows;
   const std::size_t plane_items = plane * (bands - 1) + (width + 5) * (kRows - 1) + width;
   const strides pixel_steps = steps(samples, samples * width, 1), plane_steps = steps(1, width + 5, plane);

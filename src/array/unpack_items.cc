@@ -7,10 +7,10 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Elements of a block: source and result stay in the first level of the cache.
+/// Elements of a block: source and result fit into the first level of the cache.
 constexpr std::uint64_t kUnpackedBlock = 1024;
 
-// Multiplication and addition in loops of their own: no compiler may round them as one.
+// Multiplication and addition in separate loops: no compiler may fuse them into one rounding.
 void scale_doubles(std::byte* items, std::uint64_t count, double scale, double offset, std::uint32_t parts) noexcept {
   for (std::uint64_t i = 0; i < count * parts; ++i) {
     double value;
@@ -26,7 +26,7 @@ void scale_doubles(std::byte* items, std::uint64_t count, double scale, double o
   }
 }
 
-// One item that is not a number: of complex numbers the real part.
+// One item that is not a number: the real part of complex numbers.
 struct nan_item {
   std::byte bytes[16] = {};
   explicit nan_item(number_kind kind) noexcept {

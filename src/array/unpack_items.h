@@ -7,8 +7,8 @@
 
 namespace penstock::inline v0 {
 
-/// What the stored values of a band become: value * scale + offset, rounded after each step; NaN if the stored value is
-/// the band's nodata.
+/// The conversion of a band's stored values: value * scale + offset, rounded after each step; NaN if the stored value
+/// is the band's nodata.
 struct number_unpacking {
   bool scales = false;  ///< false: values are converted only
   double scale = 1, offset = 0;
@@ -16,13 +16,13 @@ struct number_unpacking {
   alignas(16) std::byte nodata[16] = {};  ///< one stored item; if it is NaN, each NaN is nodata
 };
 
-/// As `conversion_of`, for `convert_items` with `conversion::unpack`: equal types are kinds of numbers, too.
-/// \error invalid_argument, unsupported  Other types than integers, floats and complex numbers; values that are not
-/// floats or complex numbers afterwards.
+/// As `conversion_of`, for `convert_items` with `conversion::unpack`, also for equal types.
+/// \error invalid_argument, unsupported  Other types than integers, floats and complex numbers; results that are not
+/// floats or complex numbers.
 result<conversion> unpacking_of(const dtype& from, const dtype& to);
 
-/// `count` elements that follow each other, in native byte order; any alignment.
-/// \param how  Of `unpacking_of`. Where values are scaled, it gives float64 or complex128.
+/// `count` adjacent elements, in native byte order; any alignment.
+/// \param how  From `unpacking_of`. If values are scaled, its target is float64 or complex128.
 void unpack_items(const conversion& how, const number_unpacking& with, const std::byte* from, std::byte* to,
                   std::uint64_t count) noexcept;
 

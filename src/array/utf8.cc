@@ -43,7 +43,7 @@ std::string as_utf8(std::string_view bytes) {
   out.reserve(bytes.size());
   for (std::size_t i = 0; i < bytes.size();) {
     const auto first = static_cast<unsigned char>(bytes[i]);
-    // How many bytes follow, and which the first of them may be.
+    // How many bytes follow, and the range of the first of them.
     unsigned more = 0, low = 0x80, high = 0xBF;
     if (first < 0x80) {
       out.push_back(bytes[i++]);

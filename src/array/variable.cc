@@ -57,7 +57,7 @@ std::uint64_t item_arena::bytes() const noexcept {
 }
 
 void item_arena::clear() noexcept {
-  std::vector<std::shared_ptr<const void>> dropped;  // dropped after the lock: owners may do anything
+  std::vector<std::shared_ptr<const void>> dropped;  // released after the lock: owners may run any code
   {
     const std::lock_guard lock(mutex_);
     blocks_.clear();

@@ -9,7 +9,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// The taps of one output pixel that lie on the axis, from the first to the last that weighs something.
+/// The weights of one output pixel on the axis, from the first to the last that is not 0.
 struct pixel_taps {
   std::size_t at = 0;  ///< the first one's pixel
   std::span<const double> weights;
@@ -150,7 +150,7 @@ class typed_means {
   }
 
  private:
-  /// What counts in a plane is what counted in the first.
+  /// The valid pixels of the first plane are those of every plane.
   bool is_known(std::size_t plane) const noexcept { return plane != 0 && from_.valid_planes == 1; }
   const T* values(std::size_t plane, std::size_t y) const noexcept {
     return reinterpret_cast<const T*>(from_.values) + (plane * from_.rows + y) * from_.columns;
@@ -164,7 +164,7 @@ class typed_means {
   std::vector<double> row_;
 };
 
-/// Calls `with(T())` for the C++ type of `type`; false where there is none here.
+/// Calls `with(T())` for the C++ type of `type`; false if it is not supported.
 template <class With>
 bool for_type(const dtype& type, const With& with) {
   const std::uint32_t bits = type.bits();
@@ -195,7 +195,7 @@ T in_type(double mean) noexcept {
   if constexpr (std::is_floating_point_v<T>) return static_cast<T>(mean);
   using limits = std::numeric_limits<T>;
   const double rounded = std::floor(mean + 0.5);
-  // A double rounds the largest integer of 64 bits up.
+  // A double rounds up the largest 64-bit integer.
   if (rounded >= static_cast<double>(limits::max())) return limits::max();
   if (rounded <= static_cast<double>(limits::min())) return limits::min();
   return static_cast<T>(rounded);

@@ -12,7 +12,7 @@ namespace penstock::inline v0 {
 /// The standard alphabet, padded. Source: RFC 4648, section 4.
 std::string base64_encode(std::span<const std::byte> bytes);
 
-/// Nothing where `text` is no such encoding: another character, a wrong length, padding in the middle.
+/// Nothing if `text` is not such an encoding: another character, a wrong length, padding in the middle.
 std::optional<std::vector<std::byte>> base64_decode(std::string_view text);
 
 }  // namespace penstock::inline v0

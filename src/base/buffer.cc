@@ -12,10 +12,10 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kAlignment = 64;
-/// More than a process can address: refused before any rounding or allocator sees it.
+/// More than a process can address: refused before it is rounded or allocated.
 constexpr std::uint64_t kAddressableBytes = std::uint64_t{1} << 47;
 
-// The next of 1, 1.25, 1.5, 1.75 times a power of two: sizes that differ a little from use to use settle on one.
+// The next of 1, 1.25, 1.5, 1.75 times a power of two: sizes that differ a little between uses become equal.
 std::uint64_t roomy(std::uint64_t bytes) noexcept {
   if (bytes <= 4 * kAlignment) return round_up(bytes, kAlignment);
   const std::uint64_t power = std::uint64_t{1} << (63 - __builtin_clzll(bytes));
@@ -42,7 +42,7 @@ result<std::span<std::byte>> buffer::reserve(std::uint64_t bytes) {
   };
   if (bytes >= kAddressableBytes) return refuse();
 
-  // The contents are not kept, so the old memory goes first: the peak is the new size, not the sum of both.
+  // The contents are not kept, so the old memory is released first: the peak is the new size, not the sum of both.
   free();
   std::uint64_t size = roomy(bytes);
   if (ledger_ != nullptr) {
@@ -51,7 +51,7 @@ result<std::span<std::byte>> buffer::reserve(std::uint64_t bytes) {
       PENSTOCK_TRY(ledger_->take(use_, size));
     }
   }
-  // Not aligned_alloc: what glibc's leaves when it is freed has no room for the next block of that size.
+  // Not aligned_alloc: after glibc frees its memory, the gap is too small for the next block of the same size.
   block_ = std::malloc(static_cast<std::size_t>(size + kAlignment));
   if (block_ == nullptr) {
     if (ledger_ != nullptr) ledger_->give(use_, size);

@@ -29,7 +29,7 @@ class buffer {
   /// \error resource_exhausted  The ledger's limit or the system's memory.
   result<std::span<std::byte>> reserve(std::uint64_t bytes);
 
-  /// The same, and the first `kept` bytes stay what they are. Both blocks exist while it grows.
+  /// The same, but keeps the first `kept` bytes. Both blocks exist while it grows.
   result<std::span<std::byte>> extend(std::uint64_t kept, std::uint64_t bytes);
 
   std::byte* data() noexcept { return data_; }
@@ -38,7 +38,7 @@ class buffer {
   void free() noexcept;
 
  private:
-  void* block_ = nullptr;      // as the allocator gave it
+  void* block_ = nullptr;      // as returned by the allocator
   std::byte* data_ = nullptr;  // in it
   std::uint64_t capacity_ = 0;
   ledger* ledger_;

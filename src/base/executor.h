@@ -9,11 +9,11 @@
 
 namespace penstock::inline v0 {
 
-/// Work that any number of workers may push forward together.
+/// Work that any number of workers may execute together.
 ///
-/// A job never blocks inside `step`, unless it `waits()`; where it must wait for a completion it says `idle`, and calls
-/// its waker when there is something to do again. So one job runs under a pool, on the calling thread alone, or under a
-/// seeded executor that chooses every interleaving.
+/// A job never blocks inside `step`, unless it `waits()`; if it must wait for a completion it returns `idle`, and calls
+/// its waker when there is work again. So one job runs under a pool, on the calling thread alone, or under a seeded
+/// executor that chooses every interleaving.
 class job {
  public:
   enum class progress : std::uint8_t { worked, idle, done };
@@ -21,16 +21,16 @@ class job {
   job(const job&) = delete;
   job& operator=(const job&) = delete;
   virtual ~job() = default;
-  /// One small piece of work. `worker` < the number that the executor was given; each number is used by one thread at a
-  /// time. After `done`, every later call is `done` too.
+  /// One small piece of work. `worker` < the number of workers of the executor; each number is used by one thread at a
+  /// time. After `done`, every later call returns `done` too.
   virtual progress step(unsigned worker) = 0;
 
   /// Called by the job, from any thread, when an idle worker may find work or the job is done. Set by the executor
-  /// before the first step; stays until the job is destroyed or another one is set.
+  /// before the first step; valid until the job is destroyed or another one is set.
   void set_waker(std::function<void()> waker) { waker_ = std::move(waker); }
 
-  /// Whether a step may wait for storage, as calls do that look at one file each. Threads in such steps need no core,
-  /// so an executor may have more of them than it has threads for other jobs.
+  /// Whether a step may wait for storage, for example in calls that query one file each. Threads in such steps need no
+  /// core, so an executor may use more of them than for other jobs.
   bool waits() const noexcept { return waits_; }
 
  protected:
@@ -50,11 +50,11 @@ class executor {
   virtual ~executor() = default;
 
   /// Runs `work` to its end with `workers` workers; the caller is worker 0. `poll` (may be empty) is called on the
-  /// calling thread at least every `interval`; it may ask the job to stop.
+  /// calling thread at least every `interval`; it may stop the job.
   virtual void run(const std::shared_ptr<job>& work, unsigned workers, const std::function<void()>& poll,
                    std::chrono::nanoseconds interval) = 0;
 
-  /// Starts `work` elsewhere and returns.
+  /// Starts `work` on other threads and returns.
   virtual void start(std::shared_ptr<job> work, unsigned workers) = 0;
 };
 

@@ -25,7 +25,7 @@ std::uint64_t fold(std::uint64_t a, std::uint64_t b) noexcept {
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
-// Takes 16 bytes into a lane. The lane's old value stays in the sum even where a factor happens to be 0.
+// Takes 16 bytes into a lane. The lane's old value stays in the sum even if a factor happens to be 0.
 std::uint64_t taken(std::uint64_t lane, std::uint64_t key, std::uint64_t first, std::uint64_t second) noexcept {
   return std::rotl(lane, 29) + fold(first ^ key, second ^ lane);
 }

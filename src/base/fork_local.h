@@ -10,11 +10,11 @@ namespace penstock::inline v0 {
 
 /// How often this process and its ancestors have forked since the first fork_local; read by every access.
 ///
-/// A fork is an event of the whole process, so this one counter is too: nothing else could see it.
+/// A fork affects the whole process, so this counter is global: nothing else could observe it.
 class fork_clock {
  public:
   static std::uint64_t now() noexcept { return generation_.load(std::memory_order_relaxed); }
-  /// Begins to count forks; again and again is fine. Throws std::bad_alloc where the system cannot register a handler.
+  /// Begins to count forks; may be called repeatedly. Throws std::bad_alloc if the system cannot register a handler.
   static void start();
 
  private:
@@ -22,11 +22,11 @@ class fork_clock {
   static std::atomic<std::uint64_t> generation_;
 };
 
-/// A T made by the factory when it is first asked for; a forked child gets its own afresh.
+/// A T created by the factory at first use; a forked child creates its own.
 ///
 /// The parent's T is leaked in the child on purpose: its locks may be held by threads that the child does not have, its
-/// threads are gone, and its memory may have been caught half changed. Thread-safe as far as T is; the first threads to
-/// ask may each make a T, and all get the same one. `fork` must not be called by code that uses T.
+/// threads do not exist, and its memory may be half changed. Thread-safe as far as T is; the first threads may each
+/// create a T, and all get the same one. `fork` must not be called by code that uses T.
 template <class T>
 class fork_local {
  public:
@@ -54,9 +54,9 @@ class fork_local {
     const version* leaked;  // the parent's; kept only so that leak checkers see it
   };
 
-  inline static version none_{~std::uint64_t{0}, nullptr, nullptr};  // of a time that never was
+  inline static version none_{~std::uint64_t{0}, nullptr, nullptr};  // for a count that cannot occur
 
-  // No lock: a lock of our own could be the one that a vanished thread held.
+  // No lock: a lock here could be held by a thread that no longer exists.
   [[gnu::noinline]] T& renew(version* old) {
     auto fresh = std::make_unique<version>(version{fork_clock::now(), make_(), old});
     if (current_.compare_exchange_strong(old, fresh.get(), std::memory_order_acq_rel)) return *fresh.release()->value;

@@ -101,7 +101,7 @@ TEST(ForkLocal, LeavesTheParentsValueAloneWhenAChildDestroysIt) {
   auto local = std::make_unique<fork_local<counted>>([] { return std::make_unique<counted>(); });
   local->get();
   EXPECT_EQ(in_child([&] {
-              local.reset();  // never used in the child: nothing of it may be touched
+              local.reset();  // never used in the child, which must not touch it
               return destroyed;
             }),
             0);

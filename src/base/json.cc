@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 128;
 
-/// What stands for bytes of a string that are not UTF-8.
+/// Characters that stand for bytes of a string that are not UTF-8.
 enum class odd_bytes : std::uint8_t {
   replace,  ///< U+FFFD
   escape,   ///< `\udc80` to `\udcff`
@@ -29,7 +29,7 @@ struct literal {
   std::string_view spelling;
   double value;
 };
-/// What Python's json module writes for numbers that JSON does not have.
+/// Python's json module writes these for numbers that JSON does not have.
 constexpr literal kLiterals[] = {
     {"NaN", std::numeric_limits<double>::quiet_NaN()},
     {"Infinity", std::numeric_limits<double>::infinity()},
@@ -38,8 +38,8 @@ constexpr literal kLiterals[] = {
 
 /// The document as the library reads it, byte by byte.
 ///
-/// Each of Python's literals is handed on as an empty string, and `pending` says which it was: the library reports a
-/// string as soon as it has read the closing quote, before it reads on, so the two cannot be taken for each other.
+/// Each of Python's literals is passed as an empty string, and `pending` records which it was: the library reports a
+/// string as soon as it has read the closing quote, before it reads on, so the two cannot be confused.
 struct text_source {
   std::string_view text;
   std::size_t at = 0;
@@ -162,9 +162,9 @@ result<std::optional<std::string>> marked(std::string_view text) {
   return std::optional(std::move(out));
 }
 
-/// The string with bytes in place of those characters.
+/// The string with bytes instead of those characters.
 std::string unmarked(std::string_view text) {
-  constexpr std::string_view kBegin = "\xf4\x8f";  // of U+10FF80, whose third byte is 0xbe, and of what follows
+  constexpr std::string_view kBegin = "\xf4\x8f";  // of U+10FF80, whose third byte is 0xbe, and of later ones
   std::string out;
   for (std::size_t at = text.find(kBegin); at != text.npos; at = text.find(kBegin)) {
     out.append(text.substr(0, at));
@@ -178,7 +178,7 @@ std::string unmarked(std::string_view text) {
   return out.append(text);
 }
 
-/// Builds the value bottom up on a stack of its own, so that depth costs no machine stack.
+/// Builds the value bottom up on a stack of its own, so that depth does not use the machine stack.
 class builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   /// \param stands_for_bytes  Characters from U+10FF80 to U+10FFFF are bytes from 0x80 to 0xff: see `marked`.
@@ -273,7 +273,7 @@ std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);
   std::size_t length = 0;
-  unsigned lowest = 0x80, highest = 0xbf;  // of the second byte: shuts out overlong forms, surrogates and > U+10FFFF
+  unsigned lowest = 0x80, highest = 0xbf;  // of the second byte: excludes overlong forms, surrogates and > U+10FFFF
   if (lead < 0x80) return 1;
   if (lead >= 0xc2 && lead <= 0xdf) {
     length = 2;
@@ -333,7 +333,7 @@ void write_double(std::string& out, double value) {
     const auto written = std::to_chars(digits, digits + sizeof digits, value);
     const std::string_view text(digits, static_cast<std::size_t>(written.ptr - digits));
     out += text;
-    // Without this it would come back as an integer.
+    // Without this it would be parsed as an integer.
     if (text.find_first_of(".e") == text.npos) out += ".0";
   }
 }
@@ -423,7 +423,7 @@ bool json::get(std::int64_t& out) const noexcept {
     out = *value;
     return true;
   }
-  return false;  // an unsigned value is held as int64 wherever it fits
+  return false;  // an unsigned value is stored as int64 if it fits
 }
 
 bool json::get(std::uint64_t& out) const noexcept {

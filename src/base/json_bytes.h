@@ -7,7 +7,7 @@
 
 namespace penstock::inline v0 {
 
-/// JSON whose strings may hold bytes that are not UTF-8, as names of files do: each is an escape from `\udc80` to
+/// JSON whose strings may contain bytes that are not UTF-8, as names of files do: each is an escape from `\udc80` to
 /// `\udcff`, as Python's json module writes it.
 
 /// As `json::parse`, and accepts these escapes.

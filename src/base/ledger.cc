@@ -29,7 +29,7 @@ constexpr bool shares_memory_limit(memory_use use) noexcept {
   return use == memory_use::scratch || use == memory_use::encoded || use == memory_use::index;
 }
 
-// Adds unless the sum passes `limit`; the compare-and-swap makes the limit exact among threads.
+// Adds unless the sum would exceed `limit`; the compare-and-swap makes the limit exact among threads.
 bool add_within(std::atomic<std::uint64_t>& account, std::uint64_t bytes, std::uint64_t limit) noexcept {
   std::uint64_t now = account.load(std::memory_order_relaxed);
   do {

@@ -10,14 +10,14 @@
 
 namespace penstock::inline v0 {
 
-/// What memory is taken for. One account each.
+/// The purpose of memory. One account each.
 enum class memory_use : std::uint8_t { scratch, encoded, index, cells, output_pool, page_locked, device };
 inline constexpr std::size_t kMemoryUses = 7;
 
-/// Every byte that a context holds is taken through here, so that limits hold and reports are true.
+/// Counts every byte that a context holds, so that limits hold and reports are exact.
 ///
 /// Thread-safe. A limit covers scratch + encoded + index together (`memory_limit`); the output pool has its own, and
-/// kept cells are bounded by their cache.
+/// cached cells are bounded by their cache.
 class ledger {
  public:
   explicit ledger(std::uint64_t memory_limit_bytes, std::uint64_t output_limit_bytes) noexcept
@@ -25,7 +25,7 @@ class ledger {
   ledger(const ledger&) = delete;
   ledger& operator=(const ledger&) = delete;
 
-  /// \error resource_exhausted  The account's limit would be passed; nothing was taken.
+  /// \error resource_exhausted  The account's limit would be exceeded; nothing was counted.
   result<> take(memory_use use, std::uint64_t bytes) noexcept;
   void give(memory_use use, std::uint64_t bytes) noexcept;
 

@@ -7,7 +7,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr int kPreferred = 1;
-// The system takes one bit less than it is told of.
+// The system uses one bit less than it is given.
 constexpr unsigned long kBits = preferred_node::kMostNodes + 1;
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 namespace penstock::inline v0 {
 
-/// While it lives, pages that the calling thread is the first to touch come from a NUMA node of the host, as long as
-/// that has some. What the system refuses (a sandbox, a machine without such nodes) changes nothing.
+/// While it lives, pages that the calling thread touches first are allocated on a NUMA node of the host, as long as
+/// that has free ones. If the system refuses it (a sandbox, a machine without such nodes), nothing changes.
 ///
 /// Source: set_mempolicy(2), MPOL_PREFERRED.
 class preferred_node {

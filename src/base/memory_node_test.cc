@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kDefault = 0, kPreferred = 1;
 
-// The calling thread's, with the nodes below 64; false where the system does not say.
+// The calling thread's policy, with the nodes below 64; false if the system does not report it.
 bool policy(int& mode, unsigned long& nodes) {
   unsigned long all[preferred_node::kMostNodes / 64] = {};
   if (syscall(SYS_get_mempolicy, &mode, all, preferred_node::kMostNodes + 1UL, nullptr, 0UL) != 0) return false;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Mutexes that say what they guard: clang's thread-safety analysis (-Wthread-safety) checks the annotations at compile
-// time, other compilers ignore them.
+// Mutexes with annotations of the data that they guard: clang's thread-safety analysis (-Wthread-safety) checks them at
+// compile time, other compilers ignore them.
 //
 // Source: https://clang.llvm.org/docs/ThreadSafetyAnalysis.html
 
@@ -21,12 +21,12 @@
 #define PENSTOCK_REQUIRES(...) PENSTOCK_THREAD_SAFETY(requires_capability(__VA_ARGS__))
 /// A function that takes the mutexes itself: the caller must not hold them.
 #define PENSTOCK_EXCLUDES(...) PENSTOCK_THREAD_SAFETY(locks_excluded(__VA_ARGS__))
-/// A function that the analysis cannot follow. The reason stands next to it.
+/// A function that the analysis cannot follow. A comment next to it has the reason.
 #define PENSTOCK_UNCHECKED_LOCKING PENSTOCK_THREAD_SAFETY(no_thread_safety_analysis)
 
 namespace penstock::inline v0 {
 
-/// A `std::mutex` that the analysis knows.
+/// A `std::mutex` for the analysis.
 class PENSTOCK_THREAD_SAFETY(capability("mutex")) mutex {
  public:
   void lock() PENSTOCK_THREAD_SAFETY(acquire_capability()) { mutex_.lock(); }
@@ -54,7 +54,7 @@ class PENSTOCK_THREAD_SAFETY(scoped_lockable) mutex_unlock {
   explicit mutex_unlock(mutex& held) PENSTOCK_THREAD_SAFETY(release_capability(held)) : mutex_(held) {
     mutex_.unlock();
   }
-  // Ends the scope, and with that what the scope does to the mutex.
+  // Ends the scope, and with it the effect on the mutex.
   ~mutex_unlock() PENSTOCK_THREAD_SAFETY(release_capability()) { mutex_.lock(); }
   mutex_unlock(const mutex_unlock&) = delete;
   mutex_unlock& operator=(const mutex_unlock&) = delete;
@@ -63,8 +63,8 @@ class PENSTOCK_THREAD_SAFETY(scoped_lockable) mutex_unlock {
   mutex& mutex_;
 };
 
-/// A condition variable for `mutex`. The caller loops: a wait may end without reason, and the analysis does not look
-/// into predicates.
+/// A condition variable for `mutex`. The caller loops: a wait may end spuriously, and the analysis does not check
+/// predicates.
 class condition {
  public:
   void wait(mutex& held) PENSTOCK_REQUIRES(held) { changed_.wait(held); }

@@ -1,7 +1,8 @@
-// Our side of NVTX 3's injection: what its headers do in other programs, with declarations of our own.
+// This library's side of NVTX 3's injection: the function of its headers in other programs, with declarations of our
+// own.
 //
 // Source: NVTX 3, its reference and its loading sequence (version 2): the library that NVTX_INJECTION64_PATH names has
-// InitializeInjectionNvtx2, which is given a way to our tables of functions and puts its own into them.
+// InitializeInjectionNvtx2, which receives access to our tables of functions and stores its own functions in them.
 
 #include "base/nvtx.h"
 
@@ -14,11 +15,11 @@ namespace penstock::inline v0 {
 namespace {
 
 using any_function = void (*)();
-using domain_ref = void*;  // what a tool makes is its own
+using domain_ref = void*;  // objects of a tool belong to it
 using string_ref = void*;
 
-// Modules have numbers from 1 on, in this order; only the domain functions of the fifth are called. The others have
-// their places because tools fill all of them.
+// Modules are numbered from 1 on, in this order; only the domain functions of the fifth are called. The others exist
+// because tools fill all of them.
 constexpr unsigned kModuleSizes[] = {16, 9, 15, 7, 16, 7};
 constexpr unsigned kModules = 6, kMostFunctions = 16, kDomainModule = 5;
 constexpr unsigned kRangeStart = 2, kRangeEnd = 3, kRangePush = 4, kRangePop = 5, kRegisterString = 10,
@@ -51,7 +52,7 @@ struct version_table {
 
 constexpr const char* kNames[kNvtxNames] = {"read::disk", "read::transfer", "read::decode", "read::scatter"};
 
-// Lives as long as the process: a tool may look at its tables until the end.
+// Lives as long as the process: a tool may access its tables until the end.
 class nvtx_tool {
  public:
   static nvtx_tool& get() {
@@ -82,7 +83,7 @@ class nvtx_tool {
     if (library == nullptr) return;
     using start_function = int (*)(const void* (*)(std::uint32_t));
     const auto start = reinterpret_cast<start_function>(dlsym(library, "InitializeInjectionNvtx2"));
-    // `get` is not asked for by the tool: it is given the one that is being made.
+    // the tool does not call `get`: it receives the one that is being created
     made_ = this;
     if (start == nullptr || start(&nvtx_tool::table) == 0) return;
     if (const auto initialize = function<void (*)(const void*)>(kInitialize)) initialize(nullptr);
@@ -111,7 +112,7 @@ class nvtx_tool {
 
   static inline nvtx_tool* made_ = nullptr;
   any_function functions_[kModules][kMostFunctions] = {};
-  any_function* places_[kModules][kMostFunctions + 1] = {};  // of each; null at 0 and behind the last
+  any_function* places_[kModules][kMostFunctions + 1] = {};  // for each; null at 0 and after the last
   domain_ref domain_ = nullptr;
   string_ref strings_[kNvtxNames] = {};
 };

@@ -6,18 +6,18 @@ namespace penstock::inline v0 {
 
 /// Ranges that profilers show on their time line, in the domain `penstock`.
 enum class nvtx_name : std::uint8_t {
-  disk,      ///< `read::disk`: storage is asked for bytes
-  transfer,  ///< `read::transfer`: bytes are put on their way to a device
-  decode,    ///< `read::decode`: chunks are decoded here, or their decoding is put on a device's stream
-  scatter,   ///< `read::scatter`: values go where they belong, here or on a device's stream
+  disk,      ///< `read::disk`: bytes are requested from storage
+  transfer,  ///< `read::transfer`: bytes are queued for transfer to a device
+  decode,    ///< `read::decode`: chunks are decoded here, or their decoding is queued on a device's stream
+  scatter,   ///< `read::scatter`: values are copied to their destination, here or on a device's stream
 };
 inline constexpr unsigned kNvtxNames = 4;
 
-/// True when a profiler listens: when the environment variable NVTX_INJECTION64_PATH names its library, as Nsight's
-/// tools and CUPTI's set it. The library is loaded at the first call.
+/// True if a profiler listens: the environment variable NVTX_INJECTION64_PATH names its library, as set by Nsight's
+/// tools and CUPTI. The library is loaded at the first call.
 bool nvtx_listens() noexcept;
 
-/// A range on this thread, for a scope. Ranges of one thread nest. Costs a test where nobody listens.
+/// A range on this thread, for a scope. Ranges of one thread nest. Costs one test without a profiler.
 class nvtx_scope {
  public:
   explicit nvtx_scope(nvtx_name name) noexcept : open_(nvtx_listens()) {
@@ -38,7 +38,7 @@ class nvtx_scope {
   bool open_;
 };
 
-/// A range that may end on another thread: what is 0 is none.
+/// A range that may end on another thread: 0 is none.
 using nvtx_id = std::uint64_t;
 nvtx_id nvtx_start(nvtx_name name) noexcept;
 void nvtx_end(nvtx_id range) noexcept;

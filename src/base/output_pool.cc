@@ -20,12 +20,12 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20;
-/// From here on memory is asked for in huge pages: one fault instead of 512.
+/// From this size on memory is requested in huge pages: one page fault instead of 512.
 constexpr std::uint64_t kHugeFrom = std::uint64_t{4} << 20;
 constexpr std::uint64_t kMostPooledBytes = std::uint64_t{1} << 56;
 
-// Sixteen sizes to each power of two: results that differ a little use each other's memory. What is never touched of
-// the last step costs no memory.
+// Sixteen sizes to each power of two: results of similar sizes reuse each other's memory. Untouched memory of the last
+// step costs nothing.
 std::uint64_t size_class(std::uint64_t bytes) noexcept {
   const std::uint64_t power = std::uint64_t{1} << (63 - __builtin_clzll(bytes));
   return round_up(round_up(bytes, std::max(power / 16, kPage)), bytes >= kHugeFrom ? kHugePage : kPage);
@@ -45,23 +45,23 @@ std::byte* map(std::uint64_t bytes) noexcept {
   std::byte* const data = first + before;
   if (before != 0) unmap(first, before);
   if (slack != before) unmap(data + bytes, slack - before);
-  madvise(data, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // a wish; small pages work as well
+  madvise(data, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // a hint; small pages work as well
   return data;
 }
 
-/// Idle memory in small pages that is not offered to the system; more of it is.
+/// Idle memory in small pages up to this size is kept; more is offered to the system.
 ///
-/// What MADV_FREE costs, on an EPYC with Linux 6.18, for 400 MB: in huge pages 0.1 ms, and writing to them again is as
-/// fast as before (18 ms); in 4 KiB pages 24 ms, and writing again takes 90 ms in place of 33. Fresh memory takes 139
-/// ms in huge pages and 600 ms in small ones. So huge pages are always offered, small ones only where they add up.
+/// The cost of MADV_FREE, on an EPYC with Linux 6.18, for 400 MB: in huge pages 0.1 ms, and writing to them again is as
+/// fast as before (18 ms); in 4 KiB pages 24 ms, and writing again takes 90 ms instead of 33. Fresh memory takes 139 ms
+/// in huge pages and 600 ms in small ones. So huge pages are always offered, small ones only above this size.
 constexpr std::uint64_t kMaxUnoffered = std::uint64_t{64} << 20;
 
-// Lets the system take the pages until they are written again. Only for memory that nobody else can see.
+// Lets the system take the pages until they are written again. Only for memory that is not in use.
 void offer(std::byte* data, std::uint64_t bytes) noexcept { madvise(data, static_cast<std::size_t>(bytes), MADV_FREE); }
 
 }  // namespace
 
-/// Shared by the pool and its blocks; lives until the last of them is gone.
+/// Shared by the pool and its blocks; lives until the last of them is destroyed.
 class output_pool_state {
  public:
   explicit output_pool_state(ledger& accounts) noexcept : accounts_(&accounts) {}
@@ -70,10 +70,10 @@ class output_pool_state {
   void unshare() noexcept {
     if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
-  /// False in a forked child: the lock may be held by a thread that is not here, the lists may be half changed.
+  /// False in a forked child: the lock may be held by a thread that does not exist here, the lists may be half changed.
   bool mine() const noexcept { return generation_ == fork_clock::now(); }
 
-  /// The smallest idle region of at least `bytes` that wastes at most a quarter of them, or what `map` would.
+  /// The smallest idle region of at least `bytes` that wastes at most a quarter of them, or a new one from `map`.
   std::byte* take(std::uint64_t bytes, std::uint64_t& mapped) noexcept {
     const std::lock_guard lock(mutex_);
     const auto found = by_size_.lower_bound({bytes, 0});
@@ -91,7 +91,7 @@ class output_pool_state {
     regions gone;
     bool kept = bytes < kHugeFrom && file({data, bytes, false}, gone);
     if (!kept) {
-      offer(data, bytes);  // before it is filed: from then on another thread may write to it
+      offer(data, bytes);  // before it is added: from then on another thread may write to it
       kept = file({data, bytes, true}, gone);
     }
     if (!kept) unmap(data, bytes);
@@ -107,7 +107,7 @@ class output_pool_state {
     unmap_all(gone);
   }
 
-  /// The pool and its ledger are going; blocks that come back later are unmapped.
+  /// The pool and its ledger are being destroyed; blocks that are returned later are unmapped.
   void close() noexcept {
     clear();
     const std::lock_guard lock(mutex_);
@@ -122,7 +122,7 @@ class output_pool_state {
   };
   using regions = std::map<std::uint64_t, region>;
 
-  // False where the memory is not kept. What had to make room is moved to `gone`.
+  // False if the memory is not kept. Regions that had to make room are moved to `gone`.
   bool file(const region& idle, regions& gone) noexcept {
     const std::uint64_t bytes = idle.bytes;
     const std::lock_guard lock(mutex_);
@@ -144,7 +144,7 @@ class output_pool_state {
     return true;
   }
 
-  // Unmapping gigabytes takes long, so it is left to the caller, without the lock; moving a node allocates nothing.
+  // Unmapping gigabytes takes long, so the caller does it without the lock; moving a node allocates nothing.
   void drop_oldest(regions& gone) noexcept {
     const auto oldest = by_age_.begin();
     by_size_.erase({oldest->second.bytes, ~oldest->first});
@@ -166,7 +166,7 @@ class output_pool_state {
   std::uint64_t unoffered_ = 0;
   std::uint64_t next_number_ = 0;
   regions by_age_;
-  /// Sizes with the complement of the region's number: among equal sizes the youngest, still in the caches, is first.
+  /// Sizes with the complement of the region's number: among equal sizes the newest, still in the caches, is first.
   std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;
 };
 

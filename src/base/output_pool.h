@@ -11,9 +11,9 @@ namespace penstock::inline v0 {
 
 class output_pool_state;
 
-/// Memory of one result; goes back to its pool when destroyed. Move-only.
+/// Memory of one result; returned to its pool when destroyed. Move-only.
 ///
-/// May outlive the pool and its ledger, and may cross a fork: then its memory goes back to the system.
+/// May outlive the pool and its ledger, and may cross a fork: then its memory is returned to the system.
 class output_block {
  public:
   output_block() noexcept = default;
@@ -31,7 +31,7 @@ class output_block {
   }
   ~output_block();
 
-  /// Page-aligned; null where nothing was asked for. Holds what an earlier result left there.
+  /// Page-aligned; null for 0 bytes. Contains data of an earlier result.
   std::byte* data() const noexcept { return data_; }
   std::uint64_t bytes() const noexcept { return bytes_; }
 
@@ -46,12 +46,11 @@ class output_block {
   output_pool_state* pool_ = nullptr;  // one share of the state
 };
 
-/// Recycles the memory of large results: a page that the system hands out fresh costs about as much as decoding into
-/// it.
+/// Recycles the memory of large results: a fresh page from the system costs about as much as decoding into it.
 ///
-/// Idle memory is counted in the ledger (`memory_use::output_pool`) and bounded by its output limit, oldest out first;
-/// the system may take idle pages back whenever it needs them. Thread-safe. In a forked child a pool of the parent
-/// only maps and unmaps.
+/// Idle memory is counted in the ledger (`memory_use::output_pool`) and bounded by its output limit, the oldest is
+/// released first; the system may reclaim idle pages whenever it needs them. Thread-safe. In a forked child a pool of
+/// the parent only maps and unmaps.
 class output_pool {
  public:
   /// Borrows `accounts` for the life of the pool.
@@ -61,10 +60,10 @@ class output_pool {
   ~output_pool();
 
   /// Exactly `bytes` bytes with unspecified contents.
-  /// \error resource_exhausted  The system has no such memory, even without what was idle here.
+  /// \error resource_exhausted  The system cannot provide it, even after idle memory was released.
   result<output_block> take(std::uint64_t bytes);
 
-  /// Gives all idle memory back to the system.
+  /// Returns all idle memory to the system.
   void clear() noexcept;
 
  private:

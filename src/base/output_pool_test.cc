@@ -178,7 +178,7 @@ TEST(OutputPool, BlocksAndPoolsMayCrossAForkInTheMiddleOfWork) {
   ledger accounts(0, 64 * kMiB);
   auto pool = std::make_unique<output_pool>(accounts);
   std::atomic<bool> stop{false};
-  std::thread busy([&] {  // holds the pool's lock much of the time
+  std::thread busy([&] {  // holds the pool's lock most of the time
     while (!stop) {
       taken(*pool, 70000);
     }

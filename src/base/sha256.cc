@@ -67,7 +67,7 @@ sha256::digest sha256::finish() noexcept {
   const std::uint64_t bits = bytes_ * 8;
   std::array<std::byte, 72> tail{std::byte{0x80}};
   const auto used = static_cast<std::size_t>(bytes_ % rest_.size());
-  const std::size_t zeros = (used < 56 ? 56 : 120) - used;  // the mark's byte included
+  const std::size_t zeros = (used < 56 ? 56 : 120) - used;  // including the byte of the mark
   for (std::size_t i = 0; i < 8; ++i) tail[zeros + i] = static_cast<std::byte>(bits >> (56 - 8 * i));
   add(std::span(tail).first(zeros + 8));
   digest out;

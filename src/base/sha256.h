@@ -9,15 +9,15 @@
 
 namespace penstock::inline v0 {
 
-/// SHA-256 (FIPS 180-4), for names of versions and signatures of requests: not tuned, not for secrets held against
-/// somebody who measures time.
+/// SHA-256 (FIPS 180-4), for names of versions and signatures of requests: not tuned, and not protected against timing
+/// attacks.
 class sha256 {
  public:
   using digest = std::array<std::byte, 32>;
 
   sha256& add(std::span<const std::byte> bytes) noexcept;
   sha256& add(std::string_view text) noexcept { return add(std::as_bytes(std::span(text))); }
-  /// The hash of all that was added. Nothing may be added afterwards.
+  /// The hash of all added bytes. Nothing may be added afterwards.
   digest finish() noexcept;
 
   static digest of(std::string_view text) noexcept { return sha256().add(text).finish(); }

@@ -9,11 +9,11 @@
 
 namespace penstock::inline v0 {
 
-/// While one lives, this thread asks now and then whether it may go on when it waits for storage. Once it may not, all
-/// that it waits for is cancelled, until the end of this.
+/// While one lives, this thread checks repeatedly whether it may continue when it waits for storage. If it may not, all
+/// that it waits for is cancelled, until this is destroyed.
 ///
-/// So Ctrl-C reaches whoever opens something on a server that does not answer, without every function on the way
-/// knowing of it. Threads that work for this one `join` it.
+/// So Ctrl-C stops the opening of a file on a server that does not respond, without support in every function in
+/// between. Threads that work for this one `join` it.
 class interruptible_waits {
  public:
   using question = bool (*)() noexcept;
@@ -25,10 +25,10 @@ class interruptible_waits {
   interruptible_waits(const interruptible_waits&) = delete;
   interruptible_waits& operator=(const interruptible_waits&) = delete;
 
-  /// Of this thread; null: its waits last as long as they take.
+  /// Of this thread; null: its waits are not interrupted.
   static interruptible_waits* current() noexcept { return current_; }
 
-  /// Makes `of`, which outlives this and may be null, that of this thread too; only its own thread is asked.
+  /// Makes `of`, which outlives this and may be null, the one of this thread too; only its own thread is checked.
   class join {
    public:
     explicit join(interruptible_waits* of) noexcept : before_(current_) { current_ = of; }
@@ -53,13 +53,13 @@ class interruptible_waits {
   std::atomic<bool> stopped_{false};
 };
 
-/// The stop of what this thread is about to wait for; without a state where nobody would ask for it.
+/// The stop token for the next wait of this thread; without a state if nothing can request a stop.
 inline std::stop_source stop_of_wait() {
   return interruptible_waits::current() == nullptr ? std::stop_source(std::nostopstate) : std::stop_source();
 }
 
-/// Waits until `done()`, which `arrived` tells of. Where this thread may not go on, `stop` is requested, once, and then
-/// it waits for what that ends.
+/// Waits until `done()`, which `arrived` signals. If this thread may not continue, `stop` is requested, once, and then
+/// it waits for the cancelled work to end.
 template <class Done>
 void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& arrived, std::stop_source& stop,
                 const Done& done) {
@@ -67,7 +67,7 @@ void wait_until(std::unique_lock<std::mutex>& lock, std::condition_variable& arr
   interruptible_waits* const mine = interruptible_waits::current();
   while (mine != nullptr && !stop.stop_requested()) {
     if (arrived.wait_for(lock, kBetweenQuestions, done)) return;
-    lock.unlock();  // what is stopped may complete on this thread
+    lock.unlock();  // stopped work may complete on this thread
     if (!mine->ask()) stop.request_stop();
     lock.lock();
   }

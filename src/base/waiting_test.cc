@@ -14,7 +14,7 @@ bool yes() noexcept { return ++questions > 0; }
 bool no() noexcept { return ++questions < 0; }
 bool once() noexcept { return ++questions > 1; }
 
-// Something under way that a stop ends, or else time.
+// Pending work that ends by a stop, or after some time.
 struct work {
   std::mutex mutex;
   std::condition_variable arrived;
@@ -40,13 +40,13 @@ struct work {
   }
 };
 
-TEST(Waiting, NobodyIsAskedWhereNobodyWantsToKnow) {
+TEST(Waiting, NothingIsCalledWithoutAFunction) {
   questions = 0;
   EXPECT_FALSE(work().wait(milliseconds(60)));
   EXPECT_EQ(questions, 0);
 }
 
-TEST(Waiting, AsksWhileItWaitsAndGoesOn) {
+TEST(Waiting, AsksWhileItWaitsAndContinues) {
   questions = 0;
   const interruptible_waits asks(yes);
   EXPECT_FALSE(work().wait(milliseconds(200)));

@@ -12,7 +12,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::size_t kMaxDepth = 64;
-/// An element takes some hundred bytes of memory and as few as four of the document.
+/// An element needs some hundred bytes of memory but as few as four of the document.
 constexpr std::size_t kMaxElements = std::size_t{1} << 20;
 
 bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -64,7 +64,7 @@ class reader {
   }
 
  private:
-  // A prefix and the namespace that it stands for, until the element that declares it ends.
+  // A prefix and its namespace, until the element that declares it ends.
   struct binding {
     std::string prefix, uri;
   };
@@ -141,7 +141,7 @@ class reader {
     }
   }
 
-  // The declaration `<?xml` is at the begin only.
+  // The declaration `<?xml` is allowed at the beginning only.
   result<> other_instruction() {
     std::string target(text_.substr(std::min(at_ + 2, text_.size()), 4));
     for (char& c : target) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -174,7 +174,7 @@ class reader {
     return {};
   }
 
-  // Text up to `stop`; of attributes, white space is blanks.
+  // Text up to `stop`; in attributes, white space becomes blanks.
   result<> characters(std::string& to, char stop, bool of_attribute) {
     const std::size_t begin = at_;
     while (at_ < text_.size() && text_[at_] != stop) {
@@ -271,7 +271,7 @@ class reader {
   }
 
   result<> content(xml_element& out, std::string_view named, std::size_t depth) {
-    std::string after;  // text behind a child belongs to no element
+    std::string after;  // text after a child belongs to no element
     for (;;) {
       std::string& text = out.children.empty() ? out.text : after;
       after.clear();

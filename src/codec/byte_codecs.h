@@ -9,12 +9,11 @@
 
 namespace penstock::inline v0 {
 
-/// Makes a codec from its metadata, for the input that it will get. The registry lists these.
+/// Makes a codec from its metadata, for its future input. The registry lists these functions.
 ///
 /// \error corrupt_data  A setting is absent, or of the wrong kind or range. \error unsupported  An unknown setting, or
-/// an
-///                      input that the codec does not take.
-/// Source: Zarr v3 codec specifications and numcodecs' documentation of the same names.
+/// an input that the codec does not accept. Source: Zarr v3 codec specifications and numcodecs' documentation of the
+/// same names.
 using codec_factory = result<compiled_codec>(const codec_config& config, const stage_type& input);
 codec_factory make_zstd_codec, make_gzip_codec, make_zlib_codec, make_blosc_codec, make_lz4_codec, make_bz2_codec,
     make_lzma_codec, make_shuffle_codec, make_conditional_codec;
@@ -29,7 +28,7 @@ codec_factory make_hdf5_bits_codec, make_hdf5_bitshuffle_codec, make_hdf5_lz4_co
     make_hdf5_szip_codec;
 codec_factory make_netcdf_records_codec;
 
-/// The most bytes that are taken for what some encoder made from `decoded_bytes`: others may do worse than ours.
+/// The most encoded bytes that are accepted for `decoded_bytes`: other encoders may be worse than ours.
 std::uint64_t encoded_limit(const byte_codec& codec, std::uint64_t decoded_bytes);
 
 }  // namespace penstock::inline v0

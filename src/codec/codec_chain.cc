@@ -24,12 +24,12 @@ bool same_strides(const extents& shape, const strides& a, const strides& b) noex
   return true;
 }
 
-/// Rows that are decoded before they are moved: they stay in the first level of the cache.
+/// Rows that are decoded before they are copied: they stay in the first level of the cache.
 constexpr std::uint64_t kRowBlockBytes = std::uint64_t{16} << 10;
-/// Shorter rows are not worth a call for each.
+/// Shorter rows do not justify a call for each.
 constexpr std::uint64_t kShortRowBytes = 256;
 
-/// The codec that takes a part of a chunk.
+/// The codec that decodes a part of a chunk.
 constexpr std::string_view kWindowName = "reference.window";
 
 void append(std::string& list, std::string_view codec) {
@@ -69,7 +69,7 @@ result<codec_chain> codec_chain::compile(std::span<const codec_config> codecs, c
   made.max_encoded_bytes_ = at.bytes();
   if (!made.stages_.empty() && made.swap_bytes_ == 1 && made.decoded_bytes_ != 0) {
     const auto* const rows = dynamic_cast<const row_codec*>(made.stages_.front().codec.get());
-    // The slowest dimension that is stored; those of one element are none.
+    // The slowest dimension that is stored; those of one element do not count.
     std::size_t j = 0;
     while (j + 1 < cell.size() && cell[head.stored_axes[j]] == 1) ++j;
     const std::size_t axis = j < cell.size() ? head.stored_axes[j] : 0;
@@ -115,12 +115,12 @@ result<> codec_chain::add(const codec_config& config, const codec_chain_options&
 
 result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_target& target,
                              worker_scratch& scratch) const {
-  // The decoded bytes are a block that the target has too, apart from byte order, which is then changed in place.
+  // The decoded bytes are a block of the target too, apart from byte order, which is then changed in place.
   const bool same_block =
       target.convert == nullptr && target.covers_cell && same_strides(cell_, target.strides, stored_strides_);
   if (variable_ && scratch.arena == nullptr) scratch.forget_own_items();
   std::span<const std::byte> current = encoded;
-  std::size_t other = 0;  // the stage buffer that `current` does not lie in
+  std::size_t other = 0;  // the stage buffer that does not hold `current`
   std::size_t left = stages_.size();
   worker_scratch::shared_chunk& shared = scratch.shared;
   const bool shares = shared.enabled && !below_window_.empty();
@@ -160,7 +160,7 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
   PENSTOCK_TRY(check_decoded(current.size()));
   if (decoded_bytes_ == 0) return {};
 
-  // Items are copied as bytes: a bool other than 0 or 1 stays what it is, as in zarr-python.
+  // Items are copied as bytes: a bool other than 0 or 1 is not changed, as in zarr-python.
   if (same_block) {
     if (swap_bytes_ > 1) {
       swap_contiguous(target.data, current.data(), decoded_bytes_, swap_bytes_);
@@ -191,7 +191,7 @@ result<> codec_chain::decode(std::span<const std::byte> encoded, const decode_ta
   return {};
 }
 
-// The last copy of a decode, which also makes other elements of them where they are to become some.
+// The last copy of a decode, which also converts the elements if necessary.
 void codec_chain::copy_box(const decode_target& target, std::byte* to, const std::byte* from, const strides& steps,
                            const extents& counts, std::uint32_t swap_bytes) const noexcept {
   if (target.convert != nullptr && !target.convert->along.empty()) {
@@ -219,15 +219,15 @@ void codec_chain::copy_indexed(const decode_target& target, const std::byte* cel
   indexed_scatter(blocks, *target.indexed, swap_bytes);
 }
 
-// The last stage of `decode`, row by row: to their places, or through a small buffer there.
+// The last stage of `decode`, row by row: to their destination, or through a small buffer.
 result<> codec_chain::decode_rows(std::span<const std::byte> encoded, const decode_target& target,
                                   worker_scratch& scratch) const {
   const auto row_bytes = static_cast<std::uint64_t>(stored_strides_[row_axis_]);
-  bool straight = target.convert == nullptr && row_bytes >= kShortRowBytes;  // a row lies in the target as it is stored
+  bool straight = target.convert == nullptr && row_bytes >= kShortRowBytes;  // a row in the target has the stored form
   axis_range wanted{0, 1, cell_[row_axis_]};
   extents counts(cell_.size());
   strides steps(cell_.size());
-  std::int64_t skipped = 0;  // bytes of a row before its first wanted item
+  std::int64_t skipped = 0;  // bytes of a row before its first selected item
   for (std::size_t d = 0; d < cell_.size(); ++d) {
     const axis_range all{0, 1, cell_[d]};
     const axis_range& each = target.covers_cell ? all : (*target.in_cell)[d];
@@ -270,11 +270,11 @@ void codec_chain::scatter(const std::byte* cell_items, const decode_target& targ
   copy_part(cell_items, 0, c_order_strides(cell_, type_.item_bytes()), 1, target);
 }
 
-// From `items`, which lie in the cell from byte `skipped` on.
+// From `items`, which are in the cell from byte `skipped` on.
 void codec_chain::copy_part(const std::byte* items, std::uint64_t skipped, const strides& of_cell,
                             std::uint32_t swap_bytes, const decode_target& target) const noexcept {
   if (target.indexed != nullptr) {
-    // Where the cell would begin. Nothing before `items` is touched.
+    // The address at which the cell would begin. Nothing before `items` is accessed.
     return copy_indexed(target, items - skipped, of_cell, swap_bytes);
   }
   extents counts(cell_.size());
@@ -299,7 +299,7 @@ result<std::span<const std::byte>> codec_chain::decode_stages(std::span<const st
                                                               std::size_t keep, std::span<std::byte> out,
                                                               worker_scratch& scratch) const {
   std::span<const std::byte> current = encoded;
-  std::size_t other = 0;  // the stage buffer that `current` does not lie in
+  std::size_t other = 0;  // the stage buffer that does not hold `current`
   for (std::size_t i = made; i-- > keep;) {
     const stage& each = stages_[i];
     std::span<std::byte> room;

@@ -18,34 +18,34 @@ namespace penstock::inline v0 {
 
 class row_codec;  // row_codec.h
 
-/// How a list of codecs is to be understood.
+/// How a list of codecs is interpreted.
 struct codec_chain_options {
-  const codec_provider* external = nullptr;  ///< asked for what the registry does not have; null: none
-  /// Zarr v2: what follows `bytes` (or an object codec) are filters and a compressor in any order. They see the items
-  /// in the byte order that they are stored in, and nothing tells arrays from bytes.
+  const codec_provider* external = nullptr;  ///< called for codecs that the registry does not have; null: none
+  /// Zarr v2: filters and a compressor follow `bytes` (or an object codec) in any order. They see the items in the
+  /// stored byte order, and nothing distinguishes arrays from bytes.
   bool stored_order_filters = false;
 };
 
-/// Where the wanted part of a decoded cell goes: element i of `in_cell` to data + sum(i[d] * strides[d]).
+/// The destination of the selected part of a decoded cell: element i of `in_cell` to data + sum(i[d] * strides[d]).
 struct decode_target {
   std::byte* data = nullptr;
   penstock::strides strides;  ///< bytes, one for each dimension of the cell
   const strided_box* in_cell = nullptr;
   bool covers_cell = false;  ///< in_cell is the whole cell
-  /// Not null: the wanted elements are no box but these, and `strides` are those that the region asks for.
+  /// Not null: the selected elements are not a box but these, and `strides` are those of the region.
   const indexed_region* indexed = nullptr;
-  /// Not null: what the elements become on the way; `strides` are of those.
+  /// Not null: the conversion of the elements; `strides` are those of the converted ones.
   const element_conversion* convert = nullptr;
-  /// Of `convert->along`: the first wanted element's.
+  /// Of `convert->along`: the first selected element's.
   std::size_t first_along = 0;
 };
 
 /// A chain of codecs compiled for one element type and one cell shape. Immutable and shared; scratch belongs to the
 /// worker.
 ///
-/// Transposes and `bytes` at its head cost nothing by themselves: they become strides and a flag of the one strided
-/// copy that ends a decode. All other codecs are stages, from buffer to buffer. Where the cell is contiguous in the
-/// target, in native order, the last stage decodes straight into it.
+/// Transposes and `bytes` at its head cost nothing on their own: they become strides and a flag of the one strided copy
+/// that ends a decode. All other codecs are stages, from buffer to buffer. If the cell is contiguous in the target, in
+/// native order, the last stage decodes directly into it.
 class codec_chain {
  public:
   /// \param cell  The shape that the codecs see: full cells, also at the array's edge.
@@ -58,20 +58,21 @@ class codec_chain {
   const extents& cell() const noexcept { return cell_; }
   /// Bytes of one decoded cell.
   std::uint64_t decoded_bytes() const noexcept { return decoded_bytes_; }
-  /// A bound on an encoded cell that is worth reading: what `encode` may produce at worst, with room for other
-  /// writers' choices. Longer objects are refused before memory is taken for them. kUnbounded where the codecs' output
-  /// depends on the content alone; the ledger is the limit then.
+  /// A bound on an encoded cell: the worst output of `encode`, with room for other writers. Longer objects are refused
+  /// before memory is allocated for them. kUnbounded if the codecs' output depends only on the content; the ledger is
+  /// the limit then.
   std::uint64_t max_encoded_bytes() const noexcept { return max_encoded_bytes_; }
   /// Every cell encodes to the same number of bytes (no compressor): shard indexes need it.
   bool fixed_size() const noexcept { return fixed_size_; }
-  /// A codec of it is Python's: reads must not be waited for with Python's lock held.
+  /// A codec of it is written in Python: its reads must not be waited for with Python's lock held.
   bool via_python() const noexcept { return via_python_; }
-  /// The encoded bytes are the cell in C order and native byte order: it may be read straight into the target.
+  /// The encoded bytes are the cell in C order and native byte order: it may be read directly into the target.
   bool is_identity() const noexcept { return identity_; }
 
-  /// No stage between the stored bytes and the items, apart from their order: any part of a cell can be read alone.
+  /// There is no stage between the stored bytes and the items, apart from their order: any part of a cell can be read
+  /// alone.
   bool is_plain() const noexcept { return stages_.empty() && !variable_; }
-  /// The items are stored in the other byte order than this machine's.
+  /// The items are stored in the opposite byte order of this machine.
   bool swaps() const noexcept { return swap_bytes_ > 1; }
 
   /// Decoded bytes are the cell in C order and native byte order, so that the last stage may decode into the target.
@@ -79,44 +80,44 @@ class codec_chain {
     return swap_bytes_ <= 1 && stored_strides_ == c_order_strides(cell_, type_.item_bytes());
   }
 
-  /// Decodes `encoded` and writes the wanted part to `target`.
+  /// Decodes `encoded` and writes the selected part to `target`.
   ///
   /// \error corrupt_data  A stage refused the bytes, or they decoded to another size than the cell's shape needs
   ///                      (`chunk decoded to 4080 bytes, its shape needs 4096`); the note names the codec.
   result<> decode(std::span<const std::byte> encoded, const decode_target& target, worker_scratch& scratch) const;
 
-  /// As `decode`, for a plain chain: `stored` holds the bytes of the cell from `skipped` on, and among them all wanted
+  /// As `decode`, for a plain chain: `stored` holds the bytes of the cell from `skipped` on, which include all selected
   /// elements.
   void decode_part(std::span<const std::byte> stored, std::uint64_t skipped,
                    const decode_target& target) const noexcept;
 
-  /// Copies the wanted part of a cell that was decoded whole: `cell_items` are in C order and native byte order.
+  /// Copies the selected part of a cell that was decoded as a whole: `cell_items` are in C order and native byte order.
   void scatter(const std::byte* cell_items, const decode_target& target) const noexcept;
 
   /// How many codecs are stages, and each of them, in encoding order: for engines that run some of them elsewhere.
   std::size_t stages() const noexcept { return stages_.size(); }
   const byte_codec& stage_codec(std::size_t i) const noexcept { return *stages_[i].codec; }
   const codec_config& stage_config(std::size_t i) const noexcept { return stages_[i].config; }
-  /// The most bytes that stage i may decode to; kUnbounded where nobody knows.
+  /// The most bytes that stage i may decode to; kUnbounded if it is not known.
   std::uint64_t stage_limit(std::size_t i) const noexcept { return stages_[i].limit; }
-  /// Bytes between neighbours of each array dimension in a decoded cell as it is stored.
+  /// Bytes between neighbours of each array dimension in the stored form of a decoded cell.
   const strides& stored_strides() const noexcept { return stored_strides_; }
-  /// Above 1: so many bytes each are reversed on their way from the stored to the native order.
+  /// If greater than 1: units of this many bytes are reversed between the stored and the native order.
   std::uint32_t swap_bytes() const noexcept { return swap_bytes_; }
 
-  /// Decodes what the first `made` stages encoded, down to what the first `keep` of them did. The last to decode does
-  /// so into `out` where that is large enough; what is returned lies there, in `encoded` or in `scratch`.
+  /// Decodes the output of the first `made` stages to that of the first `keep` of them. The last one to decode writes
+  /// into `out` if that is large enough; the result is in `out`, in `encoded` or in `scratch`.
   result<std::span<const std::byte>> decode_stages(std::span<const std::byte> encoded, std::size_t made,
                                                    std::size_t keep, std::span<std::byte> out,
                                                    worker_scratch& scratch) const;
-  /// Refuses a decoded cell of another size than its shape needs.
+  /// Refuses a decoded cell whose size differs from its shape's.
   result<> check_decoded(std::uint64_t bytes) const;
 
   /// Encodes a cell; `cell` has the chain's shape and any strides. Returns the encoded length.
-  /// \error invalid_argument  `out` has no room for what a cell may need.
+  /// \error invalid_argument  `out` is smaller than a cell may need.
   result<std::uint64_t> encode(const tensor_view& cell, std::span<std::byte> out, worker_scratch& scratch) const;
 
-  /// The same into `out`, which grows by need: for chains of any kind. Returns the encoded bytes, which lie in `out`.
+  /// The same into `out`, which grows by need: for chains of any kind. Returns the encoded bytes, which are in `out`.
   result<std::span<const std::byte>> encode(const tensor_view& cell, buffer& out, worker_scratch& scratch) const;
 
   /// `bytes(little) | zstd(level=0) | crc32c`
@@ -152,30 +153,30 @@ class codec_chain {
   bool variable_ = false;
   std::uint32_t swap_bytes_ = 1;     // > 1: stored in the other byte order
   strides stored_strides_;           // bytes between neighbours of each array dimension in the stored order
-  const row_codec* rows_ = nullptr;  // the first stage, where it makes rows by themselves
+  const row_codec* rows_ = nullptr;  // the first stage, if it decodes rows separately
   std::size_t row_axis_ = 0;         // ... along this dimension
-  std::string below_window_;         // what is decoded before a window is taken, if one is
-  std::string head_;                 // the codecs that are no stages, for errors
+  std::string below_window_;         // decoded before a window is taken, if one is
+  std::string head_;                 // the codecs that are not stages, for errors
   std::string description_;
   std::vector<stage> stages_;  // in encoding order
 };
 
-/// Makes a codec from its metadata, for the input that it will get.
-/// \error unsupported  No codec of that name, neither in the registry nor in `options.external`.
-/// \error corrupt_data  It stands in the wrong place of the list.
+/// Makes a codec from its metadata, for its future input.
+/// \error unsupported  Neither the registry nor `options.external` has a codec with that name. \error corrupt_data  It
+/// is at the wrong position in the list.
 result<compiled_codec> make_codec(const codec_config& config, const stage_type& input,
                                   const codec_chain_options& options = {});
 
 /// Makes a bytes-to-bytes codec from its metadata.
-/// \error unsupported  No codec of that name.
+/// \error unsupported  There is no codec with that name.
 result<std::shared_ptr<const byte_codec>> make_byte_codec(const codec_config& config, std::uint32_t item_bytes);
 
-/// A filter or compressor of Zarr v2, `{"id": "zlib", "level": 1}`, as the registry knows it: `numcodecs.zlib` with the
+/// A filter or compressor of Zarr v2, `{"id": "zlib", "level": 1}`, as in the registry: `numcodecs.zlib` with the
 /// configuration `{"level": 1}`.
-/// \error corrupt_data  No object, or without an id.
+/// \error corrupt_data  Not an object, or without an id.
 result<codec_config> codec_of_v2(const json& value);
 
-/// Names of all codecs that this build reads, sorted; tables in the documents come from here.
+/// Names of all codecs that this build reads, sorted; tables in the documents are generated from here.
 std::vector<std::string> codec_names();
 
 }  // namespace penstock::inline v0

@@ -208,7 +208,7 @@ TEST(CodecChain, EncodesRandomBytesWithinEachCodecsBound) {
   }
 }
 
-// Of items of every size, cells whose rows are short and long, and boxes that begin, step and end anywhere.
+// With items of every size, cells with short and long rows, and boxes that begin, step and end anywhere.
 TEST(CodecChain, ShuffledItemsGoStraightToTheirPlaces) {
   constexpr std::pair<std::string_view, std::uint32_t> kTypes[] = {
       {"int16", 2}, {"int32", 4}, {"int64", 8}, {"complex128", 16}, {"r24", 3}};
@@ -228,7 +228,7 @@ TEST(CodecChain, ShuffledItemsGoStraightToTheirPlaces) {
       const auto encoded = chain->encode(tensor_view::contiguous(items.data(), chain->type(), cell), room, scratch);
       ASSERT_TRUE(encoded.ok()) << encoded.error().message();
 
-      // All of it into rows that stand apart.
+      // Decodes the whole cell into rows with gaps between them.
       strides apart = packed;
       for (std::size_t d = 0; d + 1 < cell.size(); ++d) apart[d] = packed[d] * 2;
       std::vector<std::byte> wide(2 * items.size() + items.size());
@@ -243,7 +243,7 @@ TEST(CodecChain, ShuffledItemsGoStraightToTheirPlaces) {
       strided_copy(back.data(), packed, wide.data(), apart, cell, item, 1);
       EXPECT_EQ(back, items) << type << " " << to_string(cell);
 
-      // Every second row and item of its middle.
+      // Every second row and item in the middle.
       strided_box box(cell.size());
       extents counts(cell.size());
       strides steps(cell.size());

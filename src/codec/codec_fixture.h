@@ -1,6 +1,6 @@
 #pragma once
 
-// What the tests of this folder share: chains from metadata text, bytes of known content.
+// Shared by the tests of this folder: chains from metadata text, bytes of known content.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace penstock::inline v0 {
 
 using bytes = std::vector<std::byte>;
 
-/// A codec list as metadata writes it: objects, or bare names.
+/// A codec list as in metadata: objects, or bare names.
 inline std::vector<codec_config> parse_codecs(std::string_view text) {
   const json list = json::parse(text).value();
   std::vector<codec_config> codecs;
@@ -51,7 +51,7 @@ inline bytes random_bytes(std::size_t size, std::uint64_t seed) {
   return made;
 }
 
-/// Compressible, without being trivial: a slow ramp of 16-bit numbers with some noise.
+/// Compressible, but not trivial: a slow ramp of 16-bit numbers with some noise.
 inline bytes smooth_bytes(std::size_t size, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   bytes made(size);
@@ -81,7 +81,9 @@ inline bytes encode_all(const codec_chain& chain, bytes cell, worker_scratch& sc
   return encoded;
 }
 
-/// Decodes into exactly as much memory as the chunk needs, with guards that also see what uninstrumented libraries do.
+/// Decodes into exactly as much memory as the chunk needs, with guards that also detect writes of uninstrumented
+/// libraries.
+/// \param limited  The scratch has a memory limit, and reaching it is a correct answer to hostile bytes.
 class guarded_decode {
  public:
   /// \param limited  The scratch has a memory limit, and reaching it is a correct answer to hostile bytes.
@@ -90,7 +92,7 @@ class guarded_decode {
   result<> operator()(const codec_chain& chain, const bytes& encoded, worker_scratch& scratch) {
     const std::size_t size = chain.decoded_bytes();
     memory_.assign(size + 2 * kGuard, std::byte{0xa5});
-    // A copy of its own: a read beyond the end is a read beyond an allocation.
+    // A copy: a read beyond the end is a read beyond an allocation.
     const auto copy = std::make_unique<std::byte[]>(encoded.size());
     std::copy(encoded.begin(), encoded.end(), copy.get());
     auto done = decode_all(chain, std::span<const std::byte>(copy.get(), encoded.size()),
@@ -111,7 +113,7 @@ class guarded_decode {
   bytes memory_;
 };
 
-/// Every bytes-to-bytes codec, with settings that take different ways through its library.
+/// Every bytes-to-bytes codec, with settings that use different paths in its library.
 inline const std::vector<std::string>& byte_codec_texts() {
   static const std::vector<std::string> texts = [] {
     std::vector<std::string> made = {

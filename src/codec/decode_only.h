@@ -15,13 +15,13 @@ namespace penstock::inline v0 {
 /// A codec of a format that is only read.
 class decode_only_codec : public byte_codec {
  public:
-  /// \param name  Has to outlive the codec.
+  /// \param name  Must outlive the codec.
   decode_only_codec(std::string_view name, std::string description) noexcept
       : name_(name), description_(std::move(description)) {}
 
   std::string_view name() const final { return name_; }
   std::string describe() const final { return description_; }
-  /// What other writers may make: no more than a frame around content that does not compress.
+  /// The most bytes of other writers: a frame around content that does not compress.
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const final {
     return saturating_add(decoded_bytes, decoded_bytes / 8 + 1024);
   }
@@ -33,7 +33,7 @@ class decode_only_codec : public byte_codec {
   error damaged(std::string_view why) const {
     return error{errc::corrupt_data, fmt::format("{} data: {}", name_, why)};
   }
-  /// Takes `needed` bytes of `out`, or says that it has not got them.
+  /// Takes `needed` bytes of `out`, or returns an error if it is too small.
   result<std::span<std::byte>> take(std::span<std::byte> out, std::uint64_t needed, worker_scratch& scratch) const {
     if (needed <= out.size()) return out.first(static_cast<std::size_t>(needed));
     scratch.out_of_room = true;
@@ -45,7 +45,7 @@ class decode_only_codec : public byte_codec {
   std::string description_;
 };
 
-/// Numbers as HDF5's filters store them.
+/// Numbers in the form of HDF5's filters.
 inline std::uint64_t load_big(std::span<const std::byte> from) noexcept {
   std::uint64_t value = 0;
   for (const std::byte each : from) value = value << 8 | static_cast<std::uint64_t>(each);
@@ -57,7 +57,7 @@ inline std::uint64_t load_little(std::span<const std::byte> from) noexcept {
   return value;
 }
 
-/// Reads bits of a stream, the highest of a byte first; zeros behind its end, which `overrun` remembers.
+/// Reads bits of a stream, the highest of a byte first; zeros after its end, which sets `overrun`.
 class bit_stream {
  public:
   explicit bit_stream(std::span<const std::byte> from) noexcept : at_(from.data()), end_(from.data() + from.size()) {}

@@ -10,9 +10,9 @@
 
 namespace penstock::inline v0 {
 
-/// What a codec does to its bytes, as data: all that an engine needs to run it elsewhere than in `byte_codec`.
+/// The operation of a codec on its bytes, as data: all that an engine needs to run it outside of `byte_codec`.
 ///
-/// `what` determines which members count. Pointers and spans belong to the codec.
+/// `what` determines which members are used. Pointers and spans belong to the codec.
 struct device_form {
   enum class kind : std::uint8_t {
     other_settings,  ///< devices have the codec, but not with these settings: the host runs it
@@ -38,7 +38,7 @@ struct device_form {
   enum class block_codec : std::uint8_t { none, lz4, zstd };
 
   kind what;
-  bool encodes = false;  ///< what `kind` means is also all that an encoder needs
+  bool encodes = false;  ///< the description in `kind` is sufficient for an encoder too
   bool checksum = false;
   std::int64_t level = 0;
   std::uint32_t item_bytes = 0;

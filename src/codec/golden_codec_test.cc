@@ -1,4 +1,4 @@
-// Frames that other programs wrote, against what they are known to hold. Sources and licences: tests/data/codecs.
+// Frames of other programs, compared with their known content. Sources and licences: tests/data/codecs.
 
 #include <gtest/gtest.h>
 
@@ -105,7 +105,7 @@ TEST(GoldenFrames, OfZstdsOwnTestsDecodeOrAreRefusedCleanly) {
   expect_decodes("zstd", file(tests / "golden-decompression" / "empty-block.zst"), {}, "empty-block");
   expect_decodes("zstd", file(tests / "golden-decompression" / "rle-first-block.zst"), bytes(1 << 20),
                  "rle-first-block");
-  // Whether a libzstd takes the others depends on its version; nothing else may happen.
+  // Whether a libzstd accepts the others depends on its version; any other result is an error.
   worker_scratch scratch;
   for (const auto& entry : fs::recursive_directory_iterator(tests)) {
     if (!entry.is_regular_file()) continue;
@@ -121,7 +121,7 @@ TEST(GoldenFrames, OfWuffsHoldTheirTwins) {
   const fs::path data = folder() / "google__wuffs" / "test" / "data";
   expect_decodes("gzip", file(data / "256.bytes.gz"), file(data / "256.bytes"), "256.bytes.gz");
   expect_decodes("gzip", file(data / "archive.tar.gz"), file(data / "archive.tar"), "archive.tar.gz");
-  // One text by two codecs, of which neither has a twin: 942 bytes.
+  // One text by two codecs, neither of which has another implementation here: 942 bytes.
   worker_scratch scratch;
   bytes by_gzip(942), by_zstd(942);
   ASSERT_TRUE(decode_all(byte_chain(settings_of("gzip"), 942), file(data / "romeo.txt.gz"), by_gzip, scratch).ok());

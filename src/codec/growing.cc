@@ -1,4 +1,4 @@
-// What a codec does that says nothing of itself: it decodes into rooms that grow by need, and no device has it.
+// The defaults of a codec: it decodes into memory that grows by need, and no device has it.
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kFirstRoom = std::uint64_t{64} << 10;
-constexpr std::uint64_t kGrowth = 4;  // what is decoded in vain adds up to a third at most
+constexpr std::uint64_t kGrowth = 4;  // repeated decoding adds up to a third at most
 
 }  // namespace
 
@@ -25,7 +25,7 @@ result<std::span<const std::byte>> byte_codec::decode_growing(std::span<const st
     scratch.out_of_room = false;
     auto decoded = decode(encoded, out, scratch);
     if (decoded.ok() || !scratch.out_of_room) return decoded;
-    bytes = std::max<std::uint64_t>(out.size(), bytes) * kGrowth;  // the ledger ends this
+    bytes = std::max<std::uint64_t>(out.size(), bytes) * kGrowth;  // the ledger limits this
   }
 }
 

@@ -1,5 +1,5 @@
-// Bytes that no encoder wrote, by codec: each is refused as corrupt, and nothing outside of the target is written.
-// What every codec refuses is in tests/contract/codec_contract.h.
+// Bytes that no encoder wrote, by codec: each input is refused as corrupt, and nothing outside of the target is
+// written. Tests for every codec are in tests/contract/codec_contract.h.
 
 #include <gtest/gtest.h>
 #include <libdeflate.h>
@@ -27,13 +27,14 @@ TEST(HostileCodec, RefusesOrSurvivesFlippedBits) {
     for (int i = 0; i < 3000; ++i) {
       bytes damaged = encoded;
       for (std::uint64_t flips = random() % 3 + 1; flips > 0; --flips) {
-        // Half of them in the first bytes, where the sizes are.
+        // Half of them in the first bytes, which hold the sizes.
         const std::size_t at =
             random() % (random() % 2 == 0 ? std::min<std::size_t>(32, encoded.size()) : encoded.size());
         damaged[at] ^= std::byte{1} << random() % 8;
       }
       const bool accepted = decode(chain, damaged, scratch).ok();
-      // A checksum finds every damage; what it does not cover (a gzip header's time stamp) changes no content.
+      // A checksum detects every damage; fields that it does not cover (a gzip header's time stamp) do not affect
+      // content.
       if (accepted && checked) {
         ASSERT_EQ(decode.content(), cell) << text;
       }
@@ -235,7 +236,7 @@ TEST(HostileCodec, RefusesZstdFormatsBeforeItsFirstReleaseInsideBlosc) {
   EXPECT_EQ(refusal(kBlosc, 200, cut), "blosc frame is damaged (a split has 255 bytes)");
 }
 
-// c-blosc 1.21.3 then leaves the end of each block as it found it, and says so only by the sum.
+// c-blosc 1.21.3 then leaves the end of each block unwritten, which only the sum shows.
 TEST_F(HostileBlosc, SplitsThatDoNotFillABlockAreRefused) {
   // One block of 1000 bytes in 7 splits of 142.
   bytes frame = of({2, 1, 0x21, 7, 0xe8, 3, 0, 0, 0xe8, 3, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0});

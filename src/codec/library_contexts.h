@@ -13,7 +13,7 @@ namespace penstock::inline v0 {
 
 /// The compression libraries' own states, one of each kind, made at first use and kept for the worker's life.
 ///
-/// Decoders' states are taken through the ledger. An encoder's size depends on its level and is not.
+/// Decoders' states are counted in the ledger. Encoders' are not, because their size depends on the level.
 struct worker_scratch::contexts {
   explicit contexts(ledger* accounts) noexcept : memory_(accounts), accounts_(accounts) {}
   contexts(const contexts&) = delete;
@@ -24,10 +24,10 @@ struct worker_scratch::contexts {
   result<ZSTD_DCtx*> zstd_decoder() { return zstd_decoder_ ? zstd_decoder_ : make_zstd_decoder(); }
   result<ZSTD_CCtx*> zstd_encoder();
   result<libdeflate_decompressor*> gzip_decoder() { return gzip_decoder_ ? gzip_decoder_ : make_gzip_decoder(); }
-  /// Of the last level that was asked for.
+  /// For the last level that was requested.
   result<libdeflate_compressor*> gzip_encoder(int level);
 
-  /// For a chain within a codec, whose stages must not meet those of the chain around it.
+  /// For a chain within a codec, whose stages must not use the states of the chain around it.
   worker_scratch& nested() {
     if (nested_ == nullptr) nested_ = std::make_unique<worker_scratch>(accounts_);
     return *nested_;
@@ -36,7 +36,7 @@ struct worker_scratch::contexts {
   /// For libraries whose decoders take their tables through functions of the caller.
   library_memory& memory() noexcept { return memory_; }
 
-  /// Where a library takes memory of its own for one call; may be null.
+  /// For a library that allocates memory of its own for one call; may be null.
   ledger* accounts() const noexcept { return accounts_; }
 
  private:

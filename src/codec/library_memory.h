@@ -8,16 +8,16 @@
 
 namespace penstock::inline v0 {
 
-/// Memory for libraries that want a decoder's tables anew for every call: blocks are kept and given again.
+/// Memory for libraries that allocate a decoder's tables for every call: blocks are kept and reused.
 ///
-/// What is taken goes through the ledger. Not thread-safe: a worker owns one.
+/// It is counted in the ledger. Not thread-safe: a worker owns one.
 class library_memory {
  public:
   explicit library_memory(ledger* accounts) noexcept : accounts_(accounts) {}
   library_memory(const library_memory&) = delete;
   ~library_memory();
 
-  /// Uninitialised, aligned for any type; null where the ledger or the system has no more.
+  /// Uninitialised, aligned for any type; null if the ledger or the system has no more.
   void* take(std::size_t bytes) noexcept;
   /// `memory` may be null.
   void give(void* memory) noexcept;

@@ -10,7 +10,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Where a codec of Zarr v3 may stand. Zarr v2 knows no such order.
+/// The valid positions of a codec of Zarr v3. Zarr v2 has no such order.
 enum class place : std::uint8_t {
   array,           ///< array to array
   array_to_bytes,  ///< ends the array codecs
@@ -23,7 +23,7 @@ struct entry {
   std::string_view name;
   place where;
   codec_factory* make;
-  bool takes_items = false;  ///< knows elements of variable length
+  bool takes_items = false;  ///< supports elements of variable length
 };
 
 constexpr entry kCodecs[] = {
@@ -113,7 +113,7 @@ result<compiled_codec> make_codec(const codec_config& config, const stage_type& 
   }
   result<compiled_codec> made = make_known(*known, config, input, options);
   if (made.ok() || made.error().code() != errc::unsupported || options.external == nullptr) return made;
-  // What this library cannot do, another may.
+  // Another provider may support what this library does not.
   result<compiled_codec> other = options.external->make(config, input);
   return !other.ok() && other.error().code() == errc::unsupported ? std::move(made) : std::move(other);
 }

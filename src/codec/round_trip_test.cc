@@ -1,5 +1,5 @@
-// Every codec, type, byte order and transpose, in whole and in parts, against a reference that moves one byte at a
-// time.
+// Every codec, type, byte order and transpose, in whole and in parts, compared with a reference that moves one byte at
+// a time.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ std::uint64_t ravel(const std::vector<std::uint64_t>& at, const shape& of) {
   return number;
 }
 
-// What numpy.transpose(cell, order) holds, in C order; `of` becomes its shape.
+// The values of numpy.transpose(cell, order), in C order; `of` becomes its shape.
 bytes transposed(const bytes& cell, std::size_t item, shape& of, const std::vector<std::size_t>& order) {
   shape result_shape;
   for (const std::size_t d : order) result_shape.push_back(of[d]);
@@ -76,7 +76,7 @@ const order_case kOrders3[] = {
 struct subject {
   codec_chain chain;
   bytes cell;    // C order, native
-  bytes stored;  // what the byte stages encode
+  bytes stored;  // the input of the byte stages
 };
 
 subject make_subject(const type_case& type, const char* endian, const order_case& order, const shape& of,

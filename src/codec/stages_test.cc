@@ -1,5 +1,5 @@
-// Chains whose codecs are stages: transposes and swaps behind others, structures, elements of variable length, and
-// codecs that somebody else offers.
+// Chains whose codecs are stages: transposes and swaps after others, structures, elements of variable length, and
+// codecs of a provider.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ errc refusal(std::string_view text, const dtype& type, const extents& cell, cons
   return made.ok() ? errc::internal : made.error().code();
 }
 
-/// Doubles each byte of an array; what it hands on is an array of items twice as long.
+/// Doubles each byte of an array; its output is an array of items twice as long.
 class doubling_codec final : public byte_codec {
  public:
   std::string_view name() const override { return "doubling"; }
@@ -211,7 +211,7 @@ TEST(Stages, SwapStructuresFieldByField) {
   EXPECT_EQ(refusal(R"([{"name":"bytes","configuration":{"endian":["big"]}}])", type, {1}, v2), errc::corrupt_data);
   EXPECT_EQ(refusal(R"([{"name":"bytes","configuration":{"endian":["little","big"]}}])", type, {1}),
             errc::corrupt_data);
-  // zarr-python 3.1 leaves the order of structures out.
+  // zarr-python 3.1 omits the byte order of structures.
   EXPECT_EQ(encode_all(chain_of(R"(["bytes"])", type, {1}), one, scratch), one);
 }
 
@@ -220,7 +220,7 @@ TEST(Stages, GetTheTypesThatThoseBeforeThemMake) {
   codec_chain_options options;
   options.external = &others;
   const dtype type(dtype_kind::unsigned_integer, 16);
-  // Two-byte items become four-byte ones; the transpose behind must move those.
+  // Two-byte items become four-byte ones, which the transpose after them must move.
   const codec_chain chain = chain_of(R"([{"name":"transpose","configuration":{"order":[1,0]}},"doubling",
                                          {"name":"transpose","configuration":{"order":[1,0]}},"doubling","bytes",)" +
                                          std::string(kZstd) + R"(,"crc32c"])",

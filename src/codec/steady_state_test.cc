@@ -1,5 +1,5 @@
 // A warm worker decodes without allocating. This file replaces the program's operator new to count, except under
-// sanitizers, which bring their own.
+// sanitizers, which replace it themselves.
 
 #include <gtest/gtest.h>
 

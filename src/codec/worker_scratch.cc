@@ -5,7 +5,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// libdeflate does not say how large its decompressor is; 1.14's is 11.2 KiB.
+// libdeflate does not report the size of its decompressor; 1.14's is 11.2 KiB.
 constexpr std::size_t kGzipDecoderBytes = 12 * 1024;
 
 error out_of_memory(const char* what) {

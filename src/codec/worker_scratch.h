@@ -12,7 +12,7 @@
 
 namespace penstock::inline v0 {
 
-/// What one worker keeps from cell to cell: two buffers for a chain's stages, and each library's context.
+/// The reusable memory of one worker: two buffers for a chain's stages, and each library's context.
 ///
 /// Not thread-safe: a worker owns one. Nothing is allocated in steady state.
 class worker_scratch {
@@ -26,26 +26,26 @@ class worker_scratch {
   /// codec that runs a chain of its own.
   buffer& stage(std::size_t which) noexcept { return stages_[which]; }
 
-  /// Memory of the codec that runs (`scratch_memory`).
+  /// Memory of the running codec (`scratch_memory`).
   buffer& codec_memory() noexcept { return codec_memory_; }
 
-  /// When the last decode began its scatter, if it needed one and `timed` is set: profiles tell decoding from
+  /// When the last decode began its scatter, if it needed one and `timed` is set: profiles separate decoding from
   /// scattering.
   bool timed = false;
   std::optional<std::chrono::steady_clock::time_point> scatter_began;
 
-  /// Set by a codec that refused its input only because `out` was too small for it.
+  /// Set by a codec that refused its input only because `out` was too small.
   bool out_of_room = false;
 
-  /// Where decoded items of variable length put their bytes; the reader sets it. Null: `items` is this worker's own,
-  /// which lasts until the next cell is decoded.
+  /// Memory for the bytes of decoded items of variable length; the reader sets it. Null: `items` is this worker's own,
+  /// valid until the next cell is decoded.
   item_arena* arena = nullptr;
   item_arena& items() noexcept { return arena != nullptr ? *arena : own_items_; }
   void forget_own_items() noexcept { own_items_.clear(); }
 
-  /// The chunk that the last decode took a window of, before that. Windows of one chunk follow each other in a request,
-  /// so it is decoded once. Valid while the encoded bytes stay where they are: who decodes enables it, and clears
-  /// `codecs` where another request begins.
+  /// The chunk from which the last decode took a window, before that step. Windows of one chunk are adjacent in a
+  /// request, so it is decoded once. Valid while the encoded bytes do not move: the decoder enables it, and clears
+  /// `codecs` when another request begins.
   struct shared_chunk {
     bool enabled = false;
     std::span<const std::byte> encoded, decoded;  ///< `decoded` is in a stage's buffer
@@ -53,13 +53,13 @@ class worker_scratch {
   };
   shared_chunk shared;
 
-  /// Library contexts (ZSTD_DCtx, libdeflate decompressor, ...), made at first use and kept. Defined in
+  /// Library contexts (ZSTD_DCtx, libdeflate decompressor, ...), created at first use and kept. Defined in
   /// library_contexts.h.
   struct contexts;
   contexts& libraries() noexcept { return *contexts_; }
 
-  /// For a codec that runs a chain of its own, within a stage of this one's: made at first use. Its items go where
-  /// this one's do.
+  /// For a codec that runs a chain of its own, within a stage of this one's: created at first use. Its items are stored
+  /// with this one's.
   worker_scratch& inner();
 
  private:

@@ -22,9 +22,9 @@ result<std::uint32_t> batch_of(std::vector<std::unique_ptr<wave_batch>>& batches
 void trim_batches(std::vector<std::unique_ptr<wave_batch>>& batches) noexcept;
 inline constexpr std::size_t kKeptBatches = 32;
 
-/// A cell of a parcel that has its place in a wave.
+/// A cell of a transfer batch that has been placed in a wave.
 struct scanned_cell {
-  std::size_t cell = 0;                                 ///< its number in the parcel
+  std::size_t cell = 0;                                 ///< its number in the batch
   std::uint32_t batch = kNoStatus, status = kNoStatus;  ///< of the scan; kNoStatus: the device decodes nothing
   device_address decoded = 0;                           ///< where its elements are, or will be
 };

@@ -40,7 +40,7 @@ device_chain split_chain(const codec_chain& chain) {
     }
     steps.push_back(*step);
   }
-  // The device begins with a decoder; what it cannot begin with goes to the host too.
+  // The device begins with a decoder; the host also does the stages with which the device cannot begin.
   for (; !steps.empty(); steps.pop_back()) {
     const std::vector<device::device_step> decoding(steps.rbegin(), steps.rend());
     auto made = device::decode_wave::make(decoding);

@@ -10,11 +10,10 @@
 
 namespace penstock::inline v0::cuda {
 
-/// How a chain is shared out: the host decodes its last stages, from number `device_stages` on, and the device the
-/// rest.
+/// How a chain is divided: the host decodes its last stages, from number `device_stages` on, and the device the rest.
 ///
-/// A decode begins with the last stage, so the device's share is what comes before the first stage that it cannot do.
-/// Byte order, transposes and the scatter are the device's in any case.
+/// A decode begins with the last stage, so the device's part is the stages before the first one that it cannot do. Byte
+/// order, transposes and the scatter are the device's in any case.
 struct device_chain {
   const codec_chain* chain = nullptr;
   std::size_t device_stages = 0;

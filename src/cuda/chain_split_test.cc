@@ -9,7 +9,7 @@
 namespace penstock::inline v0::cuda {
 namespace {
 
-// A codec that only Python has, as far as an engine can tell.
+// A codec that exists only in Python, as far as an engine can determine.
 class foreign_codec final : public byte_codec {
  public:
   std::string_view name() const override { return "foreign"; }

@@ -69,7 +69,7 @@ void device_encoder::close(const wave& what) noexcept {
   waves_.erase(found);
 }
 
-// The next cells of the write that the device encodes: those whose elements the write replaces all.
+// The next cells that the device encodes: cells of which the write replaces every element.
 std::vector<cell_id> device_encoder::next_cells() {
   std::vector<cell_id> out;
   placement where;
@@ -224,7 +224,7 @@ result<> device_encoder::fetch(wave& what) {
   return check_one(what);
 }
 
-// Of a wave whose kernels have ended. The host records the cells that did not fit.
+// Records the statistics of a wave whose kernels have ended. The host records the cells that did not fit.
 void device_encoder::record(wave& what, std::uint64_t cells, std::uint64_t encoded_bytes) noexcept {
   const std::uint64_t bytes = cells * from_.layout->chains()[0].decoded_bytes();
   for (timed_span* const each : std::exchange(what.spans, {})) engine_->record_span(each, bytes, encoded_bytes);

@@ -15,7 +15,7 @@
 
 namespace penstock::inline v0::cuda {
 
-/// Values in device memory that the device encodes: their encoded bytes come to the host.
+/// Values in device memory that the device encodes: their encoded bytes are copied to the host.
 ///
 /// Cells that the write replaces whole are encoded in waves, in the order in which the write goes through them: one
 /// wave is encoded while workers take the cells of the one before. All other cells, those whose encoded bytes do not

@@ -37,7 +37,8 @@ std::uint64_t staging_bytes_of(std::uint64_t limit) {
   return std::max(kAlignment, std::min(kStagingBytes, limit / 16) / kAlignment * kAlignment);
 }
 
-// What nvCOMP may leave to the device's own decompression engine: what both know, up to the engine's longest stream.
+// The codecs that nvCOMP may pass to the decompression engine of the device, because both support them, each with the
+// longest stream that the engine accepts.
 std::array<std::uint64_t, device::kNvcompCodecs> decompression_engine_of(const driver& with, int ordinal,
                                                                          const device::nvcomp* library) {
   std::array<std::uint64_t, device::kNvcompCodecs> out{};
@@ -181,7 +182,7 @@ result<> device_engine::check(driver_status status, std::string_view call) {
   return what;
 }
 
-// Blocks that the device has may never come back: whoever waits for room does not any more, and is told why.
+// Blocks that the device has may never be returned: threads that wait for memory stop waiting and get the reason.
 void device_engine::break_with(const error& what) {
   if (broken_) return;
   broken_.emplace(what.clone());
@@ -319,7 +320,7 @@ void device_engine::give_event(event_ref event) noexcept {
   free_events_.push_back(event);
 }
 
-// The engine may still be copying from the block; where it is broken nobody can say until when.
+// The engine may still be copying from the block; if it is broken, there is no known end.
 void device_engine::drop(read_slot& read, parcel& what) noexcept {
   if (what.block == nullptr) return;
   const current_context current(driver_, context_);
@@ -339,8 +340,7 @@ void device_engine::give_block(std::byte* block) noexcept {
   tell_freed();
 }
 
-// A wave of this read may wait for the headers of other reads' cells: those are read now, by threads that wait for
-// nothing.
+// A wave of this read may wait for the headers of cells of other reads. They are read now, by threads that do not wait.
 result<> device_engine::finish(read_slot& read) {
   const current_context current(driver_, context_);
   const mutex_lock lock(mutex_);
@@ -361,7 +361,7 @@ result<> device_engine::finish(read_slot& read) {
     if (const device_wave& last = *last_[i]; last.now == device_wave::phase::queued && last.stream == i)
       PENSTOCK_TRY(check(driver_.stream_wait_event(end, last.done, 0), "cuStreamWaitEvent"));
   }
-  // Where nothing was written, what came before the read still comes before its end.
+  // Without writes, the work that was queued before the read must still end before the read does.
   if (state.waited == 0) PENSTOCK_TRY(wait_for_starts(read, end));
   release_starts(read);
   // Without a kernel nothing can have failed.
@@ -378,7 +378,7 @@ bool device_engine::record_end(event_ref event, event_ref end_of_read, bool hand
   if (broken_) return false;
   // All that the context was given so far.
   if (driver_.context_record_event != nullptr && driver_.context_record_event(context_, event) == kSuccess) return true;
-  // The streams of others may be gone by now.
+  // The streams of other libraries may be destroyed by now.
   if (handed) return false;
   const stream_ref end = result_[take_result_stream()];
   if (end_of_read != nullptr && driver_.stream_wait_event(end, end_of_read, 0) != kSuccess) return false;
@@ -423,7 +423,7 @@ void device_engine::release_wave(device_wave& wave) noexcept {
   wave.now = device_wave::phase::free;
 }
 
-// Whoever frees does so for all: others may wait for the same.
+// One thread frees for all: others may wait for the same memory.
 void device_engine::tell_freed() noexcept {
   const mutex_lock lock(listeners_mutex_);
   freed_.fetch_add(1, std::memory_order_release);
@@ -451,7 +451,7 @@ void device_engine::settle() noexcept {
     if (broken_) return;
     ended = spans_.take_queued();
   }
-  // Without the lock: whoever queues meanwhile goes on.
+  // Without the lock: threads that queue work meanwhile continue.
   driver_.stream_synchronize(copy_);
   for (const stream_ref each : decode_) driver_.stream_synchronize(each);
   for (const stream_ref each : result_) driver_.stream_synchronize(each);

@@ -39,13 +39,13 @@ struct device_options {
   std::shared_ptr<device_allocator> allocator;  ///< of results; null: the engine's pool
 };
 
-/// One device of one context: streams, waves, page-locked memory, and the order between them.
+/// One device of one context: streams, waves, page-locked memory, and the order of work on the streams.
 ///
 /// Streams, none of which is ordered with the legacy stream: one for copies to the device, two for decoding, one for
-/// kernels beside theirs, four for the ends of reads, two for writes. What is copied straight to where it
-/// belongs goes on its read's end stream, which may wait for the caller; the copy stream never does. Every order
-/// between streams is an event that is named where it is recorded. One thread polls for the events that free something
-/// for the host, and wakes the reads; no stream ever waits for the host.
+/// kernels that run in parallel with them, four for the ends of reads, two for writes. Direct copies to the target use
+/// their read's end stream, which may wait for the caller; the copy stream never does. Every order between streams is
+/// an event that is named where it is recorded. One thread polls for the events that free something for the host, and
+/// wakes the reads; no stream ever waits for the host.
 ///
 /// Thread-safe. Driver calls are made under one lock; headers of cells are read without it. When a call of the driver
 /// fails in the middle of a wave, the engine is broken: every later read fails with that error, until the context is
@@ -80,7 +80,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   void unwatch(read_slot* slot) noexcept;
   /// What failed in reads that are watched, once; `wait`: in all of them, else in those that are known to have ended.
   result<> outcome_of_handed(bool wait);
-  /// An event that is recorded on `stream` now: what a read has to wait for.
+  /// An event that is recorded on `stream` now, for a read to wait for.
   result<event_ref> take_event_at(stream_ref stream);
   void give_event(event_ref event) noexcept;
 
@@ -89,20 +89,20 @@ class device_engine final : public device_service, public std::enable_shared_fro
   bool reads_in_place() const noexcept { return reads_in_place_; }
   /// The same of an engine that is still to be made. False: there is no such device, too.
   static bool would_read_in_place(int ordinal, const device::nvcomp* library);
-  /// The open wave has blocks of the ring, for which somebody may wait.
+  /// The open wave has blocks of the ring, for which a thread may wait.
   bool open_wave_has_blocks() const noexcept { return open_has_blocks_.load(std::memory_order_relaxed); }
   /// Lets the device begin with them.
   result<> close_for_blocks();
 
-  /// Queues the parcel's copies, reads the headers of its cells and adds the cells to waves, as many as they need.
+  /// Queues the batch's copies, reads the headers of its cells and adds the cells to waves, as many as they need.
   /// False: no wave is free for those from `what.next` on; try again after `nudge`. With cells in `what.refused` the
-  /// block stays the parcel's.
+  /// block stays with the batch.
   /// \param ends  `finish` follows at once.
   /// \error resource_exhausted  One cell alone, `what.failed`, is larger than a wave.
   result<bool> submit(read_slot& read, parcel& what, bool ends = false);
-  /// Takes back the block of a parcel that will not be submitted (again), once it is copied from.
+  /// Takes back the block of a batch that will not be submitted (again), after the copies from it.
   void drop(read_slot& read, parcel& what) noexcept;
-  /// The same of a block that no parcel has.
+  /// The same for a block without a batch.
   void give_block(std::byte* block) noexcept;
   /// Adds fills to the open wave. False: as `submit`.
   result<bool> submit_fill(read_slot& read, const placement& where, std::span<const std::byte> item);
@@ -120,7 +120,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<std::uint64_t> copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream);
   /// The stream that values to be written are ordered on: their producer makes it wait for them.
   stream_ref write_stream() const noexcept { return write_[0]; }
-  /// What `gather` takes from now on comes after what `write_stream` holds, and after what `stream` does.
+  /// From now on `gather` reads its input only after the work that is queued on `write_stream` and on `stream`.
   result<> begin_write(std::optional<stream_ref> stream);
   /// Copies units [first, first + count) of an item, which lie in C order from its `to` on, to host memory, and waits.
   result<> gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first, std::uint64_t count,
@@ -185,7 +185,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
       PENSTOCK_REQUIRES(mutex_);
   result<bool> make_room_for_tables(device_wave& wave, std::uint64_t needed) PENSTOCK_REQUIRES(mutex_);
   result<bool> stage_cells(read_slot& read, parcel& what) PENSTOCK_REQUIRES(mutex_);
-  // Bytes [begin, end) of a parcel, with its cells from `what.next` up to `last`.
+  // Bytes [begin, end) of a batch, with its cells from `what.next` up to `last`.
   struct cell_run {
     std::uint64_t begin, end;
     std::size_t last;
@@ -235,7 +235,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   // Made by `start`, for good.
   stream_ref copy_ = nullptr;
   stream_ref peer_ = nullptr;    // of another library's allocator: in whose order it gives and takes; null: none
-  stream_ref beside_ = nullptr;  // kernels beside those of the decode streams
+  stream_ref beside_ = nullptr;  // for kernels parallel to those of the decode streams
   stream_ref decode_[kDecodeStreams] = {}, result_[kResultStreams] = {}, write_[kWriteStreams] = {};
   device::library_use by_library_;
   bool reads_in_place_ = false;

@@ -1,4 +1,4 @@
-// The part of the engine that gathers values that lie apart in device memory: for copies there, and for writes.
+// The part of the engine that gathers scattered values in device memory: for copies there, and for writes.
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 30;  // of a launch
 
-// Whether each value comes right after the one before.
+// Whether each value is adjacent to the one before.
 bool follows(const move_item& item, std::span<const move_axis> axes) noexcept {
   return axes.empty() || (axes.size() == 1 && axes[0].from_step == static_cast<std::int64_t>(item.unit_bytes));
 }

@@ -41,7 +41,7 @@ result<> device_engine::queue_wave(device_wave& wave) {
   const stream_ref stream = decode_[wave.stream];
   auto written = waves_.write_tables(wave);
   if (!written.ok()) {
-    // Without memory for its tables the wave cannot run: its reads fail, the engine goes on.
+    // Without memory for its tables the wave cannot run: its reads fail, the engine continues.
     for (const wave_share& each : wave.shares) {
       auto& failure = slots_.of(*each.read).failure;
       if (!failure) failure.emplace(written.error().clone());
@@ -92,8 +92,8 @@ result<> device_engine::order(stream_ref first, stream_ref then) {
   return check(driver_.stream_wait_event(then, order_, 0), "cuStreamWaitEvent");
 }
 
-// A kernel that may run beside the one before it goes on the stream beside, which waits for what both need, and is
-// waited for by what is behind both.
+// A kernel that may run parallel to the one before it uses the side stream, which waits for what both need; kernels
+// after both wait for it.
 result<> device_engine::launch_decoders(device_wave& wave, stream_ref stream, bool timed) {
   for (std::size_t i = 0; i < wave.launches.size(); ++i) {
     device::kernel_launch& each = wave.launches[i];

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kSmall = 512;
 constexpr std::uint64_t kLarge = std::uint64_t{2} << 20;
 
-// Few sizes, so that what comes back fits what is asked for next.
+// Few sizes, so that returned blocks fit later requests.
 constexpr std::uint64_t size_class(std::uint64_t bytes) {
   const std::uint64_t unit = bytes < kLarge ? kSmall : kLarge;
   return std::max(unit, (bytes + unit - 1) / unit * unit);

@@ -19,8 +19,8 @@ struct device_block {
   event_ref ready = nullptr;  ///< null: nothing
 };
 
-/// Memory of results, used again. Pointer and wait are handed out together: a block that comes back may still be read
-/// by work that was queued before, and whoever writes to it next has to wait for `ready` on the stream that writes.
+/// Memory of results, reused. Pointer and wait are returned together: earlier queued work may still read a returned
+/// block, so its next writer must wait for `ready` on its stream.
 ///
 /// Thread-safe. Nothing is allocated, and the driver is not called, for a size that came back before.
 ///

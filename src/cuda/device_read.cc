@@ -23,7 +23,7 @@ error with_names(error what, const failure_note& cell, const chunk_layout& layou
 
 /// A request of a local store: so long that a copy and its event cost little next to the bytes.
 constexpr std::uint64_t kRequestBytes = std::uint64_t{8} << 20;
-/// Requests of so few bytes share a parcel: two more copies on the host cost less than one more to the device.
+/// Requests of at most this size share a batch: two more copies on the host cost less than one more to the device.
 constexpr std::uint64_t kSmallRequestBytes = std::uint64_t{32} << 10;
 constexpr std::uint64_t kJoinedBytes = std::uint64_t{256} << 10;
 /// Page-locked memory holds so many of them: some are read, some copied, some on their way back.
@@ -52,14 +52,14 @@ plan_limits limits_of(std::span<const source> sources, std::uint64_t page_locked
 struct device_read::request_buffer final : read_buffer {
   request_buffer(device_engine& with, ledger* accounts) : engine(with), ordinary(accounts, memory_use::encoded) {}
 
-  // Without a call of the driver. False: there is no room yet.
+  // Prepares memory without a call of the driver. False: there is no room yet.
   bool prepare(std::uint64_t likely_bytes) {
     if (!page_locked || likely_bytes <= small_bytes || !engine.ring().can_hold(likely_bytes)) return true;
     block = engine.ring().take_held(likely_bytes);
     block_bytes = likely_bytes;
     return block != nullptr;
   }
-  // A block of so many bytes, or what is left of the one at hand. False: there is no room.
+  // Shrinks the current block to `bytes` bytes, or takes a new block. False: there is no room.
   bool claim(std::uint64_t bytes) {
     if (block != nullptr && bytes <= block_bytes) {
       engine.ring().shrink(block, bytes);
@@ -160,7 +160,7 @@ bool device_read::can_advance() const noexcept {
          (waiting_.load(std::memory_order_relaxed) != 0 && engine_->freed() != tried_.load(std::memory_order_relaxed));
 }
 
-// With the job's lock, which must not be held while the driver is asked for more page-locked memory: `advance` does
+// Called with the job's lock, which must not be held while the driver allocates more page-locked memory: `advance` does
 // that.
 read_buffer* device_read::take_buffer(std::uint64_t likely_bytes) {
   const mutex_lock lock(mutex_);
@@ -187,7 +187,7 @@ void device_read::give_buffer(read_buffer* buffer) noexcept {
   free_buffers_.push_back(back);
 }
 
-// From a worker: the executor has told the job by then whom to wake.
+// From a worker: the executor has set the job's waker by then.
 void device_read::listen() {
   if (!listening_.exchange(true)) engine_->add_listener(job_.get());
 }
@@ -343,7 +343,7 @@ void device_read::finish_cell(parcel& into, parcel_cell& cell, const source& fro
   const bool fits = direct && from.to != nullptr && chain.swap_bytes() <= 1 && !how.converts();
   cell.plain = fits && !split.decodes_on_device();
   cell.direct = fits && split.decodes_on_device();
-  // A cell's begin is as well aligned on the device as in its parcel.
+  // The beginning of a cell has the same alignment on the device as in its batch.
   const std::uint64_t aligned = split.decodes_on_device() ? 0 : cell.offset;
   const auto plan = [&] {
     const move_tables tables{into.axes, into.runs};
@@ -438,12 +438,12 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what, bool ends) {
   return {};
 }
 
-// Bytes in ordinary memory move to page-locked memory as soon as it has room: from there the driver would copy them
-// while everybody waits. False: no room there, or in a wave.
+// Bytes in ordinary memory move to page-locked memory as soon as it has space: from there the driver would copy them
+// while all other work waits. False: there is no space, or none in a wave.
 result<bool> device_read::submit(parcel& what, bool ends) {
   if (what.block == nullptr && what.bytes != 0 && engine_->ring().can_hold(what.bytes)) {
     std::byte* const block = engine_->ring().take(what.bytes);
-    // Whether it could ever be held is asked again: the machine may have had no more.
+    // Whether it could ever be held is checked again: the machine may have had no more memory.
     if (block == nullptr && engine_->ring().can_hold(what.bytes)) {
       PENSTOCK_TRY(engine_->close_for_blocks());
       return false;
@@ -474,7 +474,7 @@ result<> device_read::fill(std::uint32_t source_number, const source& from, cell
   return {};
 }
 
-// False: no room for the one at `what.place`.
+// False: there is no room for the fill at `what.place`.
 result<bool> device_read::submit_fills(kept_fill& what) {
   const source& from = sources_[what.source];
   const bool converts = !becomes_.empty() && becomes_[what.source].how.converts();
@@ -502,7 +502,7 @@ result<bool> device_read::advance(bool last) {
   if (last && !abandoned_.load(std::memory_order_relaxed)) joined = hand_over_joined();
   auto went = joined.ok() ? hand_over_kept() : result<bool>(std::move(joined).error());
   if (!last || (went.ok() && !*went)) return went;
-  // However it ends, the wave that has cells of this read is told so, and nobody wakes the job afterwards.
+  // However it ends, the wave with cells of this read is notified, and there is no wake of the job afterwards.
   auto ended = engine_->finish(*slot_);
   if (listening_.exchange(false)) engine_->remove_listener(job_.get());
   if (!went.ok()) return went;
@@ -537,7 +537,7 @@ result<bool> device_read::hand_over_kept() {
     for (const auto& each : dropped) engine_->drop(*slot_, *each);
     if (!next && !fill_next) {
       if (!has_refused_.load(std::memory_order_relaxed)) break;
-      PENSTOCK_TRY(decode_refused(advance_scratch_));  // of what was handed over just now
+      PENSTOCK_TRY(decode_refused(advance_scratch_));  // of the cells just passed
       continue;
     }
     bool taken = false;
@@ -561,7 +561,7 @@ result<bool> device_read::hand_over_kept() {
       const mutex_lock lock(mutex_);
       tried_.store(freed, std::memory_order_relaxed);
       if (next && next->block == nullptr) {
-        // What others hold of the ring comes back only when it is on its way.
+        // Other reads' memory of the ring is returned only when it is being copied.
         kept_.push_back(std::move(next));
         if (++without_room < kept_.size()) continue;
       } else if (next) {
@@ -578,7 +578,7 @@ result<bool> device_read::hand_over_kept() {
   return true;
 }
 
-// Of a parcel that was submitted: what is left of it is for the host, or nothing.
+// For a submitted batch: the rest is for the host, or there is none.
 void device_read::keep_refused(std::unique_ptr<parcel> what) {
   if (what->refused.empty()) return give_parcel(std::move(what));
   const std::shared_ptr<parcel> from(what.release(), [this](parcel* done) {
@@ -591,7 +591,7 @@ void device_read::keep_refused(std::unique_ptr<parcel> what) {
   has_refused_.store(true, std::memory_order_relaxed);
 }
 
-// Decodes what the device's decoders do not take, side by side with other workers.
+// Decodes cells that the device's decoders do not take, in parallel with other workers.
 result<> device_read::decode_refused(worker_scratch& scratch) {
   for (;;) {
     refused_cell next;
@@ -675,7 +675,7 @@ error device_read::name_cell(error what, const failure_note& cell) const {
   return with_names(std::move(what), cell, *from.layout, from.prefix);
 }
 
-// What it returns knows layouts and names, but nothing that holds the context.
+// Its result holds layouts and names, but not the context.
 std::function<error(const failure_report&)> device_read::describe_later() const {
   std::vector<std::pair<std::shared_ptr<const chunk_layout>, std::string>> places;
   for (const source& each : sources_) places.emplace_back(each.layout->shared_from_this(), each.prefix);

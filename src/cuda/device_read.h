@@ -24,11 +24,11 @@ namespace penstock::inline v0::cuda {
 /// \param page_locked_bytes  What the ring may hold.
 plan_limits limits_of(std::span<const source> sources, std::uint64_t page_locked_bytes, unsigned workers);
 
-/// One read into device memory, from its begin to the last who looks at its outcome.
+/// One read into device memory, from its beginning to the last query of its outcome.
 ///
-/// As a sink it takes fetched cells from a read_job, decodes on the host what the device cannot, and hands the rest to
-/// the engine. The job's end means that everything is queued on the device; that the device is done is what `order` (on
-/// a stream) and `synchronize` (on the host) are about.
+/// As a sink it receives fetched cells from a read_job, decodes on the host those that the device cannot, and passes
+/// the others to the engine. The job's end means that everything is queued on the device; that the device is done is
+/// what `order` (on a stream) and `synchronize` (on the host) are about.
 class device_read final : public cell_sink, public std::enable_shared_from_this<device_read> {
  public:
   /// \param starts  Events that come before the first write; the read gives them back.
@@ -57,13 +57,13 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   /// True when the device is done too.
   bool complete();
   void cancel() noexcept { job_->cancel(); }
-  /// Once queued: others have the memory now, and may never come back to ask how the read ended.
+  /// Once queued: other libraries have the memory now, and may never query how the read ended.
   void hand_on();
-  /// Somebody will ask: nobody else is told before `leave`. Before it is handed on.
+  /// Errors of this read are reported by `outcome()` only, until `leave`. Call it before the export.
   void claim_outcome() noexcept { claimed_.store(true, std::memory_order_relaxed); }
-  /// Once queued: whoever was to ask has gone. Not left to the destructor: a worker may still hold the read.
+  /// Once queued: the owner of the outcome was destroyed. Not left to the destructor: a worker may still hold the read.
   void leave();
-  /// Somebody has asked, or nobody will.
+  /// The outcome was queried, or will not be.
   void look() noexcept;
   std::uint64_t done_bytes() const noexcept { return job_->done_bytes(); }
   std::uint64_t total_bytes() const noexcept { return job_->total_bytes(); }
@@ -88,7 +88,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   result<bool> hand_over_kept();
   void abandon() noexcept override { abandoned_.store(true, std::memory_order_relaxed); }
 
-  // A cell for the host; the parcel of its encoded bytes goes back after the last one.
+  // A cell for the host; the batch of its encoded bytes is returned after the last one.
   struct refused_cell {
     std::shared_ptr<parcel> from;
     std::size_t refusal = 0;

@@ -1,4 +1,5 @@
-// The part of the engine that brings a parcel to the device: places in waves, copies, and the headers of its cells.
+// The part of the engine that transfers a batch to the device: allocation in waves, copies, and the headers of its
+// cells.
 
 #include <algorithm>
 #include <utility>
@@ -14,11 +15,11 @@
 namespace penstock::inline v0::cuda {
 namespace {
 
-/// A device that has nothing to do is given a wave that is not full: of so many cells, or so many bytes.
+/// An idle device gets a wave that is not full, but has at least this many cells, or the bytes below.
 constexpr std::size_t kFewestCells = 256;
 constexpr std::uint64_t kFewestBytes = std::uint64_t{32} << 20;
 constexpr std::uint64_t kAlignment = 256;
-constexpr unsigned kEndNumber = 31;  // the stream of its end, beside the decode streams, in a read's set
+constexpr unsigned kEndNumber = 31;  // the stream of its end, in addition to the decode streams, in a read's set
 
 std::uint64_t decoded_room(const parcel_cell& cell) {
   return cell.chain->decodes_on_device() && !cell.direct ? round_up(cell.decoded_bytes, kAlignment) : 0;
@@ -105,7 +106,7 @@ bool device_engine::is_closing_for(const read_slot& read) const {
          std::any_of(closing_.begin(), closing_.end(), [&](const device_wave* each) { return has_share(*each, read); });
 }
 
-// Which of the result streams ends the read: one that has nothing to do, where there is one.
+// The result stream that the read ends on: an idle one if possible.
 unsigned device_engine::end_of(read_slot& read) {
   std::optional<unsigned>& stream = slots_.of(read).end_stream;
   if (stream) return *stream;
@@ -118,7 +119,7 @@ unsigned device_engine::end_of(read_slot& read) {
 
 // ---- waves ----
 
-// What a cell's bytes take of a wave; they lie there as they lie in the parcel.
+// The size of a cell's bytes in a wave; they have the same layout there as in the batch.
 std::uint64_t device_engine::encoded_room(const parcel& what, const parcel_cell& cell) const noexcept {
   return reads_in_place(what) ? 0 : round_up(cell.offset % kAlignment + cell.length, kAlignment);
 }
@@ -273,7 +274,7 @@ result<bool> device_engine::take_run(read_slot& read, const parcel& what, device
     share.moved_bytes += wave.moved_bytes - moved_before;
     if (reads_in_place(what)) hold_block(wave, what);
   }
-  // What is copied next goes to the same place, after the copies that nobody needs.
+  // Later copies use the same memory, after the copies that are no longer needed.
   if (wave.is_empty()) wave.used_bottom = wave.used_top = 0;
   if (wave.now == device_wave::phase::closing && wave.coming == 0) {
     std::erase(closing_, &wave);
@@ -293,10 +294,10 @@ void device_engine::hold_block(device_wave& wave, const parcel& what) {
   if (&wave == open_) open_has_blocks_.store(true, std::memory_order_relaxed);
 }
 
-// The next cell needs more than a wave has: what the host decodes needs less, or no wave at all.
+// The next cell needs more than a wave has. If the host decodes it, it needs less, or no wave.
 result<> device_engine::leave_to_host(parcel& what, std::uint64_t needed) {
   error why(errc::resource_exhausted,
-            fmt::format("the chunk needs {} bytes on the device and tables beside them, a wave has {} "
+            fmt::format("the chunk needs {} bytes on the device and tables in addition, a wave has {} "
                         "(device_memory_limit)",
                         needed, waves_.limit_bytes()));
   if (!what.cells[what.next].chain->decodes_on_device()) {
@@ -361,7 +362,7 @@ result<> device_engine::copy_runs(parcel& what, stream_ref stream) {
 result<> device_engine::release_block(read_slot& read, parcel& what) {
   if (what.block == nullptr) return {};  // the driver has read ordinary memory by now
   if (!what.copied && !what.copied_at_end) {
-    give_block(std::exchange(what.block, nullptr));  // waves have it, or nobody
+    give_block(std::exchange(what.block, nullptr));  // waves have it, or no owner
     return {};
   }
   if (!what.copied_at_end) {

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kPatternBytes = 16;
 constexpr std::uint64_t kTableAlignment = 256;
 
-// Where the item's bytes, repeated to a multiple of 16, stand among the wave's patterns.
+// Position of the item's bytes, repeated to a multiple of 16, among the wave's patterns.
 std::uint64_t pattern_of(device_wave& wave, std::span<const std::byte> item, std::uint64_t bytes) {
   const std::uint64_t size = round_up(bytes, kPatternBytes);
   const auto is = [&](std::uint64_t at) {
@@ -22,7 +22,7 @@ std::uint64_t pattern_of(device_wave& wave, std::span<const std::byte> item, std
       if (wave.patterns[at + i] != item[i % item.size()]) return false;
     return true;
   };
-  // Fills of one array follow each other.
+  // Fills of the same array are usually adjacent, so only the last pattern is compared.
   if (wave.patterns.size() >= size && is(wave.patterns.size() - size)) return wave.patterns.size() - size;
   const std::uint64_t at = wave.patterns.size();
   wave.patterns.resize(at + size);
@@ -41,7 +41,7 @@ std::uint64_t bytes_of(const std::vector<Row>& rows) noexcept {
   return round_up(rows.size() * sizeof(Row), kTableAlignment);
 }
 
-// What `lay_out` will ask for, at most.
+// The most that `lay_out` will request.
 std::uint64_t tail_bytes(const device_wave& wave) noexcept {
   std::uint64_t bytes = bytes_of(wave.items) + bytes_of(wave.axes) + bytes_of(wave.runs) + bytes_of(wave.notes) +
                         bytes_of(wave.patterns) + round_up(wave.tile_count * sizeof(move_tile), kTableAlignment);
@@ -70,7 +70,7 @@ struct wave_mark {
   std::uint64_t tiles, decoded_bytes, moved_bytes;
 };
 
-// True: what was added since `to` has room in the tail. Otherwise it is taken back.
+// True: the tail has room for everything that was added since `to`. Otherwise the additions are undone.
 bool keeps_limit(device_wave& wave, const wave_mark& to) {
   if (tail_bytes(wave) <= wave.limit_bytes - std::min(wave.limit_bytes, wave.memory.bytes)) return true;
   wave.items.resize(to.items);

@@ -10,7 +10,7 @@
 
 namespace penstock::inline v0::cuda {
 
-/// Where each table lies in a wave's tail, in bytes from its begin. What is uploaded comes first.
+/// Offset of each table in a wave's tail, in bytes. Uploaded tables are first.
 struct wave_layout {
   std::uint64_t items = 0, axes = 0, runs = 0, tiles = 0, notes = 0, patterns = 0;
   std::uint64_t statuses = 0, status_bytes = 0;  ///< uploaded as zeros: a memset would be one more kernel
@@ -18,8 +18,8 @@ struct wave_layout {
   std::uint64_t total = 0;
 };
 
-/// Adds the scanned cells of a parcel to a wave. `report`: of their read. False: next to the wave's memory no room is
-/// left for their tables and workspace; the wave is as it was.
+/// Adds the scanned cells of a batch to a wave. `report` belongs to their read. False: the wave's memory has no room
+/// for their tables and workspace; the wave is unchanged.
 result<bool> add_cells(device_wave& wave, const parcel& of, const cell_scan& scanned, device_address report);
 /// Adds the fill of a cell's wanted part. False: as above.
 bool add_fill(device_wave& wave, const placement& where, std::span<const std::byte> item);

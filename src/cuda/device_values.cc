@@ -10,7 +10,7 @@
 namespace penstock::inline v0::cuda {
 namespace {
 
-/// What passes through page-locked memory at once where it goes on to ordinary memory.
+/// The unit of copies through page-locked memory to ordinary memory.
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;
 
 std::uint64_t elements_of(const extents& counts) noexcept {

@@ -20,7 +20,7 @@ struct wave_batch {
   std::vector<device::device_step> steps;
   device::decode_wave decoder;
   std::uint32_t first_status = 0;
-  std::uint64_t descriptors = 0, workspace = 0;  ///< where they lie in the tail
+  std::uint64_t descriptors = 0, workspace = 0;  ///< their position in the tail
 };
 
 /// What a batch of a scan becomes a part of.

@@ -79,7 +79,7 @@ std::string driver_file() {
 
 result<const driver*> load_driver() {
   static std::mutex mutex;
-  // The driver is one a process, whoever loads it; not destroyed, since threads may use it until the end.
+  // The driver is one per process, whatever loads it; not destroyed, because threads may use it until the end.
   static const driver* loaded = nullptr;
   static pid_t loaded_by = 0;
   const std::lock_guard lock(mutex);

@@ -90,7 +90,7 @@ inline constexpr int kDecompressLz4 = 4;
 inline const stream_ref kLegacyStream = reinterpret_cast<stream_ref>(std::uintptr_t{1});
 inline const stream_ref kPerThreadStream = reinterpret_cast<stream_ref>(std::uintptr_t{2});
 
-// One line a function: member, the driver's name, the version whose ABI is meant, the type.
+// One line for each function: the member, its name in the driver, the version of its ABI, its type.
 // clang-format off
 #define PENSTOCK_CUDA_DRIVER(X)                                                                                      \
   X(init, cuInit, 2000, driver_status(unsigned))                                                                     \

@@ -1,4 +1,4 @@
-// The table of driver functions, and the constants beside it, say what CUDA's own headers say.
+// The table of driver functions, and its constants, equal those of CUDA's own headers.
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 namespace penstock::inline v0::cuda {
 namespace {
 
-/// The device has to be so many times faster: nobody has measured its encoders yet.
+/// The device must be faster by this factor: its encoders have not been measured yet.
 constexpr double kMargin = 2;
 /// And to save so much: a write of less is not worth a stream, launches and copies.
 constexpr double kLeastSavedSeconds = 2e-3;
@@ -19,7 +19,7 @@ constexpr double kLeastSavedSeconds = 2e-3;
 constexpr double kBusBytesPerSecond = 20e9;
 /// 16 KiB of shared memory a warp.
 constexpr unsigned kWarpsAMultiprocessor = 13;
-/// A ratio that the device's encoder, which is about as good as level 1, is not asked for.
+/// A ratio above which the device's encoder, which is about as good as level 1, is not used.
 constexpr std::int64_t kMostZstdLevel = 3;
 
 /// What a codec takes for float32 of temperatures with 13 bits of the mantissa, as they are and shuffled: of the host,
@@ -76,7 +76,7 @@ encode_choice choose_encoder(const codec_chain& chain, const encode_work& work) 
   const auto chunk = static_cast<double>(chain.decoded_bytes());
   const auto chunks = static_cast<double>(work.chunks);
   const double on_bus = chunks * chunk / kBusBytesPerSecond;
-  // Whole chunks: what is left over at the end is waited for.
+  // Rounded up: the caller also waits for the last chunks when they do not occupy all workers.
   const double turns = std::ceil(chunks / std::max(1U, work.workers));
   const double warps = static_cast<double>(work.multiprocessors) * kWarpsAMultiprocessor;
   const double waves = std::ceil(chunks / static_cast<double>(of_wave));

@@ -8,7 +8,7 @@
 
 namespace penstock::inline v0::cuda {
 
-/// Chunks that a write from device memory replaces whole, and who may encode them.
+/// Chunks that a write from device memory replaces as a whole, and which encoders may encode them.
 struct encode_work {
   std::uint64_t chunks = 0;
   unsigned workers = 1;          ///< of the host

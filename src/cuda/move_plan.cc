@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t kWidest = 16;
 constexpr std::uint64_t kTileBytes = std::uint64_t{32} << 10;
 
-// What a move is planned from: the loops, and the runs of those that list positions.
+// The input of a plan for a move: the loops, and the runs of loops that list positions.
 struct move_loops {
   dim_vector<move_axis> axes;
   std::vector<move_run>* runs = nullptr;
@@ -227,7 +227,7 @@ move_item plan_gather(const placement& where, const conversion& how, std::uint64
 
 move_item plan_fill(const placement& where, std::uint32_t item_bytes, const fill_pattern& pattern,
                     const move_tables& tables) {
-  // A cell whose elements all lie at one place.
+  // A cell whose elements all have the same address.
   const strides still(kMaxRank, 0);
   move_loops loops = loops_of(where, {}, still, pattern.address, tables);
   return widen(loops, item_bytes, pattern.repeats ? 0 : 1, tables.axes);

@@ -14,8 +14,8 @@ struct page_locked_memory {
   bool is_ours = false;  ///< registered with the driver, not made by it
 };
 
-/// Memory of the driver's, or, where the system refuses to read a file into that (sandboxes that do not know what the
-/// driver has mapped answer EFAULT), memory of ours that the driver is told of. The context is current.
+/// Memory of the driver's or, if the system cannot read a file into that (EFAULT in sandboxes that ignore the driver's
+/// mappings), memory of ours that is registered with the driver. The context is current.
 page_locked_memory take_page_locked(const driver& with, std::uint64_t bytes) noexcept;
 /// The context is current, and nothing uses the memory.
 void give_page_locked(const driver& with, const page_locked_memory& memory) noexcept;

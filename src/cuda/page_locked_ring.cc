@@ -61,7 +61,7 @@ std::byte* page_locked_ring::take_from(segment& in, std::uint64_t bytes) {
   return nullptr;
 }
 
-// Of whoever has the block.
+// Of the owner of the block.
 page_locked_ring::found_block page_locked_ring::find(const std::byte* block) noexcept {
   const auto in =
       std::find_if(segments_.begin(), segments_.end(), [&](const segment& one) { return one.holds(block); });
@@ -116,7 +116,7 @@ bool page_locked_ring::has_room(std::uint64_t bytes) const noexcept {
   });
 }
 
-// What may still be asked of the driver.
+// The amount that may still be requested from the driver.
 std::uint64_t page_locked_ring::left() const noexcept {
   const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
   return limit - std::min(limit, held_.load(std::memory_order_relaxed));
@@ -145,7 +145,7 @@ bool page_locked_ring::grow(std::uint64_t bytes) {
   std::vector<page_locked_memory> idle;
   {
     const mutex_lock lock(mutex_);
-    // Whoever had its turn before may have made the room.
+    // An earlier one in the queue may have released the memory.
     if (has_room(bytes)) return true;
     if (!idle_suffice(bytes)) return false;
     idle = take_idle(bytes);
@@ -183,7 +183,7 @@ bool page_locked_ring::add_segment(std::uint64_t bytes) {
       held_.fetch_add(size, std::memory_order_relaxed);
       return true;
     }
-    // Nobody is to wait for it. A ring that was closed meanwhile stays closed.
+    // No thread may wait for it. A ring that was closed meanwhile stays closed.
     const std::uint64_t less = held_.load(std::memory_order_relaxed) + size / 2 / kRingAlignment * kRingAlignment;
     limit_.compare_exchange_strong(limit, less, std::memory_order_relaxed);
   }

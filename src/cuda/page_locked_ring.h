@@ -27,27 +27,28 @@ class page_locked_ring {
   page_locked_ring(const page_locked_ring&) = delete;
   page_locked_ring& operator=(const page_locked_ring&) = delete;
 
-  /// Gives all back to the driver, before the context goes. Nobody has a block.
+  /// Returns all memory to the driver, before the context is destroyed. No block may be in use.
   void clear() noexcept;
 
-  /// 256-byte aligned; null where there is no room yet, or will never be for so many bytes.
+  /// Aligned to 256 bytes. Null if there is no room yet, or if the ring is smaller than that.
   std::byte* take(std::uint64_t bytes);
-  /// The same of what is held already, without a call of the driver, which may wait for the device.
+  /// As `take`, but only from memory that is already held. It makes no call of the driver, because such a call may wait
+  /// for the device.
   std::byte* take_held(std::uint64_t bytes);
-  /// `take` would ask the driver for more.
+  /// Whether `take` would request more from the driver.
   bool may_grow(std::uint64_t bytes) const;
   /// Makes room for so many bytes, as `take` does. False: there is none to be had.
   bool grow(std::uint64_t bytes);
-  /// One more has the block: it comes back when all have given it.
+  /// Adds an owner of the block: it is returned when all have released it.
   void share(std::byte* block) noexcept;
   void give(std::byte* block) noexcept;
-  /// Gives back what lies behind a block's first `bytes` bytes.
+  /// Returns the memory after a block's first `bytes` bytes.
   void shrink(std::byte* block, std::uint64_t bytes) noexcept;
 
-  /// Room for so many bytes may come, or is there: whoever was refused waits for what is given back.
+  /// Whether memory of this size may become free, or is: a refused caller waits for returned blocks.
   bool can_hold(std::uint64_t bytes) const noexcept { return bytes <= limit_.load(std::memory_order_relaxed); }
   std::uint64_t limit_bytes() const noexcept { return limit_.load(std::memory_order_relaxed); }
-  /// Nobody can say any more when blocks come back: nothing is to be waited for.
+  /// Stops handing out blocks: after a driver failure, outstanding blocks may never be returned.
   void close() noexcept { limit_.store(0, std::memory_order_relaxed); }
   std::uint64_t held_bytes() const noexcept { return held_.load(std::memory_order_relaxed); }
   std::uint64_t used_bytes() const noexcept { return used_.load(std::memory_order_relaxed); }

@@ -13,15 +13,15 @@ namespace penstock::inline v0::cuda {
 
 struct device_chain;
 
-/// One cell of a parcel.
+/// One cell of a transfer batch.
 struct parcel_cell {
-  std::uint64_t offset = 0, length = 0;  ///< of its bytes in the parcel
+  std::uint64_t offset = 0, length = 0;  ///< of its bytes in the batch
   const device_chain* chain = nullptr;   ///< what is decoded on the device
   std::uint64_t decoded_bytes = 0;
   bool plain = false;   ///< its bytes are the elements, contiguous in the target: one copy, no kernel
   bool direct = false;  ///< decodes straight into the target, `item.to`
-  move_item item;       ///< `from` counts from the decoded cell's begin, axes and runs from the parcel's
-  std::uint32_t first_more = 0, more = 0;  ///< moves of the same cell to other places, in the parcel's `more`
+  move_item item;       ///< `from` counts from the decoded cell's beginning, axes and runs from the batch's
+  std::uint32_t first_more = 0, more = 0;  ///< moves of the same cell to other destinations, in the batch's `more`
   failure_note note;
 };
 
@@ -41,7 +41,7 @@ struct parcel {
   std::vector<move_run> runs;
   std::vector<move_item> more;
   /// Cells, by number, that the device's decoders do not take, with the reason: the host decodes them from here, and
-  /// the block goes back after that.
+  /// the block is returned after that.
   struct refusal {
     std::size_t cell = 0;
     std::string reason;

@@ -114,7 +114,7 @@ result<> read_slots::outcome() {
   failure_.reset();
   if (const std::uint64_t failures = std::exchange(failures_, 0); failures > 1)
     out.note(fmt::format("{} reads failed like this; this was the first", failures));
-  out.note("of an earlier read, whose values were handed on and whose outcome nobody looked at (check=True does)");
+  out.note("of an earlier read, whose values were exported and whose outcome was not queried (check=True does)");
   return out;
 }
 

@@ -54,11 +54,11 @@ class read_slot {
 class read_slots {
  public:
   explicit read_slots(const driver& with) noexcept : driver_(with) {}
-  /// Before the context goes.
+  /// Called before the context is destroyed.
   void clear() noexcept;
 
-  /// One that no earlier read still needs: this read's copies would have to wait for that. Its record on the device is
-  /// zero once `stream`, of copies to the device, has done what it was given.
+  /// A slot that no earlier read still needs; otherwise the copies of this read would wait for that read. The slot's
+  /// record on the device is zero once `stream`, which copies to the device, has done its queued work.
   result<read_slot*> take(stream_ref stream);
   /// The same without a call of the driver. Null: there is none whose record is zero.
   read_slot* take_zero();
@@ -67,21 +67,21 @@ class read_slots {
   const read_state& of(const read_slot& slot) const noexcept { return slot.state_; }
   void give(read_slot* slot) noexcept;
 
-  /// `describe` is asked once the slot's read has ended with failures, unless somebody looks before.
+  /// `describe` is called when the slot's read has ended with failures, unless the outcome was queried before.
   void watch(read_slot* slot, std::function<error(const failure_report&)> describe);
   void unwatch(read_slot* slot) noexcept;
   /// The first read that is watched is not known to have ended.
   bool watches_queued() const noexcept { return !watched_.empty() && watched_.front().slot->state_.queued; }
   /// The ends of the reads that are watched.
   std::vector<event_ref> watched_ends() const;
-  /// The first failure of those that have ended; told once.
+  /// The first failure of those that have ended; reported once.
   result<> outcome();
 
  private:
   struct watched_report {
     read_slot* slot = nullptr;
     std::function<error(const failure_report&)> describe;
-    bool left = false;  // the read is gone
+    bool left = false;  // the read was destroyed
   };
   result<> make_more(stream_ref stream);
   bool has_free() const noexcept { return !free_.empty() && !free_.front()->state_.queued; }
@@ -90,7 +90,7 @@ class read_slots {
   std::vector<std::unique_ptr<read_slot>> all_;
   std::deque<read_slot*> free_;  // the one that came back first is taken first
   std::deque<watched_report> watched_;
-  std::optional<error> failure_;  // until it is told
+  std::optional<error> failure_;  // until it is reported
   std::uint64_t failures_ = 0;
 };
 

@@ -46,7 +46,7 @@ result<> resident_wave::start(int ordinal, std::span<const chunk> chunks) {
   }
   end_of_targets_ = used;
   statuses_ = place(chunks.size() * sizeof(std::uint32_t));
-  // Addresses count from the block's start until its size is known, which the wave tells once it has the chunks.
+  // Addresses count from the block's start until its size is known, which the wave sets when it has the chunks.
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     PENSTOCK_TRY(planned_.add({chunks[i].encoded, sources_[i], targets_[i], chunks[i].decoded_bytes}));
   }
@@ -126,7 +126,8 @@ result<std::vector<float>> resident_wave::decode() {
     PENSTOCK_TRY(driver_->check(driver_->event_create(&made, 0), "cuEventCreate"));
     events_.push_back(made);
   }
-  // The host queues the launches while the device fills the outputs, so none of the host's time is in the events'.
+  // The host queues the launches while the device fills the outputs, so the time between the events does not include
+  // the host's work.
   PENSTOCK_TRY(fill(statuses_, std::byte{0}, planned_.chunks() * sizeof(std::uint32_t)));
   PENSTOCK_TRY(fill(first_target_, kUnwritten, end_of_targets_ - first_target_));
   const nvtx_scope range(nvtx_name::decode);  // the launches alone
@@ -140,7 +141,7 @@ result<std::vector<float>> resident_wave::decode() {
   return out;
 }
 
-// The workspace begins with what the steps of a chain hand on; each region ends where the next one begins.
+// The workspace begins with the data between the steps of a chain; each region ends where the next one begins.
 result<std::vector<resident_wave::region>> resident_wave::workspace() const {
   std::vector<std::pair<std::uint64_t, std::string_view>> starts{{workspace_, "intermediates"}};
   for (const device::kernel_launch& each : launches_) {

@@ -103,7 +103,8 @@ void timed_spans::record(device_wave& wave) noexcept {
   wave.shares.clear();
 }
 
-// A kernel begins when what it waits for has ended: the kernel before it, or before both where two are side by side.
+// A kernel begins when its predecessors have ended: the kernel before it, or the two before it if these ran in
+// parallel.
 void timed_spans::record_kernels(device_wave& wave) noexcept {
   const auto recorded = std::find_if(wave.shares.begin(), wave.shares.end(),
                                      [](const wave_share& each) { return each.recorded_as.profile != nullptr; });
@@ -163,8 +164,8 @@ bool timed_spans::elapsed_ns(event_ref from, event_ref to, std::uint64_t& out) n
   return true;
 }
 
-// Where an event is in a profile. What follows it is told by the time since then: a float of milliseconds since the
-// engine began is coarse after hours.
+// The time of an event in a profile. Later events are timed relative to it: a float of milliseconds since the start of
+// the engine is coarse after hours.
 bool timed_spans::begin_of(const profiler& profile, event_ref event, std::uint64_t& out) noexcept {
   std::uint64_t since = 0;
   if (!elapsed_ns(origin_, event, since)) return false;

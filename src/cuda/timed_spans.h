@@ -33,10 +33,10 @@ class timed_spans {
   timed_spans(const driver& with, int ordinal) noexcept : driver_(with), ordinal_(ordinal) {}
   /// Ties the device's events to the host's clock. Waits for `stream`.
   result<> start(stream_ref stream);
-  /// Before the context goes.
+  /// Called before the context is destroyed.
   void clear() noexcept;
 
-  /// Null where nothing is recorded, or it cannot be told.
+  /// Null if nothing is recorded, or the time cannot be determined.
   timed_span* begin(const recorded_read& of, stage what, std::uint32_t worker, stream_ref stream) noexcept;
   /// The same for launches of a kernel, whose name outlives the profile.
   timed_span* begin_kernel(const recorded_read& of, const char* name, std::uint64_t launches,
@@ -50,7 +50,7 @@ class timed_spans {
 
   /// Records what the device has ended with.
   void collect() noexcept;
-  /// The spans whose ends are queued, for `record` once they have been waited for.
+  /// The spans whose ends are queued. `record` takes them after the caller has waited for their ends.
   std::vector<timed_span*> take_queued() noexcept;
   void record(timed_span& span) noexcept;
   /// Records the decoding and the scatter of a wave that has ended, if a profile was under way: reads that share it are

@@ -125,7 +125,7 @@ result<> wave_arena::grow(device_wave& wave) {
   return grow_tables(wave, uploaded_bytes_, tail_bytes_);
 }
 
-// Whoever opens one of them says what is wrong, if something is.
+// The thread that opens one of them reports failures.
 void wave_arena::grow_free() noexcept {
   for (const auto& each : waves_)
     if (is_free(each) && !grow(*each).ok()) return;

@@ -18,9 +18,8 @@ inline constexpr std::size_t kMostCells = 2048;
 
 /// The waves of a device and their memory.
 ///
-/// Waves are alike: what one of them needs once it is full, as far as the reads so far tell, all get as soon as nothing
-/// queued uses them. So what is allocated depends on what is read, not on which waves the device happens to be done
-/// with when the next one is opened. Memory is kept until `trim`.
+/// All waves have the same size, the largest needed so far. Idle waves grow to it. So the allocated size depends on the
+/// reads, not on which waves are idle when the next one is opened. Memory is kept until `trim`.
 ///
 /// Not thread-safe; the context must be current. Memory is counted in a `counted_bytes`, which any thread may read.
 class wave_arena {
@@ -34,7 +33,7 @@ class wave_arena {
   wave_arena(const driver& with, std::uint64_t limit_bytes, counted_bytes& counts) noexcept
       : driver_(with), limit_(limit_bytes), counts_(counts), most_bytes_(limit_bytes / 2) {}
   result<> start(unsigned waves, const device::library_use& by_library);
-  /// Before the context goes. Nothing may be queued.
+  /// Called before the context is destroyed. Nothing may be queued.
   void clear() noexcept;
   /// Gives back the memory of waves that nothing queued uses.
   void trim() noexcept;
@@ -48,8 +47,8 @@ class wave_arena {
   result<device_wave*> open(std::uint64_t cell_bytes, std::uint64_t likely_cells);
   /// Its bytes were full before it had as many cells as it may have: waves are to have more.
   void note_full(const device_wave& wave) noexcept;
-  /// For a wave without cells whose tables have no room beside its bytes: leaves only what `cell_bytes` need. False:
-  /// it has no more than that.
+  /// For a wave without cells whose tables do not fit next to its bytes: leaves only the memory for `cell_bytes`.
+  /// False: it has no more than that.
   result<bool> shrink(device_wave& wave, std::uint64_t cell_bytes);
   /// Lays the wave's tables out and writes them. It takes no more cells then.
   /// \error resource_exhausted  No memory for them.

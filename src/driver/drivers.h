@@ -17,7 +17,7 @@ const format_driver& netcdf_driver() noexcept;      // netcdf.cc: NetCDF classic
 const format_driver& table_driver() noexcept;       // tables.cc: Parquet and Arrow, which Python opens
 const format_driver& zarr_driver() noexcept;        // zarr_driver.cc: versions 2 and 3
 
-/// The node that Zarr's documents make of a location; nothing where there are none.
+/// The node that the Zarr documents at a location describe; nothing if there are no such documents.
 result<std::optional<node>> open_zarr(const location& at, const open_options& how, int prefer);
 
 /// The place of a location as Zarr and TIFF name it.

@@ -44,7 +44,7 @@ result<exported_group> exported_of(const group& from);
 
 /// The references of cells [begin, end) of an array that `exported_of` returned. Cells without a reference are left
 /// out.
-/// \error unsupported  A chunk that other codecs encoded than the rest.
+/// \error unsupported  A chunk has other codecs than the rest.
 result<exported_rows> exported_rows_of(const array& from, std::uint64_t begin, std::uint64_t end);
 
 /// The objects of such an array, by number. Files of this machine are named by their whole paths.

@@ -12,9 +12,9 @@
 
 namespace penstock::inline v0 {
 
-/// Calls `work` for the numbers below `files`, on as many threads of the context's pool as it may have requests in
-/// flight: what it does is waiting for storage, also behind the file systems of clusters. On its cores alone where
-/// nothing is waited for, as with files of this machine until one batch of them says otherwise.
+/// Calls `work` for the numbers below `files`, on as many threads of the pool as the context may have requests in
+/// flight, because most of the work is to wait for storage, also with the file systems of clusters. Local files start
+/// with one thread for each core; the others join if a batch of files shows that it waits.
 void for_each_file(std::size_t files, const store& from, context& with, const std::function<void(std::size_t)>& work);
 
 /// Calls `work` for the numbers below `count` on the context's threads: what it does is computing.
@@ -26,8 +26,8 @@ struct file_stamp {
   std::int64_t changed_ns = 0;
 };
 
-/// Looks at files of this machine, side by side. Nothing of those that are not there.
-/// \error permission_denied, io_error  Of the first that cannot be looked at.
+/// Queries local files, in parallel. Nothing for those that do not exist.
+/// \error permission_denied, io_error  Of the first that cannot be queried.
 result<std::vector<std::optional<file_stamp>>> file_stamps(const std::vector<std::string>& paths, context& with);
 
 }  // namespace penstock::inline v0

@@ -74,7 +74,7 @@ TEST(ForEachFile, ComputingIsTheWorkOfTheContextsThreadsAlone) {
   EXPECT_LE(fewest, 2U);
 }
 
-TEST(ForEachFile, SideBySideCallsEachNumberOnce) {
+TEST(ForEachFile, ParallelCallsVisitEachNumberOnce) {
   const auto with = context::make();
   ASSERT_TRUE(with.ok());
   std::vector<std::atomic<int>> taken(37);

@@ -22,12 +22,12 @@ struct hdf5_index {
 
 /// The chunk index of a dataset, read from its file without the HDF5 library and its lock.
 ///
-/// \param header  The address of the dataset's object header, as the library tells it.
-/// \error unsupported   No chunked dataset, or one that only the library reads.
+/// \param header  The address of the dataset's object header, from the library.
+/// \error unsupported   Not a chunked dataset, or one that only the library reads.
 /// \error corrupt_data  The file is damaged. \error conflict  It changed meanwhile.
 result<hdf5_index> read_hdf5_index(const store& from, std::string_view key, std::uint64_t header);
 
-/// Looks at every link of the group whose object header stands at `header`, before the library trusts them.
+/// Checks every link of the group whose object header is at `header`, before the library uses them.
 ///
 /// \error corrupt_data  It is damaged. \error unsupported  Only the library understands its links.
 /// \error conflict      The file changed meanwhile.
@@ -42,11 +42,11 @@ struct hdf5_shards {
   hdf5_chunks chunks;                  ///< cells are numbers in the file's own grid; no filter was skipped
 };
 
-/// Reads the chunk indexes of many files side by side. Types, fill values, filters and chunk shapes are compared as
-/// they are stored: who knows what one of the files means knows it of all.
+/// Reads the chunk indexes of many files in parallel. Types, fill values, filters and chunk shapes are compared in
+/// their stored form, so that the meaning of one file is that of all.
 ///
-/// Nothing where that is not all there is to it: a file that cannot be read, or that differs, or that only the library
-/// reads. Who asks each of them finds out which.
+/// Returns nothing if a file cannot be read, differs, or can only be read by the library. Reading them one by one shows
+/// which.
 std::optional<hdf5_shards> scan_hdf5_shards(const store& from, const std::vector<std::string>& keys,
                                             std::string_view dataset, std::size_t axis, context& with);
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr unsigned kMostLevels = 8;
 constexpr std::uint64_t kMostSources = 100'000;
-/// What mappings show, cut into runs of neighbours: a few bytes of a file may stand for very many.
+/// Ranges that mappings show, divided into runs of neighbours: a few bytes of a file may stand for very many.
 constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 22;
 
 bool is_file(const std::string& path) {

@@ -66,8 +66,8 @@ struct hdf5_depth {
   result<hdf5_depth> deeper(std::uint64_t count) const;
 };
 
-/// Describes datasets at these paths of a file: null for one that is not there or is no dataset; none of them if there
-/// is no such file.
+/// Describes datasets at these paths of a file: null for one that is not there or is not a dataset; none of them if
+/// there is no such file.
 using describe_hdf5_sources = std::function<result<std::vector<std::shared_ptr<const referenced_array>>>(
     const hdf5_file_place& file, const std::vector<std::string>& paths, const hdf5_depth& depth)>;
 

@@ -56,7 +56,7 @@ class merger {
   }
 
  private:
-  // Sets where parts are, their chains and objects. Returns false if they are not alike.
+  // Sets the positions, chains and objects of parts. Returns false if they differ.
   result<bool> place() {
     chunks_ = parts_.front().chunks;
     for (const reference_part& each : parts_) {

@@ -21,10 +21,10 @@ struct reference_part {
 /// The references of arrays that follow each other along `axis`, as those of one array. Of regular references, time and
 /// memory are in proportion to the runs and not to the references.
 ///
-/// \param like  What they all are: dtype, codecs, fill value, attributes, dimension names.
-/// \param parts  Of the rank of `like`, and of one shape outside of `axis`. Moved from.
-/// \returns Nothing if no table of references can say it: parts of other chunks outside of `axis`, too many chunks of
-///          unequal lengths.
+/// \param like  The properties that they share: dtype, codecs, fill value, attributes, dimension names.
+/// \param parts  Arrays with the rank of `like` and, outside of `axis`, one shape. They are moved from.
+/// \returns Nothing if one table of references cannot describe them: the parts have different chunks in other
+///          dimensions, or there are too many chunks of unequal lengths.
 /// \error unsupported  More than 2^64 elements along the axis, or more chunks than 2^64.
 result<std::optional<referenced_array>> merge_references(const referenced_array& like,
                                                          std::vector<reference_part> parts, std::size_t axis);

@@ -20,7 +20,7 @@ struct stored_metadata {
   version seen;
 };
 
-/// \error not_found  The array is gone. \error corrupt_data  No JSON object.
+/// \error not_found  The array no longer exists. \error corrupt_data  Not a JSON object.
 result<stored_metadata> read_stored_metadata(const array_state& state);
 
 /// The member `shape`.

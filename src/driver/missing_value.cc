@@ -135,7 +135,7 @@ result<> to_version_3(const array_state& from, json::object_t& attributes) {
     missing = item_of(*attribute, from.type);
   }
   if (!missing) {
-    // What is no value of the type masks nothing, and xarray does not open what is no base64.
+    // What is not a value of the type masks nothing, and xarray does not open what is not base64.
     if (attribute != nullptr && is_float(from.type)) remove(attributes, kMissing);
     return {};
   }

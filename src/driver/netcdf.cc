@@ -58,7 +58,7 @@ result<std::shared_ptr<const netcdf_file>> read_header(const location& at, std::
 /// The variables of one file. Opening one reads nothing.
 class netcdf_members final : public member_source, public std::enable_shared_from_this<netcdf_members> {
  public:
-  /// \param where  Of the arrays; its prefix is that of the folder, its URI the file's.
+  /// \param where  Where the arrays are: the prefix of their folder, the URI of the file.
   netcdf_members(std::shared_ptr<const netcdf_file> file, array_site where)
       : file_(std::move(file)), where_(std::move(where)) {}
 

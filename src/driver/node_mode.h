@@ -18,7 +18,8 @@ result<> check_writable(const group_state& state);
 result<> check_editable(const array_state& state);
 result<> check_editable(const group_state& state);
 
-/// The same, and what the store knows without a write (`store::check_writable`): a folder's permissions.
+/// As `check_writable`. In addition it checks what the store can tell without a write (`store::check_writable`), for
+/// instance the permissions of a folder.
 /// \error permission_denied  As the store's.
 result<> check_writable_now(const array_state& state);
 result<> check_writable_now(const group_state& state);

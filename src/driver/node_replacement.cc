@@ -37,7 +37,7 @@ result<> node_replacement::commit() {
     if (fresh.belongs(key)) return stands_in_the_way(key);
   if (swap_) return swap_->replace([&](std::string_view key) { return old.belongs(key); });
   PENSTOCK_TRY(erase_node(*at_, prefix_));
-  // The documents are last: without them there is no node.
+  // The metadata documents are last: until they exist, readers find no node.
   for (std::size_t i = fresh.keys().size(); i-- > 0;) {
     const std::string& key = fresh.keys()[i];
     PENSTOCK_ASSIGN(const blocking_read object, read_and_wait(*in_, key, {}, byte_range::kAll));

@@ -11,7 +11,7 @@
 
 namespace penstock::inline v0 {
 
-/// Opens an array whose metadata somebody else has read already: nothing of `from` is read.
+/// Opens an array whose metadata have already been read: nothing of `from` is read.
 ///
 /// \param documents  Metadata documents by name (`zarr.json`; `.zarray`, `.zattrs`) and text, as storage would hold
 ///                   them.

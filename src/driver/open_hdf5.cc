@@ -247,8 +247,8 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     listed_ = {std::string(path), names};
   }
 
-  // The names next to `path` if it is a member of the group that was listed last: who lists a group and opens one of
-  // its members opens the others next.
+  // The names next to `path` if it is a member of the last listed group: a caller that lists a group and opens one of
+  // its members usually opens the others next.
   std::vector<std::string> siblings_of(std::string_view path) const {
     if (!from_->in_rounds()) return {};
     const std::lock_guard lock(listed_mutex_);
@@ -390,7 +390,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
     return open_reference(context_, std::move(what));
   }
 
-  // A dataset that virtual ones show; null: it is not there, or is no dataset.
+  // A dataset that virtual ones show; null: it is not there, or is not a dataset.
   result<std::shared_ptr<const referenced_array>> source(const std::string& path, const hdf5_depth& depth) const {
     const std::string uri = child_uri(uri_, percent_encode(prefix_of(path), true));
     std::optional<hdf5_exit> exit;

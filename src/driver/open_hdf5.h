@@ -32,8 +32,8 @@ struct hdf5_members {
 /// What is known of a file and its store.
 struct hdf5_hints {
   std::optional<std::uint64_t> size;  ///< for stores that do not report it
-  /// Asks for the last byte, too, beside what the first round trip brings: a server that ignores ranges fails now, and
-  /// not when values are read.
+  /// Also requests the last byte, with the first round trip: a server that ignores ranges fails now, and not when
+  /// values are read.
   bool tries_end = false;
 };
 
@@ -44,8 +44,8 @@ result<node> open_hdf5(std::shared_ptr<const store> from, const std::string& key
 /// The same of the file at a location whose first bytes may be known.
 result<node> open_hdf5(location at, std::string_view path, const open_options& how, const hdf5_hints& hints);
 
-/// Whether open_hdf5 failed with `unsupported` at an object that is no array: elements of references or lists, or no
-/// dataspace. Links into other files are not followed.
+/// Whether open_hdf5 failed with `unsupported` at an object that is not an array: elements of references or lists, or
+/// no dataspace. Links into other files are not followed.
 bool is_no_hdf5_array(const store& from, const std::string& key, std::string_view path);
 
 /// Whether a group is in this file, and not in another one that a link led to.

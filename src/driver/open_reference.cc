@@ -49,7 +49,7 @@ result<std::vector<codec_chain>> chains_of(const referenced_array& what, const z
                                            codec_chain_options options, const extents& cell) {
   options.stored_order_filters = metadata.zarr_format == 2;
   const std::vector<codec_config>& usual = metadata.codecs.chain;
-  // Array codecs at the head say how items lie; what follows are the filters that a mask counts.
+  // Array codecs at the head determine the order of items; after them come the filters that a mask counts.
   std::size_t head = 0;
   while (head < usual.size() &&
          std::find(kArrayCodecNames.begin(), kArrayCodecNames.end(), usual[head].name) != kArrayCodecNames.end()) {

@@ -33,15 +33,15 @@ struct referenced_object {
   bool inlined = false;                  ///< `from` is this process's memory: the manifest holds the bytes
   std::string path = {};                 ///< of a file of this machine; else empty
   std::optional<file_stamp> stamp = {};  ///< of that file when its index was read
-  std::string remote_stamp = {};         ///< of a remote object, as the caller's store knows it; empty: not known
+  std::string remote_stamp = {};         ///< of a remote object, in the caller's store; empty: not known
 };
 
 /// Codecs of chunks that have others than the array: the array's with some left out, or a list of their own.
 struct chain_variant {
   std::vector<std::uint32_t> skipped;  ///< numbers of filters and compressor, in the order of encoding
   std::optional<extents> shape;        ///< of cells that are stored shorter than the others
-  /// An object with `dtype` and `filters`, in place of those of the `.zarray`: chunks of another array, whose type is
-  /// the same but for its byte order. null: the array's.
+  /// An object with `dtype` and `filters` that replace those of the `.zarray`: the chunks come from another array,
+  /// whose type differs at most in byte order. null: the array's own.
   json own = {};
 };
 
@@ -52,7 +52,7 @@ struct joined_axis {
   std::vector<std::uint64_t> decoded;  ///< of each cell, what its codecs make along the axis: no less than its length
 };
 
-/// An array whose bytes lie in objects that other formats made.
+/// An array whose bytes are in objects of other formats.
 struct referenced_array {
   zarr_metadata metadata;  ///< of an array: what it is, and how its chunks decode
   /// That it was parsed from, by name (`.zarray`, `.zattrs`, `zarr.json`).
@@ -89,7 +89,7 @@ result<std::shared_ptr<const referenced_array>> references_of(const array& from)
 /// The array with all of its references in memory; itself, if they are or if it has none.
 result<array> with_references(const array& from);
 
-/// Versions of remote objects as the caller's store knows them, by URL; empty where they are not known.
+/// Versions of remote objects in the caller's store, by URL; empty if they are not known.
 using stamp_finder = std::function<result<std::vector<std::string>>(const std::vector<std::string>&)>;
 
 /// Where a manifest will be, and what it says of objects.
@@ -106,12 +106,12 @@ struct manifest_options {
 /// \error invalid_argument  It is not such an array. \error conflict  An object changed since it was opened.
 result<std::vector<std::byte>> save_references(const array& from, const manifest_options& how);
 
-/// The manifest of a group whose arrays are such arrays, with those of the groups below it: open_saved_node.
+/// The manifest of a group whose arrays all have references, including the groups below it. `open_saved_node` reads it.
 /// \error invalid_argument  A member is not such an array, by path. \error unsupported  More than 32 levels of groups;
 ///                          a file in this process's memory. \error conflict  As of an array.
 result<std::vector<std::byte>> save_references(const group& from, const manifest_options& how);
 
-/// The paths of files of this machine that such an array reads; empty for any other array.
+/// The paths of the local files that an array with references reads; empty for any other array.
 std::vector<std::string> referenced_files(const array& from);
 
 }  // namespace penstock::inline v0

@@ -46,20 +46,21 @@ error damaged_manifest(std::string_view what) {
 result<std::uint64_t> number_of(const json& from, std::string_view name) {
   const json* const member = from.find(name);
   std::uint64_t out = 0;
-  if (member == nullptr || !member->get(out)) return damaged_manifest(fmt::format("'{}' is no number", name));
+  if (member == nullptr || !member->get(out)) return damaged_manifest(fmt::format("'{}' is not a number", name));
   return out;
 }
 
 result<std::string> text_of(const json& from, std::string_view name) {
   const json* const member = from.find(name);
   if (member == nullptr || member->as_string() == nullptr)
-    return damaged_manifest(fmt::format("'{}' is no text", name));
+    return damaged_manifest(fmt::format("'{}' is not text", name));
   return *member->as_string();
 }
 
 result<const json::array_t*> list_of(const json& from, std::string_view name) {
   const json* const member = from.find(name);
-  if (member == nullptr || member->as_array() == nullptr) return damaged_manifest(fmt::format("'{}' is no list", name));
+  if (member == nullptr || member->as_array() == nullptr)
+    return damaged_manifest(fmt::format("'{}' is not a list", name));
   return member->as_array();
 }
 
@@ -127,7 +128,7 @@ result<std::vector<chain_variant>> variants_of(const json& document) {
   return out;
 }
 
-/// The objects of a manifest, made together: files and remote objects are looked at side by side.
+/// The objects of a manifest, created together: files and remote objects are queried in parallel.
 class objects_of_manifest {
  public:
   objects_of_manifest(const manifest_place& at, context& with, std::shared_ptr<context> of)
@@ -204,7 +205,7 @@ class objects_of_manifest {
     for (std::size_t k = 0; k < files_.size(); ++k) {
       referenced_object& file = out_[files_[k]];
       file.pinned = now[k].has_value();
-      if (!now[k] || !file.stamp) continue;  // one that is gone is an error when it is read
+      if (!now[k] || !file.stamp) continue;  // one that no longer exists is an error when it is read
       if (now[k]->size_bytes != file.stamp->size_bytes || now[k]->changed_ns != file.stamp->changed_ns) {
         return error(errc::conflict,
                      fmt::format("'{}' changed since the manifest was saved: save it again", file.path));
@@ -247,7 +248,7 @@ class objects_of_manifest {
   std::vector<std::size_t> files_, remote_;  // numbers of objects
 };
 
-// [number, how often] one after the other, for no more than `most` numbers.
+// Expands pairs [number, repetitions] to the numbers themselves, at most `most` of them.
 result<std::vector<std::uint64_t>> spread(const json::array_t& runs, std::uint64_t most) {
   std::vector<std::uint64_t> out;
   for (const json& each : runs) {
@@ -349,7 +350,7 @@ bool is_member_path(std::string_view name) {
          std::count(name.begin(), name.end(), '/') < kMaxLevels;
 }
 
-/// The arrays of a manifest of a group, opened when they are asked for.
+/// The arrays of a manifest of a group, opened at first use.
 class saved_members final : public member_source, public std::enable_shared_from_this<saved_members> {
  public:
   static result<std::shared_ptr<const saved_members>> make(std::vector<std::byte> manifest, const json& document,

@@ -25,7 +25,7 @@ constexpr std::uint64_t kFirstRead = std::uint64_t{16} << 10;
 /// Where a second request costs less than the bytes that most headers have not got.
 constexpr std::uint64_t kFirstReadNearby = std::uint64_t{4} << 10;
 constexpr std::uint64_t kLongestReadAhead = std::uint64_t{1} << 20;
-/// More, and more than four times the file, is read of no file whose directories stand one behind the other.
+/// The most bytes, and four times the file, that are read of a file whose directories follow each other.
 constexpr std::uint64_t kMostRead = std::uint64_t{64} << 20;
 /// More headers than any file has.
 constexpr unsigned kMaxReads = 1U << 20;
@@ -42,14 +42,14 @@ struct tiff_place {
   const object_head* head = nullptr;  ///< of the TIFF itself, read before; null: it was not
 
   const store& from() const noexcept { return *at.from; }
-  /// Opening a file of storage without round trips is cheap enough to look for others beside it.
+  /// Opening a file of storage without round trips is cheap enough to check for sidecar files.
   bool looks_beside() const { return from().traits().request_bytes == 0; }
 };
 
 /// Reads pieces of one file, all of one version.
 class header_reader {
  public:
-  /// \param suffix  Of the file beside the TIFF; empty: the TIFF itself.
+  /// \param suffix  Of the sidecar file; empty: the TIFF itself.
   header_reader(const tiff_place& of, const std::string& suffix)
       : from_(&of.from()),
         key_(of.at.prefix.substr(0, of.at.prefix.size() - 1) + suffix),
@@ -127,14 +127,14 @@ class header_reader {
   std::uint64_t last_end_ = 0, ahead_ = kFirstRead, read_bytes_ = 0;
 };
 
-/// One image of a file: where it is described, and what was read of the file.
+/// One image of a file: the place of its description, and the part of the file that was read.
 struct found_image {
   header_reader reader;
   tiff_details details;
   tiff_directory directory;
   std::array<std::uint64_t, 2> size;  ///< height, width
   std::string suffix;                 ///< of the side file that holds it; empty: it is in the file itself
-  std::vector<std::optional<std::uint64_t>> bands_of_mask = {};  ///< of one beside the file, for each of the image's
+  std::vector<std::optional<std::uint64_t>> bands_of_mask = {};  ///< of one in a sidecar file, for each of the image's
 };
 
 /// Finds an image in the reader's file; nothing where there is no such file, or no TIFF. What was read is the image's;
@@ -188,7 +188,7 @@ std::uint64_t samples_of(const std::vector<tiff_tag>& tags, bool big_endian) {
   return std::min<std::uint64_t>(samples, std::numeric_limits<std::uint16_t>::max());
 }
 
-/// What lies in a file beside an image of `count` bands may be an overview of it.
+/// Whether an image in a sidecar file can be an overview of an image with `count` bands.
 bool is_overview_of(const found_image& beside, std::uint64_t count) {
   return beside.size[0] != 0 && beside.size[1] != 0 &&
          samples_of(beside.details.tags, beside.details.big_endian) == count;
@@ -221,8 +221,8 @@ std::vector<std::optional<std::uint64_t>> bands_of_mask(const found_image& mask,
   return out;
 }
 
-/// Which bands of a mask beside the file are asked for, where `wanted` are the image's.
-/// \error unsupported  One that is asked for has no mask. \error out_of_range  The image has no such band.
+/// The selected bands of a mask in a sidecar file, if `wanted` are the image's.
+/// \error unsupported  A selected band has no mask. \error out_of_range  The image does not have the band.
 result<std::vector<std::uint64_t>> chosen_bands_of_mask(const std::vector<std::optional<std::uint64_t>>& of_bands,
                                                         const std::vector<std::uint64_t>& wanted) {
   const auto is_first = [](const std::optional<std::uint64_t>& each) { return each == std::uint64_t{0}; };
@@ -234,14 +234,13 @@ result<std::vector<std::uint64_t>> chosen_bands_of_mask(const std::vector<std::o
       return error(errc::out_of_range, fmt::format("band {} of an image that has {}", band, of_bands.size()));
     if (!of_bands[band])
       return error(errc::unsupported,
-                   fmt::format("the file beside the image has masks of other bands, none of band {}", band));
+                   fmt::format("the sidecar file of the image has masks of other bands, none of band {}", band));
     out.push_back(*of_bands[band]);
   }
   return out;
 }
 
-/// Notes in `to` the mask of that level, which is of that size, where a file beside this one has it for some of the
-/// image's bands.
+/// Records in `to` the mask of that level and size, if a sidecar file has it for some of the image's bands.
 void add_mask_beside(const tiff_place& from, std::uint64_t level, const std::array<std::uint64_t, 2>& size,
                      std::uint64_t count, tiff_companions& to) {
   tiff_options options;
@@ -263,7 +262,7 @@ void add_mask_beside(const tiff_place& from, std::uint64_t level, const std::arr
   if (masked.size() < count) to.masked_bands = std::move(masked);
 }
 
-/// Adds the overviews of a file beside that of `suffix`, and whether one has the mask of an image of that size.
+/// Adds the overviews of a sidecar file with `suffix`, and whether one has the mask of an image of that size.
 void add_side_files(const tiff_place& from, const tiff_options& options, const std::string& suffix,
                     const std::array<std::uint64_t, 2>& size, std::uint64_t count, tiff_companions& to) {
   if (to.overviews.empty()) {
@@ -277,13 +276,13 @@ void add_side_files(const tiff_place& from, const tiff_options& options, const s
   if (!to.has_mask && !options.mask) add_mask_beside(from, options.level, size, count, to);
 }
 
-/// Only the first page has files beside it.
+/// Only the first page has sidecar files.
 bool may_have_side_files(const tiff_options& options) {
   return options.page == 0 && options.sub_ifds.empty() && !options.ifd;
 }
 
-/// Finds an image in the file or, where the file itself has not got that level or mask, in the files beside it.
-/// Source: GDAL's page on GeoTIFF, "Overviews" and "Internal nodata masks".
+/// Finds an image in the file or, if the file itself does not have that level or mask, in sidecar files. Source: GDAL's
+/// page on GeoTIFF, "Overviews" and "Internal nodata masks".
 result<std::optional<found_image>> find_with_side_files(const tiff_place& from, const std::string& suffix,
                                                         const tiff_options& options) {
   header_reader reader(from, suffix);
@@ -327,7 +326,7 @@ result<std::optional<found_image>> find_with_side_files(const tiff_place& from, 
   return beside;
 }
 
-/// Tells the images of a file apart.
+/// Distinguishes the images of a file.
 std::string name_of(const tiff_options& options) {
   if (options.is_default()) return {};
   return fmt::format("{} {} {} {} {} {} {}", options.page, fmt::join(options.sub_ifds, ","), options.level,
@@ -388,7 +387,7 @@ result<std::optional<array>> open_image(const tiff_place& from, const tiff_optio
   return std::optional<array>(std::move(*made));
 }
 
-/// Where the file of an open image is, or the one that its own lies beside.
+/// The location of the file of an open image, or of the TIFF whose sidecar file it is in.
 node_place file_of(const array_state& image, const tiff_layout& layout) {
   std::string name;
   layout.key(0, name);
@@ -457,7 +456,7 @@ result<array> open_tiff(std::shared_ptr<const store> from, const open_options& o
 result<array> open_tiff(const array& of_file, const tiff_options& image) {
   const array_state& known = of_file.state();
   const auto* const layout = dynamic_cast<const tiff_layout*>(known.layout.get());
-  if (layout == nullptr) return error(errc::invalid_argument, fmt::format("'{}' is no image of a TIFF", known.uri));
+  if (layout == nullptr) return error(errc::invalid_argument, fmt::format("'{}' is not an image of a TIFF", known.uri));
   const node_place at = file_of(known, *layout);
   PENSTOCK_ASSIGN(std::optional<array> opened, open_image({at, layout}, image));
   if (!opened) return error(errc::not_found, fmt::format("no TIFF at '{}'", at.uri));

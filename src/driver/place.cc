@@ -138,7 +138,7 @@ result<> check_new_name(std::string_view uri) {
 
 namespace {
 
-/// The scheme that was added to the context for `uri`; null if there is none.
+/// The scheme that was added to the context for `uri`; null if none was added.
 const uri_scheme* added_scheme(std::string_view uri, const penstock::context* with) noexcept {
   if (with == nullptr) return nullptr;
   for (const auto& each : with->state().options().schemes) {

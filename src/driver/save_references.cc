@@ -70,7 +70,7 @@ json axis_of(const joined_axis& joined) {
                              {"decoded", runs_of(joined.decoded)}});
 }
 
-/// The first dimension, which most joined arrays have alone, and the others as `more`.
+/// The first joined dimension, which is the only one of most joined arrays; further ones are in `more`.
 json joined_of(const std::vector<joined_axis>& axes) {
   json first = axis_of(axes.empty() ? joined_axis() : axes.front());
   if (axes.size() < 2) return first;
@@ -108,7 +108,7 @@ bool is_in_memory(const referenced_object& of) {
 
 bool is_remote(const referenced_object& of) { return of.path.empty() && !is_in_memory(of); }
 
-/// What is not known of an object before it is saved.
+/// The version of an object, which is looked up while the references are saved.
 struct saved_version {
   std::optional<file_stamp> file;  ///< of a file of this machine
   std::string remote;              ///< of a remote object
@@ -133,7 +133,7 @@ result<json> saved(const referenced_object& each, const std::string& folder, con
 /// The stamp of now is that of the bytes that the table describes.
 result<> check_version(const referenced_object& of) {
   if (!of.seen.known()) return {};
-  const std::uint64_t bytes = is_remote(of) ? 1 : 0;  // a server is asked by a request of some bytes
+  const std::uint64_t bytes = is_remote(of) ? 1 : 0;  // a server is queried by a request of some bytes
   const auto read = read_and_wait(*of.from, of.key, {0, bytes, false}, bytes, &of.seen);
   if (read.ok()) return {};
   if (read.error().code() == errc::version_changed)
@@ -178,7 +178,7 @@ std::string on_one_line(std::string_view text) {
   return out;
 }
 
-/// What is found out about objects whose version is not known, of all of them side by side. The bytes that the table
+/// Facts about objects whose version is not known, queried for all of them in parallel. The bytes that the table
 /// describes are those of this version.
 result<std::vector<saved_version>> versions_of(const referenced_array& what, const manifest_options& how,
                                                context& with) {

@@ -95,7 +95,7 @@ result<scanned> scan_raw(const store& from, const std::string& key, const raw_op
                    fmt::format("the file has {} bytes, its items begin at {}", out.size, how.offset));
     const std::uint64_t bytes = out.size - how.offset;
     if (row_bytes == 0 ? bytes != 0 || !rows : bytes % row_bytes != 0)
-      return error(errc::corrupt_data, fmt::format("{} bytes are no whole number of rows of {}", bytes, row_bytes));
+      return error(errc::corrupt_data, fmt::format("{} bytes are not a whole number of rows of {}", bytes, row_bytes));
     for (std::size_t d = 0; d < axis; ++d) out.shape.push_back(row[d]);
     out.shape.push_back(row_bytes == 0 ? *rows : bytes / row_bytes);
     for (std::size_t d = axis; d < row.size(); ++d) out.shape.push_back(row[d]);
@@ -109,7 +109,7 @@ result<scanned> scan_raw(const store& from, const std::string& key, const raw_op
   return out;
 }
 
-// Where at most one dimension is longer than 1, or there is no item, both orders are the same; NumPy writes C then.
+// If at most one dimension is longer than 1, or there are no items, both orders are the same, and NumPy writes C.
 bool has_order(const scanned& file) {
   if (std::find(file.shape.begin(), file.shape.end(), 0U) != file.shape.end()) return false;
   return std::count_if(file.shape.begin(), file.shape.end(), [](std::uint64_t length) { return length > 1; }) > 1;
@@ -175,7 +175,7 @@ result<std::size_t> place_of_axis(std::int64_t axis, std::size_t rank) {
   return static_cast<std::size_t>(axis < 0 ? axis + dimensions : axis);
 }
 
-// Reads every file's header; what went wrong stands where the header should.
+// Reads every file's header; an error takes the place of a header that cannot be read.
 std::vector<result<scanned>> scan_all(const store& from, const std::vector<std::string>& keys,
                                       const std::function<result<scanned>(std::size_t)>& scan, context& with) {
   std::vector<result<scanned>> found;

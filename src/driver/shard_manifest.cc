@@ -87,14 +87,14 @@ result<> read_common(const json& from, shard_table& out, std::string& root) {
     return error(errc::unsupported, fmt::format("manifests of files of version {} are not readable", number));
   const json *place = from.find("root"), *format = from.find("format"), *descr = from.find("descr"),
              *order = from.find("fortran_order"), *shape = from.find("shape"), *axis = from.find("axis");
-  if (place == nullptr || place->as_string() == nullptr) return bad_manifest("its root is no text");
+  if (place == nullptr || place->as_string() == nullptr) return bad_manifest("its root is not text");
   if (format == nullptr || format->as_string() == nullptr ||
       (*format->as_string() != "npy" && *format->as_string() != "raw"))
     return bad_manifest("its format is neither npy nor raw");
   if (descr == nullptr || order == nullptr || order->as_bool() == nullptr)
     return bad_manifest("descr or fortran_order is missing");
   if (shape == nullptr || shape->as_array() == nullptr || shape->as_array()->size() > 64)
-    return bad_manifest("its shape is no list");
+    return bad_manifest("its shape is not a list");
   for (const json& each : *shape->as_array()) {
     if (!each.get(number)) return bad_manifest("its shape holds something else than lengths");
     out.shape.push_back(number);
@@ -119,9 +119,10 @@ result<> read_record(const json& from, shard_table& out) {
   each.key = *key->as_string();
   if (seen != nullptr) {
     if (seen->as_array() == nullptr || seen->as_array()->size() != 4)
-      return bad_manifest("a version is no list of 4 numbers");
+      return bad_manifest("a version is not a list of 4 numbers");
     for (std::size_t i = 0; i < 4; ++i)
-      if (!(*seen->as_array())[i].get(each.expected.word[i])) return bad_manifest("a version is no list of 4 numbers");
+      if (!(*seen->as_array())[i].get(each.expected.word[i]))
+        return bad_manifest("a version is not a list of 4 numbers");
   }
   std::optional<std::uint32_t> checksum;
   if (sum != nullptr) {

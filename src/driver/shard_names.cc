@@ -176,7 +176,7 @@ result<std::vector<std::string>> find_shards(const store& from, std::string_view
   if (wild == std::string_view::npos) return std::vector<std::string>{std::string(pattern)};
   const std::size_t slash = pattern.rfind('/', wild);
   const std::string prefix(slash == std::string_view::npos ? std::string_view() : pattern.substr(0, slash + 1));
-  // Folders are looked into only where the pattern does: a Zarr array's chunks are no shards, it is one.
+  // Folders are looked into only where the pattern does: a Zarr array's chunks are not shards, it is one.
   const bool deep = pattern.find('/', wild) != std::string_view::npos;
   matching sink{std::string(pattern)};
   PENSTOCK_TRY(from.list(prefix, deep ? listing::objects : listing::children, sink));

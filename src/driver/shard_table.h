@@ -29,16 +29,15 @@ struct shard_table {
 result<shard_table> scan_shards(const store& from, std::vector<std::string> keys, const shard_options& options,
                                 context& with, const object_head* head = nullptr);
 
-/// Looks for each file, in parallel, and marks those that are not there. \error Others than that there is none.
+/// Looks for each file, in parallel, and marks those that do not exist. \error As the store's, except not_found.
 result<> mark_missing(const store& from, shard_table& table, context& with);
 
-/// \param uri  As errors show the array.
+/// \param uri  The name of the array in errors.
 result<array> open_table(std::shared_ptr<const store> from, std::shared_ptr<const shard_table> table,
                          std::shared_ptr<context> with, std::string uri);
 
-/// \error corrupt_data  Any member that is missing, of another type or without sense; never more memory than a few
-/// times
-///                      the bytes.
+/// Uses at most a few times as much memory as `bytes` has.
+/// \error corrupt_data  A member is missing, has another type or an impossible value.
 result<shard_table> parse_manifest(std::span<const std::byte> bytes, std::string& root);
 std::vector<std::byte> write_manifest(const shard_table& table, std::string_view root, manifest_form form);
 

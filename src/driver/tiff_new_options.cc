@@ -147,7 +147,7 @@ result<> add_tags(const tiff_create_options& from, tiff_new_image& to) {
     const auto held = held_nodata(*from.nodata, from.type);
     if (!held) {
       const auto shown = std::visit([](auto number) { return shown_number(number); }, *from.nodata);
-      return wrong_image(fmt::format("nodata {} is no value of {}", shown, from.type.name()));
+      return wrong_image(fmt::format("nodata {} is not a value of {}", shown, from.type.name()));
     }
     to.nodata = item_of_nodata(*held, from.type);
     to.shared_tags.push_back(nodata_tag(*held));
@@ -166,7 +166,7 @@ result<> add_tags(const tiff_create_options& from, tiff_new_image& to) {
   return {};
 }
 
-// The tags that say how the image lies in the file are not the caller's.
+// The tags of the image's layout in the file cannot be set by the caller.
 result<> check_tags(const tiff_new_image& from) {
   static constexpr std::uint16_t kOwn[] = {254, 255, 256, 257, 258, 259, 262, 266, 273, 277, 278, 279,
                                            284, 317, 322, 323, 324, 325, 330, 338, 339, 347, 530};

@@ -203,7 +203,7 @@ result<> tiff_pyramid::advance(const tensor_view* given, const tensor_view* mask
   return {};
 }
 
-// Takes `rows` rows of the level before, or of nothing.
+// Takes `rows` rows of the level before; `from` is null if all of them are empty.
 result<> tiff_pyramid::feed(std::size_t level, const tensor_view* from, const tensor_view* mask, std::uint64_t rows) {
   if (level == levels_.size()) return {};
   filling& mine = filling_[level];

@@ -75,10 +75,11 @@ struct tiff_tile_workshop {
                        const tensor_view& rows);
 };
 
-/// One plane of a new TIFF: bands that share tiles, and their overviews, each made from the level before while rows of
-/// tiles are there without a gap from the top.
+/// One plane of a new TIFF: bands that share tiles, and their overviews. Each overview is made from the level before as
+/// long as the rows of tiles are complete from the top.
 ///
-/// With a mask, each plane halves it beside its own rows, because means are of what is valid; one of them stores it.
+/// With a mask, each plane halves the mask together with its rows, because means are of valid pixels only; one of the
+/// planes stores the mask.
 class tiff_pyramid {
  public:
   /// \param levels  At least the image; each half as large as the one before. Takes the memory that overviews need.
@@ -110,8 +111,8 @@ class tiff_pyramid {
   };
 
   explicit tiff_pyramid(tiff_tile_workshop& with) noexcept : with_(&with) {}
-  // Goes on from the first row of tiles that the overviews lack. `given` are the rows of tiles from `first` on, which
-  // are in memory already.
+  // Continues from the first row of tiles that the overviews do not have. `given` are the rows of tiles from `first`
+  // on, which are already in memory.
   result<> advance(const tensor_view* given, const tensor_view* mask, std::uint64_t first, bool to_the_end);
   result<> feed(std::size_t level, const tensor_view* from, const tensor_view* mask, std::uint64_t rows);
   tensor_view filled(std::size_t level) noexcept;

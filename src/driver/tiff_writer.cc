@@ -191,7 +191,7 @@ result<> tiff_writer::state::check_write(std::uint64_t first_band, std::uint64_t
   const std::uint64_t end = first_row + rows, tile = options_.tile_height;
   if (first_row % tile != 0 || (end % tile != 0 && end != options_.height))
     return wrong_image(
-        fmt::format("rows [{}, {}) are no whole rows of tiles, which have {} rows each", first_row, end, tile));
+        fmt::format("rows [{}, {}) are not whole rows of tiles, which have {} rows each", first_row, end, tile));
   for (std::uint64_t band = first_band; band < first_band + bands; ++band) {
     const tiff_pyramid& plane = planes_[options_.planar ? band : 0];
     for (std::uint64_t row = first_row / tile; row * tile < end; ++row) {
@@ -327,7 +327,7 @@ result<> tiff_writer::state::put_together() {
   PENSTOCK_ASSIGN(const std::vector<std::byte> begin, make_tiff_begin(all, big, options_.planar));
   PENSTOCK_ASSIGN(const spool_file::view spooled, shop_->spool->map());
 
-  // The directories' tiles, those of the last directory first.
+  // The tiles of all directories, beginning with the last directory.
   std::vector<part> parts{begin};
   const auto add = [&](const std::vector<spooled_tile>& tiles) {
     for (const spooled_tile& tile : tiles) {

@@ -25,7 +25,7 @@ error wrong(std::string message) { return {errc::invalid_argument, std::move(mes
 
 result<json> parse_option(const std::string& text, std::string_view name) {
   result<json> value = json::parse(text);
-  if (!value.ok()) return wrong(fmt::format("{} is no JSON: {}", name, value.error().message()));
+  if (!value.ok()) return wrong(fmt::format("{} is not JSON: {}", name, value.error().message()));
   return value;
 }
 
@@ -49,12 +49,12 @@ result<std::string> name_of(const json& codec) {
   if (const std::string* name = codec.as_string()) return *name;
   const json* name = codec.find("name");
   if (name == nullptr || name->as_string() == nullptr) {
-    return wrong(fmt::format("codecs: {} is no codec: neither a name nor an object with a name", codec.dump()));
+    return wrong(fmt::format("codecs: {} is not a codec: neither a name nor an object with a name", codec.dump()));
   }
   return *name->as_string();
 }
 
-/// The list with everything in its place: what was asked for, and what has to be there.
+/// The complete list: requested codecs, and necessary ones.
 result<json::array_t> complete_codecs(const create_options& options, const dtype& type, std::string_view endian) {
   json::array_t out;
   const bool choose = options.codecs_json.empty() || options.codecs_json == "auto" || options.codecs_json == "\"auto\"";
@@ -196,12 +196,13 @@ result<> set_grid(const create_options& options, zarr_metadata& out, extents& ch
   for (std::size_t d = 0; d < rank; ++d) {
     const auto divides = [&](std::uint64_t length) { return length != 0 && length % chunks[d] == 0; };
     if (!divides(out.grid.chunk[d])) {
-      return wrong(fmt::format("shards {} are no multiple of chunks {}", to_string(out.grid.chunk), to_string(chunks)));
+      return wrong(
+          fmt::format("shards {} are not a multiple of chunks {}", to_string(out.grid.chunk), to_string(chunks)));
     }
     if (out.grid.regular()) continue;
     for (const std::uint64_t length : out.grid.lengths[d]) {
       if (divides(length)) continue;
-      return wrong(fmt::format("a shard of length {} is no multiple of chunks {}", length, to_string(chunks)));
+      return wrong(fmt::format("a shard of length {} is not a multiple of chunks {}", length, to_string(chunks)));
     }
   }
   return {};
@@ -344,7 +345,7 @@ result<checked_node> check_node(new_node at, const zarr_metadata& metadata) {
 result<> put_documents(store& in, const std::string& prefix, const std::vector<zarr_document>& documents,
                        bool durable) {
   for (const zarr_document& document : documents) {
-    // A .zattrs that stands alone belongs to nobody.
+    // A .zattrs without another document belongs to no node.
     const bool makes_node = &document == &documents.back();
     PENSTOCK_TRY(
         put_document(in, prefix, document,
@@ -378,7 +379,7 @@ result<node> create_node(const new_node& at, const zarr_metadata& metadata) {
   return std::move(made.opened);
 }
 
-/// An open group keeps its store as something to read. check_writable comes first.
+/// An open group keeps its store for reading. check_writable is called first.
 std::shared_ptr<store> store_of(const group& parent) { return std::const_pointer_cast<store>(parent.state().store); }
 
 void mark_stale(const group& parent) {

@@ -95,8 +95,8 @@ class documents {
  public:
   documents(const store& from, const std::string& prefix) : from_(from), prefix_(prefix) {}
 
-  /// Those of many places. A store that answers later is asked for all of `likely` of all of them at once: which are
-  /// there is only known by asking, and each further question would be a round trip.
+  /// For many locations. All names of `likely` are requested from an asynchronous store at once: only a request shows
+  /// which exist, and each further one would be a round trip.
   static std::vector<documents> of(const store& from, std::span<const std::string> prefixes,
                                    std::span<const std::string_view> likely) {
     std::vector<documents> out;
@@ -115,7 +115,7 @@ class documents {
 
   const std::string& prefix() const noexcept { return prefix_; }
 
-  /// May be asked for a name once.
+  /// A name may be requested once.
   result<std::optional<stored_document>> operator()(std::string_view name) {
     std::string key = prefix_ + std::string(name);
     const auto asked =
@@ -245,7 +245,7 @@ node_place child_place(const group& parent, std::string_view path) {
   at.uri = child_uri(state.store->uri(), at.prefix);
   at.cache_unversioned_indexes = state.cache_unversioned_indexes;
   at.opened_for_reading = state.opened_for_reading;
-  // What stands deeper may have documents of its own for its tree, but they are as old as those that were dropped.
+  // A deeper node may have documents of its own for its tree, but they are as old as the dropped ones.
   const bool dropped = state.consolidated != nullptr && state.consolidated->stale();
   at.use_consolidated = dropped ? consolidation::never : state.use_consolidated;
   return at;

@@ -25,7 +25,7 @@ inline constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{256} << 20;
 /// `a//b/` and `/a/b` as `a/b/`; empty stays empty.
 std::string prefix_of(std::string_view path);
 
-/// The URI of what stands at `prefix` of a store.
+/// The URI of the node at `prefix` of a store.
 std::string child_uri(const std::string& store_uri, std::string_view prefix);
 
 /// A document of a store, parsed, and the version that it has.
@@ -37,7 +37,8 @@ struct stored_document {
 /// Reads and parses a document; nothing where it is absent. \error As the store's, and corrupt_data; noted.
 result<std::optional<stored_document>> read_document(const store& from, const std::string& key);
 
-/// What stands at a place: its documents, and with a group those of the tree below it.
+/// The node at a location: its documents and, for a group with consolidated metadata, the documents of the tree below
+/// it.
 struct zarr_node {
   zarr_metadata metadata;
   std::shared_ptr<const zarr_consolidated> consolidated;
@@ -54,7 +55,7 @@ std::shared_ptr<const json> find_parquet_references(const store& from, const std
 std::vector<result<std::optional<zarr_node>>> find_zarr_nodes(const store& from, std::span<const std::string> prefixes,
                                                               consolidation use, int prefer);
 
-/// What an open node needs beside its metadata.
+/// The data of an open node in addition to its metadata.
 struct node_place {
   std::shared_ptr<penstock::context> context;
   std::shared_ptr<const store> from;
@@ -70,7 +71,7 @@ struct node_place {
   std::string consolidated_path;
 };
 
-/// What stands at `path` below a group, where its consolidated metadata are not used.
+/// The node at `path` below a group whose consolidated metadata are not used.
 node_place child_place(const group& parent, std::string_view path);
 
 /// What a node's place and metadata say of an array, but for what its layout adds: chunks, shards, codecs as text.
@@ -80,7 +81,7 @@ array_facts facts_of(zarr_metadata metadata);
 /// What is said where no driver finds anything: `not_found`.
 error no_zarr_node(std::string_view uri);
 
-/// The metadata that these documents, by name (`zarr.json`, or `.zarray` and `.zattrs`), are of an array.
+/// Parses the metadata of an array from its documents, given by name (`zarr.json`, or `.zarray` and `.zattrs`).
 /// \error corrupt_data  A member, or there is no document of an array.
 result<zarr_metadata> parse_array_documents(const std::vector<std::pair<std::string, std::string>>& documents);
 

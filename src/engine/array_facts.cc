@@ -1,4 +1,4 @@
-// What an open array or group answers without I/O, so that drivers may ask it too.
+// Facts about an open array or group that need no I/O, so that drivers may query them too.
 #include <penstock/array.h>
 
 #include "engine/array_state.h"

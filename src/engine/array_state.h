@@ -20,42 +20,43 @@ struct referenced_array;  // driver/open_reference.h
 class zarr_consolidated;
 struct shard_table;  // driver/shard_table.h
 
-/// The manifest of references that an array was opened by, and the folder that its files are relative to.
+/// The manifest of references that an array was opened with, and the folder for its file names.
 struct saved_references {
   std::vector<std::byte> manifest;
   std::string folder;
 };
 
-/// Where an open array is, and how it may be used.
+/// The location of an open array, and how it may be used.
 struct array_site {
   std::shared_ptr<penstock::context> context;    ///< not null
   std::shared_ptr<const penstock::store> store;  ///< not null
-  std::string prefix;                            ///< of the keys that the layout makes: empty, or ends with '/'
-  std::string uri;                               ///< as errors show the array
-  bool caches_indexes = false;      ///< the store has versions, or the caller promised that nothing changes
-  bool opened_for_reading = false;  ///< open_mode::read: every write is refused
+  std::string prefix;                            ///< of the keys of the layout: empty, or ends with '/'
+  std::string uri;                               ///< the array's name in errors
+  bool caches_indexes = false;                   ///< the store has versions, or the caller stated that nothing changes
+  bool opened_for_reading = false;               ///< open_mode::read: every write is refused
 };
 
-/// What a format's metadata says of an array, and what drivers of the library keep with it.
+/// What the metadata of a format states about an array, and additional data of the library's drivers.
 struct array_facts : array_description {
-  std::shared_ptr<const std::string> fill_text;        ///< what a variable_item in the fill value points to
-  bool fill_is_nodata = false;                         ///< of a TIFF: the file declares it
-  std::shared_ptr<const shard_table> files;            ///< of .npy and raw files; else null
-  std::shared_ptr<const saved_references> saved;       ///< what other processes open it by; null: no manifest
-  std::shared_ptr<const referenced_array> references;  ///< what a manifest saves; null: not an array of references
+  std::shared_ptr<const std::string> fill_text;        ///< the memory that a variable_item in the fill value points to
+  bool fill_is_nodata = false;                         ///< in a TIFF: the file declares it
+  std::shared_ptr<const shard_table> files;            ///< for .npy and raw files; else null
+  std::shared_ptr<const saved_references> saved;       ///< for other processes to open it; null: no manifest
+  std::shared_ptr<const referenced_array> references;  ///< content of a manifest; null: not an array of references
 };
 
-/// How the caches name an array.
+/// The identity of an array in the caches.
 enum class cache_name : std::uint8_t {
-  own,      ///< a new name: what the caches hold for it is dropped with it
-  lasting,  ///< the same for every array of this storage, keys and layout, where the store's versions last
+  own,      ///< a new identity: cached data for it is dropped with it
+  lasting,  ///< the same for every array of this storage, keys and layout, if the store's versions are lasting
 };
 
-/// What an open array is made of. Immutable; what changes is in the context. Drivers make it, by the one constructor.
+/// The state of an open array. Immutable; mutable state is in the context. Created by drivers, with the one
+/// constructor.
 class array_state : public array_site, public array_facts {
  public:
   /// \param layout  Not null. Its grid has the rank of `what.shape`.
-  /// \param image   With `cache_name::lasting`: tells the arrays of one object apart (the images of a TIFF).
+  /// \param image   With `cache_name::lasting`: distinguishes the arrays of one object (the images of a TIFF).
   array_state(array_site where, std::shared_ptr<const chunk_layout> layout, array_facts what,
               cache_name name = cache_name::own, std::string_view image = {});
   ~array_state();
@@ -66,8 +67,8 @@ class array_state : public array_site, public array_facts {
   std::shared_ptr<const array_state> with_saved(std::shared_ptr<const saved_references> manifest) const;
 
   const std::shared_ptr<const chunk_layout> layout;
-  const bool outlived_uid;  ///< other arrays have the same name in the caches, now or later
-  const std::uint64_t uid;  ///< the name in the caches
+  const bool outlived_uid;  ///< other arrays have the same identity in the caches, now or later
+  const std::uint64_t uid;  ///< the identity in the caches
 
  private:
   array_state(array_site where, array_facts what, const array_state& of);
@@ -75,12 +76,12 @@ class array_state : public array_site, public array_facts {
   std::string lasting_name(std::string_view image) const;
 };
 
-/// What is inside a group that the store does not list: the variables of one file, references. Immutable, thread-safe.
+/// The content of a group that the store does not list: the variables of one file, references. Immutable, thread-safe.
 class member_source {
  public:
   virtual ~member_source() = default;
-  /// Opens the array or group at `path`, counted from the root of the file or of the references.
-  /// \error not_found  It has none there.
+  /// Opens the array or group at `path`, relative to the root of the file or of the references.
+  /// \error not_found  It does not exist.
   virtual result<node> open(std::string_view path) const = 0;
   /// Names of the direct children of the group at `path`, sorted; nullopt: the group's store lists them.
   virtual result<std::optional<std::vector<std::string>>> keys(std::string_view /*path*/) const {
@@ -88,23 +89,23 @@ class member_source {
   }
 };
 
-/// What an open group is made of. Immutable.
+/// The state of an open group. Immutable.
 class group_state {
  public:
   std::shared_ptr<penstock::context> context;
   std::shared_ptr<const penstock::store> store;
   std::string prefix;
   bool cache_unversioned_indexes = false;
-  bool opened_for_reading = false;  ///< and with it all that is opened through the group
+  bool opened_for_reading = false;  ///< and with it all nodes that are opened through the group
   std::string attributes_json, format, uri;
-  /// The documents of a group above, or of this one; null: storage is asked.
+  /// The documents of a group above, or of this one; null: storage is read.
   std::shared_ptr<const zarr_consolidated> consolidated;
   std::string consolidated_path;  ///< of this group within it
   consolidation use_consolidated = consolidation::automatic;
-  std::shared_ptr<const member_source> members;  ///< opens what is inside, by `prefix`; null: the store has it
-  std::shared_ptr<const hdf5_facts> hdf5;        ///< of a group of an HDF5 file; else null
-  /// Equal for two paths that lead to one group of a file; empty: paths are all that distinguishes groups. A walk that
-  /// visits each group once ends soon, whatever the links of the file are.
+  std::shared_ptr<const member_source> members;  ///< opens its members, by `prefix`; null: they are in the store
+  std::shared_ptr<const hdf5_facts> hdf5;        ///< for a group of an HDF5 file; else null
+  /// Equal for two paths to one group of a file; empty: groups are distinguished by paths only. A traversal that visits
+  /// each group once ends soon, for any links in the file.
   std::string identity;
 };
 

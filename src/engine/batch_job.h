@@ -12,7 +12,7 @@
 
 namespace penstock::inline v0 {
 
-/// The same work for each item of a batch; every item is one worker's.
+/// The same work for each item of a batch; each item is done by one worker.
 class batch_job final : public job {
  public:
   using work_fn = std::function<result<>(std::size_t item, unsigned worker)>;
@@ -28,12 +28,12 @@ class batch_job final : public job {
       if (!done.ok()) fail(std::move(done).error());
       finished_.fetch_add(1, std::memory_order_relaxed);
     }
-    // Whoever runs the job waits for the workers inside of it, so the waker still stands.
+    // The thread that runs the job waits for its workers, so the waker still exists.
     if (open_.fetch_sub(1, std::memory_order_acq_rel) == 1) wake();
     return progress::worked;
   }
 
-  /// Begins no item any more.
+  /// Begins no more items.
   void cancel() { fail(error(errc::cancelled, "the write was cancelled")); }
   std::size_t finished() const noexcept { return finished_.load(std::memory_order_relaxed); }
   /// The first failure; only when done.

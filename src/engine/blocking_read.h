@@ -10,7 +10,7 @@
 
 namespace penstock::inline v0 {
 
-/// One read, waited for, whatever kind of store it is: metadata and the indexes of a printed plan.
+/// One read, waited for, of any kind of store: metadata and the indexes of a printed plan.
 struct blocking_read {
   std::vector<std::byte> bytes;
   version seen;
@@ -24,11 +24,11 @@ result<blocking_read> read_and_wait(const store& from, std::string_view key, con
                                     std::uint64_t max_bytes, const version* expected = nullptr,
                                     bool may_end_early = false);
 
-/// The same of many objects, asked for together: one round trip where the store answers later.
+/// The same for many objects, requested together: one round trip if the store is asynchronous.
 std::vector<result<blocking_read>> read_all_and_wait(const store& from, std::span<const std::string> keys,
                                                      const byte_range& range, std::uint64_t max_bytes);
 
-/// Reads several ranges of one object, requested together: one round trip where the store answers later.
+/// Reads several ranges of one object, requested together: one round trip if the store is asynchronous.
 /// \param expected  As in `byte_read`. \returns In the order of `ranges`, none of them `kAll` long.
 /// \error The first of the store's, with a note of its range.
 result<std::vector<blocking_read>> read_ranges_and_wait(const store& from, std::string_view key,

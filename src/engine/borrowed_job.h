@@ -7,10 +7,10 @@
 
 namespace penstock::inline v0 {
 
-/// Up to this, handing a read's work to another thread costs more than it saves, where chunks are only copied.
+/// Up to this size, passing a read's work to another thread costs more than it saves if chunks are only copied.
 inline constexpr std::uint64_t kMinParallelReadBytes = std::uint64_t{512} << 10;
 
-/// Gives a job back to its context when the read or write is over, however it ends.
+/// Returns a job to its context when the read or write is over, however it ends.
 template <class Job>
 class borrowed_job {
  public:

@@ -6,12 +6,12 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A cell was read not long ago if since then not more than so many times the cache's size was.
+/// A cell was read recently if fewer bytes were read since then than this multiple of the cache's size.
 constexpr std::uint64_t kMemory = 2;
-/// Of the parts wanted lately. A fifth: every fourth cell is wanted twice, and to keep one for nothing costs a fifth of
-/// decoding it at most.
+/// The fraction of recently requested parts. A fifth: every fourth cell is requested twice, and caching one uselessly
+/// costs at most a fifth of decoding it.
 constexpr std::int32_t kAll = 1 << 16, kOften = kAll / 5;
-/// About so many parts are "lately".
+/// About this many parts count as recent.
 constexpr std::int32_t kLately = 32;
 
 std::uint64_t mixed(std::uint64_t uid, cell_id cell) noexcept {
@@ -53,7 +53,7 @@ bool cell_cache::is_worth_keeping(std::uint64_t uid, cell_id cell, std::uint64_t
   return returns || returns_.load(std::memory_order_relaxed) > kOften;
 }
 
-// A moving average. Two threads may lose one of their parts.
+// A moving average. Two threads may lose one of their updates.
 void cell_cache::note_return(bool returns) noexcept {
   const std::int32_t before = returns_.load(std::memory_order_relaxed);
   returns_.store(before + ((returns ? kAll : 0) - before) / kLately, std::memory_order_relaxed);

@@ -101,7 +101,7 @@ TEST_F(CellCache, ACellOfAnotherVersionGoes) {
   EXPECT_TRUE(cells.empty());
 }
 
-TEST_F(CellCache, WhatIsDroppedGivesItsMemoryBackWhenNobodyReadsIt) {
+TEST_F(CellCache, DroppedCellsReturnTheirMemoryAfterTheLastRead) {
   keep(1, 7);
   keep(1, 8);
   keep(2, 7);

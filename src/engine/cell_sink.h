@@ -9,7 +9,7 @@
 
 namespace penstock::inline v0 {
 
-/// One request of a read and the cells that came with it.
+/// One request of a read and its cells.
 struct fetched_cells {
   std::uint32_t source_number = 0;
   const source* from = nullptr;
@@ -20,33 +20,33 @@ struct fetched_cells {
   std::uint32_t worker = 0;          ///< who calls
 };
 
-/// Takes fetched cells over, in place of a decode into host memory: the door to a device engine.
+/// Receives fetched cells, instead of a decode into host memory: the interface to a device engine.
 ///
-/// Belongs to one read. Called by its workers, without the job's lock unless it says otherwise; never blocks. What it
-/// cannot do yet it keeps, and calls `read_job::nudge` when it can.
+/// Belongs to one read. Called by its workers, without the job's lock unless stated otherwise; never blocks. It holds
+/// work that it cannot do yet, and calls `read_job::nudge` when it can.
 class cell_sink {
  public:
   virtual ~cell_sink() = default;
 
-  /// Another request may be made. Called with the job's lock.
+  /// Whether another request may be made. Called with the job's lock.
   virtual bool has_room() const noexcept = 0;
-  /// `advance` would do something. Called with the job's lock.
+  /// Whether `advance` has work. Called with the job's lock.
   virtual bool can_advance() const noexcept = 0;
 
-  /// Where one request puts its bytes, about `likely_bytes` of them; given back when the request is over, however it
-  /// ended. Null: there is no room for so many yet. Called with the job's lock.
+  /// The buffer for the bytes of one request, about `likely_bytes` of them; released when the request is over, however
+  /// it ended. Null: there is no memory for it yet. Called with the job's lock.
   virtual read_buffer* take_buffer(std::uint64_t likely_bytes) = 0;
   virtual void give_buffer(read_buffer* buffer) noexcept = 0;
 
-  /// Takes the cells of one request; the bytes are borrowed until this returns, unless they lie in `buffer`.
+  /// Receives the cells of one request; the bytes are borrowed until this returns, unless they are in `buffer`.
   /// \error corrupt_data  A cell, found bad on the host; notes name it.
   virtual result<> take(const fetched_cells& what, read_buffer* buffer, worker_scratch& scratch) = 0;
   /// A cell that was never written.
   virtual result<> fill(std::uint32_t source_number, const source& from, cell_id cell) = 0;
 
-  /// Goes on with what was kept. `last`: nothing will follow; true when all is on its way, which ends the read.
+  /// Continues with held work. `last`: nothing will follow; returns true when all work is queued, which ends the read.
   virtual result<bool> advance(bool last) = 0;
-  /// The read has failed or was cancelled: forgets what was kept.
+  /// The read has failed or was cancelled: drops held work.
   virtual void abandon() noexcept = 0;
 };
 

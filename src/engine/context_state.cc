@@ -15,9 +15,9 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr unsigned kDefaultIoConcurrency = 64;
-/// Jobs that wait for the next read; more reads than this at once make and free their own.
+/// Idle jobs for the next read; more concurrent reads than this create and free their own.
 constexpr std::size_t kMaxIdleJobs = 16;
-/// Arrays that are known again when they are opened again.
+/// Arrays that are recognised when they are opened again.
 constexpr std::size_t kMaxIdentities = 4096;
 
 std::uint64_t machine_memory_bytes() noexcept {
@@ -36,7 +36,7 @@ std::uint64_t output_limit(const context_options& options) noexcept {
   return options.output_pool_bytes == ~std::uint64_t{0} ? machine_memory_bytes() / 4 : options.output_pool_bytes;
 }
 
-// Of arrays that are closed too: they leave room for reads.
+// Of closed arrays too: they leave memory for reads.
 std::uint64_t index_limit(const context_options& options) noexcept {
   return std::min(index_cache::kDefaultBytes, memory_limit(options) / 4);
 }
@@ -74,7 +74,7 @@ context_state::shared::shared(const context_options& options, unsigned threads)
       indexes(accounts, index_limit(options)),
       cells(accounts, cell_limit(options)),
       outputs(accounts),
-      // A read's caller is one of its workers; reads that nobody waits in have the pool to themselves.
+      // A read's caller is one of its workers; reads without a waiting caller use only the pool.
       workers(options.executor ? options.executor : std::make_shared<pool_executor>(threads)),
       writes(options.write_queue_bytes != 0 ? options.write_queue_bytes : memory_limit(options) / 4) {}
 
@@ -86,7 +86,7 @@ context_state::context_state(const context_options& options)
       threads_(options.threads == 0 ? processor_cores() : options.threads),
       io_concurrency_(options.io_concurrency == 0 ? kDefaultIoConcurrency : options.io_concurrency),
       shared_([this] { return std::make_unique<shared>(options_, threads_); }) {
-  shared_.get();  // its threads start here, not in whichever reads come first
+  shared_.get();  // its threads start here, not in the first reads
 }
 
 context_state::~context_state() = default;
@@ -114,7 +114,7 @@ void give_idle(std::mutex& mutex, std::vector<std::shared_ptr<Job>>& idle, std::
 std::uint64_t context_state::uid_of(const std::string& identity) {
   shared& mine = shared_.get();
   const std::lock_guard lock(mine.mutex);
-  // What was kept of those that are forgotten here is found no more, and makes room as it grows old.
+  // Cached data of identities that are dropped here is never found again, and is evicted in time.
   if (mine.uids.size() >= kMaxIdentities) mine.uids.clear();
   const auto [found, is_new] = mine.uids.try_emplace(identity, 0);
   if (is_new) found->second = next_uid();
@@ -176,7 +176,7 @@ device_usage context_state::devices_usage() {
   return sum;
 }
 
-// For what waits: the lock is not held meanwhile.
+// For waiting: the lock is not held meanwhile.
 std::vector<std::shared_ptr<device_service>> context_state::shared::all_devices() {
   std::vector<std::shared_ptr<device_service>> out;
   const std::lock_guard lock(device_mutex);
@@ -219,7 +219,7 @@ void context_state::clear_caches() {
   mine.indexes.clear();
   mine.cells.clear();
   mine.outputs.clear();
-  std::vector<std::pair<int, std::shared_ptr<device_service>>> broken;  // their end may take a while
+  std::vector<std::pair<int, std::shared_ptr<device_service>>> broken;  // their end may take some time
   {
     const std::lock_guard lock(mine.device_mutex);
     const auto rest = std::stable_partition(mine.devices.begin(), mine.devices.end(),

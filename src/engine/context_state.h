@@ -28,15 +28,15 @@ namespace penstock::inline v0 {
 class read_job;
 class write_job;
 
-/// What stands behind a context. Everything that has locks or threads lives in `shared`, which a forked child gets
-/// afresh.
+/// The state of a context. Everything that has locks or threads is in `shared`, which a forked child creates anew.
 class context_state {
  public:
   explicit context_state(const context_options& options);
   ~context_state();
 
   unsigned threads() const noexcept { return threads_; }
-  /// Workers of a read or write that asks for so many; 0: one for each thread. No more than a context may have threads.
+  /// Workers of a read or write that requests this number; 0: one for each thread. At most the maximum threads of a
+  /// context.
   unsigned workers_for(unsigned asked) const noexcept { return asked == 0 ? threads_ : std::min(asked, 1024U); }
   unsigned io_concurrency() const noexcept { return io_concurrency_; }
   /// Codecs beyond the registry: all providers as one; null: there are none.
@@ -49,35 +49,37 @@ class context_state {
   write_queue& writes() { return shared_.get().writes; }
   penstock::executor& executor() { return *shared_.get().workers; }
 
-  /// A job that no read uses, with its buffers still warm; made when there is none.
+  /// An idle job, with its buffers still warm; created if there is none.
   std::shared_ptr<read_job> take_job();
   void give_job(std::shared_ptr<read_job> job);
   std::shared_ptr<write_job> take_write_job();
   void give_job(std::shared_ptr<write_job> job);
 
-  /// Connections to HTTP servers, shared by the stores that are opened with this context; made when first asked for.
+  /// Connections to HTTP servers, shared by the stores that are opened with this context; created at first use.
   /// \error unsupported  This build or this machine has no libcurl.
   result<std::shared_ptr<http_transport>> http();
   /// Null: reads of remote objects are not cached on disk.
   const std::shared_ptr<penstock::disk_cache>& disk_cache() const noexcept { return disk_cache_; }
-  /// Before the first store is opened.
+  /// Called before the first store is opened.
   void set_disk_cache(std::shared_ptr<penstock::disk_cache> cache) noexcept { disk_cache_ = std::move(cache); }
-  /// The engine of one device, made at first need; idle memory goes with `clear_caches`, the engine with the context.
+  /// The engine of one device, created at first use; `clear_caches` releases its idle memory, and the context destroys
+  /// it.
   result<std::shared_ptr<device_service>> device(int ordinal,
                                                  const std::function<result<std::shared_ptr<device_service>>()>& make);
   device_usage devices_usage();
-  /// Waits for reads that were handed on and at whose outcome nobody has looked. \error  What failed there.
+  /// Waits for reads that were exported and whose outcome was not queried.
+  /// \error  Their failure.
   result<> device_outcome();
   const context_options& options() const noexcept { return options_; }
 
-  /// Null unless a recording is under way.
+  /// Null unless a recording is running.
   std::shared_ptr<profiler> recording();
   bool start_recording(std::uint64_t max_events);
   std::shared_ptr<profiler> stop_recording();
 
-  /// A name for one open array in the caches.
+  /// An identity for one open array in the caches.
   std::uint64_t next_uid() noexcept { return uids_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  /// A name for all arrays that `identity` describes: one after the other, or side by side.
+  /// The identity that all arrays with the description `identity` share, whether they are open together or in turn.
   std::uint64_t uid_of(const std::string& identity);
 
   void clear_caches();

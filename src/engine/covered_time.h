@@ -8,9 +8,9 @@
 
 namespace penstock::inline v0 {
 
-/// How long at least one of some intervals was under way. They arrive in any order, as work ends on several threads and
-/// devices. Memory is bounded: with more than `most` gaps the earlier half is added up, and what arrives for that time
-/// later does not count.
+/// The time that is covered by at least one of some intervals. They arrive in any order, because work ends on several
+/// threads and devices. Memory is bounded: with more than `most` gaps the earlier half is summed, and later intervals
+/// in that time do not count.
 class covered_time {
  public:
   explicit covered_time(std::size_t most = std::size_t{1} << 14) : most_(most) {}
@@ -20,7 +20,7 @@ class covered_time {
     begin = std::max(begin, closed_);
     if (begin >= end) return;
     auto next = spans_.upper_bound(begin);
-    if (next != spans_.begin() && std::prev(next)->second >= begin) --next;  // the one that holds or touches `begin`
+    if (next != spans_.begin() && std::prev(next)->second >= begin) --next;  // the one that contains or touches `begin`
     while (next != spans_.end() && next->first <= end) {
       begin = std::min(begin, next->first);
       end = std::max(end, next->second);

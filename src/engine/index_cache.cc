@@ -35,7 +35,7 @@ void index_cache::insert(std::uint64_t uid, const index_key& key, const index_en
   const key_type name{uid, key.object, key.node};
   if (const auto found = by_key_.find(name); found != by_key_.end()) remove(found->second);
   const std::uint64_t bytes = sizeof(slot) + (entry.block ? entry.block->memory_bytes() : 0);
-  if (!ledger_.take(memory_use::index, bytes).ok()) return;  // no room: the next read asks storage again
+  if (!ledger_.take(memory_use::index, bytes).ok()) return;  // no space: the next read requests it from storage again
   order_.push_front({name, entry, bytes});
   by_key_.emplace(name, order_.begin());
   bytes_ += bytes;
@@ -109,7 +109,7 @@ index_entry& index_table::insert(std::uint32_t source, const index_key& key) {
 void index_table::clear() noexcept {
   for (std::size_t i = 0; i < used_.size(); ++i) {
     slots_[used_[i]].entry = nullptr;
-    *entries_[i] = index_entry();  // lets go of blocks and versions
+    *entries_[i] = index_entry();  // releases blocks and versions
   }
   used_.clear();
 }

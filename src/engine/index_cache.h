@@ -12,24 +12,24 @@
 
 namespace penstock::inline v0 {
 
-/// Indexes kept between reads, least recently used first to go. Thread-safe.
+/// Indexes cached between reads; the least recently used are dropped first. Thread-safe.
 ///
-/// An entry is only as good as its version: what is read on its word carries that version to the store.
+/// An entry is valid for its version: a read that depends on it passes that version to the store.
 class index_cache {
  public:
-  /// Beyond this many bytes the oldest entries go; one entry always stays.
+  /// Above this size the oldest entries are dropped; at least one entry is kept.
   static constexpr std::uint64_t kDefaultBytes = std::uint64_t{24} << 20;
 
   explicit index_cache(ledger& accounts, std::uint64_t limit_bytes = kDefaultBytes) noexcept
       : ledger_(accounts), limit_bytes_(limit_bytes) {}
   ~index_cache() { clear(); }
 
-  /// Copies the entry to `out`; false where there is none.
+  /// Copies the entry to `out`; false if there is none.
   bool find(std::uint64_t uid, const index_key& key, index_entry& out);
   void insert(std::uint64_t uid, const index_key& key, const index_entry& entry);
-  /// Forgets every node of one object.
+  /// Drops every node of one object.
   void drop(std::uint64_t uid, object_id object);
-  /// Forgets everything of one open array.
+  /// Drops all entries of one open array.
   void drop_all(std::uint64_t uid);
   void clear();
 
@@ -63,11 +63,11 @@ class index_cache {
   std::uint64_t bytes_ = 0, hits_ = 0, misses_ = 0;
 };
 
-/// The indexes that one read knows at the moment. Keeps its memory when cleared; small and open-addressed, because a
-/// warm read must not allocate.
+/// The indexes that one read has at the moment. Keeps its memory when cleared; small and open-addressed, because a warm
+/// read must not allocate.
 class index_table {
  public:
-  /// The entry stays where it is until `clear`.
+  /// The entry does not move until `clear`.
   const index_entry* find(std::uint32_t source, const index_key& key) const noexcept;
   /// Adds or replaces.
   index_entry& insert(std::uint32_t source, const index_key& key);

@@ -13,7 +13,7 @@ result<index_entry> take_index(const source& from, const index_request& request,
   index_entry entry;
   if (!arrived.ok()) {
     if (arrived.error().code() == errc::not_found) {
-      // Below the root the object was there a moment ago: it is another one now, and not absent by what was known.
+      // Below the root: the object existed a moment ago, so it is another one now, and not absent by a known index.
       if (request.key.node != 0) return error(errc::version_changed, "the object is gone");
       return entry;
     }

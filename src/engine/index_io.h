@@ -6,15 +6,15 @@
 
 namespace penstock::inline v0 {
 
-/// Deeper than any format's index; a layout that asks for more asks in circles.
+/// Deeper than any format's index; a layout that requests more is in a cycle.
 inline constexpr unsigned kMaxIndexRounds = 64;
 
-/// Turns the outcome of an index read into an entry: parsed, or `block` null where the object is absent.
-/// \error corrupt_data  With notes of what was read. \error version_changed  The object is another one by now.
+/// Turns the outcome of an index read into an entry: parsed, or `block` null if the object is absent.
+/// \error corrupt_data  With notes of the read. \error version_changed  The object has been replaced.
 result<index_entry> take_index(const source& from, const index_request& request, const std::string& key,
                                result<read_done> arrived);
 
-/// The note that a failed read of bytes gets: `reading 'c/0/3', bytes [1024, 5120)`.
+/// The note of a failed read of bytes: `reading 'c/0/3', bytes [1024, 5120)`.
 std::string read_note(std::string_view key, const byte_range& range);
 
 }  // namespace penstock::inline v0

@@ -14,8 +14,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// How long a thread of the pool stays with a job while others wait for one: long next to a switch, short next to a
-/// read.
+/// How long a thread of the pool works for a job while others wait for one: long compared with a switch, short compared
+/// with a read.
 constexpr std::chrono::milliseconds kTurn{1};
 
 }  // namespace
@@ -23,10 +23,10 @@ constexpr std::chrono::milliseconds kTurn{1};
 // The workers of one job. All fields but `epoch` are guarded by the pool's mutex.
 struct pool_executor::crew {
   std::shared_ptr<job> work;
-  std::atomic<std::uint64_t> epoch{0};  // grows with each wake: a worker that saw idle before it must look again
-  std::vector<unsigned> parked;         // pool workers that left because there was nothing to do
+  std::atomic<std::uint64_t> epoch{0};  // increases with each wake: a worker that was idle before checks again
+  std::vector<unsigned> parked;         // pool workers that returned because there was no work
   unsigned running = 0;                 // pool threads inside the job
-  bool waits = false;                   // the job does
+  bool waits = false;                   // the job waits
   bool finished = false;
   std::condition_variable changed;  // for the caller of run
 };
@@ -40,16 +40,16 @@ struct pool_executor::state {
   unsigned max_threads = 1;
   std::mutex mutex;
   std::condition_variable available;
-  std::deque<entry> queue;                     // of jobs that compute
-  std::deque<entry> waiters;                   // of jobs that wait
+  std::deque<entry> queue;                     // of computing jobs
+  std::deque<entry> waiters;                   // of waiting jobs
   std::atomic<bool> others_wait{false};        // `queue` is not empty; changes with the mutex held
-  std::vector<std::shared_ptr<crew>> started;  // crews of `start`, which nobody else owns
+  std::vector<std::shared_ptr<crew>> started;  // worker groups of `start`, which have no other owner
   std::vector<std::thread> threads;
   unsigned idle = 0;       // threads without a job
-  unsigned computing = 0;  // ... in jobs that compute
+  unsigned computing = 0;  // ... in computing jobs
   bool stopping = false;
 
-  // Wakes come with the job's lock held, so that none can arrive after the job is done.
+  // Wakes are called with the job's lock held, so that none can arrive after the job is done.
   void wake(crew& who) {
     const std::lock_guard lock(mutex);
     who.epoch.fetch_add(1, std::memory_order_relaxed);
@@ -59,7 +59,7 @@ struct pool_executor::state {
     who.changed.notify_all();
   }
 
-  // Needs the lock, as what follows.
+  // Called with the lock held, as the following functions.
   void push(entry what) {
     if (what.who->waits) {
       waiters.push_back(what);
@@ -77,12 +77,12 @@ struct pool_executor::state {
     return out;
   }
 
-  // Entries that threads could be working on now.
+  // Entries that threads could work on now.
   std::size_t wanted() const noexcept {
     return waiters.size() + std::min<std::size_t>(queue.size(), max_threads - std::min(max_threads, computing));
   }
 
-  // Threads start one by one while there is more to do than threads to do it.
+  // Threads start one by one while there is more work than threads.
   // \param first  0: the job has no other worker, so that one thread is needed.
   static void enlist(const std::shared_ptr<state>& self, crew& who, unsigned first, unsigned end) {
     for (unsigned worker = first; worker < end; ++worker) self->push({&who, worker});
@@ -91,13 +91,13 @@ struct pool_executor::state {
         self->threads.emplace_back([self] { serve(*self); });
         ++self->idle;
       }
-    } catch (const std::system_error&) {  // fewer threads take longer
+    } catch (const std::system_error&) {  // fewer threads need more time
       if (first == 0 && self->threads.empty()) throw;
     }
     self->available.notify_all();
   }
 
-  // Needs the lock. Forgets workers that have not begun.
+  // Called with the lock held. Drops workers that have not begun.
   void dismiss(crew& who) {
     who.finished = true;
     std::erase_if(who.waits ? waiters : queue, [&](const entry& each) { return each.who == &who; });
@@ -138,7 +138,7 @@ struct pool_executor::state {
     }
   }
 
-  // Needs the lock, under which wakes come too: what woke since the worker last looked is looked at again.
+  // Called with the lock held, as wakes are: a worker checks again after a wake since its last check.
   void park(crew& who, unsigned worker, std::uint64_t seen) {
     if (who.epoch.load(std::memory_order_relaxed) != seen) {
       push({&who, worker});
@@ -150,8 +150,8 @@ struct pool_executor::state {
 
   enum class turn_end : std::uint8_t { done, idle, turn_over };
 
-  // Idle: `seen` is the epoch before the job said so. A turn is over when others wait and had their wait: no job keeps
-  // the threads from another until it ends.
+  // Idle: `seen` is the epoch before the job returned idle. A turn ends if others wait and its time is over: no job
+  // keeps the threads from another until it ends.
   static turn_end push_forward(const state& self, crew& who, unsigned worker, std::uint64_t& seen) {
     const auto begin = std::chrono::steady_clock::now();
     for (;;) {
@@ -170,7 +170,7 @@ struct pool_executor::state {
     }
   }
 
-  // Lets go of a crew that `start` made; outside the lock, because its job may own the last reference to much.
+  // Releases a worker group of `start`; without the lock, because its job may hold the last reference to large objects.
   void release(crew& who, std::unique_lock<std::mutex>& lock) {
     const auto found =
         std::find_if(started.begin(), started.end(), [&](const auto& each) { return each.get() == &who; });
@@ -234,7 +234,7 @@ void pool_executor::run(const std::shared_ptr<job>& work, unsigned workers, cons
       next_poll = std::chrono::steady_clock::now() + interval;
     }
   }
-  if (workers <= 1) return;  // the pool has never heard of it, and wakes come no more
+  if (workers <= 1) return;  // the pool does not have it, and there are no more wakes
   std::unique_lock lock(state_->mutex);
   state_->dismiss(mine);
   mine.changed.wait(lock, [&] { return mine.running == 0; });

@@ -8,12 +8,12 @@ namespace penstock::inline v0 {
 
 /// Threads that are started when first needed and shared by all work of a context.
 ///
-/// At most `max_threads` are in jobs that compute. Jobs that wait for storage (`job::waits`) have a thread for each of
-/// their workers, and what was started for them serves the next one.
+/// At most `max_threads` threads run jobs that compute. Jobs that wait for storage (`job::waits`) have a thread for
+/// each of their workers; later jobs use these threads again.
 ///
-/// The caller of `run` is worker 0 and works beside the pool, so one worker means no thread at all. A pool thread whose
+/// The caller of `run` is worker 0 in addition to the pool, so one worker means no thread at all. A pool thread whose
 /// job is idle leaves it and takes another; the job's waker brings it back. While jobs wait for threads, all take turns
-/// of about a millisecond: reads of several devices, or a small read behind a large one, share the threads.
+/// of about a millisecond: reads of several devices, or a small read after a large one, share the threads.
 class pool_executor final : public executor {
  public:
   explicit pool_executor(unsigned max_threads);

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Does `total` pieces of work; after each of the first `waits` it is idle until somebody calls `release`.
+// Does `total` steps; after each of the first `waits` it is idle until a thread calls `release`.
 class counted_job final : public job {
  public:
   explicit counted_job(std::uint64_t total, std::uint64_t gate = ~std::uint64_t{0}) : total_(total), gate_(gate) {}
@@ -107,13 +107,13 @@ TEST(PoolExecutor, AnIdleJobLeavesItsThreadsToOthers) {
   pool.start(waiting, 1);
   const auto other = std::make_shared<counted_job>(10);
   pool.start(other, 1);
-  EXPECT_TRUE(other->wait_for(20s));  // though the only thread began with a job that cannot go on
+  EXPECT_TRUE(other->wait_for(20s));  // though the only thread began with a job that cannot continue
   EXPECT_LT(waiting->done(), 10u);
   waiting->open_gate();
   EXPECT_TRUE(waiting->wait_for(20s));
 }
 
-// Notes whose step it was. A step takes longer than nothing, so that turns end within the test's time.
+// Records whose step it was. A step takes some time, so that turns end within the test's time.
 class noted_job final : public job {
  public:
   noted_job(char name, std::uint64_t steps, std::string& order, std::atomic<unsigned>& ended)
@@ -190,10 +190,10 @@ TEST(PoolExecutor, ManyCallersShareOnePool) {
   EXPECT_EQ(done.load(), 6u * 50 * 20);
 }
 
-/// Counts who is in a step, and knows the most that were at once.
+/// Counts the threads in a step, and records the maximum.
 class crowd {
  public:
-  /// Waits until so many are inside; false after ten seconds.
+  /// Waits until this many are inside; false after ten seconds.
   bool enter_and_wait_for(unsigned count) {
     std::unique_lock lock(mutex_);
     most_ = std::max(most_, ++inside_);
@@ -269,7 +269,7 @@ TEST(PoolExecutor, JobsThatComputeGoOnWhileOthersWait) {
   const auto work = std::make_shared<counted_job>(50);
   pool.start(work, 1);
   EXPECT_TRUE(work->wait_for(10s));
-  (void)inside.enter_and_wait_for(4);  // lets them go
+  (void)inside.enter_and_wait_for(4);  // releases them
   while (held->finished() < 3) std::this_thread::yield();
   EXPECT_TRUE(held->outcome().ok());
 }

@@ -12,7 +12,7 @@
 
 namespace penstock::inline v0 {
 
-/// Collects the timed work of one recording. Thread-safe; nothing of it runs when no recording is under way.
+/// Collects the timed work of one recording. Thread-safe; does nothing when no recording is running.
 class profiler {
  public:
   explicit profiler(std::uint64_t max_events) : max_events_(max_events), start_(std::chrono::steady_clock::now()) {}
@@ -20,7 +20,7 @@ class profiler {
   /// Nanoseconds since the recording began.
   std::uint64_t now() const noexcept { return at(std::chrono::steady_clock::now()); }
   std::uint64_t at(std::chrono::steady_clock::time_point when) const noexcept {
-    if (when < start_) return 0;  // a device's clock is not quite the host's
+    if (when < start_) return 0;  // a device's clock differs slightly from the host's
     return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(when - start_).count());
   }
   /// \return the number of the read, or write.
@@ -39,7 +39,7 @@ class profiler {
     return static_cast<std::uint32_t>(report_.reads + report_.writes - 1);
   }
 
-  // Summed as events arrive, so that shares are right also where events are dropped.
+  // Summed as events arrive, so that shares are correct even if events are dropped.
   struct device_times {
     covered_time computing, copying, busy, busy_or_storage;
     void add(const profile_event& event);
@@ -59,7 +59,7 @@ class profiler {
   std::map<std::int32_t, device_times> devices_;  // by their ordinals
 };
 
-/// A read, or write, of a recording; of none where `profile` is null.
+/// A read or write of a recording; of none if `profile` is null.
 struct recorded_read {
   std::shared_ptr<profiler> profile;
   std::uint32_t number = 0;

@@ -31,7 +31,7 @@ TEST(Profiler, SharesOutTheTimeOfADevice) {
   EXPECT_EQ(report.device.storage_ns, 60U + 5U);
 }
 
-// As before, of two devices, in another order, and with no room for events.
+// As before, for two devices, in another order, and without space for events.
 TEST(Profiler, SharesAreRightWhereEventsAreDropped) {
   profiler recording(1);
   const auto on = [](std::int32_t device, stage what, std::uint32_t worker, std::uint64_t begin, std::uint64_t end) {
@@ -83,7 +83,7 @@ TEST(CoveredTime, AddsUpTheEarlierHalfOfTooManyGaps) {
   covered_time sum(8);
   for (std::uint64_t i = 0; i < 100; ++i) sum.add(10 * i, 10 * i + 4);
   EXPECT_EQ(sum.sum_ns(), 400U);
-  sum.add(0, 100);  // added up already
+  sum.add(0, 100);  // already summed
   EXPECT_EQ(sum.sum_ns(), 400U);
   sum.add(990, 1000);
   EXPECT_EQ(sum.sum_ns(), 406U);

@@ -11,12 +11,11 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A read gives up when it had to plan changed objects again so many times more often than a request went well: it is
-/// getting nowhere.
+/// A read gives up when it had to plan again for changed objects this many times more often than a request succeeded.
 constexpr unsigned kMaxRedos = 64;
-/// Pieces of plan that are carried out at the same time.
+/// Pieces of plan that are processed at the same time.
 constexpr std::size_t kMaxPieces = 4;
-/// ... where there are many sources, whose pieces are often a single request.
+/// ... if there are many sources, whose pieces are often a single request.
 constexpr std::size_t kMaxSourcePieces = 64;
 /// A worker's buffers above this size are not kept for the next read.
 constexpr std::uint64_t kMaxKeptBufferBytes = std::uint64_t{8} << 20;
@@ -68,7 +67,7 @@ void read_job::reset() {
     for (auto& each : workers_) each->scratch.forget_own_items();
   with_ = settings();
   profiler_.reset();
-  flights_.clear();  // beside a wait for storage, a buffer's allocation is nothing; idle jobs should hold little
+  flights_.clear();  // waits for storage cost more than an allocation; idle jobs hold little
   free_flights_.clear();
   for (auto& each : workers_) {
     if (each->encoded.capacity() > kMaxKeptBufferBytes) each->encoded.free();
@@ -84,7 +83,7 @@ job::progress read_job::step(unsigned worker) {
   cell_sink* const sink = with_.sink.get();
   const bool may_issue = may_send() && (sink == nullptr || sink->has_room());
   const bool has_arrived = !arrived_.empty();
-  // Requests go before what has arrived: so others are on their way while it is decoded.
+  // Requests are made before arrived bytes are processed, so that others are in flight during a decode.
   if (!has_arrived && sink != nullptr && !advancing_ && !sunk_ && sink->can_advance()) {
     advance_sink(lock, false);
   } else if (!stopping() && next_index_ < index_count_ && may_issue) {
@@ -107,11 +106,11 @@ job::progress read_job::step(unsigned worker) {
     finish(lock);
     return progress::done;
   } else if (sink == nullptr || advancing_ || sunk_ || !sink->can_advance()) {
-    // A sink that was asked for a buffer just now, and had none, may have something to do.
+    // A sink that just refused a buffer may have work.
     somebody_idles_ = true;
     return progress::idle;
   }
-  // What was done may have made work, or the end, for those who found none.
+  // The finished work may have created work, or the end, for idle workers.
   if (somebody_idles_) {
     somebody_idles_ = false;
     wake();
@@ -129,7 +128,7 @@ bool read_job::may_plan() const noexcept {
   return static_cast<std::size_t>(used) < (sources_.size() > kMaxPieces ? kMaxSourcePieces : kMaxPieces);
 }
 
-// Comes and goes with the lock.
+// Called and returns with the lock held.
 void read_job::advance_sink(guard& lock, bool last) {
   advancing_ = true;
   ++active_;
@@ -140,7 +139,7 @@ void read_job::advance_sink(guard& lock, bool last) {
   --active_;
   advancing_ = false;
   if (!outcome.ok()) {
-    // The end of the read is still to be told to the device, unless that is what failed.
+    // The device must still be notified of the end of the read, unless the device has failed.
     sunk_ = last;
     fail(std::move(outcome).error());
     return;
@@ -180,11 +179,11 @@ void read_job::finish(guard& lock) {
   then_.clear();
   const auto keep_alive = std::move(with_.keep_alive);
   with_.keep_alive.reset();
-  const auto sink = std::move(with_.sink);  // holds the job in its turn
+  const auto sink = std::move(with_.sink);  // which holds the job
   with_.sink.reset();
   if (keep_alive) {
-    // It may be the last owner of the context, and a ticket may hold this job for longer: what is booked in the
-    // context's ledger has to go back before.
+    // It may be the last owner of the context, and a ticket may hold this job for longer: its entries in the context's
+    // ledger must be returned before.
     workers_.clear();
     flights_.clear();
   }
@@ -207,7 +206,7 @@ void read_job::cancel() noexcept {
 
 result<> read_job::outcome() const {
   guard lock(mutex_, std::defer_lock);
-  if (!done()) lock.lock();  // it changes no more once the read is done
+  if (!done()) lock.lock();  // it does not change after the read is done
   if (failure_) return failure_->clone();
   if (cancelled_) return error(errc::cancelled, "the read was cancelled");
   return {};

@@ -23,10 +23,10 @@ namespace penstock::inline v0 {
 
 class context_state;
 
-/// Stands for a cell where an object's index is what failed.
+/// Stands for a cell if an object's index has failed.
 inline constexpr cell_id kWholeObject = ~cell_id{0};
 
-/// A failed cell, where a read goes on after failures (`check`).
+/// A failed cell, in a read that continues after failures (`check`).
 struct cell_failure {
   std::uint32_t source;
   cell_id cell;
@@ -35,10 +35,9 @@ struct cell_failure {
 
 /// One read as a state machine: plan a piece, read its indexes, fetch, decode, fill, repeat.
 ///
-/// Any number of workers push it forward through `step`; with one worker it is the inline engine, with a pool the
-/// parallel one, under a seeded executor a test of every schedule. Completions of stores only enqueue. A finished job
-/// is used again by a later read: it keeps its plans, tables, buffers and codec contexts, so that a warm read allocates
-/// nothing.
+/// Any number of workers advance it through `step`; with one worker it is the inline engine, with a pool the parallel
+/// one, under a seeded executor a test of every schedule. Completions of stores only enqueue. A finished job is reused
+/// by a later read: it keeps its plans, tables, buffers and codec contexts, so that a warm read allocates nothing.
 ///
 /// Work is taken under one lock and done outside of it. `wake` is called with the lock held, so no wake can follow
 /// the end of the job.
@@ -48,39 +47,39 @@ class read_job final : public job, private completion_sink {
     unsigned workers = 1;
     unsigned io_concurrency = 64;
     plan_limits limits;
-    std::vector<cell_failure>* failures = nullptr;  ///< not null: decode all, keep nothing, report each bad cell here
+    std::vector<cell_failure>* failures = nullptr;  ///< not null: decode all, cache nothing, report each bad cell here
     std::size_t max_failures = 0;
-    std::shared_ptr<cell_sink> sink;         ///< takes the cells over; null: they are decoded into host memory
-    std::shared_ptr<item_arena> arena;       ///< of items of variable length; null: each worker's own, cell by cell
+    std::shared_ptr<cell_sink> sink;         ///< receives the cells; null: they are decoded into host memory
+    std::shared_ptr<item_arena> arena;       ///< for items of variable length; null: each worker's own, cell by cell
     std::span<std::uint8_t> missing;         ///< empty, or one for each source: 1 where its first object is absent
-    std::string note;                        ///< added to the error, for reads that end away from their caller
+    std::string note;                        ///< added to the error, for reads that end far from their caller
     std::shared_ptr<const void> keep_alive;  ///< released at the end of the read
   };
 
   explicit read_job(context_state& state) noexcept;
   ~read_job() override;
 
-  /// Prepares for a read; the job must be idle. What `sources` points to is borrowed until the read is done.
+  /// Prepares for a read; the job must be idle. The memory that `sources` refers to is borrowed until the read is done.
   void begin(std::span<const source> sources, settings with);
-  /// Forgets the read and keeps the memory that is worth keeping.
+  /// Drops the read and keeps reusable memory.
   void reset();
 
-  /// Reads a cell on the calling thread, where that is all there is to a read: its place needs no index from storage,
-  /// and the store completes inside of `read`. The job must be idle, and is afterwards.
+  /// Reads a single cell on the calling thread, if its location needs no index from storage and the store completes
+  /// inside of `read`. The job must be idle, and is afterwards.
   ///
-  /// False: it is not so simple, or failed. Nothing is known then but that the usual way has to be gone, which says
-  /// what is wrong; the target's contents are unspecified.
+  /// Returns false if this fast path does not apply or failed. The caller then runs the general path, which reports the
+  /// error; the target's contents are unspecified.
   bool read_one_cell(const source& from, const std::shared_ptr<item_arena>& arena);
 
-  /// The same of a few cells that earlier reads of parts left decoded: what is left to do is to ask the store, once for
-  /// each object, whether they are still what it has, and to copy.
+  /// The same for a few cells that earlier partial reads have cached: it only checks with the store, once for each
+  /// object, that they are up to date, and copies.
   bool read_kept_cells(const source& from);
 
   progress step(unsigned worker) override;
 
-  /// Stops issuing; what is in flight is waited for.
+  /// Stops issuing requests; those in flight are waited for.
   void cancel() noexcept;
-  /// A sink may go on: brings idle workers back.
+  /// A sink may continue: wakes idle workers.
   void nudge();
   bool done() const noexcept { return finished_.load(std::memory_order_acquire); }
   /// The outcome; only when done.
@@ -89,7 +88,7 @@ class read_job final : public job, private completion_sink {
   bool wait_for(std::chrono::nanoseconds timeout);
   void on_done(std::function<void()> then);
 
-  /// Of the read that began last.
+  /// For the read that began last.
   recorded_read recorded_as() const { return {profiler_, read_number_}; }
 
   std::uint64_t done_bytes() const noexcept { return done_bytes_.load(std::memory_order_relaxed); }
@@ -100,23 +99,23 @@ class read_job final : public job, private completion_sink {
   std::uint64_t encoded_bytes() const noexcept { return encoded_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  // A piece of plan that is being carried out.
+  // A piece of plan that is being processed.
   struct piece {
     read_plan plan;
-    // One for each decode, or fewer: its cell, where all cells of its fetch are in the cache and only to be checked.
+    // One for each decode, or fewer: its cell, if all cells of its fetch are cached and only need a check.
     std::vector<std::shared_ptr<const kept_cell>> kept;
     std::size_t next_fetch = 0;
     std::size_t unfinished = 0;
     bool in_use = false;
   };
-  struct worker_state;  // read_job_parts.h, and so is flight
+  struct worker_state;  // read_job_parts.h, also for flight
   struct flight;
   class known_indexes;
 
   using guard = std::unique_lock<std::mutex>;
 
-  // What to do next, and the end: read_job.cc. A function that takes `guard` returns with the lock; comments say which
-  // of them are called without it.
+  // The next step, and the end: read_job.cc. A function that takes `guard` returns with the lock held; comments state
+  // which of them are called without it.
   bool stopping() const noexcept { return stop_.load(std::memory_order_relaxed); }
   bool may_plan() const noexcept;
   bool is_exhausted() const noexcept;
@@ -129,7 +128,7 @@ class read_job final : public job, private completion_sink {
   timed_stage time(stage what, unsigned worker, std::uint64_t operation) const noexcept {
     return {profiler_.get(), read_number_, what, worker, operation};
   }
-  /// Of what began on another thread.
+  /// For a read that began on another thread.
   void timed(stage what, unsigned worker, std::uint64_t begin_ns, std::uint64_t operation, std::uint64_t bytes_in,
              std::uint64_t bytes_out) const;
 
@@ -166,7 +165,7 @@ class read_job final : public job, private completion_sink {
                              worker_state& mine);
   void fill_cell(const source& from, cell_id cell, unsigned worker);
 
-  // Cells that earlier reads left decoded: read_job_kept.cc.
+  // Cells that earlier reads have cached: read_job_kept.cc.
   bool is_current(const source& from, object_id object, const version& seen);
   void find_kept(piece& of, const fetch_op& op);
   static bool is_kept(const piece& of, const fetch_op& op) noexcept {
@@ -186,7 +185,7 @@ class read_job final : public job, private completion_sink {
   std::uint32_t read_number_ = 0;
   std::stop_source stop_source_{std::nostopstate};
 
-  mutable std::mutex mutex_;  // of everything below that is not atomic
+  mutable std::mutex mutex_;  // for all members below that are not atomic
   std::condition_variable ended_;
   planner planner_;
   index_table table_;
@@ -197,7 +196,7 @@ class read_job final : public job, private completion_sink {
   unsigned redos_ = 0;
   std::vector<std::pair<std::uint32_t, cell_id>> redo_cells_;
 
-  std::vector<index_request> missing_;  // the planner's while planning_, else of the round that is being read
+  std::vector<index_request> missing_;  // the planner's while planning_, else that of the current round
   std::uint32_t missing_source_ = 0;
   std::string one_key_;  // of read_one_cell
   std::vector<std::string> missing_keys_;
@@ -219,8 +218,8 @@ class read_job final : public job, private completion_sink {
   std::atomic<bool> stop_{false};
   std::atomic<bool> finished_{true};
   bool cancelled_ = false;
-  read_buffer* sink_buffer_ = nullptr;     // the sink's, for the request that is issued next
-  bool advancing_ = false, sunk_ = false;  // a worker is in the sink's advance; all has gone there
+  read_buffer* sink_buffer_ = nullptr;     // the sink's, for the next request
+  bool advancing_ = false, sunk_ = false;  // a worker is in the sink's advance; all cells were passed to it
   std::vector<std::function<void()>> then_;
   std::atomic<std::uint64_t> done_bytes_{0}, absent_cells_{0}, encoded_bytes_{0};
   std::uint64_t failed_cells_ = 0;

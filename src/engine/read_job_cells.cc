@@ -1,4 +1,4 @@
-// What a read_job does with one fetch's bytes: decode, scatter, fill. Called without the job's lock.
+// How a read_job processes the bytes of one fetch: decode, scatter, fill. Called without the job's lock.
 
 #include <chrono>
 
@@ -24,7 +24,7 @@ class known_in_object final : public index_lookup {
   const index_table& table_;
 };
 
-/// While the bytes of one request stay where they are, a chunk of which several cells are windows is decoded once.
+/// While the bytes of one request do not move, a chunk of which several cells are windows is decoded once.
 class shared_chunks {
  public:
   shared_chunks(worker_scratch& scratch, bool several) noexcept : shared_(scratch.shared), several_(several) {
@@ -53,7 +53,7 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
   std::optional<error> bad;
   if (!done.ok() && is_kept(of, op)) drop_kept(of, op);
   if (op.what == request::object && done.ok() && !find_in_object(of, op, worker, *done).ok()) {
-    again = true;  // not as its index says: that alone is asked for, and judged
+    again = true;  // it differs from its index: only the index is requested again, and checked
   } else if (done.ok()) {
     encoded_bytes_.fetch_add(done->bytes.size(), std::memory_order_relaxed);
     auto decoded = decode_fetch(of, op, worker, *done);
@@ -78,7 +78,7 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
     bad->note(read_note(object.key, op.range));
   } else if ((done.error().code() == errc::not_found && object.has_index) ||
              done.error().code() == errc::version_changed) {
-    again = true;  // an index named these bytes, and they are gone: plan again from what is there now
+    again = true;  // an index named these bytes, but they no longer exist: plan again with the present index
     if (from.uid != 0) state_->indexes().drop(from.uid, object.object);
   } else {
     bad.emplace(std::move(done).error());
@@ -99,7 +99,7 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
   lock.lock();
   --active_;
   if (!again && redos_ != 0) --redos_;
-  // One change spoils many requests of a piece: it counts once for each time that the planner has to look again.
+  // One change affects many requests of a piece: it counts once for each new plan.
   if (again && (op.what == request::object || !redo_cells_.empty() || count_redo(object.key))) {
     for (std::uint32_t i = 0; i < op.decode_count; ++i)
       redo_cells_.emplace_back(of.plan.source, of.plan.decodes[op.first_decode + i].cell);
@@ -115,7 +115,7 @@ void read_job::finish_fetch(guard& lock, piece& of, std::size_t which, unsigned 
   if (--of.unfinished == 0) of.in_use = false;
 }
 
-// Of an object that came as a whole: finds the cells by the index in it, and fills those that it does not have.
+// For an object that was read as a whole: finds the cells through its index, and fills those that it does not have.
 result<> read_job::find_in_object(const piece& of, const fetch_op& op, unsigned worker, const read_done& done) {
   const source& from = sources_[of.plan.source];
   const chunk_layout& layout = *from.layout;
@@ -244,7 +244,7 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
     PENSTOCK_TRY(decode_whole(chain, bytes, room.data(), mine));
   } else if (op.in_place && bytes.data() == where.target.data) {
     done_bytes_.fetch_add(chain.decoded_bytes(), std::memory_order_relaxed);
-    timing.leave_out();  // the store read straight into the target
+    timing.leave_out();  // the store read directly into the target
     return {};
   } else {
     PENSTOCK_ASSIGN(const bool kept, decode_to_keep(from, what.cell, chain, bytes, done, mine));
@@ -264,7 +264,7 @@ result<> read_job::decode_cell(const piece& of, const fetch_op& op, const decode
   return {};
 }
 
-// Decodes all of a cell into `room`, in C order.
+// Decodes the whole cell into `room`, in C order.
 result<> read_job::decode_whole(const codec_chain& chain, std::span<const std::byte> bytes, std::byte* room,
                                 worker_state& mine) {
   placement& where = mine.where;
@@ -287,7 +287,7 @@ void read_job::scatter_to_all(const source& from, cell_id cell, const codec_chai
     if (place_cell(from, cell, i, mine.where)) chain.scatter(items, mine.where.target);
 }
 
-// Decodes a cell once and copies from it to every place that wants a part.
+// Decodes a cell once and copies from it to every destination that needs a part.
 result<> read_job::decode_for_all(const source& from, const decode_op& what, std::span<const std::byte> bytes,
                                   unsigned worker) {
   const codec_chain& chain = from.layout->chains()[what.chain];

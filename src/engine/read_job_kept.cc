@@ -1,4 +1,4 @@
-// What a read_job does with cells that earlier reads of parts left decoded (engine/cell_cache.h).
+// How a read_job uses cells that earlier partial reads have cached (engine/cell_cache.h).
 
 #include <array>
 #include <memory>
@@ -12,7 +12,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// More of them, or more bytes to copy, are worth a plan and other threads.
+/// More cells, or more bytes to copy, justify a plan and other threads.
 constexpr std::uint64_t kMostCells = 16;
 constexpr std::uint64_t kMostBytes = std::uint64_t{512} << 10;
 
@@ -62,7 +62,7 @@ bool read_job::read_kept_cells(const source& from) {
   return true;
 }
 
-// Whether storage still has that version of an object, and it is the one that the layout rests on.
+// Whether storage still has that version of an object, and it is the one that the layout depends on.
 bool read_job::is_current(const source& from, object_id object, const version& seen) {
   const version expected = from.layout->expected(object);
   if (expected.known() && !(expected == seen)) return false;
@@ -82,8 +82,8 @@ bool read_job::is_current(const source& from, object_id object, const version& s
   return is_same;
 }
 
-// Looks for all cells of a fetch, decoded from one version of the object that the plan rests on: the store is only
-// asked whether it still has that one. Needs the lock.
+// Looks up all cells of a fetch, decoded from one version of the object that the plan depends on: the store is only
+// queried for that version. Called with the lock held.
 void read_job::find_kept(piece& of, const fetch_op& op) {
   cell_cache& cells = state_->cells();
   const source& from = sources_[of.plan.source];
@@ -106,7 +106,7 @@ void read_job::forget_kept(piece& of, const fetch_op& op) noexcept {
   for (std::uint32_t i = op.first_decode; i < op.first_decode + op.decode_count; ++i) of.kept[i].reset();
 }
 
-// The object has changed, or is gone.
+// The object has changed, or no longer exists.
 void read_job::drop_kept(const piece& of, const fetch_op& op) {
   const source& from = sources_[of.plan.source];
   for (std::uint32_t i = op.first_decode; i < op.first_decode + op.decode_count; ++i)
@@ -127,7 +127,8 @@ void read_job::take_kept(const piece& of, const fetch_op& op, unsigned worker) {
   }
 }
 
-// Decodes all of a cell into the cache, and the wanted part from there, if a part is wanted and not for the first time.
+// Decodes the whole cell into the cache, and copies the selected part from there, if a part is requested and not for
+// the first time.
 result<bool> read_job::decode_to_keep(const source& from, cell_id cell, const codec_chain& chain,
                                       std::span<const std::byte> bytes, const read_done& done, worker_state& mine) {
   if (from.uid == 0 || !done.seen.known() || !done.seen_is_last || chain.is_plain() || chain.type().variable_length())

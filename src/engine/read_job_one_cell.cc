@@ -1,4 +1,4 @@
-// A read of one cell whose place is known: no plan, no workers, no lock.
+// A read of one cell whose location is known: no plan, no workers, no lock.
 
 #include <memory>
 #include <optional>
@@ -11,7 +11,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// The number of the one cell that `wanted` touches; nothing where there are others.
+// The number of the one cell that `wanted` touches; nothing if there are several.
 std::optional<cell_id> only_cell(const chunk_grid& grid, const strided_box& wanted) noexcept {
   cell_walk walk;
   walk.start(grid, wanted);

@@ -1,7 +1,6 @@
 #pragma once
 
-/// \file
-/// What a read_job is made of inside; for its own source files.
+/// \file Internal types of a read_job; for its own source files.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,23 +16,23 @@
 
 namespace penstock::inline v0 {
 
-/// Requests given to a store at once, where it completes them later.
+/// Requests that are passed to a store at once, if it completes them later.
 inline constexpr std::size_t kRequestsAtOnce = 16;
 /// Encoded bytes in flight at stores that complete later.
 inline constexpr std::uint64_t kMaxFlightBytes = std::uint64_t{32} << 20;
 
-/// What a versioned store could not tell the version of is good for one read alone.
+/// An index without a version, from a store with versions, is valid for one read only.
 inline bool keeps_index(const source& from, const index_entry& entry) {
   return from.uid != 0 && (!from.store->traits().versions || entry.seen.known());
 }
 
-/// For reads that go without indexes from storage.
+/// For reads without indexes from storage.
 class no_indexes final : public index_lookup {
  public:
   const index_entry* find(const index_key&) const override { return nullptr; }
 };
 
-/// What one worker keeps. As a sink and a buffer it serves stores that complete inside `read`.
+/// The state of one worker. As a sink and a buffer it serves stores that complete inside `read`.
 struct read_job::worker_state final : completion_sink, read_buffer {
   explicit worker_state(ledger* accounts)
       : scratch(accounts), encoded(accounts, memory_use::encoded), decoded(accounts, memory_use::scratch) {}
@@ -47,14 +46,14 @@ struct read_job::worker_state final : completion_sink, read_buffer {
 
   worker_scratch scratch;
   buffer encoded;
-  buffer decoded;  // of cells that are only checked
+  buffer decoded;  // of cells that only need a check
   placement where;
-  // Of an object that was asked for as a whole: what its index says, and where that puts the cells.
+  // For an object that was requested as a whole: its index, and the locations of the cells in it.
   index_table indexes;
   std::vector<chunk_extent> extents;
   std::vector<cell_id> cells;
   std::vector<decode_op> found;
-  read_buffer* sunk = nullptr;  // the sink's, of the request at hand
+  read_buffer* sunk = nullptr;  // the sink's, of the current request
   std::optional<result<read_done>> arrived;
 };
 

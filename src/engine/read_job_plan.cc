@@ -12,7 +12,7 @@
 #include "engine/read_job_parts.h"
 
 namespace penstock::inline v0 {
-// What this read knows, then what earlier reads left behind.
+// The indexes of this read, then cached ones of earlier reads.
 class read_job::known_indexes final : public plan_indexes {
  public:
   explicit known_indexes(read_job& job) noexcept : job_(job) {}
@@ -23,7 +23,7 @@ class read_job::known_indexes final : public plan_indexes {
     index_entry kept;
     if (uid == 0 || !job_.state_->indexes().find(uid, key, kept)) return nullptr;
     if (key.node != 0) {
-      // A node below the root is only good with the root of the same version.
+      // A node below the root is valid only with the root of the same version.
       const index_entry* root = job_.table_.find(source, {key.object, 0});
       if (root == nullptr || !(root->seen == kept.seen)) return nullptr;
     }
@@ -137,7 +137,7 @@ void read_job::issue_index(guard& lock, unsigned worker) {
   --active_;
 }
 
-// Comes without the lock and leaves with it, as finish_fetch does.
+// Called without the lock and returns with it held, as finish_fetch does.
 void read_job::finish_index(guard& lock, std::size_t which, unsigned, result<read_done> done) {
   const source& from = sources_[missing_source_];
   const index_request& request = missing_[which];
@@ -155,10 +155,10 @@ void read_job::finish_index(guard& lock, std::size_t which, unsigned, result<rea
     table_.insert(missing_source_, request.key) = std::move(*entry);
   } else if (entry.error().code() == errc::version_changed) {
     if (!table_is_old_) count_redo(missing_keys_[which]);
-    table_is_old_ = true;  // look everything up again
+    table_is_old_ = true;  // look up everything again
     rounds_ = 0;
   } else if (with_.failures != nullptr) {
-    table_.insert(missing_source_, request.key);  // its cells are left out; the index itself is the failure
+    table_.insert(missing_source_, request.key);  // its cells are skipped; the index itself is the failure
     fail_cell(missing_source_, kWholeObject, std::move(entry).error());
   } else {
     fail(std::move(entry).error());

@@ -1,4 +1,4 @@
-// The requests of a read_job: what is asked of the store, what is in flight, what has arrived.
+// The requests of a read_job: those to be made, those in flight, and those completed.
 
 #include <algorithm>
 #include <array>
@@ -15,12 +15,12 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// What an encoder may add to values that it cannot make shorter, beside a small part of them.
+/// The most that an encoder may add to incompressible values, in addition to a small fraction of them.
 constexpr std::uint64_t kLittleMore = 1024;
 
 }  // namespace
 
-// The sink's buffer for the request that is issued next. False: there is no room for its bytes yet. Needs the lock.
+// The sink's buffer for the next request. False: there is no memory for its bytes yet. Called with the lock held.
 bool read_job::take_buffer() {
   const fetch_op& op = current_->plan.fetches[current_->next_fetch];
   if (!with_.sink || op.what == request::none) return true;
@@ -97,7 +97,7 @@ void read_job::issue_fetch(guard& lock, unsigned worker) {
   }
 }
 
-// Fills in the request of a fetch; an error where the index asks for more than a cell can be.
+// Fills in the request of a fetch; an error if the index states a longer range than a cell can have.
 std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, placement& where, byte_read& out) const {
   const source& from = sources_[of.plan.source];
   const plan_object& object = of.plan.objects[op.object];
@@ -128,8 +128,8 @@ std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, p
   return std::nullopt;
 }
 
-// What a request is counted as while it is under way. The bound of a whole object is twice what any sane encoder makes,
-// and most compress; counting the bound would leave a slow store with a handful of requests in flight.
+// The counted size of a request in flight. The bound of a whole object is twice the output of any reasonable encoder,
+// and most compress; counting the bound would leave a slow store with few requests in flight.
 std::uint64_t read_job::likely_bytes(const piece& of, const fetch_op& op, const byte_read& read) const noexcept {
   if (!read.range.whole()) return read.range.length;
   if (op.what != request::object) return read.max_bytes / 4;
@@ -137,7 +137,7 @@ std::uint64_t read_job::likely_bytes(const piece& of, const fetch_op& op, const 
   return op.decode_count * sources_[of.plan.source].layout->chains()[first.chain].decoded_bytes() / 2;
 }
 
-// Counts a request that completes later and gives it a buffer and a tag. Needs the lock.
+// Counts a request that completes later and assigns a buffer and a tag. Called with the lock held.
 void read_job::launch(byte_read& read, piece* of, std::size_t which, std::uint64_t bytes) {
   if (free_flights_.empty()) {
     free_flights_.push_back(flights_.size());

@@ -8,8 +8,8 @@
 
 namespace penstock::inline v0 {
 
-/// Records one stage of a read or write: from when this is made until it goes. Where `to` is null, as it is without a
-/// recording, each call is a test of that.
+/// Records one stage of a read or write: from its construction to its destruction. If `to` is null, as without a
+/// recording, each call is one test.
 class timed_stage {
  public:
   /// \param number     Of the read or write within the recording.
@@ -25,7 +25,7 @@ class timed_stage {
   timed_stage(const timed_stage&) = delete;
   timed_stage& operator=(const timed_stage&) = delete;
 
-  /// What went in and came out by now.
+  /// The input and output so far.
   void moved(std::uint64_t bytes_in, std::uint64_t bytes_out) noexcept {
     if (to_ == nullptr) return;
     event_.bytes_in = bytes_in;
@@ -39,7 +39,7 @@ class timed_stage {
     event_.what = next;
     event_.begin_ns = at;
   }
-  /// There was nothing to time.
+  /// There was nothing to record.
   void leave_out() noexcept { to_ = nullptr; }
   bool is_recorded() const noexcept { return to_ != nullptr; }
 
@@ -51,7 +51,7 @@ class timed_stage {
 
   profiler* to_;
   union {
-    profile_event event_;  // of recordings only
+    profile_event event_;  // for recordings only
   };
 };
 

@@ -4,24 +4,24 @@
 
 namespace penstock::inline v0 {
 
-/// A right to write that another writer can take over: what a writer that was stopped writes after that must change
-/// nothing. Thread-safe.
+/// A right to write that another writer can take over: later writes of a stopped writer must change nothing.
+/// Thread-safe.
 class write_fence {
  public:
   virtual ~write_fence() = default;
-  /// What stores with `store_traits::guards` check together with each write; null: there is no such right.
+  /// The guard that stores with `store_traits::guards` check together with each write; null: there is no such right.
   virtual const write_guard* guard() const noexcept = 0;
-  /// Asks the store whether the right still holds.
+  /// Queries the store whether the right still holds.
   /// \error conflict  Another writer took it over.
   virtual result<> check() = 0;
 };
 
-/// What is known of elements beyond an array's edge. Thread-safe.
+/// What is known about elements beyond an array's edge. Thread-safe.
 class edge_watch {
  public:
   virtual ~edge_watch() = default;
-  /// True where the stored array has no element beyond the shape that the writer sees, and no append is under way.
-  /// False where either is so, or unknown.
+  /// True if the stored array has no element beyond the shape that the writer sees, and no append is running. False if
+  /// either is not so, or unknown.
   virtual bool quiet() = 0;
 };
 

@@ -18,8 +18,8 @@ namespace {
 /// Memory that an idle job keeps, in each of its uses.
 constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{8} << 20;
 
-/// Staged objects are published when there are so many or they have so many bytes: one wait for the device then serves
-/// them all, and an interrupted write loses no more.
+/// Staged objects are published when they reach this number or size: one wait for the device then serves all of them,
+/// and an interrupted write loses no more.
 constexpr std::size_t kMostStaged = 64;
 constexpr std::uint64_t kMostStagedBytes = std::uint64_t{256} << 20;
 
@@ -37,7 +37,7 @@ void write_job::begin(std::span<const source> sources, const settings& with) {
   careful_ = with.fence != nullptr && with.fence->guard() != nullptr && versions_ && !traits.guards;
   inline_writes_ = traits.inline_writes;
   if (!inline_writes_ || !sources_.front().store->traits().inline_completion) stop_flights_ = std::stop_source();
-  // A writer that continues late can only be refused where an object stands in its way.
+  // A late writer can only be refused by an existing object.
   with_.write_empty_chunks = with_.write_empty_chunks || careful_;
   profiler_ = state_->recording();
   if (profiler_) write_number_ = profiler_->begin_write();
@@ -55,7 +55,7 @@ void write_job::begin(std::span<const source> sources, const settings& with) {
   finished_.store(false, std::memory_order_release);
 }
 
-// Fewer workers where the memory limit would not do for a large cell of each: decoded, through its stages, encoded.
+// Fewer workers if the memory limit is too small for a large cell of each: decoded, through its stages, encoded.
 unsigned write_job::most_workers() const {
   const codec_chain& chain = layout_->chains()[0];
   std::uint64_t bytes = chain.decoded_bytes();
@@ -148,7 +148,7 @@ job::progress write_job::step(unsigned worker) {
   return progress::worked;
 }
 
-// Half of the memory is for the objects that are open, the other half for what their cells still come to.
+// Half of the memory is for objects that are open; the other half is for the encoded bytes of their remaining cells.
 bool write_job::may_open() const noexcept {
   if (exhausted_ || opening_ || open_count_ - flights_ >= with_.workers) return false;
   if (open_count_ == 0) return true;
@@ -157,14 +157,14 @@ bool write_job::may_open() const noexcept {
          accounts.held(memory_use::encoded) + held_old_bytes_ <= accounts.memory_limit() / 2;
 }
 
-// Takes an object from those that have no worker. Leaves without the lock.
+// Takes an object from those without a worker. Returns without the lock.
 void write_job::begin_work(guard& lock, open_object& of) {
   of.what = open_object::phase::busy;
   ++active_;
   lock.unlock();
 }
 
-// What was done may have made work, or the end, for those who found none.
+// The finished work may have created work, or the end, for idle workers.
 void write_job::wake_idle() {
   if (std::exchange(somebody_idles_, false)) wake();
 }
@@ -187,7 +187,7 @@ void write_job::cancel() noexcept {
     flights = stop_flights_;
     wake();
   }
-  flights.request_stop();  // without the lock: what is stopped may complete here
+  flights.request_stop();  // without the lock: stopped puts may complete here
 }
 
 result<> write_job::outcome() const {
@@ -197,7 +197,7 @@ result<> write_job::outcome() const {
     error out = failure_->clone();
     return std::move(out).note(written());
   }
-  // An object that was being put when the write was cancelled may have been the last.
+  // An object whose put was running when the write was cancelled may have been the last.
   if (cancelled_ && written_ < total_objects_) return error(errc::cancelled, "the write was cancelled").note(written());
   return {};
 }

@@ -24,47 +24,47 @@ class edge_watch;
 
 /// One write as a state machine: for each storage object gather, encode, assemble, commit.
 ///
-/// Any number of workers push it forward through `step`; each encodes any cell of any open object, and the one that
-/// encoded an object's last cell commits it. A new object is opened only when every cell of those before has its
-/// worker, so there are never more open objects than workers, and encoded bytes of no more than that.
+/// Any number of workers advance it through `step`; each encodes any cell of any open object, and the one that encoded
+/// an object's last cell commits it. A new object is opened only when every cell of the earlier ones has its worker, so
+/// there are never more open objects than workers, and encoded bytes of no more than that.
 ///
-/// Where the store completes reads or writes later, no worker waits: an object whose old bytes are on their way, or
-/// that is being put, is in flight and takes no worker. As many are in flight as the context has requests
-/// (`io_concurrency`), and no more than half of the memory limit holds: what they are encoded to, and what was read of
-/// them.
+/// If the store completes reads or writes later, no worker waits: an object whose old bytes are being read, or that is
+/// being put, is in flight and needs no worker. As many are in flight as the context has requests (`io_concurrency`),
+/// as far as their encoded and old bytes fit into half of the memory limit.
 ///
 /// An object whose elements are not all replaced is read first, whole, with its version; cells that are covered in part
 /// are decoded and changed, those that are not touched keep their bytes. The new object is put on condition of that
-/// version. Where it no longer holds, the object is done again from what is there now; cells that were covered whole
-/// keep what they were encoded to. A finished job is used again by a later write.
+/// version. If it no longer holds, the object is processed again from its present bytes; encoded bytes of cells that
+/// were covered as a whole are kept. A finished job is reused by a later write.
 ///
 /// A store may take an object's bytes first and name it later (`store::stage`): such objects are published in batches,
 /// and all of them before the job ends.
 ///
-/// An object that reaches beyond the array's edge may hold elements that others appended since the array was opened.
-/// With `edges` those are kept: the object is merged and put on condition, as one that is written in part. Where the
-/// edge is quiet the old bytes are not read, and only its version is.
+/// An object that reaches beyond the array's edge may hold elements that other writers appended since the array was
+/// opened. With `edges` those are kept: the object is merged and put on condition, as one that is written in part. If
+/// there are no such appends, only the old version is requested, not the bytes.
 ///
-/// With a `fence`, each put and erase holds only while the writer has its right. Where the store checks guards, it does
-/// that in one step with the write. Elsewhere every object is put, fill value or not, on condition that it is absent,
-/// or has a version that was seen while the writer still had its right: what another writer put since stays.
+/// With a `fence`, each put and erase holds only while the writer has its right. If the store checks guards, it does
+/// that atomically with the write. Otherwise every object is put, fill value or not, on condition that it is absent, or
+/// has a version that was seen while the writer still had its right: a later put of another writer is kept.
 ///
-/// Work is taken under one lock and done outside of it. Only a store that completes requests before it returns is
-/// waited for inside of `step`.
+/// Work is taken under one lock and done outside of it. `step` only waits for a store that completes requests before it
+/// returns.
 class write_job final : public job {
  public:
   struct settings {
     unsigned workers = 1;
-    store* to = nullptr;  ///< where objects are put: the source's store
+    store* to = nullptr;  ///< destination of the objects: the source's store
     bool durable = false;
-    bool write_empty_chunks = false;  ///< also cells that hold nothing but the fill value
-    cell_source* values = nullptr;    ///< what the source's `to` names is no host memory: the door to it
+    bool write_empty_chunks = false;  ///< also cells that equal the fill value
+    cell_source* values = nullptr;    ///< if the source's `to` is not host memory: its source of values
     write_fence* fence = nullptr;     ///< null: no right to write is needed
-    edge_watch* edges = nullptr;      ///< null: nobody else has elements beyond the array's edge
+    edge_watch* edges = nullptr;      ///< null: no other writer has elements beyond the array's edge
     bool skip_unchanged = false;      ///< objects whose cells keep their values are not put
-    /// False: what others put between the read and the put of an object is lost, as where the store has no versions.
+    /// False: changes of other writers between the read and the put of an object are lost, as with stores without
+    /// versions.
     bool conditional = true;
-    /// Empty, or one for each source: 1 where nothing is needed of the objects that it touches, whatever its selection
+    /// Empty, or one for each source: 1 if the present content of its objects is not needed, whatever its selection
     /// leaves out of them. Borrowed.
     std::span<const std::uint8_t> replaced;
   };
@@ -72,23 +72,23 @@ class write_job final : public job {
   explicit write_job(context_state& state) noexcept;
   ~write_job() override;
 
-  /// Prepares for a write; the job must be idle. What `sources` points to is borrowed until the write is done: each
-  /// `to` is where the values are read. There is one at least, all have the layout and the store of the first, and no
-  /// two touch the same object.
+  /// Prepares for a write; the job must be idle. The memory that `sources` refers to is borrowed until the write is
+  /// done: each `to` is the address of the values. There is at least one source, all have the layout and the store of
+  /// the first, and no two touch the same object.
   void begin(std::span<const source> sources, const settings& with);
-  /// Forgets the write and keeps the memory that is worth keeping.
+  /// Drops the write and keeps reusable memory.
   void reset();
 
   progress step(unsigned worker) override;
 
-  /// Begins no object and no cell any more, and asks the store to stop what is under way: an object that is being put
-  /// keeps its old value or gets its new one.
+  /// Begins no more objects or cells, and cancels the store's pending work: an object that is being put keeps its old
+  /// value or gets its new one.
   void cancel() noexcept;
   bool done() const noexcept { return finished_.load(std::memory_order_acquire); }
   /// The outcome; only when done.
   result<> outcome() const;
 
-  /// No more than the settings say, and fewer where the memory limit would not do for each. Nobody else may `step`.
+  /// At most the number in the settings, and fewer if the memory limit is too small. No other worker may call `step`.
   unsigned workers() const noexcept { return with_.workers; }
   std::uint64_t done_bytes() const noexcept { return done_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t total_bytes() const noexcept { return total_bytes_; }
@@ -97,15 +97,15 @@ class write_job final : public job {
   std::uint64_t written_objects() const noexcept { return written_; }
 
  private:
-  struct touched_cell;  // write_job_parts.h, and so are the rest
+  struct touched_cell;  // write_job_parts.h, also for the others
   struct open_object;
   class block;
   struct worker_state;
   struct staged;
   using guard = std::unique_lock<std::mutex>;
 
-  // What to do next: write_job.cc. A function that takes `guard` is called with the lock and returns with it, unless
-  // its comment says otherwise.
+  // The next step: write_job.cc. A function that takes `guard` is called and returns with the lock held, unless its
+  // comment states otherwise.
   unsigned most_workers() const;
   bool may_open() const noexcept;
   void begin_work(guard& lock, open_object& of);
@@ -123,7 +123,7 @@ class write_job final : public job {
   result<> locate(open_object& of, const part* old);
   void begin_again(open_object& of) const;
 
-  // What is read of an object before it changes: write_job_old.cc.
+  // Reads of an object before it changes: write_job_old.cc.
   void load(guard& lock, open_object& of, unsigned worker);
   void ask(guard& lock, open_object& of, bool for_bytes);
   void arrived(open_object& of, result<read_done> done);
@@ -135,7 +135,7 @@ class write_job final : public job {
   void loaded(guard& lock, open_object& of, result<> outcome);
   std::uint64_t most_old_bytes(const open_object& of) const;
 
-  // Workers share the cells, and encoded cells have memory: write_job_encode.cc.
+  // Distribution of cells to workers, and memory of encoded cells: write_job_encode.cc.
   static bool may_encode(const open_object& of) noexcept;
   void encode_some(guard& lock, open_object& of, unsigned worker);
   void start_over(open_object& of);
@@ -163,25 +163,25 @@ class write_job final : public job {
   std::vector<source> sources_;
   const chunk_layout* layout_ = nullptr;  // of all sources
   settings with_;
-  bool versions_ = false;  // the store has them, and puts are on condition
+  bool versions_ = false;  // the store has them, and puts are conditional
   bool careful_ = false;   // there is a fence, and the store checks no guards
   bool inline_writes_ = true;
   std::stop_source stop_flights_{std::nostopstate};
   std::shared_ptr<profiler> profiler_;
   std::uint32_t write_number_ = 0;
 
-  mutable std::mutex mutex_;   // of everything below that is not atomic
+  mutable std::mutex mutex_;   // for all members below that are not atomic
   object_walk walk_;           // of one source
   std::size_t source_at_ = 0;  // which
   bool opening_ = false, exhausted_ = false;
   std::vector<std::unique_ptr<open_object>> objects_;
   std::vector<std::unique_ptr<block>> free_blocks_;
   std::size_t open_count_ = 0, active_ = 0, publishing_ = 0;
-  std::uint64_t flights_ended_ = 0;   // puts and erases of this job, ever
-  std::size_t flights_ = 0;           // open objects that the store has been asked about, and has not answered
+  std::uint64_t flights_ended_ = 0;   // puts and erases of this job so far
+  std::size_t flights_ = 0;           // open objects with a pending request to the store
   std::uint64_t held_old_bytes_ = 0;  // of open objects
-  std::vector<staged> staged_;        // objects whose bytes storage has, and which nothing names yet
-  std::vector<staged> again_;         // objects that others changed meanwhile
+  std::vector<staged> staged_;        // stored objects that no key names yet
+  std::vector<staged> again_;         // objects that other writers changed meanwhile
   std::uint64_t staged_bytes_ = 0;
   std::uint64_t written_ = 0, openings_ = 0;
   std::uint64_t total_bytes_ = 0, total_cells_ = 0, total_objects_ = 0;

@@ -17,10 +17,10 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Room that is set aside for a cell before it is encoded, where that is much more than the cell.
+/// Memory that is reserved for a cell before it is encoded, if that is much more than the cell.
 constexpr std::uint64_t kMaxRoomBytes = std::uint64_t{256} << 20;
 
-// Items of variable length are equal where their bytes are.
+// Items of variable length are equal if their bytes are.
 bool all_items_equal(const tensor_view& cell, const std::byte* fill) noexcept {
   variable_item wanted;
   std::memcpy(&wanted, fill, sizeof wanted);
@@ -43,7 +43,7 @@ bool all_items_equal(const tensor_view& cell, const std::byte* fill) noexcept {
 
 bool is_fill(const tensor_view& cell, const std::byte* fill) noexcept {
   if (!cell.type.variable_length()) return equals_fill(cell.data, cell.strides, cell.extents, fill, cell.type);
-  // Only Python can tell whether two of its objects are equal.
+  // Only Python can compare two of its objects.
   return cell.type.kind() != dtype_kind::object && all_items_equal(cell, fill);
 }
 
@@ -54,7 +54,7 @@ bool fills_codec_shape(const placement& where, const extents& cell) noexcept {
   return true;
 }
 
-// Values that a door lent for as long as a cell is encoded.
+// Values that a source lends while a cell is encoded.
 class borrowed_values {
  public:
   explicit borrowed_values(cell_source* from) noexcept : from_(from) {}
@@ -76,7 +76,7 @@ class borrowed_values {
 
 }  // namespace
 
-// Whether a cell is encoded into a worker's own memory first, because it might need very much, and will not.
+// Whether a cell is encoded into a worker's own memory first, because its bound is much larger than its likely size.
 bool write_job::encodes_elsewhere(const codec_chain& chain) noexcept {
   return chain.max_encoded_bytes() > kMaxRoomBytes && chain.max_encoded_bytes() / 2 > chain.decoded_bytes();
 }
@@ -104,9 +104,9 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
 
   const strides c_order = c_order_strides(chain.cell(), item_bytes);
   tensor_view view{mine.where.target.data, chain.type(), chain.cell(), mine.where.target.strides, memory_space::host};
-  bool in_room = false;  // the cell lies where its encoded bytes are to lie
+  bool in_room = false;  // the cell is at the address for its encoded bytes
   std::span<std::byte> room;
-  // What is lent does not stay until the object is put, and what becomes other elements is not there yet.
+  // Lent values are released before the object is put, and converted elements do not exist yet.
   const bool copies = (with_.values != nullptr && chain.is_identity()) || from.convert != nullptr;
   if (!mine.where.target.covers_cell || copies) {
     if (chain.is_identity()) {
@@ -127,9 +127,9 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
       const part old = cell.old.whole() ? of.old.bytes
                                         : of.old.bytes.subspan(static_cast<std::size_t>(cell.old.offset),
                                                                static_cast<std::size_t>(cell.old.length));
-      mine.scratch.forget_own_items();  // of the cell before
+      mine.scratch.forget_own_items();  // of the preceding cell
       auto decoded = chain.decode(old, target, mine.scratch);
-      // What is damaged in the part that nobody else has elements in is repaired by writing it.
+      // Damage in the part in which no other writer has elements is repaired by writing it.
       from_old = decoded.ok();
       if (!decoded.ok()) {
         const bool repairs = cell.whole && decoded.error().code() == errc::corrupt_data && with_.edges->quiet();
@@ -162,7 +162,7 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
     return {};
   }
   if (chain.is_identity() && lands_contiguously(mine.where, chain.cell(), item_bytes)) {
-    cell.bytes = {view.data, decoded_bytes};  // the caller's memory is what is to be written
+    cell.bytes = {view.data, decoded_bytes};  // the caller's memory is written directly
     return {};
   }
   if (encodes_elsewhere(chain)) {

@@ -12,7 +12,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// An object that was changed by others so many times between being read and being put is given up.
+/// An object that other writers changed this many times between its read and its put is given up.
 constexpr unsigned kMaxTries = 200;
 
 }  // namespace
@@ -57,7 +57,7 @@ void write_job::commit(guard& lock, open_object& of, unsigned worker) {
   ended(of, std::move(done));
 }
 
-// What is to become of the object in storage; nothing where it stays as it is.
+// The new state of the object in storage; nothing if it does not change.
 result<std::optional<byte_write>> write_job::assemble(open_object& of, unsigned worker) {
   std::vector<new_cell>& cells = workers_[worker]->new_cells;
   cells.clear();
@@ -88,13 +88,13 @@ result<std::optional<byte_write>> write_job::assemble(open_object& of, unsigned 
   return std::optional<byte_write>(std::move(out));
 }
 
-// Stages or puts the object, or erases it, and waits for that. Null: nothing is left to do.
+// Stages or puts the object, or erases it, and waits for that. Null: no work remains.
 result<std::unique_ptr<staged_object>> write_job::put(open_object& of, const byte_write& what) {
   result<> done;
   if (what.erases) {
     done = with_.to->erase(what.key, what.condition);
   } else {
-    // One object gains nothing from waiting, and one that others keep changing loses.
+    // A single object gains nothing by waiting, and one that other writers keep changing loses.
     if (total_objects_ > 1 && of.tries == 0) {
       PENSTOCK_ASSIGN(std::unique_ptr<staged_object> begun, with_.to->stage(what.key, what.parts, what.condition));
       if (begun) return begun;
@@ -102,7 +102,7 @@ result<std::unique_ptr<staged_object>> write_job::put(open_object& of, const byt
     auto seen = with_.to->put(what.key, what.parts, what.condition);
     if (!seen.ok()) done = std::move(seen).error();
   }
-  // Also after a failure: what the store did then is not known.
+  // Also after a failure: the state of the store is not known then.
   if (of.from->uid != 0) state_->indexes().drop(of.from->uid, of.object);
   if (!done.ok()) return std::move(done).error();
   return std::unique_ptr<staged_object>();
@@ -112,9 +112,9 @@ void write_job::open_object::written::complete(std::uint64_t, result<version> do
   of_.job.put_ended(of_, std::move(done));
 }
 
-// An object's put or erase has ended; on any thread.
+// The end of an object's put or erase; on any thread.
 void write_job::put_ended(open_object& of, result<version> done) {
-  // Also after a failure: what the store did then is not known.
+  // Also after a failure: the state of the store is not known then.
   if (of.from->uid != 0) state_->indexes().drop(of.from->uid, of.object);
   const std::uint64_t bytes = done.ok() ? of.assembled.bytes : 0;
   record(stage::commit, of.worker, of.object, of.flight_ns, bytes, bytes);
@@ -131,7 +131,7 @@ void write_job::put_ended(open_object& of, result<version> done) {
   wake_idle();
 }
 
-// Needs the lock: an object is done, or begins again, or fails.
+// Called with the lock held: an object is done, or begins again, or fails.
 void write_job::ended(open_object& of, result<> outcome) {
   if (outcome.ok()) {
     ++written_;
@@ -147,7 +147,7 @@ void write_job::ended(open_object& of, result<> outcome) {
   of.what = open_object::phase::load;
 }
 
-// Names all staged objects.
+// Publishes all staged objects.
 void write_job::publish(guard& lock, unsigned worker) {
   std::vector<staged> batch = std::exchange(staged_, {});
   staged_bytes_ = 0;

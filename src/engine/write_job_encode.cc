@@ -1,4 +1,4 @@
-// How the workers of a write_job share the cells of its objects, and where encoded cells are kept.
+// How the workers of a write_job share the cells of its objects, and the memory of encoded cells.
 
 #include <algorithm>
 #include <utility>
@@ -13,16 +13,16 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Cells that a worker takes at once decode to about this much: the lock is then no cost.
+/// Cells that a worker takes at once decode to about this size, so that the lock costs nothing.
 constexpr std::uint64_t kTakeBytes = std::uint64_t{128} << 10;
 
-/// Encoded cells of one object that a worker puts into one block of memory, at the most they can take. What a write
-/// holds beyond its encoded cells is less than one such block for each worker in each open object.
+/// Encoded cells of one object that a worker puts into one block of memory, at their maximum size. The excess memory of
+/// a write is less than one such block for each worker in each open object.
 constexpr std::uint64_t kBlockBytes = std::uint64_t{4} << 20;
 
 }  // namespace
 
-// Whether a cell of an object in the phase `encode` may be given to a worker.
+// Whether a cell of an object in the phase `encode` may be assigned to a worker.
 bool write_job::may_encode(const open_object& of) noexcept {
   if (of.waits_for_memory || (of.starts_over && of.encoding > 0)) return false;
   return of.starts_over || of.next < of.cells.size();
@@ -33,7 +33,7 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
   const std::uint64_t cell_bytes = std::max<std::uint64_t>(1, layout_->chains()[0].decoded_bytes());
   const auto most = static_cast<std::size_t>(std::max<std::uint64_t>(1, kTakeBytes / cell_bytes));
   const std::size_t begin = of.next;
-  // What a redone object has encoded already stays.
+  // Encoded cells of a repeated object are kept.
   std::size_t count = 0, end = begin;
   for (; end < of.cells.size() && count < most; ++end) count += of.cells[end].encoded ? 0 : 1;
   of.next = end;
@@ -53,7 +53,7 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
       timed_stage timing(profiler_.get(), write_number_, stage::encode, worker, cell.cell);
       done = encode_cell(of, cell, worker);
       timing.moved(layout_->chains()[cell.chain].decoded_bytes(), cell.bytes.size());
-      // The source has recorded what it encoded: this worker waited for it.
+      // The source has recorded the encoding: this worker waited for it.
       if (!done.ok() || cell.by_source) timing.leave_out();
     }
     if (!done.ok()) {
@@ -70,7 +70,7 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
   --of.encoding;
   of.unfinished -= encoded;
   if (bad) {
-    // What is in flight gives its memory back.
+    // Objects in flight return their memory.
     const bool comes_back = flights_ > 0 || flights_ended_ != ended_before;
     if (bad->code() != errc::resource_exhausted || !comes_back) return fail(of.key, std::move(*bad));
     of.waits_for_memory = flights_ > 0;
@@ -80,18 +80,18 @@ void write_job::encode_some(guard& lock, open_object& of, unsigned worker) {
   if (of.unfinished == 0) of.what = open_object::phase::commit;
 }
 
-// Needs the lock. Forgets what the object was encoded to, in blocks that were as small as memory was short.
+// Called with the lock held. Drops the object's encoded bytes, in blocks that were small because memory was short.
 void write_job::start_over(open_object& of) {
   of.starts_over = false;
   of.blocks.clear();
   free_blocks_.clear();
-  of.opening = ++openings_;  // no worker goes on with a block of before
+  of.opening = ++openings_;  // no worker continues with an earlier block
   for (touched_cell& each : of.cells) each.encoded = false;
   of.unfinished = of.cells.size();
   of.next = 0;
 }
 
-// Room for one encoded cell; what is used of it is added to the worker's block by the caller.
+// Memory for one encoded cell; the caller adds the used part to the worker's block.
 result<std::span<std::byte>> write_job::room_for(open_object& of, std::uint64_t bytes, unsigned worker) {
   worker_state& mine = *workers_[worker];
   if (mine.current_opening != of.opening || mine.current->capacity() - mine.current->used < bytes) {
@@ -109,7 +109,7 @@ result<std::span<std::byte>> write_job::room_for(open_object& of, std::uint64_t 
   return std::span(mine.current->data() + mine.current->used, static_cast<std::size_t>(bytes));
 }
 
-// A block with room for `bytes`, and for up to that many more cells.
+// A block with space for `bytes`, and for up to that many more cells.
 result<std::unique_ptr<write_job::block>> write_job::take_block(std::uint64_t bytes, std::uint64_t cells) {
   std::unique_ptr<block> out;
   {

@@ -1,4 +1,4 @@
-// Which objects a write_job opens, and which of their cells it is to write.
+// Which objects a write_job opens, and which of their cells it writes.
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +11,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// For what the object is to become before it was read: every index says that its object is absent.
+// For the content of the object before it was read: every index reports its object as absent.
 class nothing_known final : public index_lookup {
  public:
   const index_entry* find(const index_key&) const override { return &absent_; }
@@ -29,7 +29,7 @@ class table_lookup final : public index_lookup {
   const index_table& table_;
 };
 
-// Whether cell `id` has room for elements that the grid's array has not.
+// Whether cell `id` extends beyond the grid's array.
 bool reaches_beyond(const chunk_grid& grid, chunk_id id) noexcept {
   dim_vector<std::uint64_t> at;
   grid.coordinates(id, at);
@@ -51,7 +51,7 @@ part slice_of(part object, const byte_range& range) noexcept {
 
 write_job::open_object::open_object(write_job& owner) : job(owner), reader(*this) {}
 
-// Comes and leaves with the lock, as all that takes it.
+// Called and returns with the lock held, as all functions that take it.
 void write_job::open_next(guard& lock) {
   open_object& of = take_closed();
   opening_ = true;
@@ -83,7 +83,8 @@ bool write_job::find_next(open_object& of) {
   return true;
 }
 
-// Begins an object that was staged and changed by others before it was published. What it was encoded to is gone.
+// Begins an object again that was staged and that another writer changed before it was published. Its encoded bytes
+// were released.
 void write_job::reopen(guard& lock) {
   staged which = std::move(again_.back());
   again_.pop_back();
@@ -96,7 +97,7 @@ void write_job::reopen(guard& lock) {
   lock.lock();
   --active_;
   of.tries = which.tries;
-  for (touched_cell& each : of.cells) each.counted = true;  // in the progress, the first time
+  for (touched_cell& each : of.cells) each.counted = true;  // counted in the progress the first time
   if (!listed.ok()) {
     fail(of.key, std::move(listed).error());
   } else {
@@ -104,7 +105,7 @@ void write_job::reopen(guard& lock) {
   }
 }
 
-// An open object that has nothing in it yet.
+// An open object without content yet.
 write_job::open_object& write_job::take_closed() {
   auto free = std::find_if(objects_.begin(), objects_.end(),
                            [](const auto& each) { return each->what == open_object::phase::closed; });
@@ -135,7 +136,7 @@ void write_job::close(open_object& of) {
   --open_count_;
 }
 
-// Fills in the cells that the walk found, and whether the old object is needed.
+// Fills in the cells of the iteration, and whether the old object is needed.
 result<> write_job::list_cells(open_object& of) {
   const chunk_layout& layout = *layout_;
   of.object = of.touched.object;
@@ -164,7 +165,7 @@ result<> write_job::list_cells(open_object& of) {
   return locate(of, nullptr);
 }
 
-// Finds the touched cells in the old object, or only which chain each has.
+// Finds the touched cells in the old object, or only the chain of each.
 result<> write_job::locate(open_object& of, const part* old) {
   const chunk_layout& layout = *layout_;
   of.located.assign(of.cells.size(), chunk_extent());
@@ -195,7 +196,7 @@ result<> write_job::locate(open_object& of, const part* old) {
   return {};
 }
 
-// What was encoded from an older object is done again; cells that were covered whole keep their bytes.
+// Cells that were encoded from an older object are repeated; cells that were covered as a whole keep their bytes.
 void write_job::begin_again(open_object& of) const {
   of.unfinished = 0;
   for (touched_cell& each : of.cells) {

@@ -1,4 +1,4 @@
-// What a write_job reads of an object before it changes it: nothing, its version, or all of it.
+// How much a write_job reads of an object before it changes it: nothing, its version, or all of it.
 
 #include <algorithm>
 #include <chrono>
@@ -19,7 +19,7 @@ namespace {
 constexpr unsigned kTriesWithoutPause = 2;
 constexpr std::chrono::microseconds kFirstPause{100}, kLongestPause{20'000};
 
-// Before an object is tried again. Pauses grow, and differ, so that writers get out of each other's way.
+// The pause before an object is tried again. Pauses grow, and differ, so that writers do not collide again.
 void pause_before(unsigned tries, std::uint64_t salt) {
   if (tries <= kTriesWithoutPause) return;
   const auto most =
@@ -31,7 +31,7 @@ void pause_before(unsigned tries, std::uint64_t salt) {
 
 }  // namespace
 
-// Begins to look at the old object. Of one whose elements are all replaced, its version may be all that is needed.
+// Begins to read the old object. If its elements are all replaced, its version may be sufficient.
 void write_job::load(guard& lock, open_object& of, unsigned worker) {
   begin_work(lock, of);
   pause_before(of.tries, reinterpret_cast<std::uintptr_t>(&of) + worker + of.object);
@@ -45,8 +45,8 @@ void write_job::load(guard& lock, open_object& of, unsigned worker) {
   loaded(lock, of, enough.ok() ? result<>() : result<>(enough.error().clone()));
 }
 
-// Asks the store for the old object's bytes, or for its version. Comes without the lock and leaves with it, and without
-// the object: its answer may have arrived, and another worker may have it.
+// Requests the old object's bytes, or its version, from the store. Called without the lock, and returns with it but
+// without the object: the completion may have arrived, and another worker may have it.
 void write_job::ask(guard& lock, open_object& of, bool for_bytes) {
   of.asked_for_bytes = for_bytes;
   of.flight_ns = now();
@@ -59,7 +59,7 @@ void write_job::ask(guard& lock, open_object& of, bool for_bytes) {
     read.range.length = 0;
   }
   lock.lock();
-  // What will arrive counts now: many objects may be asked for before the first of them is here.
+  // Bytes to be read are counted now: many objects may be requested before the first arrives.
   if (for_bytes) hold_old_bytes(of, std::min(read.max_bytes, state_->accounts().memory_limit() / 2));
   of.what = open_object::phase::flight;
   ++flights_;
@@ -69,7 +69,7 @@ void write_job::ask(guard& lock, open_object& of, bool for_bytes) {
   lock.lock();
 }
 
-// The store's answer, on any thread.
+// The completion of the store, on any thread.
 void write_job::arrived(open_object& of, result<read_done> done) {
   const guard lock(mutex_);
   hold_old_bytes(of, done.ok() ? done->bytes.size() : 0);
@@ -79,7 +79,7 @@ void write_job::arrived(open_object& of, result<read_done> done) {
   wake_idle();
 }
 
-// Needs the lock.
+// Called with the lock held.
 void write_job::hold_old_bytes(open_object& of, std::uint64_t bytes) noexcept {
   held_old_bytes_ -= of.old_bytes_held;
   held_old_bytes_ += of.old_bytes_held = bytes;
@@ -98,7 +98,7 @@ void write_job::take_answer(guard& lock, open_object& of, unsigned worker) {
   loaded(lock, of, enough.ok() ? result<>() : result<>(enough.error().clone()));
 }
 
-// Of an object whose elements are all replaced: its version, and whether that is all that is needed of it.
+// For an object whose elements are all replaced: its version, and whether that is sufficient.
 result<bool> write_job::take_version(open_object& of) {
   result<read_done> done = std::move(*of.answer);
   of.answer.reset();
@@ -117,10 +117,10 @@ result<bool> write_job::take_version(open_object& of) {
   return enough;
 }
 
-// Whether an object whose elements are all replaced, and whose version has been seen, needs no more of the old one.
+// Whether an object whose elements are all replaced, and whose version is known, needs no more of the old one.
 result<bool> write_job::needs_no_bytes(open_object& of) {
-  // In this order: elements that were written beyond the edge after the version was seen make the put fail, and those
-  // before show as an append under way, or as a longer array.
+  // In this order: elements that are written beyond the edge after the version was read make the put fail; earlier ones
+  // are visible as a running append, or as a longer array.
   if (careful_) PENSTOCK_TRY(with_.fence->check());
   if (with_.edges != nullptr && !with_.edges->quiet()) return false;
   of.existed = of.blind = true;
@@ -129,7 +129,7 @@ result<bool> write_job::needs_no_bytes(open_object& of) {
   return true;
 }
 
-// Finds in the old object what is to be changed.
+// Finds the cells to be changed in the old object.
 result<> write_job::take_bytes(open_object& of) {
   result<read_done> done = std::move(*of.answer);
   of.answer.reset();
@@ -146,7 +146,7 @@ result<> write_job::take_bytes(open_object& of) {
   return {};
 }
 
-// All that is needed of the old object is known, or that failed. Leaves with the lock.
+// All needed data of the old object is read, or that failed. Returns with the lock held.
 void write_job::loaded(guard& lock, open_object& of, result<> outcome) {
   lock.lock();
   --active_;
@@ -157,7 +157,7 @@ void write_job::loaded(guard& lock, open_object& of, result<> outcome) {
   }
 }
 
-// The most bytes that an old object is taken to have: its cells and its index, and as much again for holes.
+// The largest expected size of an old object: its cells and its index, and as much again for gaps.
 std::uint64_t write_job::most_old_bytes(const open_object& of) const {
   const chunk_layout& layout = *layout_;
   const std::uint64_t cell_bytes = layout.chains()[of.cells[0].chain].max_encoded_bytes();
@@ -169,7 +169,7 @@ std::uint64_t write_job::most_old_bytes(const open_object& of) const {
   std::uint64_t bytes = 0;
   bool fits = checked_add(cell_bytes, kIndexBytes, bytes);
   for (std::size_t d = 0; d < object.size() && fits; ++d) {
-    // Cells beyond the array's edge too: the array may have been larger.
+    // Includes cells beyond the array's edge: the array may have been larger.
     const std::uint64_t length = layout.write_grid().axis(d).codec_length(object[d]);
     const std::uint64_t step = layout.grid().axis(d).codec_length(cell[d]);
     fits = checked_mul(bytes, length / step + (length % step != 0), bytes);

@@ -1,7 +1,6 @@
 #pragma once
 
-/// \file
-/// What a write_job is made of inside; for its own source files.
+/// \file Internal types of a write_job; for its own source files.
 
 #include <cstdint>
 #include <memory>
@@ -31,17 +30,17 @@ struct write_job::touched_cell {
   bool whole = false;      ///< every element of the array in it is replaced
   bool counted = false;    ///< in the progress
   bool by_source = false;  ///< the source of the values encoded it, and has recorded that
-  bool encoded = false;    ///< `bytes` or `absent` says what it is to become
+  bool encoded = false;    ///< `bytes` or `absent` is its new state
   bool absent = false;
   bool present = false;    ///< the old object has it, at `old`
-  bool edge = false;       ///< it reaches beyond the array's edge, where others may have elements
-  bool unchanged = false;  ///< with `skip_unchanged`: what the object has of it stays
+  bool edge = false;       ///< it extends beyond the array's edge, where other writers may have elements
+  bool unchanged = false;  ///< with `skip_unchanged`: the object's own value is kept
   byte_range old;
   part bytes;
 };
 
-/// Memory that encoded cells lie in, one after the other, counted as such. A large one comes from the context's pool:
-/// the next write finds its pages warm.
+/// Memory for encoded cells, one after the other, counted as such. Large blocks come from the context's pool: the next
+/// write finds their pages warm.
 class write_job::block {
  public:
   explicit block(context_state& state);
@@ -49,7 +48,7 @@ class write_job::block {
   block& operator=(const block&) = delete;
   ~block();
 
-  /// Makes room for `bytes`; what was there before is not kept.
+  /// Provides `bytes`; earlier content is not kept.
   result<> reserve(std::uint64_t bytes);
   std::byte* data() noexcept { return large_.data() != nullptr ? large_.data() : small_.data(); }
   std::uint64_t capacity() const noexcept { return large_.data() != nullptr ? large_.bytes() : small_.capacity(); }
@@ -70,8 +69,8 @@ struct write_job::open_object {
 
   enum class phase : std::uint8_t {
     closed,
-    load,      ///< the old object is to be asked for
-    answered,  ///< what was asked of it has arrived
+    load,      ///< the old object must be requested
+    answered,  ///< the requested data has arrived
     encode,
     commit,
     busy,    ///< a worker has it
@@ -84,18 +83,18 @@ struct write_job::open_object {
   touched_object touched;
   std::vector<touched_cell> cells;
   std::size_t next = 0;           ///< the first cell that has no worker
-  std::size_t unfinished = 0;     ///< cells that are not encoded
-  bool waits_for_memory = false;  ///< that objects in flight hold
-  bool starts_over = false;       ///< and then all of its cells are encoded anew
+  std::size_t unfinished = 0;     ///< cells that are not encoded yet
+  bool waits_for_memory = false;  ///< of objects in flight
+  bool starts_over = false;       ///< all of its cells are then encoded again
   unsigned encoding = 0;          ///< workers that have cells of it
-  bool covered = false;           ///< nothing of the old object is needed, not even whether there is one
-  bool replaced = false;          ///< every element of the array in it is
-  bool is_cell = false;           ///< the object is one encoded cell and nothing else
+  bool covered = false;           ///< nothing of the old object is needed, not even whether it exists
+  bool replaced = false;          ///< every element of the array in it is replaced
+  bool is_cell = false;           ///< the object is exactly one encoded cell
   unsigned tries = 0;
   std::uint64_t opening = 0;          ///< no other opened object of this job has the same number
-  std::vector<chunk_extent> located;  ///< of `cells`; only kept for its memory
+  std::vector<chunk_extent> located;  ///< of `cells`; only kept to reuse its memory
 
-  /// Takes the object as it is read, and lends room for its bytes.
+  /// Receives the object as it is read, and provides memory for its bytes.
   class old_bytes final : public completion_sink, public read_buffer {
    public:
     explicit old_bytes(open_object& of);
@@ -108,7 +107,7 @@ struct write_job::open_object {
     buffer small_;
     output_block large_;
   };
-  /// Takes the outcome of a put or an erase.
+  /// Receives the outcome of a put or an erase.
   class written final : public write_sink {
    public:
     explicit written(open_object& of) noexcept : of_(of) {}
@@ -123,19 +122,19 @@ struct write_job::open_object {
   written writer{*this};
   bool asked_for_bytes = false;  ///< and not only for its version
   std::optional<result<read_done>> answer;
-  std::uint64_t flight_ns = 0;  ///< when what is in flight began
+  std::uint64_t flight_ns = 0;  ///< begin of the request in flight
   unsigned worker = 0;          ///< who began it
   read_done old;
   std::uint64_t old_bytes_held = 0;
   bool existed = false;  ///< `old` has its version
-  bool blind = false;    ///< and not its bytes: nothing of them is needed
+  bool blind = false;    ///< and not its bytes: they are not needed
   index_table indexes;
 
   std::vector<std::unique_ptr<block>> blocks;
-  assembled_object assembled;  ///< what is put
+  assembled_object assembled;  ///< content of the put
 };
 
-/// An object that was encoded and staged, and what is needed to begin again where its condition does not hold.
+/// An object that was encoded and staged, and the data to begin again if its condition does not hold.
 struct write_job::staged {
   std::unique_ptr<staged_object> object;
   const source* from = nullptr;
@@ -146,7 +145,7 @@ struct write_job::staged {
   unsigned tries = 0;
 };
 
-/// What one worker keeps.
+/// The state of one worker.
 struct write_job::worker_state {
   explicit worker_state(ledger* accounts)
       : scratch(accounts),
@@ -156,12 +155,12 @@ struct write_job::worker_state {
         before(accounts, memory_use::scratch) {}
 
   worker_scratch scratch;
-  buffer encoded;  // of chains that need nobody knows how much room
-  buffer cell;     // a decoded cell that is put together from old and new elements
-  buffer values;   // of a cell, from a device, where page-locked memory has no room
-  buffer before;   // a decoded cell as it was
+  buffer encoded;  // for chains without a bound
+  buffer cell;     // a decoded cell that is merged from old and new elements
+  buffer values;   // of a cell, from a device, if page-locked memory is full
+  buffer before;   // the old decoded cell
   placement where;
-  block* current = nullptr;  // where it encodes to, a block of the object of that opening
+  block* current = nullptr;  // the memory for its encoded cells, a block of the object of that opening
   std::uint64_t current_opening = 0;
   std::vector<new_cell> new_cells;
 };

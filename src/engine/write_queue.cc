@@ -14,7 +14,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Failures that are kept for `flush`; of more only their number.
+/// Failures that are kept for `flush`; of further ones only the number.
 constexpr std::size_t kMaxFailures = 16;
 
 }  // namespace
@@ -25,8 +25,8 @@ struct queued_write::shared_state {
   const std::uint64_t most_bytes;
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::shared_ptr<queued_write>> waiting;  // the first is under way
-  std::vector<std::shared_ptr<queued_write>> failed;  // whose outcome nobody has asked for
+  std::deque<std::shared_ptr<queued_write>> waiting;  // the first one is running
+  std::vector<std::shared_ptr<queued_write>> failed;  // whose outcome was not queried
   std::uint64_t failures_dropped = 0;
   std::uint64_t held_bytes = 0;
   bool running = false;
@@ -37,7 +37,7 @@ struct queued_write::shared_state {
       const std::shared_ptr<queued_write> next = self->waiting.front();
       lock.unlock();
       result<> outcome = next->run();
-      next->work_ = nullptr;  // its memory goes, and perhaps the last of its context
+      next->work_ = nullptr;  // releases its memory, and perhaps the last owner of its context
       lock.lock();
       self->waiting.pop_front();
       self->held_bytes -= next->bytes_;
@@ -124,7 +124,8 @@ std::shared_ptr<queued_write> write_queue::push(std::uint64_t bytes, queued_writ
   const std::lock_guard lock(state_->mutex);
   state_->waiting.push_back(made);
   if (!std::exchange(state_->running, true)) {
-    // Joined by nobody: whoever drops the last context may hold what the thread needs for its end (Python's lock).
+    // Never joined: the thread that drops the last context may hold a lock that this one needs for its end (Python's
+    // lock).
     std::thread([self = state_] { queued_write::shared_state::serve(self); }).detach();
   }
   return made;

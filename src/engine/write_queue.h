@@ -13,11 +13,11 @@
 
 namespace penstock::inline v0 {
 
-/// One write that waits for its turn, or is under way, or has ended. Thread-safe.
+/// One write that is waiting, running, or has ended. Thread-safe.
 class queued_write {
  public:
   struct shared_state;  // of the queue
-  /// Is told (bytes done, bytes in all), and says whether to go on.
+  /// Receives (bytes done, bytes in all), and returns whether to continue.
   using report_fn = std::function<bool(std::uint64_t, std::uint64_t)>;
   using work_fn = std::function<result<>(const report_fn&)>;
 
@@ -25,15 +25,15 @@ class queued_write {
       : of_(std::move(of)), bytes_(bytes), work_(std::move(work)), total_(bytes) {}
 
   bool done() const;
-  /// Waits for the end; every call returns the same outcome. An error that was returned is not told by the queue.
+  /// Waits for the end; every call returns the same outcome. The queue does not report an error that was returned here.
   result<> wait();
-  /// False: it still goes on after that long.
+  /// False: it has not ended after that time.
   bool wait_for(std::chrono::nanoseconds timeout);
-  /// It is not begun any more, or stopped: `cancelled`, unless it had ended.
+  /// It is not begun, or is stopped: `cancelled`, unless it had ended.
   void cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
   std::uint64_t done_bytes() const noexcept { return done_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t total_bytes() const noexcept { return total_.load(std::memory_order_relaxed); }
-  /// Calls `then` at the end, on the queue's thread, or here where that has been.
+  /// Calls `then` at the end, on the queue's thread, or in this call if it has ended.
   void on_done(std::function<void()> then);
 
  private:
@@ -45,31 +45,32 @@ class queued_write {
   work_fn work_;
   std::atomic<bool> cancelled_{false};
   std::atomic<std::uint64_t> done_bytes_{0}, total_;
-  std::optional<result<>> outcome_;  // the state's mutex guards this, and the rest
+  std::optional<result<>> outcome_;  // the state's mutex guards this, and the others
   bool was_told_ = false;
   std::vector<std::function<void()>> then_;
 };
 
-/// Does writes one after the other, in the order in which they came, on a thread of its own, so that nobody waits for
-/// storage. What the waiting ones hold is bounded: then those who bring more wait. Thread-safe.
+/// Runs writes one after the other, in the order of their arrival, on a thread of its own, so that callers do not wait
+/// for storage. The bytes of waiting writes are bounded: above the bound, callers wait. Thread-safe.
 ///
-/// The thread lives while there is something to write, and may outlive the queue. What a write needs, its context among
-/// it, is kept by its work.
+/// The thread lives while there are writes, and may outlive the queue. The work of a write owns all that it needs,
+/// including its context.
 class write_queue {
  public:
   explicit write_queue(std::uint64_t most_bytes);
   write_queue(const write_queue&) = delete;
   write_queue& operator=(const write_queue&) = delete;
 
-  /// Waits until so much more may be held, and counts it; a write that is larger than the bound waits for all others.
+  /// Waits until this many more bytes may be held, and counts them; a write that is larger than the bound waits for all
+  /// others.
   /// \error cancelled  This thread's wait was interrupted (base/waiting.h).
   result<> make_room(std::uint64_t bytes);
-  /// What `make_room` counted is not needed.
+  /// Returns the bytes that `make_room` counted.
   void give_back(std::uint64_t bytes);
   /// Adds a write that holds `bytes`, which `make_room` counted.
   std::shared_ptr<queued_write> push(std::uint64_t bytes, queued_write::work_fn work);
-  /// Waits for all that was pushed before. \error  Of a write whose outcome nobody has asked for; each is told once,
-  /// and the notes tell of the others.
+  /// Waits for all earlier writes.
+  /// \error  Of a write whose outcome was not queried; each is reported once, the others in the notes.
   result<> flush();
 
  private:

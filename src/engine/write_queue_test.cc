@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Holds writes back until it is opened.
+/// Holds writes until it is opened.
 class gate {
  public:
   result<> pass() {
@@ -102,12 +102,12 @@ TEST(WriteQueue, AWaitThatIsInterruptedCountsNothing) {
   queue.give_back(100);
 }
 
-TEST(WriteQueue, EachErrorIsToldOnce) {
+TEST(WriteQueue, EachErrorIsReportedOnce) {
   write_queue queue(100);
   const auto failing = [](const char* text) { return [text]() -> result<> { return error(errc::io_error, text); }; };
   const auto told = push(queue, 1, failing("first"));
   EXPECT_EQ(told->wait().error().message(), "first");
-  EXPECT_EQ(told->wait().error().message(), "first") << "whoever asks it is told";
+  EXPECT_EQ(told->wait().error().message(), "first") << "each call returns it";
   EXPECT_TRUE(queue.flush().ok());
   for (int i = 0; i < 40; ++i) push(queue, 1, failing("another"));
   const auto all = queue.flush();

@@ -1,4 +1,4 @@
-// Orthogonal selections: each dimension a range or a list, and every combination of them.
+// Orthogonal selections: each dimension is a range or a list, and every combination of them is selected.
 
 #include <fmt/format.h>
 
@@ -15,12 +15,12 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Two positions in a row are a run where they are neighbours; with another distance it takes three.
+/// Two adjacent positions are a run; with another distance it needs three.
 constexpr std::size_t kMinStepped = 3;
 
-/// One dimension: which of its cells are touched, and what of each.
+/// One dimension: its touched cells, and the selected part of each.
 struct selected_axis {
-  axis_range range;  // used where `cells` has no runs
+  axis_range range;  // used if `cells` has no runs
   bool is_list = false;
   bool is_dense = false;         // a range that touches every cell from `first_cell` on
   std::uint64_t first_cell = 0;  // dense ranges
@@ -32,7 +32,7 @@ struct selected_axis {
   std::uint64_t cell(std::uint64_t i) const noexcept { return is_dense ? first_cell + i : cells.cells[i]; }
 };
 
-/// A list that is evenly spaced is a range.
+/// A list with equal distances is a range.
 bool as_range(const index_list& list, axis_range& out) noexcept {
   if (list.empty()) {
     out = {0, 1, 0};
@@ -116,7 +116,7 @@ selected_axis select_range(const axis_range& range, const grid_axis& axis) {
     out.cell_count = last - first + 1;
     return out;
   }
-  // Long steps leave cells out: no more are listed than there are positions, or edges.
+  // Long steps skip cells: at most as many are listed as there are positions, or edges.
   if (axis.is_uniform()) {
     out.cells.cells.reserve(static_cast<std::size_t>(range.count));
     for (std::uint64_t i = 0; i < range.count; ++i)

@@ -7,7 +7,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Up to this many cells (or twice the points) a count for each cell is kept; beyond, digits of their numbers.
+/// Up to this many cells (or twice the points) a count for each cell is kept; beyond that, their numbers are sorted by
+/// digits.
 constexpr std::uint64_t kMaxCounted = std::uint64_t{1} << 16;
 constexpr unsigned kDigitBits = 11;
 
@@ -50,7 +51,7 @@ cell_groups count_cells(std::span<const Number> cell, std::span<const Number> in
   return out;
 }
 
-// Sorts by the digits of the cells' numbers, from the lowest. `cell` comes out sorted.
+// Sorts by the digits of the cells' numbers, from the lowest. Sorts `cell`.
 template <class Point, class Number>
 void sort_by_digits(std::vector<Number>& cell, std::uint64_t cell_count, std::vector<Point>& points) {
   std::vector<Number> next_cell(cell.size());

@@ -9,7 +9,7 @@
 
 namespace penstock::inline v0 {
 
-/// A wanted element, by its numbers in its cell and in the result.
+/// A selected element, by its numbers in its cell and in the result.
 struct wide_point {
   std::uint64_t in_cell, in_result;
 };
@@ -19,7 +19,7 @@ struct cell_groups {
   std::vector<std::uint64_t> cells;  ///< ascending
   std::vector<std::size_t> begin;
 
-  /// Where `cell` stands in `cells`; cells.size() where it does not.
+  /// The index of `cell` in `cells`; cells.size() if it is absent.
   std::size_t find(std::uint64_t cell) const noexcept;
 };
 
@@ -47,7 +47,7 @@ class axis_split {
 };
 
 /// Groups elements by cell, in linear time: element i of the result is number `in_cell[i]` of cell `cell[i]`. The
-/// points come out in the order of `begin`. `Point` is cell_point or wide_point, `Number` std::uint32_t or
+/// points are returned in the order of `begin`. `Point` is cell_point or wide_point, `Number` std::uint32_t or
 /// std::uint64_t.
 template <class Point, class Number>
 cell_groups group_by_cell(std::span<const Number> cell, std::span<const Number> in_cell, std::uint64_t cell_count,

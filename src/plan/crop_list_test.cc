@@ -24,7 +24,7 @@ axis_range random_range(std::mt19937_64& random, std::uint64_t length) {
   return {start, step, count};
 }
 
-// Each element of each box is placed once, at its own place.
+// Each element of each box is placed once, at its own destination.
 TEST(CropList, PlacesEveryElementOfEveryBoxOnce) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 60; ++round) {
@@ -107,7 +107,7 @@ TEST(CropList, PlacesEveryElementOfEveryBoxOnce) {
   }
 }
 
-TEST(CropList, NamesNoCellThatNobodyWants) {
+TEST(CropList, NamesOnlyNeededCells) {
   const chunk_grid grid = chunk_grid::regular(extents{100}, extents{10}).value();
   crop one;
   one.from.push_back({25, 1, 10});

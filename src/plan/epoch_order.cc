@@ -64,7 +64,7 @@ class lane {
   std::size_t next_block_ = 0, open_ = 0;
   std::uint64_t left_ = 0;
   std::vector<drawn> pool_;
-  std::vector<std::size_t> of_block_, free_slots_;  // samples left of each open block
+  std::vector<std::size_t> of_block_, free_slots_;  // remaining samples of each open block
   std::vector<std::uint64_t> found_;
 };
 
@@ -88,7 +88,7 @@ std::vector<std::uint64_t> epoch_order(const sample_space& of, const epoch_optio
   std::vector<lane> lanes;
   for (std::uint64_t i = 0; i < options.lanes; ++i) lanes.emplace_back(of, options.open_blocks, numbers(i + 1));
   for (const std::uint64_t block : blocks) {
-    // To the lane that has least: they end at about the same time.
+    // To the lane with the fewest: they end at about the same time.
     const auto least =
         std::min_element(lanes.begin(), lanes.end(), [](const lane& a, const lane& b) { return a.left() < b.left(); });
     least->add(block, of.samples_in(block));
@@ -96,7 +96,7 @@ std::vector<std::uint64_t> epoch_order(const sample_space& of, const epoch_optio
   out.reserve(static_cast<std::size_t>(of.samples()));
   for (std::size_t turn = 0; lanes[turn].left() >= options.batch; turn = (turn + 1) % lanes.size())
     for (std::uint64_t i = 0; i < options.batch; ++i) out.push_back(lanes[turn].next());
-  // What is left, each sample equally likely to be the next one.
+  // The rest, with equal probability for each sample to be the next one.
   while (out.size() < of.samples()) {
     std::uint64_t at = draw.below(of.samples() - out.size());
     auto from = lanes.begin();

@@ -14,8 +14,8 @@ namespace penstock::inline v0 {
 
 struct placement;  // plan/placement.h
 
-/// A selection that is no box, resolved against a grid: which cells it touches, and what of each. Immutable; shared by
-/// the workers of a read.
+/// A selection that is not a box, resolved against a grid: its cells, and the selected part of each. Immutable; shared
+/// by the workers of a read.
 class indexed_selection {
  public:
   virtual ~indexed_selection() = default;
@@ -26,9 +26,10 @@ class indexed_selection {
   virtual std::uint64_t cells() const noexcept = 0;
   /// The i-th of them (i < cells()), ascending: each cell is named once.
   virtual cell_id cell(std::uint64_t i) const noexcept = 0;
-  /// The wanted part of a cell; false where there is none. `out` may point into this object.
+  /// The selected part of a cell; false if there is none. `out` may point into this object.
   virtual bool place(const source& from, cell_id cell, placement& out) const noexcept = 0;
-  /// How many boxes of a cell go to places of their own: more than one only where several selections are read at once.
+  /// How many boxes of a cell have destinations of their own: more than one only if several selections are read at
+  /// once.
   virtual std::size_t places(cell_id cell) const noexcept {
     (void)cell;
     return 1;
@@ -40,7 +41,7 @@ class indexed_selection {
   }
   /// The source's strides are one for each dimension of the array; otherwise one for each of the result.
   virtual bool places_axes() const noexcept = 0;
-  /// `3 x 1000 positions`, `1000000 points`: for the text of a plan.
+  /// `3 x 1000 positions`, `1000000 points`: text for a plan.
   virtual std::string describe() const = 0;
 
  protected:
@@ -56,10 +57,10 @@ struct coordinate_view {
   extents shape;
 };
 
-/// Resolve a selection against an array whose cells are `grid`'s. Lists that are evenly spaced become ranges, and
-/// where nothing else is left, `indexed` is null.
+/// Resolve a selection against an array whose cells are `grid`'s. Lists of equally spaced positions become ranges; if
+/// no other lists remain, `indexed` is null.
 ///
-/// Takes time and memory linear in the listed positions; no lists are made of what slices select.
+/// Needs time and memory linear in the listed positions; slices are not expanded to lists.
 /// \error out_of_range, invalid_argument  As NumPy.
 result<resolved_selection> select(const orthogonal_selection& which, const chunk_grid& grid);
 result<resolved_selection> select(const coordinate_selection& which, const chunk_grid& grid);

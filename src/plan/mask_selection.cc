@@ -1,4 +1,4 @@
-// Mask selections: no lists are made, the workers read the bits of their cells.
+// Mask selections: no lists are created, the workers read the bits of their cells.
 
 #include <fmt/format.h>
 
@@ -72,7 +72,7 @@ class set_bits final : public indexed_selection {
   }
 
  private:
-  // A cell that follows itself in the result, and of which all is wanted, is a box.
+  // A cell that is contiguous in the result, and completely selected, is a box.
   bool place_whole(const source& from, std::uint64_t volume, std::uint64_t last, placement& out) const noexcept {
     const std::uint64_t first = out.indexed.mask_origin;
     if (last + 1 != volume) return false;
@@ -99,7 +99,7 @@ class set_bits final : public indexed_selection {
 
   void find_cells(const chunk_grid& grid, const extents& shape) {
     const std::size_t rank = shape.size();
-    // An array has no more cells than elements, so a bit for each is no more than the mask.
+    // An array has no more cells than elements, so a bit for each needs no more memory than the mask.
     std::vector<std::uint64_t> seen(static_cast<std::size_t>(ceil_div(grid.cells(), 64)), 0);
     const std::uint64_t end = mask_.size();
     dim_vector<std::uint64_t> coordinates(rank);

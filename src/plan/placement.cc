@@ -77,7 +77,7 @@ wanted_part part_of_box(const placement& where, const codec_chain& chain) noexce
   return {first, length, same && length == wanted};
 }
 
-// False where the region says too little to tell.
+// False if the region is not sufficient to decide.
 bool bounds_of_indexed(const indexed_region& region, const codec_chain& chain, std::uint64_t& first,
                        std::uint64_t& last) noexcept {
   const std::uint64_t item = chain.type().item_bytes();
@@ -133,7 +133,7 @@ bool is_whole_cell(const source& from, cell_id cell, const placement& where) {
   grid.coordinates(cell, coordinates);
   std::uint64_t inside = 1;
   for (std::size_t d = 0; d < grid.rank(); ++d) inside *= grid.axis(d).valid_length(coordinates[d]);
-  // No range names an element twice, so as many as there are is all of them.
+  // No range names an element twice, so an equal number means all of them.
   if (where.target.indexed == nullptr) return wanted_elements(where) == inside;
   if (wanted_elements(where) < inside) return false;
   extents shape(grid.rank());

@@ -15,7 +15,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// A layout that only has a grid and a chain: placing needs no more.
+// A layout with only a grid and a chain, which is sufficient for placements.
 class grid_layout final : public chunk_layout {
  public:
   grid_layout(const extents& shape, const extents& chunk, const char* endian = "little", bool transposed = false,
@@ -120,7 +120,7 @@ TEST(WholeCell, CountsOnlyWhatLiesInsideTheArray) {
   };
   const strided_box all{{0, 1, 5}, {0, 1, 5}};
   for (cell_id cell = 0; cell < 6; ++cell) EXPECT_TRUE(whole(all, cell)) << cell;
-  EXPECT_TRUE(whole({{4, -1, 5}, {4, -1, 5}}, 5));  // backwards is whole too
+  EXPECT_TRUE(whole({{4, -1, 5}, {4, -1, 5}}, 5));  // backwards is also complete
   EXPECT_FALSE(whole({{0, 2, 3}, {0, 1, 5}}, 0));
   EXPECT_TRUE(whole({{0, 2, 3}, {0, 1, 5}}, 4));  // the last row of chunks has one row inside the array
   EXPECT_FALSE(whole({{0, 1, 5}, {1, 1, 4}}, 0));
@@ -215,7 +215,7 @@ TEST(Placement, EverySelectionScattersFillsAndGathersWhatThePlainWayDoes) {
         from.to_strides.push_back(axis < 0 ? 0 : memory.by[static_cast<std::size_t>(axis)]);
     }
 
-    // The array in memory: each element of its own number.
+    // The array in memory: the value of each element is its number.
     const auto cells = layout.grid().cells();
     std::uint64_t volume = 1, elements = 1;
     for (std::size_t d = 0; d < rank; ++d) {
@@ -277,7 +277,7 @@ TEST(Placement, EverySelectionScattersFillsAndGathersWhatThePlainWayDoes) {
       }
     }
 
-    // The other way: the later of two values for one element stays, and nothing else is touched.
+    // The other direction: the later of two values for one element is stored, and no other element is changed.
     std::vector<std::uint64_t> last(elements, ~std::uint64_t{0});
     for (std::uint64_t i = 0; i < count; ++i) {
       value_of(i + 1000, memory.at(i));
@@ -300,7 +300,7 @@ TEST(Placement, EverySelectionScattersFillsAndGathersWhatThePlainWayDoes) {
   }
 }
 
-// Groups by the plain way, and compares.
+// Groups in the simple way, and compares.
 template <class Point, class Number = std::uint64_t>
 void check_groups(std::uint64_t cells, std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -353,7 +353,7 @@ TEST(AxisSplit, DividesAsTheGridDoes) {
   }
 }
 
-TEST(Selection, SlicesOfHugeArraysBesideListsCostNothing) {
+TEST(Selection, SlicesOfHugeArraysNextToListsCostNothing) {
   const auto grid = chunk_grid::regular({std::uint64_t{1} << 40, 10}, {1, 5}).value();
   const auto made = select(orthogonal_selection{{slice{}, index_list{1, 0, 7}}}, grid);
   ASSERT_TRUE(made.ok());

@@ -9,13 +9,13 @@
 
 namespace penstock::inline v0 {
 
-/// Sums over pieces of plan: what a read costs before it is made.
+/// Sums over pieces of plan: the cost of a read before it is made.
 struct plan_totals {
-  std::uint64_t requests = 0;  ///< for data; index reads and version checks apart
+  std::uint64_t requests = 0;  ///< for data, without index reads and version checks
   std::uint64_t checks = 0;
   std::uint64_t index_requests = 0;
   std::uint64_t index_bytes = 0;    ///< upper bound
-  std::uint64_t fetched_bytes = 0;  ///< of ranges; the sizes of whole objects are the store's to say
+  std::uint64_t fetched_bytes = 0;  ///< of ranges; only the store has the sizes of whole objects
   std::uint64_t whole_objects = 0;
   std::uint64_t cells = 0, direct = 0, scattered = 0, in_place = 0, filled = 0;
   std::uint64_t decoded_bytes = 0;
@@ -24,7 +24,7 @@ struct plan_totals {
 /// Adds one piece to the sums.
 void add(plan_totals& totals, const read_plan& plan, std::span<const source> sources);
 
-/// Writes the operations of one piece, one a line, until `lines_left` is used up.
+/// Writes the operations of one piece, one in each line, until `lines_left` is used up.
 ///
 ///     fetch 'c/0/1', bytes [0, 2048): 2 cells
 ///       decode chunk (0, 4) from [0, 1024), direct

@@ -10,14 +10,14 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Below this a copy out of a coalesced read is cheaper than a request of its own.
+/// Below this size a copy out of a coalesced read is cheaper than a request of its own.
 constexpr std::uint64_t kMinInPlaceBytes = std::uint64_t{64} << 10;
-/// Fills that no request holds back are handed to workers in groups of this many.
+/// Fills that do not wait for a request are given to workers in groups of this size.
 constexpr std::uint32_t kFillGroup = 64;
-/// A coalesced read may fetch one byte in eight that nobody wants.
+/// At most one byte in eight of a coalesced read may be unneeded.
 constexpr std::uint64_t kMaxWasteFraction = 8;
-/// An object that as many requests would fetch one beside the other is asked for in one, where that saves the round
-/// trip for its index. A longer one would gain less by that than it loses to a single stream.
+/// An object that this many adjacent requests would fetch is requested as a whole, if that saves the round trip for its
+/// index. A longer one would lose more by using a single stream.
 constexpr std::uint64_t kMaxStreamedRequests = 4;
 
 class source_lookup final : public index_lookup {
@@ -30,7 +30,7 @@ class source_lookup final : public index_lookup {
   std::uint32_t source_;
 };
 
-// The bytes that all places of a cell need; `where` is the first.
+// The bytes that all destinations of a cell need; `where` is the first.
 wanted_part part_of_all(const source& from, cell_id cell, placement& where, const codec_chain& chain) {
   wanted_part all = part_of_cell(where, chain);
   for (std::size_t i = places_of(from, cell); i-- > 1;) {
@@ -92,7 +92,7 @@ void planner::enter_source(std::uint32_t which) {
   }
 }
 
-// Collects the cells of the next batch: repeated ones first, then the walk's. False when nothing is left.
+// Collects the cells of the next batch: repeated ones first, then those of the iteration. False if none remains.
 bool planner::gather() {
   cells_.clear();
   begin_ = 0;
@@ -158,11 +158,11 @@ result<planner::outcome> planner::next(plan_indexes& known, read_plan& plan, std
   return outcome::piece;
 }
 
-// Where objects are better asked for as a whole than by their index, makes the batch of their cells alone.
+// If objects are better requested as a whole than by their index, makes a batch of only their cells.
 bool planner::pick_objects(std::span<const index_request> missing) {
   if (!limits_.whole_objects || store_limits_.request_bytes == 0 || redoing_) return false;
   const codec_chain& chain = sources_[source_].layout->chains()[0];
-  if (chain.type().variable_length()) return false;  // whose cells have no size
+  if (chain.type().variable_length()) return false;  // whose cells have no known size
   for (const index_request& each : missing)
     if (each.object_cells != 0) objects_.push_back({each.key.object, each.object_cells, 0, each.max_object_bytes});
   if (objects_.empty()) return false;
@@ -267,7 +267,7 @@ void planner::build(plan_indexes& known, read_plan& plan) {
   }
 }
 
-// Asks for all of an object, whose index is not known.
+// Requests a whole object, whose index is not known.
 void planner::add_object(read_plan& plan, std::uint32_t object, std::span<const placed> cells) {
   const source& from = sources_[source_];
   const codec_chain& chain = from.layout->chains()[0];
@@ -347,7 +347,7 @@ void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const
       op.first_fill = first_fill;
       op.fill_count = fill_count;
       first_fill += fill_count;
-      fill_count = 0;  // they go with the object's first request
+      fill_count = 0;  // they belong to the object's first request
       open = !in_place && !range.whole();
       end = range.whole() ? 0 : range.offset + range.length;
       useful = range.length;

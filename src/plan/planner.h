@@ -10,11 +10,11 @@
 
 namespace penstock::inline v0 {
 
-/// The indexes that one read knows. Unlike `index_lookup` it spans all sources of the read.
+/// The indexes that one read has. Unlike `index_lookup` it covers all sources of the read.
 class plan_indexes {
  public:
   virtual ~plan_indexes() = default;
-  /// Null where the index has to be read first.
+  /// Null if the index must be read first.
   virtual const index_entry* find(std::uint32_t source, const index_key& key) = 0;
 };
 
@@ -25,15 +25,15 @@ class planner {
  public:
   enum class outcome : std::uint8_t {
     piece,          ///< `plan` holds operations
-    needs_indexes,  ///< read `missing` of `missing_source`, make them known, call again
-    finished,       ///< nothing is left (until `redo`)
+    needs_indexes,  ///< read `missing` of `missing_source`, add them, call again
+    finished,       ///< nothing remains (until `redo`)
   };
 
-  /// Begins with the first cell of the first source. `sources` is borrowed until the next start.
-  /// Stores' own limits hold where they are narrower than `limits`.
+  /// Begins with the first cell of the first source. `sources` is borrowed until the next start. A store's own limits
+  /// apply if they are narrower than `limits`.
   void start(std::span<const source> sources, const plan_limits& limits = {});
 
-  /// Makes the next piece. The plan is written over; its memory is used again.
+  /// Makes the next piece. The plan is overwritten; its memory is reused.
   result<outcome> next(plan_indexes& known, read_plan& plan, std::vector<index_request>& missing,
                        std::uint32_t& missing_source);
 
@@ -76,17 +76,17 @@ class planner {
   plan_limits store_limits_;  // of the current source's store
   std::uint32_t walk_source_ = 0;
   cell_walk walk_;
-  std::uint64_t walked_ = 0;  // cells of an indexed source that are behind
+  std::uint64_t walked_ = 0;  // finished cells of an indexed source
   std::vector<redo_cell> redo_;
 
   std::uint32_t source_ = 0;  // of the cells in cells_
   std::vector<cell_id> cells_;
   std::size_t begin_ = 0;  // first cell of cells_ that is not planned yet
-  std::size_t batch_ = 0;  // cells that the next piece is made of
+  std::size_t batch_ = 0;  // cells of the next piece
   std::vector<chunk_extent> extents_;
-  bool redoing_ = false;               // the batch is of cells that are planned again
-  std::vector<whole_object> objects_;  // that the piece asks for as a whole, sorted; it has no other cells then
-  std::vector<cell_id> later_;         // of the batch, where it is picked apart
+  bool redoing_ = false;               // the batch consists of cells that are planned again
+  std::vector<whole_object> objects_;  // objects that the piece requests as a whole, sorted; it then has no other cells
+  std::vector<cell_id> later_;         // of the batch, if its cells are located individually
   std::vector<placed> order_;
   std::string key_;
   std::uint64_t total_cells_ = 0, total_bytes_ = 0;

@@ -82,7 +82,7 @@ struct planning {
     append_text(out, piece, {&from, 1}, lines);
     return out;
   }
-  // Makes the index of a shard known: pairs of offset and length; a negative offset is an absent chunk.
+  // Adds the index of a shard: pairs of offset and length; a negative offset is an absent chunk.
   void know(object_id object, const std::vector<std::pair<std::int64_t, std::uint64_t>>& entries, bool cached = false) {
     std::vector<std::uint64_t> words;
     for (const auto& [offset, length] : entries) {
@@ -138,7 +138,7 @@ TEST(Planner, AsksForTheIndexOnceThenCoalescesNeighbours) {
   EXPECT_EQ(p.piece.objects[0].expected.word[0], 7u);
 }
 
-TEST(Planner, JoinsMoreOfWhatTheHostOnlyHandsOnAndLeavesARequestToEveryWorker) {
+TEST(Planner, JoinsMoreIfTheHostOnlyCopiesAndLeavesARequestToEveryWorker) {
   const auto requests = [](std::uint64_t most, std::uint64_t least, bool inline_completion) {
     planning p;
     p.layout = layout_of("[16]", "[16]", sharded("[2]", kBytes));
@@ -182,7 +182,7 @@ TEST(Planner, ReadsThroughHolesThatAreShorterThanWhatARequestCosts) {
   p.know(0, {{0, 16}, {46, 16}, {93, 16}, {109, 16}});
   p.start({{0, 1, 64}});
   ASSERT_EQ(p.next(), planner::outcome::piece);
-  // A hole of 30 bytes, then one of 31, whatever share of the request they are.
+  // A gap of 30 bytes, then one of 31, for any share of the request.
   EXPECT_EQ(p.text(),
             "fetch 'a/c/0', bytes [0, 62): 2 cells\n"
             "  decode chunk (0,) from [0, 16), direct\n"
@@ -223,7 +223,7 @@ TEST(Planner, LargeUncompressedChunksAreReadStraightIntoTheResult) {
     for (const fetch_op& op : p.piece.fetches) EXPECT_TRUE(op.in_place);
     p.start({{1, 1, (3 << 16) - 1}});
     ASSERT_EQ(p.next(), planner::outcome::piece);
-    EXPECT_FALSE(p.piece.fetches[0].in_place);  // only a part of the first chunk is wanted
+    EXPECT_FALSE(p.piece.fetches[0].in_place);  // only a part of the first chunk is selected
     EXPECT_TRUE(p.piece.fetches[1].in_place);
   }
 }
@@ -254,7 +254,7 @@ TEST(Planner, AsksForAllOfAShardWhereItsIndexWouldCostARoundTrip) {
   const std::uint64_t most = p.piece.fetches[0].max_bytes;  // chunks and the index
   EXPECT_GE(most, 8u + 8 * 16);
   EXPECT_LT(most, 8u * 1024 * 1024);
-  // One that was not what it should have been is looked up by its index.
+  // An object that differed from the expectation is looked up by its index.
   EXPECT_EQ(p.next(), planner::outcome::finished);
   p.plans.redo(0, 9);
   ASSERT_EQ(p.next(), planner::outcome::needs_indexes);
@@ -276,7 +276,7 @@ TEST(Planner, AsksForTheIndexOfLongShardsAndWhereLittleIsWanted) {
   EXPECT_EQ(first(0, 4, 16), planner::outcome::needs_indexes);   // a request costs nothing
   EXPECT_EQ(first(15, 3, 16), planner::outcome::needs_indexes);  // longer than four requests
   EXPECT_EQ(first(15, 4, 14), planner::outcome::piece);
-  EXPECT_EQ(first(15, 4, 13), planner::outcome::needs_indexes);  // more than an eighth is not wanted
+  EXPECT_EQ(first(15, 4, 13), planner::outcome::needs_indexes);  // more than an eighth is not needed
   EXPECT_EQ(first(16, 4, 1), planner::outcome::piece);           // all of it is read as soon as one request is made
 }
 

@@ -16,7 +16,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Where neighbours are wanted together at least this often, they are copied together.
+/// If neighbours are selected together at least this often, they are copied together.
 constexpr std::size_t kMinRunLength = 4;
 
 class point_selection final : public indexed_selection {
@@ -96,7 +96,7 @@ class point_selection final : public indexed_selection {
 
   extents shape_;  // of the result
   cell_groups groups_;
-  std::vector<cell_point> points_;  // or, where not empty:
+  std::vector<cell_point> points_;  // or, if not empty:
   std::vector<point_run> runs_;
   std::uint64_t count_;
 };
@@ -123,13 +123,13 @@ std::vector<point_run> runs_of(const std::vector<Point>& points, cell_groups& gr
 bool has_long_runs(const std::vector<cell_point>& points) noexcept {
   std::size_t runs = 0;
   for (std::size_t i = 1; i < points.size(); ++i) {
-    // Cells begin new runs too, but those that are few do not matter, and those that are many have short ones.
+    // Cells also begin new runs, but few of them do not matter, and many of them have short ones.
     runs += points[i].in_cell != points[i - 1].in_cell + 1 || points[i].in_result != points[i - 1].in_result + 1;
   }
   return points.size() >= kMinRunLength * (runs + 1);
 }
 
-/// Points are split into cells this many at a time, one dimension after the other, while they are in the cache.
+/// Points are divided into cells this many at a time, one dimension after the other, while they are in the cache.
 constexpr std::size_t kBlock = 2048;
 
 /// The most elements that a cell has; saturating.
@@ -177,7 +177,7 @@ result<> split_points(const coordinate_view& which, const chunk_grid& grid, std:
 template <class Number, class Point>
 result<cell_groups> group_points(const coordinate_view& which, const chunk_grid& grid, std::size_t count,
                                  std::vector<Point>& points) {
-  // Not zeroed first: for a million points fresh pages cost more than all else.
+  // Not zeroed first: for a million points fresh pages would cost more than all other steps.
   const std::unique_ptr<Number[]> cell(new Number[count]), in_cell(new Number[count]);
   PENSTOCK_TRY(split_points(which, grid, count, cell.get(), in_cell.get()));
   return group_by_cell<Point, Number>(std::span<const Number>(cell.get(), count),

@@ -4,19 +4,18 @@
 
 namespace penstock::inline v0 {
 
-/// Numbers that depend on the seed alone, on every machine. Source: G. Steele, D. Lea, C. Flood, "Fast splittable
+/// Random numbers that depend only on the seed, on every machine. Source: G. Steele, D. Lea, C. Flood, "Fast splittable
 /// pseudorandom number generators", OOPSLA 2014 (SplitMix64).
 class seeded_numbers {
  public:
   explicit seeded_numbers(std::uint64_t seed) noexcept : state_(seed) {}
-  /// Of one stream among many with the same seed.
+  /// For one stream among many with the same seed.
   seeded_numbers(std::uint64_t seed, std::uint64_t stream) noexcept : state_(mix(seed ^ mix(stream + kStep))) {}
 
   std::uint64_t operator()() noexcept { return mix(state_ += kStep); }
-  /// Below `bound`, which is not 0, each equally likely.
+  /// Below `bound`, which is not 0, all equally likely.
   std::uint64_t below(std::uint64_t bound) noexcept {
-    const std::uint64_t most =
-        ~std::uint64_t{0} - (~std::uint64_t{0} % bound + 1) % bound;  // the rest would favour some
+    const std::uint64_t most = ~std::uint64_t{0} - (~std::uint64_t{0} % bound + 1) % bound;  // the rest would be biased
     while (true) {
       const std::uint64_t drawn = (*this)();
       if (drawn <= most) return drawn % bound;

@@ -14,9 +14,9 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Blocks grow to this, where chunks and objects are smaller: fewer, longer requests.
+/// Blocks grow to this size if chunks and objects are smaller: fewer, longer requests.
 constexpr std::uint64_t kGoodBlockBytes = std::uint64_t{16} << 20;
-/// Beyond so many parts, orders are not tried out.
+/// Beyond this number of parts, orders are not tried.
 constexpr std::uint64_t kMostTried = std::uint64_t{1} << 24;
 
 std::uint64_t longest(const grid_axis& of) {
@@ -46,7 +46,7 @@ result<grid_axis> grouped(const grid_axis& of, std::uint64_t count) {
 
 bool is_edge(const grid_axis& of, std::uint64_t at) { return at >= of.extent() || of.origin(of.cell_of(at)) == at; }
 
-// Cells whose edges are edges of both.
+// Cells whose edges are edges of both grids.
 result<grid_axis> common(const grid_axis& a, const grid_axis& b) {
   if (a.is_uniform() && b.is_uniform()) {
     const std::uint64_t whole = std::max<std::uint64_t>(a.extent(), 1);
@@ -63,7 +63,7 @@ result<grid_axis> common(const grid_axis& a, const grid_axis& b) {
   return axis_with(a.extent(), std::move(edges));
 }
 
-/// Blocks of whole cells of a grid: so many along each axis.
+/// Blocks of whole cells of a grid: this many along each axis.
 class block_shape {
  public:
   block_shape(const chunk_grid& of, std::uint64_t item_bytes)
@@ -105,14 +105,14 @@ class block_shape {
   std::vector<std::uint64_t> counts_, longest_;
 };
 
-// The last axes first: what lies together in memory.
+// The last axes first, which are adjacent in memory.
 void grow_to(block_shape& of, std::size_t rank, std::uint64_t most) {
   for (std::size_t d = rank; d-- > 0;)
     while (of.bytes() < most && of.grow(d, most)) {
     }
 }
 
-// Until the parts that both share are as large as they can be.
+// Until the shared parts are as large as possible.
 void grow_against(block_shape& of, const block_shape& other, std::size_t rank, std::uint64_t most) {
   std::vector<bool> stuck(rank, false);
   while (true) {
@@ -137,12 +137,12 @@ std::uint64_t elements(const box& of) {
   return out;
 }
 
-// The most bytes of blocks that wait at a time, for any `together` reads that follow each other.
+// The most bytes of incomplete blocks at a time, for any `together` consecutive reads.
 std::uint64_t waiting_bytes(const chunk_grid& reads, const chunk_grid& writes, std::size_t slowest,
                             std::uint64_t item_bytes, std::uint64_t together) {
   std::unordered_map<chunk_id, std::uint64_t> left;
   std::uint64_t now = 0, most = 0;
-  std::vector<std::uint64_t> done;  // bytes that each of the last reads would set free
+  std::vector<std::uint64_t> done;  // bytes that each of the last reads would release
   for (std::uint64_t n = 0; n < reads.cells(); ++n) {
     std::uint64_t freed = 0;
     for_each_part(writes, box_of(reads, nth_block(reads, slowest, n)), [&](chunk_id id, const box& piece) {
@@ -252,7 +252,7 @@ result<rechunk_plan> plan_rechunk(const rechunk_request& what) {
                  fmt::format("{} bytes of memory are too few: a chunk of {} bytes and an object of {} need {}", memory,
                              read.bytes(), write.bytes(), needed));
 
-  // Without a file, if some order lets few enough blocks wait.
+  // Without a file, if some order leaves few enough blocks incomplete.
   block_shape small_read = read, small_write = write;
   grow_to(small_read, rank, std::min(kGoodBlockBytes, memory / workers / 8));
   grow_to(small_write, rank, std::min(kGoodBlockBytes, memory / workers / 8));
@@ -277,7 +277,7 @@ result<rechunk_plan> plan_rechunk(const rechunk_request& what) {
 
   out.way = rechunk_way::spilled;
   out.slowest = 0;
-  // Each worker has a block, and as much beside it that is on its way to the file, or from there.
+  // Each worker has a block, and as much again that is on its way to or from the file.
   const std::uint64_t least = std::max(read.bytes(), write.bytes());
   out.workers = static_cast<unsigned>(std::clamp<std::uint64_t>(memory / (2 * least), 1, workers));
   const std::uint64_t most = memory / out.workers / 2;

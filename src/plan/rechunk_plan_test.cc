@@ -19,10 +19,10 @@ std::uint64_t elements(const box& of) {
   return out;
 }
 
-/// Carries a plan out on numbers: how often chunks are decoded and objects written, and what waits.
+/// Executes a plan on numbers: how often chunks are decoded and objects written, and the incomplete blocks.
 struct simulation {
   std::map<chunk_id, int> decoded, written;
-  std::uint64_t most_waiting = 0;  ///< bytes of blocks that are not whole yet
+  std::uint64_t most_waiting = 0;  ///< bytes of incomplete blocks
 
   simulation(const rechunk_plan& plan, const chunk_grid& from, const chunk_grid& to, std::uint64_t item_bytes) {
     std::map<chunk_id, std::uint64_t> has;
@@ -107,7 +107,7 @@ TEST(RechunkPlan, TimeSeriesOfMapsNeedAFileAndMapsOfBlocksDoNot) {
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->way, rechunk_way::spilled);
   EXPECT_LE(plan->memory_bytes, what.memory_bytes);
-  // Parts that the file takes are long.
+  // Parts in the file are long.
   std::uint64_t parts = 0;
   for (std::uint64_t n = 0; n < plan->reads.cells(); ++n)
     for_each_part(plan->writes, box_of(plan->reads, n), [&](chunk_id, const box&) { ++parts; });

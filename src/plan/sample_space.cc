@@ -36,7 +36,7 @@ std::uint64_t block_of(const sample_axis& of, std::int64_t origin) noexcept {
   return std::min(inside, of.extent == 0 ? 0 : of.extent - 1) / of.block;
 }
 
-// Samples that lie anywhere.
+// Samples at any position.
 std::vector<sample_axis> anywhere(std::vector<sample_axis> axes) {
   for (sample_axis& each : axes) each.stride = 1;
   return axes;
@@ -56,7 +56,7 @@ result<sample_space> sample_space::grid(std::vector<sample_axis> axes) {
     std::vector<std::uint64_t>& starts = made.starts_.emplace_back();
     for (std::uint64_t i = 0; i < count;) {
       starts.push_back(i);
-      // The first sample that begins behind this one's block; all that is left, in the last one.
+      // The first sample that begins after this one's block; all remaining ones, in the last block.
       const std::uint64_t block = block_of(of, first_origin(of) + static_cast<std::int64_t>(i * of.stride));
       const std::uint64_t end = (block + 1) * of.block;
       i = end >= of.extent ? count : std::min(count, (end + of.before + of.stride - 1) / of.stride);
@@ -92,7 +92,7 @@ result<sample_space> sample_space::listed(std::vector<sample_axis> axes, std::ve
   const std::size_t rank = made.axes_.size();
   if (origins.size() % rank != 0)
     return error(errc::invalid_argument,
-                 fmt::format("{} numbers are no list of samples with {} axes", origins.size(), rank));
+                 fmt::format("{} numbers are not a list of samples with {} axes", origins.size(), rank));
   for (std::size_t i = 0; i < origins.size(); ++i) {
     const sample_axis& of = made.axes_[i % rank];
     const std::int64_t first = first_origin(of);
@@ -141,7 +141,7 @@ void sample_space::origin(std::uint64_t sample, std::span<std::int64_t> out) con
 
 std::uint64_t sample_space::most_blocks(const sample_axis& of, std::uint64_t length) noexcept {
   const std::uint64_t all = of.extent == 0 ? 1 : (of.extent + length - 1) / length;
-  // Where all crops begin at multiples of the blocks' length, they cover no more than they must.
+  // If all crops begin at multiples of the blocks' length, they cover no more than necessary.
   const bool aligned = of.stride % length == 0 && of.before % length == 0;
   return std::min(all, aligned ? (of.crop + length - 1) / length : (of.crop + length - 2) / length + 1);
 }

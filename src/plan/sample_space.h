@@ -14,18 +14,19 @@ struct sample_axis {
   std::uint64_t extent = 0;             ///< of the arrays
   std::uint64_t crop = 1;               ///< that a sample takes
   std::uint64_t stride = 1;             ///< of a grid: from one sample's first element to the next one's
-  std::uint64_t before = 0, after = 0;  ///< how far samples may reach beyond the ends
-  std::uint64_t block = 1;              ///< the arrays' chunks are at most so long
+  std::uint64_t before = 0, after = 0;  ///< how far samples may extend beyond the ends
+  std::uint64_t block = 1;              ///< the maximum length of the arrays' chunks
 };
 
-/// Where the samples of a data set lie: crops of one shape, known by their number. A sample belongs to the block, of
-/// the arrays' largest chunks, in which it begins.
+/// The positions of the samples of a data set: crops of one shape, identified by their number. A sample belongs to the
+/// block, of the arrays' largest chunks, in which it begins.
 class sample_space {
  public:
   /// Crops at equal distances.
   /// \error invalid_argument  A crop, stride or block of 0; a crop that fits nowhere.
   static result<sample_space> grid(std::vector<sample_axis> axes);
-  /// `count` crops anywhere, equally likely, drawn from `seed`. \error  As above.
+  /// `count` crops at random positions, equally likely, drawn from `seed`.
+  /// \error  As above.
   static result<sample_space> random(std::vector<sample_axis> axes, std::uint64_t count, std::uint64_t seed);
   /// Crops that begin at `origins`, which has a number for each axis, sample by sample.
   /// \error out_of_range  One does not fit. \error  As above.
@@ -33,9 +34,9 @@ class sample_space {
 
   const std::vector<sample_axis>& axes() const noexcept { return axes_; }
   std::uint64_t samples() const noexcept { return samples_; }
-  /// First element of a sample along each axis; below 0 where it reaches beyond the beginning.
+  /// First element of a sample along each axis; negative if it extends before the beginning.
   void origin(std::uint64_t sample, std::span<std::int64_t> out) const noexcept;
-  /// The longest stretch of an axis that a sample's chunks can cover, in blocks of `length`.
+  /// The longest part of an axis that a sample's chunks can cover, in blocks of `length`.
   static std::uint64_t most_blocks(const sample_axis& of, std::uint64_t length) noexcept;
 
   /// Blocks in which a sample begins.
@@ -50,10 +51,10 @@ class sample_space {
 
   std::vector<sample_axis> axes_;
   std::uint64_t samples_ = 0, blocks_ = 0;
-  // Of a grid: how many samples, and the first of each block and the end of all, along each axis.
+  // For a grid: how many samples, and the first of each block and the end of all, along each axis.
   std::vector<std::uint64_t> counts_;
   std::vector<std::vector<std::uint64_t>> starts_;
-  // Of the others: where samples begin; their numbers, block by block.
+  // For others: where samples begin; their numbers, block by block.
   std::vector<std::int64_t> origins_;
   std::vector<std::uint64_t> members_, begins_;
 };

@@ -161,7 +161,7 @@ TEST(EpochOrder, HasEverySampleOnceWhateverTheOptions) {
   }
 }
 
-// Samples come from few blocks at a time, and ranks that share the lanes share no block before the lanes' ends.
+// Samples are from few blocks at a time, and ranks that share the lanes share no block before the lanes' ends.
 TEST(EpochOrder, ALaneDrawsFromItsOpenBlocksOnly) {
   const auto of = sample_space::grid({axis_of(1600, 1, 1, 10)});
   ASSERT_TRUE(of.ok());
@@ -195,7 +195,8 @@ TEST(EpochOrder, ALaneDrawsFromItsOpenBlocksOnly) {
       for (const std::uint64_t block : of_lane[a]) EXPECT_FALSE(of_lane[b].contains(block));
 }
 
-// Each sample is as likely anywhere as the window lets it: the mean place of all is that of a random order.
+// Each sample is equally likely at every position that the window allows: the mean position of all is that of a random
+// order.
 TEST(EpochOrder, MixesAllBlocksWhereTheWindowHoldsThem) {
   const auto of = sample_space::grid({axis_of(64, 1, 1, 8)});
   ASSERT_TRUE(of.ok());

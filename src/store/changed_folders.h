@@ -8,7 +8,7 @@
 
 namespace penstock::inline v0 {
 
-/// The folders in which names changed that the device may not have yet. Thread-safe.
+/// The folders in which names changed that may not be on the storage device yet. Thread-safe.
 class changed_folders {
  public:
   /// More are counted as all folders.
@@ -22,7 +22,7 @@ class changed_folders {
       too_many_ = true;
     }
   }
-  /// Takes all paths out; `too_many` is set where there are others.
+  /// Takes all paths out; `too_many` is set if there are others.
   std::unordered_set<std::string> take(bool& too_many) {
     const std::lock_guard lock(mutex_);
     too_many = std::exchange(too_many_, false);

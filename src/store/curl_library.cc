@@ -18,7 +18,7 @@ std::string fill(curl_library& out) {
 #define PENSTOCK_CURL_FUNCTION(name) out.name = &::curl_##name
 #else
 std::string fill(curl_library& out) {
-  // Debian has two of them, with one interface. Whichever is found stays loaded: it keeps threads and handlers.
+  // Debian has two of them, with one interface. The one that is found stays loaded: it keeps threads and handlers.
   void* library = nullptr;
   for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4"}) {
     library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);

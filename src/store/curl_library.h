@@ -1,6 +1,6 @@
 #pragma once
 
-// libcurl as this build knows it. Included by the two sources that speak to it, and by nothing else.
+// libcurl in this build. Included only by the two sources that call it.
 
 #ifdef PENSTOCK_CURL_HEADERS
 #define CURL_DISABLE_TYPECHECK
@@ -10,9 +10,9 @@
 
 namespace penstock::inline v0 {
 
-/// The functions of libcurl that are used, wherever they come from.
+/// The used functions of libcurl, loaded or linked.
 ///
-/// Loaded at first use: a program that reads files should not wait for a TLS library to start, and a wheel uses the
+/// Loaded at first use: a program that reads files should not wait for the start of a TLS library, and a wheel uses the
 /// libcurl of its system, with that system's certificates. A build with PENSTOCK_CURL=LINK links them instead.
 struct curl_library {
   decltype(&::curl_global_init) global_init = nullptr;
@@ -37,7 +37,7 @@ struct curl_library {
   decltype(&::curl_multi_info_read) multi_info_read = nullptr;
 
   /// The library, found and initialised once per process.
-  /// \error unsupported  This machine has none, or one that is too old; says where was looked.
+  /// \error unsupported  This machine has none, or one that is too old; names the searched files.
   static result<const curl_library*> get();
 };
 

@@ -26,7 +26,7 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-/// How often a read looks whether another process has fetched its range.
+/// How often a read checks whether another process has fetched its range.
 constexpr auto kPoll = std::chrono::milliseconds(3);
 /// How long a read waits for another process to fetch its range before it fetches the range itself.
 constexpr auto kPatience = std::chrono::seconds(10);
@@ -43,7 +43,7 @@ std::uint64_t claim_of(const cached_object& object, const byte_range& range) noe
 
 }  // namespace
 
-// One read on its way: looked up, waiting for a claim, or under way in the store.
+// One pending read: looked up, waiting for a claim, or running in the store.
 struct disk_cache::cached_read final : completion_sink {
   std::shared_ptr<process_state> cache;
   std::shared_ptr<const store> from;
@@ -51,7 +51,7 @@ struct disk_cache::cached_read final : completion_sink {
   completion_sink* sink = nullptr;
   std::stop_token stop;
   cached_object object;
-  bool is_bypass = false;  ///< a check of the version, which has no bytes to be cached
+  bool is_bypass = false;  ///< a check of the version, without bytes to be cached
   std::optional<std::uint64_t> claim;
   std::int64_t begun_ns = 0;
   steady::time_point patience_ends;
@@ -134,7 +134,7 @@ void disk_cache::process_state::open() {
   scan();
 }
 
-// Takes what this process and others have recorded since the last call.
+// Reads the new records of this process and others.
 void disk_cache::process_state::scan() {
   const std::lock_guard lock(scanning);
   const bool some_gone = segments->scan([this](disk_record&& record) { index.apply(record); });
@@ -230,7 +230,7 @@ void disk_cache::process_state::begin(reads all) {
     }
     later.push_back(std::move(each));
   }
-  // Others may have fetched what was missing, up to the moment of the claim.
+  // Other processes may have fetched missing ranges, up to the moment of the claim.
   if (has_claims) scan();
   proceed(std::move(later));
 }
@@ -314,7 +314,7 @@ void disk_cache::process_state::checked(reads all, const version& seen, std::int
       const cache_verdict is = look(*each, bytes);
       const bool has_bytes = (is == cache_verdict::serve || is == cache_verdict::check) && bytes.seen == seen;
       if (has_bytes && serve(each, bytes)) break;
-      if (has_bytes) continue;  // it was damaged, and was dropped; others may have the same bytes
+      if (has_bytes) continue;  // it was damaged, and was dropped; other segments may have the same bytes
       fetch(std::move(each));
       break;
     }
@@ -338,7 +338,7 @@ void disk_cache::process_state::warn_if_off() {
                              why_off.empty() ? "writing to it failed (is the disk full?)" : why_off));
 }
 
-// From the store, on one of its threads or inside of its `read`.
+// From the store, on one of its threads or inside its `read`.
 void disk_cache::cached_read::complete(std::uint64_t, result<read_done> done) {
   std::unique_ptr<cached_read> self(this);
   const std::shared_ptr<process_state> state = cache;
@@ -360,7 +360,7 @@ void disk_cache::cached_read::complete(std::uint64_t, result<read_done> done) {
     record.seen_is_last = done->seen_is_last;
     record.object_size = done->object_size;
     record.kind = is_bypass || done->bytes.empty() ? disk_record_kind::confirmed : disk_record_kind::range;
-    // An empty object has no bytes to read; of others, a confirmation is of use only to those who trust it.
+    // An empty object has no bytes to read; for others, a confirmation is only useful with a time of trust.
     const bool is_empty = !is_bypass && done->object_size == 0;
     const byte_range& range = wanted.range;
     bool keeps = state->is_writable() && !record.seen.text.empty() &&
@@ -386,7 +386,7 @@ void disk_cache::cached_read::complete(std::uint64_t, result<read_done> done) {
   });
 }
 
-// An object was written, or may have been: what is known of it is of no use.
+// An object was written, or may have been: the cached facts about it are invalid.
 void disk_cache::process_state::wrote(const cached_object& object) {
   disk_record record;
   record.kind = disk_record_kind::dropped;
@@ -450,7 +450,7 @@ void disk_cache::process_state::run() {
   }
 }
 
-// Looks after the reads that wait for others to fetch their ranges.
+// Checks the reads that wait for other processes to fetch their ranges.
 void disk_cache::process_state::poll() {
   reads all;
   bool ends = false;

@@ -18,9 +18,9 @@ namespace penstock::inline v0 {
 struct disk_cache_options {
   std::string folder;
   std::uint64_t limit_bytes = std::uint64_t{10} << 30;
-  /// How long an object counts as unchanged after the server answered with its version. 0: each read asks.
+  /// How long an object counts as unchanged after the server returned its version. 0: each read requests it.
   std::chrono::nanoseconds trust{0};
-  /// Takes the reason why the cache does not work, once. Called on any thread; must not block. May be empty.
+  /// Receives the reason why the cache does not work, once. Called on any thread; must not block. May be empty.
   std::function<void(const std::string&)> warn;
 };
 
@@ -28,8 +28,8 @@ struct disk_cache_usage {
   std::uint64_t hits = 0;     ///< reads that took their bytes from the cache
   std::uint64_t misses = 0;   ///< reads that took them from the store
   std::uint64_t damaged = 0;  ///< ranges in the cache whose checksum was wrong
-  std::uint64_t bytes = 0;    ///< what the folder holds
-  bool is_writable = false;   ///< false: nothing is added to the cache any more
+  std::uint64_t bytes = 0;    ///< size of the folder
+  bool is_writable = false;   ///< false: nothing more is added to the cache
 };
 
 /// Byte ranges of remote objects in a folder that processes of one user share (docs/design/0034-disk-cache.md).
@@ -40,17 +40,17 @@ struct disk_cache_usage {
 /// Thread-safe. A forked child gets its own thread, index and segments.
 class disk_cache : public std::enable_shared_from_this<disk_cache> {
  public:
-  /// Opens the folder, or makes it. A folder that cannot be used is a warning: reads then bypass the cache.
+  /// Opens the folder, or creates it. If the folder cannot be used, a warning is given, and reads bypass the cache.
   /// \error invalid_argument  The limit is less than 1 MiB, or the folder has no name.
   static result<std::shared_ptr<disk_cache>> open(disk_cache_options options);
   ~disk_cache();
   disk_cache(const disk_cache&) = delete;
   disk_cache& operator=(const disk_cache&) = delete;
 
-  /// A store that reads `from` through this cache. Everything but reads goes to `from`.
-  /// \param origin  Names the storage, with what selects its contents: equal origins and keys name the same object.
-  ///                Joined with the key by a '/'.
-  /// \param variant  What else selects the contents, such as a query or headers.
+  /// A store that reads `from` through this cache. Everything except reads is passed to `from`.
+  /// \param origin  Names the storage, with all that selects its contents: equal origins and keys name the same object.
+  ///              Joined with the key by a '/'.
+  /// \param variant  Further parameters that select the contents, such as a query or headers.
   std::shared_ptr<store> wrap(std::shared_ptr<store> from, std::string origin, std::string variant);
 
   disk_cache_usage usage();

@@ -10,10 +10,10 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Extents that are looked at to find the one that has a byte.
+/// Extents that are checked to find the one with a byte.
 constexpr int kMostSteps = 64;
 
-// Where the wanted bytes are in the object; nothing where the cache cannot tell, or the read is an error.
+// The location of the requested bytes in the object; nothing if the cache cannot determine it, or the read is an error.
 std::optional<byte_extent> extent_in(std::uint64_t object_size, const byte_read& wanted) {
   if (object_size != byte_range::kAll) {
     const auto found = find_extent(wanted, object_size);
@@ -33,7 +33,7 @@ bool same_words(const version& seen, const lasting_version& other) noexcept {
 
 }  // namespace
 
-// The parts of extents that together are `extent`. False where bytes are missing.
+// The parts of extents that cover `extent`. False if bytes are missing.
 bool disk_index::entry::cover(std::uint64_t begin, std::uint64_t length, std::vector<extent_part>& out) const {
   std::uint64_t at = begin;
   const std::uint64_t end = begin + length;
@@ -152,7 +152,7 @@ void disk_index::drop_gone() {
     auto& extents = at->second.extents;
     const bool had_some = !extents.empty();
     std::erase_if(extents, [](const auto& each) { return each.second->where->is_gone.load(); });
-    // What else is known of an object is of use to those only who trust it.
+    // Other facts about an object are only useful with a time of trust.
     at = had_some && extents.empty() && trust_ns_ == 0 ? entries_.erase(at) : std::next(at);
   }
 }

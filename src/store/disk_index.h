@@ -20,7 +20,7 @@ struct extent_part {
   std::uint64_t begin = 0, length = 0;
 };
 
-/// What a read takes from the cache: parts of one version of the object, in order.
+/// The bytes that a read takes from the cache: parts of one version of the object, in order.
 struct cached_bytes {
   version seen;
   bool seen_is_last = true;
@@ -30,13 +30,13 @@ struct cached_bytes {
 };
 
 enum class cache_verdict : std::uint8_t {
-  miss,    ///< the store has to be read
-  check,   ///< the cache has the bytes; the store has to confirm their version
+  miss,    ///< the store must be read
+  check,   ///< the cache has the bytes; the store must confirm their version
   serve,   ///< the cache has the bytes
-  absent,  ///< there is no such object
+  absent,  ///< the object does not exist
 };
 
-/// Which bytes of which objects are in the segments, as their records say. Thread-safe.
+/// Which bytes of which objects are in the segments, by their records. Thread-safe.
 ///
 /// Holds one version of each object: the one that was seen last.
 class disk_index {
@@ -47,13 +47,13 @@ class disk_index {
   /// \param now_ns  Since 1970.
   cache_verdict look(const cached_object& object, const byte_read& wanted, std::int64_t now_ns,
                      cached_bytes& out) const;
-  /// The object still had that version at `time_ns`. Returns whether other processes profit from a record of it.
+  /// The object still had that version at `time_ns`. Returns whether a record of it is useful to other processes.
   bool confirm(const cached_object& object, const version& seen, std::int64_t time_ns);
-  /// Forgets an extent whose bytes are damaged.
+  /// Drops an extent whose bytes are damaged.
   void drop(const cached_object& object, const disk_extent& which);
-  /// Forgets the object if it is known with that version.
+  /// Drops the object if it is cached with that version.
   void forget(const cached_object& object, const version& seen);
-  /// Forgets extents of segments that were removed.
+  /// Drops extents of removed segments.
   void drop_gone();
   bool knows(const cached_object& object) const;
 
@@ -63,8 +63,8 @@ class disk_index {
     bool seen_is_last = true;
     bool is_absent = false;
     std::uint64_t object_size = byte_range::kAll;
-    std::int64_t time_ns = 0;      ///< the last time that the object is known to have been so
-    std::int64_t recorded_ns = 0;  ///< the same by the records only
+    std::int64_t time_ns = 0;      ///< the last time at which the object is known to have had this state
+    std::int64_t recorded_ns = 0;  ///< the same, only from records
     std::uint64_t longest = 0;     ///< of the extents
     std::multimap<std::uint64_t, std::shared_ptr<const disk_extent>> extents;  ///< by offset in the object
 

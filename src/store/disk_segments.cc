@@ -26,13 +26,13 @@ constexpr std::string_view kPrefix = "segment-", kRanges = ".ranges", kRecords =
 constexpr const char *kClaims = "claims", *kWriters = "writers";
 constexpr std::uint64_t kRangesMagic = 0x31474E524B545350U, kRecordsMagic = 0x314345524B545350U;  // PSTKRNG1, PSTKREC1
 constexpr std::uint64_t kSmallest = std::uint64_t{128} << 10, kLargest = std::uint64_t{1} << 30;
-/// A byte of records counts as this many bytes of the limit: bounds how many records there are, and with them the
-/// memory of the processes that read them.
+/// A byte of records counts as this many bytes of the limit: bounds the number of records, and with them the memory of
+/// the processes that read them.
 constexpr std::uint64_t kRecordWeight = 64;
 constexpr std::uint64_t kMaxText = 1024;
 constexpr std::uint64_t kMaxRecord = std::uint64_t{256} << 10;
 constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;  // of records, read at once
-constexpr std::uint64_t kRun = 4 * disk_extent::kBlock;   // of bytes that are checked while they are in the cache
+constexpr std::uint64_t kRun = 4 * disk_extent::kBlock;   // unit of bytes with a checksum in the cache
 constexpr auto kLockPatience = std::chrono::milliseconds(500);
 constexpr auto kNoRoomPause = std::chrono::seconds(1);
 
@@ -56,7 +56,7 @@ std::span<const std::byte> bytes_of(const T& value) noexcept {
   return {reinterpret_cast<const std::byte*>(&value), sizeof(T)};
 }
 
-/// What a segment takes of the limit.
+/// A segment's size for the limit.
 std::uint64_t charge_of(std::uint64_t ranges, std::uint64_t records) noexcept {
   return std::max(ranges + records, std::min(records, kLargest) * kRecordWeight);
 }
@@ -69,7 +69,7 @@ std::uint64_t blocks_of(std::uint64_t length) noexcept {
   return length / disk_extent::kBlock + (length % disk_extent::kBlock != 0 ? 1 : 0);
 }
 
-// Whose bytes these are to be: bytes that lie elsewhere, or are of another object or version, have other sums.
+// The identity of these bytes: bytes at another position, or of another object or version, have other sums.
 std::uint64_t seed_of(std::uint64_t segment, const record_head& head) noexcept {
   const std::uint64_t words[] = {segment, head.object[0],  head.object[1],  head.offset,     head.length,
                                  head.at, head.version[0], head.version[1], head.version[2], head.version[3]};
@@ -107,7 +107,8 @@ std::optional<file_head> read_head(int file, std::uint64_t magic) noexcept {
 
 std::string name_of(std::uint64_t id) { return fmt::format("{}{:016x}", kPrefix, id); }
 
-// The segment's name in a file's, and whether it is that of its ranges; nothing where it is none of ours.
+// The name of the segment that a file belongs to, and whether the file holds the segment's ranges. Nothing for other
+// files.
 std::optional<std::pair<std::string, bool>> segment_in(std::string_view file) {
   for (const std::string_view suffix : {kRanges, kRecords}) {
     if (file.size() != kPrefix.size() + 16 + suffix.size() || !file.starts_with(kPrefix) || !file.ends_with(suffix))
@@ -140,7 +141,8 @@ std::int64_t steady_ns() noexcept {
       .count();
 }
 
-// Takes the records of a file in turn, from `at`. Returns where the first one begins that is not (yet) whole and right.
+// Reads the records of a file in turn, from `at`. Returns the offset of the first one that is not (yet) complete and
+// valid.
 template <class Take>
 std::uint64_t walk_records(int file, std::uint64_t id, std::uint64_t at, std::uint64_t end, const Take& take) {
   std::vector<std::byte> piece;
@@ -163,7 +165,7 @@ std::uint64_t walk_records(int file, std::uint64_t id, std::uint64_t at, std::ui
       used += head.size;
       at += head.size;
     }
-    if (used == 0) return at;  // cut off, or longer than any record
+    if (used == 0) return at;  // truncated, or longer than any record
   }
   return at;
 }
@@ -179,12 +181,12 @@ bool is_sound(const record_head& head) noexcept {
 
 }  // namespace
 
-// The segment that this process appends to. Its lock says so, and goes with the descriptor.
+// The segment to which this process appends. It is locked, until the descriptor is closed.
 struct disk_segments::writer {
   std::shared_ptr<disk_segment> segment;
   descriptor ranges, records;
   std::uint64_t ranges_end = 0, records_end = 0;
-  std::uint64_t records_room = 0;  ///< the end of the records with those that are being written
+  std::uint64_t records_room = 0;  ///< the end of the records, including those that are being written
 };
 
 struct disk_segments::found {
@@ -217,7 +219,7 @@ result<std::unique_ptr<disk_segments>> disk_segments::open(disk_segments_options
   if (!out->folder_) return failed(errno);
   out->claims_ = out->open_file(kClaims, O_RDWR | O_CREAT);
   out->writers_ = out->open_file(kWriters, O_RDWR | O_CREAT);
-  out->is_off_ = !out->claims_ || !out->writers_;  // read-only: what is there serves
+  out->is_off_ = !out->claims_ || !out->writers_;  // read-only: the existing content is used
   return out;
 }
 
@@ -339,7 +341,7 @@ bool disk_segments::read_checked(const disk_extent& from, std::uint64_t begin, s
   std::vector<std::byte> edge;
   while (!to.empty()) {
     const std::uint64_t block = begin / kBlock, inside = begin % kBlock;
-    if (inside != 0 || to.size() < length_of(block)) {  // a part of a block: all of it has to be right
+    if (inside != 0 || to.size() < length_of(block)) {  // a part of a block: the whole block must be valid
       edge.resize(static_cast<std::size_t>(length_of(block)));
       if (!read_all(file, edge, from.at + block * kBlock) || !is_right(block, edge)) return false;
       const std::size_t some = std::min(to.size(), edge.size() - static_cast<std::size_t>(inside));
@@ -384,7 +386,7 @@ std::vector<disk_segments::found> disk_segments::list_segments() {
     one.name = name;
     const descriptor ranges = open_file(name + std::string(kRanges), O_RDONLY);
     const auto head = ranges ? read_head(ranges.get(), kRangesMagic) : std::nullopt;
-    if (!head || name_of(head->id) != name) continue;  // nothing of ours, whatever its name
+    if (!head || name_of(head->id) != name) continue;  // not a file of the cache, whatever its name is
     one.is_active = ::flock(ranges.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     one.charge = charge_of(one.size - one.records, one.records);
     if (one.is_active) one.charge = std::max(one.charge, head->capacity);
@@ -406,7 +408,7 @@ bool disk_segments::remove(const found& which) {
   if (!ranges || ::flock(ranges.get(), LOCK_EX | LOCK_NB) != 0) return false;
   (void)::unlinkat(folder_.get(), (which.name + std::string(kRecords)).c_str(), 0);
   if (::unlinkat(folder_.get(), (which.name + std::string(kRanges)).c_str(), 0) != 0) return false;
-  // Other processes have it open: its room is free now, and their reads end short.
+  // Other processes have it open: its space is free now, and their reads end early.
   (void)!::ftruncate(ranges.get(), 0);
   return true;
 }
@@ -419,7 +421,7 @@ bool disk_segments::make_room(std::vector<found>& all) {
     if (total <= options_.limit_bytes && options_.limit_bytes - total >= capacity_) return true;
     if (each.is_active || !remove(each)) continue;
     total -= each.charge;
-    each.charge = byte_range::kAll;  // not to be taken over
+    each.charge = byte_range::kAll;  // cannot be taken over
   }
   return total <= options_.limit_bytes && options_.limit_bytes - total >= capacity_;
 }
@@ -436,7 +438,7 @@ std::unique_ptr<disk_segments::writer> disk_segments::try_old_writer(const found
   if (!head || !twin || head->id != twin->id || head->capacity != capacity_ || name_of(head->id) != each.name ||
       ::fstat(out->ranges.get(), &ranges) != 0 || ::fstat(out->records.get(), &records) != 0)
     return nullptr;
-  // Its last writer may have ended within a record. Its ranges stay as they are: others read them.
+  // Its last writer may have ended within a record. Its ranges do not change: other processes read them.
   const auto end = static_cast<std::uint64_t>(records.st_size);
   out->records_end =
       walk_records(out->records.get(), head->id, sizeof(file_head), end,
@@ -482,11 +484,11 @@ std::unique_ptr<disk_segments::writer> disk_segments::new_writer() {
 
 // Needs `writing_`.
 bool disk_segments::open_writer() {
-  writer_.reset();  // makes its segment removable
+  writer_.reset();  // allows the removal of its segment
   const auto begin = std::chrono::steady_clock::now();
   if (begin < no_room_until_) return false;
   while (::flock(writers_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) break;  // no locks here: sums tell what two writers did to each other
+    if (errno != EWOULDBLOCK && errno != EINTR) break;  // no locks here: checksums detect conflicts of two writers
     if (std::chrono::steady_clock::now() - begin > kLockPatience) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -575,7 +577,7 @@ bool lock_byte(int file, std::uint64_t what, short how) noexcept {
   lock.l_whence = SEEK_SET;
   lock.l_start = static_cast<::off_t>(what >> 2);
   lock.l_len = 1;
-  // Where there are no locks, each process is alone.
+  // Without locks, each process uses its own files.
   return ::fcntl(file, F_OFD_SETLK, &lock) == 0 || (errno != EAGAIN && errno != EACCES);
 #else
   (void)file, (void)what, (void)how;

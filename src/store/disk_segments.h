@@ -20,26 +20,26 @@
 
 namespace penstock::inline v0 {
 
-/// What a record in the folder is about: a hash of the storage and the key.
+/// The subject of a record in the folder: a hash of the storage and the key.
 struct cached_object {
   std::array<std::uint64_t, 2> word{};
   friend bool operator==(const cached_object&, const cached_object&) = default;
 };
 
-/// A version as another process can make it again: the words, and the text that `version::pin` held.
+/// A version in a form that another process can restore: the words, and the text of `version::pin`.
 struct lasting_version {
   std::array<std::uint64_t, 4> word{};
   std::string text;
 };
 
-/// A pair of files that one process appends to: encoded ranges, and records that say what they are.
+/// A pair of files that one process appends to: encoded ranges, and records that describe them.
 ///
-/// Immutable but for `parsed` and `own_from` (guarded by the folder's scan) and the atomics.
+/// Immutable except for `parsed` and `own_from` (guarded by the folder's scan) and the atomics.
 struct disk_segment {
   std::string name;
   descriptor data;
   std::uint64_t id = 0;
-  std::uint64_t parsed = 0;  ///< bytes of the records that were looked at
+  std::uint64_t parsed = 0;  ///< bytes of the records that were parsed
   /// Records from here on are this process's own: `append` returned them.
   std::uint64_t own_from = ~std::uint64_t{0};
   std::atomic<bool> is_gone{false};  ///< the folder no longer has it
@@ -52,22 +52,22 @@ struct disk_extent {
   std::uint64_t at = 0;      ///< in the segment's data
   std::uint64_t offset = 0;  ///< in the object
   std::uint64_t length = 0;
-  std::uint64_t seed = 0;           ///< of the sums: which bytes of which object these are to be
+  std::uint64_t seed = 0;           ///< for the sums: the identity of these bytes
   std::vector<std::uint64_t> sums;  ///< one for each `kBlock` bytes
   static constexpr std::uint64_t kBlock = std::uint64_t{64} << 10;
 };
 
 enum class disk_record_kind : std::uint32_t {
   range = 1,      ///< bytes of an object
-  dropped = 2,    ///< the object may have changed: earlier records are of no use
+  dropped = 2,    ///< the object may have changed: earlier records are invalid
   confirmed = 3,  ///< the object still had this version
-  absent = 4,     ///< there was no object
+  absent = 4,     ///< the object did not exist
 };
 
 struct disk_record {
   disk_record_kind kind = disk_record_kind::range;
   cached_object object;
-  std::int64_t time_ns = 0;  ///< since 1970: the object was so then, or after it
+  std::int64_t time_ns = 0;  ///< since 1970: the object had this state then, or after it
   lasting_version seen;
   bool seen_is_last = true;
   std::uint64_t object_size = byte_range::kAll;
@@ -84,38 +84,39 @@ struct disk_segments_options {
 
 /// Append-only files in a folder that processes of one user on one machine share. Thread-safe.
 ///
-/// Any of them may end at any moment, and the files may hold anything: a record counts only if its checksum is right,
-/// bytes only if theirs are. Files that are not named as segments, that are not the user's own or that are links are
-/// neither read nor changed. No file is read beyond what its own sizes allow.
+/// Any of them may end at any moment, and the files may contain any bytes: a record is used only if its checksum is
+/// correct, and bytes only if theirs are. Files that are not named as segments, that belong to other users or that are
+/// links are neither read nor changed. No file is read beyond its own sizes.
 class disk_segments {
  public:
-  /// Makes the folder (mode 0700) if it is not there.
-  /// \error io_error, permission_denied  It cannot be made, or not be read.
+  /// Creates the folder (mode 0700) if it does not exist.
+  /// \error io_error, permission_denied  It cannot be created, or not be read.
   static result<std::unique_ptr<disk_segments>> open(disk_segments_options options);
   ~disk_segments();
 
   using record_sink = std::function<void(disk_record&&)>;
   /// Passes each record to `sink` that another `disk_segments` appended since the last call.
-  /// \returns Whether a segment was removed: its extents are of no use.
+  /// \returns Whether a segment was removed: its extents are invalid.
   bool scan(const record_sink& sink);
 
-  /// The longest range that is kept.
+  /// The longest range that is cached.
   std::uint64_t longest() const noexcept { return capacity_ - capacity_ / 8; }
-  /// Writes bytes, then the record that makes them count. Of the record's extent `offset` and `length` are given; the
-  /// rest is set. Returns false where nothing was kept: no room, no disk, too long.
+  /// Writes bytes, then the record that makes them valid. `offset` and `length` of the record's extent are given; the
+  /// others are set. Returns false if nothing was stored: no space, no disk, too long.
   bool append(disk_record& record, std::span<const std::byte> bytes);
 
   /// Reads `to.size()` bytes of an extent, from `begin` within it, and compares their sums.
-  /// \returns False where they are not what was appended. `disk_segment::is_gone` then tells removal from damage.
+  /// \returns False if they differ from the appended bytes. `disk_segment::is_gone` then distinguishes removal from
+  /// damage.
   bool read(const disk_extent& from, std::uint64_t begin, std::span<std::byte> to);
 
   /// Returns false if another `disk_segments` holds the claim. A claim ends with its process at the latest.
   bool try_claim(std::uint64_t what) noexcept;
   void release(std::uint64_t what) noexcept;
 
-  /// What the folder's segments take on the disk.
+  /// The size of the folder's segments on the disk.
   std::uint64_t size_bytes();
-  /// Whether writing has failed, as it does on a full disk: nothing is appended any more.
+  /// Whether writing has failed, for example on a full disk: nothing more is appended.
   bool is_off() const noexcept { return is_off_.load(std::memory_order_relaxed); }
 
  private:

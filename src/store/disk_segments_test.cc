@@ -68,7 +68,7 @@ class DiskSegments : public testing::Test {
     from.scan([&](disk_record&& record) { out.insert_or_assign(record.object.word[0], std::move(record)); });
     return out;
   }
-  // Whether the bytes of a record are there; fails where they are others.
+  // Whether the bytes of a record exist; fails if they differ.
   static bool is_there(disk_segments& in, const disk_record& record) {
     bytes room(static_cast<std::size_t>(record.extent.length));
     if (!in.read(record.extent, 0, room)) return false;
@@ -142,7 +142,7 @@ TEST_F(DiskSegments, LoseOnlyWhatAKillCutOff) {
       }
       EXPECT_GE(there, most) << size;
       most = there;
-      if (size % 16 == 0) {  // goes on after what is left
+      if (size % 16 == 0) {  // continues after the remaining segments
         ASSERT_TRUE(append(*again, 7, 50));
         const auto next = open();
         const auto found = scan(*next);

@@ -16,13 +16,13 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Walks parts in batches that one call takes.
+// Iterates over parts in batches for one call.
 class part_cursor {
  public:
   explicit part_cursor(std::span<const part> parts) : parts_(parts) { skip_empty(); }
   bool done() const noexcept { return at_ == parts_.size(); }
 
-  /// The next parts, at most as many as one call takes.
+  /// The next parts, at most as many as one call accepts.
   std::span<const ::iovec> next() noexcept {
     std::size_t count = 0, bytes = 0;
     for (std::size_t i = at_; i < parts_.size() && count < kMost && bytes < kMaxCallBytes; ++i) {
@@ -44,7 +44,7 @@ class part_cursor {
   }
 
  private:
-  static constexpr std::size_t kMost = 256;  // beyond it a call's own cost does not show; the limit is 1024
+  static constexpr std::size_t kMost = 256;  // beyond this number a call's own cost is negligible; the limit is 1024
   void skip_empty() noexcept {
     while (at_ < parts_.size() && used_ == parts_[at_].size()) {
       ++at_;
@@ -109,7 +109,8 @@ result<> write_file_at(int file, std::uint64_t offset, std::span<const part> par
 
 result<> set_room_aside(int file, std::uint64_t bytes) {
 #ifdef FALLOC_FL_KEEP_SIZE
-  // The size grows with the bytes: after a power failure the file is short, and not zeros that look like data.
+  // The size grows with the bytes: after a power failure the file is too short, instead of containing zeros that look
+  // like data.
   while (::fallocate(file, FALLOC_FL_KEEP_SIZE, 0, static_cast<::off_t>(bytes)) != 0) {
     if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) return write_failure(errno, "setting room aside");
     if (errno != EINTR) break;

@@ -28,7 +28,7 @@ version version_of(const struct ::stat& status) noexcept {
   const auto& changed = status.st_ctim;
 #endif
   version out;
-  // Inodes are small numbers and devices smaller ones: an odd factor keeps the pair apart in one word.
+  // Inodes are small numbers and devices smaller ones: an odd factor keeps the pair distinct in one word.
   out.word[0] =
       static_cast<std::uint64_t>(status.st_dev) * 0x9E3779B97F4A7C15U ^ static_cast<std::uint64_t>(status.st_ino);
   out.word[kSizeWord] = static_cast<std::uint64_t>(status.st_size) + 1;  // never 0: this version is known
@@ -44,9 +44,9 @@ namespace {
 /// Longer than any tick.
 constexpr std::int64_t kMostAhead = 20'000'000;
 
-// Writing sets both times to the same value. Apart, the modification is of an earlier tick (and the file was renamed
-// since) or was set to the nanosecond: the next write gives it another one. Further apart it was restored from
-// elsewhere, and may be once more.
+// Writing sets both times to the same value. If they differ, the modification is from an earlier tick (and the file was
+// renamed since) or was set to the nanosecond: the next write results in another one. If they differ more, it was
+// restored from another system, and may be again.
 bool is_stamped(const struct ::stat& status) noexcept {
   const std::int64_t seconds = status.st_mtim.tv_sec - status.st_ctim.tv_sec;
   if (seconds < -1 || seconds > 1) return false;
@@ -73,7 +73,7 @@ bool may_be_indistinct(const struct ::stat& status) noexcept {
       (status.st_ctim.tv_sec - now.tv_sec) * std::int64_t{1'000'000'000} + (status.st_ctim.tv_nsec - now.tv_nsec);
   return ahead >= 0 && ahead <= kLongestTick;
 #else
-  static_cast<void>(status);  // APFS stamps in nanoseconds
+  static_cast<void>(status);  // APFS has timestamps in nanoseconds
   return false;
 #endif
 }

@@ -12,38 +12,38 @@ namespace penstock::inline v0 {
 
 /// The version of a file: device and inode, size, modification and status-change time in nanoseconds.
 ///
-/// Taken from `stat` of the path rather than `fstat` of an open file wherever it must answer "what does this key name
-/// now?": a descriptor goes on showing the old file, unchanged, after a folder above it was swapped.
+/// Taken from `stat` of the path, not from `fstat` of an open file, wherever the question is which file a key names
+/// now: a descriptor still refers to the old file, unchanged, after a folder above it was replaced.
 version version_of(const struct ::stat& status) noexcept;
-/// Where it has the size, plus 1, and the time of modification.
+/// Position of the size, plus 1, and the modification time.
 inline constexpr std::size_t kSizeWord = 1, kTimeWord = 2;
 
 /// Waits until the filesystem's clock has passed the file's last change, so that a later change gets another version.
 ///
-/// Files are stamped with a clock that ticks every 1 to 10 ms (Linux before 6.13): two rewrites within a tick may leave
-/// the same inode, size and times. Waits for one tick at most, and only for a file that changed in the present one;
-/// a stamp further ahead is another machine's clock, which cannot be waited for.
+/// File times come from a clock that ticks every 1 to 10 ms (Linux before 6.13): two rewrites within a tick may result
+/// in the same inode, size and times. Waits for one tick at most, and only for a file that changed in the present one;
+/// a later time is another machine's clock, for which it cannot wait.
 void wait_until_distinct(const struct ::stat& status) noexcept;
 /// Whether it would wait.
 bool may_be_indistinct(const struct ::stat& status) noexcept;
 
-/// Gives an open file the time of now to the nanosecond, finer than the filesystem's own clock: nobody has to wait for
-/// a tick to tell it from its predecessor or its successor. False where that cannot be had.
+/// Sets the time of an open file to now in nanoseconds, finer than the file system's own clock: then no wait for a tick
+/// is needed to distinguish it from its predecessor or its successor. False if that is not possible.
 bool stamp_file(int file) noexcept;
 
-/// `doing` and what the system says of `code`, as an error of reading or of writing.
+/// An error of reading or writing, from `doing` and the system's text for `code`.
 ///
-/// Reading: ENOENT and ENOTDIR are `not_found`. Writing: a folder that is not there is an `io_error`.
+/// Reading: ENOENT and ENOTDIR are `not_found`. Writing: a folder that does not exist is an `io_error`.
 error read_failure(int code, std::string_view doing);
 error write_failure(int code, std::string_view doing);
-/// `not_found` for a folder, which is no object; `io_error` for pipes, sockets and devices.
+/// `not_found` for a folder, which is not an object; `io_error` for pipes, sockets and devices.
 error not_a_file(const struct ::stat& status);
 
 /// A path in a fixed array, so that naming a file allocates nothing.
 class file_path {
  public:
   /// `root`, a '/', and `key` (which may be empty).
-  /// \error io_error  The path is longer than the system takes.
+  /// \error io_error  The path is longer than the system accepts.
   result<> assign(std::string_view root, std::string_view key);
   const char* c_str() const noexcept { return text_; }
   std::string_view view() const noexcept { return {text_, size_}; }
@@ -65,7 +65,7 @@ class descriptor {
   }
   ~descriptor();
   int get() const noexcept { return number_; }
-  /// Gives the number to another owner.
+  /// Releases the number to another owner.
   int release() noexcept { return std::exchange(number_, -1); }
   explicit operator bool() const noexcept { return number_ >= 0; }
 

@@ -23,7 +23,8 @@ result<> read_fully(int file, std::span<std::byte> room, const std::uint64_t* of
     const ::ssize_t got = read_once(file, room.subspan(done), offset == nullptr ? nullptr : &at);
     if (got < 0) return read_failure(errno, "reading");
     if (got == 0) {
-      // Somebody cut the file after its size was taken. Who expects a version can begin again with the new one.
+      // Another process truncated the file after its size was read. A reader that expects a version can begin again
+      // with the new one.
       if (wanted.expected != nullptr && wanted.expected->known()) return version_has_changed();
       return error(errc::io_error,
                    fmt::format("the object ended early while it was read: {} bytes of {}", done, room.size()));
@@ -54,7 +55,7 @@ result<> file_store::check_writable(std::string_view prefix) const {
     if (errno != ENOENT && errno != ENOTDIR) break;
     while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
     const std::size_t slash = folder.rfind('/');
-    if (folder.size() == 1 || slash == std::string::npos) return {};  // made when something is put
+    if (folder.size() == 1 || slash == std::string::npos) return {};  // created by the first put
     folder.resize(std::max<std::size_t>(slash, 1));
   }
   return write_failure(errno, fmt::format("writing in '{}'", folder));
@@ -63,8 +64,8 @@ result<> file_store::check_writable(std::string_view prefix) const {
 store_traits file_store::traits() const {
   store_traits traits;
   traits.max_gap_bytes = std::uint64_t{4} << 10;
-  // What is read stays in the second-level cache until it is decoded: on 2 cores 256 KiB reads at the decompressor's
-  // own speed, 1 MiB at 0.96 of it.
+  // The bytes of a read stay in the second-level cache until they are decoded: on 2 cores 256 KiB reads at the
+  // decompressor's own speed, 1 MiB at 0.96 of it.
   traits.max_length_bytes = std::uint64_t{256} << 10;
   traits.versions = true;
   traits.sizes = true;
@@ -78,7 +79,8 @@ store_traits file_store::traits() const {
 }
 
 void file_store::read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const {
-  open_file_ref last;  // of the request before; its own copy of the key, because a request's ends with its completion
+  open_file_ref
+      last;  // of the preceding request; its own copy of the key, because a request's ends with its completion
   for (const byte_read& one : reads) {
     if (stop.stop_requested()) {
       sink.complete(one.tag, error(errc::cancelled, "the read was stopped"));
@@ -125,7 +127,7 @@ result<read_done> file_store::read_range(const byte_read& wanted, open_file_ref&
   PENSTOCK_ASSIGN(const byte_extent extent, find_extent(wanted, done.object_size));
   PENSTOCK_ASSIGN(const std::span<std::byte> room, find_room(wanted, extent.length));
   if (auto filled = read_fully(last->number(), room, &extent.offset, wanted); !filled.ok()) {
-    files_.get().drop(last);  // a stale handle of a file server stays stale: the next read opens the file anew
+    files_.get().drop(last);  // a stale handle of a file server remains stale: the next read opens the file again
     last = {};
     return std::move(filled).error();
   }
@@ -148,7 +150,8 @@ result<read_done> file_store::check_version(const byte_read& wanted, const open_
     struct ::stat status{};
     if (::stat(path.c_str(), &status) != 0) return absence(errno, "looking up the object");
     if (!S_ISREG(status.st_mode)) return not_a_file(status);
-    // Layered filesystems may number a path and its open file differently; versions of reads come from the latter.
+    // Layered file systems may report different numbers for a path and its open file; versions of reads are from the
+    // latter.
     if (!is_expected(wanted, version_of(status))) {
       PENSTOCK_ASSIGN(const descriptor file, open_for_read(path, status));
     }
@@ -159,8 +162,8 @@ result<read_done> file_store::check_version(const byte_read& wanted, const open_
   return done;
 }
 
-// A file that was open under this key and is what it was: not written to, and not unlinked either, which would show in
-// its time of change. Null: who wants to know has to look up the path. It costs half of what that does.
+// A file that was open under this key and is unchanged: neither written to nor unlinked, which its status-change time
+// would show. Null: the path must be looked up, which costs twice as much.
 open_file_ref file_store::find_unchanged(std::string_view key) const noexcept {
   open_file_ref known = files_.get().find(key);
   if (!known) return {};
@@ -170,7 +173,7 @@ open_file_ref file_store::find_unchanged(std::string_view key) const noexcept {
   return same ? known : open_file_ref();
 }
 
-// The open file of what `key` names now.
+// The open file that `key` names now.
 result<open_file_ref> file_store::find_current(std::string_view key) const {
   PENSTOCK_TRY(check_key(key));
   file_path path;
@@ -185,9 +188,9 @@ result<open_file_ref> file_store::find_current(std::string_view key) const {
     }
     if (version_of(status) == known->seen()) return known;
   }
-  // The version is that of the file just opened, so the two belong together whatever happens to the path meanwhile.
+  // The version is that of the file just opened, so the two belong together whatever happens to the path.
   PENSTOCK_ASSIGN(descriptor file, open_for_read(path, status));
-  // This version will be expected of later reads, so it must not be another rewrite's too.
+  // Later reads will expect this version, so it must not also be that of another rewrite.
   constexpr int kMostWaits = 3;
   for (int i = 0; i < kMostWaits && may_be_indistinct(status); ++i) {
     wait_until_distinct(status);
@@ -200,7 +203,7 @@ result<open_file_ref> file_store::find_current(std::string_view key) const {
 }
 
 result<descriptor> file_store::open_for_read(const file_path& path, struct ::stat& status) const {
-  // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever. It means nothing for files.
+  // O_NONBLOCK: opening a pipe without a writer would wait for ever. It has no effect on files.
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   int number = ::open(path.c_str(), kFlags);
   if (number < 0 && errno == EINTR) number = ::open(path.c_str(), kFlags);
@@ -220,7 +223,7 @@ result<descriptor> file_store::open_for_read(const file_path& path, struct ::sta
   return file;
 }
 
-// The error for a path that could not be looked up. An absent object is one thing, a dataset that went away another.
+// The error for a path that could not be looked up. An absent object differs from a dataset that no longer exists.
 error file_store::absence(int code, std::string_view doing) const {
   if ((code == ENOENT || code == ENOTDIR) && root_was_there_.load(std::memory_order_relaxed)) {
     struct ::stat status{};

@@ -17,7 +17,7 @@
 namespace penstock::inline v0 {
 
 struct file_store_options {
-  /// `durable`: `put` and `erase` return after the device has the file, its name, and the folders that lead to it.
+  /// `durable`: `put` and `erase` return when the file, its name, and the folders above it are on the storage device.
   write_sync sync = write_sync::objects;
   unsigned max_open_files = 256;  ///< kept open between ranged reads; never more than a quarter of the process's limit
 };
@@ -25,30 +25,30 @@ struct file_store_options {
 /// The files below a folder: key `a/b` is the file `<root>/a/b`. Thread-safe; between processes too.
 ///
 /// **Versions** are device, inode, size, mtime and ctime of the path at the time of the read: they see a replaced file,
-/// one rewritten in place, and a folder swapped above it. `put` stamps files to the nanosecond. Where the filesystem's
-/// clock is coarse, a file that somebody else changed within its present tick is opened for ranged reads and erased
-/// only in the next one, or two of its versions could be equal. What no version can see is a rewrite in place during
-/// the read itself: a writer should replace files (rename), as this store does.
+/// one rewritten in place, and a folder swapped above it. `put` stamps files to the nanosecond. If the file system's
+/// clock is coarse, a file that another process changed within its present tick is opened for ranged reads and erased
+/// only in the next one, because two of its versions could be equal. No version detects a rewrite in place during the
+/// read itself: a writer should replace files (rename), as this store does.
 ///
-/// **Ranged reads** keep files open; a warm one is one `stat` and one `pread` and allocates nothing. Neighbouring
-/// requests of one call for the same key share the `stat`, hence also see the same version. **Whole objects** (chunk
-/// files) are opened, `fstat`ed, read and closed.
+/// **Ranged reads** keep files open; a warm one is one `stat` and one `pread` and allocates nothing. Adjacent requests
+/// of one call for the same key share the `stat`, and so the version. **Whole objects** (chunk files) are opened,
+/// `fstat`ed, read and closed.
 ///
 /// Symbolic links below the root are followed by reads; a link to a folder is not entered by a recursive listing. A
-/// folder is no object: reading one is `not_found`. Once an object was found, a root that is gone is an `io_error`
-/// (an unmounted disk, a deleted dataset), so that it does not read as an array of nothing but fill value.
+/// folder is not an object: reading one is `not_found`. After an object was found, a missing root is an `io_error` (an
+/// unmounted disk, a deleted dataset), so that it does not read as an array of fill values.
 ///
 /// A forked child opens files of its own.
 class file_store final : public store {
  public:
-  /// \param root  Need not exist before something is put; empty: the current folder.
+  /// \param root  Need not exist before the first put; empty: the current folder.
   explicit file_store(std::string root, file_store_options options = {});
 
   store_traits traits() const override;
   void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override;
 
-  /// Writes a new file beside the object and renames it: readers see the old bytes or the new ones. Makes folders. The
-  /// first put into a folder removes what writers left there who were killed.
+  /// Writes a new file next to the object and renames it: readers see the old bytes or the new ones. Creates folders.
+  /// The first put into a folder removes files of killed writers there.
   ///
   /// `must_be_absent` holds against every writer (the rename refuses to replace). `must_match` holds against writers
   /// that use Penstock, in any process: it compares and renames under an exclusive `flock` of the object's folder,
@@ -56,17 +56,17 @@ class file_store final : public store {
   /// \error version_changed  The condition does not hold; nothing was written.
   /// \error unsupported  `must_match` on a filesystem without `flock`.
   result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition) override;
-  /// \par Power cuts (docs/design/0019-power-cuts.md)
-  /// The device has the bytes before the file gets its name, so a key names an old object, a new one, or, where it is
-  /// new, nothing. `durable`: the device also has the name, the folders that were made, and those above them.
+  /// \par Power cuts (docs/design/0019-power-cuts.md) The bytes are on the storage device before the file gets its
+  /// name, so a key names an old object, a new one, or, if it is new, nothing. `durable`: so are the name, the created
+  /// folders, and those above them.
   result<std::unique_ptr<staged_object>> stage(std::string_view key, std::span<const part> parts,
                                                const write_condition& condition) override;
-  /// Waits for the device once for all of them: it takes their bytes together.
+  /// Waits once for the storage device, which receives the bytes of all objects together.
   std::vector<result<version>> publish(std::span<const std::unique_ptr<staged_object>> staged) override;
-  /// Removes the file; folders stay.
+  /// Removes the file; folders are kept.
   result<> erase(std::string_view key, const write_condition& condition) override;
   result<> list(std::string_view prefix, listing what, key_sink& sink) const override;
-  /// Asks the system about the folder `prefix`, or about the first folder above it that exists.
+  /// Queries the system about the folder `prefix`, or about the first folder above it that exists.
   result<> check_writable(std::string_view prefix) const override;
   std::string uri() const override { return "file://" + root_; }
   /// The folder.

@@ -1,4 +1,4 @@
-// What only files can do: other programs change them, swap them, make them pipes.
+// Cases of files only: other programs change them, replace them, turn them into pipes.
 
 #include "store/file_store.h"
 
@@ -86,7 +86,7 @@ TEST_F(FileStore, AsksAnOpenHandleAloneWhereTheVersionIsAllThatMatters) {
   };
   write(root_ / "a/k", "old!");
   version first = opened();
-  // Where the folder is meanwhile is nothing to those bytes.
+  // The present location of the folder does not matter for those bytes.
   fs::rename(root_ / "a", root_ / "aside");
   const auto read = pinned(first);
   ASSERT_TRUE(read.ok()) << read.error().to_string();
@@ -142,7 +142,7 @@ class MappedByTouch {
   struct ::sigaction before_{};
 };
 
-// As page-locked memory of a driver in a sandbox that does not know what the driver has mapped.
+// As page-locked memory of a driver in a sandbox that ignores the driver's mappings.
 TEST_F(FileStore, ReadsIntoMemoryThatTheSystemDoesNotWriteTo) {
   constexpr std::size_t kBytes = 200'000;
   std::string content(kBytes, ' ');
@@ -169,7 +169,7 @@ TEST_F(FileStore, SeesAFileRewrittenInPlaceAtOnce) {
   std::vector<version> seen;
   for (int i = 0; i < 10; ++i) {
     const std::string now(4, static_cast<char>('a' + i));
-    write(root_ / "k", now);  // same size, same inode, perhaps the same tick of the clock
+    write(root_ / "k", now);  // same size, same inode, possibly the same tick of the clock
     const auto read = read_now(store_, "k", {0, 4, false});
     ASSERT_TRUE(read.ok());
     ASSERT_EQ(read->text, now);
@@ -411,7 +411,7 @@ TEST_F(FileStore, TheNextWriterRemovesWhatAKilledOneLeft) {
   ::waitpid(child, &status, 0);
   ASSERT_TRUE(WIFSIGNALED(status));
   ASSERT_EQ(names_in(root_ / "a").size(), 2u) << "the killed writer left its file";
-  // Those of living writers stay, whether their process is known here or only their lock is.
+  // Files of living writers are kept, whether their process is visible here or only their lock is.
   write(root_ / "a" / (".penstock-tmp-" + std::to_string(::getppid()) + "-1"), "lives");
   const fs::path locked = root_ / "a" / ".penstock-tmp-2147483000-1";
   write(locked, "another container's");
@@ -480,7 +480,7 @@ TEST_F(FileStore, ListingsEnterNoLinksAndSkipWhatIsNoFile) {
   EXPECT_EQ(sink.found, (std::vector<std::string>{"a/k", "a/link", "a/self/", "a/up/"}));
 }
 
-TEST_F(FileStore, ListsTheSameNamesWhereNobodyWantsSizes) {
+TEST_F(FileStore, ListsTheSameNamesWithoutSizes) {
   struct : names_sink {
     bool key(std::string_view key, std::uint64_t size) override {
       found.emplace_back(key);

@@ -1,4 +1,4 @@
-// What changes files: put, erase and the listing of what they left.
+// Changes of files: put, erase and the listing of their remains.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -27,8 +27,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Files from this size on get their room at once. One more system call is noise then, and seven parts in ten of the
-/// time of writing 77 MB to ext4 were its finding room page by page.
+/// Files of at least this size get their space at once. One more system call is negligible then, and 70 % of the time
+/// of writing 77 MB to ext4 was spent on finding space page by page.
 constexpr std::uint64_t kSetAsideFrom = std::uint64_t{1} << 20;
 /// Files of a store that wait to be published, each with two descriptors.
 constexpr unsigned kMostStaged = 128;
@@ -41,7 +41,7 @@ result<descriptor> open_folder(const char* path) {
   return folder;
 }
 
-/// A lock of a folder, given back explicitly: a child forked meanwhile holds the same open folder, and would keep it.
+/// A lock of a folder, released explicitly: a child forked meanwhile has the same open folder, and would keep it.
 class folder_lock {
  public:
   folder_lock() noexcept = default;
@@ -51,14 +51,14 @@ class folder_lock {
     if (folder_ >= 0) ::flock(folder_, LOCK_UN);
   }
 
-  /// Alone where `condition` compares versions, else beside other writers.
+  /// Exclusive if `condition` compares versions, else shared with other writers.
   static result<folder_lock> take(int folder, const write_condition& condition) {
     const bool alone = condition.what == write_condition::kind::must_match;
     folder_lock lock;
     while (::flock(folder, alone ? LOCK_EX : LOCK_SH) != 0) {
       if (errno == EINTR) continue;
       if (alone) return error(errc::unsupported, "this filesystem has no locks, which a write with a version needs");
-      return lock;  // where nobody can lock, nobody's comparison is disturbed
+      return lock;  // without locks, no comparison is disturbed
     }
     lock.folder_ = folder;
     return lock;
@@ -68,8 +68,8 @@ class folder_lock {
   int folder_ = -1;
 };
 
-// Whether there is an object of that name, and its version. It may be erased once this returned, and replaced by a file
-// with any stamp if `distinct`: its successor's version will be another one.
+// Whether an object of that name exists, and its version. It may be erased after this returned, and replaced by a file
+// with any times if `distinct`: its successor's version will differ.
 result<bool> find_version(int folder, const std::string& name, bool distinct, version& out) {
   struct ::stat status{};
   if (::fstatat(folder, name.c_str(), &status, 0) != 0) {
@@ -82,9 +82,9 @@ result<bool> find_version(int folder, const std::string& name, bool distinct, ve
   return true;
 }
 
-/// What holds from the check of a write's condition until the write: the locks of the object's folder and of the
-/// guard's. The guard's folder is locked first, and once where it is the object's folder too: two locks of one folder
-/// would wait for each other.
+/// Held from the check of a write's condition until the write: the locks of the object's folder and of the guard's. The
+/// guard's folder is locked first, and once if it is also the object's folder: two locks of one folder would wait for
+/// each other.
 class write_locks {
  public:
   /// \error conflict  The guard does not hold.
@@ -144,7 +144,7 @@ class write_locks {
 
 }  // namespace
 
-/// A new file in the object's folder, removed again unless it is renamed.
+/// A new file in the object's folder, removed unless it is renamed.
 class file_store::temporary_file {
  public:
   temporary_file() noexcept = default;
@@ -158,7 +158,7 @@ class file_store::temporary_file {
   static result<temporary_file> make(int folder) {
     temporary_file out;
     out.folder_ = folder;
-    // O_EXCL makes the name ours; process, thread and time only make the first one likely to be free.
+    // O_EXCL makes the name ours; process, thread and time only make a free name likely.
     auto salt = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) ^
                 reinterpret_cast<std::uintptr_t>(&out);
     for (int attempt = 0; attempt < 100; ++attempt, salt = salt * 6364136223846793005U + 1442695040888963407U) {
@@ -166,7 +166,7 @@ class file_store::temporary_file {
       out.file_ = descriptor(::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
       if (out.file_) {
         out.name_ = std::move(name);
-        // Says that its writer lives, to whoever looks for files left behind. Goes with the descriptor.
+        // Shows searches for abandoned files that its writer is alive. Ends with the descriptor.
         (void)::flock(out.file_.get(), LOCK_EX | LOCK_NB);
         return out;
       }
@@ -202,7 +202,7 @@ class file_store::temporary_file {
     if (errno == EEXIST) return taken();
     if (errno != EINVAL && errno != ENOSYS) return write_failure(errno, "renaming");
 #endif
-    // The older way to the same end; the temporary name goes with this object.
+    // The older way to the same result; the temporary name is removed with this object.
     if (::linkat(folder_, name_.c_str(), folder_, name.c_str(), 0) != 0)
       return errno == EEXIST ? taken() : write_failure(errno, "renaming");
     if (::unlinkat(folder_, name_.c_str(), 0) == 0) name_.clear();
@@ -226,7 +226,7 @@ class file_store::temporary_file {
   descriptor file_;
 };
 
-/// A file beside the one that it is to replace, and what to do with it.
+/// A file next to the one that it replaces, and the remaining steps.
 class file_store::staged_file final : public staged_object {
  public:
   staged_file(std::atomic<unsigned>& count, descriptor in, temporary_file made)
@@ -241,19 +241,19 @@ class file_store::staged_file final : public staged_object {
   temporary_file file;
   std::string name, above;
   write_condition condition;
-  bool synced = false;                        // the device is to have the bytes before the file gets its name
-  std::shared_ptr<write_out::ticket> on_way;  // the bytes go there already
+  bool synced = false;                        // the bytes must be on the device before the file gets its name
+  std::shared_ptr<write_out::ticket> on_way;  // the bytes are already being written
 
  private:
   std::atomic<unsigned>& count_;
 };
 
-// Makes `path` and the folders above it.
+// Creates `path` and the folders above it.
 result<> file_store::make_folders(const std::string& path) {
   std::vector<std::size_t> missing{path.size()};
   unsigned turns = 0;
   while (!missing.empty()) {
-    // There are file systems (/proc) where no folder can be made in one that is there.
+    // There are file systems (/proc) in which no folder can be created in an existing one.
     if (++turns > PATH_MAX) return error(errc::io_error, "making the folder failed: it goes away again");
     const std::string now = path.substr(0, missing.back());
     const bool made = ::mkdir(now.c_str(), 0777) == 0;
@@ -275,13 +275,14 @@ void file_store::note_change(const std::string& folder) {
   if (options_.sync == write_sync::objects) changed_.get().add(folder);
 }
 
-// Returns when the device has every name that was changed here.
+// Returns when every name that was changed here is on the storage device.
 result<> file_store::sync_changes() {
   bool too_many = false;
   const std::unordered_set<std::string> paths = changed_.get().take(too_many);
   for (const std::string& path : paths) {
     const descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!folder && (errno == ENOENT || errno == ENOTDIR || errno == EACCES)) continue;  // its names went with it
+    if (!folder && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
+      continue;  // its names were removed with it
     result<> done = folder ? sync_file(folder.get()) : result<>(write_failure(errno, "opening the folder"));
 #ifdef __linux__
     if (done.ok() && too_many && ::syncfs(folder.get()) != 0) done = write_failure(errno, "syncing the file system");
@@ -295,14 +296,14 @@ result<> file_store::sync_changes() {
   return {};
 }
 
-// Returns when the device has the names in open folders, and the folders themselves.
+// Returns when the names in open folders, and the folders themselves, are on the storage device.
 result<> file_store::sync_folders(const std::vector<int>& folders) {
   std::vector<folder_place> done;
   for (const int folder : folders) PENSTOCK_TRY(sync_folder_and_above(folder, &done));
   return {};
 }
 
-// Writes a file beside the object. `alone`: it is published at once, by itself.
+// Writes a file next to the object. `alone`: it is published at once, by itself.
 result<std::unique_ptr<file_store::staged_file>> file_store::write_beside(std::string_view key,
                                                                           std::span<const part> parts,
                                                                           const write_condition& condition,
@@ -345,7 +346,7 @@ result<std::unique_ptr<file_store::staged_file>> file_store::write_beside(std::s
   return out;
 }
 
-// Renames a file whose bytes are where they are to be.
+// Renames a file whose bytes are in their final state.
 result<version> file_store::give_name(staged_file& file) {
   const write_condition& condition = file.condition;
   const bool stamped = file.file.stamp();
@@ -375,7 +376,7 @@ result<std::unique_ptr<staged_object>> file_store::stage(std::string_view key, s
 
 std::vector<result<version>> file_store::publish(std::span<const std::unique_ptr<staged_object>> staged) {
   const auto file_at = [&](std::size_t i) -> staged_file& { return static_cast<staged_file&>(*staged[i]); };
-  // All bytes are on their way before the first is waited for: the file system then writes its log once for many.
+  // All bytes are being written before the first is waited for: the file system then writes its log once for many.
   if (staged.size() > 1) {
     for (std::size_t i = 0; i < staged.size(); ++i)
       if (file_at(i).synced && !file_at(i).on_way) start_writing_out(file_at(i).file.number());
@@ -444,7 +445,7 @@ result<> file_store::list(std::string_view prefix, listing what, key_sink& sink)
     PENSTOCK_TRY(path.assign(root_, key));
     descriptor opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!opened) {
-      // Nothing stands below a folder that is not there, or no longer.
+      // Nothing exists below a folder that does not exist (any longer).
       error why = absence(errno, "opening the folder");
       if (why.code() == errc::not_found) continue;
       return std::move(why).note(fmt::format("listing '{}'", path.view()));
@@ -465,12 +466,12 @@ result<> file_store::list(std::string_view prefix, listing what, key_sink& sink)
       const std::string_view name(entry->d_name);
       if (name == "." || name == ".." || name.substr(0, kTemporaryPrefix.size()) == kTemporaryPrefix) continue;
       struct ::stat status{};
-      if (!sizes && (entry->d_type == DT_REG || entry->d_type == DT_DIR)) {  // where the file system says so
+      if (!sizes && (entry->d_type == DT_REG || entry->d_type == DT_DIR)) {  // if the file system reports it
         status.st_mode = entry->d_type == DT_REG ? S_IFREG : S_IFDIR;
       } else if (::fstatat(number, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
         continue;  // gone meanwhile
       }
-      // Links to folders may form circles, and two of them in one folder a tree without end.
+      // Links to folders may form cycles, and two of them in one folder an infinite tree.
       const bool link = S_ISLNK(status.st_mode);
       if (link && ::fstatat(number, entry->d_name, &status, 0) != 0) continue;
       key.resize(stem);

@@ -40,7 +40,7 @@ open_names names_of(int folder) noexcept {
   return open_names(opened);
 }
 
-/// Calls `entry(name, is_folder)` for every entry but "." and "..".
+/// Calls `entry(name, is_folder)` for every entry except "." and "..".
 template <class F>
 result<> for_each_entry(int folder, const F& entry) {
   const open_names names = names_of(folder);
@@ -70,7 +70,7 @@ result<descriptor> open_below(int above, const char* name) {
   return out;
 }
 
-/// Writes the files of a tree to the device.
+/// Syncs the files of a tree to the device.
 result<> sync_tree(int folder, int& count) {
   PENSTOCK_TRY(for_each_entry(folder, [&](const char* name, bool is_folder) -> result<> {
     if (count > kMostSyncs) return {};
@@ -99,12 +99,12 @@ result<> sync_draft(int folder) {
   return {};
 }
 
-/// Gives the files of a tree that are kept a second name in another one.
+/// Gives the kept files of a tree a second name in another one.
 class keeper {
  public:
   explicit keeper(const std::function<bool(std::string_view)>& belongs) : belongs_(belongs) {}
 
-  /// \param to  The folder of the same path in the new tree; -1: it may not be there yet.
+  /// \param to  The folder with the same path in the new tree; -1: it may not exist yet.
   result<> keep(int from, int to, const std::string& path) {
     return for_each_entry(from, [&](const char* name, bool is_folder) -> result<> {
       const std::string_view text(name);
@@ -215,7 +215,7 @@ std::unique_ptr<folder_swap> folder_swap::make(const std::string& folder) noexce
 }
 
 folder_swap::~folder_swap() {
-  (void)remove_tree(AT_FDCWD, hidden_.c_str());  // if something is left, a later writer removes it
+  (void)remove_tree(AT_FDCWD, hidden_.c_str());  // if anything remains, a later writer removes it
 }
 
 result<> folder_swap::replace(const std::function<bool(std::string_view)>& belongs) {

@@ -14,7 +14,7 @@ namespace penstock::inline v0 {
 /// A folder, in a hidden one next to an existing folder, which it replaces when all of its files are written.
 ///
 /// The destructor removes the hidden folder, and with it the old one after `replace`. A hidden folder whose process was
-/// killed is removed by the next writer that looks for files left behind (`remove_stray_files`).
+/// killed is removed by the next writer that searches for abandoned files (`remove_stray_files`).
 class folder_swap {
  public:
   /// Makes the hidden folder next to `folder`, whose links are followed. Returns null if that is not possible: `folder`
@@ -24,16 +24,16 @@ class folder_swap {
   folder_swap& operator=(const folder_swap&) = delete;
   ~folder_swap();
 
-  /// Where to write the new files.
+  /// The folder for the new files.
   const std::string& path() const noexcept { return draft_; }
 
-  /// Puts the new folder in the place of the old one.
+  /// Replaces the old folder by the new one.
   ///
-  /// Everything is written to the device first. The exchange is one system call where the file system has it
+  /// Everything is written to the device first. The exchange is one system call if the file system has it
   /// (RENAME_EXCHANGE); elsewhere it is two renames, and a process killed between them leaves the old folder under the
   /// name `.penstock-old-NAME`.
-  /// \param belongs  Whether the entry of the old folder with this relative path goes with it. Other files, links and
-  ///                 the folders that they are in are kept: they have hard links in the new folder before the exchange.
+  /// \param belongs  Whether the entry of the old folder with this relative path is removed with it. Other files, links
+  ///              and their folders are kept: they have hard links in the new folder before the exchange.
   /// \error invalid_argument  A file to be kept has the name of one in the new folder, or the file system has no links.
   result<> replace(const std::function<bool(std::string_view)>& belongs);
 
@@ -45,7 +45,7 @@ class folder_swap {
   descriptor lock_;  // shows other processes that the writer of the hidden folder is alive
 };
 
-/// Deletes a folder and everything in it, without following links. Returns false if something is left.
+/// Deletes a folder and everything in it, without following links. Returns false if anything remains.
 bool remove_tree(int above, const char* name) noexcept;
 
 }  // namespace penstock::inline v0

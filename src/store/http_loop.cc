@@ -49,7 +49,7 @@ class machine {
         if (!thread_.joinable()) thread_ = std::thread([self] { self->run(); });
       }
     }
-    // An exchange that ends may begin another one, also while the last of them are given up.
+    // An exchange that ends may begin another one, even while the last of them are being cancelled.
     if (!begins) return give_up(*made);
     wake();
   }
@@ -63,7 +63,7 @@ class machine {
     }
     if (!mine.joinable()) return;
     wake();
-    // The last owner of a store may be what a completion let go of.
+    // A completion may have released the last owner of a store.
     if (mine.get_id() == std::this_thread::get_id()) {
       mine.detach();
     } else {
@@ -105,7 +105,7 @@ class machine {
 
   static void give_up(http_transfer& what) { what.finish(error(errc::cancelled, "the read was stopped")); }
 
-  // A request's memory is its reader's until it completes, so a running one leaves libcurl first.
+  // A request's memory is its reader's until it completes, so a running one is removed from libcurl first.
   void drop_stopped() {
     for (std::size_t i = 0; i < active_.size();) {
       if (!active_[i].second->stop_requested()) {
@@ -141,7 +141,7 @@ class machine {
     }
   }
 
-  // Sends what there is room for.
+  // Sends exchanges while there are free connections.
   void launch() {
     while (!queued_.empty() && active_.size() < connections_) {
       transfer_ptr next = std::move(queued_.front());
@@ -219,7 +219,7 @@ class machine {
   std::thread thread_;
   bool stopping_ = false;
 
-  // The thread's own.
+  // Used by the thread only.
   std::deque<transfer_ptr> queued_;
   std::vector<std::pair<CURL*, transfer_ptr>> active_;
   std::vector<transfer_ptr> delayed_;

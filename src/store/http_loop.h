@@ -7,7 +7,7 @@
 
 namespace penstock::inline v0 {
 
-/// The thread of a transport, its connections, and the exchanges that are under way. One source knows libcurl.
+/// The thread of a transport, its connections, and the running exchanges. Only one source includes libcurl.
 class http_loop {
  public:
   virtual ~http_loop() = default;

@@ -23,7 +23,7 @@ char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c 
 
 bool is_strong_tag(std::string_view tag) noexcept { return tag.size() >= 2 && tag.front() == '"' && tag.back() == '"'; }
 
-// A server's text, fit to stand in a message of one line.
+// A server's text in a form for a message of one line.
 std::string shown(std::string_view text, std::size_t most) {
   std::string out;
   for (const char each : text.substr(0, most)) {
@@ -34,7 +34,7 @@ std::string shown(std::string_view text, std::size_t most) {
   return std::string(trimmed(out));
 }
 
-// What S3's and GCS's error documents say, or the text itself where it is short enough to be a message.
+// The text of S3's and GCS's error documents, or the text itself if it is short enough for a message.
 std::string reason_in(std::string_view body) {
   const auto element = [&](std::string_view open, std::string_view close) -> std::string {
     const std::size_t begin = body.find(open);
@@ -166,7 +166,7 @@ version words_of(std::string_view text) noexcept {
 version version_of(const http_head& head, const version* expected) {
   std::string text(head.find("etag"));
   if (!is_strong_tag(text)) {
-    // A second is how exact such a date is: what was modified just now may be modified again and keep it.
+    // Such a date is exact to a second: an object that was modified just now may be modified again within it.
     const std::string_view modified = head.find("last-modified");
     const auto then = parse_http_date(modified), now = parse_http_date(head.find("date"));
     constexpr std::int64_t kSurely = 2;
@@ -213,7 +213,7 @@ error error_of_status(const http_head& head, std::string_view body) {
   if (head.status == 401 || head.status == 403 || head.status == 407) code = errc::permission_denied;
   if (head.status == 412) code = errc::version_changed;
   std::string why = reason_in(body);
-  // A bucket that is not there is no bucket of absent objects.
+  // A missing bucket is not a bucket of absent objects.
   if (why.compare(0, 12, "NoSuchBucket") == 0) code = errc::io_error;
   if (code == errc::not_found) return {code, "no such object"};
   if (code == errc::version_changed) return {code, "the object is no longer the one that was expected"};

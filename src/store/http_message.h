@@ -20,10 +20,10 @@ std::string_view to_string(http_method method) noexcept;
 struct http_header {
   std::string name;
   std::string value;
-  bool secret = false;  ///< is not sent to another origin that a redirect names
+  bool secret = false;  ///< not sent to another origin that a redirect names
 };
 
-/// What is sent. The body is borrowed until the exchange is over.
+/// The sent request. The body is borrowed until the exchange is over.
 struct http_request {
   http_method method = http_method::get;
   std::string url;
@@ -31,26 +31,26 @@ struct http_request {
   std::span<const part> body;
   std::string user;  ///< `name:password` for basic authentication, or empty
   bool follow_redirects = true;
-  std::string redirect;  ///< where the URL led before: asked first, without secrets where it is another origin
+  std::string redirect;  ///< where the URL redirected before: tried first, without secrets if it is another origin
 };
 
 std::uint64_t size_of(std::span<const part> body) noexcept;
 
-/// Status and header fields of an answer (RFC 9110). Bounded: too many of them are refused.
+/// Status and header fields of a response (RFC 9110). Bounded: too many of them are refused.
 class http_head {
  public:
   static constexpr std::size_t kMaxBytes = std::size_t{256} << 10;
 
   void clear() noexcept;
-  /// Takes a header line without its end; lines that are none are ignored. False: there are too many.
+  /// Adds a header line without its end; other lines are ignored. False: there are too many.
   bool add(std::string_view line);
   /// The value of the last field of that name (in lower case), or empty.
   std::string_view find(std::string_view name) const noexcept;
 
-  /// `Content-Length`, where it is a number.
+  /// `Content-Length`, if it is a number.
   std::optional<std::uint64_t> content_length() const noexcept;
 
-  /// Whether the end of the body shows: a connection that is merely closed may have been cut.
+  /// Whether the end of the body is marked: a connection that is merely closed may have been interrupted.
   bool tells_end() const noexcept {
     return !is_http1 || content_length() || find("transfer-encoding").find("chunked") != std::string_view::npos;
   }
@@ -68,22 +68,22 @@ struct content_range {
   std::optional<std::pair<std::uint64_t, std::uint64_t>> part;  ///< offset and length; the length is never 0
   std::optional<std::uint64_t> total;
 };
-/// Nothing where the text is no such field or contradicts itself.
+/// Nothing if the text is not such a field or contradicts itself.
 std::optional<content_range> parse_content_range(std::string_view text) noexcept;
 
 /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, the form of dates that servers must send.
 std::optional<std::int64_t> parse_http_date(std::string_view text) noexcept;
-/// `Retry-After` of an answer: seconds or a date, against the answer's own `Date`.
+/// `Retry-After` of a response: seconds or a date, relative to the response's own `Date`.
 std::optional<std::chrono::seconds> retry_after(const http_head& head) noexcept;
 
-/// Which object an answer is of: its strong entity tag; else when it was modified, if that is long enough ago to tell
-/// versions apart; else not known. The validator's text is the version's pin.
+/// The object version of a response: its strong entity tag; else its modification time, if that is old enough to
+/// distinguish versions; else not known. The validator's text is the version's pin.
 version version_of(const http_head& head, const version* expected);
-/// The text that a version was made of; empty if it is not known.
+/// The text from which a version was made; empty if it is not known.
 std::string_view text_of(const version& seen) noexcept;
-/// The version that is made of `text`, which `text_of` returned, perhaps in another process.
+/// The version for `text`, which `text_of` returned, perhaps in another process.
 version version_of_text(std::string text);
-/// The strong entity tag that a version was made of, quotes included; empty where it was none.
+/// The strong entity tag from which a version was made, with quotes; empty if there was none.
 std::string_view entity_tag_of(const version& seen) noexcept;
 /// The generation (`x-goog-generation`) that came with it, or empty.
 std::string_view generation_of(const version& seen) noexcept;
@@ -91,7 +91,7 @@ std::string_view generation_of(const version& seen) noexcept;
 /// Decimal digits and nothing else.
 std::optional<std::uint64_t> parse_number(std::string_view text) noexcept;
 
-/// The error that a status of 400 and above stands for. `body` is the beginning of what came with it.
+/// The error for a status of 400 and above. `body` is the beginning of the response's body.
 error error_of_status(const http_head& head, std::string_view body);
 
 }  // namespace penstock::inline v0

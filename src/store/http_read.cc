@@ -14,12 +14,12 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// What is read and thrown away where a server ignores ranges.
+/// The most bytes that are read and dropped if a server ignores ranges.
 constexpr std::uint64_t kMaxSkip = std::uint64_t{4} << 20;
-/// An attempt that brought this much was worth its while.
+/// An attempt that returned this much counts as progress.
 constexpr std::uint64_t kProgress = std::uint64_t{64} << 10;
 
-/// Objects whose targets are remembered; more begin anew.
+/// Objects whose redirect targets are remembered; beyond this number, all are dropped.
 constexpr std::size_t kMostTargets = 4096;
 
 class http_read final : public http_exchange {
@@ -54,14 +54,14 @@ class http_read final : public http_exchange {
   bool asks_by_get_ = false;  // a check whose HEAD was refused
 
   read_done done_;
-  std::optional<byte_extent> extent_;  // of the object; known from the first head that told
+  std::optional<byte_extent> extent_;  // of the object; known from the first response that has it
   std::span<std::byte> room_;
-  std::vector<std::byte> gathered_;  // of an object whose size was not told
+  std::vector<std::byte> gathered_;  // of an object whose size is not known
   bool gathers_ = false;
   std::uint64_t skip_ = 0;
   std::uint64_t received_ = 0;  // of the extent
   std::uint64_t fresh_ = 0;     // since the last attempt
-  bool sends_more_ = false;     // the answer is the whole object, the extent a part of it
+  bool sends_more_ = false;     // the response is the whole object, the extent a part of it
 };
 
 result<> http_read::prepare(http_request& out) {
@@ -74,7 +74,7 @@ result<> http_read::prepare(http_request& out) {
       return error(errc::corrupt_data,
                    fmt::format("the range takes {} bytes, at most {} can be right", range.length, wanted_.max_bytes));
   }
-  // What came before is kept where the same object can be asked for: its tag makes sure of it.
+  // The bytes received so far are kept if the same object can be requested: its tag guarantees it.
   const std::string_view seen_tag = entity_tag_of(done_.seen);
   if (seen_tag.empty() || !extent_ || sends_more_ || gathers_) {
     received_ = 0;
@@ -117,7 +117,7 @@ result<> http_read::head(const http_head& head) {
   return head_of_all(head);
 }
 
-// 206: some bytes of the object. They have to be the right ones, and as many as the server says.
+// 206: some bytes of the object. They must be the requested ones, and as many as the server announced.
 result<> http_read::head_of_part(const http_head& head) {
   const auto said = parse_content_range(head.find("content-range"));
   if (!said || !said->part)
@@ -145,7 +145,7 @@ result<> http_read::head_of_part(const http_head& head) {
                              to_string(byte_range{offset, length, false}),
                              to_string(byte_range{extent.offset + received_, extent.length - received_, false})));
   if (received_ != 0) {
-    // The room is as large as the first answer said.
+    // The memory has the size of the first response.
     if (extent.length == extent_->length) return {};
     return error(errc::io_error, "the server contradicts itself: one version of the object has two sizes");
   }
@@ -153,7 +153,7 @@ result<> http_read::head_of_part(const http_head& head) {
   return take_room(extent.length);
 }
 
-// 200: the whole object, whatever was asked for.
+// 200: the whole object, whatever was requested.
 result<> http_read::head_of_all(const http_head& head) {
   const auto size = head.content_length();
   received_ = 0;
@@ -240,12 +240,12 @@ result<http_exchange::ending> http_read::end() {
 
 result<http_exchange::ending> http_read::failed(const http_head& head, std::string_view body, bool) {
   if (checks_only_ && !asks_by_get_ && (head.status == 403 || head.status == 405 || head.status == 501)) {
-    asks_by_get_ = true;  // a URL that is signed for GET says so
+    asks_by_get_ = true;  // a URL that is signed for GET refuses it
     return ending::again;
   }
   if (from_->learn && from_->learn(head)) return ending::again;
   if (head.status == 412 && received_ != 0 && (wanted_.expected == nullptr || !wanted_.expected->known())) {
-    received_ = 0;  // any version will do: begin with the new one
+    received_ = 0;  // any version is accepted: begin with the new one
     extent_.reset();
     done_.seen = version();
     return ending::again;

@@ -20,9 +20,9 @@ std::chrono::milliseconds time_of(double seconds) {
 
 store_traits http_traits() noexcept {
   store_traits out;
-  // Over 50 ms and 100 Mbit/s a request costs as much as 600 KiB: this much is never worth one of its own.
+  // At 50 ms and 100 Mbit/s a request costs as much as 600 KiB: this much never justifies a request of its own.
   out.max_gap_bytes = out.request_bytes = std::uint64_t{128} << 10;
-  // Many answers side by side fill a line better than a long one: one connection is slow to start.
+  // Many parallel responses use a line better than a long one: one connection is slow to start.
   out.max_length_bytes = std::uint64_t{1} << 20;
   out.versions = true;
   out.sizes = true;

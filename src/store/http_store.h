@@ -11,14 +11,14 @@
 
 namespace penstock::inline v0 {
 
-/// Files of an HTTP server below one URL, read by range. Not writable, not listable: HTTP knows neither.
+/// Files of an HTTP server below one URL, read by range. Not writable, not listable: HTTP has neither.
 ///
-/// Requests of one call are sent together. A version is the object's entity tag, or when it was modified; it is sent
-/// along (`If-Match`) and compared with what comes back. Absent is what the server calls 404 or 410; everything else
-/// that is no answer is an error.
+/// Requests of one call are sent together. A version is the object's entity tag, or its modification time; it is sent
+/// along (`If-Match`) and compared with the response's. An object is absent if the status is 404 or 410; every other
+/// failure is an error.
 class http_store final : public store {
  public:
-  /// \param base  The URL that keys stand below; a query that it has goes with every request.
+  /// \param base  The URL above the keys; its query, if any, is sent with every request.
   http_store(std::shared_ptr<http_transport> through, http_url base, const remote_options& options);
 
   store_traits traits() const override;
@@ -31,12 +31,12 @@ class http_store final : public store {
   std::shared_ptr<const http_objects> objects_;
 };
 
-/// What stores over HTTP have in common: how far apart and how long requests should be.
+/// The common traits of stores over HTTP: gaps between requests and their length.
 store_traits http_traits() noexcept;
-/// Starts `reads`, those of bad keys excepted, which fail at once.
+/// Starts `reads`, except those of bad keys, which fail at once.
 void start_http_reads(http_transport& through, const std::shared_ptr<const http_objects>& from,
                       std::span<const byte_read> reads, completion_sink& sink, const std::stop_token& stop);
-/// Times are held to between a millisecond and a day.
+/// Times are limited to between a millisecond and a day.
 std::shared_ptr<const http_settings> http_settings_of(const remote_options& options);
 
 }  // namespace penstock::inline v0

@@ -18,23 +18,23 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr unsigned kMaxRedirects = 10;
-/// A name that is not known, a server that is not there: mostly a slip, so the user should hear of it soon.
+/// An unknown name, or an absent server, is mostly a typing error, so the user is notified soon.
 constexpr unsigned kConnectRetries = 2;
 constexpr std::size_t kMaxErrorBody = 4096;
 constexpr std::uint64_t kLeastUploadBuffer = std::uint64_t{16} << 10, kUploadBuffer = std::uint64_t{512} << 10;
 constexpr auto kFirstWait = std::chrono::milliseconds(100);
 constexpr auto kLongestWait = std::chrono::milliseconds(10'000);
-/// A server that asks for more patience than this gets an error instead.
+/// If a server requires a longer wait than this, the request fails.
 constexpr auto kLongestPatience = std::chrono::seconds(60);
 
 std::chrono::milliseconds backoff(unsigned attempts) {
-  // Half of it is chance, so that those who failed together do not come back together.
+  // Half of it is random, so that requests that failed together do not return together.
   static thread_local std::minstd_rand random{std::random_device{}()};
   const auto whole = std::min<std::chrono::milliseconds>(kFirstWait * (1U << std::min(attempts, 10U)), kLongestWait);
   return whole / 2 + std::chrono::milliseconds(random() % (static_cast<unsigned>(whole.count()) / 2 + 1));
 }
 
-// Where systems keep their certificates; libcurl knows its own system's place, a libcurl from elsewhere does not.
+// Locations of systems' certificates; libcurl has that of its own system, but a libcurl from elsewhere does not.
 const char* system_certificates() {
   for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"})
     if (const char* file = std::getenv(name); file != nullptr && *file != '\0') return file;
@@ -105,7 +105,7 @@ void http_transfer::set_options(CURL* handle) {
 #endif
   set(CURLOPT_FOLLOWLOCATION, 0L);
   set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
-  // Over TLS the first connection may turn out to carry all requests; plain HTTP never does.
+  // Over TLS the first connection may be able to carry all requests; plain HTTP never is.
   if (request_.url.compare(0, 6, "https:") == 0) set(CURLOPT_PIPEWAIT, 1L);
   set(CURLOPT_BUFFERSIZE, 256L * 1024);
   set(CURLOPT_TCP_KEEPALIVE, 1L);
@@ -155,7 +155,8 @@ void http_transfer::set_options(CURL* handle) {
       const auto size = static_cast<curl_off_t>(size_of(request_.body));
       set(request_.method == http_method::put ? CURLOPT_UPLOAD : CURLOPT_POST, 1L);
       set(request_.method == http_method::put ? CURLOPT_INFILESIZE_LARGE : CURLOPT_POSTFIELDSIZE_LARGE, size);
-      // As much of a body as the system may take at once: with libcurl's 64 KiB a thread feeds too few connections.
+      // The most bytes of a body that the system takes at once: with libcurl's 64 KiB a thread serves too few
+      // connections.
       set(CURLOPT_UPLOAD_BUFFERSIZE,
           static_cast<long>(std::clamp<std::uint64_t>(size_of(request_.body), kLeastUploadBuffer, kUploadBuffer)));
       set(CURLOPT_READFUNCTION, &http_transfer::give_body);
@@ -170,7 +171,7 @@ void http_transfer::set_options(CURL* handle) {
 std::size_t http_transfer::take_header(char* text, std::size_t one, std::size_t size, void* self) {
   auto& me = *static_cast<http_transfer*>(self);
   const std::size_t all = one * size;
-  if (me.head_is_whole_) return all;  // trailers say nothing that is asked for
+  if (me.head_is_whole_) return all;  // trailers contain nothing that is needed
   std::string_view line(text, all);
   while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
   if (line.substr(0, 5) == "HTTP/") {
@@ -195,7 +196,7 @@ bool http_transfer::is_redirect() const noexcept {
 
 bool http_transfer::is_outdated() const noexcept {
   const int status = head_.status;
-  // A signature that expired is 400 to some. That a range is not there is none of the place's doing.
+  // Some servers return 400 for an expired signature. A missing range does not depend on the location.
   return remembered_ && status >= 400 && status < 500 && status != 416 && !is_worth_another_try(status);
 }
 
@@ -223,7 +224,7 @@ std::size_t http_transfer::take_body(char* bytes, std::size_t one, std::size_t s
   auto& me = *static_cast<http_transfer*>(self);
   const std::size_t all = one * size;
   if (!me.takes_body()) {
-    if (me.error_body_.size() > 16 * kMaxErrorBody) return 0;  // what an error says is short; the rest is not wanted
+    if (me.error_body_.size() > 16 * kMaxErrorBody) return 0;  // the text of an error is short; the rest is not needed
     me.error_body_.append(bytes, all);
     return all;
   }
@@ -266,7 +267,7 @@ http_transfer::verdict http_transfer::ended(CURL* handle, CURLcode code) {
   if (stop_requested()) return over(error(errc::cancelled, "the read was stopped"));
   if (refused_) return over(std::move(*refused_));
   const bool is_error = head_is_whole_ && head_.status >= 300;
-  // The status of an answer is known even where its text did not arrive.
+  // The status of a response is known even if its text did not arrive.
   if (code != CURLE_OK && !has_enough_ && !is_error) return network_failed(code);
   if (!head_is_whole_) return retry({errc::io_error, "the server gave no answer"}, {}, settings_->retries);
   if (is_redirect()) return redirect(handle);

@@ -15,7 +15,7 @@
 
 namespace penstock::inline v0 {
 
-/// One exchange on its way: its attempts, redirects and what the current answer brought. Used by one thread.
+/// One running exchange: its attempts, redirects and the content of the current response. Used by one thread.
 class http_transfer {
  public:
   using clock = std::chrono::steady_clock;
@@ -27,18 +27,18 @@ class http_transfer {
   http_transfer(const http_transfer&) = delete;
   http_transfer& operator=(const http_transfer&) = delete;
 
-  /// Calls `wake` when the exchange is asked to stop.
+  /// Calls `wake` when the exchange is to be stopped.
   template <class Wake>
   void on_stop(Wake wake) {
     if (stop_.stop_possible()) watch_ = std::make_unique<watch<Wake>>(stop_, std::move(wake));
   }
   bool stop_requested() const noexcept { return stop_.stop_requested(); }
 
-  /// Makes `handle` ready for the next attempt. On an error the exchange is over.
+  /// Prepares `handle` for the next attempt. After an error the exchange is over.
   result<> begin(CURL* handle);
 
   enum class verdict : std::uint8_t {
-    finished,  ///< the exchange has been told
+    finished,  ///< the exchange has been notified
     again,     ///< begin once more at `due()`
   };
   /// The attempt on `handle` has ended.
@@ -65,12 +65,12 @@ class http_transfer {
   void set_options(CURL* handle);
   bool end_of_head();
   bool is_redirect() const noexcept;
-  // Whether the URL itself may know better than where it led before.
+  // Whether the URL itself may lead to another target than before.
   bool is_outdated() const noexcept;
   bool takes_body() const noexcept { return head_is_whole_ && head_.status < 300; }
   verdict retry(error why, std::optional<std::chrono::seconds> wait, unsigned most);
   verdict redirect(CURL* handle);
-  // Of the request's own URL, at once.
+  // For the request's own URL, at once.
   verdict ask_anew();
   verdict network_failed(CURLcode code);
   verdict over(result<> outcome);
@@ -83,9 +83,9 @@ class http_transfer {
 
   http_request request_;
   curl_slist* headers_ = nullptr;
-  std::string redirect_;     // where the next attempt goes instead of the request's URL
-  bool remembered_ = false;  // which the exchange knew
-  bool asks_anew_ = false;   // what it knew is no longer right
+  std::string redirect_;     // target of the next attempt instead of the request's URL
+  bool remembered_ = false;  // which the exchange had remembered
+  bool asks_anew_ = false;   // the remembered target is no longer valid
   unsigned attempts_ = 0, redirects_ = 0;
   bool doubtful_ = false;
   clock::time_point due_;
@@ -99,7 +99,7 @@ class http_transfer {
   std::array<char, CURL_ERROR_SIZE> reason_{};
 };
 
-/// Statuses that say "later".
+/// Statuses that mean "later".
 bool is_worth_another_try(int status) noexcept;
 
 }  // namespace penstock::inline v0

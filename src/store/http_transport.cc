@@ -71,7 +71,7 @@ class asked final : public http_exchange {
   http_answer answer_;
 };
 
-// What the asking thread and the transport's share.
+// The shared state of a requesting thread and the transport's.
 struct waiting_room {
   std::mutex mutex;
   std::condition_variable arrived;

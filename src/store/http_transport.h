@@ -17,52 +17,52 @@
 
 namespace penstock::inline v0 {
 
-/// How requests of one store travel.
+/// Transport settings of one store's requests.
 struct http_settings {
   std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::seconds stall_timeout{30};  ///< of less than 1 KiB a second, the wait for an answer among it
-  unsigned retries = 6;                    ///< after an attempt that failed for a reason that may pass
+  std::chrono::seconds stall_timeout{30};  ///< with less than 1 KiB a second, including the wait for a response
+  unsigned retries = 6;                    ///< after an attempt that failed for a possibly temporary reason
   std::string ca_bundle;                   ///< a file of certificates; empty: the system's
-  std::string netrc;                       ///< a file of passwords (`~/.netrc` where it is "~"), or empty
+  std::string netrc;                       ///< a file of passwords (`~/.netrc` if it is "~"), or empty
 };
 
-/// One question and its answer, perhaps asked several times. Called on the transport's thread, one call at a time;
-/// nothing here may wait.
+/// One request and its response, possibly attempted several times. Called on the transport's thread, one call at a
+/// time; nothing here may wait.
 class http_exchange {
  public:
   virtual ~http_exchange() = default;
-  /// Fills a fresh request, before every attempt; what an earlier attempt brought is void.
+  /// Fills a new request, before every attempt; the content of an earlier attempt is void.
   virtual result<> prepare(http_request& out) = 0;
-  /// The head of an answer below 400 that is no redirect. An error ends the exchange.
+  /// The head of a response below 400 that is not a redirect. An error ends the exchange.
   virtual result<> head(const http_head& head) = 0;
   enum class appetite : std::uint8_t { more, enough };
-  /// A piece of its body. `enough`: the rest is not wanted. An error ends the exchange.
+  /// A part of its body. `enough`: the rest is not needed. An error ends the exchange.
   virtual result<appetite> body(std::span<const std::byte> bytes) = 0;
   enum class ending : std::uint8_t { whole, again };
-  /// The answer has ended. `again`: it was cut off, ask once more.
+  /// The response has ended. `again`: it was interrupted, try once more.
   virtual result<ending> end() = 0;
-  /// An answer of 300 and above that time will not change, with the beginning of its body: an error, or `whole` where
-  /// it is an answer after all. `doubtful`: an earlier attempt failed and may have been carried out.
+  /// A permanent response of 300 and above, with the beginning of its body: an error, or `whole` if it is a response
+  /// after all. `doubtful`: an earlier attempt failed and may have been executed.
   virtual result<ending> failed(const http_head& head, std::string_view body, bool doubtful) {
     static_cast<void>(doubtful);
     return error_of_status(head, body);
   }
-  /// The request was answered at `url`, where its own URL led; or (empty) what was answered there before no longer is.
+  /// The request succeeded at `url`, to which its own URL redirected; or (empty) an earlier target no longer works.
   virtual void led_to(const std::string& url) { static_cast<void>(url); }
-  /// Whether what arrived lets the next attempt ask for less.
+  /// Whether the next attempt can request less, thanks to the received bytes.
   virtual bool has_progressed() { return false; }
-  /// Last, once. Afterwards the exchange is destroyed.
+  /// Called last, once. Afterwards the exchange is destroyed.
   virtual void finish(result<> outcome) noexcept = 0;
 };
 
-/// Connections to HTTP servers, and the one thread that drives them; both start when first needed.
+/// Connections to HTTP servers, and the one thread that drives them; both start at first use.
 ///
-/// Thread-safe. A forked child gets its own thread and connections; exchanges of the parent are the parent's. Retries
-/// (with backoff, jitter and what `Retry-After` says), redirects, timeouts and cancellation stand here, once, for all
-/// that speak HTTP.
+/// Thread-safe. A forked child gets its own thread and connections; exchanges of the parent stay with the parent.
+/// Retries (with backoff, jitter and `Retry-After`), redirects, timeouts and cancellation are implemented here for all
+/// users of HTTP.
 class http_transport {
  public:
-  /// \param connections  Exchanges under way at the same time; more wait for their turn.
+  /// \param connections  Exchanges that run at the same time; more wait for their turn.
   /// \error unsupported  This build or this machine has no libcurl.
   static result<std::shared_ptr<http_transport>> make(unsigned connections);
   ~http_transport();
@@ -78,23 +78,23 @@ class http_transport {
   fork_local<running> running_;
 };
 
-/// A request whose answer fits in memory.
+/// A request whose response fits in memory.
 struct http_answer {
   http_head head;
   std::string body;
-  bool doubtful = false;  ///< of a refusal: an earlier attempt may have been carried out
+  bool doubtful = false;  ///< for a refusal: an earlier attempt may have been executed
 };
 struct http_question {
   std::function<result<>(http_request&)> prepare;
-  std::size_t max_body_bytes = std::size_t{64} << 20;  ///< a longer answer is `corrupt_data`
+  std::size_t max_body_bytes = std::size_t{64} << 20;  ///< a longer response is `corrupt_data`
 };
-/// Takes an answer, or why there is none. Called once, on the transport's thread or inside `ask_then`; may not wait,
-/// and may ask again. Every status of 300 and above that time will not change comes as an answer.
+/// Receives a response, or the reason why there is none. Called once, on the transport's thread or inside `ask_then`;
+/// must not wait, and may make another request. Every permanent status of 300 and above is a response.
 using answer_taker = std::function<void(result<http_answer>)>;
-/// Asks, and returns at once.
+/// Sends a request, and returns at once.
 void ask_then(http_transport& through, const std::shared_ptr<const http_settings>& settings, http_question question,
               std::stop_token stop, answer_taker then);
-/// Asks and waits.
+/// Sends a request and waits.
 result<http_answer> ask(http_transport& through, const std::shared_ptr<const http_settings>& settings,
                         http_question question);
 

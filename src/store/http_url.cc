@@ -34,11 +34,11 @@ std::string_view http_url::host() const noexcept {
 
 result<http_url> http_url::parse(std::string_view text) {
   const auto bad = [&](std::string_view why) {
-    return error(errc::invalid_argument, fmt::format("'{}' is no URL: {}", without_secrets(text), why));
+    return error(errc::invalid_argument, fmt::format("'{}' is not a URL: {}", without_secrets(text), why));
   };
   const std::size_t colon = text.find("://");
   if (colon == std::string_view::npos) return bad("it has no '://'");
-  // Names in other scripts may come as UTF-8; what would break a header may not.
+  // Names in other scripts may be UTF-8; characters that would break a header are not allowed.
   const auto printable = [](char c) { return static_cast<unsigned char>(c) > 0x20 && c != '\x7f'; };
   if (!std::all_of(text.begin(), text.end(), printable)) return bad("it holds spaces or control characters");
   http_url out;

@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned kMostBits = 15;
 constexpr std::size_t kLiterals = 288, kDistances = 30;
 
-// Bits from the lowest of each byte on. Behind the end are none.
+// Bits from the lowest of each byte on. There are none after the end.
 class bits {
  public:
   explicit bits(std::span<const std::byte> from) noexcept : from_(from) {}
@@ -49,7 +49,7 @@ struct huffman {
   std::array<std::uint16_t, kMostBits + 1> count{};
   std::array<std::uint16_t, kLiterals> symbol{};
 
-  // False where there are more codes than the lengths have room for.
+  // False if there are more codes than the lengths allow.
   bool build(std::span<const std::uint8_t> lengths) noexcept {
     count.fill(0);
     for (const std::uint8_t length : lengths) ++count[length];
@@ -66,7 +66,7 @@ struct huffman {
     return true;
   }
 
-  // Negative where no code begins so.
+  // Negative if no code begins with these bits.
   int next(bits& in) const noexcept {
     int code = 0, first = 0, index = 0;
     for (unsigned length = 1; length <= kMostBits; ++length) {
@@ -121,7 +121,7 @@ bool read_codes(bits& in, codes& out) noexcept {
          out.distances.build(std::span(length).subspan(literals, distances));
 }
 
-// One block's items, until it ends or `out` is full. False where it is none.
+// One block's items, until it ends or `out` is full. False if it is invalid.
 bool inflate_block(bits& in, const codes& with, std::span<std::byte> out, std::size_t& made) noexcept {
   constexpr std::uint16_t kLength[] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
                                        31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};

@@ -8,7 +8,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Whether two stores of one URI are the same storage: the path says all of it.
+// Whether two stores with one URI are the same storage: the path identifies it completely.
 bool named_by_uri(const std::string& uri) { return uri.starts_with("file:"); }
 
 void merge(store_traits& into, const store_traits& other) {

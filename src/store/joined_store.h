@@ -13,7 +13,7 @@ namespace penstock::inline v0 {
 /// Several stores as one, for reading only. A key here is the name of a store, '/' and a key in that store.
 class joined_store final : public store {
  public:
-  /// Names are the URIs. Stores of one URI that are not the same storage get different names.
+  /// Names are the URIs. Stores with one URI that are not the same storage get different names.
   static std::shared_ptr<const joined_store> make(const std::vector<std::shared_ptr<const store>>& stores,
                                                   std::string uri);
 
@@ -21,7 +21,7 @@ class joined_store final : public store {
   void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override;
   std::string uri() const override { return uri_; }
 
-  /// The name of the i-th of the stores that this was made of, with '/' at its end.
+  /// The name of the i-th of the joined stores, with '/' at its end.
   std::string prefix(std::size_t i) const { return *name_of_[i] + '/'; }
 
  private:

@@ -14,10 +14,10 @@ namespace penstock::inline v0 {
 
 /// One generation of an object: a count of owners, then its bytes, in one allocation. Immutable once it is in the map.
 ///
-/// Counts its owners itself because a lease is one pointer: a lent shared_ptr would have to be allocated for each read.
+/// Counts its owners itself because a lease is one pointer: a lent shared_ptr would need an allocation for each read.
 class memory_store::object {
  public:
-  /// Null where there is no memory.
+  /// Null if the memory cannot be allocated.
   static object* make(std::span<const part> parts) {
     std::uint64_t size = 0;
     std::uint64_t total = 0;
@@ -100,7 +100,7 @@ memory_store::~memory_store() {
 
 store_traits memory_store::traits() const {
   store_traits traits;
-  // Lent bytes cost nothing, so nothing is gained by asking for more of them at once.
+  // Lent bytes cost nothing, so requesting more of them at once gains nothing.
   traits.max_gap_bytes = 0;
   traits.versions = true;
   traits.sizes = true;
@@ -155,7 +155,7 @@ result<version> memory_store::put(std::string_view key, std::span<const part> pa
   object_ref made(object::make(parts));
   if (!made) return error(errc::resource_exhausted, "there is no memory for this object");
   std::string name(key);
-  object_ref replaced;  // dropped after the lock: giving back much memory takes a while
+  object_ref replaced;  // released after the lock: freeing much memory takes some time
 
   const std::unique_lock lock(mutex_.get());
   PENSTOCK_TRY(whole());

@@ -14,11 +14,11 @@
 
 namespace penstock::inline v0 {
 
-/// Objects in this process's memory. Thread-safe; reads run side by side and allocate nothing.
+/// Objects in this process's memory. Thread-safe; reads run in parallel and allocate nothing.
 ///
-/// Reads are lent the object itself: a rewrite or an erase leaves the bytes of earlier leases as they were. A version
-/// is a number that no other write of this store gets. A forked child has a copy of its own; where the fork fell into a
-/// write, the child's copy answers `io_error`, because what that write left behind is not whole.
+/// Reads are lent the object itself: a rewrite or an erase does not change the bytes of earlier leases. A version is a
+/// number that no other write of this store gets. A forked child has a copy of its own; after a fork during a write,
+/// the child's copy returns `io_error`, because that write is incomplete.
 class memory_store final : public store {
  public:
   memory_store();
@@ -49,7 +49,7 @@ class memory_store final : public store {
   result<> check_guard_of(const write_condition& condition) const;
 
   mutable fork_local<std::shared_mutex> mutex_;
-  std::atomic<bool> writing_{false};  // true only under the exclusive lock: elsewhere it is a write that a fork cut off
+  std::atomic<bool> writing_{false};  // true only under the exclusive lock: otherwise a write was interrupted by a fork
   std::uint64_t last_generation_ = 0;
   std::unordered_map<std::string, object*, key_hash, std::equal_to<>> objects_;
 };

@@ -1,4 +1,4 @@
-// What only the memory store promises; the rest is in the stores' contract.
+// Guarantees of the memory store only; the others are in the stores' contract.
 
 #include "store/memory_store.h"
 
@@ -22,7 +22,7 @@ TEST(MemoryStore, LendsItsOwnBytes) {
   memory_store from;
   set(from, "k", "0123456789");
   waiting_sink sink;
-  byte_read reads[2];  // without a buffer: none is needed
+  byte_read reads[2];  // without a buffer, which is not needed
   reads[0].key = reads[1].key = "k";
   reads[1].range = {3, 4, false};
   reads[1].tag = 1;
@@ -81,7 +81,7 @@ TEST(MemoryStore, AForkedChildHasItsOwnCopyWhileReadersHoldTheLock) {
   for (int i = 0; i < 20; ++i) {
     const pid_t child = ::fork();
     if (child == 0) {
-      ::alarm(10);  // a lock of the vanished reader would hang this
+      ::alarm(10);  // a lock of a reader that no longer exists would hang this
       const bytes data = to_bytes("child");
       const part whole(data);
       const bool good = from.put("k", {&whole, 1}, {}).ok() && read_now(from, "k")->text == "child";

@@ -4,7 +4,7 @@
 
 namespace penstock::inline v0 {
 
-/// A sink that has no use for sizes: a store that would have to look at each object for its size gives 0 instead.
+/// A sink that does not use sizes: a store that would have to query each object for its size passes 0 instead.
 class names_sink : public key_sink {};
 
 }  // namespace penstock::inline v0

@@ -13,7 +13,7 @@ namespace {
 std::ptrdiff_t half_of_all_descriptors() noexcept {
   struct ::rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 128;
-  return static_cast<std::ptrdiff_t>(limit.rlim_cur / 2);  // also where it is infinite
+  return static_cast<std::ptrdiff_t>(limit.rlim_cur / 2);  // also if it is infinite
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ unsigned open_file_limit(unsigned wanted) noexcept {
 /// In the order in which they began to hold files. Its lock is taken before those of stripes, never after.
 class open_file_cache::holders {
  public:
-  /// Never destroyed: arrays may outlive what the end of the process destroys.
+  /// Never destroyed: arrays may outlive static objects.
   static holders& of_process() {
     static auto* const made = new fork_local<holders>([] { return std::make_unique<holders>(); });
     return made->get();

@@ -18,10 +18,10 @@
 namespace penstock::inline v0 {
 
 /// The files that a store may keep open: `wanted`, but no more than a quarter of the process's limit. Other parts of
-/// the process need files too, and a store that takes the last descriptor breaks them, not itself.
+/// the process need files too, and a store that takes the last descriptor would break those.
 unsigned open_file_limit(unsigned wanted) noexcept;
 
-/// A file that is open for reading, and which version of its key's object it is. Counts its owners.
+/// A file that is open for reading, and the version of its key's object. Counts its owners.
 class open_file {
  public:
   open_file(std::string_view key, descriptor file, const version& seen, std::uint64_t size_bytes)
@@ -41,7 +41,7 @@ class open_file {
   std::uint64_t size_bytes_;
 };
 
-/// Keeps an open file open, also when the cache lets it go meanwhile. Null where there is none.
+/// Keeps an open file open, also if the cache drops it meanwhile. Null if there is none.
 class open_file_ref {
  public:
   open_file_ref() noexcept = default;
@@ -65,14 +65,14 @@ class open_file_ref {
   open_file* file_ = nullptr;
 };
 
-/// At most `capacity` open files by key; the least recently used of a stripe makes room. Thread-safe.
+/// At most `capacity` open files by key; the least recently used of a stripe is closed. Thread-safe.
 ///
-/// Descriptors are the process's: all of its caches together hold no more than half of those that it may have, whatever
-/// their capacities, and the cache that began to hold files first is emptied for another. So a program may have any
-/// number of arrays open.
+/// Descriptors belong to the process: all of its caches together hold at most half of its limit, whatever their
+/// capacities, and the cache that began to hold files first is emptied for another. So a program may have any number of
+/// arrays open.
 ///
-/// A look-up takes the lock of one stripe for a scan of a few cache lines and allocates nothing: beside the two system
-/// calls of a warm read it does not show.
+/// A look-up takes the lock of one stripe for a scan of a few cache lines and allocates nothing: compared with the two
+/// system calls of a warm read it is negligible.
 class open_file_cache {
  public:
   explicit open_file_cache(unsigned capacity);
@@ -81,9 +81,9 @@ class open_file_cache {
   ~open_file_cache();
 
   open_file_ref find(std::string_view key) noexcept;
-  /// Keeps `file`, in place of what had its key.
+  /// Adds `file`, and drops the earlier one with its key.
   void insert(const open_file_ref& file);
-  /// Lets go of `file`, if it is still the one that its key has.
+  /// Drops `file`, if it still is the one for its key.
   void drop(const open_file_ref& file) noexcept;
   /// Clears every cache of this process.
   static void clear_all() noexcept;
@@ -91,7 +91,7 @@ class open_file_cache {
  private:
   class holders;  // the caches of this process that hold files
   struct slot {
-    std::uint64_t used = 0;  // when; 0: the slot is free
+    std::uint64_t used = 0;  // last use; 0: the slot is free
     std::uint64_t hash = 0;
     open_file_ref file;
   };
@@ -111,7 +111,7 @@ class open_file_cache {
 
   std::vector<stripe> stripes_;
   std::size_t most_slots_;  // of a stripe
-  bool is_holder_ = false;  // these two: under the holders' lock
+  bool is_holder_ = false;  // these two: guarded by the holders' lock
   std::list<open_file_cache*>::iterator place_;
 };
 

@@ -9,14 +9,14 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// What of an object's fate is a conflict.
+/// Which outcomes of a read are a conflict.
 struct promises {
   bool same = false;  ///< it is pinned
   bool stays = false;
   friend bool operator==(const promises&, const promises&) = default;
 };
 
-/// Says what a change of a pinned object means here: beginning again, as with an index, would change nothing.
+/// Reports a change of a pinned object as a conflict: beginning again, as with an index, would not help.
 result<read_done> in_our_words(result<read_done> done, promises broken) {
   if (done.ok() || !broken.same) return done;
   if (done.error().code() == errc::version_changed)
@@ -26,7 +26,7 @@ result<read_done> in_our_words(result<read_done> done, promises broken) {
   return done;
 }
 
-/// Stands between a store that completes inside `read` and the reader.
+/// An adapter between a store that completes inside `read` and the reader.
 class inline_sink final : public completion_sink {
  public:
   inline_sink(completion_sink& to, promises given) noexcept : to_(to), given_(given) {}
@@ -39,7 +39,7 @@ class inline_sink final : public completion_sink {
   promises given_;
 };
 
-/// The same for reads that complete later: it goes away with the last completion.
+/// The same for reads that complete later: it is destroyed with the last completion.
 class later_sink final : public completion_sink {
  public:
   later_sink(completion_sink& to, promises given, std::size_t reads) noexcept : to_(to), given_(given), left_(reads) {}
@@ -92,7 +92,7 @@ const reference_store::object* reference_store::find(std::string_view name) cons
 }
 
 void reference_store::read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const {
-  std::vector<byte_read> together;  // of one store and the same promises
+  std::vector<byte_read> together;  // of one store and the same properties
   const object* first = nullptr;
   const auto given_of = [](const object& each) {
     return promises{each.pinned.known(), each.pinned.known() && !each.may_vanish};

@@ -11,23 +11,22 @@
 
 namespace penstock::inline v0 {
 
-/// Named objects that lie in several stores, for reading only: the files that an array of references rests on.
+/// Named objects in several stores, for reading only: the files of an array of references.
 ///
-/// An object may be pinned to the version that it had when the store was made: what the references say of its bytes
-/// holds for that version alone, so a read of any other fails as `conflict` instead of decoding what is there now, and
-/// so does one of an object that is gone.
+/// An object may be pinned to the version that it had when the store was created: references to its bytes are valid for
+/// that version only, so a read of any other version, or of an object that no longer exists, fails as `conflict`.
 class reference_store final : public store {
  public:
   struct object {
-    std::string name;  ///< its key here: what errors show, such as a path or a URI
+    std::string name;  ///< its key here, shown in errors, such as a path or a URI
     std::shared_ptr<const store> from;
     std::string key;                ///< in `from`
-    version pinned;                 ///< not known: any version will do
-    bool may_vanish = false;        ///< pinned, but not to be there: it is `not_found` then, not a conflict
+    version pinned;                 ///< not known: any version is accepted
+    bool may_vanish = false;        ///< pinned, but may be absent: then it is `not_found`, not a conflict
     bool completes_inline = false;  ///< set by `make`
   };
 
-  /// \error invalid_argument  Two objects of one name.
+  /// \error invalid_argument  Two objects have one name.
   static result<std::shared_ptr<const reference_store>> make(std::vector<object> objects, std::string uri);
 
   store_traits traits() const override { return traits_; }

@@ -41,7 +41,7 @@ std::string_view trimmed_line(std::string_view text) noexcept {
   return text;
 }
 
-// The files of a user, both looked at for everything: a profile may stand in either.
+// The files of a user, both checked for everything: a profile may be in either.
 class profile {
  public:
   explicit profile(std::string name) : name_(std::move(name)) {
@@ -71,7 +71,7 @@ result<std::optional<s3_credentials>> find_credentials(s3_flavour flavour, const
   if (options.key.empty() != options.secret.empty())
     return error(errc::invalid_argument, "a key and a secret belong together, one of them is missing");
   if (!options.key.empty()) return std::optional(s3_credentials{options.key, options.secret, options.session_token});
-  // Amazon's names say nothing about Google's keys.
+  // Amazon's names are not used for Google's keys.
   if (flavour == s3_flavour::google) return std::optional<s3_credentials>();
   if (options.profile.empty()) {
     s3_credentials found{environment("AWS_ACCESS_KEY_ID"), environment("AWS_SECRET_ACCESS_KEY"),
@@ -91,7 +91,7 @@ bool is_bucket_name(std::string_view name) noexcept {
   });
 }
 
-// Fit to be the first part of a host name that a certificate for `*.s3.amazonaws.com` covers.
+// Valid as the first part of a host name that a certificate for `*.s3.amazonaws.com` covers.
 bool is_host_label(std::string_view name) noexcept {
   return name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
@@ -122,7 +122,7 @@ std::optional<std::string> find_in_ini(std::string_view text, std::string_view s
 
 result<std::shared_ptr<s3_account>> s3_account::make(s3_flavour flavour, std::string bucket,
                                                      const remote_options& options) {
-  if (!is_bucket_name(bucket)) return error(errc::invalid_argument, fmt::format("'{}' is no bucket's name", bucket));
+  if (!is_bucket_name(bucket)) return error(errc::invalid_argument, fmt::format("'{}' is not a bucket's name", bucket));
   const std::string named = first_of({options.profile, environment("AWS_PROFILE")});
   const profile from(named.empty() ? "default" : named);
   if (!options.profile.empty() && !from.exists())

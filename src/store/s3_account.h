@@ -16,18 +16,18 @@
 namespace penstock::inline v0 {
 
 enum class s3_flavour : std::uint8_t {
-  aws,     ///< Amazon S3 and whatever speaks its protocol
+  aws,     ///< Amazon S3 and services with the same protocol
   google,  ///< Cloud Storage through its XML API: keys for HMAC, or a bearer token
 };
 
-/// Where the objects of one bucket are, and who asks for them. Thread-safe.
+/// The location of one bucket's objects, and the credentials. Thread-safe.
 ///
 /// Credentials are the options', else the environment's, else the profile's (`~/.aws/credentials`, `~/.aws/config`);
 /// with none of them requests are not signed. They are read once.
 class s3_account {
  public:
-  /// \error invalid_argument  No bucket name; no URL for an endpoint; a key without a secret; a profile that is not
-  /// there.
+  /// \error invalid_argument  No bucket name; not a URL for an endpoint; a key without a secret; a profile that does
+  /// not exist.
   static result<std::shared_ptr<s3_account>> make(s3_flavour flavour, std::string bucket,
                                                   const remote_options& options);
 
@@ -36,13 +36,13 @@ class s3_account {
   /// The URL of the service; empty: Amazon's own.
   const std::string& endpoint() const noexcept { return endpoint_; }
   bool is_signed() const noexcept { return credentials_.has_value() || !token_.empty(); }
-  /// Whether the connection guards the bytes, so that a body's hash need not be in the signature.
+  /// Whether the connection protects the bytes, so that a body's hash need not be in the signature.
   bool is_encrypted() const noexcept { return endpoint_.compare(0, 6, "https:") == 0 || endpoint_.empty(); }
 
   /// Makes `out` a request for an object (empty: for the bucket), with `query`, signed; its method and headers are set.
   result<> address(std::string_view key, std::string_view query, std::string_view payload_hash,
                    http_request& out) const;
-  /// Whether `head` refuses because the bucket is in another region: then that region is used from now on.
+  /// Whether `head` is a refusal because the bucket is in another region: then that region is used from now on.
   bool learn_region(const http_head& head);
 
  private:
@@ -63,7 +63,7 @@ class s3_account {
   std::string region_;
 };
 
-/// The value of `name` in section `section` of the text of an AWS configuration file; nothing where there is none.
+/// The value of `name` in section `section` of the text of an AWS configuration file; nothing if there is none.
 std::optional<std::string> find_in_ini(std::string_view text, std::string_view section, std::string_view name);
 
 }  // namespace penstock::inline v0

@@ -11,7 +11,7 @@
 namespace penstock::test {
 namespace {
 
-// The user's own settings must not count.
+// The user's own settings must not be used.
 class S3Account : public testing::Test {
  protected:
   S3Account() {

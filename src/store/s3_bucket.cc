@@ -14,7 +14,7 @@ std::string s3_bucket::hash_of(std::span<const part> body) const {
   return to_hex(hash.finish());
 }
 
-// What the request says is copied, for each attempt is signed anew.
+// The request is copied, because each attempt is signed anew.
 http_question s3_bucket::question(const s3_request& what) const {
   http_question out;
   out.max_body_bytes = what.max_answer_bytes;
@@ -51,7 +51,7 @@ void s3_bucket::ask_then(const s3_request& what, std::stop_token stop, answer_ta
 
 error s3_refusal(const http_answer& answer, bool conditional) {
   const int status = answer.head.status;
-  // 409: another conditional write was faster. 404: the object that was to be replaced is gone.
+  // 409: another conditional write was faster. 404: the object to be replaced no longer exists.
   if (conditional && (status == 412 || status == 409 || status == 404)) return version_has_changed();
   error out = error_of_status(answer.head, answer.body);
   if (out.code() != errc::not_found) return out;

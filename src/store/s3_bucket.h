@@ -17,19 +17,19 @@
 
 namespace penstock::inline v0 {
 
-/// A request for one object of a bucket, or (empty key) for the bucket. Key and body are borrowed until it is answered.
+/// A request for one object of a bucket, or (empty key) for the bucket. Key and body are borrowed until the response.
 struct s3_request {
   http_method method = http_method::get;
   std::string_view key;
   std::string query;
   std::vector<http_header> headers;
   std::span<const part> body;
-  std::string body_hash;  ///< what `s3_bucket::hash_of` says of the body; empty: computed where the request is made
-  /// A page of a listing has a thousand keys of at most 1024 bytes, each perhaps an entity.
+  std::string body_hash;  ///< the result of `s3_bucket::hash_of` for the body; empty: computed with the request
+  /// A page of a listing has a thousand keys of at most 1024 bytes, each byte perhaps an entity.
   std::size_t max_answer_bytes = std::size_t{16} << 20;
 };
 
-/// Asks one bucket with its account's signature. Thread-safe.
+/// Requests to one bucket, signed for its account. Thread-safe.
 class s3_bucket {
  public:
   s3_bucket(std::shared_ptr<http_transport> through, std::shared_ptr<s3_account> account,
@@ -40,12 +40,12 @@ class s3_bucket {
   s3_flavour flavour() const noexcept { return account_->flavour(); }
   const std::string& name() const noexcept { return account_->bucket(); }
 
-  /// Asks and waits; once more where the answer says that the bucket is in another region.
+  /// Sends and waits; repeats once if the response names another region of the bucket.
   result<http_answer> ask(const s3_request& what) const;
-  /// As `ask`, and returns at once; the bucket lives until `then` was called, as described at `penstock::ask_then`.
+  /// As `ask`, but returns at once; the bucket lives until `then` was called, as described at `penstock::ask_then`.
   void ask_then(const s3_request& what, std::stop_token stop, answer_taker then) const;
 
-  /// The hash that a request signs its body with: of its bytes, where the connection does not guard them.
+  /// The hash with which a request signs its body: of its bytes, if the connection does not protect them.
   std::string hash_of(std::span<const part> body) const;
 
  private:
@@ -57,7 +57,7 @@ class s3_bucket {
 };
 
 inline bool is_success(const http_answer& answer) noexcept { return answer.head.status < 300; }
-/// What a refusal means to a writer.
+/// The meaning of a refusal for a writer.
 error s3_refusal(const http_answer& answer, bool conditional);
 
 }  // namespace penstock::inline v0

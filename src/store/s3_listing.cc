@@ -76,14 +76,14 @@ std::optional<std::string> unescaped(std::string_view text) {
   return out;
 }
 
-// Elements as they come. Attributes, comments and declarations are passed over; there is no DTD in these documents, and
-// one is refused.
+// Elements in order. Attributes, comments and declarations are skipped; these documents have no DTD, and one is
+// refused.
 class xml_reader {
  public:
   enum class event : std::uint8_t { open, close, end };
   explicit xml_reader(std::string_view text) noexcept : rest_(text) {}
 
-  /// The next tag. `text()` is what stood before it since the last one.
+  /// The next tag. `text()` is the text between it and the preceding one.
   result<event> next() {
     for (;;) {
       const std::size_t at = rest_.find('<');
@@ -119,7 +119,7 @@ class xml_reader {
   bool closes_itself_ = false;
 };
 
-// What an element that has just ended means where it stands.
+// Handles an element that has just ended, by its position.
 struct page_builder {
   s3_page page;
   std::string key, size;
@@ -155,7 +155,7 @@ result<s3_page> parse_s3_page(std::string_view xml) {
     if (what == xml_reader::event::end) break;
     if (what == xml_reader::event::open) {
       if (path.size() == kMaxDepth) return bad("is nested too deep");
-      if (path.empty() && (seen || reader.name() != "ListBucketResult")) return bad("is no listing");
+      if (path.empty() && (seen || reader.name() != "ListBucketResult")) return bad("is not a listing");
       seen = true;
       path.push_back(reader.name());
       if (!reader.closes_itself()) continue;
@@ -170,7 +170,7 @@ result<s3_page> parse_s3_page(std::string_view xml) {
   }
   if (!seen || !path.empty()) return bad("is cut off");
   if (out.truncated == out.page.next.empty()) {
-    if (out.truncated) return bad("says that it goes on, and not where");
+    if (out.truncated) return bad("says that it is not complete, without a token");
     out.page.next.clear();
   }
   return std::move(out.page);

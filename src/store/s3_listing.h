@@ -17,15 +17,15 @@ struct s3_page {
   std::string next;                                            ///< the continuation token; empty: the last page
 };
 
-/// Reads the XML of such a page. Takes no more memory than the text, which the caller bounds.
-/// \error corrupt_data  It is not well-formed, nested deeper than such a document, or no listing.
+/// Reads the XML of such a page. Needs no more memory than the text, which the caller bounds.
+/// \error corrupt_data  It is not well-formed, nested too deeply, or not a listing.
 result<s3_page> parse_s3_page(std::string_view xml);
 
-/// The text of the first element of that name, its entities resolved; empty where there is none.
-/// For short answers (`UploadId`, `ETag`, `Code`).
+/// The text of the first element with that name, its entities resolved; empty if there is none. For short responses
+/// (`UploadId`, `ETag`, `Code`).
 std::string first_element(std::string_view xml, std::string_view name);
 
-/// `text` as XML writes it.
+/// `text` escaped for XML.
 std::string xml_escaped(std::string_view text);
 
 }  // namespace penstock::inline v0

@@ -84,7 +84,7 @@ result<> s3_store::list(std::string_view prefix, listing what, key_sink& sink) c
       return why.code() == errc::not_found ? error(errc::io_error, "the server cannot list") : std::move(why);
     }
     PENSTOCK_ASSIGN(s3_page found, parse_s3_page(answer.body));
-    // What other programs put there as folders, with a final '/', and keys that are none of ours, are passed over.
+    // Folder objects of other programs, with a final '/', and keys that are not valid here are skipped.
     for (const auto& [key, size] : found.objects) {
       const bool below = key.size() > prefix.size() && std::string_view(key).substr(0, prefix.size()) == prefix;
       if (below && check_key(key).ok() && !sink.key(key, size)) return {};

@@ -14,12 +14,12 @@
 
 namespace penstock::inline v0 {
 
-/// The objects of one bucket of S3, or of what speaks its protocol.
+/// The objects of one bucket of S3, or of a service with its protocol.
 ///
-/// A put is atomic and, where it is to be, on condition of the entity tag (`If-Match`, `If-None-Match`; on Google's
-/// storage of the generation): the service decides, so writers anywhere lose nothing. Large objects go up in parts,
-/// which are one object at the end. An erase on condition compares before it erases; only services that know `If-Match`
-/// for DELETE close the moment between the two.
+/// A put is atomic and, if required, on condition of the entity tag (`If-Match`, `If-None-Match`; on Google's storage
+/// of the generation): the service decides, so writers anywhere lose nothing. Large objects are uploaded in parts,
+/// which become one object at the end. A conditional erase compares before it erases; only services with `If-Match` for
+/// DELETE make that atomic.
 class s3_store final : public store {
  public:
   s3_store(std::shared_ptr<http_transport> through, std::shared_ptr<s3_account> account, const remote_options& options,

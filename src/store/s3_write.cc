@@ -13,9 +13,9 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Parts of one object that are under way together.
+/// Parts of one object that are uploaded at the same time.
 constexpr std::size_t kPartsTogether = 8;
-/// The most that the protocol takes.
+/// The most that the protocol allows.
 constexpr std::uint64_t kMaxParts = 10'000;
 
 // The bytes [offset, offset + length) of a body that is given in parts.
@@ -75,7 +75,7 @@ s3_request s3_write::request(http_method method) const {
   return out;
 }
 
-// Where there is no answer, the chain ends.
+// Without a response, the chain ends.
 void s3_write::ask(const s3_request& what, next_step then) {
   bucket_->ask_then(what, stop_, [self = shared_from_this(), then](result<http_answer> answer) {
     if (!answer.ok()) return self->end(std::move(answer).error());
@@ -102,7 +102,7 @@ void s3_write::put_answered(http_answer answer) {
   end(s3_refusal(answer, conditional()));
 }
 
-// What a put made, as a later read will see it.
+// The result of a put, as a later read will see it.
 void s3_write::learn_version(http_answer answer, std::string_view tag) {
   if (!tag.empty()) answer.head.add(fmt::format("etag: {}", tag));
   version made = version_of(answer.head, nullptr);
@@ -112,7 +112,7 @@ void s3_write::learn_version(http_answer answer, std::string_view tag) {
 
 void s3_write::version_answered(http_answer answer) { end(version_of(answer.head, nullptr)); }
 
-// An attempt whose answer was lost may have been carried out: then the object that is in the way is our own.
+// An attempt whose response was lost may have been executed: then the conflicting object is our own.
 void s3_write::resolve_doubt() {
   s3_request look = request(http_method::get);
   look.max_answer_bytes = static_cast<std::size_t>(size_of(what_.parts));
@@ -181,7 +181,7 @@ void s3_write::part_answered(std::size_t which, result<http_answer> answer) {
   }
   if (!failed_) send_parts();
   if (under_way_ > 0) return;
-  // A part that is still under way would stay after the upload was given up.
+  // A part that is still being uploaded would remain after the upload was cancelled.
   if (failed_) return give_up(std::move(*failed_));
   complete_upload();
 }
@@ -207,7 +207,7 @@ void s3_write::upload_answered(result<http_answer> answer) {
   if (!answer.ok()) return give_up(std::move(answer).error());
   if (answer->doubtful && !is_success(*answer)) return resolve_doubt();
   if (!is_success(*answer)) return give_up(s3_refusal(*answer, conditional()));
-  // Success may turn out to be a failure while the server is at it: then the document says so.
+  // A success may turn into a failure while the server works on it: then the document reports it.
   if (const std::string code = first_element(answer->body, "Code"); !code.empty()) {
     if (conditional() && code == "PreconditionFailed") return give_up(version_has_changed());
     return give_up(error(errc::io_error, fmt::format("the server could not put the parts together: {}: {}", code,
@@ -217,7 +217,7 @@ void s3_write::upload_answered(result<http_answer> answer) {
   learn_version(std::move(*answer), tag);
 }
 
-// Parts of an upload that nobody ends are paid for until somebody sweeps: those of one that was stopped too.
+// Parts of an unfinished upload cost money until they are removed: this includes those of a cancelled one.
 void s3_write::give_up(error why) {
   s3_request drop = request(http_method::erase);
   drop.query = upload_;

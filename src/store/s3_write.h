@@ -15,13 +15,13 @@ namespace penstock::inline v0 {
 
 struct s3_store_options {
   std::uint64_t multipart_bytes = std::uint64_t{64} << 20;  ///< larger objects are put in parts
-  std::uint64_t part_bytes = std::uint64_t{16} << 20;       ///< at least 5 MiB, but for the last
+  std::uint64_t part_bytes = std::uint64_t{16} << 20;       ///< at least 5 MiB, except the last
 };
 
 /// A put or an erase as a chain of requests, each sent by the answer to the one before, so that no thread waits.
 ///
-/// Everything after the first request happens on the transport's thread, one thing at a time. The chain owns itself:
-/// what is under way keeps it alive. Bodies are hashed, where they are, before the first request.
+/// Everything after the first request happens on the transport's thread, one step at a time. The chain owns itself:
+/// pending requests keep it alive. Bodies are hashed, if necessary, before the first request.
 class s3_write final : public std::enable_shared_from_this<s3_write> {
  public:
   /// Begins `what`, which completes through `sink`, perhaps before this returns.

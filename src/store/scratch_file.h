@@ -13,14 +13,14 @@
 
 namespace penstock::inline v0 {
 
-/// A file for what does not fit into memory, written in parts in any order, and read back. Work that was killed finds
-/// it again, with a mark for each step that was done.
+/// A file for data that does not fit into memory, written in parts in any order, and read back. A killed process can
+/// continue with it; it has a mark for each finished step.
 ///
-/// Layout: the bytes, a byte for each mark, the identity. Calls for different places may run at the same time.
+/// Layout: the bytes, a byte for each mark, the identity. Calls for different ranges may run at the same time.
 class scratch_file {
  public:
-  /// Makes `folder`/`name`; where `goes_on`, one that is there with the same identity and sizes is gone on with.
-  /// \error conflict  Another process has it. \error resource_exhausted  The file system has too little room.
+  /// Creates `folder`/`name`; with `goes_on`, an existing file with the same identity and sizes is continued.
+  /// \error conflict  Another process uses it. \error resource_exhausted  The file system has too little space.
   static result<std::unique_ptr<scratch_file>> open(const std::string& folder, std::string_view name,
                                                     std::string_view identity, std::uint64_t bytes, std::uint64_t marks,
                                                     bool goes_on);
@@ -28,9 +28,10 @@ class scratch_file {
   result<> write(std::uint64_t offset, std::span<const std::byte> bytes);
   result<> read(std::uint64_t offset, std::span<std::byte> out) const;
   bool is_marked(std::uint64_t step) const noexcept { return marks_[static_cast<std::size_t>(step)] != std::byte{0}; }
-  /// All that the step wrote has been written. \param durable  It survives a power cut, too.
+  /// Marks a step as done, whose data has been written.
+  /// \param durable  The mark also survives a power cut.
   result<> mark(std::uint64_t step, bool durable);
-  /// Gives the room of bytes back that nobody will read; where the file system cannot, nothing happens.
+  /// Releases the space of bytes that are not needed any longer; nothing happens if the file system cannot.
   void discard(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void remove() noexcept;
 

@@ -20,7 +20,7 @@ std::string lowered(std::string_view text) {
   return out;
 }
 
-// Outer blanks go, runs of them become one.
+// Outer blanks are removed, and runs of them become one.
 std::string canonical_value(std::string_view text) {
   std::string out;
   for (const char each : text) {
@@ -32,7 +32,7 @@ std::string canonical_value(std::string_view text) {
   return out;
 }
 
-// Each name and value decoded and encoded again, so that every way to write it is signed as the server sees it.
+// Each name and value decoded and encoded again, so that every spelling is signed as the server sees it.
 std::string canonical_query(std::string_view query) {
   std::vector<std::pair<std::string, std::string>> fields;
   while (!query.empty()) {

@@ -7,13 +7,13 @@
 
 namespace penstock::inline v0 {
 
-/// A name and a secret that requests are signed with.
+/// A name and a secret for signing requests.
 struct s3_credentials {
   std::string key, secret;
   std::string session_token;  ///< of temporary credentials, or empty
 };
 
-/// The hash that stands for a body that is not hashed: TLS guards it.
+/// Stands for a body that is not hashed: TLS protects it.
 inline constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";
 
 /// Signs `request` (AWS Signature Version 4): adds `x-amz-date`, `x-amz-security-token`, `Authorization`.
@@ -27,7 +27,7 @@ inline constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";
 result<> sign_v4(http_request& request, const s3_credentials& with, std::string_view when, std::string_view region,
                  std::string_view service, std::string_view payload_hash);
 
-/// Now, as `sign_v4` takes it.
+/// Now, in the form for `sign_v4`.
 std::string signing_time();
 
 }  // namespace penstock::inline v0

@@ -31,7 +31,7 @@ void span_store::read(std::span<const byte_read> reads, completion_sink& sink, s
   }
 }
 
-// Whoever reads holds the store, and so the bytes.
+// A reader owns the store, and so the bytes.
 result<read_done> span_store::read_one(const byte_read& wanted) const {
   PENSTOCK_TRY(check_key(wanted.key));
   if (wanted.key != key_) return error(errc::not_found, "no such object");

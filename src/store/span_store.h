@@ -11,10 +11,10 @@
 
 namespace penstock::inline v0 {
 
-/// One object, whose bytes are somebody else's: they are lent, never copied, and never change. Thread-safe.
+/// One object, whose bytes have another owner: they are lent, never copied, and never change. Thread-safe.
 class span_store final : public store {
  public:
-  /// \param owner  Keeps the bytes as long as the store; null: they stay anyway.
+  /// \param owner  Keeps the bytes as long as the store; null: they outlive it.
   span_store(std::string key, std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
       : key_(std::move(key)), bytes_(bytes), owner_(std::move(owner)) {}
 

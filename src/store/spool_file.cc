@@ -22,7 +22,7 @@ result<std::unique_ptr<spool_file>> spool_file::make(const std::string& folder) 
 #else
   descriptor file;
 #endif
-  if (!file) {  // file systems without such files; what is left behind by a kill in between, writers sweep away
+  if (!file) {  // file systems without such files; writers remove files of killed processes
     std::string name = folder + "/" + std::string(kTemporaryPrefix) + fmt::format("{}-XXXXXX", ::getpid());
     file = descriptor(::mkostemp(name.data(), O_CLOEXEC));
     if (!file) return write_failure(errno, "creating a temporary file in '" + folder + "'");

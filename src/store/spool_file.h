@@ -12,21 +12,21 @@
 
 namespace penstock::inline v0 {
 
-/// A file without a name, for bytes that are written now and read back later: it goes with its descriptor, however the
-/// process ends. Appends from several threads may run at the same time.
+/// A file without a name, for bytes that are written now and read back later: it is removed with its descriptor,
+/// however the process ends. Appends from several threads may run at the same time.
 class spool_file {
  public:
-  /// \param folder  Whose file system the bytes are on.
-  /// \error io_error, permission_denied  There is no such folder, or no file can be made in it.
+  /// \param folder  On the file system for the bytes.
+  /// \error io_error, permission_denied  The folder does not exist, or no file can be created in it.
   static result<std::unique_ptr<spool_file>> make(const std::string& folder);
 
   std::uint64_t size() const noexcept { return end_.load(std::memory_order_relaxed); }
 
-  /// Writes `bytes` behind all that was appended before; returns where they begin.
+  /// Writes `bytes` after all earlier appends; returns their offset.
   result<std::uint64_t> append(std::span<const std::byte> bytes);
   result<> read(std::uint64_t offset, std::span<std::byte> out) const;
 
-  /// All bytes, as memory that the system reads when it is looked at.
+  /// All bytes, as mapped memory.
   class view {
    public:
     view() noexcept = default;
@@ -39,7 +39,8 @@ class spool_file {
     friend class spool_file;
     std::span<const std::byte> bytes_;
   };
-  /// No append may run meanwhile. \error resource_exhausted, io_error
+  /// No append may run at the same time.
+  /// \error resource_exhausted, io_error
   result<view> map() const;
 
  private:

@@ -1,8 +1,8 @@
-// What a read costs, exactly: system calls of the file store, allocations of both.
+// The exact costs of a read: system calls of the file store, allocations of both.
 //
-// The counting functions are also the place from which a test gets into the middle of a write.
+// The counting functions also allow a test to run code in the middle of a write.
 
-// ThreadSanitizer brings functions of those names itself, and there are no threads to watch here.
+// ThreadSanitizer defines functions with those names itself, and there are no threads to check here.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define PENSTOCK_HAS_OWN_CALLS
@@ -25,7 +25,7 @@
 namespace penstock::test {
 namespace {
 
-// Takes completions without keeping them, and so without allocating.
+// Receives completions without storing them, and so without allocating.
 class counting_sink final : public completion_sink {
  public:
   void complete(std::uint64_t, result<read_done> done) override {
@@ -143,7 +143,7 @@ TEST_F(StoreCosts, AnAbsentObjectIsOneOpen) {
   absent.allocations = 0;
   EXPECT_EQ(absent, call_counts{.opens = 1});
   EXPECT_EQ(sink_.code, errc::not_found);
-  cost(store_, "k", {});  // from now on the root is known to exist, and is looked for
+  cost(store_, "k", {});  // from now on the root is known to exist, and is checked
   absent = cost(store_, "c/0/0", {});
   absent.allocations = 0;
   EXPECT_EQ(absent, (call_counts{.opens = 1, .stats = 1}));
@@ -165,7 +165,7 @@ TEST_F(StoreCosts, WarmReadsFromMemoryAllocateNothing) {
 memory_store* forked_store = nullptr;
 pid_t forked_child = 0;
 
-// The child asks the store that its parent is in the middle of writing to, and says how that went.
+// The child uses the store while its parent is writing to it, and reports the result.
 void fork_and_look() {
   forked_child = ::fork();
   if (forked_child != 0) return;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What tests of stores share: a sink that waits, a buffer that grows, a folder of one's own.
+// Shared by the tests of stores: a sink that waits, a buffer that grows, a temporary folder.
 
 #include <gtest/gtest.h>
 #include <penstock/store.h>
@@ -49,7 +49,7 @@ class growing_buffer final : public read_buffer {
   bytes memory_;
 };
 
-/// Keeps every completion by its tag, and fails where one comes twice.
+/// Keeps every completion by its tag, and fails if one occurs twice.
 class waiting_sink final : public completion_sink {
  public:
   void complete(std::uint64_t tag, result<read_done> done) override {
@@ -108,7 +108,7 @@ inline errc code_of(const result<read_outcome>& outcome) {
   return outcome.ok() ? errc::internal : outcome.error().code();
 }
 
-/// A folder of its own for one test, removed at the end.
+/// A temporary folder for one test, removed at the end.
 class temporary_folder {
  public:
   temporary_folder() {

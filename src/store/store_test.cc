@@ -1,4 +1,4 @@
-// Ranges as text, what a store cannot do by default, and which keys are keys.
+// Ranges as text, defaults of stores, and valid keys.
 
 #include <gtest/gtest.h>
 #include <penstock/store.h>

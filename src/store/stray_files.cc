@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::time_t kLongestWrite = 3600;
 
-// The process in the name of a file under way; 0: it is another file of the store's own.
+// The process in the name of a temporary file; 0: it is another file of the store.
 ::pid_t writer_of(std::string_view name) noexcept {
   name.remove_prefix(kTemporaryPrefix.size());
   ::pid_t out = 0;

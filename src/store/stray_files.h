@@ -8,20 +8,20 @@
 
 namespace penstock::inline v0 {
 
-/// Files under way begin like this; listings leave them out, and no object may have such a name.
+/// Prefix of temporary files; listings omit them, and no object may have such a name.
 inline constexpr std::string_view kTemporaryPrefix = ".penstock-tmp-";
 
-/// The name of a file under way that this process writes; `salt` keeps its own apart.
+/// The name of a temporary file of this process; `salt` makes it unique.
 std::string temporary_name(std::uint64_t salt);
 
-/// Removes files and folders under way whose writers are gone from an open folder.
+/// Removes temporary files and folders of ended writers from an open folder.
 ///
-/// Gone is a writer whose process is not there and who holds no lock of the file (a process of another container is not
-/// there for us, but its lock is), or, as process numbers come again, has held none for an hour. Looks at the folder's
+/// A writer has ended if its process does not exist and it holds no lock of the file (a process of another container is
+/// not visible, but its lock is) or, because process numbers are reused, has held none for an hour. Checks the folder's
 /// first 65,536 names: a folder of a million objects must not delay the first write for long.
 void remove_stray_files(int folder) noexcept;
 
-/// Which folders a store has looked through. Thread-safe.
+/// The folders that a store has searched. Thread-safe.
 class swept_folders {
  public:
   /// True once for each folder.

@@ -10,7 +10,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Files that wait at most. What they hold is memory that the system cannot reuse.
+/// The most waiting files. Their data is memory that the system cannot reuse.
 constexpr std::size_t kMaxWaiting = 4;
 
 }  // namespace

@@ -13,13 +13,13 @@
 
 namespace penstock::inline v0 {
 
-/// Brings files to the device on a thread of its own: waiting for the device takes tens of milliseconds for a shard, in
-/// which the asking thread could encode. Thread-safe.
+/// Syncs files to the device on a thread of its own: waiting for the device takes tens of milliseconds for a shard, in
+/// which the caller can encode. Thread-safe.
 ///
-/// The thread lives while there is something to write out. The destructor waits for it.
+/// The thread lives while there are files to sync. The destructor waits for it.
 class write_out {
  public:
-  /// One file on its way.
+  /// One file that is being synced.
   class ticket {
    public:
     /// Waits until the bytes are on the device. \error io_error  The device refused them.
@@ -37,9 +37,9 @@ class write_out {
   write_out& operator=(const write_out&) = delete;
   ~write_out();
 
-  /// Begins soon to sync the bytes of `file`, which may be closed meanwhile. Null where many files wait already or
-  /// there is no thread: the caller syncs the file. The outcome is the ticket's alone: the system reports a failed
-  /// write once.
+  /// Begins soon to sync the bytes of `file`, which may be closed meanwhile. Null if many files are already waiting or
+  /// there is no thread: then the caller must sync the file. Only the ticket has the outcome: the system reports a
+  /// failed write once.
   std::shared_ptr<ticket> start(int file) noexcept;
 
  private:

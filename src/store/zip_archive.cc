@@ -60,12 +60,12 @@ result<> zip_archive::load(const std::string& path) {
     const bool has_mark = mark.read(before, marked) && marked <= size;
     result<> loaded = load_until(has_mark ? marked : size);
     bool by_mark = has_mark;
-    if (has_mark && !loaded.ok()) {  // the mark of a writer that was killed when all was done
+    if (has_mark && !loaded.ok()) {  // the mark of a writer that was killed after it had finished
       loaded = load_until(size);
       by_mark = false;
     }
     if (::fstat(file_.get(), &after) != 0) return read_failure(errno, "looking up the archive");
-    // What stands before a mark does not change as long as the mark does not.
+    // The bytes before a mark do not change while the mark exists.
     const bool same = version_of(after) == version_of(before) ||
                       (by_mark && mark.read(after, marked_after) && marked_after == marked);
     if (!same) continue;
@@ -156,16 +156,17 @@ bool zip_mark::read(const struct ::stat& archive, std::uint64_t& end) const {
 }
 
 result<> zip_mark::write(const struct ::stat& archive, std::uint64_t end, bool synced) const {
-  // A name of its own, so that a mark that is there already is replaced at once.
+  // A different name, so that the rename replaces an existing mark atomically.
   const std::string beside = path_ + ".new";
   const auto make = [&]() -> result<> {
     const descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666));
-    if (!file) return write_failure(errno, "creating a file beside the archive");
+    if (!file) return write_failure(errno, "creating a file next to the archive");
     const std::string text = fmt::format("{} {} {}\n", archive.st_dev, archive.st_ino, end);
     const part whole = std::as_bytes(std::span(text));
     PENSTOCK_TRY(write_file_at(file.get(), 0, {&whole, 1}));
     if (synced) PENSTOCK_TRY(sync_file_bytes(file.get()));
-    if (::rename(beside.c_str(), path_.c_str()) != 0) return write_failure(errno, "renaming a file beside the archive");
+    if (::rename(beside.c_str(), path_.c_str()) != 0)
+      return write_failure(errno, "renaming a file next to the archive");
     return {};
   };
   if (auto made = make(); !made.ok()) {

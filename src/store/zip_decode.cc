@@ -35,7 +35,7 @@ result<> inflate(std::span<const std::byte> encoded, std::span<std::byte> out) {
   return {};
 }
 
-// libbz2 counts in 32 bits and reads through a pointer that is not const.
+// libbz2 uses 32-bit counts and reads through a pointer that is not const.
 bool decode_bzip2(std::span<const std::byte> encoded, std::span<std::byte> out) noexcept {
   constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
   bz_stream stream{};
@@ -58,7 +58,7 @@ bool decode_bzip2(std::span<const std::byte> encoded, std::span<std::byte> out) 
   return code == BZ_STREAM_END && out.empty();
 }
 
-// What liblzma may take for a window and its tables.
+// The memory that liblzma may use for a window and its tables.
 constexpr std::uint64_t kLzmaMemory = std::uint64_t{256} << 20;
 
 // Two bytes of version, two of a length, then that many of properties, then LZMA without a header of its own.
@@ -74,7 +74,7 @@ result<bool> decode_lzma(std::span<const std::byte> encoded, std::span<std::byte
     void operator()(void* which) const noexcept { std::free(which); }
   };
   const std::unique_ptr<void, freed> owner(filters[0].options);
-  // A window that is larger than what is decoded is never used.
+  // A window larger than the decoded data is never used.
   auto* const options = static_cast<lzma_options_lzma*>(filters[0].options);
   const std::uint64_t window = std::max<std::uint64_t>(out.size(), LZMA_DICT_SIZE_MIN);
   if (options->dict_size > window) options->dict_size = static_cast<std::uint32_t>(window);
@@ -86,7 +86,7 @@ result<bool> decode_lzma(std::span<const std::byte> encoded, std::span<std::byte
   stream.avail_in = encoded.size() - kHeader - properties;
   stream.next_out = reinterpret_cast<std::uint8_t*>(out.data());
   stream.avail_out = out.size();
-  // The end may be marked or not: what counts is how many bytes there are, and their checksum.
+  // The end may be marked or not: the number of bytes and their checksum are decisive.
   lzma_ret code = LZMA_OK;
   while (code == LZMA_OK && stream.avail_out > 0) code = lzma_code(&stream, LZMA_RUN);
   const bool whole = (code == LZMA_OK || code == LZMA_STREAM_END) && stream.avail_out == 0;
@@ -130,7 +130,7 @@ result<> check_method(const zip_entry& entry) {
 }
 
 result<> check_growth(const zip_entry& entry) {
-  // Deflate makes at most 1032 bytes of one; the other methods know no such bound.
+  // Deflate expands by at most 1032; the other methods have no such bound.
   if (entry.method == zip_method::deflated && entry.decoded_bytes / 1032 > entry.encoded_bytes)
     return damaged(fmt::format("cannot be {} bytes, deflated to {}", entry.decoded_bytes, entry.encoded_bytes));
   return {};

@@ -50,7 +50,7 @@ bytes xz(const bytes& from) {
   return out;
 }
 
-// As APPNOTE 5.8 has it; `window` is the dictionary's size.
+// As in APPNOTE 5.8; `window` is the dictionary's size.
 bytes lzma(const bytes& from, std::uint32_t window) {
   lzma_options_lzma options;
   EXPECT_FALSE(lzma_lzma_preset(&options, 6));
@@ -80,7 +80,7 @@ TEST(ZipDecode, ReadsEveryMethod) {
   for (const auto& [method, encoded] : {std::pair{zip_method::bzip2, bzip2(whole)},
                                         {zip_method::xz, xz(whole)},
                                         {zip_method::lzma, lzma(whole, 1 << 16)},
-                                        // A window of 4 GiB costs no more than what is decoded.
+                                        // A window of 4 GiB costs no more than the decoded data.
                                         {zip_method::lzma, lzma(whole, 0xffffffff)}}) {
     const result<> done = decoded(entry_of(method, encoded, whole), encoded, out);
     EXPECT_TRUE(done.ok()) << done.error().to_string();
@@ -111,7 +111,7 @@ TEST(ZipDecode, RefusesDamage) {
     for (std::size_t at = 0; at < encoded.size(); at += 3) {
       bytes broken = encoded;
       broken[at] ^= std::byte{0x55};
-      refusal(broken, 0, 0);  // Whatever it says: it ends, and writes nothing elsewhere.
+      refusal(broken, 0, 0);  // For any input: it ends, and writes nothing elsewhere.
     }
   }
 }

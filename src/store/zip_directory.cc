@@ -17,7 +17,7 @@ namespace {
 
 using namespace zip;
 
-/// No directory is longer: it is read into memory as a whole.
+/// The longest directory: it is read into memory as a whole.
 constexpr std::uint64_t kMaxDirectoryBytes = std::uint64_t{1} << 30;
 
 error corrupt(std::string message) { return {errc::corrupt_data, std::move(message)}; }
@@ -30,7 +30,7 @@ std::string shown(std::string_view name) {
 }
 
 error no_end_record() {
-  return corrupt("this is no zip archive, or its end is missing: there is no end-of-central-directory record");
+  return corrupt("this is not a zip archive, or its end is missing: there is no end-of-central-directory record");
 }
 
 // The last bytes of the file, and within them the end record whose comment fills the rest.
@@ -44,7 +44,7 @@ result<tail> find_end_record(const zip_reader& file, std::uint64_t size_bytes) {
   constexpr std::uint64_t kMaxComment = 0xffff;
   if (size_bytes < kZipEndBytes) return no_end_record();
   tail out;
-  // Almost no archive has a comment: look at 22 bytes first.
+  // Almost no archive has a comment: check 22 bytes first.
   for (const std::uint64_t wanted : {std::uint64_t{kZipEndBytes}, std::uint64_t{kZipEndBytes} + kMaxComment}) {
     const std::uint64_t length = std::min(size_bytes, wanted);
     out.bytes.resize(static_cast<std::size_t>(length));
@@ -61,7 +61,8 @@ result<tail> find_end_record(const zip_reader& file, std::uint64_t size_bytes) {
   return no_end_record();
 }
 
-// Replaces what the 32-bit record could not say by the 64-bit one. `out.end` stays; returns where the records begin.
+// Replaces values that the 32-bit record could not hold by those of the 64-bit one. `out.end` is not changed; returns
+// the offset of the records.
 result<std::uint64_t> read_zip64_end(const zip_reader& file, std::uint64_t record_offset, zip_end& out) {
   std::byte locator[kLocatorBytes];
   if (record_offset < kLocatorBytes) return record_offset;
@@ -71,7 +72,7 @@ result<std::uint64_t> read_zip64_end(const zip_reader& file, std::uint64_t recor
     return error(errc::unsupported, "zip archives of several volumes are not supported");
   const std::uint64_t locator_offset = record_offset - kLocatorBytes;
   std::byte record[kZip64EndBytes];
-  // With a prefix the offset is short of the mark, and the record stands right before the locator.
+  // With a prefix the offset is too small, and the record is directly before the locator.
   for (const std::uint64_t at : {u64(locator, 8), locator_offset - std::min<std::uint64_t>(locator_offset, 56)}) {
     if (locator_offset < kZip64EndBytes || at > locator_offset - kZip64EndBytes) continue;
     PENSTOCK_TRY(file(at, record));
@@ -93,7 +94,7 @@ struct central_record {
   zip_entry entry;
 };
 
-// Walks the extra fields; `visit(id, content)` may fail.
+// Iterates over the extra fields; `visit(id, content)` may fail.
 template <class Visit>
 result<> walk_extra(std::span<const std::byte> extra, std::string_view name, Visit&& visit) {
   while (extra.size() >= 4) {
@@ -134,11 +135,11 @@ result<> read_zip64_extra(central_record& record) {
     }
     return {};
   }));
-  // Without the field the sizes are what they say, which an entry of 4 GiB would have to be.
+  // Without the field the sizes are literal, also for an entry of 4 GiB.
   return {};
 }
 
-// The key that the name stands for. `decoded` is set where its bytes are not the name's.
+// The key for the name. `decoded` is set if its bytes differ from the name's.
 result<std::string> key_of(const central_record& record, bool& decoded) {
   const bool ascii =
       std::all_of(record.name.begin(), record.name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
@@ -185,7 +186,7 @@ result<central_record> read_record(std::span<const std::byte> bytes, std::size_t
   return out;
 }
 
-// The places of all entries: none leaves the part before the directory, and no two share a byte.
+// The ranges of all entries: none leaves the part before the directory, and no two overlap.
 struct extent {
   std::uint64_t begin, end;
 };
@@ -236,8 +237,8 @@ result<zip_end> find_zip_end(const zip_reader& file, std::uint64_t size_bytes) {
     return error(errc::resource_exhausted,
                  fmt::format("the zip archive's directory has {} bytes", out.directory_bytes));
   if (out.entries == 0) return out;
-  // Offsets count from the archive's begin, which is not the file's where something was put before it; the directory
-  // ends where the records begin, unless something stands between them.
+  // Offsets count from the archive's beginning, which differs from the file's if other data precedes it; the directory
+  // ends at the beginning of the end records, unless other data is between them.
   const std::uint64_t prefix = records_begin - directory_end;
   std::byte signature[4];
   PENSTOCK_TRY(file(out.directory_offset + prefix, signature));
@@ -310,7 +311,7 @@ std::vector<std::byte> make_zip_local_header(std::string_view name, const zip_en
 
 std::vector<std::byte> make_zip_directory(const zip_directory& directory, std::uint64_t offset,
                                           std::string_view comment) {
-  // In the order of the file: the same content gives the same bytes, and a reader of everything goes forward.
+  // In the order of the file: the same content gives the same bytes, and a reader of everything reads forward.
   std::vector<std::pair<std::string_view, const zip_entry*>> sorted;
   sorted.reserve(directory.entries.size());
   for (const auto& [key, entry] : directory.entries) sorted.emplace_back(key, &entry);

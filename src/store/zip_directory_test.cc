@@ -1,4 +1,4 @@
-// Archives of other programs, and archives that no program made.
+// Archives of other programs, and malformed archives.
 
 #include "store/zip_directory.h"
 
@@ -48,7 +48,7 @@ zip_entry entry_at(std::uint64_t offset, std::uint64_t size) {
   return out;
 }
 
-// An archive of `data` bytes of nothing and a directory that says what it wants.
+// An archive of `data` arbitrary bytes and a directory with any content.
 bytes archive_of(const std::vector<std::pair<std::string, zip_entry>>& entries, std::size_t data = 1000) {
   zip_directory directory;
   for (const auto& [name, entry] : entries) directory.entries.emplace(name, entry);
@@ -120,9 +120,9 @@ TEST(ZipDirectory, InflatesDeflatedEntries) {
 TEST(ZipDirectory, RefusesWhatTheNamesSay) {
   const std::map<std::string, std::string> wanted = {
       {"End_of_central_directory_record_signature_not_found_Either_not_a_zip_file_or_file_is_truncated",
-       "corrupt_data: this is no zip archive, or its end is missing: there is no end-of-central-directory record"},
+       "corrupt_data: this is not a zip archive, or its end is missing: there is no end-of-central-directory record"},
       {"End_of_central_directory_record_signature_not_found_Either_not_a_zip_file_or_file_is_truncated_2",
-       "corrupt_data: this is no zip archive, or its end is missing: there is no end-of-central-directory record"},
+       "corrupt_data: this is not a zip archive, or its end is missing: there is no end-of-central-directory record"},
       {"compressed_uncompressed_size_mismatch_for_stored_file_2147483647_5",
        "corrupt_data: the zip entry 'a.txt' leaves the file: 2147483647 bytes at 0, the directory begins at 136"},
       {"expected_zip64_extended_information_extra_field",
@@ -187,7 +187,7 @@ TEST(ZipDirectory, NumbersBeyond32BitsAreWrittenAndRead) {
   const std::uint64_t begin = kFar + 1000;
   const bytes tail = make_zip_directory(directory, begin, "a comment");
   const zip_reader reader = [&](std::uint64_t offset, std::span<std::byte> room) -> result<> {
-    for (std::size_t i = 0; i < room.size(); ++i)  // five times 4 GiB of zeros stand before
+    for (std::size_t i = 0; i < room.size(); ++i)  // five times 4 GiB of zeros precede
       room[i] = offset + i < begin ? std::byte{0} : tail.at(offset + i - begin);
     return {};
   };
@@ -267,7 +267,7 @@ TEST(ZipDirectory, AStoredEntryHasTheSizeThatIsStored) {
 }
 
 TEST(ZipDirectory, TheLastEntryOfANameCounts) {
-  // As zipfile writes where a key is set twice.
+  // As zipfile writes if a key is set twice.
   zip_directory first, second;
   first.entries.emplace("k", entry_at(0, 3));
   second.entries.emplace("k", entry_at(40, 3));

@@ -58,7 +58,7 @@ class record_writer {
   std::vector<std::byte> bytes_;
 };
 
-/// The text of bytes in the code page that names have where nothing says otherwise, as UTF-8.
+/// The text of bytes in the default code page of names, as UTF-8.
 std::string from_code_page_437(std::string_view bytes);
 
 }  // namespace penstock::inline v0::zip

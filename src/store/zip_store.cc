@@ -23,42 +23,42 @@
 
 namespace penstock::inline v0 {
 
-/// A compressed entry that ranges were read of.
+/// A compressed entry from which ranges were read.
 struct zip_store::decoded_entry {
   decoded_entry(const version& of, ledger* accounts) : seen(of), memory(accounts, memory_use::encoded) {}
   const version seen;
-  std::mutex decoding;  // of what follows, until it has been decoded
+  std::mutex decoding;  // for the other members, until it has been decoded
   bool is_decoded = false;
   buffer memory;
   std::span<std::byte> bytes;
-  std::atomic<std::uint64_t> served{0};  // bytes that its ranges had: once it is all, it has been passed over
+  std::atomic<std::uint64_t> served{0};  // bytes of its ranges so far: when they are all, it has been read to the end
 };
 
-/// What a process has open.
+/// The archive that a process has open.
 struct zip_store::opened {
-  std::mutex mutex;  // of the pointers
+  std::mutex mutex;  // for the pointers
   std::shared_ptr<zip_archive> archive;
   bool writing = false;
   std::shared_ptr<decoded_entry> kept;
 
-  std::mutex write_mutex;  // of the writer, and taken first
+  std::mutex write_mutex;  // for the writer, and taken first
   std::unique_ptr<zip_writer> writer;
 };
 
 namespace {
 
-/// An entry whose method bounds no sizes is kept decoded for its ranges up to this one; no shard is longer in sane
-/// archives.
+/// The decoded bytes of an entry whose method has no size bound are kept for its ranges up to this size; no shard is
+/// longer in reasonable archives.
 constexpr std::uint64_t kMaxKeptBytes = std::uint64_t{1} << 30;
-/// A beginning no longer than this is a header, for which an entry need not be decoded as a whole. (What is read behind
-/// it is, and checked then.)
+/// A beginning up to this length is a header, for which an entry need not be decoded completely. (Later bytes are
+/// decoded, and then checked.)
 constexpr std::uint64_t kHeadBytes = std::uint64_t{4} << 10;
 
-// Fills `out` with the entry's first bytes, if that can be done without the others.
+// Fills `out` with the entry's first bytes, if that is possible without the others.
 result<bool> decode_head(const zip_archive& from, std::uint64_t data, const zip_entry& entry,
                          std::span<std::byte> out) {
   if (entry.method != zip_method::deflated) return false;
-  // No coder that meant well takes twice the room.
+  // No reasonable encoder uses twice the space.
   std::vector<std::byte> encoded(
       static_cast<std::size_t>(std::min<std::uint64_t>(entry.encoded_bytes, 2 * out.size() + 4096)));
   PENSTOCK_TRY(read_file_at(from.file(), data, encoded));
@@ -110,14 +110,14 @@ store_traits zip_store::traits() const {
   return traits;
 }
 
-// The archive that the path names now; null where there is no file.
+// The archive that the path names now; null if the file does not exist.
 result<std::shared_ptr<zip_archive>> zip_store::current() const {
   opened& state = opened_.get();
   std::shared_ptr<zip_archive> known;
   {
     const std::lock_guard lock(state.mutex);
     known = state.archive;
-    if (state.writing) return known;  // the file is ours alone
+    if (state.writing) return known;  // the file belongs to this process
   }
   struct ::stat status{};
   if (::stat(path_.c_str(), &status) != 0) {
@@ -161,7 +161,7 @@ void zip_store::read(std::span<const byte_read> reads, completion_sink& sink, st
     } else {
       auto done = read_one(**archive, one);
       if (!done.ok() && done.error().code() == errc::corrupt_data && !still(**archive)) {
-        // The file was rewritten in place under our hands: what was read is no one version's.
+        // The file was rewritten in place during the read: the bytes belong to no single version.
         done = version_has_changed();
       }
       sink.complete(one.tag, std::move(done));
@@ -190,7 +190,7 @@ result<read_done> zip_store::read_one(zip_archive& from, const byte_read& wanted
     }
     PENSTOCK_ASSIGN(const auto decoded, decode_kept(from, wanted, done.seen));
     std::memcpy(room.data(), decoded->bytes.data() + extent.offset, room.size());
-    // What was read from end to end, a header aside, will hardly be read again at once.
+    // An entry that was read completely, except a header, is unlikely to be read again soon.
     const std::uint64_t served = decoded->served.fetch_add(room.size(), std::memory_order_relaxed) + room.size();
     if (served + kHeadBytes >= decoded->bytes.size()) let_go(*decoded);
     return done;
@@ -205,7 +205,7 @@ result<read_done> zip_store::read_one(zip_archive& from, const byte_read& wanted
   return done;
 }
 
-// All bytes of a compressed entry, from the one that is kept or decoded now.
+// All bytes of a compressed entry, from the cached one or decoded now.
 result<std::shared_ptr<zip_store::decoded_entry>> zip_store::decode_kept(zip_archive& from, const byte_read& wanted,
                                                                          const version& seen) const {
   std::shared_ptr<decoded_entry> mine;
@@ -215,7 +215,7 @@ result<std::shared_ptr<zip_store::decoded_entry>> zip_store::decode_kept(zip_arc
     if (!state.kept || !(state.kept->seen == seen)) state.kept = std::make_shared<decoded_entry>(seen, accounts());
     mine = state.kept;
   }
-  // Who asks for another part meanwhile waits for the one that decodes.
+  // Requests for other parts wait for the thread that decodes.
   const std::lock_guard lock(mine->decoding);
   if (mine->is_decoded) return mine;
   if (auto made = decode_all(from, wanted, *mine); !made.ok()) {
@@ -246,7 +246,7 @@ result<> zip_store::decode_all(zip_archive& from, const byte_read& wanted, decod
   return decoded;
 }
 
-// Gives its memory back, with the last reader that it has.
+// Releases its memory with its last reader.
 void zip_store::let_go(const decoded_entry& entry) const {
   opened& state = opened_.get();
   std::shared_ptr<decoded_entry> last;  // freed without the lock
@@ -285,7 +285,8 @@ result<> zip_store::erase(std::string_view key, const write_condition& condition
     PENSTOCK_ASSIGN(const std::shared_ptr<zip_archive> archive, current());
     zip_entry entry;
     version seen;
-    if (archive == nullptr || !archive->find(key, entry, seen)) return {};  // makes no archive to erase from
+    if (archive == nullptr || !archive->find(key, entry, seen))
+      return {};  // does not create an archive in order to erase from it
   }
   PENSTOCK_ASSIGN(zip_writer* const writer, begin_writing());
   return writer->erase(key, condition);
@@ -296,7 +297,7 @@ result<> zip_store::flush() {
   const std::lock_guard writing(state.write_mutex);
   if (!state.writer) return {};
   auto done = state.writer->commit();
-  state.writer.reset();  // gives the lock back, and restores the file where the directory could not be written
+  state.writer.reset();  // releases the lock, and restores the file if the directory could not be written
   const std::lock_guard lock(state.mutex);
   state.writing = false;
   if (!done.ok()) state.archive = nullptr;

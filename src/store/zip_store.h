@@ -16,37 +16,37 @@ class zip_archive;
 class zip_writer;
 
 struct zip_store_options {
-  /// After a power cut the archive is the one before a flush or the one after it; `durable`: `flush` returns after the
-  /// device has the archive; `none`: neither.
+  /// After a power cut the archive is the one before a flush or the one after it; `durable`: `flush` returns when the
+  /// archive is on the storage device; `none`: neither.
   write_sync sync = write_sync::objects;
-  /// Gives this process's ledger, in which what is decoded of compressed entries is counted; empty: nowhere.
+  /// Returns this process's ledger, which counts the decoded bytes of compressed entries; empty: none.
   std::function<ledger&()> accounts;
 };
 
 /// The entries of a zip archive: key `a/b` is the entry of that name. Thread-safe.
 ///
 /// **Reads**: stored entries are read in place, at any range; compressed ones (deflate, bzip2, lzma, zstd, xz) are
-/// decoded as a whole, once however many threads ask for its parts, and the last one is kept until it has been read
-/// from end to end; only of the header (4 KiB) of a deflated one no more is decoded. Checksums are verified wherever a
-/// whole entry was read or decoded. Other methods and encrypted entries are `unsupported` when they are read. The path
-/// is looked at with every call: an archive that was replaced or rewritten is opened anew. A file that is not there, or
-/// empty, is an archive of nothing.
+/// decoded as a whole, once for any number of threads, and the last one is cached until it has been read completely;
+/// reads of the header (4 KiB) of a deflated one decode only that. Checksums are verified whenever a whole entry was
+/// read or decoded. Other methods and encrypted entries are `unsupported` when they are read. The path is checked with
+/// every call: a replaced or rewritten archive is opened again. A file that does not exist, or is empty, is an archive
+/// without entries.
 ///
-/// **Versions** are the file's as of its opening, and the entry's place, size and checksum: writes of this store leave
-/// the versions of other entries as they are.
+/// **Versions** are the file's at its opening, and the entry's offset, size and checksum: writes of this store do not
+/// change the versions of other entries.
 ///
-/// **Writes**: `put` appends a stored entry after the archive's present directory, `flush` a directory after that; what
-/// was put is seen by this store at once and by others after the flush. Until the new directory is complete the old one
-/// stays as it is, and a small file beside the archive says where it ends, so that Penstock reads the old state, and
-/// the next writer restores it, whenever the first is killed; other programs find no directory meanwhile. Replaced and
-/// erased entries keep their place in the file (a copy leaves them behind).
+/// **Writes**: `put` appends a stored entry after the archive's present directory, `flush` a directory after that; new
+/// entries are visible to this store at once and to others after the flush. Until the new directory is complete the old
+/// one is not changed, and a small file next to the archive has its end, so that Penstock reads the old state, and the
+/// next writer restores it, if the writer is killed; other programs find no directory meanwhile. Replaced and erased
+/// entries keep their space in the file (a copy omits them).
 ///
-/// From its first put to the flush a writer holds an exclusive `flock` of the archive: another one waits for a while,
+/// From its first put to the flush a writer holds an exclusive `flock` of the archive: another one waits for some time,
 /// then fails with `conflict`.
 class zip_store final : public store {
  public:
   explicit zip_store(std::string path, zip_store_options options = {});
-  /// Flushes; a failure has nobody to be told.
+  /// Flushes; a failure cannot be reported.
   ~zip_store() override;
   zip_store(const zip_store&) = delete;
   zip_store& operator=(const zip_store&) = delete;
@@ -58,7 +58,7 @@ class zip_store final : public store {
   result<> erase(std::string_view key, const write_condition& condition) override;
   result<> list(std::string_view prefix, listing what, key_sink& sink) const override;
   result<> flush() override;
-  /// Asks the system about the archive.
+  /// Queries the system about the archive.
   result<> check_writable(std::string_view prefix) const override;
   std::string uri() const override { return "zip://" + path_; }
 
@@ -78,7 +78,7 @@ class zip_store final : public store {
 
   std::string path_;
   zip_store_options options_;
-  mutable fork_local<opened> opened_;  // a child opens the file itself, and has not put what its parent did
+  mutable fork_local<opened> opened_;  // a child opens the file itself, and does not have its parent's puts
 };
 
 }  // namespace penstock::inline v0

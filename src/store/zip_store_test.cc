@@ -1,4 +1,4 @@
-// What an archive goes through while it is written: other readers, killed writers, writers beside each other.
+// States of an archive while it is written: other readers, killed writers, concurrent writers.
 
 #include "store/zip_store.h"
 
@@ -107,7 +107,7 @@ TEST_F(ZipStore, SmallWritesDoNotLetTheArchiveGrowWithEachDirectory) {
     put(store, "some/longer/name/" + std::to_string(i), "fedcba9876");
     flush(store);
   }
-  // 200 directories of 14 kB would be 2.8 MB; what was replaced stays.
+  // 200 directories of 14 kB would be 2.8 MB; replaced data is kept.
   EXPECT_LT(fs::file_size(path_), before + 200 * 80 + 3 * before);
   for (int i = 0; i < 200; ++i) ASSERT_EQ(as_others_see_it("some/longer/name/" + std::to_string(i)), "fedcba9876") << i;
 }
@@ -208,7 +208,7 @@ TEST_F(ZipStore, AKilledWriterLeavesTheArchiveAsItWas) {
     if (child == 0) {
       zip_store mine(path_);
       put(mine, "a", std::string(1000, 'x'));
-      // What stands last in the file looks like the end of an archive.
+      // The last bytes of the file look like the end of an archive.
       if (round % 2 == 0) put(mine, "b", std::string("PK\x05\x06", 4) + std::string(18, '\0'));
       if (round >= 4) flush(mine);
       ::kill(::getpid(), SIGKILL);
@@ -223,7 +223,7 @@ TEST_F(ZipStore, AKilledWriterLeavesTheArchiveAsItWas) {
     EXPECT_GT(fs::file_size(path_), size);
     EXPECT_EQ(as_others_see_it("a"), "one");
     EXPECT_EQ(as_others_see_it("b"), kAbsent);
-    zip_store next(path_);  // the next writer restores what it finds
+    zip_store next(path_);  // the next writer restores the archive
     put(next, "c", "next");
     flush(next);
     EXPECT_EQ(as_others_see_it("a"), "one");
@@ -232,7 +232,7 @@ TEST_F(ZipStore, AKilledWriterLeavesTheArchiveAsItWas) {
   }
 }
 
-TEST_F(ZipStore, ReadersBesideAWriterSeeOneFlushOrTheNext) {
+TEST_F(ZipStore, ReadersDuringAWriteSeeOneFlushOrTheNext) {
   {
     zip_store store(path_);
     put(store, "a", std::string(5000, 'a'));

@@ -93,19 +93,19 @@ result<> zip_writer::start() {
   struct ::stat status{};
   if (::fstat(archive_->file(), &status) != 0) return write_failure(errno, "looking up the archive");
   file_end_ = static_cast<std::uint64_t>(status.st_size);
-  if (file_end_ > archive_->end_) {  // what a killed writer left
+  if (file_end_ > archive_->end_) {  // remains of a killed writer
     if (::ftruncate(archive_->file(), static_cast<::off_t>(archive_->end_)) != 0)
       return write_failure(errno, "restoring the archive");
     file_end_ = archive_->end_;
   }
-  // The device has the mark before the first byte that it is about.
+  // The mark is on the storage device before the first byte that it describes.
   started_ = true;
   return mark_.write(status, archive_->end_, synced_);
 }
 
 zip_writer::~zip_writer() {
   if (!locked_) return;
-  if (started_) {  // given up: the old directory is where it was
+  if (started_) {  // given up: the old directory is unchanged
     const bool restored = ::ftruncate(archive_->file(), static_cast<::off_t>(archive_->end_)) == 0;
     if (restored && sync().ok()) mark_.remove();
   }
@@ -114,7 +114,7 @@ zip_writer::~zip_writer() {
 
 result<> zip_writer::sync() const { return synced_ ? sync_file_bytes(archive_->file()) : result<>(); }
 
-// The lock of the file is held, and entries' bytes never change: what holds now holds until the next put.
+// The lock of the file is held, and entries' bytes never change: the present state is valid until the next put.
 result<> zip_writer::check_guard_of(const write_condition& condition) const {
   if (condition.guard == nullptr) return {};
   const write_guard& guard = *condition.guard;
@@ -137,7 +137,7 @@ result<> zip_writer::check(std::string_view key, const write_condition& conditio
   return check_condition(condition, exists ? &seen : nullptr);
 }
 
-// First where an older directory stood, else at the end.
+// First into the space of an older directory, else at the end.
 std::uint64_t zip_writer::find_place(std::uint64_t bytes) {
   for (zip_archive::extent& hole : archive_->holes_) {
     if (hole.end - hole.begin < bytes) continue;
@@ -173,7 +173,7 @@ result<version> zip_writer::put(std::string_view key, std::span<const part> part
   result<> written = write_file_at(archive_->file(), entry.header_offset, {&head, 1});
   if (written.ok()) written = write_file_at(archive_->file(), entry.data_offset, parts);
   if (!written.ok()) {
-    file_end_ = end_before;  // where it went into a hole, that hole stays unused
+    file_end_ = end_before;  // if it was written into a gap, that gap stays unused
     return std::move(written).error();
   }
   const std::unique_lock lock(archive_->mutex_);
@@ -199,19 +199,19 @@ result<> zip_writer::erase(std::string_view key, const write_condition& conditio
 result<> zip_writer::commit() {
   zip_archive& to = *archive_;
   std::vector<std::byte> bytes = make_zip_directory(to.directory_, file_end_, to.comment_);
-  // A directory must be the last thing in its file. Where the space between the entries and the present directory
-  // takes the new one, cutting the file behind it makes it so; otherwise it goes to the end.
+  // A directory must be at the end of its file. If the space between the entries and the present directory can hold the
+  // new one, truncating the file after it does that; otherwise it is appended.
   const std::uint64_t gap_begin = to.directory_.data_end;
   bool cuts = to.end_ != 0 && file_end_ == to.end_ && gap_begin + bytes.size() <= to.directory_begin_;
   const std::uint64_t begin = cuts ? gap_begin : file_end_;
   if (cuts) bytes = make_zip_directory(to.directory_, begin, to.comment_);
   const part whole(bytes);
   PENSTOCK_TRY(write_file_at(to.file(), begin, {&whole, 1}));
-  // The mark names the old directory until the device has the new one. A cut makes the mark void, so the device has
-  // the new directory before that.
+  // The mark names the old directory until the new one is on the storage device. Truncation makes the mark invalid, so
+  // the new directory is on the device before that.
   if (cuts) PENSTOCK_TRY(sync());
   const std::uint64_t end = begin + bytes.size();
-  // Also where nothing is to be cut: a failed put may have left bytes there.
+  // Also if nothing is to be truncated: a failed put may have left bytes there.
   if (::ftruncate(to.file(), static_cast<::off_t>(end)) != 0) return write_failure(errno, "cutting the archive");
   stamp_file(to.file());
   PENSTOCK_TRY(sync());

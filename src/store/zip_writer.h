@@ -8,14 +8,14 @@
 
 namespace penstock::inline v0 {
 
-/// A piece of work on an archive, from the first change to the directory that shows it. One thread at a time.
+/// A change of an archive, from the first write to the directory that includes it. One thread at a time.
 ///
-/// Holds the archive's lock and its mark; gone without `commit`, it leaves the archive as its mark says.
+/// Holds the archive's lock and its mark; destroyed without `commit`, it leaves the archive in the state of its mark.
 class zip_writer {
  public:
-  /// Opens the archive for writing, creates it where there is none, and restores it where a writer was killed.
-  /// \param known  The archive as it is open here, or null; it is used again where it is still the file's.
-  /// \error conflict  Another writer has been at work for half a minute.
+  /// Opens the archive for writing, creates it if it does not exist, and restores it if a writer was killed.
+  /// \param known  The archive as it is open here, or null; it is reused if it still is the file's.
+  /// \error conflict  Another writer has been running for half a minute.
   static result<std::unique_ptr<zip_writer>> begin(const std::string& path, std::shared_ptr<zip_archive> known,
                                                    write_sync sync);
   ~zip_writer();
@@ -26,7 +26,7 @@ class zip_writer {
 
   result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition);
   result<> erase(std::string_view key, const write_condition& condition);
-  /// Writes the directory: what was put and erased is the archive's now.
+  /// Writes the directory: the archive then has all puts and erases.
   result<> commit();
 
  private:
@@ -42,7 +42,7 @@ class zip_writer {
 
   zip_mark mark_;
   std::string path_;
-  bool durable_;  // commit returns when the device has the archive
+  bool durable_;  // commit returns when the archive is on the storage device
   bool synced_;   // after a power cut the archive is the old one or the new one
   bool locked_ = false, started_ = false;
   std::shared_ptr<zip_archive> archive_;

@@ -21,7 +21,7 @@
 namespace penstock::test {
 namespace {
 
-/// Stops whoever uses it before one of its operations, its other threads too, as SIGSTOP does.
+/// Stops the user of a store before one of its operations, including its other threads, as SIGSTOP does.
 class stopping_store final : public store {
  public:
   /// \param guards  False: as a store that cannot check a guard together with a write (an object store).
@@ -55,7 +55,7 @@ class stopping_store final : public store {
 
   std::function<void(std::string_view)> before_put;
 
-  /// True once the user is stopped, false where it ended before.
+  /// True if the user is stopped, false if it ended before.
   bool wait_until_stopped() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || ended_; });
@@ -196,7 +196,7 @@ bool run(const schedule& with) {
   const auto values = column_of(after);
   const auto b_at = std::search(values.begin(), values.end(), b_rows.begin(), b_rows.end());
   const auto of_a = static_cast<std::uint64_t>(std::count(values.begin(), values.end(), 77));
-  // Rows of an appender that was told of an error may be there or not; all others are, once.
+  // Rows of an appender that got an error may exist or not; all others exist, once.
   const bool fine = with.by_appender ? b_at != values.end() &&
                                            (of_a == with.a_rows || (!a_done.value_or(false) && of_a < with.a_rows)) &&
                                            values.size() == with.first_rows + of_a + with.b_rows
@@ -204,7 +204,7 @@ bool run(const schedule& with) {
   EXPECT_TRUE(fine) << "guards " << with.guards << " sharded " << with.sharded << " step " << with.stop_at << " of A's "
                     << with.a_rows << " and B's " << with.b_rows << " rows of " << with.b_value << ", A "
                     << a_done.value_or(false) << " " << why << ": " << ::testing::PrintToString(values);
-  // What A put where no row is does not show when there are rows.
+  // A's elements outside of its rows are not visible when there are rows.
   const array grown = after.resize({after.shape()[0] + 60, 3}).value();
   const auto all = column_of(grown);
   EXPECT_EQ(std::accumulate(all.begin(), all.end(), 0), std::accumulate(values.begin(), values.end(), 0))

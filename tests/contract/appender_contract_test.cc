@@ -1,4 +1,4 @@
-// Rows that are appended in the background, over stores that wait, fail and tell in which order they were written.
+// Rows that are appended in the background, over stores that wait, fail and record the order of writes.
 
 #include <gtest/gtest.h>
 

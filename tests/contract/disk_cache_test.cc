@@ -1,4 +1,4 @@
-// The cache on disk before an HTTP store: what it requests, what it waits for, and what it does not believe.
+// The cache on disk before an HTTP store: its requests, its waits, and the data that it rejects.
 
 #include "store/disk_cache.h"
 

@@ -19,7 +19,7 @@ namespace penstock::test {
 
 /// What a fault_store does wrong. Chances are in thousandths of the requests.
 ///
-/// Whether a request is struck follows from the seed, its key and how often that key was asked for: the same in every
+/// Whether a request fails depends on the seed, its key and the number of requests for that key: the same in every
 /// schedule.
 struct fault_script {
   std::uint64_t seed = 0;
@@ -43,7 +43,7 @@ struct fault_script {
 /// A store between the engine and another store. Without faults it counts; with a script it denies, truncates, delays,
 /// removes and changes. Deferred requests are carried out when they are delivered, so the object may change in between.
 ///
-/// Thread-safe. Requests that are never delivered complete as `cancelled` when the store goes.
+/// Thread-safe. Requests that are never delivered complete as `cancelled` when the store is destroyed.
 class fault_store final : public store {
  public:
   struct counts {
@@ -323,7 +323,7 @@ class fault_store final : public store {
     request.sink->complete(read.tag, std::move(done));
   }
 
-  // What a reader must not look at after an error: the beginning right, the rest not.
+  // Content that a reader must not use after an error: its beginning is right, the rest is not.
   static error cut_short(const byte_read& read, const read_done& done, std::uint64_t dice) {
     const std::size_t kept = done.bytes.empty() ? 0 : dice % done.bytes.size();
     if (!read.destination.empty() && kept < read.destination.size())

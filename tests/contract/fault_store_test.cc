@@ -1,4 +1,4 @@
-// The fault store itself: what it is scripted to do wrong, it does, the same in every run.
+// The fault store itself: scripted faults occur, the same in every run.
 
 #include "contract/fault_store.h"
 

@@ -1,4 +1,4 @@
-// What an HTTP store makes of servers that are slow, break off, refuse, or lie.
+// HTTP stores with servers that are slow, interrupt, refuse, or return wrong data.
 
 #include "store/http_store.h"
 
@@ -104,7 +104,7 @@ TEST_F(HttpStore, HoldsToItsNumberOfConnectionsAndKeepsThem) {
   EXPECT_EQ(server_.log().size(), 120u);
 }
 
-TEST_F(HttpStore, AsksAgainWhereTheTroubleMayPass) {
+TEST_F(HttpStore, TriesAgainAfterTemporaryFailures) {
   const struct {
     const char* what;
     std::function<void(reply&)> how;
@@ -293,7 +293,7 @@ TEST_F(HttpStore, WhatAServerSaysIsHeldAgainstWhatWasAsked) {
     EXPECT_NE(got.error().code(), errc::not_found) << lie.what;
   }
   change([](reply& out) { out.set("Content-Range", "bytes 4-7/*"); });
-  EXPECT_TRUE(read().ok()) << "a size that is not said is no lie";
+  EXPECT_TRUE(read().ok()) << "a size that is not said is not a lie";
   change([](reply& out) { out.length_field = ""; });
   EXPECT_TRUE(read().ok()) << "the range says how long the answer is";
   error_of({}, errc::unsupported);  // and nothing else does

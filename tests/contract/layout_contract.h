@@ -1,6 +1,6 @@
 #pragma once
 
-// What every chunk_layout must hold to, whatever its format. A new layout is one more layout_case in
+// The requirements of every chunk_layout, of any format. A new layout is one more layout_case in
 // layout_contract_test.cc.
 
 #include <gtest/gtest.h>
@@ -194,7 +194,7 @@ TEST_P(LayoutContract, FindsNothingInAbsentObjects) {
     return;
   }
   ASSERT_TRUE(found.ok()) << found.error().to_string();
-  if (GetParam().listed_objects > 0) {  // the store is who finds that they are absent
+  if (GetParam().listed_objects > 0) {  // the store finds that they are absent
     for (std::size_t i = 0; i < cells_.size(); ++i) EXPECT_TRUE(same((*found)[i], (*before)[i])) << i;
     return;
   }

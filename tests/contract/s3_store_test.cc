@@ -92,7 +92,7 @@ std::vector<std::string> numbered(std::size_t count) {
   return out;
 }
 
-// Nobody is answered before as many have asked as there are connections.
+// No request is answered before as many have arrived as there are connections.
 TEST_F(S3Store, OneThreadHasAsManyWritesUnderWayAsThereAreConnections) {
   constexpr std::size_t kWrites = 24, kConnections = 8;
   std::atomic<std::size_t> asked{0};
@@ -121,7 +121,7 @@ TEST_F(S3Store, WritesThatAreStoppedEndAtOnceAndUploadsAreGivenUp) {
   s3_store_options sizes;
   sizes.multipart_bytes = 10;
   sizes.part_bytes = 4;
-  // The server's threads may still be in the script when the test is over: it owns what it looks at.
+  // The server's threads may still use the script when the test is over: it owns its data.
   struct state {
     std::atomic<bool> hangs{true};
     std::atomic<int> asked{0};
@@ -207,7 +207,7 @@ TEST_F(S3Store, AWriteWhoseAnswerWasLostIsKnownAgain) {
   ASSERT_TRUE(first.ok()) << first.error().to_string();
   EXPECT_TRUE(read_now(*to, "k")->seen == *first);
   const auto second = put(*to, "mine", absent);
-  ASSERT_FALSE(second.ok()) << "without a doubt it is somebody else's";
+  ASSERT_FALSE(second.ok()) << "without a doubt it belongs to another writer";
   EXPECT_EQ(second.error().code(), errc::version_changed);
 }
 

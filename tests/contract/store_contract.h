@@ -1,6 +1,6 @@
 #pragma once
 
-// The stores that share one suite: what each has to offer to be a member of it.
+// The stores that share one suite: the interface of its members.
 
 #include <penstock/store.h>
 
@@ -18,7 +18,7 @@
 
 namespace penstock::test {
 
-/// A store under test and the means to change what it holds behind its back.
+/// A store under test and the means to change its content from outside.
 struct store_subject {
   std::shared_ptr<penstock::store> store;
   std::function<void(const std::string& key, std::string_view text)> set;
@@ -54,7 +54,7 @@ struct store_case {
 };
 inline void PrintTo(const store_case& which, std::ostream* out) { *out << which.name; }
 
-/// The suite. Its tests stand in several files; its members in store_contract_test.cc.
+/// The suite. Its tests are in several files; its members in store_contract_test.cc.
 class StoreContract : public testing::TestWithParam<store_case> {
  protected:
   StoreContract() : subject_(GetParam().make()), store_(*subject_.store) {}

@@ -125,7 +125,7 @@ TEST_P(StoreContract, ObjectsLongerThanTheReaderAllowsAreCorruptData) {
   EXPECT_TRUE(read_now(store_, read).ok());
   read.range = {0, 8, true};
   read.max_bytes = 8;
-  EXPECT_TRUE(read_now(store_, read).ok()) << "max_bytes bounds what is returned, not what the object holds beside it";
+  EXPECT_TRUE(read_now(store_, read).ok()) << "max_bytes bounds what is returned, not the rest of the object";
   read.range = {};
   read.max_bytes = 15;
   growing_buffer room;

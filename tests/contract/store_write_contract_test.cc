@@ -65,7 +65,7 @@ TEST_P(StoreContract, ConditionalPutsHappenOnlyWhereTheConditionHolds) {
   EXPECT_TRUE(store_.erase("k", match).ok());
   EXPECT_EQ(code_of(read_now(store_, "k")), errc::not_found);
   refused(match, errc::version_changed);
-  EXPECT_TRUE(store_.erase("k", match).ok()) << "absent objects are no error";
+  EXPECT_TRUE(store_.erase("k", match).ok()) << "absent objects are not an error";
   EXPECT_TRUE(store_.erase("no/such/folder", {}).ok());
   EXPECT_TRUE(put("k", "third", absent).ok());
 }

@@ -1,4 +1,4 @@
-// What a write promises whatever it writes to: what it reads, what it puts, what is left after something went wrong.
+// Guarantees of writes to any store: their reads, their puts, and the state after a failure.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ class counting_store final : public store {
     for (const byte_read& one : reads)
       if (!one.key.ends_with("zarr.json")) {
         read_keys.emplace_back(one.key);
-        // A claim is looked for, and is not there.
+        // A claim is looked up, and does not exist.
         if (!one.key.ends_with(".penstock-append")) read_bytes += one.range.length != 0 ? 1 : 0;
       }
     under_->read(reads, sink, stop);

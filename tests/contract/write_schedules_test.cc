@@ -1,4 +1,4 @@
-// Writes under a seeded executor: every order of steps and of the store's answers, faults, others who write, and
+// Writes under a seeded executor: every order of steps and of the store's completions, faults, other writers, and
 // cancellations. Each object then has its old value or its new one, and a write that succeeds has written all.
 
 #include <gtest/gtest.h>
@@ -156,12 +156,12 @@ TEST(WriteSchedules, EveryOrderOfAnswersWritesTheSameArray) {
       s.before = s.after;
       s.choose();
     }
-    // Those that answer a read go on at once.
+    // Those that complete a read continue at once.
     ASSERT_LE(s.store->most_at_once, std::size_t{s.io_concurrency} + s.array->context()->threads()) << "seed " << seed;
   }
 }
 
-// Nothing is answered before as many are under way as the context has requests: a thread that waited would be stuck.
+// No request is completed before as many are in flight as the context has requests: a waiting thread would hang.
 TEST(WriteSchedules, OneThreadHasManyObjectsUnderWay) {
   constexpr unsigned kTogether = 6, kObjects = 20;
   for (const bool whole : {true, false}) {
@@ -250,7 +250,7 @@ result<> write_with_memory(std::uint64_t limit_bytes, bool in_flight, std::uint6
   return done;
 }
 
-// Memory for one whole shard, and not for the part of one beside it, which comes first.
+// Memory for one whole shard, but not for an adjacent partial one, which is first.
 TEST(WriteSchedules, ObjectsWaitForMemoryThatIsInFlight) {
   int written = 0, refused = 0;
   for (std::uint64_t limit = 400'000; limit < 1'200'000; limit += 10'000) {

@@ -1,4 +1,4 @@
-// Calls of the driver that block, as they do where its queue is full, stop nobody for good.
+// Blocking calls of the driver, as with a full queue, do not stop any thread for good.
 
 #include <chrono>
 #include <future>
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 class DeviceBlocking : public FakeDevice, public testing::WithParamInterface<std::uint64_t> {};
 
-// Little page-locked memory and little device memory: reads wait for each other's blocks and waves, which come back
+// Little page-locked memory and little device memory: reads wait for each other's blocks and waves, which are returned
 // while a call that holds the engine's lock is blocked.
 TEST_P(DeviceBlocking, ReadsOfManyThreadsEndWhateverCallBlocks) {
   constexpr unsigned kThreads = 4, kReads = 6;

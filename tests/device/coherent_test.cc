@@ -62,7 +62,7 @@ class Coherent : public FakeDevice {
 
 class CoherentParity : public Coherent, public testing::WithParamInterface<std::uint64_t> {};
 
-// Kernels run late: a block that came back too early would hold other bytes by then.
+// Kernels run late: a block that was returned too early would hold other bytes by then.
 TEST_P(CoherentParity, TheDeviceReadsWhatTheModelHolds) {
   std::mt19937_64 random(GetParam());
   configure(GetParam(), 0, 60);
@@ -85,7 +85,7 @@ TEST_P(CoherentParity, TheDeviceReadsWhatTheModelHolds) {
   }
 }
 
-TEST_P(CoherentParity, NoReadWaitsForBlocksOfAWaveThatNobodyCloses) {
+TEST_P(CoherentParity, NoReadWaitsForBlocksOfAnOpenWave) {
   std::mt19937_64 random(GetParam() + 1000);
   configure(GetParam(), 1, 0);
   for (int round = 0; round < 15; ++round) {

@@ -157,7 +157,7 @@ TEST_F(Crops, DecodeEachChunkOnce) {
     ASSERT_TRUE(made.ok()) << made.error().to_string();
     ASSERT_TRUE(made->synchronize().ok());
   }
-  ASSERT_EQ(driver.mem_free(allocate(1)), cuda::kSuccess);  // waits for all streams: the host was told
+  ASSERT_EQ(driver.mem_free(allocate(1)), cuda::kSuccess);  // waits for all streams: the host was notified
   EXPECT_EQ(decoded_bytes(ctx->stop_profile()), chunks * chunk_bytes);
   std::vector<std::byte> out(12 * 17 * 9 * 2);
   ASSERT_TRUE(ctx->start_profile().ok());

@@ -1,5 +1,5 @@
-// The CUDA engine against the fake driver: what it reads is what the model holds, whatever the order of streams; what
-// it says that it does not call, it does not call.
+// The CUDA engine against the fake driver: reads equal the model, for any order of streams; calls that it must not make
+// do not occur.
 
 #include <cstring>
 #include <filesystem>
@@ -165,7 +165,7 @@ struct warm_case {
 
 class DeviceWarm : public DeviceEngine, public testing::WithParamInterface<warm_case> {};
 
-// Whichever waves the device is done with when the next one is opened.
+// Any of the waves may be idle when the next one is opened.
 TEST_P(DeviceWarm, NothingIsAllocatedAndNothingWaits) {
   const warm_case& how = GetParam();
   const auto folder = std::filesystem::temp_directory_path() / ("penstock_device_warm_" + std::to_string(::getpid()));
@@ -248,9 +248,9 @@ TEST_F(DeviceEngine, ALocalStoreIsReadInLongRequests) {
   std::filesystem::remove_all(folder);
 }
 
-// News that came between the end of a read and that of its job once made it end twice: the record of failures was
-// copied twice, and only the second copy was waited for. Earlier reads have all page-locked memory here: a read that
-// finds no room for its first request has to be woken too.
+// A completion between the end of a read and that of its job once made it end twice: the record of failures was copied
+// twice, and only the second copy was waited for. Earlier reads have all page-locked memory here: a read that finds no
+// room for its first request has to be woken too.
 TEST_F(DeviceEngine, AReadEndsOnceWhateverNewsComes) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", benchmark_like());
@@ -275,7 +275,7 @@ TEST_F(DeviceEngine, AReadThatFailsAtItsEndLeavesNothingBehind) {
   bad.shards.reset();
   bad.shape = {4 * 1024};
   write_model(*store, "b/", bad);
-  // Headers that the device's scan refuses: the host decodes the chunk, and says what is wrong.
+  // Headers that the device's scan refuses: the host decodes the chunk, and reports the reason.
   const std::vector<std::byte> none(100, std::byte{0x17});
   const part whole(none);
   ASSERT_TRUE(store->put("b/c/3", {&whole, 1}, {}).ok());
@@ -323,7 +323,7 @@ TEST_F(DeviceEngine, AReadOutlivesAFaultOfTheDevice) {
   }
 }
 
-TEST_F(DeviceEngine, ReadsWhileSomebodyCapturesAGraph) {
+TEST_F(DeviceEngine, ReadsWhileAGraphIsCaptured) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", benchmark_like());
   penstock_fake_cuda_capture(1);
@@ -337,8 +337,8 @@ TEST_F(DeviceEngine, ReadsWhileSomebodyCapturesAGraph) {
   EXPECT_EQ(penstock_fake_cuda_count("broken capture"), 0U);
 }
 
-// Whoever lets a context go may have no device's current.
-TEST_F(DeviceEngine, PageLockedMemoryGoesBackWhoeverLetsTheContextGo) {
+// The thread that destroys a context may have no current device.
+TEST_F(DeviceEngine, PageLockedMemoryIsReturnedWithTheContext) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", benchmark_like());
   const std::uint64_t before = penstock_fake_cuda_page_locked_bytes();
@@ -382,7 +382,7 @@ TEST_F(DeviceEngine, WritesNothingBeforeTheCallersStreamIsThrough) {
   }
 }
 
-TEST_F(DeviceEngine, MemoryIsUsedAgainOnlyAfterWhoeverStillReadsIt) {
+TEST_F(DeviceEngine, MemoryIsReusedOnlyAfterItsLastReader) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", benchmark_like());
   const array opened = open_in(store, context_with({}));
@@ -398,7 +398,7 @@ TEST_F(DeviceEngine, MemoryIsUsedAgainOnlyAfterWhoeverStillReadsIt) {
       ASSERT_TRUE(made->order(reinterpret_cast<stream_handle>(mine)).ok());
       first = reinterpret_cast<cuda::device_address>(made->view().data);
       ASSERT_EQ(driver.copy_on_device(kept, first, bytes, mine), cuda::kSuccess);
-    }  // the tensor goes while the copy has not begun
+    }  // the tensor is destroyed before the copy has begun
     auto again = read_to_device(opened, basic_selection());
     ASSERT_TRUE(again.ok());
     EXPECT_EQ(reinterpret_cast<cuda::device_address>(again->view().data), first);

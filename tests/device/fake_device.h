@@ -36,8 +36,7 @@ inline std::uint64_t calls_but_queries() {
 class FakeDevice : public testing::Test {
  protected:
   void SetUp() override {
-    // A worker may be about to let go of an earlier test's context. A driver that is lazy would run operations for
-    // whoever is there.
+    // A worker may be about to release an earlier test's context. A lazy driver would run operations for any caller.
     for (int i = 0; i < 10000 && penstock_fake_cuda_retained() != 0; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     ASSERT_EQ(penstock_fake_cuda_retained(), 0) << "an engine of an earlier test is still there";

@@ -13,7 +13,7 @@ namespace {
 using cuda::kSuccess;
 using FakeDriver = FakeDevice;
 
-TEST_F(FakeDriver, RunsNothingBeforeSomebodyWaits) {
+TEST_F(FakeDriver, RunsNothingBeforeAWait) {
   penstock_fake_cuda_configure(7, 1, 0);
   const auto memory = allocate(4);
   const auto stream = make_stream();
@@ -50,7 +50,7 @@ TEST_F(FakeDriver, OrdersStreamsByEventsAndByNothingElse) {
     const auto memory = allocate(2);
     const auto one = make_stream(), other = make_stream();
     const auto event = make_event();
-    // An event that was never recorded holds nobody back.
+    // An event that was never recorded delays nothing.
     ASSERT_EQ(driver.stream_wait_event(other, event, 0), kSuccess);
     ASSERT_EQ(driver.set_bytes(memory, 1, 1, one), kSuccess);
     ASSERT_EQ(driver.copy_on_device(memory + 1, memory, 1, other), kSuccess);  // unordered
@@ -89,7 +89,7 @@ TEST_F(FakeDriver, KnowsMemoryThatIsNotItsOwn) {
   EXPECT_EQ(driver.copy_to_device(memory, host, 1, stream), cuda::kInvalidValue);
 }
 
-TEST_F(FakeDriver, LetsNobodyTouchDeviceMemory) {
+TEST_F(FakeDriver, RefusesAccessToDeviceMemory) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto memory = allocate(64);
   EXPECT_DEATH({ *reinterpret_cast<volatile char*>(memory) = 1; }, "");

@@ -1,4 +1,4 @@
-// What device reads hand to others, and what they hand to the host: tensors by DLPack, chunks that the device's scan
+// Data that device reads pass to other libraries, and to the host: tensors by DLPack, chunks that the device's scan
 // refuses.
 
 #include <chrono>
@@ -84,7 +84,7 @@ TEST_F(DeviceHanding, ATensorGoesToAConsumerInItsStreamsOrderAndComesBackWithThe
   }
 }
 
-// The consumer's stream may be gone when its memory comes back, with work on it that has not begun.
+// The consumer's stream may be destroyed when its memory is returned, with work on it that has not begun.
 TEST_F(DeviceHanding, MemoryComesBackAfterItsConsumersStreamIsGone) {
   const auto store = make_memory_store();
   const model_array model = write_image(*store);
@@ -113,8 +113,8 @@ TEST_F(DeviceHanding, MemoryComesBackAfterItsConsumersStreamIsGone) {
   ASSERT_EQ(driver.mem_free(kept), cuda::kSuccess);
 }
 
-// A read that was handed on and dropped is told of later: what that takes holds nothing of the context, and needs
-// nothing of the array.
+// A failure of a read that was exported and dropped is reported later: its record holds nothing of the context, and
+// needs nothing of the array.
 TEST_F(DeviceHanding, WhatIsLeftToBeToldKeepsNoContext) {
   model_options options;
   options.shape = {4, 4096};
@@ -140,7 +140,7 @@ TEST_F(DeviceHanding, WhatIsLeftToBeToldKeepsNoContext) {
     }
     ctx.reset();
     for (int i = 0; i < 5000 && !watched.expired(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_TRUE(watched.expired()) << asks;  // a worker may have been about to let it go
+    EXPECT_TRUE(watched.expired()) << asks;  // a worker may have been about to release it
     ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
   }
 }

@@ -1,5 +1,4 @@
-// Reads that have nothing to do with each other do not wait for each other: neither their copies, nor the page-locked
-// memory that they come from.
+// Independent reads do not wait for each other: neither their copies, nor the page-locked memory for them.
 
 #include <chrono>
 #include <thread>
@@ -52,7 +51,7 @@ class DeviceIndependence : public FakeDevice {
     EXPECT_TRUE(made.ok()) << made.error().to_string();
     return std::move(made).value();
   }
-  // Within a time: whatever waits for a kernel that is held would wait for ever.
+  // Within a time: a wait for a held kernel would never end.
   static bool ends(device_tensor& which) {
     const auto end = std::chrono::steady_clock::now() + 10s;
     if (!which.wait_for(10s)) return false;

@@ -1,4 +1,4 @@
-// The kernels of a wave: which wait for which, and what a profile tells of them.
+// The kernels of a wave: their dependencies, and their times in a profile.
 
 #include <algorithm>
 #include <chrono>
@@ -57,7 +57,7 @@ class DeviceLaunch : public FakeDevice {
 };
 
 // Each of the two runs while the other is held; what needs both runs behind both.
-TEST_F(DeviceLaunch, LiteralsAndSequencesRunBesideEachOther) {
+TEST_F(DeviceLaunch, LiteralsAndSequencesRunInParallel) {
   for (const auto& [held, other] :
        {std::pair{"zstd_literals", "zstd_sequences"}, std::pair{"zstd_sequences", "zstd_literals"}}) {
     penstock_fake_cuda_reset_counts();

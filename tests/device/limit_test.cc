@@ -152,7 +152,7 @@ TEST_F(DeviceLimit, AChunkOfMoreThanAWaveComesThroughTheHost) {
   const std::string text = none.error().to_string();
   EXPECT_NE(text.find("device_memory_limit"), std::string::npos) << text;
   EXPECT_NE(text.find("chunk ("), std::string::npos) << text;
-  // The engine goes on.
+  // The engine continues.
   seen = read(open_in(store, ctx), model, basic_selection(), taken);
   ASSERT_TRUE(seen.ok()) << seen.error().to_string();
   EXPECT_EQ(*seen, model.values);

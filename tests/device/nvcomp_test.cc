@@ -137,7 +137,7 @@ TEST_F(Nvcomp, HeadersAreReadWithoutTheEnginesLock) {
   rows.shards.reset();
   const auto other_store = make_memory_store();
   const model_array other = write_model(*other_store, "a/", rows);
-  ASSERT_TRUE(read(open_in(other_store, with)).ok());  // what is made once is there
+  ASSERT_TRUE(read(open_in(other_store, with)).ok());  // objects that are created once exist
   penstock_fake_cuda_reset_counts();
   may_go_on = false;
   penstock_fake_nvcomp_on_workspace([] {

@@ -1,4 +1,4 @@
-// Ranges for profilers: a library of ours listens in place of one of theirs.
+// Ranges for profilers: a library of ours replaces one of theirs.
 
 #include <cstdlib>
 
@@ -10,7 +10,7 @@
 namespace penstock::test {
 namespace {
 
-// Before anything asks whether somebody listens: this program is the profiled one from its start.
+// Before any check for a listener: this program is profiled from its start.
 const bool listens = setenv("NVTX_INJECTION64_PATH", PENSTOCK_NVTX_RECORDER, 1) == 0;
 
 class Nvtx : public FakeDevice {
@@ -18,7 +18,7 @@ class Nvtx : public FakeDevice {
   static std::uint64_t opened(const char* name) { return penstock_nvtx_opened("penstock", name); }
 };
 
-TEST_F(Nvtx, RangesOfAReadAreToldAndClosed) {
+TEST_F(Nvtx, RangesOfAReadAreReportedAndClosed) {
   ASSERT_TRUE(listens);
   const auto store = make_memory_store();
   model_options options;

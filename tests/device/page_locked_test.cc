@@ -1,4 +1,4 @@
-// Page-locked memory: blocks of any size beside each other, large ones after small ones, and no copy past it.
+// Page-locked memory: blocks of any size next to each other, large ones after small ones, and no copy without it.
 
 #include <unistd.h>
 
@@ -56,7 +56,7 @@ class PageLocked : public FakeDevice {
   }
 };
 
-// As in a sandbox that does not know what the driver has mapped.
+// As in a sandbox that ignores the driver's mappings.
 TEST_F(PageLocked, MemoryThatTheSystemDoesNotWriteToIsReplacedByOurs) {
   const auto folder = std::filesystem::temp_directory_path() / ("penstock_page_locked_" + std::to_string(::getpid()));
   const std::shared_ptr<store> files = open_file_store(folder.string());
@@ -140,19 +140,19 @@ TEST_F(PageLocked, LongChunksWaitForRoom) {
       const array opened = open_in(store, bytes * 12 / 5);
       EXPECT_EQ(pageable_copies(opened, model), 0U) << codec << lends;
       EXPECT_EQ(pageable_copies(opened, model), 0U) << codec << lends;
-      // A chunk that is longer than all of it goes another way, and arrives.
+      // A chunk that is longer than all of it takes another path, and arrives.
       EXPECT_NE(pageable_copies(open_in(store, bytes / 2), model), 0U) << codec << lends;
     }
   }
   std::filesystem::remove_all(folder);
 }
 
-// A call of the driver may wait for what is queued: what was freed meanwhile wakes the job, which needs the job's lock.
-TEST_F(PageLocked, NobodyWhoAsksForMoreHoldsWhatNewsOfTheDeviceNeeds) {
+// A driver call may wait for queued work: memory that was freed meanwhile wakes the job, which needs the job's lock.
+TEST_F(PageLocked, ARequestForMoreHoldsNoLockOfCompletions) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", chunks_of(kMiB, 40, ""));
   penstock_fake_cuda_configure(1, 1, 0);
-  penstock_fake_cuda_pump_at("cuMemHostAlloc");  // by the second segment there is news of the first
+  penstock_fake_cuda_pump_at("cuMemHostAlloc");  // by the second segment the first has been reported
   const auto seeded = std::make_shared<deterministic_executor>(1);
   seeded->wakes_from_outside = kCompletionTime;
   const array opened = open_in(store, 48 * kMiB, seeded);

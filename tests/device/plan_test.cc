@@ -1,4 +1,4 @@
-// What a plan for a device says is what a read into its memory asks storage for.
+// The plan for a device equals the requests of a read into its memory.
 
 #include <unistd.h>
 

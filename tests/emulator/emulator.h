@@ -1,15 +1,15 @@
 #pragma once
 
-// A GPU's thread block on the CPU, for tests: lanes that take turns, and memory that knows who touched it.
+// A GPU's thread block on the CPU, for tests: lanes that take turns, and memory that records accesses.
 //
 // The host form of the kernels runs 32 lanes as a loop, and never compiles what stands behind `__CUDA_ARCH__`: it
 // cannot see a missing barrier, a collective that not all lanes reach, or a funnel shift with its operands swapped.
-// Here that code runs as it stands. Each lane is a fiber: it gives way at collectives, and by chance at accesses to
+// Here that code runs as it stands. Each lane is a fiber: it gives way at collectives, and at random at accesses to
 // memory. The compiler calls us at every access (it thinks that it instruments for ThreadSanitizer), and we check
 //
 // - collectives: all lanes arrive at the same one, with masks of all lanes and the same source lane,
 // - races: two lanes touch a byte, one of them writing, and no barrier is between; or two blocks of a launch do,
-// - places: every access is aligned and within memory that the kernel was given; nobody writes what is only to be read,
+// - places: every access is aligned and within memory that the kernel was given; read-only memory is not written,
 //   or touches another lane's stack,
 // - content: what was never written of shared memory, workspace or targets is not read.
 //
@@ -23,12 +23,13 @@
 
 namespace emulator {
 
-/// Which lane goes on where one stops.
+/// Which lane continues where one stops.
 enum class turn { lowest_first, highest_first, random };
 /// How lanes take turns. All of it is repeatable.
 struct schedule {
   turn next = turn::random;
-  std::uint32_t switch_every = 64;  ///< one of so many accesses, at random, gives way to another lane; 0: none does
+  std::uint32_t switch_every =
+      64;  ///< one of so many accesses, chosen at random, switches to another lane; 0: none does
   std::uint32_t seed = 1;
 };
 void set_schedule(const schedule& how);
@@ -38,7 +39,7 @@ void set_turn(turn next);
 enum class content { written, unwritten };
 enum class use { read, write };
 
-/// Forgets all memory and who touched it.
+/// Drops all memory and its recorded accesses.
 void forget_memory();
 /// Memory that kernels may touch from now on. Places that were given before and overlap it become one with it.
 void give_memory(const void* at, std::size_t bytes, const char* name, content holds, use may);
@@ -48,8 +49,8 @@ void give_memory(const void* at, std::size_t bytes, const char* name, content ho
 /// \param shared_bytes  Of its `__shared__` variables.
 void launch(std::uint32_t grid, std::uint32_t threads, std::size_t shared_bytes, const std::function<void()>& lane);
 
-/// What was wrong since the last call: sentences that name the place in the source, each once. Lanes that wait for each
-/// other end the process instead.
+/// Findings since the last call: sentences that name the place in the source, each once. Lanes that wait for each other
+/// end the process instead.
 std::vector<std::string> take_findings();
 
 /// What happened so far.

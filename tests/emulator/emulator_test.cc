@@ -1,4 +1,4 @@
-// The emulator finds what it says, and says where.
+// The emulator finds what it claims to find, and names the place.
 
 #include "emulator/emulator.h"
 
@@ -46,7 +46,7 @@ TEST(Emulator, FindsWhatLanesMustNotDo) {
 }
 
 TEST(Emulator, RunsTheSameTwiceAndAnotherWayWithAnotherSeed) {
-  // Which lane writes last depends on the turns; the emulator finds the race, whatever they are.
+  // The last writing lane depends on the schedule; the emulator finds the race in any schedule.
   const auto last_writers = [](std::uint32_t seed) {
     std::vector<unsigned> out;
     set_schedule({turn::random, 2, seed});

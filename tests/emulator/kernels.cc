@@ -1,4 +1,5 @@
-// Compiles the kernels as nvcc would, but for a CPU. Built with -fsanitize=thread, so that memory.cc hears of accesses.
+// Compiles the kernels as nvcc would, but for a CPU. Built with -fsanitize=thread, so that memory.cc is called for
+// accesses.
 
 #include "emulator/kernels.h"
 

@@ -136,7 +136,7 @@ void enter(int lane) {
   thread_index.x = static_cast<unsigned>(lane);
 }
 
-// Leaves the current lane for another, or for the scheduler where none can run.
+// Leaves the current lane for another, or for the scheduler if none can run.
 void give_way(int next) {
   if (next == current) return;
   fiber& from = fibers[static_cast<std::size_t>(current)];
@@ -161,7 +161,7 @@ void give_way(int next) {
   std::_Exit(3);  // a lane may run: no destructors
 }
 
-// Hands out results where all lanes have arrived.
+// Distributes results when all lanes have arrived.
 void meet() {
   const fiber first = fibers[0];
   if (waiting != lanes) {

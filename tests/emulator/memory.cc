@@ -1,4 +1,4 @@
-// Memory that knows who touched it, and the functions that the compiler calls at every access.
+// Memory that records accesses, and the functions that the compiler calls at every access.
 
 #include "emulator/memory.h"
 
@@ -25,7 +25,7 @@ using epoch_number = std::uint32_t;
 constexpr epoch_number kNever = 0, kBefore = 1;
 constexpr std::uint16_t kSeveral = 0xffff, kAtomic = 0xfffe;  // in place of a lane
 
-// Who touched a byte last.
+// The last access to a byte.
 struct marks {
   epoch_number written = kNever, read = kNever;
   std::uint16_t writer = 0, reader = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What lanes.cc and memory.cc say to each other.
+// The interface between lanes.cc and memory.cc.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ void end_at_first_finding();
 std::string place_of(const void* site);
 std::uintptr_t offset_in_program(const void* site);
 
-// lanes.cc: who runs. Read at every access, so these are no functions.
+// lanes.cc: the running lane. Read at every access, so these are not functions.
 inline constexpr int kNobody = -1;
 inline constexpr std::size_t kStackBytes = 256 * 1024;
 inline constexpr int kMostLanes = 256;
@@ -30,7 +30,7 @@ extern int current;                ///< the lane, or kNobody
 extern std::uintptr_t all_stacks;  ///< of kMostLanes
 extern std::uint32_t until_switch;
 inline std::uintptr_t stack_of(int lane) { return all_stacks + kStackBytes * static_cast<std::size_t>(lane); }
-/// Another lane goes on.
+/// Another lane continues.
 void switch_lanes();
 
 }  // namespace emulator

@@ -3,10 +3,10 @@
     tests/emulator/mutations.py [--program TEST_EMULATOR] [--jobs N] [--reach TESTS] [ONLY...]
 
 Faults: each barrier of the device code is none; each collective lacks a lane in its mask; each funnel shift and byte
-permutation has its operands swapped. Nothing is compiled: the emulator leaves a barrier out where it is told to. ONLY
+permutation has its operands swapped. Nothing is compiled: the emulator omits chosen barriers. ONLY
 chooses faults by a part of their name ("lz_output.h", "swap"), --reach the tests whose barriers are looked at: all
 take ten minutes. Exit status 1: a fault was not found; it is either a gap
-of the tests or a barrier that nobody needs.
+of the tests or a barrier that is not needed.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 // Any bytes as the files of a cache segment: what is taken from them has the bytes that its checksums say, and lies
-// within the files; appending goes on behind them.
+// within the files; appending continues after them.
 
 #include <fcntl.h>
 #include <unistd.h>

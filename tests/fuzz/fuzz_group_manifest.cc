@@ -62,7 +62,7 @@ void open(std::span<const std::byte> bytes) {
   std::set<std::string> paths, again_paths;
   if (!visit(*root, "", 0, paths)) return;
   const auto saved = save_references(*root, {.folder = "/nowhere"});
-  if (!saved.ok()) return;  // joined files are no references
+  if (!saved.ok()) return;  // joined files are not references
   const auto again = open_saved_node(*saved, nowhere, with);
   if (!again.ok() || !visit(std::get<group>(*again), "", 0, again_paths) || paths != again_paths) std::abort();
   if (std::get<group>(*again).attributes_json() != root->attributes_json()) std::abort();

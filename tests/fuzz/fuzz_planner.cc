@@ -21,7 +21,7 @@ void require(bool holds) {
   if (!holds) __builtin_trap();
 }
 
-// Hands out the input's bytes, then zeros.
+// Returns the input's bytes, then zeros.
 class input {
  public:
   input(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}

@@ -321,7 +321,7 @@ TEST(Gates, AbsentChunksByACachedIndexCostOneCheck) {
   EXPECT_EQ(read.values, std::vector<std::int32_t>(2048));
 }
 
-TEST(Gates, MemoryBesideTheResultStaysSmall) {
+TEST(Gates, MemoryInAdditionToTheResultStaysSmall) {
   model_options options;
   options.shape = {4000, 2048};
   options.chunks = {40, 2048};

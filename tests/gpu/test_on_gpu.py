@@ -107,7 +107,7 @@ def test_damaged_chunks_are_errors_and_the_device_lives_on(tmp_path: Path) -> No
         except ps.CorruptDataError:
             refused += 1
             continue
-        # The other way round it need not be: libzstd takes Huffman streams that end where they should not.
+        # The reverse need not hold: libzstd takes Huffman streams that end where they should not.
         assert device.tobytes() == array[130:300].tobytes()
     assert refused > 0
     file.write_bytes(good)

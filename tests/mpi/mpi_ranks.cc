@@ -71,8 +71,8 @@ void loads_its_tile(const std::string& path) {
 void asks_storage_on_rank_0_alone(const std::string& path) {
   // The other ranks are given a path that leads nowhere.
   const ps::array a = expect_value(ps::mpi::open(rank == 0 ? path : path + ".nowhere", MPI_COMM_WORLD),
-                                   "the other ranks are told what rank 0 found");
-  expect(a.shape() == ps::extents{kRows, kColumns}, "they are told the shape");
+                                   "the other ranks receive the findings of rank 0");
+  expect(a.shape() == ps::extents{kRows, kColumns}, "they receive the shape");
 }
 
 void fails_together(const std::string& path) {

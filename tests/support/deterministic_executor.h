@@ -17,9 +17,9 @@ namespace penstock::test {
 
 /// Runs jobs on the calling thread, one step at a time, in an order that a seed chooses.
 ///
-/// Workers are numbers, not threads. Between steps it may deliver completions that a store holds back, and it calls
-/// `between` (to cancel, say). A job that is idle while nothing is held back is stuck: `stuck` tells, instead of
-/// hanging. Where another thread may wake the job, `wakes_from_outside` says how long that is waited for.
+/// Workers are numbers, not threads. Between steps it may deliver completions that a store holds, and it calls
+/// `between` (for example to cancel). A job that is idle while nothing is held is stuck: `stuck` reports it, instead of
+/// hanging. If another thread may wake the job, `wakes_from_outside` is the time to wait for that.
 class deterministic_executor final : public executor {
  public:
   explicit deterministic_executor(std::uint64_t seed) : random_(seed) {}

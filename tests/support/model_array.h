@@ -29,7 +29,7 @@ struct model_options {
   std::uint64_t seed = 1;
 };
 
-/// A Zarr v3 array written the plain way, chunk by chunk, beside its values in memory: what reads are compared with.
+/// A Zarr v3 array written in a simple way, chunk by chunk, and its values in memory, for comparison with reads.
 ///
 /// Shares the codecs with the library and nothing else: grid, index and key are written out again here.
 struct model_array {

@@ -1,7 +1,6 @@
 #pragma once
 
-/// \file
-/// Selections of every kind, made at random, and what they name by the plain way.
+/// \file Selections of every kind, created at random, and their elements found in a simple way.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,8 +1,8 @@
 """pyfive's and h5py's reading over the engine, for `tools/test_peers.py`: values, attributes and lists of members.
 
 Objects stay those of the peer. What they read comes from `penstock.open` of the same file. What the engine refuses (a
-type that is no array, a reference), or cannot find by a path (a dataset without a name, a file of a driver of several
-files), is read by the peer's own code, and counted with the reason.
+type that is not an array, a reference), or cannot find by a path (a dataset without a name, a file of a driver of
+several files), is read by the peer's own code, and counted with the reason.
 """
 
 from __future__ import annotations

@@ -12,18 +12,39 @@ import check_words
 
 
 @pytest.mark.parametrize(
-    "text", ["Nobody waits.", "it hands on\n", "for whoever reads", "tiles are handed out here", "a file beside it"]
+    "text",
+    [
+        "Nobody waits.",
+        "it hands on",
+        "for whoever reads",
+        "tiles are handed out here",
+        "a file beside it",
+        "shards are no multiple of chunks",
+        "the caller is told",
+    ],
 )
 def test_an_excluded_word_is_reported_with_its_line(text: str) -> None:
-    assert [line for line, _, _ in check_words.findings("A line.\n" + text)] == [2]
+    assert [line for line, _, _ in check_words.findings([(1, "A line."), (2, text)])] == [2]
 
 
-@pytest.mark.parametrize("text", ["The caller waits.", "on the other hand", "a handle", "by hand, on Linux"])
+@pytest.mark.parametrize(
+    "text", ["The caller waits.", "on the other hand", "by hand, on Linux", "there is no text", "told apart"]
+)
 def test_other_words_are_not(text: str) -> None:
-    assert check_words.findings(text) == []
+    assert check_words.findings([(1, text)]) == []
 
 
-def test_user_texts_are_checked_and_design_notes_are_not() -> None:
-    names = check_words.checked_files()
-    assert {"README.md", "include/penstock/array.h", "python/penstock/core/array.py"} <= set(names)
-    assert not [name for name in names if name.startswith("docs/design")]
+def test_comments_messages_and_test_names_of_sources_are_checked() -> None:
+    cpp = 'int beside = 0;  // beside it\nfail("a file beside it");\nTEST(Store, NobodyWaits) {}\n'
+    found = check_words.findings(check_words.texts_of("x.cc", cpp))
+    assert [(line, word) for line, word, _ in found] == [(1, "beside"), (2, "beside"), (3, "Nobody")]
+    python = '"""One.\n\nBeside it.\n"""\nbeside = "beside"  # whoever\n\n\ndef test_nobody_waits(): ...\n'
+    found = check_words.findings(check_words.texts_of("x.py", python))
+    assert [(line, word) for line, word, _ in found] == [(3, "Beside"), (5, "whoever"), (8, "nobody")]
+
+
+def test_all_texts_of_the_project_are_checked() -> None:
+    names = set(check_words.checked_files())
+    assert {"README.md", "include/penstock/array.h", "src/api/array.cc", "docs/design/0001-build.md"} <= names
+    assert {"python/tests/test_docs.py", "tests/gates/gates_test.cc", "Makefile"} <= names
+    assert not [name for name in names if name.startswith("tests/data/")]

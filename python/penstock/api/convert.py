@@ -41,7 +41,7 @@ def convert(
     target_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Array | Group:
-    """Write what `penstock.open` opens in another format, which the target's name chooses, and open it.
+    """Write an array or a group in another format, which the target's name determines, and open it.
 
         ps.convert("era5.nc", "era5.zarr", codecs="zstd")
         ps.convert("scene.tif", "scene.zarr")
@@ -54,25 +54,27 @@ def convert(
     target
         `.tif`, `.tiff`: a Cloud Optimized GeoTIFF of one array, with its coordinate system, transform and nodata if the
         source is a TIFF. `.h5`, `.hdf5`, `.nc`, `.nc4`: an HDF5 file of an array or a group, written by h5py, with
-        attributes and, for dimensions that are named, scales, as netCDF-4 has them. `.npy`: one array. Everything else
+        attributes and, for dimensions that are named, scales, as netCDF-4 has them. `.npy`: one array. Every other name
         is Zarr: arrays and groups, with attributes and names of dimensions.
     path
         Within a Zarr target.
     chunks
-        As for `penstock.copy`; also of HDF5, where each array's own are the default.
+        As for `penstock.copy`; also for HDF5, where the default is each array's own.
     shards, codecs, zarr_format, memory, scratch
-        Of Zarr, as for `penstock.rechunk`.
+        For Zarr, as for `penstock.rechunk`.
     overwrite
-        Replace what stands at the target, once all is written.
+        Replace an existing target, after all is written.
     verify
-        Read both sides and compare; `CorruptDataError` where elements differ.
+        Read both sides and compare them; `CorruptDataError` if elements differ.
+    threads, progress, target_options
+        As for `penstock.copy`.
     options
-        Of TIFF: those of `create_array` (`crs`, `transform`, `compression`, ...).
+        For TIFF: those of `create_array` (`crs`, `transform`, `compression`, ...).
 
     Raises
     ------
     InvalidArgumentError
-        Something stands at the target; an option that the format does not have.
+        The target exists; an option that the format does not have.
     UnsupportedError
         The format cannot hold the source.
     """
@@ -85,7 +87,7 @@ def convert(
         if scratch is None:
             of_zarr["scratch"] = folder_of(target)
         if shards is None and isinstance(source, ShardedArray):
-            of_zarr["shards"] = False  # its files are not to be Zarr's shards
+            of_zarr["shards"] = False  # its files must not become Zarr's shards
         return copy(
             source,
             target,

@@ -26,7 +26,7 @@ from penstock.core.writing import check_threads
 from penstock.hdf5.types import NoArrayError
 from penstock.target.place import place_of
 
-_MOST_LEVELS = 64  # groups nested deeper are a loop of links
+_MOST_LEVELS = 64  # groups nested deeper are taken for a loop of links
 Progress = Callable[[str, int, int], Any]
 
 
@@ -51,10 +51,10 @@ def copy(
     storage_options: Mapping[str, Any] | None = None,
     target_options: Mapping[str, Any] | None = None,
 ) -> Array | Group:
-    """Copy an array, or a group and everything in it, and open the copy, which is Zarr whatever the source is.
+    """Copy an array, or a group and everything in it, and open the copy, which is Zarr for every format of the source.
 
     All of the source's metadata is read and checked against the options before anything is written. Datasets of HDF5
-    that are not arrays (of references, without a dataspace) are left out; a warning names them.
+    that are not arrays (of references, without a dataspace) are omitted; a warning names them.
 
     Arrays that keep their chunks, shards, codecs and format are copied byte for byte. Others are read and written
     anew, in blocks of whole chunks of the source and whole objects of the destination. `penstock.rechunk` shows its
@@ -71,24 +71,28 @@ def copy(
         group, a name applies to the arrays that have the dimension. With new chunks there are no shards unless they are
         given. `shards` may be "auto", or False: none.
     codecs
-        As in `create_array`; None: the source's, or "auto" where the source is not Zarr.
+        As in `create_array`; None: the source's, or "auto" if the source is not Zarr.
     zarr_format
         2 or 3; None: the source's.
     overwrite
-        Replace an array or group that exists at the target. It stays until the copy is complete, where the store can
-        do so (files, dicts); elsewhere it is erased once all has been checked.
+        Replace an array or group that exists at the target. It is kept until the copy is complete if the store can do
+        so (files, dicts); in other stores it is erased after all checks.
     resume
-        Go on with a copy that was interrupted: metadata is written first, and objects that are there are not copied
+        Continue an interrupted copy: metadata is written first, and existing objects are not copied
         again. The node at the target must have the same metadata.
     memory
         For the blocks of arrays that are encoded anew: bytes, or text such as "2GiB"; by default half of the context's
-        memory limit. Where that is too little to decode each chunk once, chunks are decoded more often, or
+        memory limit. If that is too little to decode each chunk once, chunks are decoded more often, or
     scratch
-        a file in this folder, as large as the array's elements, holds what waits.
+        a file in this folder, as large as the array's elements, holds incomplete blocks.
     verify
-        Read the copy and the source, and compare; `CorruptDataError` where elements differ.
+        Read the copy and the source, and compare them; `CorruptDataError` if elements differ.
+    durable
+        Return only when the copy is on the storage device, if the store reports that.
+    threads
+        Decoding and encoding workers; None: the context's.
     storage_options, target_options
-        Of the source's and of the target's URI, as for `open`.
+        For the source's and the target's URI, as for `open`.
     progress
         True: a line on stderr. A function: called as `progress(path, done_bytes, total_bytes)` on any thread; False
         stops the copy.

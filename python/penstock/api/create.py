@@ -1,4 +1,4 @@
-"""New arrays and groups, and what changes whole nodes."""
+"""Creates arrays and groups, and changes whole nodes."""
 
 from __future__ import annotations
 
@@ -55,55 +55,64 @@ def create_array(
     storage_options: Mapping[str, Any] | None = None,
     **tiff: Any,
 ) -> Any:
-    """Make a new array and open it. Groups that miss on the way to it are made; nothing is written before all is right.
+    """Create an array and open it. Missing parent groups are created. Nothing is written until all arguments were
+    checked.
 
-    A name that ends as a TIFF's (`scene.tif`) makes a Cloud Optimized GeoTIFF of shape (band, y, x) or (y, x). What is
-    returned is a `TiffWriter` then, to be written and closed; with `data`, the array, written and open.
+    A name with the ending of a TIFF (`scene.tif`) creates a Cloud Optimized GeoTIFF of shape (band, y, x) or (y, x).
+    Then a `TiffWriter` is returned, to be written and closed or, with `data`, the written array.
 
     Parameters
     ----------
     target
-        What `penstock.open` takes: a path or URI, a dict, a store. Inside of it `path` (or `name`).
+        As for `penstock.open`: a path or URI, a dict, a store. The array is at `path` (or `name`) within it.
     shape, dtype
-        As NumPy's; `data` gives them where they are left out. Besides NumPy's types: `str` and `bytes` (of variable
-        length), names such as "bfloat16" and "int4", Zarr v3 JSON.
+        As in NumPy; by default those of `data`. In addition to NumPy's types: `str` and `bytes` (of variable length),
+        names such as "bfloat16" and "int4", Zarr v3 JSON.
     chunks
         Lengths, one for all dimensions or one for each, -1 for a whole dimension; "auto": about 1 MiB. A mapping from
-        dimension names or numbers to lengths; dimensions that it does not name have one chunk. Text such as "8MiB":
-        the largest dimensions are halved until a chunk has at most that size. A list of lengths for a dimension makes
-        a rectilinear grid.
+        dimension names or numbers to lengths; dimensions that are not named have one chunk. Text such as "8MiB": the
+        largest dimensions are halved until a chunk has at most that size. A list of lengths for a dimension makes a
+        rectilinear grid.
     shards
         Lengths, multiples of the chunks'; "auto": about 256 MiB; None: each chunk is an object. A list of lengths for
         a dimension makes a rectilinear grid of shards.
     codecs
         "auto" (zstd, with a shuffle for floats and times), or a list of names, JSON objects or codec objects of zarr or
-        numcodecs; within shards where there are any. The codec that makes bytes of arrays is put in where it misses.
-        `filters`, `serializer` and `compressors` say the same in parts, as in zarr-python.
+        numcodecs; for sharded arrays, those of the inner chunks. If no codec turns arrays into bytes, one is added.
+        `filters`, `serializer` and `compressors` give the same in parts, as in zarr-python.
     fill_value
         None: zeros, the empty string, NaT.
+    zarr_format
+        2 or 3.
+    attributes
+        A mapping that JSON can hold.
+    dimension_names
+        A name or None for each dimension. In version 2 all or none; they are stored as xarray's attribute.
+    dimension_separator
+        "/" or "." between the numbers of a chunk's key, as in zarr-python.
     order
-        Of the elements within a chunk. Version 3 has a transpose for "F".
+        The order of the elements within a chunk. Version 3 has a transpose for "F".
     chunk_key_encoding
-        {"name": "default" or "v2", "separator": "/" or "."}, or what zarr-python has for it. {"name": "suffix",
+        {"name": "default" or "v2", "separator": "/" or "."}, or zarr-python's object for it. {"name": "suffix",
         "configuration": {"suffix": ".tiff", "base_encoding": ...}} ends each key with a suffix.
     overwrite
-        Erase an array or group that exists there, and all below it. A folder without one is never erased.
+        Erase an existing array or group, and all below it. A folder without one is never erased.
     durable
-        Return when the device has the metadata, and the folders that lead to it; of TIFFs, the file. `data` likewise.
+        Return when the metadata, the folders above it and `data` are on the storage device; for TIFFs, the file.
     data
-        Written to the new array; may lie in a device's memory.
+        Values to write to the new array; may be in a device's memory.
     storage_options
-        Of a remote URI, as for `open`.
+        For a remote URI, as for `open`.
     **tiff
-        Of TIFFs: `tiles`, `bits`, `mask`, `compress`, `level`, `predictor`, `interleave`, `overviews`, `resampling`,
+        For TIFFs: `tiles`, `bits`, `mask`, `compress`, `level`, `predictor`, `interleave`, `overviews`, `resampling`,
         `nodata`, `crs`, `transform`, `area_or_point`, `bigtiff`, `photometric`, `alpha`, `colormap`, `descriptions`,
-        `units`, `scales`, `offsets`: see docs/formats/tiff.md. Of the above they have `shape`, `dtype`,
+        `units`, `scales`, `offsets`: see docs/formats/tiff.md. Of the parameters above TIFFs have `shape`, `dtype`,
         `data`, `attributes` (GDAL's metadata), `overwrite`, `context` and `storage_options`.
 
     Raises
     ------
     InvalidArgumentError
-        A member makes no sense (named), or a node exists there already. Also a ValueError.
+        An argument that is not valid, by name; or the node exists. Also a ValueError.
     """
     check_path(path)
     if path and name:
@@ -162,7 +171,7 @@ def _create_zarr(
     if fresh is None:
         made = Array(_core.create_array(place, context, encoded, options))
         _fill(made, values, native, context, durable)
-    else:  # the old node stays until all of the new one is written
+    else:  # the old node is kept until all of the new one is written
         try:
             draft = Array(_core.create_array(fresh.store, context, b"", options))
             _fill(draft, values, native, context, durable)

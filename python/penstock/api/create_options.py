@@ -1,4 +1,4 @@
-"""Options of `create_array` as users write them, as the engine takes them."""
+"""Converts users' options of `create_array` to the engine's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AUTO = "auto"
 
 
 def check_name(target: Any, path: str, storage_options: Any = None) -> None:
-    """Refuse a name that ends as the files of another format do, and options of a path of this machine."""
+    """Refuse a name with the ending of another format, and options for a local path."""
     if isinstance(target, str | os.PathLike) and not path:
         _core.check_new_name(os.fsencode(target))
     if storage_options and isinstance(target, os.PathLike):
@@ -59,14 +59,14 @@ def chunks_of(chunks: Any, rank: int) -> dict[str, Any]:
 
 
 def _edge_lists(parts: Sequence[Any]) -> tuple[list[list[int]], list[int]]:
-    """The lengths of each dimension, empty where one number says them all, and the longest of each."""
+    """The lengths of each dimension, empty if one number is sufficient, and the longest of each."""
     lengths = [[] if hasattr(part, "__index__") else _edges(part) for part in parts]
     longest = [max(each, default=1) if each else _whole(part) for each, part in zip(lengths, parts, strict=True)]
     return lengths, longest
 
 
 def _edges(part: Any) -> list[int]:
-    """The lengths of one dimension's chunks; a pair within it is a length and how often it comes."""
+    """The lengths of one dimension's chunks; a pair within it is a length and its number of repetitions."""
     out: list[int] = []
     for each in part:
         if hasattr(each, "__index__"):

@@ -29,7 +29,26 @@ def create_group(
     context: Context | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Group:
-    """Make a new group and open it; as `create_array`."""
+    """Create a group and open it. Missing parent groups are created.
+
+    Parameters
+    ----------
+    target, path
+        As for `create_array`.
+    attributes
+        A mapping that JSON can hold.
+    zarr_format
+        2 or 3.
+    overwrite
+        Erase an array or group that exists there, and all below it.
+    durable
+        Return when the metadata, and the folders above it, are on the storage device.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A node exists there, and `overwrite` is false.
+    """
     check_name(target, path, storage_options)
     check_format(zarr_format)
     context = current_context() if context is None else context
@@ -54,6 +73,11 @@ def consolidate_metadata(
     """Copy the metadata of all nodes of a tree into the group at its root and open it with that copy.
 
     Opening the tree then takes one request. The copy does not follow later changes: consolidate again after them.
+
+    Parameters
+    ----------
+    target, path
+        The group at the root, as for `penstock.open_group`.
     """
     context = current_context() if context is None else context
     store, inside = place_of(target, path, storage_options, context)
@@ -75,15 +99,28 @@ def open_group(
 
     Parameters
     ----------
+    target, path
+        As for `penstock.open`.
     mode
         None: the group must exist; it can be written to if its store allows it. "r": it must exist, and every write is
         refused, through the group and through everything that is reached from it. "r+": it must exist and be
         writable. "a": as "r+", and it is created if it does not exist. "w": it is created, and an array or group that
         exists there is erased. "w-" or "x": it is created, and nothing may exist there.
+    attributes, zarr_format
+        Of a group that is created, as for `create_group`.
     use_consolidated
-        None: the copy of all metadata in the group is used where there is one; what it lacks is looked for in storage.
-        True: there must be one, and nothing else counts. False: storage alone. After a write through an open group its
-        copy is not used any more, whatever was asked for.
+        None: the copy of all metadata in the group is used if there is one; other nodes are looked up in storage.
+        True: there must be one, and only its nodes exist. False: storage only. After a write through an open group its
+        copy is no longer used in any case.
+    options
+        `storage_options` and the other options of `penstock.open`.
+
+    Raises
+    ------
+    NotFoundError
+        No group exists there, and `mode` does not create one.
+    InvalidArgumentError
+        An array is there or, with mode "w-", any node.
     """
     if mode not in (None, "r", "r+", "a", "w", "w-", "x"):
         raise InvalidArgumentError(f"mode must be None, 'r', 'r+', 'a', 'w' or 'w-', got {mode!r}")

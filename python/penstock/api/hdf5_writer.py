@@ -22,7 +22,7 @@ Told = Callable[[str, int, int], Any] | None
 
 
 def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told: Told) -> None:
-    """Write a file next to `path` that takes its name when it is complete, and has been compared."""
+    """Write a file next to `path` that is renamed when it is complete, and has been compared."""
     try:
         import h5py
     except ImportError:
@@ -78,10 +78,9 @@ def _write_group(file: Any, source: Group, chunks: Any, told: Told) -> None:
 def _attach_scales(file: Any, arrays: list[tuple[str, Array]]) -> None:
     """Scales for the named dimensions of a group, as in netCDF-4.
 
-    A variable with the name of its only dimension is the scale; else one is made, which netCDF knows as a dimension
-    without a variable. An array with a dimension that has no name, or another length than its namesake, gets none:
-    readers of netCDF refuse a mixture.
-    """
+    A variable with the name of its only dimension is the scale; otherwise one is created, which is netCDF's form of a
+    dimension without a variable. An array with an unnamed dimension, or with another length than its namesake, gets
+    none: readers of netCDF refuse a mixture."""
     scales: dict[str, tuple[str, int]] = {}
     for path, array in arrays:
         name = path.rpartition("/")[2]
@@ -179,7 +178,7 @@ def _verify(source: Array | Group, made: Any) -> None:
 
 def compare(source: Array, made: Array) -> None:
     if source.shape != made.shape and source.size == made.size and source.ndim and made.ndim:
-        # A TIFF's bands are a dimension, of one element where there was none.
+        # A TIFF's bands are a dimension, with one element if there was none.
         if same_values(np.squeeze(source[...]), np.squeeze(made[...])):
             return
         raise CorruptDataError("elements of the copy differ from the source's", f"array '{source.uri}'")

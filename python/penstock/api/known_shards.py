@@ -1,4 +1,4 @@
-"""`manifest=` of `open_shards`: what a manifest has of the same files, asked for in the same way."""
+"""`manifest=` of `open_shards`: the contents of a manifest of the same files, opened with the same arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def known_manifest(
     context: Context,
     storage_options: Mapping[str, Any] | None,
 ) -> ShardedArray | JoinedArray | None:
-    """The array of the manifest at `path`, if it is of these files as they are now, asked for in this way."""
+    """The array of the manifest at `path`, if it is of these files in their present state, opened with the same
+    arguments."""
     name = os.fspath(path)
     begin = begin_of(name, storage_options) or b""
     if begin.startswith(REFERENCES) and raw is None:
@@ -58,7 +59,7 @@ def known_manifest(
 
 
 def _known_arrays(manifest: str, found: Files, axis: int, context: Context) -> JoinedArray | None:
-    """The same of files in both item orders."""
+    """The same for files in both item orders."""
 
     try:
         made = open_target(manifest, "", context, None)
@@ -77,7 +78,7 @@ def _known_arrays(manifest: str, found: Files, axis: int, context: Context) -> J
 
 
 def _is_as_asked(made: _core.Array, files: list[Any], axis: int, raw: Mapping[str, Any]) -> bool:
-    """Whether raw files were understood as `raw` says."""
+    """Whether raw files were interpreted as by `raw`."""
     descr, fortran = _core.shard_items(made)
     if _items(descr) != _items(raw["dtype"]) or (fortran != raw["fortran_order"] and len(made.shape) > 1):
         return False

@@ -20,7 +20,7 @@ from penstock.core.job import close_at_exit
 from penstock.core.sizes import check_count, parse_bytes
 
 _MOST_LEVELS = 32
-_STEP_BYTES = 16 << 20  # of data that is appended at a time
+_STEP_BYTES = 16 << 20  # size of appended data at a time
 
 
 def create_levels(
@@ -42,7 +42,7 @@ def create_levels(
     context: Any = None,
     **options: Any,
 ) -> LevelAppender:
-    """Create a group with an image and its coarser levels, all written from the same rows: nothing is read back.
+    """Create a group with an image and its coarser levels, all written from the same rows, without reading back.
 
         with ps.create_levels("scan.zarr", shape=(0, 4096, 4096), dtype="u2", chunks=(1, 512, 512), levels=4) as w:
             for plane in planes:
@@ -54,27 +54,31 @@ def create_levels(
 
     Parameters
     ----------
+    target, path
+        As for `create_group`.
     data
         All rows; they are appended before this returns.
     shape, dtype
-        Of the image, without `data`. Dimension 0 is 0: it grows by `append`. Of an image of rank 2 it is y, and halved
+        Of the image, without `data`. Dimension 0 is 0: it grows by `append`. In an image of rank 2 it is y, and halved
         in the levels.
     chunks
         Of every level.
     levels
-        How many arrays; None: until y and x fit in one chunk.
+        The number of arrays; None: until y and x fit in one chunk.
     resampling
-        "mean" (integers are rounded, halves up; NaN is left out), "nearest" (the first of four), or "mode" (the most
+        "mean" (integers are rounded, halves up; NaN is ignored), "nearest" (the first of four), or "mode" (the most
         frequent of four).
     convention
         How the group's attributes name the levels: "ome" (OME-Zarr 0.5) or "geozarr" (the Zarr convention
         `multiscales`). They are written by `close`, and name complete levels only.
     name
         Of the image, in OME-Zarr's attributes.
+    overwrite, attributes
+        As for `create_group`. The convention adds its own attributes.
     queue, threads
-        As of `Array.appender`, for each level.
+        As for `Array.appender`, for each level.
     options
-        As of `create_array`: `shards`, `codecs`, `fill_value`, `dimension_names`.
+        As for `create_array`: `shards`, `codecs`, `fill_value`, `dimension_names`.
 
     Returns
     -------
@@ -161,7 +165,7 @@ class LevelAppender:
         self._core.flush()
 
     def close(self) -> Group:
-        """Store what is left, name the levels that are complete in the group's attributes, and return the group."""
+        """Store the remaining rows, name the complete levels in the group's attributes, and return the group."""
         self._core.close(self._group)
         return self._group
 

@@ -24,27 +24,28 @@ def load_tiles(
     threads: int | None = None,
     **options: Any,
 ) -> list[Any]:
-    """Each device its tile of an array: `ps.load_tiles(a, ["cuda:0", "cuda:1"])`.
+    """Read one tile of an array on each device: `ps.load_tiles(a, ["cuda:0", "cuda:1"])`.
 
     Parameters
     ----------
     source
         An open `Array`, or what `open_array` takes.
     devices
-        "cuda:0" and its like, or "cpu"; one that is named twice gets two tiles. "cuda" alone names no device here.
+        "cuda:0" (or another number), or "cpu"; one that is named twice gets two tiles. "cuda" without a number is not
+        accepted.
     axis
-        What is cut: device i holds the i-th of `tiles(a.shape, len(devices), axis)`. With more devices than positions
-        the last devices hold none.
+        The axis that is divided: device i holds the i-th of `tiles(a.shape, len(devices), axis)`. With more devices
+        than positions the last devices hold none.
     dtype, threads
-        As of `Array.read`; `threads` are those of each tile.
+        As for `Array.read`; `threads` are those of each tile.
     options
         For `open_array`.
 
     Returns
     -------
     list of `penstock.Tensor` or numpy.ndarray
-        In the order of `devices`. All tiles are read at the same time; those on devices are queued there, as what
-        `Array.read(device=)` returns is.
+        In the order of `devices`. All tiles are read at the same time; those on devices are queued there, as with
+        `Array.read(device=)`.
 
     Raises
     ------

@@ -16,13 +16,13 @@ from penstock.shards.sharded_array import root_of
 
 
 def map_shards(array: Any) -> list[npt.NDArray[Any]]:
-    """Read-only NumPy views of the files of an array of `.npy` or raw files of this machine: nothing is copied."""
+    """Read-only NumPy views of the files of an array of local `.npy` or raw files: nothing is copied."""
     if isinstance(array, JoinedArray) and (parts := _array_shards.saved_parts(array)) is not None:
         return [view for part in parts for view in map_shards(part.array())]
     files = _core.shard_files(array)
     if not files or not array.uri.startswith("file:"):
         raise UnsupportedError(f"'{array.uri}' is of no .npy or raw files of this machine: they cannot be mapped")
-    # The items as they are stored: maps cannot be transposed or byte-swapped.
+    # The items in their stored form: maps cannot be transposed or byte-swapped.
     codecs = {each["name"]: each.get("configuration", {}) for each in array.codecs}
     endian = codecs["bytes"].get("endian", "little")
     if not isinstance(endian, str):

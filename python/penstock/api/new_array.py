@@ -1,4 +1,4 @@
-"""A new Zarr array, as users describe it."""
+"""A new Zarr array, in the form of users' arguments."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TIFFS_OWN = {
 
 @dataclass
 class NewArray:
-    """What `create_array` is asked to create; its docstring explains each member."""
+    """The arguments of `create_array`; its docstring explains each."""
 
     shape: Any
     dtype: Any
@@ -58,7 +58,7 @@ class NewArray:
     """The fill value as the engine takes it, where the data bring one; else empty."""
 
     def refuse_for_tiff(self) -> None:
-        """Refuses options that were given and that TIFFs do not have."""
+        """Refuses given options that TIFFs do not have."""
         automatic = dict.fromkeys(("chunks", "codecs", "filters", "serializer", "compressors"), AUTO)
         defaults: dict[str, Any] = {**automatic, "zarr_format": 3, "order": "C"}
         names = ("chunks", "shards", "codecs", "fill_value", "zarr_format", "dimension_names", "filters", "serializer")
@@ -69,7 +69,7 @@ class NewArray:
                 raise InvalidArgumentError(f"'{name}' is an option of Zarr arrays, not of TIFFs{instead}")
 
     def check(self) -> None:
-        """Refuses what makes no sense whatever the data are."""
+        """Refuses arguments that are wrong for any data."""
         check_format(self.zarr_format)
         check_text(self.order, "order")
         check_text(self.dimension_separator, "dimension_separator")
@@ -106,7 +106,7 @@ class NewArray:
         return native_dtype(dtype_json(self.dtype, self.zarr_format))
 
     def for_engine(self) -> dict[str, Any]:
-        """All of it as the engine takes it."""
+        """All of it in the form for the engine."""
         if self.shape is None or self.dtype is None:
             raise InvalidArgumentError("shape and dtype are needed where no data is given")
         lengths = lengths_of(self.shape, "shape")

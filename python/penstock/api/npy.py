@@ -12,7 +12,7 @@ from penstock.shards.sharded_array import ShardedArray, sharded
 
 
 def refuse_options(options: Mapping[str, Any], mmap: bool, manifest: Any, what: str) -> None:
-    """Options that would do nothing."""
+    """Options without effect."""
     if options:
         raise InvalidArgumentError(f"{what} take no option {next(iter(options))!r}")
     if mmap:

@@ -1,4 +1,4 @@
-"""`encode` and `decode`: codecs by themselves, on one chunk."""
+"""`encode` and `decode`: codecs on their own, for one chunk."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def encode(codec: Codecs, x: npt.ArrayLike, dtype: npt.DTypeLike | None = None) 
         "configuration": {...}}`, `{"id": ...}`), a codec object of zarr-python or numcodecs, or a list of these in the
         order of encoding, such as `a.codecs`.
     x
-        The chunk's elements; strides and byte order are free.
+        The chunk's elements; any strides and byte order.
     dtype
-        The array's data type, if `x` has another one or a Zarr name such as "int4" says it; None: that of `x`.
+        The array's data type, if `x` has another one or it is a Zarr name such as "int4"; None: that of `x`.
 
     Returns
     -------
-    The chunk's bytes, as the store of an array with these codecs has them.
+    The chunk's bytes, as in the store of an array with these codecs.
 
     Raises
     ------
     UnsupportedError
-        No such codec or setting, by name.
+        The codec or setting is not supported, by name.
     """
     items = np.asarray(x)
     return testing.encode(items, _chain(codec, items.dtype if dtype is None else dtype, items.shape), dtype)
@@ -72,7 +72,7 @@ def decode(
 
 
 def _chain(codec: Codecs, dtype: Any, shape: Sequence[int]) -> list[dict[str, Any]]:
-    """The codecs with what metadata says of them: as `create_array` completes them."""
+    """The codecs in the form of metadata, as `create_array` completes them."""
     if isinstance(codec, str | Mapping) or not isinstance(codec, Sequence):
         codec = [codec]
     made = [_one(each) for each in codec]

@@ -29,7 +29,7 @@ class RechunkStep:
 
 @dataclass(frozen=True)
 class RechunkPlan:
-    """What `rechunk` would do: a step for each array that is encoded anew. `str(plan)` is for people."""
+    """The plan of `rechunk`: a step for each array that is encoded anew. `str(plan)` is readable text."""
 
     steps: tuple[RechunkStep, ...]
 
@@ -118,7 +118,7 @@ def rechunk(
     """Copy an array, or a group and everything in it, into other chunks, and open the copy.
 
     Each chunk of the source is decoded once, and each object of the target is written once, in blocks that fit into
-    `memory`. Where that is not possible, what waits lies in one file, and the copy takes two passes.
+    `memory`. If that is not possible, incomplete blocks are kept in one file, and the copy takes two passes.
 
         ps.rechunk("maps.zarr", "series.zarr", chunks={"time": -1, "lat": 32, "lon": 32}, memory="2GiB")
 
@@ -126,16 +126,16 @@ def rechunk(
     ----------
     source, target, path
         As for `penstock.copy`.
-    chunks, shards, codecs, zarr_format, overwrite, durable, verify, threads, progress
+    chunks, shards, codecs, zarr_format, overwrite, durable, verify, threads, progress, target_options
         As for `penstock.copy`.
     memory
         For blocks: bytes, or text such as "2GiB"; by default half of the context's memory limit.
     scratch
-        A folder for the file, which is as large as the elements of one array; by default the folder that the target is
-        in, if that is a path of this machine.
+        A folder for the file, which is as large as the elements of one array; by default the folder of the target, if
+        that is a local path.
     resume
-        Go on with work that was interrupted, with the same arguments: blocks that are in the file, and objects that are
-        at the target, are not made again.
+        Continue interrupted work, with the same arguments: blocks that are in the file, and objects that are at the
+        target, are not written again.
     dry_run
         Check all arguments and return the plan; nothing is written.
 
@@ -147,7 +147,7 @@ def rechunk(
     Raises
     ------
     InvalidArgumentError
-        The memory is too small for a chunk and an object, or for one pass where there is no place for a file.
+        The memory is too small for a chunk and an object, or for one pass if there is no folder for a file.
     """
     if scratch is None:
         scratch = folder_of(target)
@@ -163,7 +163,7 @@ def rechunk(
 
 
 def folder_of(target: Any) -> str | None:
-    """The folder that a path of this machine is in, or the nearest one that exists."""
+    """The folder of a local path, or the nearest one that exists."""
     is_uri = isinstance(target, str) and ("://" in target or target.startswith(("zip:", "file:")))
     if is_uri or not isinstance(target, str | os.PathLike):
         return None

@@ -37,8 +37,17 @@ def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **ar
     The old array or group stays until all of the new one is written (files, dicts). The name's suffix chooses the
     format: `.npy` is a NumPy file; `save("scene.tif", x, crs=32633, transform=...)` writes a Cloud Optimized GeoTIFF,
     with the options of `create_array`; names of formats that are not written here (`.nc`, `.h5`) are refused; all
-    others are Zarr. A group is copied, as by `copy`. Arrays bring their attributes, dimension names and fill value,
-    and xarray's DataArrays their attributes and dimension names, but not their coordinates (a warning names them).
+    others are Zarr. A group is copied, as by `copy`. Attributes, dimension names and the fill value of our arrays
+    are stored; of xarray's DataArrays attributes and dimension names, but not coordinates (a warning names them).
+
+    Parameters
+    ----------
+    target, path
+        As for `create_array`.
+    data
+        The values of one array, or a group.
+    arrays
+        Values of several arrays by name, below a new group. For a TIFF: options of `create_array`.
     """
     if is_tiff_name(target, path):
         if data is None:
@@ -113,7 +122,15 @@ def _pieces(header: bytes, values: npt.NDArray[Any]) -> Iterator[Any]:
 def load(target: Any, path: str = "", **options: Any) -> Any:
     """Read everything: an array as ndarray, a group as a dict of its children's values by name.
 
-    The options (`storage_options`, ...) are those of `open`.
+    Parameters
+    ----------
+    target, path, options
+        As for `penstock.open`.
+
+    Returns
+    -------
+    numpy.ndarray or dict
+        Values in memory of their own.
     """
     return _values(open(target, path, **options))
 

@@ -24,7 +24,7 @@ def save_references(
     format: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Save where the chunks of a group of references are, so that other libraries open it: fsspec, xarray, Icechunk.
+    """Save the locations of a group's chunks, so that other libraries can open it: fsspec, xarray, Icechunk.
 
     Parameters
     ----------

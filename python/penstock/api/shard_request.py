@@ -1,4 +1,4 @@
-"""What `open_shards` is asked for, as typed objects."""
+"""Typed arguments of `open_shards`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from penstock.shards.readers import Metadata, Reader
 
 @dataclass(frozen=True)
 class RawItems:
-    """What raw files hold, as far as the caller says it; the docstring of `open_shards` explains each member."""
+    """The description of raw files, as far as the caller gives it; the docstring of `open_shards` explains each
+    member."""
 
     dtype: npt.DTypeLike | None = None
     shape: Sequence[int] | None = None
@@ -32,7 +33,7 @@ class RawItems:
             raise InvalidArgumentError(f"order is 'C' or 'F', not {self.order!r}")
 
     def settings(self, found: Files, axis: int) -> dict[str, Any]:
-        """The same with what files next to the raw files say, as the engine takes it."""
+        """The same with the contents of sidecar files of raw files, in the form for the engine."""
         return raw_settings(found, axis, self.dtype, self.shape, self.row_shape, self.offset, self.order)
 
 
@@ -55,7 +56,7 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class ShardRequest:
-    """What `open_shards` is asked for besides the files."""
+    """The arguments of `open_shards` except the files."""
 
     axis: int
     format: str | None
@@ -96,17 +97,18 @@ class ShardRequest:
         return self.holes == "allow"
 
     def of_manifest(self) -> dict[str, Any]:
-        """The options that a manifest makes meaningless, by name."""
+        """Options that have no meaning with a manifest, by name."""
         own = {"format": self.format, **vars(self.items), "manifest": self.manifest, "metadata": self.metadata}
         return {**own, **self.options}
 
     def refuse_other(self, what: str, **options: Any) -> None:
-        """Refuses what has no meaning for `what`: the given options, mapping, a manifest, and missing="fill"."""
+        """Refuses arguments without a meaning for `what`: the given options, mapping, a manifest, and
+        missing="fill"."""
         refuse_options(options, self.mmap, self.manifest, what)
         self.refuse_missing()
 
     def refuse_missing(self) -> None:
-        """Refuses missing="fill" for what is neither a manifest nor references."""
+        """Refuses missing="fill" for sources other than a manifest or references."""
         if self.missing != "error":
             raise InvalidArgumentError(
                 'missing="fill" needs a manifest or references: the length of an absent file is unknown'
@@ -114,7 +116,7 @@ class ShardRequest:
 
 
 def refuse_given(what: str, options: Mapping[str, Any]) -> None:
-    """Refuses options for `what`, which defines itself what they would define."""
+    """Refuses options for `what`, which defines their values itself."""
     named = [name for name, value in options.items() if value is not None]
     if named:
         verb = "says itself what it is" if what.startswith("a ") else "say themselves what they hold"

@@ -43,22 +43,20 @@ _CHUNK = 1 << 20
 class ShardWriter:
     """Writes shards one after the other: `with ShardWriter("run/shard_{:05d}.npy") as w: w.write(rows)`.
 
-    A file appears under its name when all of it is written. Leaving the `with` block without an exception writes the
+    A file appears under its name when it is complete. Leaving the `with` block without an exception writes the
     manifest, with the checksum of each file, into the files' folder. Until then the folder has no manifest, or that of
-    an earlier run.
-    """
+    an earlier run."""
 
     def __init__(
         self, pattern: str | os.PathLike[str], *, manifest: str | None = MANIFEST, name: str = "x", **options: Any
     ) -> None:
-        """`pattern` has one `{}`, for the shard's number; its suffix says the format: `.npy`, `.npz`, `.raw` (or
+        """`pattern` has one `{}`, for the shard's number; its suffix determines the format: `.npy`, `.npz`, `.raw` (or
         `.bin`), `.zarr`, `.h5` (or `.hdf5`), `.parquet`, `.arrow` (or `.feather`), `.tif` (of bands, y and x).
         `manifest` is a name in the folder of the shards; None: none is written. `name` is that of the dataset, the
         column, or the member. `options` are those of h5py's `create_dataset` (`compression="gzip"`), of pyarrow's
         `write_table`, of Arrow's `IpcWriteOptions`, of `penstock.save` for TIFF.
 
-        Shards of the same pattern and of higher numbers, which an earlier run left, are removed at the end.
-        """
+        Shards of an earlier run with the same pattern and higher numbers are removed at the end."""
         if not isinstance(pattern, str | os.PathLike) or not isinstance(os.fspath(pattern), str):
             raise InvalidArgumentError(f"a pattern is a str or a path with one {{}}, not {pattern!r}")
         given, kept = os.fsencode(local_path(os.fspath(pattern))), None if manifest is None else os.fsencode(manifest)
@@ -92,7 +90,7 @@ class ShardWriter:
         if self.suffix in (*_PLAIN, ".npz") and made.dtype.char in "gG":
             raise UnsupportedError(f"{made.dtype} differs from machine to machine: write it as float64")
         items = np.asarray(made).view(f"V{made.dtype.itemsize}")
-        of_numpy = self.suffix == ".npy" and made.dtype.names is None  # in headers other than its own has no name
+        of_numpy = self.suffix == ".npy" and made.dtype.names is None  # has no name in headers other than its own
         descr = (made.dtype.str if of_numpy else descr_text(made.dtype)).encode()
         if self.suffix in _PLAIN:
             return os.fsdecode(self._writer.write(items, descr))
@@ -101,7 +99,7 @@ class ShardWriter:
         return path
 
     def close(self) -> None:
-        """Write the manifest, and remove what an earlier run left of the same pattern."""
+        """Write the manifest, and remove shards of an earlier run with the same pattern."""
         if self.suffix in _PLAIN or not self.paths:
             self._writer.close()
             return
@@ -115,7 +113,7 @@ class ShardWriter:
         self._writer.remove_left_over()
 
     def _index(self) -> Any:
-        """The array of what was written, with its files' checksums."""
+        """The array of the written shards, with its files' checksums."""
         paths = [os.path.abspath(path) for path in self.paths]
         sums = dict(zip(paths, self._writer.checksums, strict=True))
         if self.suffix in _HDF5:
@@ -146,25 +144,25 @@ def _write_npz(path: str, made: npt.NDArray[Any], name: str, _options: dict[str,
 def _write_zarr(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
     draft, old = f"{path}.{os.getpid()}.tmp", f"{path}.{os.getpid()}.old"
     if os.path.isdir(path) and _array_shards.metadata_of(path) == path:
-        raise ConflictError(f"'{path}' is there and is no Zarr array: it is not replaced")
+        raise ConflictError(f"'{path}' is there and is not a Zarr array: it is not replaced")
     try:
         create_array(draft, data=made, overwrite=True, durable=current_context().sync != "none")
         total = _array_shards.crc32c_of(draft)
         if not os.path.isdir(path):
             os.replace(draft, path)
-        elif not _exchange(draft, path):  # then not at once
+        elif not _exchange(draft, path):  # then not atomically
             os.rename(path, old)
             os.replace(draft, path)
             shutil.rmtree(old, ignore_errors=True)
         else:
-            sync_names([path])  # what was there is removed with the draft
+            sync_names([path])  # an old file is removed with the draft
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return total
 
 
 def _exchange(one: str, other: str) -> bool:
-    """Exchanges the names of two folders at once. False where the system cannot."""
+    """Exchanges the names of two folders atomically. False if the system cannot."""
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError):
@@ -185,7 +183,7 @@ def _write_tiff(path: str, made: npt.NDArray[Any], _name: str, options: dict[str
 
 
 def _write_with(path: str, write: Callable[[str], None]) -> int:
-    """Has another library write a draft, and puts it in place. Returns its checksum."""
+    """Has another library write a draft, and renames it. Returns its checksum."""
     draft = f"{path}.{os.getpid()}.tmp"
     try:
         with system_errors(f"writing '{path}'"):
@@ -218,8 +216,8 @@ def _write_hdf5(path: str, made: npt.NDArray[Any], name: str, options: dict[str,
 
 
 def _hdf5_options(made: npt.NDArray[Any], options: dict[str, Any]) -> dict[str, Any]:
-    """The options of h5py for one shard: chunks that are alike in all shards, but no longer than this one."""
-    if not options or not made.size:  # a shard without rows has nothing to cut into chunks, or to compress
+    """The options of h5py for one shard: equal chunks in all shards, but no longer than this one."""
+    if not options or not made.size:  # a shard without rows cannot be chunked or compressed
         return {}
     chunks = options.get("chunks")
     if not isinstance(chunks, tuple):
@@ -246,7 +244,7 @@ def _arrow_table(made: npt.NDArray[Any], name: str) -> Any:
 
 @contextmanager
 def _refusing(options: dict[str, Any]) -> Iterator[None]:
-    """What pyarrow says of options."""
+    """pyarrow's error about options"""
     try:
         yield
     except (TypeError, ValueError, import_pyarrow().ArrowException) as error:
@@ -307,7 +305,7 @@ def _count(name: str, value: Any) -> int | None:
 
 
 def _paths_of(values: Any) -> Iterator[str]:
-    """The files and folders of this machine that an array is read from."""
+    """The local files and folders that an array is read from."""
     if values is None:
         return
     if isinstance(values, JoinedArray):
@@ -364,13 +362,13 @@ def save_shards(
     Parameters
     ----------
     values
-        NumPy's, Penstock's, or whatever NumPy takes; at least one dimension.
+        NumPy's, Penstock's, or any argument of `numpy.asarray`; at least one dimension.
     pattern
-        The files' names, with one `{}` for the number: "run/shard_{:05d}.npy". The suffix says the format. Files that
-        an earlier run wrote under names of this pattern are replaced, and removed where there are fewer shards now;
-        where those are what `values` is read from, nothing is written.
+        The files' names, with one `{}` for the number: "run/shard_{:05d}.npy". The suffix determines the format. Files
+        of an earlier run with names of this pattern are replaced, and removed if there are fewer shards now. If
+        `values` is read from such files, nothing is written.
     rows, shards
-        Of each shard but the last; or how many shards, of as equal lengths as can be. One of the two.
+        Rows of each shard except the last; or the number of shards, of lengths as equal as possible. One of the two.
     manifest, name, options
         As `ShardWriter`.
 

@@ -54,44 +54,43 @@ def open_shards(
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Any:
-    """Open many files as one array, one behind the other along `axis`.
+    """Open many files as one array, one after the other along `axis`.
 
     Parameters
     ----------
     files
         A pattern ("run/shard_*.npy", also a URI of any store), a folder, one file, a list of paths or of open arrays,
-        or a manifest that `save_manifest` wrote. Names that a pattern or a folder finds are in the order of the numbers
-        in them (`x_9` before `x_10`); a list stays in its order.
+        or a manifest that `save_manifest` wrote. Names from a pattern or a folder are in the order of the numbers in
+        them (`x_9` before `x_10`); a list keeps its order.
     axis
         Along which the files are joined; they may be of different lengths along it, also empty.
     format
-        "npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff", or None: what the first file is found to be.
-        Whatever else `penstock.open` opens is joined too.
+        "npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff", or None: the format of the first file. Other formats
+        of `penstock.open` are joined too.
     dtype, shape, row_shape, offset, order
-        Of raw files: `shape` is that of every file; without it, `row_shape` is that of a file without `axis`, and its
-        size says how many rows it has. `offset` is that of the first item in bytes (None: 0), `order` "C" or "F" (None:
-        "C"). Without `dtype` a file `<name>.json` next to each file, or one `_meta.json` in their folder, has these
-        members; what is given here goes before it. A file of no bytes is an error where no shape says that it has no
-        rows.
+        For raw files: `shape` is that of every file; without it, `row_shape` is that of a file without `axis`, and the
+        file's size determines its number of rows. `offset` is that of the first item in bytes (None: 0), `order` "C" or
+        "F" (None: "C"). Without `dtype` a file `<name>.json` next to each, or one `_meta.json` in their folder, has
+        these members; arguments take precedence. An empty file is an error unless its shape has no rows.
     holes
-        "error": numbers that a sequence of names lacks are an error; "allow": they are not. Steps of any one size are a
-        sequence; one that begins with 1 lacks nothing that can be known.
+        "error": missing numbers in a sequence of names are an error; "allow": they are not. A sequence has equal steps
+        of any size. If it begins with 1, a missing 0 is not reported.
     missing
-        Of manifests and references: "error" or "fill", which makes rows of files that are not there the fill value.
+        For manifests and references: "error" or "fill", with which rows of absent files are the fill value.
     allow_local
-        Of manifests and references: whether they may name local files. None: only where they are local files.
+        For manifests and references: whether they may name local files. None: only if they are local files themselves.
     manifest
-        A file that keeps what the headers say: used where it is there, is of the same files, asked for in the same way,
-        and none of them changed since; written where it is not.
+        A file with the contents of the headers. It is used if it exists, is of the same files with the same arguments,
+        and none of them changed since; otherwise it is written.
     metadata, reader
         For files of your own: `metadata(path)` gives (rows, trailing shape, dtype), `reader(path, lo, hi)` an array of
         the rows [lo, hi). Both are called from several threads.
     mmap
         Give NumPy views of the mapped files instead of an `Array`: a list with one for each file. Nothing is copied.
     options
-        Of HDF5 files `dataset`: a name, or a pattern ("shard_*") of which one file, or each, may have many. Of Parquet
-        and Arrow files `columns` (or `column`), `nulls` and `dtype`. Of all others, what `penstock.open` takes: `path`
-        of `.npz` files, Zarr groups and references, `page`, `level` and their like of TIFFs.
+        For HDF5 files `dataset`: a name, or a pattern ("shard_*") that may match many in each file. For Parquet and
+        Arrow files `columns` (or `column`), `nulls` and `dtype`. For all others, options of `penstock.open`: `path` for
+        `.npz` files, Zarr groups and references, `page`, `level` and others for TIFFs.
 
     Returns
     -------
@@ -101,11 +100,11 @@ def open_shards(
     Raises
     ------
     InvalidArgumentError
-        Holes, duplicates, scalars, files of another dtype or shape: the first five are named.
+        Missing numbers, duplicates, scalars, files of another dtype or shape: the first five are named.
     CorruptDataError
         Headers that cannot be read, empty and truncated files: the first five are named.
     ConflictError
-        Later, by a read: a file changed or vanished since it was opened.
+        Later, in a read: a file changed or was removed since it was opened.
     """
     items = RawItems(dtype, shape, row_shape, offset, order)
     request = ShardRequest.of(
@@ -165,7 +164,7 @@ def _open_with_reader(request: ShardRequest, found: Files) -> JoinedArray:
 
 
 def _kind_of(request: ShardRequest, found: Files) -> str:
-    """The files' format: as asked for, or what the first file is; raw where a dtype is given."""
+    """The files' format: as given, or that of the first file; raw if a dtype is given."""
     if request.format is not None:
         return request.format
     kind = found.format()
@@ -174,7 +173,7 @@ def _kind_of(request: ShardRequest, found: Files) -> str:
     first = found.paths()[0]
     local = local_file(first)
     what = known_format(local) if local is not None else known_suffix(first)
-    if what is not None:  # its header would become values
+    if what is not None:  # its header would be read as values
         text = f"'{first}' is {what}, dtype= is for raw files: say format='raw', or open without it and read(dtype=)"
         raise InvalidArgumentError(text)
     return "raw"
@@ -207,7 +206,7 @@ def _open_items(request: ShardRequest, found: Files, kind: str) -> Any:
 def _join_npy(
     found: Files, axis: int, context: Context, storage_options: Mapping[str, Any] | None
 ) -> JoinedArray | None:
-    """Joins `.npy` files of both item orders, which one layout cannot describe; None if it is not that."""
+    """Joins `.npy` files of both item orders, which one layout cannot describe; None for other files."""
     paths = found.paths()
     local = "://" not in paths[0]
     paths = [os.path.abspath(path) for path in paths] if local else paths
@@ -222,7 +221,7 @@ def _join_npy(
     if not local:
         return join_arrays(opened, axis, context)
     parts = [
-        _array_shards.part_of(array, path, list(stamp or (0, 0)))  # a file that is gone is a conflict later
+        _array_shards.part_of(array, path, list(stamp or (0, 0)))  # a file that no longer exists is a conflict later
         for array, path, stamp in zip(opened, paths, stamps, strict=True)
     ]
     return join_parts(parts, axis, context)
@@ -260,7 +259,7 @@ def _open_files(request: ShardRequest, found: Files, kind: str) -> Array:
     paths = found.paths()
     plain = kind in ("zarr", "other") and not options and not storage_options and os.path.isdir(paths[0])
     opened: Sequence[Any] | None = _zarr_arrays(paths, context) if plain else None
-    if opened is None:  # also where one cannot be opened: all failures are named
+    if opened is None:  # also if one cannot be opened: all failures are named
         looks = [partial(open, path, context=context, storage_options=storage_options, **options) for path in paths]
         opened = describe_all(paths, looks)
     made = join_arrays(list(opened), request.axis, context)
@@ -271,7 +270,7 @@ def _open_files(request: ShardRequest, found: Files, kind: str) -> Array:
 
 
 def _zarr_arrays(paths: list[str], context: Context) -> list[Any] | None:
-    """Opens local Zarr arrays by the engine, which has threads for it; None if one of them is something else."""
+    """Opens local Zarr arrays by the engine, which has threads for it; None if one of them is of another format."""
     if any("://" in path for path in paths):
         return None
     found = _core.open_zarr_arrays(context, [os.fsencode(path) for path in paths])
@@ -306,7 +305,7 @@ def _saved(request: ShardRequest, made: Array) -> Array:
 
 
 def _with_axis(made: Array, axis: int) -> Array:
-    """The array of a manifest, where `axis` is that of its files (or 0, the default)."""
+    """The array of a manifest, if `axis` is that of its files (or 0, the default)."""
     joined = made._joined if isinstance(made, ReferencedArray) else None
     known = 0 if joined is None else joined.axis
     if isinstance(made, JoinedArray):

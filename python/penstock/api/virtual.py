@@ -47,7 +47,7 @@ class VirtualArray(ReferencedArray):
 
 
 class VirtualGroup(Group):
-    """Variables of many files, as `open_virtual` and manifests of groups have them. Read-only."""
+    """Variables of many files, from `open_virtual` and manifests of groups. Read-only."""
 
     def __init__(
         self, made: _core.Group, reopen: _Reopen, stamps: Stamps, first: Callable[[], Any] | None = None
@@ -71,7 +71,7 @@ class VirtualGroup(Group):
         return ((name, self._wrap(name, made)) for name, made in self._members())
 
     def first_file(self) -> Any:
-        """The group of the first file, opened by itself; None for a manifest."""
+        """The group of the first file, opened on its own; None for a manifest."""
         return None if self._open_first is None else self._open_first()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -99,8 +99,8 @@ def open_virtual(
     """Open many files as one group of variables that are joined along a dimension.
 
     Each variable that has the dimension `concat` is one array of those of all files; other variables are those of the
-    first file. Metadata are read once, in parallel, and no values but those of the coordinate, the one-dimensional
-    variable of the name `concat`, which is kept in memory.
+    first file. Metadata are read once, in parallel. The only values that are read are those of the coordinate, the
+    one-dimensional variable named `concat`, which is kept in memory.
 
     Parameters
     ----------
@@ -112,20 +112,20 @@ def open_virtual(
     group
         The group in each file.
     sort
-        None: lists as they are given, patterns by the numbers in the names; values of the coordinate that are not
-        in order are an error. "values": by the first value of the coordinate. False: as None, without a look at
-        the values.
+        None: lists as they are given, patterns by the numbers in the names; values of the coordinate that are not in
+        order are an error. "values": by the first value of the coordinate. False: as None, without a check of the
+        values.
     missing
-        "error" or "fill": variables that a file lacks are the fill value there.
+        "error" or "fill": variables that a file does not have are the fill value there.
     attributes
-        "meaning": attributes by which stored values mean something else (scale_factor, add_offset,
-        _FillValue, units, calendar, ...) must be the same in all files; "all": every attribute. Those of the first
-        file are shown. A coordinate of times that counts from another date is converted to the units of the first
-        file, if its numbers allow that.
+        "meaning": attributes that change the meaning of stored values (scale_factor, add_offset, _FillValue, units,
+        calendar, ...) must be the same in all files; "all": every attribute. Those of the first file are shown. A
+        coordinate of times with another reference date is converted to the units of the first file, if its numbers
+        allow that.
     compare
-        Of variables without `concat`: "shape" (and dtype) or "values" must be the same in all files.
+        For variables without `concat`: "shape" (and dtype) or "values" must be the same in all files.
     variables, drop_variables
-        Only these; not these.
+        Open only these; omit these.
     store
         A store object; `files` are a pattern or keys in it.
     context
@@ -135,14 +135,14 @@ def open_virtual(
 
     Returns
     -------
-    A read-only group. `save_manifest` keeps it, if its files are stored alike.
+    A read-only group. `save_manifest` can save it if all files store the variables in the same way.
 
     Raises
     ------
     InvalidArgumentError
-        Files that do not go together: the message names the variable and two files.
+        Files that do not fit together: the message names the variable and two files.
     ConflictError
-        By a read: a file changed since it was opened.
+        In a read: a file changed since it was opened.
     """
     if not concat or not isinstance(concat, str):
         raise InvalidArgumentError(f"concat is the name of a dimension, it is {concat!r}")

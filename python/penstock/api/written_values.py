@@ -1,4 +1,4 @@
-"""What values bring with them when they are saved: names of dimensions, attributes, masks, coordinate systems."""
+"""Facts that values bring when they are saved: names of dimensions, attributes, masks, coordinate systems."""
 
 from __future__ import annotations
 
@@ -34,9 +34,8 @@ def _is_xarray(data: Any, name: str) -> bool:
 def for_zarr(data: Any, given: dict[str, Any]) -> Any:
     """The values to write; `given` gets attributes, dimension names and the fill value that `data` has.
 
-    `given["fill"]` gets what masks an array of another format: options of the core, in place of a fill value.
-    What the caller gave stays. A masked array needs a fill value.
-    """
+    `given["fill"]` gets the mask of an array of another format: options of the core, instead of a fill value. The
+    caller's arguments are kept. A masked array needs a fill value."""
     check_is_array(data)
     if isinstance(data, Array):
         warn_of_place(data)
@@ -88,7 +87,7 @@ def _take_from_array(data: Array, given: dict[str, Any]) -> None:
 
 
 def warn_of_place(data: Any) -> None:
-    """Warn of what a TIFF says of its place and of its values, and Zarr's arrays do not."""
+    """Warn of facts about a TIFF's position and values that Zarr's arrays do not hold."""
     if getattr(data, "format", None) != "tiff":
         return
     lost = ["the coordinate system and the transform"] if data.crs is not None else []
@@ -100,7 +99,7 @@ def warn_of_place(data: Any) -> None:
 
 
 def for_tiff(data: Any, options: dict[str, Any]) -> Any:
-    """The same of a TIFF: `options` gets crs, transform and nodata."""
+    """The same for a TIFF: `options` gets crs, transform and nodata."""
     check_is_array(data)
 
     def add(name: str, value: Any) -> None:
@@ -134,7 +133,7 @@ def _mapping_of(data: Any) -> str:
 
 
 def _transform_of(data: Any, reference: Any) -> tuple[float, ...] | None:
-    """Of the grid mapping's `GeoTransform` as GDAL orders it, or of evenly spaced coordinates."""
+    """From the grid mapping's `GeoTransform` in GDAL's order, or from evenly spaced coordinates."""
     text = reference.get("GeoTransform")
     if text is not None:
         c, a, b, f, d, e = (float(part) for part in str(text).split())

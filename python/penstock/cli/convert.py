@@ -120,7 +120,7 @@ def _codecs(text: str | None) -> Any:
         try:
             return json.loads(text)
         except ValueError as error:
-            raise InvalidArgumentError(f"--codec is no JSON: {error}") from None
+            raise InvalidArgumentError(f"--codec is not JSON: {error}") from None
     made: list[Any] = []
     for each in text.split(","):
         name, colon, level = each.partition(":")

@@ -221,12 +221,14 @@ class Array(Reads, Writes, _core.Array):
 
         Parameters
         ----------
+        selection
+            Ints, slices, lists, masks or names of fields, as for `[]`.
         out
             A writable ndarray or buffer object of the selection's shape, with any strides; it is returned. With the
             array's dtype, chunks decode straight into it. Its contents are unspecified after an error.
         device
             None or "cpu"; "cuda:0" (or another number), or "cuda", the caller's current device: the result is a
-            `penstock.Tensor` in that device's memory, and the read goes on after this returns. `out` is then device
+            `penstock.Tensor` in that device's memory, and the read continues after this returns. `out` is then device
             memory of another library, with `__dlpack__` or `__cuda_array_interface__`; with it, all is queued on the
             device on return. All selections are possible, except names of fields.
         stream
@@ -291,7 +293,10 @@ class Array(Reads, Writes, _core.Array):
         threads: int | None = None,
         progress: Progress | bool | None = None,
     ) -> Job:
-        """Start `read` on other threads and return a `Job`. The job uses `out` until it is done."""
+        """Start `read` on other threads and return a `Job`, which uses `out` until it is done.
+
+        Parameters are those of `read`.
+        """
         workers = _check_threads(threads)
         progress = callback_of(progress, "reading")
         dtype = None if dtype is None else _convert.as_dtype(dtype)
@@ -367,6 +372,15 @@ class Array(Reads, Writes, _core.Array):
         and which on the host, and why; whether the device reads encoded bytes in the host's memory without a copy; and
         what `encoder="auto"` would choose for a write of the same selection from the device's memory. It needs no
         device.
+
+        Parameters
+        ----------
+        selection
+            As for `read`.
+        max_lines
+            The most operations in the text.
+        device
+            None, or the device of the planned read.
         """
         on_device = _device.is_device(device)
         prepared = self._prepare(selection)[0]

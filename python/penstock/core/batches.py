@@ -48,6 +48,8 @@ def batches(
     samples
         Pairs of an array's index or key and a selection of it; only selections if `arrays` is one array. Consumed
         lazily: it may be infinite. The crops of one batch have the same shape.
+    batch_size
+        Crops of a batch.
     dtype
         The dtype of the batches: any numeric dtype; "bfloat16" and similar types need the package ml_dtypes. None: the
         dtype of the arrays, which must then be the same for all.

@@ -126,7 +126,7 @@ def fill_options(fill: Any, dtype: Any) -> dict[str, Any]:
         if native.names is None or isinstance(fill, np.void) or not np.isscalar(fill) or fill != 0:
             item[()] = fill
         if native.kind in "iu" and isinstance(fill, float | np.floating) and item[()] != fill:
-            raise ValueError(f"{fill!r} is no integer")
+            raise ValueError(f"{fill!r} is not an integer")
     except (TypeError, ValueError, OverflowError, KeyError) as error:
         raise InvalidArgumentError(f"fill_value {fill!r} does not fit dtype {native}: {error}") from error
     return {"fill_bytes": item.tobytes()}
@@ -180,7 +180,7 @@ def codec_json(codec: Any, zarr_format: int) -> Any:
     elif isinstance(codec, str):
         codec = {"name": codec} if zarr_format == 3 else {"id": codec}
     if not isinstance(codec, Mapping) or not ("name" in codec or "id" in codec):
-        raise InvalidArgumentError(f"codecs: {codec!r} is no codec: neither a name, JSON nor a codec object")
+        raise InvalidArgumentError(f"codecs: {codec!r} is not a codec: neither a name, JSON nor a codec object")
     if zarr_format == 3:
         return dict(codec) if "name" in codec else _to_v3(codec)
     return dict(codec) if "id" in codec else _to_v2(codec)

@@ -90,7 +90,7 @@ class Job:
             self._ticket.wait_for(-1.0)  # nothing continues after a Ctrl-C; a second one returns at once
             raise
         if not ended:
-            raise DeadlineExceededError(f"the {self._what} did not end within {timeout} s; it goes on")
+            raise DeadlineExceededError(f"the {self._what} did not end within {timeout} s; it continues")
         return self._finish(self._ticket.result())
 
     def __await__(self) -> Generator[Any, None, Any]:

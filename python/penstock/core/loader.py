@@ -76,6 +76,8 @@ def loader(
     samples
         None: all samples of the grid. A number: the number of random crops, new ones in each epoch. An array of shape
         (samples, axes of `crop`): the start of each sample.
+    batch_size, shuffle, seed
+        Samples of a batch; whether they are shuffled; the seed of their order.
     window
         Memory for decoded chunks: bytes, or text such as "2GiB"; by default a quarter of the context's memory limit.
         All ranks share it: each uses the window divided by `ranks`.
@@ -344,7 +346,7 @@ def _axes(
     for name, given in (("stride", stride), ("pad", pad)):
         unknown = [key for key in given if key not in crop]
         if unknown:
-            raise InvalidArgumentError(f"{name}: {unknown[0]!r} is no axis of crop, which has {list(crop)}")
+            raise InvalidArgumentError(f"{name}: {unknown[0]!r} is not an axis of crop, which has {list(crop)}")
     made = []
     for key, length in crop.items():
         beyond = pad.get(key, 0)

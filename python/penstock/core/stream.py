@@ -26,6 +26,8 @@ def stream(
 
     Parameters
     ----------
+    array
+        An open array.
     tile
         "shard", "chunk", or a shape, cut at the end of the array; None: shards if there are any, else chunks. In arrays
         of many files each file is a shard, also with unequal lengths (a device's buffers have space for the longest);

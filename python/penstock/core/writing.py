@@ -218,7 +218,7 @@ class Writes(_Base):
         self._set(selection, value, fields, threads, progress, durable, write_empty_chunks)
 
     def resize(self, new_shape: SupportsIndex | Iterable[SupportsIndex]) -> None:
-        """Change the shape of the array, in storage and in this object.
+        """Change the shape of the array to `new_shape`, in storage and in this object.
 
         Existing chunks in the new part are erased first: they remain from an append that was killed. Then the metadata
         is written, then chunks outside of the new shape are erased. Chunks at the edge keep the elements beyond it, as
@@ -244,6 +244,20 @@ class Writes(_Base):
         all processes, containers and hosts take turns. An appender that is killed delays the next one by its lease: 10
         seconds, or the value of the environment variable PENSTOCK_APPEND_LEASE (0.05 to 600). One that is stopped for
         longer and then continues changes nothing: it raises `ConflictError`.
+
+        Parameters
+        ----------
+        data
+            Rows: as many dimensions as the array, with the same lengths except along `axis`. Cast as in `write`.
+        axis
+            The dimension along which the array grows.
+        threads, progress, durable, write_empty_chunks
+            As for `write`.
+
+        Raises
+        ------
+        ConflictError
+            The array was resized meanwhile, or another appender took over.
         """
         items = as_host(_device.to_host(data, _core._context_of(self)) if _device.is_device_value(data) else data)
         axis = operator.index(axis)

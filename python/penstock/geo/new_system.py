@@ -37,7 +37,7 @@ def system_of(crs: Any) -> System:
     try:
         found = pyproj.CRS.from_user_input(crs)
     except (pyproj.exceptions.CRSError, TypeError, ValueError) as failure:
-        raise InvalidArgumentError(f"crs is no coordinate system: {failure}") from None
+        raise InvalidArgumentError(f"crs is not a coordinate system: {failure}") from None
     vertical = None
     if found.is_compound:
         found, height = found.sub_crs_list

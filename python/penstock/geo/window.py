@@ -69,11 +69,11 @@ def read_window(
         coarser arrays. None: those of the GeoTIFF.
     boundless
         True permits bounds that are wholly outside the image.
+    threads
+        Decoding workers; None: the context's.
 
     Returns
-
     -------
-
     An array of (bands, rows, columns) in the image's dtype. The overview is the smallest whose pixels
     are not larger than the result's (by a tenth at most; "nearest": by a fifth), as GDAL chooses. Only tiles under the
     window are read; memory in addition to the result is about 64 MiB.
@@ -247,7 +247,7 @@ class _Grid:
             raise InvalidArgumentError("the array does not know where it lies: it has no transform", f"array '{a.uri}'")
         dx, xy, left, yx, dy, top = tuple(transform)[:6]
         if xy != 0 or yx != 0:
-            raise UnsupportedError("the image is rotated: bounds are no rectangle of its pixels", f"array '{a.uri}'")
+            raise UnsupportedError("the image is rotated: bounds are not a rectangle of its pixels", f"array '{a.uri}'")
         if not (dx and dy and all(map(math.isfinite, (dx, dy, left, top)))):
             message = f"the array's transform {tuple(transform)[:6]} gives its pixels no place and size"
             raise InvalidArgumentError(message, f"array '{a.uri}'")

@@ -113,11 +113,11 @@ class TiffWriter:
         self.write(key, value)
 
     def write(self, selection: Any, value: npt.ArrayLike, mask: npt.ArrayLike | None = None) -> None:
-        """Write rows: all columns, step 1, from the first row of a tile to the last one of a tile or of the image.
+        """Write `value` to `selection`: rows with all columns, step 1.
 
-        All bands at once, unless each has tiles of its own (`interleave="band"`) and there is no mask. `mask`, for
-        files that are created with one, has the shape (rows, columns): 0 or False is not valid. None: all pixels are
-        valid.
+        The rows start at the first row of a tile and end at the last row of a tile or of the image. All bands at once,
+        unless each has tiles of its own (`interleave="band"`) and there is no mask. `mask`, for files that are created
+        with one, has the shape (rows, columns): 0 or False is not valid. None: all pixels are valid.
         """
         bands, rows = self._resolve(selection)
         shape = (bands.stop - bands.start, rows.stop - rows.start, self.shape[-1])
@@ -306,7 +306,7 @@ def _place_of(
 def _write_all(writer: TiffWriter, data: Any, mask: Any) -> None:
     """A part at a time, in whole rows of tiles: `data` may be larger than memory."""
     if tuple(data.shape) != writer.shape:
-        raise InvalidArgumentError(f"data of shape {tuple(data.shape)} is no array of shape {writer.shape}")
+        raise InvalidArgumentError(f"data of shape {tuple(data.shape)} is not an array of shape {writer.shape}")
     if mask is not None and tuple(np.shape(mask)) != writer.shape[-2:]:
         raise InvalidArgumentError(f"a mask of shape {tuple(np.shape(mask))} is none of pixels {writer.shape[-2:]}")
     height = writer.shape[-2]
@@ -422,7 +422,7 @@ def _nodata_of(nodata: Any, dtype: np.dtype[Any]) -> float | None:
     try:
         return operator.index(nodata) if dtype.kind in "iu" and hasattr(nodata, "__index__") else float(nodata)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidArgumentError(f"nodata {nodata!r} is no value of {dtype}") from None
+        raise InvalidArgumentError(f"nodata {nodata!r} is not a value of {dtype}") from None
 
 
 def _transform_of(transform: Any) -> tuple[float, ...]:

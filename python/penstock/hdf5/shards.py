@@ -168,7 +168,7 @@ def _look(source: Source, name: str, allow_holes: bool) -> list[_Shard]:
             if found is None:
                 raise NotFoundError(f"the file has no '{path}'")
             if not hasattr(found, "dtype") or not hasattr(found, "chunks"):
-                raise InvalidArgumentError(f"'{path}' is no dataset")
+                raise InvalidArgumentError(f"'{path}' is not a dataset")
             uri = f"{source.uri}/{path}"
             holder = source.holder(file, found)
             if holder.uri not in objects:

@@ -48,7 +48,7 @@ class Source:
     _dimensions: tuple[Any, DimensionNames] | None = field(default=None, repr=False, compare=False)
     _scales: tuple[Any, ScaleNames] = field(default_factory=lambda: (None, {}), repr=False, compare=False)
     _place: tuple[_core.Store, bytes, int | None] | None = field(default=None, repr=False, compare=False)
-    _content: tuple[bytes | None] | None = field(default=None, repr=False, compare=False)  # None: not looked for yet
+    _content: tuple[bytes | None] | None = field(default=None, repr=False, compare=False)  # None: not read yet
 
     @classmethod
     def of(cls, target: Any, context: Context, storage_options: Mapping[str, Any] | None) -> Source:

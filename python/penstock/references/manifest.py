@@ -43,7 +43,7 @@ def _document(saved: bytes, path: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise CorruptDataError(f"the manifest '{path}' is damaged: {error}") from error
     if not isinstance(document, dict):
-        raise CorruptDataError(f"the manifest '{path}' is no JSON object")
+        raise CorruptDataError(f"the manifest '{path}' is not JSON object")
     if document.get("penstock_manifest") != VERSION:
         version = document.get("penstock_manifest")
         raise UnsupportedError(f"a manifest of version {version!r} is not readable: '{path}'")
@@ -209,18 +209,17 @@ def _reopen(
 def save_manifest(
     array: Array | Group, path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None
 ) -> None:
-    """Save what opening `array` took: its metadata and where each chunk is. `penstock.open(path)` reads it.
+    """Save the metadata of `array` and the locations of its chunks. `penstock.open(path)` reads it.
 
-    Of a group (of `open_virtual`, of an HDF5 file, of references): of all arrays in it and in groups below.
+    For a group (of `open_virtual`, of an HDF5 file, of references): those of all arrays in it and in groups below.
 
-    `path` may be a URI of a store that can be written to, with its `storage_options`; that of Parquet and Arrow files
-    and of `.npy` files in both item orders is a file of this machine.
+    `path` may be a URI of a store that can be written to, with its `storage_options`. Manifests of Parquet, Arrow and
+    mixed-order `.npy` files can only be saved to a local path.
 
     For arrays of HDF5 and NetCDF files, of references, and of many files (of Zarr and TIFF only what a manifest
-    opened): `penstock.open_shards(path)` reads those too. That of `.npy` and raw files is JSON where the name ends with
-    ".json".
-    A file that changed since is noticed when the manifest is opened (of `.npy`, raw, Parquet and Arrow files: when they
-    are read), and one that changes later when it is read.
+    opened): `penstock.open_shards(path)` reads those too. The manifest of `.npy` and raw files is JSON if the name ends
+    with ".json". Opening the manifest fails if a file has changed (for `.npy`, raw, Parquet and Arrow files: reading
+    them fails); so does a later read of a file that changes afterwards.
     """
     if isinstance(array, Group):
         name = local_path(os.fspath(path))

@@ -36,9 +36,7 @@ def raw_settings(
     """The engine's options for raw files. Those of the caller take precedence over those of sidecar files.
 
     Returns
-
     -------
-
     dict of dtype (`descr_text`), shape, row_shape, offset, fortran_order, and rows: of each file, or
     None if it is not known; empty: of no file.
     """
@@ -148,7 +146,7 @@ def _members(found: Files, key: str) -> dict[str, Any] | None:
     try:
         members = json.loads(bytes(text))
     except ValueError as failure:
-        raise InvalidArgumentError(f"'{key}' is no JSON: {failure}") from None
+        raise InvalidArgumentError(f"'{key}' is not JSON: {failure}") from None
     return members if isinstance(members, dict) else None
 
 

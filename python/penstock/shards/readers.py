@@ -170,7 +170,7 @@ def join_arrays(arrays: list[Any], axis: int, context: Context) -> JoinedArray:
     """Open arrays, one after the other."""
     for each in arrays:
         if not isinstance(each, Array):
-            text = f"{each!r} is no array: give its name in the file (path=, or dataset= of HDF5)"
+            text = f"{each!r} is not an array: give its name in the file (path=, or dataset= of HDF5)"
             raise InvalidArgumentError(text)
         if each.dtype.kind in "OT" or each._has_items:
             raise UnsupportedError(f"'{each.uri}' holds items of variable length, which cannot be joined")

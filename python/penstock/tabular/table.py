@@ -493,7 +493,7 @@ def _null_value(nulls: Any, dtype: np.dtype[Any]) -> Any:
             return value[()]
     except (TypeError, ValueError, OverflowError):
         pass
-    raise InvalidArgumentError(f"nulls={nulls!r} is no {dtype}")
+    raise InvalidArgumentError(f"nulls={nulls!r} is not a {dtype}")
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def place_elsewhere(
     made = store_of(target, context)
     if made is None:
         raise InvalidArgumentError(
-            f"cannot open {type(target).__name__}: it is no path, no dict, and has no get(key)",
+            f"cannot open {type(target).__name__}: it is not a path, not a dict, and has no get(key)",
         )
     return made, inner
 

@@ -42,7 +42,7 @@ class Store(ABC):
         raise ReadOnlyError(f"{type(self).__name__} cannot be written to: it has no delete(key)")
 
     def version(self, key: str) -> str | None:
-        """A value that changes whenever the object does (an entity tag, a counter); None if there is no object.
+        """A value that changes whenever the object does (an entity tag, a counter); None if `key` has no object.
 
         With it, an object's indexes are cached from one read to the next. Without it a store has no versions.
         """

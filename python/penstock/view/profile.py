@@ -170,7 +170,7 @@ class Profile:
         return "\n".join(lines)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the report.
+        """Write the report to `path`, whose suffix chooses the form.
 
         `.json` is `report` with `ceilings`, `.html` a self-contained timeline of the workers, `.png` (or `.svg`) the
         same as a picture, which needs matplotlib.

@@ -96,7 +96,7 @@ def shards_of_every_kind(comm: Any, folder: Path, values: Any) -> None:
 
 
 def rows_of(path: str) -> tuple[int, tuple[int, ...], str]:
-    assert MPI.COMM_WORLD.Get_rank() == 0, "the others are told"
+    assert MPI.COMM_WORLD.Get_rank() == 0, "the others receive it"
     found = np.load(path, mmap_mode="r")
     return found.shape[0], found.shape[1:], found.dtype.str
 

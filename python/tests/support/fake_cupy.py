@@ -83,7 +83,7 @@ class _Memory:
 
 
 class ndarray:
-    """An array in device memory. Its view is an ndarray at the device's address, which nobody here looks into."""
+    """An array in device memory. Its view is an ndarray at the device's address, which is not read here."""
 
     __module__ = "cupy"
 
@@ -250,5 +250,5 @@ def install(cuda: Any) -> types.ModuleType:
     made.__spec__ = types.SimpleNamespace(name="cupy")  # type: ignore[assignment]
     sys.modules["cupy"] = made
     if (zarrs := sys.modules.get("zarr.core.buffer.gpu")) is not None:
-        zarrs.cp = made  # it looked for CuPy when it was imported
+        zarrs.cp = made  # it imported CuPy when it was imported
     return made

@@ -77,7 +77,7 @@ class _Conversation:
         try:
             reply = await self.server._reply(method, target, headers, body)
         except Exception:
-            self.writer.transport.abort()  # a fault of the test: nobody should wait for it
+            self.writer.transport.abort()  # a fault of the test: no test should wait for it
             raise
         with contextlib.suppress(h2.exceptions.ProtocolError, OSError):  # the client is gone
             if reply.reset:

@@ -42,7 +42,7 @@ struct frame_header {
 
   std::uint32_t compressor_format() const noexcept { return flags >> 5; }
   bool is_copy() const noexcept { return (flags & BLOSC_MEMCPYED) != 0; }
-  // Runs that are compressed one after the other in a block: one for each byte of an item, if that is worth it.
+  // Runs that are compressed one after the other in a block: one for each byte of an item, if that is worthwhile.
   std::uint64_t splits(std::uint64_t bytes) const noexcept {
     const bool can_split = (flags & 0x10) == 0 && item_bytes <= 16 && bytes / item_bytes >= 128 && bytes == block_bytes;
     return can_split ? item_bytes : 1;
@@ -57,8 +57,8 @@ error corrupt(fmt::format_string<Values...> text, Values&&... values) {
   return {errc::corrupt_data, fmt::format(text, std::forward<Values>(values)...)};
 }
 
-// All that c-blosc 1.21.3 takes on trust, or answers with a bare -1, is settled here. It fills a block only as far as
-// whole splits reach, so lengths that do not divide are found by the sum that it returns.
+// Everything that c-blosc 1.21.3 does not check, or reports with a bare -1, is checked here. It fills a block only as
+// far as whole splits reach, so lengths that do not divide are found by the sum that it returns.
 result<> check(const frame_header& header, std::span<const std::byte> encoded, std::uint64_t room) {
   if (header.version != BLOSC_VERSION_FORMAT) {
     return corrupt("blosc frame has format version {}, only {} can be read", header.version, BLOSC_VERSION_FORMAT);
@@ -104,7 +104,7 @@ result<> check(const frame_header& header, std::span<const std::byte> encoded, s
   return {};
 }
 
-// c-blosc hands a split to ZSTD_decompress as it is, and a libzstd may have been built with its decoders from before
+// c-blosc passes a split to ZSTD_decompress unchecked, and a libzstd may have been built with its decoders from before
 // 1.0. No encoder of Blosc frames ever used those: each split is one frame of today's format.
 result<> check_zstd_splits(const frame_header& header, std::span<const std::byte> encoded) {
   for (std::uint64_t block = 0; block < header.blocks(); ++block) {
@@ -156,7 +156,7 @@ class blosc_codec final : public byte_codec {
     if (header.compressor_format() == BLOSC_ZSTD_FORMAT && !header.is_copy()) {
       PENSTOCK_TRY(check_zstd_splits(header, encoded));
     }
-    // c-blosc takes two blocks of memory for the call, by a number that is in the file (and at most the chunk's size).
+    // c-blosc allocates two blocks of memory for the call, of a size in the file (and at most the chunk's size).
     const temporary_memory taken(scratch.libraries().accounts(), 2 * std::uint64_t{header.block_bytes});
     if (!taken.ok()) {
       return error{errc::resource_exhausted,
@@ -179,7 +179,7 @@ class blosc_codec final : public byte_codec {
       return error{errc::unsupported,
                    fmt::format("blosc encodes {} bytes at most, not {}", BLOSC_MAX_BUFFERSIZE, decoded.size())};
     }
-    // c-blosc 1.21.3 keeps the room in an int.
+    // c-blosc 1.21.3 stores the room in an int.
     const std::size_t room = std::min<std::size_t>(out.size(), decoded.size() + BLOSC_MAX_OVERHEAD);
     const int made = blosc_compress_ctx(level_, shuffle_, item_bytes_, decoded.size(), decoded.data(), out.data(), room,
                                         compressor_.c_str(), block_bytes_, 1);

@@ -11,7 +11,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::size_t kMostAtOnce = std::numeric_limits<unsigned>::max();  // the library counts in 32 bits
+constexpr std::size_t kMostAtOnce = std::numeric_limits<unsigned>::max();  // the library uses 32-bit counts
 
 void* take_memory(void* memory, int items, int bytes) {
   return static_cast<library_memory*>(memory)->take(static_cast<std::size_t>(items) * static_cast<std::size_t>(bytes));
@@ -21,7 +21,7 @@ error damaged(std::uint64_t at, int code) {
   return {errc::corrupt_data, fmt::format("bz2 stream is damaged before byte {} (libbz2 says {})", at, code)};
 }
 
-// A decoder of one stream; the library's memory is kept in the worker's scratch.
+// A decoder of one stream; the library's memory is in the worker's scratch.
 class stream_decoder {
  public:
   explicit stream_decoder(library_memory& memory) noexcept {
@@ -36,7 +36,7 @@ class stream_decoder {
   }
   bool ok() const noexcept { return ok_; }
 
-  // Until the stream ends, or its input or the room does. Says in `from` and `to` how far it came.
+  // Until the stream, its input or the room ends. Stores the reached positions in `from` and `to`.
   int run(std::span<const std::byte>& from, std::span<std::byte>& to) noexcept {
     while (true) {
       const unsigned in = static_cast<unsigned>(std::min(from.size(), kMostAtOnce));
@@ -67,7 +67,7 @@ class bz2_codec final : public byte_codec {
   std::string describe() const override { return fmt::format("bz2(level={})", level_); }
 
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
-    return saturating_add(decoded_bytes, decoded_bytes / 100 + 600);  // the library's manual
+    return saturating_add(decoded_bytes, decoded_bytes / 100 + 600);  // see the library's manual
   }
 
   // One stream after the other, as bzip2 and Python read them.
@@ -79,7 +79,7 @@ class bz2_codec final : public byte_codec {
       stream_decoder decoder(scratch.libraries().memory());
       const int code = decoder.ok() ? decoder.run(from, to) : BZ_MEM_ERROR;
       if (code == BZ_MEM_ERROR) return error{errc::resource_exhausted, "no memory for a bz2 decoder"};
-      // An unfinished stream has its end mark still before it, so what is left of the input says what was missing.
+      // An unfinished stream still has its end mark before it, so the rest of the input shows what was missing.
       if (code == BZ_OK && !from.empty()) {
         scratch.out_of_room = true;
         return error{errc::corrupt_data, fmt::format("bz2 stream decodes to more than {} bytes", out.size())};

@@ -8,15 +8,14 @@
 
 namespace penstock::inline v0 {
 
-/// 32 bits of all bytes, and of a seed that most checksums do not have (0).
+/// 32 bits of all bytes, and of a seed, which is 0 for most checksums.
 using checksum_function = std::uint32_t (*)(std::span<const std::byte> bytes, std::uint32_t seed) noexcept;
 
-/// Where the checksum stands.
+/// The position of the checksum.
 enum class checksum_place : std::uint8_t { start, end };
 
-/// A codec that adds a checksum of 32 bits, little-endian, to the content and tests it. Decoding moves nothing.
-///
-/// \param name  Has to outlive the codec.
+/// A codec that adds a checksum of 32 bits, little-endian, to the content and checks it. Decoding moves nothing.
+/// \param name  Must outlive the codec.
 compiled_codec make_checksum_codec(std::string_view name, checksum_function function, checksum_place place,
                                    const stage_type& input, std::uint32_t seed = 0);
 

@@ -1,4 +1,4 @@
-// Bytes codecs that each chunk applies or skips; a bit in front of the chunk says which.
+// Bytes codecs that each chunk applies or skips; a bit before the chunk records which.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ constexpr std::int64_t kMostHeaderBits = 4096;
 struct choice {
   std::shared_ptr<const byte_codec> codec;
   std::uint64_t limit = 0;    // the most bytes that it may decode to
-  bool only_if_less = false;  // a compressor: applied where it makes the bytes fewer
+  bool only_if_less = false;  // a compressor: applied if it reduces the bytes
 };
 
 class conditional_codec final : public byte_codec {
@@ -54,7 +54,7 @@ class conditional_codec final : public byte_codec {
     }
     worker_scratch& inner = scratch.inner();
     std::span<const std::byte> current = encoded.subspan(header_bytes_);
-    std::size_t other = 0;  // the buffer that `current` does not lie in
+    std::size_t other = 0;  // the buffer that does not hold `current`
     for (std::size_t i = choices_.size(); i-- > 0;) {
       if (!applied(i)) continue;
       const choice& each = choices_[i];
@@ -106,8 +106,8 @@ class conditional_codec final : public byte_codec {
 
 }  // namespace
 
-// Source: zarr-extensions, codecs/conditional. What decides is left to the writer: compressors are applied where they
-// make a chunk smaller, and what keeps its size or adds to it (shuffles, checksums) always.
+// Source: zarr-extensions, codecs/conditional. The writer chooses: compressors are applied if they make a chunk
+// smaller, and codecs that keep or increase its size (shuffles, checksums) always.
 result<compiled_codec> make_conditional_codec(const codec_config& config, const stage_type& input) {
   PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"codecs", "header_bits"}));
   PENSTOCK_ASSIGN(const std::vector<codec_config> codecs, members.codecs("codecs"));

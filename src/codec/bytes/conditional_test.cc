@@ -1,4 +1,4 @@
-// Chunks that say themselves which of their codecs were applied (zarr-extensions, codecs/conditional).
+// Chunks that record which of their codecs were applied (zarr-extensions, codecs/conditional).
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// crc32 and adler32, as zlib has them.
+// crc32 and adler32, as in zlib.
 
 #include <libdeflate.h>
 

@@ -45,8 +45,8 @@ std::uint64_t load_little_64(const std::byte* at) noexcept {
 
 #if defined(__x86_64__)
 
-// The instruction takes 3 cycles but starts every cycle: three runs side by side fill it. Their remainders are joined
-// by multiplying with x^(8 * run length), which four look-ups do.
+// The instruction takes 3 cycles but can start in every cycle: three runs in parallel use it fully. Their remainders
+// are joined by multiplying with x^(8 * run length), which four look-ups do.
 constexpr std::size_t kLongRun = 2048, kShortRun = 128;
 
 constexpr std::uint32_t multiply(std::uint32_t a, std::uint32_t b) {
@@ -137,7 +137,7 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t so_far) noe
 }
 
 result<compiled_codec> make_crc32c_codec(const codec_config& config, const stage_type& input) {
-  // Only numcodecs has a choice of place.
+  // Only numcodecs has a choice of position.
   checksum_place place = checksum_place::end;
   if (config.name == "crc32c") {
     PENSTOCK_TRY(codec_members::of(config, {}));

@@ -1,5 +1,5 @@
-// Fletcher's checksum as HDF5 computes it: of big-endian 16-bit words, both sums modulo 65535, an odd last byte as the
-// high half of a word.
+// Fletcher's checksum as in HDF5: of big-endian 16-bit words, both sums modulo 65535, an odd last byte as the high half
+// of a word.
 
 #include "codec/byte_codecs.h"
 #include "codec/bytes/checksum_codec.h"
@@ -8,14 +8,14 @@
 namespace penstock::inline v0 {
 namespace {
 
-// HDF5 folds its sums: what is not zero stays so, and 65535 stands for 0 modulo 65535.
+// HDF5 folds its sums: a nonzero sum stays nonzero, and 65535 stands for 0 modulo 65535.
 std::uint32_t folded(std::uint64_t sum) noexcept {
   return sum == 0 ? 0 : static_cast<std::uint32_t>((sum - 1) % 65535 + 1);
 }
 
 std::uint32_t fletcher32_of(std::span<const std::byte> bytes, std::uint32_t) noexcept {
-  // sum2 = the sum of all values that sum1 takes. A block of n words adds n * sum1, and n - i times its word i.
-  constexpr std::uint32_t kBlock = 352;  // words, the most whose weighted sum fits 32 bits is 361
+  // sum2 = the sum of all values of sum1. A block of n words adds n * sum1, and n - i times its word i.
+  constexpr std::uint32_t kBlock = 352;  // words; 361 is the most whose weighted sum fits 32 bits
   std::uint64_t sum1 = 0, sum2 = 0;
   const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
   std::size_t words = bytes.size() / 2;

@@ -25,7 +25,7 @@ class lz4_codec final : public byte_codec {
   std::optional<device_form> form_on_device() const override { return device_form::both_ways(device_form::kind::lz4); }
 
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
-    // LZ4_compressBound, also for sizes that it does not take.
+    // LZ4_compressBound, also for sizes that the library does not accept.
     return saturating_add(decoded_bytes, decoded_bytes / 255 + 16 + kSizeBytes);
   }
 
@@ -43,7 +43,7 @@ class lz4_codec final : public byte_codec {
     if (bytes > LZ4_MAX_INPUT_SIZE || block > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
       return damaged("its size is", bytes > LZ4_MAX_INPUT_SIZE ? bytes : block);
     }
-    // No room at all is a null pointer to the library: an empty block is one token of no literals.
+    // The library accepts no room as a null pointer: an empty block is one token without literals.
     if (bytes == 0) {
       if (block != 1 || encoded[kSizeBytes] != std::byte{0}) return damaged("it should be empty, has bytes:", block);
       return std::span<const std::byte>(out.data(), 0);

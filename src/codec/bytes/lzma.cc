@@ -1,4 +1,4 @@
-// What Python's lzma module writes with numcodecs' settings, whose numbers are those of liblzma.
+// The output of Python's lzma module with numcodecs' settings, whose numbers are those of liblzma.
 
 #include <fmt/format.h>
 #include <lzma.h>
@@ -17,10 +17,10 @@ namespace {
 enum class lzma_format : std::uint8_t { automatic, xz, alone, raw };  // in the order of Python's numbers
 constexpr std::string_view kFormats[] = {"auto", "xz", "alone", "raw"};
 
-// A decoder's dictionary is as large as the stream says: the xz program's settings need 65 MiB at most.
+// A decoder's dictionary is as large as the stream states: the xz program's settings need 65 MiB at most.
 constexpr std::uint64_t kDecoderMemory = std::uint64_t{256} << 20;
 
-/// liblzma's list of filters, with what they point to.
+/// liblzma's list of filters, with the structs that they refer to.
 class filter_list {
  public:
   filter_list() noexcept { filters_[0].id = LZMA_VLI_UNKNOWN; }
@@ -30,7 +30,7 @@ class filter_list {
     PENSTOCK_TRY(made->add_lzma(legacy ? LZMA_FILTER_LZMA1 : LZMA_FILTER_LZMA2, preset));
     return std::shared_ptr<const filter_list>(std::move(made));
   }
-  /// As Python spells them: [{"id": 3, "dist": 4}, {"id": 33, "preset": 1}].
+  /// As in Python: [{"id": 3, "dist": 4}, {"id": 33, "preset": 1}].
   static result<std::shared_ptr<const filter_list>> parse(const json::array_t& texts, const codec_config& config) {
     if (texts.empty() || texts.size() > LZMA_FILTERS_MAX) {
       return error{errc::corrupt_data,
@@ -130,7 +130,7 @@ class lzma_run {
   lzma_run(const lzma_run&) = delete;
   ~lzma_run() { lzma_end(&stream); }
 
-  // A decoder returns LZMA_OK at the end of its input or room, so it is asked until it says that it came no further.
+  // A decoder returns LZMA_OK at the end of its input or room, so it is called until it makes no progress.
   lzma_ret finish() noexcept {
     lzma_ret code = LZMA_OK;
     while (code == LZMA_OK) code = lzma_code(&stream, LZMA_FINISH);
@@ -166,7 +166,7 @@ class lzma_codec final : public byte_codec {
     std::uint8_t beyond = 0;
     const std::size_t unused = run.stream.avail_out;
     if (code == LZMA_BUF_ERROR && unused == 0) {
-      // liblzma reads some end marks only where there is room for more.
+      // liblzma reads some end marks only if there is more room.
       run.stream.next_out = &beyond;
       run.stream.avail_out = 1;
       code = run.finish();
@@ -196,7 +196,7 @@ class lzma_codec final : public byte_codec {
     return std::span<const std::byte>(out.data(), out.size() - unused);
   }
 
-  // Encoders take up to 670 MiB, which nobody keeps for the next one.
+  // Encoders need up to 670 MiB, which is not kept for the next one.
   result<std::uint64_t> encode(std::span<const std::byte> decoded, std::span<std::byte> out,
                                worker_scratch&) const override {
     lzma_run run;

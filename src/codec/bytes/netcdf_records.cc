@@ -1,4 +1,4 @@
-// A variable's parts of consecutive records, out of the bytes of these records.
+// A variable's parts of consecutive records, taken from the bytes of these records.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ void gather(const std::byte* from, std::size_t step, std::size_t count, std::byt
   for (std::size_t i = 0; i < count; ++i) std::memcpy(to + i * kBytes, from + i * step, kBytes);
 }
 
-/// The file has other variables' parts between those of one variable. The last record ends with the variable's part.
+/// Other variables' parts are between those of one variable. The last record ends with the variable's part.
 class records_codec final : public byte_codec {
  public:
   records_codec(std::size_t bytes, std::size_t step) noexcept : bytes_(bytes), step_(step) {}
@@ -35,8 +35,9 @@ class records_codec final : public byte_codec {
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {
     if (encoded.size() < bytes_ || (encoded.size() - bytes_) % step_ != 0)
-      return error(errc::corrupt_data, fmt::format("{} data: {} bytes are no number of records of {} that end after {}",
-                                                   kName, encoded.size(), step_, bytes_));
+      return error(errc::corrupt_data,
+                   fmt::format("{} data: {} bytes are not a number of records of {} that end after {}", kName,
+                               encoded.size(), step_, bytes_));
     const std::size_t count = (encoded.size() - bytes_) / step_ + 1;
     if (count > out.size() / bytes_) {
       scratch.out_of_room = true;

@@ -9,7 +9,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr int kLibraryDefault = 6;  // what zlib takes for level -1
+constexpr int kLibraryDefault = 6;  // zlib's choice for level -1
 
 class zlib_codec final : public byte_codec {
  public:

@@ -33,7 +33,7 @@ error library_error(std::size_t code, std::uint64_t room, const std::byte* frame
   return damaged(ZSTD_getErrorName(code));
 }
 
-// Formats before zstd 1.0 have other numbers; a libzstd that was built with their old decoders would run them.
+// Formats before zstd 1.0 have other magic numbers; a libzstd that was built with their old decoders would run them.
 bool is_zstd(const std::byte* at, std::size_t left) noexcept {
   std::uint32_t magic = 0;
   if (left < sizeof magic) return false;
@@ -57,13 +57,13 @@ class zstd_codec final : public byte_codec {
   }
 
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
-    // Not ZSTD_compressBound: it answers 0 for sizes that libzstd does not take.
+    // Not ZSTD_compressBound: it returns 0 for sizes that libzstd does not accept.
     const std::uint64_t small = 128 * 1024;
     const std::uint64_t margin = decoded_bytes < small ? (small - decoded_bytes) >> 11 : 0;
     return saturating_add(decoded_bytes, (decoded_bytes >> 8) + margin);
   }
 
-  // Single-shot decoding uses `out` as its window, so a frame's window size never drives an allocation.
+  // Single-shot decoding uses `out` as its window, so a frame's window size never causes an allocation.
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {
     PENSTOCK_ASSIGN(ZSTD_DCtx* const context, scratch.libraries().zstd_decoder());
@@ -108,7 +108,7 @@ result<compiled_codec> make_zstd_codec(const codec_config& config, const stage_t
   PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"level", "checksum"}));
   std::int64_t level = 0;
   if (members.numcodecs()) {
-    // numcodecs takes any level and leaves the limits to the library.
+    // numcodecs accepts any level and leaves the limits to the library.
     constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
     PENSTOCK_ASSIGN(level, members.integer("level", -kMost, kMost, 0));
     level = std::clamp<std::int64_t>(level, ZSTD_minCLevel(), ZSTD_maxCLevel());

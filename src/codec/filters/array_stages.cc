@@ -36,7 +36,7 @@ result<dim_vector<std::uint32_t>> transpose_order(const codec_config& config, st
   return order;
 }
 
-/// What the settings of `bytes` say: one byte order, or one for each leaf of a structure.
+/// The settings of `bytes`: one byte order, or one for each leaf of a structure.
 struct byte_order {
   bool big = false;
   std::vector<bool> leaves;  // empty: all as `big`
@@ -51,7 +51,7 @@ result<byte_order> read_byte_order(const codec_config& config, const dtype& type
   byte_order made;
   made.big = kNativeBig;
   if (!members.has("endian")) {
-    // Opaque items of several bytes (r24) have no byte order either. zarr-python before 3.2 wrote structures so.
+    // Opaque items of several bytes (r24) have no byte order. zarr-python before 3.2 wrote structures in this way.
     if (type.kind() == dtype_kind::structured) made.big = false;
     if (type.has_byte_order() && type.kind() != dtype_kind::structured) {
       return error{errc::corrupt_data, fmt::format("codec 'bytes' needs the setting 'endian' for {} of {} bytes",
@@ -85,7 +85,7 @@ error wrong_size(std::string_view codec, std::uint64_t has, std::uint64_t needs)
   return {errc::corrupt_data, fmt::format("codec '{}' got {} bytes, its array has {}", codec, has, needs)};
 }
 
-/// A transpose that other array codecs stand before.
+/// A transpose after other array codecs.
 class transpose_codec final : public byte_codec {
  public:
   transpose_codec(const dim_vector<std::uint32_t>& order, const stage_type& input, std::string description)
@@ -127,7 +127,7 @@ class transpose_codec final : public byte_codec {
   strides array_, stored_;
 };
 
-/// Byte order behind other array codecs, or of structures.
+/// Byte order after other array codecs, or of structures.
 class swap_codec final : public byte_codec {
  public:
   swap_codec(const dtype& type, byte_order order) : type_(type), order_(std::move(order)) {}
@@ -192,7 +192,7 @@ result<array_stages> compile_array_stages(std::span<const codec_config> codecs, 
     made.description += fmt::format("{}transpose({})", made.description.empty() ? "" : " | ", fmt::join(order, ", "));
   }
   for (std::size_t j = 0; j < rank; ++j) made.output.shape.push_back(cell[made.stored_axes[j]]);
-  // What neither transposes nor swaps equal units is a stage.
+  // A codec that neither transposes nor swaps equal units is a stage.
   if (made.used == codecs.size() || codecs[made.used].name != "bytes" || type.variable_length()) return made;
   PENSTOCK_ASSIGN(const byte_order order, read_byte_order(codecs[made.used], type, options.stored_order_filters));
   const bool structure = !type.fields().empty();
@@ -231,7 +231,7 @@ result<compiled_codec> make_bytes_codec(const codec_config& config, const stage_
     output = stage_type::bytes_of(input.type, input.bytes(), input.exact);
   }
   std::shared_ptr<const byte_codec> codec;
-  // Codecs before it may have made items of a byte order of their own.
+  // Codecs before it may have produced items with a byte order of their own.
   const bool swaps = order.leaves.empty() && order.big != input.big_endian && input.type.has_byte_order();
   if (swaps || !order.leaves.empty()) codec = std::make_shared<swap_codec>(input.type, std::move(order));
   return compiled_codec{std::move(codec), output};

@@ -12,8 +12,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Rounds to a multiple of 2^dropped, ties to even: what numcodecs does with the bits of floats. It may carry into the
-// exponent, which is right.
+// Rounds to a multiple of 2^dropped, ties to even, as numcodecs does with the bits of floats. It may carry into the
+// exponent, which is correct.
 template <class Word>
 Word round_bits(Word word, unsigned dropped) noexcept {
   if (dropped == 0) return word;
@@ -22,7 +22,7 @@ Word round_bits(Word word, unsigned dropped) noexcept {
   return static_cast<Word>((word + ((word >> dropped) & 1) + half) & kept);
 }
 
-// Integers keep bits from their highest one on; what would leave the word stays below.
+// Integers keep bits from their highest one on; bits that would leave the word are not rounded up.
 template <class Word>
 Word round_integer(Word word, unsigned kept_bits) noexcept {
   const auto used = static_cast<unsigned>(std::bit_width(word));
@@ -46,7 +46,7 @@ class bitround_codec final : public byte_codec {
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte>,
                                             worker_scratch&) const override {
-    return encoded;  // lossy: nothing comes back
+    return encoded;  // lossy: decoding does nothing
   }
 
   result<std::uint64_t> encode(std::span<const std::byte> decoded, std::span<std::byte> out,

@@ -1,5 +1,5 @@
-// The registered extension codec: values to the nearest value of another type, by a rule for ties and one for what is
-// out of range, and a table for values that go elsewhere.
+// The registered extension codec: values to the nearest value of another type, with a rule for ties and one for values
+// out of range, and a table of replacements.
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ constexpr std::string_view kRoundings[] = {"nearest-even", "towards-zero", "towa
                                            "nearest-away"};
 constexpr std::string_view kBeyonds[] = {"error", "clamp", "wrap"};
 
-// Holds every number of T exactly. x86's long double has 64 bits; others have more.
+// Holds every number of T exactly. x86's long double has 64 bits of precision; other machines have more.
 template <class T>
 using exact = std::conditional_t<std::is_integral_v<T> && sizeof(T) == 8, long double, double>;
 
@@ -32,7 +32,7 @@ struct cast_rules {
   std::vector<mapped_value> values;
 };
 
-// To an integer. False: nothing that the rules allow.
+// To an integer. False: the rules allow no value.
 template <class To, class Wide>
 bool to_integer(Wide value, const cast_rules& rules, To& out) noexcept {
   if (!std::isfinite(value)) return false;
@@ -53,7 +53,7 @@ bool to_integer(Wide value, const cast_rules& rules, To& out) noexcept {
     case beyond::wrap:
       break;
   }
-  // The remainder is exact; less than nothing wraps as an integer does.
+  // The remainder is exact; a negative one wraps as an integer does.
   const Wide modulus = std::ldexp(Wide{1}, static_cast<int>(8 * sizeof(To)));
   const auto rest = static_cast<std::uint64_t>(std::fmod(std::abs(whole), modulus));
   out = static_cast<To>(whole < 0 ? 0 - rest : rest);
@@ -119,7 +119,7 @@ bool to_floating(Wide value, const cast_rules& rules, To& out) noexcept {
     }
   }
   if (std::isfinite(target::value(out))) return true;
-  // Less than the power of two that would come next is rounded down where the rule says so.
+  // Numbers below the next power of two are rounded down if the rule requires it.
   const bool down = rules.round == rounding::towards_zero ||
                     rules.round == (value > 0 ? rounding::towards_negative : rounding::towards_positive);
   if (down && std::abs(static_cast<long double>(value)) < std::ldexp(1.0L, target::kMaxExponent)) {
@@ -211,7 +211,7 @@ class cast_value_codec final : public number_codec {
   std::string description_;
 };
 
-// Where one of the two is a type that only `real_number` has.
+// If one of the two types is only supported by `real_number`.
 class small_cast_codec final : public item_codec {
  public:
   small_cast_codec(real_number decoded, real_number encoded, const cast_rules& encode, const cast_rules& decode,
@@ -262,7 +262,7 @@ class small_cast_codec final : public item_codec {
 
     real_number from_, to_;
     cast_rules rules_;
-    std::array<std::optional<std::uint64_t>, 256> known_;  // of every byte, where an item is one
+    std::array<std::optional<std::uint64_t>, 256> known_;  // of every byte, for items of one byte
   };
 
   result<> decode_numbers(std::span<const std::byte> encoded, std::byte* out) const override {
@@ -276,7 +276,7 @@ class small_cast_codec final : public item_codec {
   std::string description_;
 };
 
-// A number in the form that fill values have in metadata.
+// A number in the form of fill values in metadata.
 result<long double> mapped_number(const json& value, const real_number& type) {
   std::int64_t whole = 0;
   std::uint64_t natural = 0;
@@ -322,7 +322,7 @@ result<std::vector<mapped_value>> read_map(const json* map, std::string_view dir
   return made;
 }
 
-// Data type metadata of Zarr v3: a name, or an object with it; none of the types that are cast has a configuration.
+// Data type metadata of Zarr v3: a name, or an object with it; none of the supported types has a configuration.
 result<dtype> type_of(const json* value) {
   const json* name = value;
   if (value != nullptr && value->as_object() != nullptr) {

@@ -6,7 +6,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Wraps as NumPy does; a difference of booleans tells whether they differ.
+// Wraps as in NumPy; a difference of booleans is whether they differ.
 template <class T>
 T minus(T a, T b) noexcept {
   if constexpr (std::is_same_v<T, half>) {
@@ -20,7 +20,7 @@ T minus(T a, T b) noexcept {
     return a - b;
   }
 }
-// NumPy's sum of booleans is "or": what numcodecs decodes from these differences is not what it encoded.
+// NumPy's sum of booleans is "or": numcodecs does not decode these differences to the original values.
 template <class T>
 T plus(T a, T b) noexcept {
   if constexpr (std::is_same_v<T, half>) {

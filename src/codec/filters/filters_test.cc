@@ -1,5 +1,5 @@
-// Codecs of arrays. Their numbers are held to NumPy's by python/tests/test_codec_numcodecs.py; here stand the rules
-// that no other implementation shows, and what is refused.
+// Codecs of arrays. python/tests/test_codec_numcodecs.py compares their numbers with NumPy's; these tests cover rules
+// that no other implementation shows, and refusals.
 
 #include <cmath>
 #include <cstring>
@@ -70,7 +70,7 @@ TEST(Numbers, PromoteAsNumPyDoes) {
 }
 
 TEST(Delta, KeepsItsByteOrderBeforeBytes) {
-  // Values go from codec to codec: '>i2' is what bytes(little) then turns around.
+  // Values are passed from codec to codec: '>i2' is what bytes(little) then swaps.
   expect_stored(
       R"([{"name":"numcodecs.delta","configuration":{"dtype":"<i4","astype":">i2"}},{"name":"bytes","configuration":{"endian":"little"}}])",
       "int32", 3, bytes_of<std::int32_t>({5, 7, 4}), bytes_of<std::int16_t>({5, 2, -3}));

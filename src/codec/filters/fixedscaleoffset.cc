@@ -8,7 +8,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A number of the configuration. Python's whole numbers keep integers integers; others make floats of them.
+/// A number of the configuration. With Python's whole numbers integers stay integers; otherwise they become floats.
 struct setting {
   double value = 0;
   std::int64_t whole = 0;
@@ -94,7 +94,7 @@ class fixedscaleoffset_codec final : public number_codec {
           transform_numbers(decoded, decoded_, decoded_.kind, decoded_.kind, encoded_, out,
                             [=](const std::byte* __restrict from, std::byte* __restrict to, std::size_t count) {
                               for (std::size_t i = 0; i < count; ++i) {
-                                // In 64 bits: a product of small words would be one of ints, which may overflow.
+                                // In 64 bits: a product of small words would be an int, which may overflow.
                                 const auto x = static_cast<word>(static_cast<word>(load_item<T>(from, i)) - offset);
                                 store_item<T>(to, i, static_cast<T>(std::uint64_t{x} * std::uint64_t{scale}));
                               }

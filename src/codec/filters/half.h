@@ -6,7 +6,8 @@
 
 namespace penstock::inline v0 {
 
-/// IEEE 754 binary16, which these compilers have no type for everywhere. Arithmetic is that of float, rounded once.
+/// IEEE 754 binary16, for which these compilers do not have a type everywhere. Arithmetic is that of float, rounded
+/// once.
 struct half {
   std::uint16_t bits = 0;
 
@@ -24,7 +25,7 @@ struct half {
     return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
   }
 
-  /// To the nearest, ties to even, as NumPy does; infinite beyond 65519.99...; NaN keeps its upper bits.
+  /// To the nearest, ties to even, as in NumPy; infinite beyond 65519.99...; NaN keeps its upper bits.
   static std::uint16_t from(double value) noexcept {
     const std::uint64_t wide = std::bit_cast<std::uint64_t>(value);
     const auto sign = static_cast<std::uint16_t>(wide >> 48 & 0x8000);

@@ -1,4 +1,4 @@
-// Blocks of N5 in its default mode: a header with the block's own shape, then what a chain of codecs makes of it.
+// Blocks of N5 in its default mode: a header with the block's own shape, then the output of a chain of codecs.
 
 #include <fmt/format.h>
 

@@ -9,7 +9,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-// C leaves it open what a float beyond an integer's range becomes; this is what x86-64 makes of it, and so NumPy there.
+// C leaves the conversion of a float beyond an integer's range undefined; this is the result of x86-64, and of NumPy
+// there.
 std::int32_t to_int32(double value) noexcept {
   const bool fits = value > -2147483649.0 && value < 2147483648.0;
   return fits ? static_cast<std::int32_t>(value) : std::numeric_limits<std::int32_t>::min();

@@ -12,7 +12,7 @@
 
 namespace penstock::inline v0 {
 
-/// The element types that codecs with arithmetic know, in NumPy's order of promotion.
+/// The element types of codecs with arithmetic, in NumPy's order of promotion.
 enum class number : std::uint8_t {
   boolean,
   int8,
@@ -41,13 +41,13 @@ constexpr std::uint32_t item_bytes(number which) noexcept {
 constexpr bool is_float(number which) noexcept { return which >= number::float16; }
 constexpr bool is_integer(number which) noexcept { return which != number::boolean && which < number::float16; }
 
-/// What NumPy computes with where both meet.
+/// The type that NumPy computes with for two operand types.
 number promote(number a, number b) noexcept;
 
-/// Numbers as they lie in memory.
+/// Numbers in memory.
 struct stored_number {
   number kind = number::uint8;
-  bool swapped = false;  ///< in the other byte order than this machine's
+  bool swapped = false;  ///< in the opposite byte order of this machine
 
   friend bool operator==(const stored_number&, const stored_number&) = default;
 };
@@ -90,7 +90,7 @@ decltype(auto) visit_number(number which, Visit&& visit) {
   return visit(number_tag<double>{});
 }
 
-/// Items at any address; compilers make plain (vector) loads and stores of these.
+/// Items at any address; compilers use plain (vector) loads and stores for these.
 template <class T>
 T load_item(const std::byte* items, std::size_t i) noexcept {
   T value;
@@ -102,7 +102,7 @@ void store_item(std::byte* items, std::size_t i, T value) noexcept {
   __builtin_memcpy(items + i * sizeof(T), &value, sizeof(T));
 }
 
-/// What T computes in: sums and products of half are those of float, each rounded by `narrow`.
+/// The type of T's arithmetic: sums and products of half are those of float, each rounded by `narrow`.
 template <class T>
 using wide = std::conditional_t<std::is_same_v<T, half>, float, T>;
 template <class T>
@@ -127,11 +127,11 @@ T put(wide<T> value) noexcept {
 using cast_function = void (*)(const std::byte* from, std::byte* to, std::size_t count) noexcept;
 cast_function cast_of(number from, number to) noexcept;
 
-/// How many items a block has that passes through the first-level cache.
+/// Number of items in a block that fits into the first-level cache.
 inline constexpr std::size_t kBlockItems = 512;
 
-/// Takes items of one kind, works on them as `entered`, which makes items of `made`, and leaves them as the last kind:
-/// block by block.
+/// Converts items of one kind to `entered`, changes them to items of `made`, and converts those to the last kind, block
+/// by block.
 ///
 /// \param change  Called with (const std::byte* from, std::byte* to, std::size_t count) for native items, in order; the
 ///                two do not overlap.

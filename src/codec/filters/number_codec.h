@@ -8,7 +8,7 @@
 
 namespace penstock::inline v0 {
 
-/// A codec that makes one encoded item of each decoded one.
+/// A codec that encodes each item to one item.
 class item_codec : public byte_codec {
  public:
   item_codec(std::uint32_t decoded_bytes, std::uint32_t encoded_bytes) noexcept
@@ -21,7 +21,7 @@ class item_codec : public byte_codec {
                                worker_scratch& scratch) const final;
 
  protected:
-  /// Whole items, and room for as many; the two do not overlap.
+  /// Whole items, and memory for as many; the two do not overlap.
   virtual result<> decode_numbers(std::span<const std::byte> encoded, std::byte* out) const = 0;
   virtual result<> encode_numbers(std::span<const std::byte> decoded, std::byte* out) const = 0;
 
@@ -29,7 +29,7 @@ class item_codec : public byte_codec {
   const std::uint32_t decoded_item_, encoded_item_;
 };
 
-/// The same of numbers that there is fast arithmetic for.
+/// The same for numbers with fast arithmetic.
 class number_codec : public item_codec {
  public:
   number_codec(stored_number decoded, stored_number encoded) noexcept
@@ -44,7 +44,7 @@ struct number_types {
   numpy_type decoded, encoded;
   stored_number decoded_number, encoded_number;
 
-  /// `dtype`, or where it is absent the input's type; `astype`, or where it is absent the same.
+  /// `dtype`, or the input's type if it is absent; `astype`, or the same if it is absent.
   /// \error unsupported  A type without arithmetic here.
   static result<number_types> of(const codec_members& members, const stage_type& input, std::string_view decoded,
                                  std::string_view encoded);
@@ -54,8 +54,8 @@ struct number_types {
 /// \error unsupported  A type without arithmetic here.
 result<stored_number> stored_number_of(const numpy_type& type, std::string_view setting);
 
-/// What a filter hands on that makes items of `encoded` from the input's bytes, taken as items of `decoded`.
-/// \error corrupt_data  The bytes are no whole number of those.
+/// The output of a filter that makes items of `encoded` from the input's bytes, interpreted as items of `decoded`.
+/// \error corrupt_data  The bytes are not a whole number of those.
 result<compiled_codec> filter_stage(std::shared_ptr<const byte_codec> codec, const stage_type& input,
                                     const dtype& decoded, const numpy_type& encoded);
 

@@ -17,7 +17,7 @@ dtype type_of(number which) { return dtype::from_name(to_string(which)).value();
 bool is_signalling_half(std::uint64_t bits) { return (bits & 0x7E00) == 0x7C00 && (bits & 0x1FF) != 0; }
 bool is_signalling_single(std::uint64_t bits) { return (bits & 0x7FC00000) == 0x7F800000 && (bits & 0x3FFFFF) != 0; }
 
-// Values whose bits lie at edges, and any others. From and to 16 bits signalling NaN stay what they are here, as in
+// Values whose bits are at edges, and random ones. From and to 16 bits signalling NaN are not changed here, as in
 // NumPy; the host's codecs make them quiet.
 std::vector<std::uint64_t> bits_of(number kind) {
   std::vector<std::uint64_t> out;

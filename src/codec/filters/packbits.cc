@@ -1,5 +1,5 @@
-// Items of few bits side by side: numcodecs' packbits (booleans, highest bit first, after a byte that counts the bits
-// of padding), and the registered extension codec (components of any width, lowest bit first).
+// Items of few bits: numcodecs' packbits (booleans, highest bit first, after a byte with the number of padding bits),
+// and the registered extension codec (components of any width, lowest bit first).
 
 #include <fmt/format.h>
 
@@ -91,7 +91,7 @@ class boolean_packbits_codec final : public byte_codec {
   }
 };
 
-/// How a component lies in memory, and which of its bits are stored.
+/// The layout of a component in memory, and its stored bits.
 struct packed_layout {
   std::uint64_t components = 0;  // of all items
   std::uint32_t bytes = 1;       // of a component in memory
@@ -176,7 +176,7 @@ class packbits_codec final : public byte_codec {
   std::uint64_t padding() const noexcept { return layout_.packed_bytes() * 8 - layout_.total_bits(); }
   std::uint64_t mask() const noexcept { return ~std::uint64_t{0} >> (64 - layout_.bits); }
 
-  // Bytes go through a word of 64 bits and what does not fit it (a component at an odd bit) beside it.
+  // Bytes go through a word of 64 bits; the rest of a component at an odd bit is kept separately.
   void unpack(const std::byte* from, std::byte* to) const noexcept {
     std::uint64_t held = 0, left = layout_.packed_bytes();
     unsigned have = 0;
@@ -236,7 +236,7 @@ class packbits_codec final : public byte_codec {
   packed_layout layout_;
 };
 
-// Bits of a component, by the extension's table; 0: a type that it does not have.
+// Bits of a component, by the extension's table; 0: the table does not have the type.
 std::uint32_t component_bits(const dtype& type) noexcept {
   switch (type.kind()) {
     case dtype_kind::boolean:

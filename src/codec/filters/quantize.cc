@@ -7,7 +7,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// The least power of two that keeps as many decimal digits, as numcodecs computes it.
+// The smallest power of two that keeps this many decimal digits, as numcodecs computes it.
 double quantize_scale(std::int64_t digits) noexcept {
   const double exact = std::log10(std::pow(10.0, -static_cast<double>(digits)));
   const double exponent = exact < 0 ? std::floor(exact) : std::ceil(exact);

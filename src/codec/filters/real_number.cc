@@ -24,7 +24,7 @@ std::optional<std::uint64_t> round_to_integer(const real_number& type, long doub
   return (whole < 0 ? 0 - rest : rest) & (~std::uint64_t{0} >> (64 - width));
 }
 
-// Whether a magnitude between two numbers goes to the one further from zero.
+// Whether a magnitude between two numbers is rounded to the one further from zero.
 bool rounds_away(long double wanted, const float_neighbours& at, bool negative, rounding rule) noexcept {
   const long double down = wanted - at.below, up = at.above - wanted;
   switch (rule) {
@@ -55,7 +55,7 @@ std::optional<std::uint64_t> round_to_float(const dtype& type, long double value
     return infinity_bits(format, bits) | sign;
   }
   if (bits >= 32) {
-    // Most values of the shorter types are values of these.
+    // Most values of the shorter types are values of these types.
     const long double same =
         bits == 32 ? static_cast<long double>(static_cast<float>(value)) : static_cast<double>(value);
     if (same == value)

@@ -10,13 +10,13 @@
 
 namespace penstock::inline v0 {
 
-/// Any type of real numbers, one value at a time: those that `number` has, and integers of 2 and 4 bits, bfloat16 and
-/// floats of 8, 6 and 4 bits, which take one byte each (bfloat16: two).
+/// Any type of real numbers, one value at a time: those of `number`, and integers of 2 and 4 bits, bfloat16 and floats
+/// of 8, 6 and 4 bits, of one byte each (bfloat16: two).
 ///
-/// long double holds every value of all of them: x86's has 64 bits, others have more.
+/// long double holds every value of all of them: x86's has 64 bits of precision, others have more.
 class real_number {
  public:
-  /// Nothing for types that are no real numbers; booleans are none.
+  /// Nothing for types that are not real numbers, including booleans.
   static std::optional<real_number> of(const numpy_type& type) noexcept;
 
   const dtype& type() const noexcept { return type_; }
@@ -29,7 +29,7 @@ class real_number {
   long double value_of(std::uint64_t bits) const noexcept;
   /// Of an integer that the type holds.
   std::uint64_t bits_of_integer(long double value) const noexcept;
-  /// Of the float next to `value`, ties to even; beyond the largest as `bits_from_double`.
+  /// Of the float closest to `value`, ties to even; beyond the largest as `bits_from_double`.
   std::uint64_t bits_of_float(double value) const noexcept;
 
  private:
@@ -39,15 +39,15 @@ class real_number {
   bool swapped_ = false;
 };
 
-/// `0x7fc00001`: the bits of a float in metadata. Nothing where `text` is no such text, or has more than `width` bits.
+/// `0x7fc00001`: the bits of a float in metadata. Nothing if `text` is not such a text, or has more than `width` bits.
 /// Source: Zarr v3 core specification, "Fill value".
 std::optional<std::uint64_t> bits_of_text(std::string_view text, unsigned width) noexcept;
 
-/// What becomes of a value between two numbers of a type, and of one beyond all of them (codec `cast_value`).
+/// The rounding of a value between two numbers of a type, and of one beyond all of them (codec `cast_value`).
 enum class rounding : std::uint8_t { nearest_even, towards_zero, towards_positive, towards_negative, nearest_away };
 enum class beyond : std::uint8_t { error, clamp, wrap };
 
-/// The whole number that a finite value is rounded to.
+/// The whole number to which a finite value is rounded.
 template <class Wide>
 Wide round_whole(Wide value, rounding rule) noexcept {
   switch (rule) {
@@ -65,7 +65,7 @@ Wide round_whole(Wide value, rounding rule) noexcept {
   return std::round(value);
 }
 
-/// The bits of `value` in `type`; nothing where the rules allow none.
+/// The bits of `value` in `type`; nothing if the rules allow none.
 std::optional<std::uint64_t> round_to(const real_number& type, long double value, rounding rule,
                                       beyond out_of_range) noexcept;
 

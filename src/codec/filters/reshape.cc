@@ -82,7 +82,7 @@ result<compiled_codec> make_reshape_codec(const codec_config& config, const stag
       for (const json& dim : *dims) {
         std::uint64_t d = 0;
         if (!dim.get(d) || d >= rank || d < next) return wrong("does not name dimensions in their order");
-        if (taken[i].second != 0 && d != next) return wrong("joins dimensions that are no neighbours");
+        if (taken[i].second != 0 && d != next) return wrong("joins dimensions that are not neighbours");
         if (taken[i].second == 0) taken[i].first = static_cast<std::size_t>(d);
         next = static_cast<std::size_t>(d) + 1;
         taken[i].second = next;

@@ -1,4 +1,5 @@
-// The registered extension codec: (x - offset) * scale in the array's own type, and an error for what it does not hold.
+// The registered extension codec: (x - offset) * scale in the array's own type, and an error for results that it cannot
+// hold.
 
 #include <fmt/format.h>
 
@@ -124,8 +125,8 @@ class scale_offset_codec final : public number_codec {
   std::string description_;
 };
 
-// The same for types that only `real_number` has: integers exactly; floats as float does, each step rounded to the
-// type.
+// The same for types that only `real_number` supports: integers exactly; floats with float arithmetic, each step
+// rounded to the type.
 class small_scale_codec final : public item_codec {
  public:
   small_scale_codec(real_number type, scalar offset, scalar scale)
@@ -137,7 +138,7 @@ class small_scale_codec final : public item_codec {
 
   std::string_view name() const override { return "scale_offset"; }
   std::string describe() const override { return description_; }
-  /// An offset or a scale that the type has no number for.
+  /// An offset or a scale that the type cannot represent.
   bool lacks_one() const noexcept { return !offset_ || !scale_ || *scale_ == 0; }
 
  private:
@@ -152,7 +153,7 @@ class small_scale_codec final : public item_codec {
     const bool may_be_infinite = !type_.is_integer() && has_infinity(type_.type().format());
     return round_to(type_, value, rounding::nearest_even, may_be_infinite ? beyond::clamp : beyond::error);
   }
-  // In the type's own arithmetic; nothing where it does not hold the result.
+  // In the type's own arithmetic; nothing if it cannot hold the result.
   std::optional<float> nearest(double value) const noexcept {
     const auto bits = bits_of(static_cast<float>(value));
     return bits ? std::optional(static_cast<float>(type_.value_of(*bits))) : std::nullopt;

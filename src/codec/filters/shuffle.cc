@@ -14,8 +14,8 @@ namespace {
 using const_bytes = const std::uint8_t* __restrict;
 using bytes_out = std::uint8_t* __restrict;
 
-// One byte of each item after the other: byte j of item i goes to j * items + i. Back, from j * plane + i, for a run of
-// the items. Fixed sizes let the compiler use its interleaving loads and stores.
+// One byte of each item after the other: byte j of item i is moved to j * items + i. Back, from j * plane + i, for a
+// run of the items. Fixed sizes let the compiler use its interleaving loads and stores.
 template <std::size_t kItem>
 void shuffle_items(const_bytes from, bytes_out to, std::size_t items) {
   for (std::size_t i = 0; i < items; ++i) {
@@ -49,7 +49,7 @@ void unshuffle_any(const_bytes from, std::size_t plane, bytes_out to, std::size_
   }
 }
 
-// Eight bytes of eight items at a time: a transpose in eight words, for items that are made of such words.
+// Eight bytes of eight items at a time: a transpose in eight words, for items that consist of such words.
 struct byte_square {
   std::uint64_t rows[8];
 
@@ -104,7 +104,7 @@ void unshuffle_squares(const_bytes from, std::size_t plane, bytes_out to, std::s
   }
 }
 
-// `items` items of `item` bytes (2 at least) from number `first` on, of which all have `plane`.
+// `items` items of `item` bytes (2 at least) from number `first` on; each plane has `plane` items.
 void unshuffle(const std::byte* shuffled, std::size_t plane, std::size_t first, std::span<std::byte> out,
                std::size_t item) {
   const auto* const from = reinterpret_cast<const std::uint8_t*>(shuffled) + first;
@@ -125,8 +125,9 @@ void unshuffle(const std::byte* shuffled, std::size_t plane, std::size_t first, 
 
 class shuffle_codec final : public byte_codec, public row_codec {
  public:
-  /// \param leaves_rest    Bytes that are no whole item stay as they are, at the end (HDF5); else they are refused.
-  /// \param decoded_bytes  Of all items; kUnbounded where chunks differ.
+  /// \param leaves_rest    Bytes that are not a whole item are copied unchanged, at the end (HDF5); else they are
+  ///              refused.
+  /// \param decoded_bytes  Of all items; kUnbounded if chunks differ.
   shuffle_codec(std::size_t item_bytes, bool leaves_rest, std::uint64_t decoded_bytes) noexcept
       : item_bytes_(item_bytes), leaves_rest_(leaves_rest), decoded_bytes_(decoded_bytes) {}
 
@@ -149,7 +150,7 @@ class shuffle_codec final : public byte_codec, public row_codec {
     const std::size_t rest = encoded.size() % item_bytes_;
     if (rest != 0 && !leaves_rest_) {
       return error{errc::corrupt_data,
-                   fmt::format("shuffled bytes are no multiple of the item's {}: {}", item_bytes_, encoded.size())};
+                   fmt::format("shuffled bytes are not a multiple of the item's {}: {}", item_bytes_, encoded.size())};
     }
     if (encoded.size() > out.size()) {
       scratch.out_of_room = true;
@@ -186,8 +187,8 @@ class shuffle_codec final : public byte_codec, public row_codec {
     }
     const std::size_t rest = decoded.size() % item_bytes_;
     if (rest != 0 && !leaves_rest_) {
-      return error{errc::invalid_argument,
-                   fmt::format("bytes to shuffle are no multiple of the item's {}: {}", item_bytes_, decoded.size())};
+      return error{errc::invalid_argument, fmt::format("bytes to shuffle are not a multiple of the item's {}: {}",
+                                                       item_bytes_, decoded.size())};
     }
     const auto* const from = reinterpret_cast<const std::uint8_t*>(decoded.data());
     auto* const to = reinterpret_cast<std::uint8_t*>(out.data());
@@ -218,7 +219,7 @@ class shuffle_codec final : public byte_codec, public row_codec {
 
 result<compiled_codec> make_with(const codec_config& config, const stage_type& input, bool leaves_rest) {
   PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"elementsize"}));
-  // zarr-python takes the array's item size where none is written; numcodecs has a default, and writes it always.
+  // zarr-python uses the array's item size if none is written; numcodecs has a default, and always writes it.
   PENSTOCK_ASSIGN(const std::int64_t item_bytes,
                   members.integer("elementsize", 0, std::int64_t{1} << 20, std::int64_t{input.type.item_bytes()}));
   const std::uint64_t decoded_bytes = input.exact ? input.bytes() : kUnbounded;

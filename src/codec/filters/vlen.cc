@@ -63,7 +63,7 @@ class vlen_codec final : public byte_codec {
       if (static_cast<std::size_t>(end - at) < kNumberBytes) return ends_early(i);
       const std::uint32_t length = load_32(at);
       at += kNumberBytes;
-      // The lengths of the items that follow take their place too, so `room` cannot be too small.
+      // The lengths of the following items need space too, so `room` cannot be too small.
       if (static_cast<std::uint64_t>(end - at) < length + kNumberBytes * (items_ - i - 1)) return ends_early(i);
       if (length != 0) std::memcpy(to, at, length);
       if (text_ && !is_utf8({to, length})) {

@@ -1,4 +1,4 @@
-// A part of a chunk: what a virtual dataset shows of one of another dataset.
+// A part of a chunk: the box of another dataset's chunk that a virtual dataset shows.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -61,7 +61,7 @@ result<std::vector<std::uint64_t>> numbers(const codec_members& members, std::st
   for (const json& each : *list) {
     std::uint64_t value = 0;
     if (!each.get(value) || value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      return error(errc::corrupt_data, fmt::format("codec '{}': '{}' has a number that is no length", kName, name));
+      return error(errc::corrupt_data, fmt::format("codec '{}': '{}' has a number that is not a length", kName, name));
     out.push_back(value);
   }
   return out;

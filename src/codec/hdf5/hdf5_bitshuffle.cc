@@ -1,5 +1,5 @@
-// Bitshuffle as HDF5's filter 32008 frames it: alone, or around LZ4 or zstd.
-// Source: the filter's registration with the HDF Group, and the layout that bitshuffle documents.
+// Bitshuffle in the frames of HDF5's filter 32008: alone, or around LZ4 or zstd. Source: the filter's registration with
+// the HDF Group, and the layout that bitshuffle documents.
 
 #include <lz4.h>
 #include <zstd.h>
@@ -81,7 +81,7 @@ class bitshuffle_codec final : public decode_only_codec {
     PENSTOCK_ASSIGN(const auto room, take(out, bytes, scratch));
     if (block == 0 || block % kBitGroup != 0) return damaged(fmt::format("blocks of {} elements", block));
     if (room.size() % item_ != 0) {
-      return damaged(fmt::format("{} bytes are no multiple of an element's {}", room.size(), item_));
+      return damaged(fmt::format("{} bytes are not a multiple of an element's {}", room.size(), item_));
     }
     std::size_t left = room.size() / item_;
     std::byte* to = room.data();
@@ -93,7 +93,7 @@ class bitshuffle_codec final : public decode_only_codec {
       to += count * item_;
       left -= count;
     }
-    // What is no group of eight stands at the end as it is.
+    // A rest of fewer than eight elements is at the end, unchanged.
     if (encoded.size() < left * item_) return damaged("it ends before its last elements");
     if (left != 0) std::memcpy(to, encoded.data(), left * item_);
     return std::span<const std::byte>(room);
@@ -104,7 +104,7 @@ class bitshuffle_codec final : public decode_only_codec {
     return std::max(kDefaultBlockBytes / item_ / kBitGroup * kBitGroup, kLeastBlock);
   }
 
-  // The bit planes of the next block; takes their encoded bytes off `encoded`.
+  // The bit planes of the next block; removes their encoded bytes from `encoded`.
   result<std::span<const std::byte>> next_block(std::span<const std::byte>& encoded, std::size_t bytes,
                                                 worker_scratch& scratch) const {
     std::size_t stored = bytes;

@@ -1,4 +1,4 @@
-// HDF5's filters on streams made by hand; h5py and its plugins write those of the Python tests.
+// HDF5's filters on streams made by hand; the Python tests use those of h5py and its plugins.
 
 #include <cstring>
 
@@ -20,7 +20,7 @@ std::shared_ptr<const byte_codec> codec(std::string_view name, std::string_view 
   return made.ok() ? *made : nullptr;
 }
 
-/// What it decodes to, or the refusal's text.
+/// The decoded bytes, or the text of the error.
 std::string decoded(std::string_view name, std::string_view settings, const bytes& from, std::size_t room = 64) {
   const auto with = codec(name, settings);
   if (with == nullptr) return "no codec";
@@ -56,7 +56,7 @@ TEST(Hdf5Codecs, Lz4BlocksThatDidNotShrinkStandAsTheyAre) {
 }
 
 TEST(Hdf5Codecs, BitshuffleLeavesWhatIsNoGroupOfEight) {
-  // Plane b has bit b of each of eight elements: element i is 1 << i here, then two elements as they are.
+  // Plane b has bit b of each of eight elements: element i is 1 << i here, then two elements unchanged.
   const bytes planes = of({1, 2, 4, 8, 16, 32, 64, 128, 200, 201});
   EXPECT_EQ(decoded("hdf5.bitshuffle", R"({"elementsize":1,"blocksize":0,"compression":"none"})", planes),
             "1 2 4 8 16 32 64 128 200 201");

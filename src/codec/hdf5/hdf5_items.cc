@@ -1,4 +1,4 @@
-// What HDF5's type conversions do to stored items: integers that use some of their bits, text padded in other ways.
+// HDF5's type conversions of stored items: integers that use some of their bits, text with other padding.
 
 #include <cstring>
 #include <limits>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kMostItemBytes = std::int64_t{1} << 28;
 
-/// Items of one size whose stored form becomes NumPy's.
+/// Items of one size whose stored form is converted to NumPy's.
 class hdf5_item_codec : public decode_only_codec {
  public:
   hdf5_item_codec(std::string_view name, std::string description, std::size_t item)
@@ -22,7 +22,7 @@ class hdf5_item_codec : public decode_only_codec {
                                             worker_scratch& scratch) const final {
     PENSTOCK_ASSIGN(const auto room, take(out, encoded.size(), scratch));
     if (room.size() % item_ != 0) {
-      return damaged(fmt::format("{} bytes are no multiple of an item's {}", room.size(), item_));
+      return damaged(fmt::format("{} bytes are not a multiple of an item's {}", room.size(), item_));
     }
     if (!room.empty()) std::memcpy(room.data(), encoded.data(), room.size());
     for (std::size_t at = 0; at < room.size(); at += item_) convert(room.data() + at);
@@ -58,7 +58,7 @@ class bits_codec final : public hdf5_item_codec {
   bool signed_, big_endian_;
 };
 
-/// Text within an item: what follows its end is cleared, as NumPy pads with zeros.
+/// Text within an item: bytes after its end are cleared, because NumPy pads with zeros.
 struct text_field {
   std::size_t offset = 0, count = 0, size = 0;
   bool spaces = false;  // padded with spaces at the end; else it ends with a zero
@@ -104,7 +104,7 @@ result<compiled_codec> make_hdf5_bits_codec(const codec_config& config, const st
                           input);
 }
 
-// `fields`: of each text [offset, count, size, padded with spaces: 0 or 1].
+// `fields`: for each text [offset, count, size, padded with spaces: 0 or 1].
 result<compiled_codec> make_hdf5_string_codec(const codec_config& config, const stage_type& input) {
   PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"elementsize", "fields"}));
   PENSTOCK_ASSIGN(const std::int64_t item, members.integer("elementsize", 1, kMostItemBytes));

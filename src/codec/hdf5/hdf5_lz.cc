@@ -1,5 +1,5 @@
-// HDF5's filters lzf and lz4: their own framing around two compressors.
-// Source: the filters' registrations with the HDF Group (32000, 32004), and h5py's description of LZF.
+// HDF5's filters lzf and lz4: their own frames around two compressors. Source: the filters' registrations with the HDF
+// Group (32000, 32004), and h5py's description of LZF.
 
 #include <lz4.h>
 
@@ -24,7 +24,7 @@ class lzf_codec final : public decode_only_codec {
     std::size_t made = 0;
     while (from != end) {
       const std::uint32_t control = *from++;
-      if (control < 32) {  // so many bytes and one more follow as they are
+      if (control < 32) {  // this many bytes and one more follow unchanged
         const std::size_t count = control + 1;
         if (static_cast<std::size_t>(end - from) < count) return damaged("it ends within a run of literals");
         if (out.size() - made < count) return no_room(out, scratch);
@@ -45,7 +45,7 @@ class lzf_codec final : public decode_only_codec {
       if (out.size() - made < count) return no_room(out, scratch);
       if (back >= count) {
         std::memcpy(begin + made, begin + made - back, count);
-      } else {  // what is being written is read again
+      } else {  // the copied bytes may overlap their source
         for (std::size_t i = 0; i < count; ++i) begin[made + i] = begin[made + i - back];
       }
       made += count;
@@ -64,7 +64,7 @@ class hdf5_lz4_codec final : public decode_only_codec {
   hdf5_lz4_codec() : decode_only_codec("hdf5.lz4", "hdf5.lz4") {}
 
   // The decoded size (64 bits) and the size of a block (32 bits), then each block with its encoded size before it, all
-  // big-endian. A block that did not shrink stands as it is.
+  // big-endian. A block that did not shrink is stored unchanged.
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {
     if (encoded.size() < 12) return damaged("its header has 12 bytes");

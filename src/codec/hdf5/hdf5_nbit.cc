@@ -1,5 +1,5 @@
-// HDF5's filter n-bit: the bits that an element uses, packed one after the other, the highest first.
-// Source: H5Z_FILTER_NBIT in the HDF5 reference, and the parameters that its pipeline message holds.
+// HDF5's filter n-bit: the used bits of each element, packed one after the other, the highest first. Source:
+// H5Z_FILTER_NBIT in the HDF5 reference, and the parameters in its pipeline message.
 
 #include <cstring>
 #include <vector>
@@ -14,16 +14,16 @@ namespace {
 constexpr std::size_t kMostParameters = 65536;
 constexpr int kMostDepth = 32;
 
-/// What one value of the packed stream is, in the order of the stream.
+/// One value of the packed stream, in the order of the stream.
 struct packed_part {
   std::uint32_t offset = 0;  // of its first byte in the element
-  std::uint32_t bytes = 0;   // of the place in the element
+  std::uint32_t bytes = 0;   // of the position in the element
   std::uint32_t precision = 0, shift = 0;
   bool big_endian = false;
-  bool plain = false;  // bytes as they are, 8 bits each
+  bool plain = false;  // unchanged bytes, 8 bits each
 };
 
-/// Reads the filter's parameters: a small program that says how an element is made.
+/// Reads the filter's parameters: a small program that describes an element.
 class nbit_program {
  public:
   explicit nbit_program(std::vector<std::uint32_t> parameters) : parameters_(std::move(parameters)) {}
@@ -52,7 +52,7 @@ class nbit_program {
     return parameters_[at_++];
   }
 
-  // Adds the parts of a type that stands at `offset`; gives its size.
+  // Adds the parts of a type at `offset`; returns its size.
   result<std::uint32_t> read_type(std::uint64_t offset, int depth) {
     if (depth > kMostDepth) return wrong("types nested too deep");
     PENSTOCK_ASSIGN(const std::uint32_t kind, next());
@@ -105,7 +105,8 @@ class nbit_program {
     const std::size_t base_at = at_;
     const std::size_t first = parts.size();
     PENSTOCK_ASSIGN(const std::uint32_t base, read_type(offset, depth + 1));
-    if (at_ > base_at && parts.size() == first + 1 && parts[first].plain) {  // its size is the whole array's already
+    if (at_ > base_at && parts.size() == first + 1 &&
+        parts[first].plain) {  // its size is already that of the whole array
       parts[first].bytes = size;
       return size;
     }
@@ -183,7 +184,7 @@ result<std::vector<std::uint32_t>> parameter_list(const codec_members& members) 
   for (const json& each : *list) {
     std::uint64_t value = 0;
     if (!each.get(value) || value > 0xffffffff) {
-      return error{errc::corrupt_data, "a codec's 'parameters' are no list of 32-bit numbers"};
+      return error{errc::corrupt_data, "a codec's 'parameters' are not a list of 32-bit numbers"};
     }
     out.push_back(static_cast<std::uint32_t>(value));
   }

@@ -1,5 +1,5 @@
-// HDF5's filter scale-offset: differences from the least value, in as many bits as the largest needs.
-// Source: H5Z_FILTER_SCALEOFFSET in the HDF5 reference, and the parameters that its pipeline message holds.
+// HDF5's filter scale-offset: differences from the smallest value, in as many bits as the largest needs. Source:
+// H5Z_FILTER_SCALEOFFSET in the HDF5 reference, and the parameters in its pipeline message.
 
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::size_t kHeaderBytes = 21;  // bits of a value, the least value's size and bytes, and room
+constexpr std::size_t kHeaderBytes = 21;  // bits of a value, the smallest value's size and bytes, and padding
 
 struct settings {
   std::int32_t decimal_places = 0;
@@ -39,8 +39,7 @@ class scaleoffset_codec final : public decode_only_codec {
     if (least_bytes > 8) return damaged(fmt::format("a least value of {} bytes", least_bytes));
     const std::uint64_t least = load_little(encoded.subspan(5, least_bytes));
     encoded = encoded.subspan(kHeaderBytes);
-    if (bits ==
-        8 * with_.bytes) {  // nothing was gained: the values themselves, in the writing machine's order of bytes
+    if (bits == 8 * with_.bytes) {  // no gain: the values themselves, in the writing machine's byte order
       if (encoded.size() < room.size()) return damaged("it ends before its last value");
       if (!room.empty()) std::memcpy(room.data(), encoded.data(), room.size());
       for (std::size_t at = 0; with_.big_endian && at < room.size(); at += with_.bytes) {

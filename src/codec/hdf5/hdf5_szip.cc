@@ -1,7 +1,7 @@
-// HDF5's filter szip: the decoded size (32 bits, little-endian), then one stream of the Consultative Committee's
-// lossless coder, which libaec decodes through the interface of the szip library.
+// HDF5's filter szip: the decoded size (32 bits, little-endian), then one stream of the CCSDS lossless coder, which
+// libaec decodes through the interface of the szip library.
 
-// Releases of libaec before 1.1 declare these functions without saying that they are C.
+// Headers of libaec before 1.1 do not declare these functions as C.
 extern "C" {
 #include <szlib.h>
 }

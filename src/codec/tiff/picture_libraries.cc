@@ -11,7 +11,7 @@ namespace penstock::inline v0 {
 namespace {
 
 #if defined(PENSTOCK_LIBTIFF) || defined(PENSTOCK_OPENJPEG) || defined(PENSTOCK_LIBJXL)
-/// Takes functions from a library that stays loaded.
+/// Loads functions from a library that stays loaded.
 class loader {
  public:
   explicit loader([[maybe_unused]] std::string name) {
@@ -39,7 +39,7 @@ class loader {
   std::string name_, trouble_;
 };
 
-/// The functions of one library, taken once per process by `take(library, loader)` from the file of that name.
+/// The functions of one library, loaded once per process by `take(library, loader)` from the file of that name.
 template <class Library, class Take>
 result<const Library*> once_per_process(std::string name, Take take) {
   static std::once_flag once;
@@ -108,7 +108,7 @@ result<const openjpeg_library*> openjpeg_library::get() {
 
 #ifdef PENSTOCK_LIBJXL
 result<const jxl_library*> jxl_library::get() {
-  // The one that the headers belong to: it has no stable interface yet.
+  // The version of the headers: the library has no stable interface yet.
   std::string name = fmt::format("libjxl.so.{}.{}", JPEGXL_MAJOR_VERSION, JPEGXL_MINOR_VERSION);
   return once_per_process<jxl_library>(std::move(name), [](jxl_library& found, loader& from) {
     PENSTOCK_TAKE(from, Jxl, DecoderCreate);

@@ -1,10 +1,9 @@
 #pragma once
 
-// The libraries that decode pictures in TIFF, as this build knows them. Included by the sources that speak to them, and
-// by nothing else.
+// The libraries of this build that decode pictures in TIFF. Included only by the sources that call them.
 //
-// They are loaded at first use: a program that meets no such file should not start more slowly for fifteen libraries,
-// and a wheel uses those of its system. A build with PENSTOCK_PICTURES=LINK links them instead.
+// They are loaded at first use: a program without such files should not load fifteen libraries at its start, and a
+// wheel uses those of the system. A build with PENSTOCK_PICTURES=LINK links them instead.
 
 #include <penstock/result.h>
 
@@ -29,7 +28,8 @@ struct tiff_library {
   decltype(&::TIFFGetStrileByteCount) GetStrileByteCount = nullptr;
   decltype(&::TIFFIsCODECConfigured) IsCODECConfigured = nullptr;
 
-  /// The library, found once per process. \error unsupported  This machine has none, or an older one.
+  /// The library, found once per process.
+  /// \error unsupported  This machine does not have it, or has an older one.
   static result<const tiff_library*> get();
 };
 

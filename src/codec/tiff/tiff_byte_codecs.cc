@@ -92,7 +92,7 @@ class bit_reversal_codec final : public decoding_codec {
   }();
 };
 
-/// Twice what is needed is more than any writer adds (rows beyond the image, mostly).
+/// Twice the needed size is more than any writer adds (mostly rows beyond the image).
 constexpr std::uint64_t with_margin(std::uint64_t needed) noexcept { return 2 * needed + (std::uint64_t{64} << 10); }
 
 std::span<const std::byte> keep_needed(std::span<const std::byte> all, std::span<std::byte> out) noexcept {
@@ -111,7 +111,7 @@ class deflate_codec final : public decoding_codec {
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {
     PENSTOCK_ASSIGN(libdeflate_decompressor* const context, scratch.libraries().gzip_decoder());
-    // Bytes behind the stream are none of ours: some writers pad it.
+    // Bytes after the stream are ignored: some writers pad it.
     std::size_t used = 0, made = 0;
     libdeflate_result code =
         libdeflate_zlib_decompress_ex(context, encoded.data(), encoded.size(), out.data(), out.size(), &used, &made);

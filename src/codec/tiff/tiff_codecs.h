@@ -7,13 +7,13 @@
 
 namespace penstock::inline v0 {
 
-/// The compressions of TIFF. Unlike Zarr's, their streams may hold more than the strip or tile needs, which is left
-/// out; none of them is in the registry, because no metadata names them. All of them only decode.
+/// The compressions of TIFF. Unlike Zarr's, their streams may hold more than the strip or tile needs, which is ignored;
+/// they are not in the registry, because no metadata names them. All of them only decode.
 ///
-/// Where `out` is full, they stop; where less than that was there, they return it, and the chain refuses the chunk.
+/// They stop when `out` is full; if the stream has less, they return that, and the chain refuses the chunk.
 
 /// LZW with the most significant bit first, and the old kind with the least significant one first, which its first two
-/// bytes tell. Source: TIFF 6.0, section 13.
+/// bytes identify. Source: TIFF 6.0, section 13.
 std::shared_ptr<const byte_codec> make_tiff_lzw_codec();
 /// Source: TIFF 6.0, section 9.
 std::shared_ptr<const byte_codec> make_tiff_packbits_codec();
@@ -28,7 +28,7 @@ result<std::shared_ptr<const byte_codec>> make_tiff_lzma_codec();
 /// Decodes tiles that may hold only their first rows, as GDAL and tifffile read them: fills the missing rows with
 /// zeros.
 ///
-/// Fewer than `least_bytes`, or a part of a row, are returned as they are: the chain refuses the chunk.
+/// Fewer than `least_bytes`, or a part of a row, are returned unchanged: the chain refuses the chunk.
 ///
 /// \param inner  The compression; null: the tiles are not compressed.
 /// \param least_bytes  Of the rows that the image needs.

@@ -66,7 +66,7 @@ TEST(TiffLzw, AnyBytesAreRefusedOrStayWithinTheRoom) {
   EXPECT_GT(refused, 100);
 }
 
-// As the specification has it: a table of strings, a bit at a time. Nothing: the stream is damaged.
+// As in the specification: a table of strings, a bit at a time. Nothing: the stream is damaged.
 std::optional<bytes> decode_simply(const bytes& encoded, std::size_t room, bool old) {
   std::vector<bytes> table;
   const auto clear = [&] {
@@ -115,7 +115,7 @@ TEST(TiffLzw, EqualsASimpleDecoderOnAnyStream) {
   const auto codec = make_tiff_lzw_codec();
   int refused = 0, decoded = 0;
   for (int repeat = 0; repeat < 600; ++repeat) {
-    // Codes that are mostly known, at the width that they have; clear codes now and then, or never.
+    // Codes that are mostly valid, at their width; with clear codes sometimes, or never.
     const bool old = repeat % 3 == 0;
     const unsigned clears = repeat % 2 == 0 ? 3000 : 1000000;
     bytes encoded(12000);

@@ -36,8 +36,8 @@ std::optional<level_range> levels_of(tiff_encoding encoding) noexcept {
   }
 }
 
-// An encoder takes memory for its whole dictionary, 94 MiB at the usual level, each time it is made: where a tile is
-// smaller, the dictionary need not be larger.
+// An encoder allocates memory for its whole dictionary, 94 MiB at the usual level, each time it is created: for a
+// smaller tile, the dictionary is smaller.
 json lzma_filters(int level, std::uint64_t tile_bytes) {
   constexpr std::uint32_t kPresets[] = {1 << 18, 1 << 20, 1 << 21, 1 << 22, 1 << 22,
                                         1 << 23, 1 << 23, 1 << 24, 1 << 25, 1 << 26};
@@ -79,7 +79,7 @@ std::size_t encode_packbits_row(std::span<const std::byte> row, std::byte* to) n
       i += run;
       continue;
     }
-    // Literals up to the next run that is worth two bytes.
+    // Literals up to the next run that saves at least two bytes.
     std::size_t length = 1;
     while (length < 128 && i + length < row.size()) {
       const std::size_t at = i + length;

@@ -40,7 +40,7 @@ struct memory_stream {
   }
 };
 
-/// The codestream within a JP2 file: behind the head of its box `jp2c`. Itself where it is no file.
+/// The codestream within a JP2 file: after the header of its box `jp2c`. The bytes themselves if they are not a file.
 std::span<const std::byte> codestream_of(std::span<const std::byte> from, bool& is_file) {
   is_file = from.size() >= 12 && load_big(from.subspan(4, 4)) == 0x6a502020;  // "jP  "
   if (!is_file) return from;
@@ -90,7 +90,7 @@ class jpeg2000_codec final : public decode_only_codec {
     const auto refused = [&] { return damaged(problem.empty() ? "OpenJPEG refuses it" : problem); };
     opj_dparameters_t parameters;
     library_.set_default_decoder_parameters(&parameters);
-    parameters.flags |= OPJ_DPARAMETERS_IGNORE_PCLR_CMAP_CDEF_FLAG;  // indices of a palette stay what they are
+    parameters.flags |= OPJ_DPARAMETERS_IGNORE_PCLR_CMAP_CDEF_FLAG;  // indices of a palette are not changed
     if (library_.setup_decoder(codec.get(), &parameters) == OPJ_FALSE) return refused();
     opj_image_t* made = nullptr;
     const OPJ_BOOL has_header = library_.read_header(stream.get(), codec.get(), &made);
@@ -126,7 +126,7 @@ class jpeg2000_codec final : public decode_only_codec {
     }
   }
 
-  /// What the codestream says of itself (marker SIZ), before anything is made from it.
+  /// The codestream's own description (marker SIZ), before anything is allocated for it.
   result<> check_size(std::span<const std::byte> from) const {
     constexpr std::size_t kFixed = 2 + 2 + 2 + 2 + 8 * 4 + 2;
     constexpr std::uint64_t kMostTiles = 4096;

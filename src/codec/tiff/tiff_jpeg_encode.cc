@@ -20,12 +20,12 @@ namespace {
 
 constexpr std::uint64_t kFileHeaderBytes = 8;
 
-/// What libtiff writes: a header, then the strip, which lands in `strip`. What comes after that is not kept.
+/// The output of libtiff: a header, then the strip, which is stored in `strip`. Later bytes are dropped.
 struct written_strip {
   std::span<std::byte> strip;
   std::array<std::byte, kFileHeaderBytes> header{};
   std::uint64_t at = 0, end = 0;
-  bool kept = false;  // the strip is whole
+  bool kept = false;  // the strip is complete
   std::string problem;
 
   static tmsize_t read(thandle_t self, void* to, tmsize_t length) {
@@ -104,14 +104,14 @@ class jpeg_encoder final : public byte_codec {
         library_.Close);
     std::uint64_t made = 0;
     if (tiff != nullptr && describe_to(tiff.get())) {
-      // libtiff takes memory that may change.
+      // libtiff requires memory that may change.
       auto* const from = const_cast<std::byte*>(decoded.data());
       const auto length = static_cast<tmsize_t>(decoded.size());
       if (library_.StripSize(tiff.get()) == length && library_.WriteEncodedStrip(tiff.get(), 0, from, length) == length)
         made = library_.GetStrileByteCount(tiff.get(), 0);
       if (made != 0 && library_.GetStrileOffset(tiff.get(), 0) != kFileHeaderBytes) made = 0;
     }
-    file.kept = true;  // the directory, which comes when it is closed, is nothing to us
+    file.kept = true;  // the directory, which is written on closing, is not needed
     if (made == 0 || made > out.size() || !file.problem.empty())
       return error{errc::internal, fmt::format("libtiff cannot encode a tile as JPEG: {}",
                                                file.problem.empty() ? "it does not say why" : file.problem)};

@@ -69,7 +69,7 @@ class jpegxl_codec final : public decode_only_codec {
     return {channels, type, JXL_NATIVE_ENDIAN, 0};
   }
 
-  /// The number of channels that are colours: the others come each by itself.
+  /// The number of channels that are colours: the others are stored separately.
   result<std::uint32_t> check(const JxlDecoder& decoder) const {
     JxlBasicInfo info;
     if (library_.DecoderGetBasicInfo(&decoder, &info) != JXL_DEC_SUCCESS) return damaged("it has no header");
@@ -79,7 +79,7 @@ class jpegxl_codec final : public decode_only_codec {
       return damaged(fmt::format("a picture of {} x {} pixels, {} samples; {} x {}, {} are needed", info.ysize,
                                  info.xsize, samples, picture_.rows, picture_.width, picture_.samples));
     }
-    // Integers are scaled to the whole range otherwise.
+    // Otherwise integers are scaled to the whole range.
     if (info.bits_per_sample != picture_.bits ||
         (info.exponent_bits_per_sample != 0) != (picture_.kind == sample_kind::floating)) {
       return damaged(fmt::format("samples of {} bits", info.bits_per_sample));
@@ -87,7 +87,7 @@ class jpegxl_codec final : public decode_only_codec {
     return info.num_color_channels;
   }
 
-  /// \param extra  Room for all samples one after the other: not empty where some are no colours.
+  /// \param extra  Memory for all samples one after the other: not empty if some are not colours.
   result<> set_buffers(JxlDecoder& decoder, std::uint32_t colors, std::span<std::byte> room,
                        std::span<std::byte> extra) const {
     const std::uint64_t plane = picture_.rows * picture_.width * item_bytes();

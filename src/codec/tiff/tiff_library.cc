@@ -1,5 +1,5 @@
-// JPEG, CCITT, WebP and LERC through libtiff: each strip or tile becomes a TIFF of one strip, which stands in memory as
-// a header made once and the stored bytes behind it.
+// JPEG, CCITT, WebP and LERC through libtiff: each strip or tile becomes a TIFF of one strip in memory: a header,
+// created once, and the stored bytes after it.
 
 #include "codec/tiff/tiff_pictures.h"
 
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint16_t kByte = 7, kShort = 3, kLong = 4;  // types of values
 
-/// The one strip's file, but for the strip itself.
+/// The file of the one strip, without the strip itself.
 class one_strip_header {
  public:
   void add(std::uint32_t tag, std::uint16_t type, const std::vector<std::uint32_t>& values) {
@@ -36,7 +36,7 @@ class one_strip_header {
     const auto count = static_cast<std::uint32_t>(value.size());
     entries_.push_back({static_cast<std::uint16_t>(tag), kByte, count, std::move(value)});
   }
-  /// \param count_at  Where the strip's byte count has to be written.
+  /// \param count_at  Offset of the strip's byte count.
   std::vector<std::byte> finish(std::size_t& count_at) {
     add(TIFFTAG_STRIPOFFSETS, kLong, {0});
     add(TIFFTAG_STRIPBYTECOUNTS, kLong, {0});
@@ -87,10 +87,10 @@ class one_strip_header {
   std::vector<entry> entries_;
 };
 
-/// What libtiff reads: two pieces of memory, one behind the other. And what it said.
+/// The input of libtiff: two pieces of memory, one after the other. And its messages.
 struct one_strip_file {
   std::span<const std::byte> header, strip;
-  std::array<std::byte, 4> strip_bytes;  // they stand in the header from `count_at` on
+  std::array<std::byte, 4> strip_bytes;  // they are in the header from `count_at` on
   std::size_t count_at = 0;
   std::uint64_t at = 0;
   std::string problem;
@@ -137,7 +137,7 @@ struct one_strip_file {
     }
     return 1;
   }
-  // libjpeg goes on with damaged data and warns; libtiff's own warnings are about headers.
+  // libjpeg continues with damaged data and warns; libtiff's own warnings are about headers.
   __attribute__((format(printf, 4, 0))) static int note_warning(TIFF* tiff, void* self, const char* module,
                                                                 const char* format, va_list arguments) {
     if (module != nullptr && std::strcmp(module, "JPEGLib") == 0) note(tiff, self, module, format, arguments);
@@ -219,10 +219,10 @@ class library_codec final : public decode_only_codec {
 
  private:
   error refused(const one_strip_file& file) const {
-    // libjpeg's words for a process (lossless, arithmetic) that it was built without.
+    // libjpeg's message for a process (lossless, arithmetic) that this build does not have.
     if (file.problem.starts_with("Unsupported JPEG process"))
       return {errc::unsupported, fmt::format("{} data: {}", name(), file.problem)};
-    // What libtiff before 4.6 says of samples that are stored one behind the other, each with a mask of its own.
+    // libtiff before 4.6 reports this for samples that are stored one after the other, each with a mask of its own.
     if (picture_.compression == COMPRESSION_LERC && file.problem.find("Unexpected nDim: 1.") != std::string::npos) {
       return error{errc::unsupported, fmt::format("LERC with a mask for each of {} samples of a pixel is not readable "
                                                   "with this libtiff",
@@ -231,8 +231,8 @@ class library_codec final : public decode_only_codec {
     return damaged(file.problem.empty() ? "it does not fill its tile or strip" : file.problem);
   }
 
-  /// Streams that are smaller than their tile leave pixels without value, which libtiff only warns of.
-  /// Source: ITU-T T.81, B.2.2.
+  /// Streams that are smaller than their tile leave pixels without value; libtiff only gives a warning. Source: ITU-T
+  /// T.81, B.2.2.
   result<> check_jpeg_size(std::span<const std::byte> from) const {
     const auto number = [&](std::size_t at) {
       return static_cast<std::uint64_t>(from[at]) << 8 | static_cast<std::uint64_t>(from[at + 1]);

@@ -1,9 +1,9 @@
-// LZW as TIFF has it: codes of 9 to 12 bits, one bit earlier than the table needs them.
+// TIFF's LZW: codes of 9 to 12 bits, one bit earlier than the table needs them.
 //
-// A string of the table is the string of the code before and one byte more, and both stand next to each other in the
-// output. So the table holds places in the output and lengths, and decoding a code is one copy, of 16 bytes at once.
-// How wide a code is depends on how many stand since the last clear code alone. So four codes are cut out of one word,
-// and no code waits for what the one before stands for.
+// A string of the table is the string of the preceding code and one byte more, and both are adjacent in the output. So
+// the table holds positions in the output and lengths, and decoding a code is one copy, of 16 bytes at once. The width
+// of a code depends only on the number of codes since the last clear code. So four codes are extracted from one word,
+// and no code waits for the string of the preceding one.
 
 #include <fmt/format.h>
 
@@ -22,18 +22,18 @@ constexpr unsigned kCodes = 4096, kMaxWidth = 12;
 constexpr unsigned kGroup = 4;  // codes that a word holds, at any width
 constexpr std::size_t kWide = 16;
 
-// What literal codes copy from: the i-th byte is i, and there is room to read wide.
+// The source of literal codes: the i-th byte is i, with padding for wide reads.
 constexpr auto kLiterals = [] {
   std::array<std::uint8_t, 256 + kWide> made{};
   for (std::size_t i = 0; i < 256; ++i) made[i] = static_cast<std::uint8_t>(i);
   return made;
 }();
 
-/// Where the string of a code stands: in the output, counted from the last clear code, or among the literals.
+/// The position of a code's string: in the output, counted from the last clear code, or among the literals.
 struct lzw_string {
   std::uint32_t begin, length;
 };
-using lzw_table = std::array<lzw_string, kCodes + 1>;  // the last one takes what a full table has no code for
+using lzw_table = std::array<lzw_string, kCodes + 1>;  // the last one is for strings without a code in a full table
 
 /// Codes as bits of bytes; `kOld` has the least significant bit first.
 template <bool kOld>
@@ -45,7 +45,7 @@ class code_bits {
   std::uint64_t count() const noexcept { return std::uint64_t{bytes_} * 8; }
   bool has_word(std::uint64_t at) const noexcept { return at / 8 + 8 <= bytes_; }
 
-  /// At least 57 bits from `at` on, the first of them at the end where a code is taken. Needs has_word.
+  /// At least 57 bits from `at` on, the first of them at the end from which a code is taken. Needs has_word.
   std::uint64_t word(std::uint64_t at) const noexcept {
     std::uint64_t out = 0;
     std::memcpy(&out, begin_ + at / 8, 8);
@@ -59,7 +59,7 @@ class code_bits {
     return static_cast<unsigned>(bits) & ((1U << width) - 1);
   }
 
-  /// The code at `at`, or kLzwEnd where the stream has no more.
+  /// The code at `at`, or kLzwEnd if the stream has no more.
   unsigned one(std::uint64_t at, unsigned width) const noexcept {
     if (at + width > count()) return kLzwEnd;
     if (has_word(at)) return code(word(at), 0, width);
@@ -78,13 +78,13 @@ class code_bits {
 struct lzw_state {
   std::uint8_t* to;
   std::uint8_t* end;
-  std::uint8_t* run;     // where the output was at the last clear code
-  std::uint64_t at = 0;  // bits that were taken
+  std::uint8_t* run;     // position in the output at the last clear code
+  std::uint64_t at = 0;  // consumed bits
   unsigned width = 9, next = kLzwFirst;
-  lzw_string last = {0, 0};  // what the code before stands for; length 0: after a clear
+  lzw_string last = {0, 0};  // the string of the preceding code; length 0: after a clear
 };
 
-// Copies a string that may reach into what is being written by its last byte only.
+// Copies a string that may overlap the written bytes by its last byte only.
 inline void copy_string(std::uint8_t* to, const std::uint8_t* from, std::size_t length, std::size_t room) noexcept {
   if (room >= length + kWide) {
     std::uint8_t wide[kWide];
@@ -106,11 +106,12 @@ inline const std::uint8_t* place_of(lzw_string string, unsigned code, const std:
 // Below this the table's codes have `width` bits.
 template <bool kOld>
 constexpr unsigned first_wider(unsigned width) noexcept {
-  // The old kind changes width when the table needs it, the other one code before.
+  // The old kind changes the width when the table needs it, the other one code earlier.
   return width == kMaxWidth ? kCodes : (1U << width) - (kOld ? 0U : 1U);
 }
 
-// Takes groups of four codes as long as nothing is near its end, and leaves what is special to the caller.
+// Decodes groups of four codes as long as neither input nor output is near its end, and leaves special cases to the
+// caller.
 template <bool kOld, unsigned kWidth>
 void take_groups(lzw_state& state, lzw_table& table, const code_bits<kOld>& codes) noexcept {
   std::uint8_t* to = state.to;
@@ -125,7 +126,7 @@ void take_groups(lzw_state& state, lzw_table& table, const code_bits<kOld>& code
     const std::uint64_t word = codes.word(at);
     for (taken = 0; taken < kGroup; ++taken) {
       const unsigned code = codes.code(word, taken, kWidth);
-      // The string that this code adds; its last byte is the first that is written now.
+      // The string that this code adds; its last byte is the first one that is written now.
       table[next] = {last.begin, last.length + 1};
       if (code > next || code - kLzwClear < 2) break;
       const lzw_string string = table[code];

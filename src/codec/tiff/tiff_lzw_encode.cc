@@ -1,7 +1,7 @@
-// LZW as TIFF has it: codes of 9 to 12 bits, one bit earlier than the table needs them.
+// TIFF's LZW: codes of 9 to 12 bits, one bit earlier than the table needs them.
 //
-// The table says which code stands for the string of a code and one byte more; it is a hash table with open addressing,
-// which holds 3837 strings at most in 16384 places before it is cleared.
+// The table maps a code and one more byte to the code of that string; it is a hash table with open addressing, which
+// holds 3837 strings at most in 16384 slots before it is cleared.
 
 #include <array>
 #include <cstring>
@@ -19,7 +19,7 @@ class string_table {
  public:
   void clear() noexcept { places_.fill(0); }
 
-  /// The code of a string, or 0; `place` is where it stands, or would.
+  /// The code of a string, or 0; `place` is its slot, or the slot for it.
   unsigned find(unsigned prefix, unsigned byte, std::uint32_t& place) const noexcept {
     const std::uint32_t key = prefix << 8 | byte;
     place = key * 2654435761U >> 18;
@@ -34,7 +34,7 @@ class string_table {
   }
 
  private:
-  std::array<std::uint32_t, kPlaces> places_;  // 20 bits of string, 12 bits of code; 0: free, as no code is 0
+  std::array<std::uint32_t, kPlaces> places_;  // 20 bits of string, 12 bits of code; 0: free, because no code is 0
 };
 
 class code_writer {
@@ -69,7 +69,7 @@ std::size_t encode_tiff_lzw(std::span<const std::byte> from, std::byte* to) noex
   unsigned width = 9, next = kLzwFirst;
   codes.put(kLzwClear, width);
 
-  // One string more is known to the reader, whether it is in the table or not.
+  // The reader adds one more string, whether it is in the table or not.
   const auto count_string = [&] {
     ++next;
     if (next == kFull) {

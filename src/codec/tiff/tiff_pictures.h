@@ -12,7 +12,7 @@
 
 namespace penstock::inline v0 {
 
-/// The strip or tile that a stream of a picture codec must fill, and what TIFF keeps beside the stream.
+/// The strip or tile that a stream of a picture codec must fill, and TIFF's additional data for the stream.
 struct tiff_picture {
   std::uint64_t rows = 0, width = 0;
   std::uint32_t samples = 1, bits = 8;
@@ -31,25 +31,25 @@ struct tiff_picture {
 };
 
 /// Codecs that other libraries decode, one strip or tile a call: to native items in the order (row, column, sample). A
-/// stream must have the size of its strip or tile, which is looked at before memory is taken for its pixels; what a
-/// library needs beside them is bounded by a multiple of it. All of them only decode.
+/// stream must have the size of its strip or tile, which is checked before memory is allocated for its pixels; a
+/// library's additional memory is bounded by a multiple of it. All of them only decode.
 ///
 /// \error unsupported  The compression is not readable in this build, or not with such samples.
 
 /// JPEG, CCITT RLE, G3 and G4, WebP, LERC: through libtiff, as a TIFF of this one strip in memory.
 result<std::shared_ptr<const byte_codec>> make_tiff_library_codec(tiff_picture picture);
-/// Codestreams and JP2 files, through OpenJPEG: integers of 1 to 32 bits. Colours stay as they are stored.
-/// Source: ISO/IEC 15444-1, annex A.
+/// Codestreams and JP2 files, through OpenJPEG: integers of 1 to 32 bits. Colours are not converted. Source: ISO/IEC
+/// 15444-1, annex A.
 result<std::shared_ptr<const byte_codec>> make_tiff_jpeg2000_codec(tiff_picture picture);
 /// Through libjxl: unsigned integers of 8 and 16 bits, floats of 16 and 32. Source: ISO/IEC 18181.
 result<std::shared_ptr<const byte_codec>> make_tiff_jpegxl_codec(tiff_picture picture);
 
-/// The other way, tiles of uint8: complete JPEG streams, each with its tables. Three samples are RGB, stored as
-/// luminance and chroma of half the width and height; one, two and four are stored as they are.
+/// The reverse, for tiles of uint8: complete JPEG streams, each with its tables. Three samples are RGB, stored as
+/// luminance and chroma of half the width and height; one, two and four are stored unchanged.
 /// \error unsupported  Other samples; this build or this machine has no libtiff, or one without JPEG.
 result<std::shared_ptr<const byte_codec>> make_tiff_jpeg_encoder(const tiff_samples& samples, int quality);
 
-/// What a build says that was made without the library.
+/// The error of a build without the library.
 /// \param why  What is missing on this machine.
 error unreadable_picture(const tiff_picture& picture, std::string_view why = "");
 /// Why such a stream of `encoded_bytes` cannot fill the picture, by its number of pixels alone; 2^31 bytes at most.

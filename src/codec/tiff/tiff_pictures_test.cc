@@ -17,7 +17,7 @@ struct subject {
   std::uint16_t compression;
   maker make;
   std::uint32_t bits;
-  std::vector<int> begin;  ///< of a stream, so that more than the first check is reached
+  std::vector<int> begin;  ///< of a stream, so that later checks are reached
 };
 
 void PrintTo(const subject& one, std::ostream* to) { *to << one.name; }
@@ -105,7 +105,7 @@ TEST(PicturesOfTiff, SamplesThatTheCodecHasNotAreRefusedByName) {
             "unsupported: compression 7 of 1 samples of 12 bits is not readable in this build");
 }
 
-// A library that has it says that the stream is cut short.
+// A library that has it reports that the stream is too short.
 TEST(PicturesOfTiff, AJpegProcessThatTheLibraryHasNotIsNoDamage) {
   tiff_picture picture;
   picture.rows = picture.width = 8;

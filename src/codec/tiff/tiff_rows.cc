@@ -59,7 +59,7 @@ __m128i add(__m128i a, __m128i b) noexcept {
   return _mm_add_epi32(a, b);
 }
 
-// Every byte takes that of its own item, `kBytes` each, in the other order.
+// Every byte is replaced by one of its own item, `kBytes` each, in reverse order.
 template <std::size_t kBytes>
 constexpr std::array<std::uint8_t, 16> kSwapped = [] {
   std::array<std::uint8_t, 16> made{};
@@ -68,7 +68,7 @@ constexpr std::array<std::uint8_t, 16> kSwapped = [] {
   return made;
 }();
 
-// Every byte takes the last one before its vector that lies a multiple of kBytes before it.
+// Every byte is replaced by the last one before its vector at a distance that is a multiple of kBytes.
 template <std::size_t kBytes>
 constexpr std::array<std::uint8_t, 16> kLastOfEach = [] {
   std::array<std::uint8_t, 16> made{};
@@ -82,7 +82,7 @@ __m128i add_shifted(__m128i x) noexcept {
   return x;
 }
 
-// Items kStep apart summed 16 bytes at once: log2(items) shifted adds, then the sums of all before.
+// Items kStep apart summed 16 bytes at once: log2(items) shifted adds, then the sums of all preceding ones.
 template <class T, bool kSwap, std::size_t kStep>
 std::size_t sum_wide(std::byte* to, const std::byte* from, std::size_t count) noexcept {
   constexpr std::size_t kItems = 16 / sizeof(T), kBytes = kStep * sizeof(T);
@@ -134,7 +134,7 @@ void sum_any(std::byte* to, const std::byte* from, std::size_t count, std::size_
   }
 }
 
-// Puts the byte planes of a row together; the last plane is the least significant.
+// Merges the byte planes of a row; the last plane is the least significant.
 template <std::size_t kBytes, class T>
 void join_planes(std::byte* to, const std::byte* planes, std::size_t begin, std::size_t count) noexcept {
   for (std::size_t i = begin; i < count; ++i) {
@@ -228,12 +228,12 @@ std::uint64_t load_word(const std::byte* from) noexcept {
   return load<std::uint64_t, kSwap>(from);
 }
 
-// What a word with all bits of an integer may take: of 58 bits and more they may begin in one byte and end in the
+// The bits that a word with a whole integer may use: integers of 58 bits and more may begin in one byte and end in the
 // ninth.
 template <class T>
 constexpr std::size_t kReachBytes = sizeof(T) == 8 ? 9 : 8;
 
-// Integers from bit `at` on, whose words lie within what may be read.
+// Integers from bit `at` on, whose words are within the readable bytes.
 template <class T>
 void unpack_words(std::byte* to, const std::byte* from, std::size_t at, std::size_t count, std::uint32_t bits,
                   bool is_signed) noexcept {
@@ -247,8 +247,8 @@ void unpack_words(std::byte* to, const std::byte* from, std::size_t at, std::siz
   }
 }
 
-// Groups of eight integers of up to 8 bits, each in as many bytes as an integer has bits: halves of what is left of the
-// word are moved apart three times. Groups whose words leave the `room` that may be read are left.
+// Groups of eight integers of up to 8 bits, each group in as many bytes as an integer has bits: halves of the rest of
+// the word are moved apart three times. Groups whose words leave the readable `room` are skipped.
 std::size_t unpack_groups(std::byte* to, const std::byte* from, std::size_t room, std::size_t count,
                           std::uint32_t bits) noexcept {
   const auto low = [bits](std::uint32_t items, std::uint64_t lanes) { return (lanes << items * bits) - lanes; };
@@ -266,7 +266,7 @@ std::size_t unpack_groups(std::byte* to, const std::byte* from, std::size_t room
 }
 
 #if defined(__SSE4_1__)
-// Single bits, sixteen at once: each of two bytes in eight places, every one of which keeps a bit of its own.
+// Single bits, sixteen at once: each of two bytes in eight copies, each of which keeps a bit of its own.
 std::size_t unpack_wide_1(std::byte* to, const std::byte* from, std::size_t count) noexcept {
   const __m128i spread = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
   const __m128i own = _mm_set1_epi64x(0x0102040810204080), one = _mm_set1_epi8(1);
@@ -288,7 +288,7 @@ std::size_t unpack_small(std::byte* to, const std::byte* from, std::size_t row_b
 #endif
   const auto left = [&] { return row_bytes - done / 8 * bits; };
   done += unpack_groups(to + done, from + done / 8 * bits, left(), count - done, bits);
-  std::array<std::byte, 16> last{};  // less than a word is left
+  std::array<std::byte, 16> last{};  // less than a word remains
   std::memcpy(last.data(), from + done / 8 * bits, left());
   return done + unpack_groups(to + done, last.data(), last.size(), count - done, bits);
 }

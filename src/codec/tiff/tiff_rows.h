@@ -13,7 +13,7 @@ void sum_row(std::byte* to, const std::byte* from, std::size_t count, std::uint3
              bool swap) noexcept;
 
 /// Undoes the floating-point predictor within a row of `count` items of `item_bytes` (2, 3, 4, 8): bytes are summed
-/// `step` apart, and lie in planes, most significant first. Writes native items (3 bytes: into 4).
+/// `step` apart, and are in planes, most significant first. Writes native items (3 bytes: into 4).
 ///
 /// \param work  `count * item_bytes` bytes. Source: Adobe Photoshop TIFF Technical Note 3.
 void restore_float_row(std::byte* to, const std::byte* from, std::size_t count, std::uint32_t item_bytes,

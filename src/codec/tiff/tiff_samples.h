@@ -12,7 +12,7 @@ namespace penstock::inline v0 {
 
 enum class sample_kind : std::uint8_t { unsigned_integer, signed_integer, floating, complex_integer, complex_floating };
 
-/// How the samples of a strip or tile lie in its decompressed bytes.
+/// The layout of a strip's or tile's samples in its decompressed bytes.
 struct tiff_samples {
   std::uint64_t rows = 0, width = 0;
   std::uint32_t samples = 1;  ///< in one pixel of these bytes
@@ -28,16 +28,16 @@ struct tiff_samples {
   std::uint64_t row_bytes() const noexcept { return (width * samples * bits + 7) / 8; }
 };
 
-/// The element type that samples become: the next wider one that NumPy has. Complex integers of 16 bits become
-/// complex64, of 32 bits complex128; floats of 24 bits become float32: all without loss.
+/// The element type of the samples: the next wider one that NumPy has. Complex integers of 16 bits become complex64, of
+/// 32 bits complex128; floats of 24 bits become float32: all without loss.
 /// \error unsupported  Floats of another width, complex numbers of odd width.
 result<dtype> type_of_samples(std::uint32_t bits, sample_kind kind);
 
 /// Undoes predictor and byte order and unpacks, a row at a time: from a strip's or tile's bytes to native items, in the
 /// order (row, column, sample).
 ///
-/// \param picked  The samples of a pixel that are wanted, in their order.
-/// \error unsupported, corrupt_data  A predictor that does not go with the samples.
+/// \param picked  The selected samples of a pixel, in their order.
+/// \error unsupported, corrupt_data  A predictor that the samples do not allow.
 result<std::shared_ptr<const byte_codec>> make_tiff_samples(const tiff_samples& from,
                                                             std::vector<std::uint32_t> picked);
 

@@ -78,7 +78,7 @@ bool host_decodes(const codec_chain& chain, const bytes& encoded, bytes& out) {
 }
 
 struct blocks {
-  std::uint32_t item, block, asked;  // elements; what the codec is told, 0: nothing
+  std::uint32_t item, block, asked;  // elements; the codec's parameter, 0: none
 };
 
 TEST(DeviceBitshuffle, DecodesWhatTheHostCodecDoes) {

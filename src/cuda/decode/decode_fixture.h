@@ -86,7 +86,7 @@ inline const char* const kKinds[] = {"zeros",   "noise", "skewed", "text", "peri
 inline bytes lz4_of(const bytes& content, int level = 0) {
   const int size = static_cast<int>(content.size());
   bytes out(static_cast<std::size_t>(LZ4_compressBound(size)));
-  const char none = 0;  // LZ4 HC reads where nothing stands
+  const char none = 0;  // LZ4 HC reads here, where nothing was written
   auto* const from = content.empty() ? &none : reinterpret_cast<const char*>(content.data());
   auto* const to = reinterpret_cast<char*>(out.data());
   const int made = level == 0 ? LZ4_compress_default(from, to, size, static_cast<int>(out.size()))

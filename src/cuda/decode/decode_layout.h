@@ -1,6 +1,6 @@
 #pragma once
 
-// Where a wave's tables and its scratch memory lie.
+// The locations of a wave's tables and its scratch memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +35,7 @@ struct relocation {
   }
 };
 
-/// Hands out places in the descriptors and in the workspace.
+/// Allocates entries of the descriptors and ranges of the workspace.
 class decode_layout {
  public:
   decode_layout(std::span<std::byte> descriptors, std::uint64_t device_descriptors, std::uint64_t workspace)

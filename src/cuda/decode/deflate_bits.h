@@ -26,7 +26,7 @@ class deflate_bits {
     seek(at);
   }
 
-  /// Goes on at a byte of the part.
+  /// Continues at a byte of the part.
   PENSTOCK_DEVICE void seek(std::uint32_t at) {
     const std::uint32_t head = head_bytes();
     const auto from = static_cast<std::int64_t>(at) - head;

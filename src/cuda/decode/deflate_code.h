@@ -67,8 +67,8 @@ PENSTOCK_DEVICE deflate_value distance_of(std::uint32_t entry, std::uint32_t ahe
   return {(entry >> 8 << extra) + 1 + low_bits(ahead >> bits, extra), bits + extra};
 }
 
-/// Makes a code from the lengths of its symbols, 0 to 15 each, by all lanes; false when they make no prefix code. One
-/// symbol of one bit may stand alone, and a block may have no distances.
+/// Makes a code from the lengths of its symbols, 0 to 15 each, by all lanes; false when they make no prefix code. A
+/// single symbol of one bit is allowed, and a block may have no distances.
 PENSTOCK_DEVICE bool build_deflate_code(const std::uint8_t* lengths, std::uint32_t symbols, deflate_alphabet alphabet,
                                         deflate_code& code, std::uint16_t* table, int table_bits, warp lanes) {
   const auto length_of = [&](std::uint32_t group, int lane) -> std::uint32_t {

@@ -19,7 +19,7 @@ enum class chunk_status : std::uint32_t {
   library_failed = 7,     ///< another library's decoder failed, and not for what the bytes are
 };
 
-/// One thing to decode that stands alone: a whole chunk, or a split of a Blosc block.
+/// An independent unit of decoding: a whole chunk, or a split of a Blosc block.
 struct decode_part {
   std::uint64_t source;        ///< address of the encoded bytes; any alignment
   std::uint64_t target;        ///< address of the decoded bytes; any alignment
@@ -133,7 +133,7 @@ struct library_wave {
 /// item.
 enum class transform_kind : std::uint32_t {
   copy = 0,
-  unshuffle = 1,     ///< byte i of every item together; bytes that are no whole item stay at the end as they are
+  unshuffle = 1,     ///< byte i of every item together; bytes that are not a whole item stay at the end as they are
   unbitshuffle = 2,  ///< bit i of every item together, over all whole multiples of 8 items; what is left stays as it is
   byte_swap = 3,     ///< item bytes 1 to 16; `source` may be `target`
   reverse_bits = 4,  ///< of each byte
@@ -141,7 +141,7 @@ enum class transform_kind : std::uint32_t {
 };
 
 inline constexpr std::uint32_t kHighestBitFirst = 1;     ///< of unpack_bits
-inline constexpr std::uint32_t kPaddingInFirstByte = 2;  ///< which counts the bits that are no items
+inline constexpr std::uint32_t kPaddingInFirstByte = 2;  ///< which counts the bits that are not items
 inline constexpr std::uint32_t kPaddingInLastByte = 4;
 
 constexpr std::uint32_t transform_parameter(transform_kind kind, std::uint32_t item_bytes) {

@@ -120,8 +120,8 @@ PENSTOCK_DEVICE std::uint32_t shift_in(std::uint32_t high, std::uint32_t low, in
 #endif
 }
 
-/// The high half of `high:low << count`, of which the lowest five bits count: what else stands in that word needs not
-/// be cut off.
+/// The high half of `high:low << count`, of which the lowest five bits count: other bits of that word do not need to be
+/// masked.
 PENSTOCK_DEVICE std::uint32_t shift_in_modulo(std::uint32_t high, std::uint32_t low, std::uint32_t count) {
 #if defined(__CUDA_ARCH__)
   return __funnelshift_l(low, high, count);
@@ -234,7 +234,7 @@ PENSTOCK_DEVICE std::uint32_t add_bytes(std::uint32_t sum, std::uint32_t word, s
 #endif
 }
 
-/// A pointer to global memory that is computed once: a compiler that knows how would do it again at each use.
+/// A pointer to global memory that is computed once: a compiler could otherwise compute it again at each use.
 template <class T>
 PENSTOCK_DEVICE T* computed_once(T* at) {
 #if defined(__NVCC__) && defined(__CUDA_ARCH__)

@@ -137,7 +137,7 @@ class deflate_batch {
     if (count > room_) return false;
     end_run();
     if (count_ == kLanes)
-      return false;  // the caller asks `full` first, and calls with no literals behind the last match
+      return false;  // the caller checks `full` first, and calls with no literals after the last match
     room_ -= count;
     close(0, 0, address(from) - address(shared_->literal_bytes), count);
     return true;
@@ -179,7 +179,7 @@ PENSTOCK_DEVICE bool cut_off(inflate_shared& shared) {
 /// Reads symbols until the block or the batch ends; false: damaged. `or_more`: what the part has no room for is left
 /// out.
 PENSTOCK_DEVICE bool read_symbols(deflate_bits& stream, deflate_batch& to, inflate_shared& shared, bool or_more) {
-  // Copies, of which nobody has the address: they stay in registers.
+  // Copies whose address is never taken: they stay in registers.
   deflate_bits bits = stream;
   deflate_batch batch = to;
   bool good = true;
@@ -188,7 +188,7 @@ PENSTOCK_DEVICE bool read_symbols(deflate_bits& stream, deflate_batch& to, infla
     const std::uint32_t ahead = bits.ahead();
     std::uint32_t entry = shared.length_table[low_bits(ahead, kLengthTableBits)];
     if (is_literal(entry) && batch.literals_left() >= 3) {
-      // Three short codes fit into what is ahead. They are looked up before any is asked.
+      // Three short codes fit into the prefetched bits. They are looked up before any is checked.
       const std::uint32_t behind_one = ahead >> (entry & 15);
       const std::uint32_t second = shared.length_table[low_bits(behind_one, kLengthTableBits)];
       const std::uint32_t behind_two = behind_one >> (second & 15);

@@ -7,8 +7,8 @@
 
 namespace penstock::inline v0::device {
 
-/// What nvCOMP says about a stream (nvcompStatus_t). What is no word about the stream is the library's failure; so is a
-/// status that nobody wrote.
+/// nvCOMP's status of a stream (nvcompStatus_t). A status that does not concern the stream is the library's failure; so
+/// is one that was never written.
 PENSTOCK_DEVICE chunk_status status_of_outcome(std::int32_t outcome) {
   switch (outcome) {
     case 0:

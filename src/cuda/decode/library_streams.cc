@@ -109,7 +109,7 @@ void library_streams::append(const library_streams& other, const relocation& by)
   for (const planned_part& each : other.copies_) copies_.push_back(by.moved(each));
 }
 
-// Sets workspace aside for some more streams than there are: nvCOMP is not asked for every one.
+// Reserves workspace for some more streams than there are, so that nvCOMP is not called for every one.
 void library_streams::reserve(int number) {
   batch& into = batches_[number];
   into.reserved_count = into.streams.size() + into.streams.size() / 8;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The streams of a wave that another library decodes: nvCOMP, where the context asks for it.
+// The streams of a wave that another library decodes: nvCOMP, if the context has selected it.
 
 #include <array>
 #include <cstddef>
@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kMostLibraryBytes = std::uint64_t{4} << 30;
 /// What a device's waves give to the library. It is borrowed; null: nothing.
 struct library_use {
   const nvcomp* loaded = nullptr;
-  /// Of its workspace: where it asks for more it gets fewer streams a call, or none.
+  /// Of its workspace: if it requires more it gets fewer streams in a call, or none.
   std::uint64_t most_workspace_bytes = kMostLibraryBytes;
   /// By codec: the longest stream, encoded and decoded, that the device's decompression engine takes; 0: it has none.
   std::array<std::uint64_t, kNvcompCodecs> engine_bytes{};
@@ -35,11 +35,10 @@ class library_streams {
   explicit library_streams(const library_use& use = {}, bool verify_checksums = true)
       : use_(use), verify_(verify_checksums) {}
 
-  /// Takes the part, if the library can be given it; false: it is left to our own decoders, which say what is wrong
-  /// with it if something is. A stream that lies where the library does not take it is copied to `scratch_bytes` in the
-  /// workspace, which grows by it.
+  /// Takes the part, if the library accepts it; false: it is left to our own decoders, which report damage. A stream at
+  /// an address that the library does not accept is copied to `scratch_bytes` in the workspace, which grows by it.
   ///
-  /// \param bytes  Those at `planned.part.source`, but for LZ4 and Snappy.
+  /// \param bytes  Those at `planned.part.source`, except for LZ4 and Snappy.
   bool add(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind, std::uint64_t& scratch_bytes);
 
   /// Adds the streams of others, whose parts move so.
@@ -54,7 +53,7 @@ class library_streams {
   void emit(decode_layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
 
   static constexpr int kBatches = 2 * kNvcompCodecs;
-  /// How many there were: what `rewind` goes back to.
+  /// The numbers of entries to which `rewind` returns.
   struct mark {
     std::size_t streams[kBatches] = {}, copies = 0;
   };
@@ -69,16 +68,16 @@ class library_streams {
     std::uint32_t front, back;
     content_check check;
   };
-  // All streams of one codec and backend, beside the parts that they are of.
+  // All streams of one codec and backend, in addition to their parts.
   struct batch {
     std::vector<planned_part> streams, parts;
     std::uint64_t most_bytes = 0;  // a decoded size that nvCOMP is known to take
-    // The workspace that is set aside, and for how many streams and bytes it was asked for.
+    // The reserved workspace, and the number of streams and bytes for which it was requested.
     std::uint64_t reserved = 0, reserved_total = 0;
     std::size_t reserved_count = 0;
     std::uint64_t total_bytes = 0;  // decoded; those of streams that were taken back too
   };
-  // Batches of the engine stand behind those of the kernels.
+  // Batches of the engine follow those of the kernels.
   static nvcomp_codec codec_of(int number) { return static_cast<nvcomp_codec>(number % kNvcompCodecs); }
   static nvcomp_backend backend_of(int number) {
     return number < kNvcompCodecs ? nvcomp_backend::kernels : nvcomp_backend::engine_or_kernels;

@@ -1,7 +1,7 @@
 #pragma once
 
 // LZ4 frames (lz4_Frame_format.md): blocks that may repeat what the blocks before them hold, with checksums. A warp
-// goes through a part's frames; their headers are read by all lanes alike.
+// decodes a part's frames one after the other; all lanes read their headers.
 
 #include "cuda/decode/lz_formats.h"
 #include "cuda/decode/xxh32.h"
@@ -19,7 +19,7 @@ struct lz4_header {
   bool block_checksums, content_checksum, has_content_bytes, dictionary;
 };
 
-/// Reads the header of a frame that begins with kLz4Magic; false: there is none that the format knows.
+/// Reads the header of a frame that begins with kLz4Magic; false: it is not valid in the format.
 PENSTOCK_DEVICE bool read_lz4_header(byte_view from, lz4_header& out) {
   if (from.size < 7) return false;
   const std::uint32_t flags = from.begin[4], sizes = from.begin[5], size = sizes >> 4 & 7;
@@ -43,7 +43,7 @@ PENSTOCK_DEVICE bool read_lz4_header(byte_view from, lz4_header& out) {
   return (hash >> 8 & 255) == from.begin[out.bytes - 1];
 }
 
-/// Decodes the blocks of one frame, from `at` on; `at` then stands behind the frame.
+/// Decodes the blocks of one frame, from `at` on; `at` is then after the frame.
 PENSTOCK_DEVICE chunk_status lz4_frame_blocks(const decode_part& part, const lz4_header& header, std::uint32_t& at,
                                               lz_output& out, lz_parts_shared& shared, warp lanes) {
   const auto* const source = pointer<const std::uint8_t>(part.source);

@@ -17,7 +17,7 @@ bytes frame_of(const bytes& content, const LZ4F_preferences_t& how) {
   return out;
 }
 
-// What the library makes of frames that stand one behind the other.
+// The library's result for adjacent frames.
 bool library_decodes(const bytes& encoded, bytes& out) {
   LZ4F_dctx* context = nullptr;
   LZ4F_createDecompressionContext(&context, LZ4F_VERSION);

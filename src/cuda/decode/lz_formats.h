@@ -68,7 +68,7 @@ class lz_reader {
     return true;
   }
 
-  /// Takes a sequence: literals that stand here, then a match (of length 0: none). False when they do not fit.
+  /// Takes a sequence: literals at this position, then a match (of length 0: none). False if they do not fit.
   PENSTOCK_DEVICE bool take(std::uint32_t literals) {
     if (literals > left() || literals > room()) return false;
     shared_.literals_at = at_;
@@ -248,8 +248,7 @@ struct lz_progress {
   bool in_tail = false;  ///< there are rules about all tokens from here on
 };
 
-/// Appends what the tokens stand for that end in the window at `now.at`, as far as no rules are about them; false:
-/// damaged.
+/// Appends the bytes of the tokens that end in the window at `now.at`, as far as no rules concern them; false: damaged.
 PENSTOCK_DEVICE bool append_window(const decode_part& part, lz_output& out, lz_parts_shared& shared, lz_progress& now,
                                    warp lanes) {
   const auto format = static_cast<lz_format>(part.parameter);
@@ -300,7 +299,7 @@ PENSTOCK_DEVICE bool append_window(const decode_part& part, lz_output& out, lz_p
   return true;
 }
 
-/// Appends what the sequences of `part` stand for, at most `part.target_bytes` bytes; false: damaged.
+/// Appends the bytes of the sequences of `part`, at most `part.target_bytes` bytes; false: damaged.
 PENSTOCK_DEVICE bool lz_sequences(const decode_part& part, lz_output& out, lz_parts_shared& shared, warp lanes) {
   lz_progress now;
   for (;;) {

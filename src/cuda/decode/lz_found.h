@@ -1,6 +1,6 @@
 #pragma once
 
-// What stands between the lane that reads a stream and the lanes that write its content.
+// The interface between the lane that reads a stream and the lanes that write its content.
 
 #include "cuda/decode/lz_output.h"
 

@@ -54,7 +54,7 @@ inline thread_local lz_work host_lz_work;
 #define PENSTOCK_COUNT(what, many) static_cast<void>(0)
 #endif
 
-/// Literals may lie in shared memory, which `pointer` excludes.
+/// Literals may be in shared memory, which `pointer` excludes.
 PENSTOCK_DEVICE const std::uint8_t* literal_pointer(std::uint64_t address) {
   return reinterpret_cast<const std::uint8_t*>(static_cast<std::uintptr_t>(address));
 }
@@ -81,7 +81,7 @@ class lz_output {
   /// No match reaches in front of here from now on.
   PENSTOCK_DEVICE void begin_frame() { base_ = at_; }
 
-  /// Appends `count` bytes, at most `room()`, that stand at `from` (with `step` 0: that byte).
+  /// Appends `count` bytes, at most `room()`, from `from` (with `step` 0: that byte).
   PENSTOCK_DEVICE void append(warp lanes, const std::uint8_t* from, std::uint32_t step, std::uint32_t count) {
     if (count == 0) return;
     if (count <= kMostBatchBytes / 2) {
@@ -120,7 +120,7 @@ class lz_output {
  private:
   PENSTOCK_DEVICE std::uint32_t slot(std::uint32_t position) const { return (position + phase_) & (kRingBytes - 1); }
 
-  /// The eight ring bytes in front of `position`; zeros as far as they lie before the part's start.
+  /// The eight ring bytes before `position`; zeros as far as they are before the part's start.
   PENSTOCK_DEVICE std::uint64_t last_bytes(std::uint32_t position) const {
     const std::uint32_t start = slot(position - 8), word = start & ~3u, shift = 8 * (start & 3u);
     const std::uint64_t low =
@@ -178,7 +178,7 @@ PENSTOCK_DEVICE void store_16_bytes(std::uint8_t* to, const sixteen_bytes& bytes
 }
 
 PENSTOCK_DEVICE void lz_output::flush(warp lanes, bool everything) {
-  const std::uint32_t whole = at_ - ((at_ + phase_) & 15u);  // may lie in front of flushed_, or of the target
+  const std::uint32_t whole = at_ - ((at_ + phase_) & 15u);  // may be before flushed_, or before the target
   const std::uint32_t end = everything ? at_ : whole;
   if (end > at_ || end <= flushed_) return;
   std::uint32_t aligned = flushed_ + ((16 - ((flushed_ + phase_) & 15u)) & 15u);

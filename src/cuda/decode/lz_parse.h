@@ -1,6 +1,6 @@
 #pragma once
 
-// Where the tokens of a window begin.
+// The positions at which the tokens of a window begin.
 //
 // A token's end follows from its first bytes, so tokens are found one after the other. Stepping over them in one lane
 // costs 60 cycles or more a token. Where tokens are short, all lanes find them together, without knowing where one
@@ -257,7 +257,7 @@ PENSTOCK_DEVICE void find_entries(byte_view window, std::uint32_t at, lz_window_
   shared.stop = window.size;
   PENSTOCK_SMALL_LOOP
   while (at < window.size) {
-    // Several segments as if all exits were known and none of them the last; whether they were is asked once.
+    // Several segments as if all exits were known and none of them the last; a single check verifies that.
     std::uint32_t place[kAhead + 1] = {at}, known = 0;
     for (std::uint32_t i = 0; i < kAhead; ++i) {
       const std::uint32_t out = shared.tables.exits[table_place(place[i] < kWindowBytes ? place[i] : 0)];
@@ -363,7 +363,7 @@ PENSTOCK_DEVICE void parse_window(lz_format format, const lz_window& window, lz_
   parse_window<lz_format::lz4_block>(window, shared, lanes);
 }
 
-/// Whether an LZ4 token's lengths stand in its first byte.
+/// Whether an LZ4 token's lengths are in its first byte.
 PENSTOCK_DEVICE bool is_short_lz4(std::uint32_t head) { return head < 0xf0 && (head & 15) != 15; }
 
 /// Finds where up to 32 tokens begin that end in the window, in one lane; how many.
@@ -373,7 +373,7 @@ PENSTOCK_DEVICE std::uint32_t step_over_tokens(lz_format format, const lz_window
   std::uint32_t count = 0, at = window.from;
   PENSTOCK_SMALL_LOOP
   while (count < kLanes && at < window.view.size) {
-    // Several steps as if all tokens were short; whether they were is asked once.
+    // Several steps as if all tokens were short; a single check verifies that.
     if (format == lz_format::lz4_block && count % kAhead == 0 && at + kAhead * kMostShort < window.view.size) {
       std::uint32_t next = at;
       bool all_short = true;

@@ -1,7 +1,7 @@
 #pragma once
 
-// LZW as TIFF has it (TIFF 6.0, section 13), and the old kind with the least significant bit first. A string of the
-// table stands in the output already, so a code is a match: one lane reads codes, all lanes place what they stand for.
+// TIFF's LZW (TIFF 6.0, section 13), and the old kind with the least significant bit first. A string of the table is
+// already in the output, so a code is a match: one lane reads codes, all lanes write their strings.
 
 #include "cuda/decode/lz_found.h"
 
@@ -12,7 +12,7 @@ inline constexpr std::uint32_t kLzwLiterals = 256;
 
 struct lzw_shared : lz_found<std::uint64_t> {
   lz_shared output;
-  std::uint32_t begins[kLzwCodes - kLzwFirst];   ///< where a code's string stands in the output
+  std::uint32_t begins[kLzwCodes - kLzwFirst];   ///< position of a code's string in the output
   std::uint16_t lengths[kLzwCodes - kLzwFirst];  ///< at most as many as there are codes, and one
   std::uint8_t literal_bytes[kLzwLiterals];
   // The reading lane's state between batches.
@@ -20,7 +20,7 @@ struct lzw_shared : lz_found<std::uint64_t> {
   std::uint32_t held;
   std::uint32_t at, made;
   std::uint32_t width, next;
-  std::uint32_t last_begin, last_length;  ///< what the code before stands for; length 0: after a clear
+  std::uint32_t last_begin, last_length;  ///< the string of the preceding code; length 0: after a clear
   std::uint32_t old;                      ///< 1: least significant bit first
   std::uint32_t more, bad;
 };

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-// clang's UBSan knows a function by its C++ type, and these are known by name alone.
+// clang's UBSan identifies a function by its C++ type, and these are declared by name only.
 #if defined(__clang__)
 #define PENSTOCK_CALLS_BY_NAME __attribute__((no_sanitize("function")))
 #else
@@ -60,7 +60,7 @@ std::string version_text(unsigned version) {
   return fmt::format("{}.{}.{}", version / 1000, version % 1000 / 100, version % 100);
 }
 
-// Never closed: it may have work on a device when its last user goes.
+// Never closed: it may have work on a device when its last user ends.
 result<void*> open_library(const std::string& file) {
   const char* const named = std::getenv("PENSTOCK_NVCOMP");
   const std::string wanted = named != nullptr && *named != '\0' ? named : file;

@@ -18,11 +18,11 @@ namespace penstock::inline v0::device {
 enum class nvcomp_codec : std::uint32_t { zstd = 0, lz4 = 1, snappy = 2, deflate = 3, gzip = 4 };
 inline constexpr int kNvcompCodecs = 5;
 
-/// Who decodes inside: the library's kernels, or what it thinks best, which is the device's own decompression engine
-/// where that is and the memory is such as it takes.
+/// The backend: the library's kernels, or its own choice, which is the device's decompression engine if there is one
+/// and the memory suits it.
 enum class nvcomp_backend : std::uint32_t { engine_or_kernels = 0, kernels = 2 };
 
-/// One call: `count` streams whose tables lie on the device. All addresses are the device's.
+/// One call: `count` streams whose tables are on the device. All addresses are the device's.
 struct nvcomp_call {
   std::uint64_t sources;       ///< u64[count]: addresses of the streams
   std::uint64_t source_bytes;  ///< u64[count]

@@ -48,7 +48,7 @@ bytes lzw_of(const bytes& content, bool old, bool ends = true) {
     if (at == content.size()) break;
     if (children[code].empty()) children[code].resize(256);
     children[code][static_cast<unsigned>(content[at])] = static_cast<int>(next++);
-    // The decoder knows one string less than the encoder.
+    // The decoder has one string less than the encoder.
     if (next - 1 + (old ? 0 : 1) >= 1u << width && width < 12) ++width;
     if (next == 4094) clear();
   }

@@ -41,7 +41,7 @@ TEST(DeviceTransforms, UnshuffleItemsOfEverySizeAndAlignment) {
   }
 }
 
-// Bit b of byte k of all items together, eight items a byte; what is no multiple of eight items stays as it is.
+// Bit b of byte k of all items together, eight items a byte; what is not a multiple of eight items stays as it is.
 bytes bitshuffled(const bytes& content, std::size_t item) {
   bytes out = content;
   const std::size_t groups = content.size() / item / 8;

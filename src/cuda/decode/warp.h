@@ -72,7 +72,7 @@ class warp {
 #endif
   }
 
-  /// Runs `step()` in one lane; nobody looks at what it wrote.
+  /// Runs `step()` in one lane; the others do not read its results.
   template <class Step>
   PENSTOCK_DEVICE void once_alone(Step&& step) const {
 #if defined(__CUDA_ARCH__)

@@ -84,7 +84,7 @@ result<std::uint64_t> bytes_before(const device_step& step, std::uint64_t bytes)
     case step_kind::delta: {
       const delta_layout how = delta_layout::of(step.settings);
       if (bytes % how.item_bytes != 0)
-        return error{errc::corrupt_data, "holds " + std::to_string(bytes) + " bytes, which are no whole numbers of " +
+        return error{errc::corrupt_data, "holds " + std::to_string(bytes) + " bytes, which are not whole numbers of " +
                                              std::to_string(how.item_bytes)};
       return bytes / how.item_bytes * how.stored_bytes;
     }
@@ -330,7 +330,7 @@ result<> decode_wave::add_framed(const wave_chunk& chunk, const blosc_frame& fra
     planned.part.target = target + block.start;
     planned.target_in_workspace = in_workspace;
     planned.part.source_bytes = planned.part.target_bytes = block.bytes;
-    // c-blosc leaves blocks alone that are no multiple of eight items; the filter of HDF5 has none but its last few.
+    // c-blosc leaves blocks alone that are not a multiple of eight items; the filter of HDF5 has none but its last few.
     const bool plain = frame.shuffle == transform_kind::unbitshuffle && block.bytes / frame.item_bytes % 8 != 0;
     planned.part.parameter = transform_parameter(plain ? transform_kind::copy : frame.shuffle, frame.item_bytes);
     unshuffle_parts_.push_back(planned);

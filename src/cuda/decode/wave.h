@@ -55,7 +55,7 @@ class decode_wave {
   std::uint64_t descriptor_bytes() const noexcept;
   std::uint64_t workspace_bytes() const noexcept;
 
-  /// How many of everything there were: what `rewind` goes back to.
+  /// The numbers of all entries to which `rewind` returns.
   struct mark {
     std::size_t chunks = 0, frames = 0, blocks = 0;
     std::size_t parts[8] = {};

@@ -144,7 +144,7 @@ TEST(WaveOrder, LongChunksAreCountedIn32Bits) {
   const device_step step{step_kind::byte_swap, 4};
   auto wave = decode_wave::make({&step, 1});
   ASSERT_TRUE(wave.ok());
-  const auto add = [&](std::uint64_t size) {  // the bytes themselves are nobody's business
+  const auto add = [&](std::uint64_t size) {  // the bytes themselves do not matter
     const bytes none(1);
     return wave->add({{none.data(), static_cast<std::size_t>(size)}, 0, std::uint64_t{1} << 33, size});
   };

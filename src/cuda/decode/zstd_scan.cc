@@ -20,7 +20,7 @@ struct frame_header {
   bool checksum = false;
 };
 
-// What blocks of a frame hand on to later ones.
+// The state that the blocks of a frame pass to later ones.
 struct frame_memory {
   std::uint32_t block_limit = 0;
   std::uint32_t tree = 0, tree_bytes = 0;  // 0 bytes: none yet
@@ -149,7 +149,7 @@ class scanner {
     return {};
   }
 
-  // See zstd_block. A block's place is known until one has sequences, whose matches nobody has added up yet.
+  // See zstd_block. A block's position is known until one has sequences, whose matches have not been summed yet.
   std::uint32_t direct(const zstd_block& block) const {
     const bool raw = block.type == 0, literals = block.type == 2 && block.literals_type >= 2;
     if (!place_known_ || block.sequence_count != 0 || !(raw || literals)) return kNotDirect;

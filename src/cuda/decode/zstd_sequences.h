@@ -54,7 +54,7 @@ PENSTOCK_DEVICE std::uint32_t mode_of(const zstd_block& block, int table) {
   return (block.modes >> (6 - 2 * table)) & 3u;
 }
 
-/// The extra bits of a code, and what stands in front of them.
+/// The extra bits of a code, and the bits before them.
 PENSTOCK_DEVICE sequence_entry entry_of_code(int table, std::uint32_t code) {
   if (table == kOffsets) return make_entry(code, 1);
   // From here on, lengths double every so many codes; in front, each has a code of its own.
@@ -132,7 +132,7 @@ PENSTOCK_DEVICE_CALL bool read_sequence_section(const zstd_wave& wave, std::uint
       continue;
     }
     byte_view left = sequence_bytes(wave, blocks[from]);
-    for (int t = 0; t <= table; ++t)  // those in front of it stand there first
+    for (int t = 0; t <= table; ++t)  // those before it are first
       if (!read_sequence_table(left, mode_of(blocks[from], t), t, counts[table], &section.logs[table])) return false;
   }
   return true;
@@ -151,7 +151,7 @@ PENSTOCK_DEVICE_CALL void build_sequence_table(int table, std::int16_t* counts, 
 
 inline constexpr std::uint32_t kSymbolicOffset = 1u << 27;  ///< see zstd_sequence
 
-/// The repeat offset that `symbolic` stands for, given those at the start of its block; 0 when it is none.
+/// The repeat offset for `symbolic`, given those at the start of its block; 0 if it is not valid.
 PENSTOCK_DEVICE std::uint32_t resolve_offset(std::uint32_t offset, const std::uint32_t* repeats) {
   if ((offset & kSymbolicOffset) == 0) return offset;
   const std::uint32_t which = (offset >> 25) & 3u, less = offset & ((1u << 25) - 1);
@@ -179,7 +179,7 @@ struct repeat_offsets {
   }
 };
 
-/// Decodes the sequences of block `index` with its tables, which stand one behind the other; false: damaged.
+/// Decodes the sequences of block `index` with its tables, which are adjacent; false: damaged.
 PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index, const sequence_section& section,
                                       const sequence_entry* tables) {
   backward_bits bits;
@@ -237,14 +237,14 @@ PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index
     const std::uint32_t offset = repeats.use(offset_value, literals == 0);
     literal_bytes += literals;
     match_bytes += match;
-    // Offsets that are no repeats are further than any target reaches where they look symbolic. A damaged block is
+    // Offsets that are not repeats are further than any target reaches where they look symbolic. A damaged block is
     // decoded to its end, into memory that is its own.
     const bool far = offset_value > 3 && offset >= kSymbolicOffset;
     bad = bad || offset == 0 || far || literal_bytes > most_literals || most_literals + match_bytes > most_bytes;
     out[i] = literals | static_cast<std::uint64_t>(match) << 18 | static_cast<std::uint64_t>(offset) << 36;
     too_many = counts & 255u;
   }
-  // The last sequence has no next states: their bits, which lie in front of the stream, were not there.
+  // The last sequence has no next states: their bits, which would be before the stream, were not there.
   if (bad || !bits.exhausted_exactly(too_many)) return false;
   pointer<zstd_block_result>(wave.results)[index] = {match_bytes, {repeats.first, repeats.second, repeats.third}};
   return true;

@@ -6,7 +6,7 @@
 
 namespace penstock::inline v0::device {
 
-/// One thing to encode that stands alone: a chunk, or a block of one.
+/// An independent unit of encoding: a chunk, or a block of one.
 struct encode_part {
   std::uint64_t source;        ///< address of the bytes; any alignment
   std::uint64_t target;        ///< address of the encoded bytes; any alignment

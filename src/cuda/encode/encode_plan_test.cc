@@ -150,7 +150,7 @@ TEST(EncodePlan, ReportsChunksThatNeedMoreRoom) {
       const auto made = encoded_by(tight, {content_of("noise", size), content_of("zeros", size)});
       EXPECT_TRUE(made[0].empty());
       ASSERT_FALSE(made[1].empty());
-      // Room for the compressed bytes, and none for the checksum.
+      // There is room for the compressed bytes, but not for the checksum.
       if (checks) {
         const encode_plan exact = encode_plan::make(steps, size, made[1].size() - 1).value();
         EXPECT_TRUE(encoded_by(exact, {content_of("zeros", size)})[0].empty());

@@ -1,6 +1,6 @@
 #pragma once
 
-// Finite state entropy, the other way round: distributions, their descriptions and the tables that encode with them
+// Finite state entropy, the encoder: distributions, their descriptions and the tables that encode with them
 // (RFC 8878, 4.1). Each function is for one lane; lanes work on tables of their own.
 
 #include "cuda/decode/fse_table.h"
@@ -132,7 +132,7 @@ PENSTOCK_DEVICE_CALL void build_fse_encoder(std::int16_t* shares, std::uint32_t 
     states[shares[spread[state]]++] = static_cast<std::uint16_t>(size + state);
 }
 
-/// The state that stands for `symbol` before anything else is written: of all, one whose successor takes the most bits.
+/// The initial state for `symbol`: of all, one whose successor takes the most bits.
 PENSTOCK_DEVICE std::uint32_t first_fse_state(const fse_symbol& symbol, const std::uint16_t* states) {
   const std::uint32_t bits = (symbol.bits_delta + (1u << 15)) >> 16;
   const std::uint32_t value = (bits << 16) - symbol.bits_delta;

@@ -20,7 +20,7 @@ using random_numbers = std::linear_congruential_engine<std::uint32_t, 48271, 0, 
 constexpr std::uint32_t kSymbols = 53;
 constexpr int kLog = 9;
 
-// Counts of all shapes: one frequent symbol, all alike, holes, very rare ones.
+// Counts of all shapes: one frequent symbol, equal ones, gaps, very rare ones.
 std::vector<std::uint32_t> random_counts(random_numbers& random) {
   std::vector<std::uint32_t> counts(kSymbols);
   const std::uint32_t used = 2 + random() % (kSymbols - 1), steepness = random() % 9;

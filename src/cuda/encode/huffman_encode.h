@@ -12,11 +12,11 @@ inline constexpr std::uint32_t kWeightSymbols = kMostHuffmanBits + 1;
 inline constexpr int kWeightLog = 6;
 inline constexpr std::uint32_t kMostTreeBytes = 129;
 
-/// A code, and what it is made from.
+/// A Huffman code, and the arrays that are needed to make it.
 struct huffman_encoder {
   std::uint32_t used;         ///< how many bytes occur
   std::uint32_t last;         ///< the highest of them
-  std::uint32_t bits;         ///< what all codes take together
+  std::uint32_t bits;         ///< the length of all encoded bytes together
   std::uint32_t tree_bytes;   ///< 0: the code has no description
   std::uint32_t counts[256];  ///< how often each byte occurs
   std::uint32_t nodes[256];   ///< counts of inner nodes; then scratch
@@ -98,8 +98,9 @@ PENSTOCK_DEVICE_CALL void find_code_lengths(huffman_encoder& code) {
     code.lengths[depth + 1] += 2;
   }
   code.lengths[0] = 0;
-  // Codes that are too long become shorter; for each unit of 2^-11 that they then take too much, a code of 11 bits and
-  // the longest of the others become two codes one bit longer than that one.
+  // Codes of more than 11 bits are shortened, so the sum of 2^-length becomes greater than 1. For each unit of 2^-11
+  // that it is too large, a code of 11 bits and the longest of the shorter codes are replaced by two codes that are one
+  // bit longer than that shorter code.
   std::uint32_t taken = 0;
   for (std::uint32_t length = kMostHuffmanBits + 1; length < 33; ++length) {
     code.lengths[kMostHuffmanBits] += code.lengths[length];

@@ -27,7 +27,8 @@ PENSTOCK_DEVICE std::uint32_t match_hash(std::uint64_t five) {
   return static_cast<std::uint32_t>((five << 24) * 889523592379u >> 32);
 }
 
-/// `length` bytes at `at` are those at `place`, which is before it. Positions count from the first byte searched.
+/// The `length` bytes at `at` are equal to the bytes at `place`, which is before `at`. Positions count from the first
+/// byte searched.
 struct found_match {
   std::uint32_t at, place, length;  ///< length 0: there are no more
 };
@@ -134,8 +135,9 @@ class match_search {
     return own;
   }
 
-  /// The table has nothing of these 32 positions yet: distances that items of arrays have are tried. The hashes of the
-  /// positions are compared, which the lanes have, or of those before; only what they find is read.
+  /// The table does not contain these 32 positions yet, so distances that are typical for the items of arrays are
+  /// tried. The lanes have the hashes of these positions and of those before; only where two hashes are equal are bytes
+  /// read.
   PENSTOCK_DEVICE void look_nearby(per_lane<position_state>& own, warp lanes) const {
     constexpr std::uint32_t kDistances[] = {4, 8, 2, 1, 3, 6, 12, 16, 5, 7, 20, 24};
     per_lane<std::uint32_t> before, distances;

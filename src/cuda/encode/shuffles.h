@@ -1,7 +1,7 @@
 #pragma once
 
-// Bytes and bits of items, one plane after the other: the reverse of cuda/decode/transforms.h. Each thread takes items
-// of its own, and neighbouring threads write neighbouring words of each plane.
+// Bytes and bits of items, one plane after the other: the reverse of cuda/decode/transforms.h. Each thread takes
+// different items, and neighbouring threads write neighbouring words of each plane.
 
 #include "cuda/decode/transforms.h"
 #include "cuda/encode/encode_parts.h"
@@ -34,7 +34,7 @@ PENSTOCK_DEVICE void shuffle_words(const std::uint8_t* from, std::uint8_t* to, s
   }
 }
 
-/// Byte k of every item together, for k from 0; bytes that are no whole item stay at the end as they are.
+/// Byte k of every item together, for k from 0; bytes that are not a whole item stay at the end as they are.
 PENSTOCK_DEVICE void shuffle(const std::uint8_t* __restrict__ from, std::uint8_t* __restrict__ to, std::uint32_t bytes,
                              std::uint32_t item, thread_share share) {
   const std::uint32_t items = bytes / item, whole = items * item;

@@ -1,4 +1,4 @@
-// Frames that warps share are the same as those of one warp.
+// A frame that several warps encode together has the same bytes as a frame that one warp encodes.
 
 #include "cuda/encode/zstd_encode_blocks.h"
 

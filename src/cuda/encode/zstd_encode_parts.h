@@ -10,7 +10,7 @@ inline constexpr std::uint32_t kMostEncodedBlock = 128 * 1024;  ///< bytes of co
 inline constexpr std::uint32_t kZstdBlockHeader = 3;
 inline constexpr std::uint32_t kZstdFrameBytes = 14;  ///< of the longest header and a checksum
 
-/// How many blocks the frame of so many bytes has.
+/// The number of blocks in a frame of `size` bytes.
 constexpr std::uint32_t zstd_blocks_of(std::uint64_t size) {
   return size == 0 ? 1 : static_cast<std::uint32_t>((size - 1) / kMostEncodedBlock + 1);
 }

@@ -12,7 +12,7 @@
 namespace penstock::inline v0::device {
 namespace {
 
-// In one order of the lanes, with memory that holds what others left there; empty where it does not fit.
+// Encodes in one order of the lanes, with memory that is not zero at the start. Empty if there is no room.
 bytes encoded(const bytes& content, std::size_t room, lane_order order, std::size_t shift = 0, bool checksum = false) {
   bytes source(shift), out(shift + room + 1, std::byte{0xee});
   source.insert(source.end(), content.begin(), content.end());

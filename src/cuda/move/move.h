@@ -16,16 +16,16 @@ inline constexpr const char* kMoveKernel = "penstock_move";
 inline constexpr const char* kGatherKernel = "penstock_gather";
 /// What the elements of a cell that failed become: all bits set, which is NaN in every IEEE type.
 inline constexpr unsigned char kPoison = 0xFF;
-/// A move that rests on no decoded cell.
+/// The status of a move that needs no decoded cell.
 inline constexpr std::uint32_t kNoStatus = 0xFFFFFFFFU;
 inline constexpr unsigned kMoveThreads = 256;
 
-/// One nested loop: `count` steps of so many bytes. Where a selection lists positions they come in runs, within which
-/// the steps hold.
+/// One nested loop: `count` steps of `from_step` and `to_step` bytes. A list of positions is split into runs of
+/// positions that are equally far apart.
 struct move_axis {
   std::uint64_t count = 1;
   std::int64_t from_step = 0, to_step = 0;
-  std::uint32_t first_run = 0;  ///< of the item's
+  std::uint32_t first_run = 0;  ///< its number among the runs of the item
   std::uint32_t runs = 0;       ///< 0: one, from the beginning
 };
 
@@ -172,7 +172,7 @@ PENSTOCK_DEVICE_CODE void locate_unit(const move_item& item, const item_tables& 
   }
 }
 
-// A chunk that is stored as it is lies at any address of its parcel, and a device faults where a unit is not aligned.
+// An uncompressed chunk may be at any address of its batch, and a device faults if a unit is not aligned.
 template <class Unit>
 PENSTOCK_DEVICE_CODE Unit load_unit(std::uint64_t address) {
   if (address % alignof(Unit) == 0) return *reinterpret_cast<const Unit*>(address);

@@ -50,7 +50,7 @@ result<> read_chunk_node(hdf5_file& file, const subtree& from, hdf5_chunk_column
 }  // namespace
 
 result<hdf5_btree_1_form::node> hdf5_btree_1_form::read_prefix(hdf5_cursor& cursor) {
-  if (!cursor.is("TREE") || cursor.number(1) != 1) return hdf5_damaged("a block is no node of a B-tree of chunks");
+  if (!cursor.is("TREE") || cursor.number(1) != 1) return hdf5_damaged("a block is not a node of a B-tree of chunks");
   node out;
   out.level = cursor.number(1);
   out.used = cursor.number(2);

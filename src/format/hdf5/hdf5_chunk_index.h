@@ -24,7 +24,7 @@ struct hdf5_search_hint {
 };
 
 /// Finds chunks by the nodes of their index that lead to them, and asks for those that are not known: what is read and
-/// kept follows what is looked for, and not the number of chunks. Immutable, thread-safe; performs no I/O.
+/// kept depends on the requested cells, and not the number of chunks. Immutable, thread-safe; performs no I/O.
 ///
 /// Each node is an index block of object 0. The node where every search begins is node 0; others are named by their
 /// kind and address. Blocks hold the stored bytes, after their checksums were compared.

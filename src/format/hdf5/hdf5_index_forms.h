@@ -20,7 +20,7 @@ struct hdf5_btree_1_form {
   /// Of a full node as most files have them.
   std::uint64_t likely_bytes() const noexcept { return prefix_bytes + 64 * entry_bytes; }
 
-  /// The level of a node and how many children it has. \error corrupt_data  It is no node of chunks.
+  /// The level of a node and how many children it has. \error corrupt_data  It is not a node of chunks.
   struct node {
     std::uint64_t level = 0, used = 0;
   };

@@ -45,7 +45,7 @@ class object_reader {
     if (second) {
       PENSTOCK_ASSIGN(const auto block, file_.checked(next.address, next.length, "an object header"));
       hdf5_cursor cursor(block.first(block.size() - kHdf5ChecksumBytes));
-      if (!cursor.is("OCHK")) return hdf5_damaged(fmt::format("no object header goes on at {}", next.address));
+      if (!cursor.is("OCHK")) return hdf5_damaged(fmt::format("no object header continues at {}", next.address));
       return take_second(cursor);
     }
     PENSTOCK_ASSIGN(const auto block, file_.at(next.address, next.length));

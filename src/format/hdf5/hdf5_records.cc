@@ -78,7 +78,7 @@ result<std::uint64_t> hdf5_record_tree::node_bytes(std::uint64_t count, std::uin
 
 result<> hdf5_record_tree::check_prefix(hdf5_cursor& cursor, std::uint64_t depth) const {
   if (cursor.is(depth == 0 ? "BTLF" : "BTIN") && cursor.number(1) == 0 && cursor.number(1) == form_.type) return {};
-  return hdf5_damaged("a block is no node of this B-tree");
+  return hdf5_damaged("a block is not a node of this B-tree");
 }
 
 hdf5_record_tree::child hdf5_record_tree::take_child(hdf5_cursor& cursor, std::uint64_t depth) const noexcept {

@@ -197,7 +197,7 @@ result<> hdf5_tree::follow(hdf5_place& at, std::string_view path) {
   return {};
 }
 
-// What is left of a path is looked for where the link leads.
+// The rest of a path is looked up at the target of the link.
 error hdf5_tree::with_rest(error failed, std::string_view rest) {
   if (exit_ && !rest.empty()) exit_->path += "/" + std::string(rest);
   return failed;

@@ -21,7 +21,7 @@ struct hdf5_run {
 
 /// What a mapping shows of a source: all combinations of the runs of its dimensions.
 struct hdf5_part {
-  /// Of the source, for each of its dimensions: the position along those that are no dimension of the dataset.
+  /// Of the source, for each of its dimensions: the position along those that are not a dimension of the dataset.
   std::vector<std::uint64_t> origin;
   /// For each dimension of the dataset, the source's; none where the part has one position.
   std::vector<std::optional<std::size_t>> axes;

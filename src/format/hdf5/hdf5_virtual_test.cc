@@ -62,7 +62,7 @@ TEST(Hdf5Virtual, OtherShapesArePairedRowByRow) {
 }
 
 TEST(Hdf5Virtual, ElementsOfSeveralBoxesComeRowByRow) {
-  // Two boxes beside each other: their rows alternate, whatever order they are listed in.
+  // Two adjacent boxes: their rows alternate, in any order of the list.
   const auto boxes = listed(hdf5_selection::kind::boxes, 2, {0, 3, 1, 4, 0, 0, 1, 0});
   const auto made = match_hdf5_selections(regular({box(0, 6)}), shape{6}, boxes, shape{2, 5});
   ASSERT_TRUE(made.ok()) << made.error().to_string();

@@ -13,7 +13,7 @@ namespace {
 
 /// Edges are listed: 16 bytes each.
 constexpr std::uint64_t kMaxEdges = std::uint64_t{1} << 22;
-/// Chains are numbered by 16 bits.
+/// Chains have 16-bit numbers.
 constexpr std::size_t kMaxChains = 60000;
 
 /// The indexes of a part, by the part's own object numbers.
@@ -39,7 +39,7 @@ std::string identity_of(const codec_chain& chain) {
   return out;
 }
 
-// The axes of all parts as one. Uniform where every part but the last ends at the end of a cell, and all cells have one
+// The axes of all parts as one. Uniform if every part but the last ends at the end of a cell, and all cells have one
 // length.
 result<grid_axis> join_axes(const std::vector<const grid_axis*>& axes) {
   std::uint64_t extent = 0, cells = 0;
@@ -196,7 +196,7 @@ result<> joined_layout::locate(std::span<const cell_id> cells, const index_looku
     const cell_id own = own_cell(cells[0], which);
     return locate_own(which, {&own, 1}, known, out, requested, missing);
   }
-  // Each part is asked once: it asks for each of its indexes once.
+  // Each part is called once: it requests each of its indexes once.
   struct wanted {
     std::size_t which = 0;
     cell_id own = 0;
@@ -232,7 +232,7 @@ result<> joined_layout::locate_own(std::size_t which, std::span<const cell_id> c
                                    std::vector<index_request>& missing) const {
   const object_id first = first_object_[which], count = first_object_[which + 1] - first;
   const std::vector<chunk_extent> before(out.begin(), out.end());
-  // A list by the part's own numbers: a layout looks there for indexes that it requested already.
+  // A list by the part's own numbers: a layout checks it for indexes that it already requested.
   std::vector<index_request> wanted;
   for (std::size_t i = 0; i < requested; ++i) {
     if (missing[i].key.object < first || missing[i].key.object - first >= count) continue;

@@ -23,19 +23,19 @@ struct joined_part {
 
 /// Many arrays along one dimension, as one: the layouts of the parts next to each other.
 ///
-/// A cell of this layout is a cell of one part. Along the axis the parts' cells follow each other: where a part ends
-/// inside its last cell, that cell decodes to more elements than lie between its edges. Objects are the parts',
+/// A cell of this layout is a cell of one part. Along the axis the parts' cells follow each other: if a part ends
+/// inside its last cell, that cell decodes to more elements than are between its edges. Objects are the parts',
 /// numbered part after part. Chains are the parts', equal ones once. Index requests go to the part that needs them.
 class joined_layout final : public chunk_layout {
  public:
   /// \param axis  Less than the parts' rank.
   /// \error invalid_argument  `parts` is empty, or a part differs in rank or in an extent outside `axis`.
-  /// \error unsupported       Parts are cut into other chunks outside `axis`, or there are too many cells, objects or
-  ///                          different chains.
+  /// \error unsupported       Parts differ in their chunks outside `axis`, or there are too many cells, objects or
+  /// different chains.
   static result<std::shared_ptr<const joined_layout>> make(std::vector<joined_part> parts, std::size_t axis);
 
   const chunk_grid& grid() const override { return grid_; }
-  /// The parts' objects, where these are cut alike outside the axis; otherwise the cells.
+  /// The parts' objects, if all parts have the same objects outside the axis; otherwise the cells.
   const chunk_grid& write_grid() const override { return write_grid_; }
   std::span<const codec_chain> chains() const override { return chains_; }
   result<> locate(std::span<const cell_id> cells, const index_lookup& known, std::span<chunk_extent> out,
@@ -46,7 +46,7 @@ class joined_layout final : public chunk_layout {
   std::string describe(cell_id cell) const override;
   version expected(object_id object) const override;
 
-  /// How many numbers its objects have; not each of them need be in use.
+  /// The number range of its objects; some numbers may be unused.
   std::uint64_t objects() const noexcept { return first_object_.back(); }
 
  private:

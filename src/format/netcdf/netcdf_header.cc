@@ -29,7 +29,7 @@ class header_parser {
   header_parser(std::span<const std::byte> first, std::uint64_t file_bytes) noexcept
       : first_(first), file_bytes_(file_bytes) {}
 
-  /// Set where bytes were missing: how many the parser needs.
+  /// Set if bytes were missing: how many the parser needs.
   std::uint64_t needed() const noexcept { return needed_; }
 
   result<netcdf_header> parse() {
@@ -209,7 +209,7 @@ json number_json(netcdf_type type, std::span<const std::byte> bytes) {
   }
 }
 
-// Calls `add` with each attribute and its name, but for those of a name that was there before.
+// Calls `add` with each attribute and its name; of several with one name only with the first.
 template <class Add>
 json by_name(std::span<const netcdf_attribute> from, const Add& add) {
   json::object_t out;

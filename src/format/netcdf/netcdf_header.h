@@ -48,12 +48,12 @@ struct netcdf_variable {
   std::vector<std::uint32_t> dimensions;  ///< numbers; the record dimension, if any, is the first
   std::vector<netcdf_attribute> attributes;
   bool has_records = false;
-  /// Where its elements begin, and how many bytes they have: of one record, if the variable has records, without
+  /// The offset of its elements, and their number of bytes: in one record, if the variable has records, without
   /// padding. Record `i` begins `i * netcdf_header::record_bytes` later.
   std::uint64_t offset = 0, bytes = 0;
 };
 
-/// What the header of a NetCDF classic file says (CDF-1, CDF-2 with 64-bit offsets, CDF-5 with 64-bit data).
+/// The content of the header of a NetCDF classic file (CDF-1, CDF-2 with 64-bit offsets, CDF-5 with 64-bit data).
 struct netcdf_header {
   unsigned version = 1;   ///< 1, 2 or 5
   bool streamed = false;  ///< the number of records is not in the header: it was computed from the size of the file
@@ -68,10 +68,10 @@ bool is_netcdf_classic(std::span<const std::byte> first) noexcept;
 
 /// Parses a header from the first bytes of a file.
 ///
-/// Performs no I/O: where the header is longer than `first`, `needed` becomes the number of bytes from the beginning
-/// of the file that the parser needs at least, and nothing is returned. `needed` grows with each call.
-/// Memory is proportional to `first`. The size of a variable is computed from its shape, since what the file says of it
-/// is wrong for large variables. Source: NetCDF Classic Format Specification; PnetCDF, CDF-5 File Format Specification.
+/// Performs no I/O: if the header is longer than `first`, `needed` becomes the least number of bytes from the beginning
+/// of the file that the parser needs, and nothing is returned. `needed` grows with each call. Memory is proportional to
+/// `first`. The size of a variable is computed from its shape, since its size in the file is wrong for large variables.
+/// Source: NetCDF Classic Format Specification; PnetCDF, CDF-5 File Format Specification.
 /// \param file_bytes  Size of the file.
 /// \error corrupt_data  It is not such a header, or it contradicts itself or the size of the file.
 result<std::optional<netcdf_header>> parse_netcdf_header(std::span<const std::byte> first, std::uint64_t file_bytes,
@@ -80,8 +80,8 @@ result<std::optional<netcdf_header>> parse_netcdf_header(std::span<const std::by
 /// NumPy's name of the stored form of a type: `>f4`, `|S1`.
 const char* stored_type_of(netcdf_type type) noexcept;
 
-/// Attributes as JSON, as NetCDF means them: a list of one number is the number, text has no zeros at its end and
-/// U+FFFD for what is not UTF-8. Of two attributes of one name the first counts.
+/// Attributes as JSON, with NetCDF's meaning: a list of one number is the number, text has no zeros at its end and
+/// U+FFFD for bytes that are not UTF-8. Of two attributes with one name the first counts.
 json netcdf_attributes_json(std::span<const netcdf_attribute> from);
 
 /// The type of each of these attributes, by name, as `stored_type_of` has it.

@@ -14,11 +14,11 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();
-/// Longer records are read one by one: what lies between a variable's parts is not worth reading.
+/// Longer records are read one by one: the bytes between a variable's parts are too many to be read along.
 constexpr std::uint64_t kLongRecord = std::uint64_t{64} << 10;
-/// A file has at most so many cells for each of its bytes, whatever its header says: cells take memory.
+/// The most cells of a file for each of its bytes, whatever its header states: cells need memory.
 constexpr std::uint64_t kFileBytesPerCell = 4096, kLeastCells = 64;
-/// Of finer cells, as in raw_layout.
+/// For finer cells, as in raw_layout.
 constexpr std::uint64_t kMaxFinerCells = std::uint64_t{1} << 14, kLeastFinerBytes = 4096, kFiner = 4;
 
 }  // namespace
@@ -94,7 +94,8 @@ void netcdf_layout::choose_block(std::uint64_t block_bytes, std::uint64_t all_by
   }
   const std::uint64_t record_bytes = file_->header.record_bytes, records = lengths[0];
   lengths[0] = 1;
-  // Where values are missing at the end of a file, those of each record are read alone, so that the others are found.
+  // If values at the end of a file are missing, each record is read by itself, so that the records that exist are
+  // found.
   const bool truncated = file_->bytes != byte_range::kAll &&
                          variable().offset + (records - 1) * record_bytes + variable().bytes > file_->bytes;
   if (truncated || record_bytes > kLongRecord) {
@@ -149,7 +150,7 @@ result<> netcdf_layout::compile() {
 }
 
 std::uint64_t netcdf_layout::offset_of(const dim_vector<std::uint64_t>& at) const noexcept {
-  std::uint64_t offset = variable().offset;  // sums stay below 63 bits, as `make` checked
+  std::uint64_t offset = variable().offset;  // sums fit into 63 bits, as `make` checked
   for (std::size_t d = 0; d < at.size(); ++d)
     offset += grid_.axis(d).origin(at[d]) * static_cast<std::uint64_t>(steps_[d]);
   return offset;

@@ -18,7 +18,7 @@
 
 namespace penstock::inline v0 {
 
-/// An open file: its header, and what is known of the object. Immutable.
+/// An open file: its header, and the facts about the object. Immutable.
 struct netcdf_file {
   netcdf_header header;
   std::string key;                         ///< of the object, relative to the arrays' prefix
@@ -39,11 +39,11 @@ dtype dtype_of(netcdf_type type) noexcept;
 ///
 /// A variable without records, and the only record variable of a file, is contiguous: its cells are blocks of about a
 /// MiB, as those of `.npy` files. The records of several record variables interleave: a cell is then a part of one
-/// record, or, where records are short, the variable's parts of several records that follow one another. Such a cell
-/// is read together with what lies between its parts, which the codec `netcdf.records` leaves out.
+/// record or, if records are short, the variable's parts of several adjacent records. Such a cell is read together with
+/// the bytes between its parts, which the codec `netcdf.records` skips.
 class netcdf_layout final : public chunk_layout {
  public:
-  /// \param block_bytes  How many bytes of the file a cell takes, at most; 0: about a MiB.
+  /// \param block_bytes  The most bytes of the file in a cell; 0: about a MiB.
   /// \error unsupported  A shape beyond 63 bits of bytes, or more than 2^63 cells.
   static result<std::shared_ptr<const netcdf_layout>> make(std::shared_ptr<const netcdf_file> file,
                                                            std::size_t variable, std::uint64_t block_bytes = 0);
@@ -81,11 +81,11 @@ class netcdf_layout final : public chunk_layout {
   dtype type_;
   extents shape_, block_;
   strides steps_;             // bytes between neighbours in the file, for each dimension
-  std::size_t cut_ = 0;       // the dimension whose last cell is shorter, where one is
-  bool interleaved_ = false;  // other variables' parts lie between the records
+  std::size_t cut_ = 0;       // the dimension whose last cell is shorter, if there is one
+  bool interleaved_ = false;  // other variables' parts are between the records
   chunk_grid grid_, write_grid_;
   std::vector<codec_chain> chains_;   // of whole cells, and of shorter ones at the end of dimension `cut_`
-  std::vector<std::uint64_t> spans_;  // of each chain: how many bytes of the file a cell takes
+  std::vector<std::uint64_t> spans_;  // for each chain: the number of bytes of the file in a cell
   mutable std::once_flag asked_for_finer_;
   mutable std::shared_ptr<const netcdf_layout> finer_;
 };

@@ -21,7 +21,7 @@ unsigned byte_at(std::span<const std::byte> bytes, std::size_t i) noexcept {
   return std::to_integer<unsigned>(bytes[i]);
 }
 
-// Whether a type string, or that of a field, is of Python objects.
+// Whether a type string, or that of a field, denotes Python objects.
 bool holds_objects(const json& descr) {
   if (const std::string* text = descr.as_string()) return text->find('O') != std::string::npos;
   const json::array_t* fields = descr.as_array();
@@ -34,7 +34,7 @@ bool holds_objects(const json& descr) {
 
 result<extents> read_shape(const json& value) {
   const json::array_t* list = value.as_array();
-  if (list == nullptr) return error(errc::corrupt_data, "the header's shape is no tuple");
+  if (list == nullptr) return error(errc::corrupt_data, "the header's shape is not a tuple");
   if (list->size() > kMaxRank)
     return error(errc::corrupt_data, fmt::format("the header's shape has {} dimensions", list->size()));
   extents out;
@@ -82,7 +82,7 @@ result<npy_header> parse_npy_header(std::span<const std::byte> begin) {
   const json* order = parsed->find("fortran_order");
   const json* shape = parsed->find("shape");
   if (descr == nullptr || order == nullptr || shape == nullptr || parsed->as_object()->size() != 3)
-    return error(errc::corrupt_data, "the .npy header is no dictionary of descr, fortran_order and shape");
+    return error(errc::corrupt_data, "the .npy header is not a dictionary of descr, fortran_order and shape");
   if (order->as_bool() == nullptr)
     return error(errc::corrupt_data, fmt::format("the header's fortran_order is {}", order->dump()));
   npy_header out;

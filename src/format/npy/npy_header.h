@@ -14,36 +14,35 @@
 
 namespace penstock::inline v0 {
 
-/// What stands before the items of a `.npy` file.
-/// Source: NumPy, numpy/lib/format.py ("Format Version 1.0", 2.0, 3.0).
+/// The header before the items of a `.npy` file. Source: NumPy, numpy/lib/format.py ("Format Version 1.0", 2.0, 3.0).
 struct npy_header {
-  /// The dtype as `dtype.descr` has it: a type string, or a list of fields (tuples are lists).
+  /// The dtype as in `dtype.descr`: a type string, or a list of fields (tuples are lists).
   json descr;
   storage_order order = storage_order::c;
   extents shape;
   std::uint64_t data_offset = 0;  ///< of the first item
 };
 
-/// How much of a file to read at first: NumPy pads headers to 64 bytes, and most have 128.
+/// The size of the first read of a file: NumPy pads headers to 64 bytes, and most have 128.
 inline constexpr std::uint64_t kNpyProbeBytes = 128;
-/// A header cannot be longer than this: thousands of fields.
+/// The longest header: thousands of fields.
 inline constexpr std::uint64_t kMaxNpyHeaderBytes = std::uint64_t{1} << 20;
 
-/// True where the bytes begin a `.npy` file.
+/// True if the bytes begin a `.npy` file.
 bool is_npy(std::span<const std::byte> begin) noexcept;
 
 /// The length of a header, from the first bytes of its file.
 ///
-/// \error corrupt_data  No `.npy` file, or one that is cut off. \error unsupported  A version, or a header that is
+/// \error corrupt_data  Not a `.npy` file, or a truncated one. \error unsupported  A version, or a header that is
 /// longer than kMaxNpyHeaderBytes.
 result<std::uint64_t> npy_header_bytes(std::span<const std::byte> begin);
 
 /// Parses a header; `begin` has npy_header_bytes bytes of the file, or more.
 ///
-/// \error corrupt_data  No dictionary of descr, fortran_order and shape. \error unsupported  Pickled objects.
+/// \error corrupt_data  Not a dictionary of descr, fortran_order and shape. \error unsupported  Pickled objects.
 result<npy_header> parse_npy_header(std::span<const std::byte> begin);
 
-/// A header as NumPy writes it, padded to 64 bytes, of the first version that has room for it.
+/// A header as NumPy writes it, padded to 64 bytes, of the first version that can hold it.
 ///
 /// \param descr  Python text, as `dtype::numpy_descr` gives it.
 std::string write_npy_header(std::string_view descr, storage_order order, const extents& shape);

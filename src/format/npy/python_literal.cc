@@ -13,7 +13,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr unsigned kMaxDepth = 32;
-/// Of a dictionary. A header has three, and each is compared with those before it.
+/// The most entries of a dictionary. A header has three, and each is compared with those before it.
 constexpr std::size_t kMaxMembers = 64;
 
 class reader {
@@ -98,7 +98,7 @@ class reader {
       if (!comma) return bad("no comma between members");
       PENSTOCK_ASSIGN(const json key, value(depth + 1));
       const std::string* name = key.as_string();
-      if (name == nullptr) return bad("a key that is no string");
+      if (name == nullptr) return bad("a key that is not a string");
       if (out.size() == kMaxMembers) return bad("a dictionary of too many members");
       for (const auto& [other, unused] : out)
         if (other == *name) return bad("a key that was there before");
@@ -131,7 +131,7 @@ class reader {
     return json(std::move(out));
   }
 
-  // The escapes that repr() writes. at_ is left on the last character.
+  // The escapes of repr(). at_ remains on the last character.
   result<> escape(std::string& out) {
     const char c = text_[at_];
     const std::size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
@@ -140,7 +140,7 @@ class reader {
       const std::string_view hex = text_.substr(at_ + 1, digits);
       const auto [end, failed] = std::from_chars(hex.data(), hex.data() + hex.size(), code, 16);
       if (hex.size() != digits || failed != std::errc() || end != hex.data() + hex.size() || code > 0x10FFFF)
-        return bad("an escape that is no character");
+        return bad("an escape that is not a character");
       append(out, code);
       at_ += digits;
       return {};

@@ -12,10 +12,11 @@ namespace penstock::inline v0 {
 enum class text_encoding : std::uint8_t { latin1, utf8 };
 
 /// Parses a Python literal of dictionaries, tuples, lists, strings, whole numbers, True, False and None, as JSON:
-/// tuples become arrays. Strings are UTF-8 afterwards. The numbers that Python 2 wrote (`3L`) and its `u''` are taken
-/// too.
+/// tuples become arrays. Strings are UTF-8 afterwards. Numbers of Python 2 (`3L`) and its `u''` are accepted too.
 ///
-/// \error corrupt_data  Says what and at which byte; nesting beyond 32 levels is refused.
+/// \error corrupt_data
+///
+/// With the reason and the byte; nesting beyond 32 levels is refused.
 result<json> parse_python_literal(std::string_view text, text_encoding encoding);
 
 }  // namespace penstock::inline v0

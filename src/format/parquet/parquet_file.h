@@ -11,17 +11,17 @@
 
 namespace penstock::inline v0 {
 
-/// What a file may have at most.
+/// Limits for a file.
 struct parquet_limits {
   std::uint64_t rows = 1'000'000;
   std::uint64_t bytes = std::uint64_t{1} << 27;  ///< of all pages that are read, decoded
 };
 
-/// Values of one column. Rows without a value are left out.
+/// Values of one column. Rows without a value are omitted.
 struct parquet_values {
   std::vector<std::uint32_t> rows;      ///< ascending
-  std::vector<std::int64_t> numbers;    ///< of columns of INT32 and INT64: one for each of `rows`
-  std::vector<std::string_view> texts;  ///< of columns of BYTE_ARRAY: the same; views of the file and of `pages`
+  std::vector<std::int64_t> numbers;    ///< for columns of INT32 and INT64: one for each of `rows`
+  std::vector<std::string_view> texts;  ///< for columns of BYTE_ARRAY: the same; views of the file and of `pages`
   std::vector<std::vector<std::byte>> pages;
 };
 
@@ -30,8 +30,8 @@ struct parquet_values {
 /// Data pages of both versions; encodings PLAIN, PLAIN_DICTIONARY and RLE_DICTIONARY; UNCOMPRESSED, SNAPPY, GZIP and
 /// ZSTD. Pages are read in order: offsets to data pages that contradict the file are refused.
 ///
-/// The bytes of the file are borrowed, also by what `read` returns.
-/// Source: Apache Parquet format 2.10, "parquet.thrift", "Encodings.md".
+/// The bytes of the file are borrowed, also by the result of `read`. Source: Apache Parquet format 2.10,
+/// "parquet.thrift", "Encodings.md".
 class parquet_file {
  public:
   /// Parses the footer.

@@ -113,7 +113,7 @@ TEST(ParquetFile, RefusesDamagedFiles) {
   const std::string whole = read_whole(data() / "pyarrow_snappy_v2_dictionary.parq");
   for (std::size_t size = 0; size < whole.size(); ++size)
     EXPECT_FALSE(parquet_file::open(bytes_of(whole).first(size)).ok()) << size;
-  // Any byte may be another: reading ends, with an error or with values for rows that exist.
+  // Any byte may be changed: reading ends, with an error or with values for rows that exist.
   for (std::size_t i = 0; i < whole.size(); ++i) {
     std::string text = whole;
     text[i] = static_cast<char>(text[i] ^ 0x55);

@@ -13,7 +13,7 @@ namespace penstock::inline v0 {
 
 inline constexpr std::int64_t kParquetInt32 = 1, kParquetInt64 = 2, kParquetByteArray = 6;
 
-/// `BOOLEAN`, `INT96`, ...; the number where there is no such type.
+/// `BOOLEAN`, `INT96`, ...; the number if the type does not exist.
 std::string parquet_type_name(std::int64_t type);
 
 /// Reads the pages of one column chunk.
@@ -24,7 +24,7 @@ class parquet_pages {
     bool optional;  ///< values have definition levels
   };
 
-  /// \param bytes_left  Of decoded pages; what is read is taken off.
+  /// \param bytes_left  Of decoded pages; reduced by the bytes that are read.
   parquet_pages(std::span<const std::byte> chunk, column of, std::uint64_t& bytes_left)
       : left_(chunk), of_(of), bytes_left_(bytes_left) {}
 

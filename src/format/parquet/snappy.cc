@@ -16,7 +16,7 @@ class reader {
   bool done() const noexcept { return left_.empty(); }
   std::size_t size() const noexcept { return left_.size(); }
 
-  // Little-endian; false if the block ends before.
+  // Little-endian; false if the block ends before that.
   bool number(std::size_t bytes, std::uint64_t& out) noexcept {
     if (left_.size() < bytes) return false;
     out = 0;

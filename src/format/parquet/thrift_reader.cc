@@ -47,7 +47,7 @@ std::uint64_t thrift_reader::list_header(const field& of, type& element) noexcep
   const std::uint8_t head = byte();
   element = static_cast<type>(head & 0x0F);
   const std::uint64_t count = head >> 4 == 15 ? varint() : head >> 4;
-  if (count == 0) return 0;  // of any type: some writers leave it out
+  if (count == 0) return 0;  // of any type: some writers omit it
   // Each element has a byte at least.
   if (element == type::stop || element > type::structure || count > from_.size() - at_) fail();
   return failed_ ? 0 : count;

@@ -58,7 +58,7 @@ class thrift_reader {
     for (std::uint64_t left = list_header(of, element); left != 0 && !failed_; --left) read(element);
   }
 
-  /// A whole number of any width. Another type fails.
+  /// An integer of any width. Another type fails.
   std::int64_t integer(type kind) noexcept;
   std::int64_t integer(const field& of) noexcept { return integer(of.kind); }
   bool boolean(const field& of) noexcept;

@@ -14,16 +14,16 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Each length of what is left at the end of a file is a chain to compile; beyond so many, rests are cut up.
+/// Each length of a rest at the end of a file is a chain to compile; beyond this number, rests are divided.
 constexpr std::uint64_t kMaxRests = 1024;
-/// Chains are numbered by 16 bits.
+/// Chains have 16-bit numbers.
 constexpr std::uint64_t kMaxChains = 60000;
-/// Of finer cells. Selections carry their grid along, so there are few; a page of the file is the least that is read.
+/// For finer cells. Selections carry their grid along, so there are few; a page of the file is the smallest read.
 constexpr std::uint64_t kMaxFinerCells = std::uint64_t{1} << 14, kLeastFinerBytes = 4096;
-/// Cells that are not at least so much smaller are not worth having beside the others.
+/// Cells must be smaller by at least this factor to be used in addition to the others.
 constexpr std::uint64_t kFiner = 4;
 
-// The different lengths of an axis's cells, longest first, and for each cell which of them it has.
+// The different lengths of an axis's cells, longest first, and for each cell the number of its length.
 std::vector<std::uint64_t> lengths_of(const grid_axis& axis, std::vector<std::uint32_t>& classes) {
   std::vector<std::uint64_t> lengths;
   if (axis.is_uniform()) return {axis.codec_length(0)};
@@ -105,7 +105,7 @@ result<> raw_layout::cut(std::uint64_t block_bytes) {
       files.push_back(grid_axis::uniform(shape_[d], shape_[d]));
       continue;
     }
-    // Only where every slower dimension has one element in a block may this one be cut anywhere.
+    // Only if every slower dimension has one element in a block may this one be cut anywhere.
     bool free = true;
     for (std::size_t slower = 0; slower < rank; ++slower) {
       const bool is_slower = order_ == storage_order::c ? slower < d : slower > d;
@@ -123,7 +123,7 @@ result<> raw_layout::cut(std::uint64_t block_bytes) {
   PENSTOCK_ASSIGN(grid_, chunk_grid::make(std::move(cells)));
   PENSTOCK_ASSIGN(write_grid_, chunk_grid::make(std::move(files)));
 
-  // Strides depend on a part's length only where its dimension is not the slowest.
+  // Strides depend on a part's length only if its dimension is not the slowest.
   const bool slowest = rank == 0 || axis_ == (order_ == storage_order::c ? 0 : rank - 1);
   for (std::size_t i = 0; i < (slowest ? 1 : parts_.size()); ++i) {
     if (rank != 0) sample[axis_] = parts_[i].length;
@@ -185,7 +185,7 @@ result<> raw_layout::locate(std::span<const cell_id> cells, const index_lookup& 
     for (std::size_t d = 0; d < at.size(); ++d) {
       std::uint64_t origin = grid_.axis(d).origin(at[d]);
       if (d == axis_) origin -= origins_[which];
-      // Offsets were checked against the file's size, or against 63 bits, when the layout was made.
+      // Offsets were checked against the file's size, or against 63 bits, when the layout was created.
       offset += origin * static_cast<std::uint64_t>(steps[d]);
       if (!classes_[d].empty()) chain += classes_[d][static_cast<std::size_t>(at[d])] * class_strides_[d];
     }

@@ -22,29 +22,28 @@ struct raw_part {
   std::string key;
   std::uint64_t length = 0;
   std::uint64_t offset = 0;  ///< of its first item, in bytes
-  version expected;          ///< of the file when its length was learned; unknown: any
-  bool missing = false;      ///< there is no such file, its items are the fill value
+  version expected;          ///< of the file when its length was read; unknown: any
+  bool missing = false;      ///< the file does not exist, its items are the fill value
 };
 
-/// What the parts have in common.
+/// The common properties of the parts.
 struct raw_shape {
   dtype type;
   json endian;  ///< of the codec `bytes`: null, "little", "big", or a list with one for each leaf of a structure
   storage_order order = storage_order::c;
   extents shape;         ///< of the whole array; that of `axis` is the sum of the parts' lengths
-  std::size_t axis = 0;  ///< the dimension along which one part follows the other
+  std::size_t axis = 0;  ///< the dimension along which the parts follow each other
 };
 
 /// Uncompressed items, contiguous in one file or in many: `.npy` and raw files.
 ///
-/// There are no chunks; cells are contiguous blocks of about a MiB (array/contiguous_blocks.h), none of which lies in
-/// two files. Those of `finer` are made when they are first asked for. Objects are the files that hold something, in
-/// their order.
+/// There are no chunks; cells are contiguous blocks of about a MiB (array/contiguous_blocks.h), none of which is in two
+/// files. Those of `finer` are created at first use. Objects are the files with elements, in their order.
 class raw_layout final : public chunk_layout {
  public:
-  /// \param parts  Empty ones are no objects; their keys stay known to nobody.
-  /// \error invalid_argument  Lengths that do not add up to the shape's. \error unsupported  A shape or a number of
-  ///                          blocks beyond what can be counted.
+  /// \param parts  Empty ones are not objects; their keys are not used.
+  /// \error invalid_argument  Lengths whose sum is not the shape's. \error unsupported  A shape or a number of blocks
+  /// beyond 64 bits.
   static result<std::shared_ptr<const raw_layout>> make(const raw_shape& what, std::vector<raw_part> parts,
                                                         std::uint64_t block_bytes = 0);
 
@@ -78,7 +77,7 @@ class raw_layout final : public chunk_layout {
   std::vector<std::uint64_t> origins_;               // of the parts, along the axis
   std::vector<std::uint32_t> part_of_;               // for each cell of the axis
   std::vector<strides> part_strides_;                // one for all parts, or for each
-  std::vector<std::vector<std::uint32_t>> classes_;  // for each dimension and its cells: which of its lengths
+  std::vector<std::vector<std::uint32_t>> classes_;  // for each dimension and its cells: the number of the length
   std::vector<std::uint32_t> class_strides_;
   chunk_grid grid_, write_grid_;
   std::vector<codec_chain> chains_;

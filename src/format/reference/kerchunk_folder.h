@@ -8,7 +8,7 @@
 
 namespace penstock::inline v0 {
 
-/// The `.zmetadata` of a folder of references in Parquet: documents, and how many chunks one file lists.
+/// The `.zmetadata` of a folder of references in Parquet: documents, and the number of chunks in one file.
 ///
 /// Chunk i of the array at `x` is row `i % record_size` of `x/refs.{i / record_size}.parq`, which has the columns
 /// `path`, `offset`, `size` and `raw`.

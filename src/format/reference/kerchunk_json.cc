@@ -33,7 +33,7 @@ bool is_document(std::string_view key) noexcept {
 
 error bad_references(std::string text) { return {errc::corrupt_data, std::move(text)}; }
 
-/// The bytes that a text of a document is.
+/// The bytes of a document's text.
 result<std::string> inlined(std::string_view text, std::string_view key) {
   if (!text.starts_with(kBase64)) return std::string(text);
   const auto bytes = base64_decode(text.substr(kBase64.size()));
@@ -94,7 +94,7 @@ result<generated_axis> axis_of(const std::string& name, const json& values) {
   return out;
 }
 
-/// A whole number of at most 63 bits, with a sign and blanks around it; nothing for other text.
+/// An integer of at most 63 bits, with an optional sign and blanks around it; nothing for other text.
 std::optional<std::int64_t> number_of(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
@@ -122,7 +122,7 @@ class kerchunk_json::builder {
       PENSTOCK_TRY(version_1(document));
     }
     auto& all = out_.references_;
-    // The last of one key counts: generated keys replace those that are written out.
+    // The last entry of a key counts: generated keys replace literal ones.
     std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::size_t kept = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -175,7 +175,7 @@ class kerchunk_json::builder {
     return {};
   }
 
-  /// A reference or a document that is written out. `expander` null: templates are plain text.
+  /// A literal reference or document. `expander` null: templates are plain text.
   result<> add(const std::string& key, const json& value, kerchunk_expander* expander) {
     if (is_document(key)) return add_document(key, value, expander);
     if (const std::string* const text = value.as_string()) {
@@ -200,7 +200,7 @@ class kerchunk_json::builder {
     reference out;
     out.offset = static_cast<std::uint64_t>(offset);
     out.length = static_cast<std::uint64_t>(length);
-    // Zero bytes of an object are an error when the array is opened; the mark is a length that no file has.
+    // Zero bytes of an object are an error when the array is opened; the mark is an impossible length.
     if (has_range && length == 0) out.length = byte_range::kAll;
     return out;
   }

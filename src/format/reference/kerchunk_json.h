@@ -24,8 +24,8 @@ class kerchunk_json {
   ///
   /// Each distinct location is stored once. See kerchunk_expander for the bounds.
   /// \error corrupt_data  It is not JSON, has no references, or a member is wrong, by name.
-  /// \error unsupported  Another version, metadata in other files, or a bound.
-  /// Source: "References specification" of kerchunk, versions 0 and 1; what fsspec's ReferenceFileSystem accepts.
+  /// \error unsupported  Another version, metadata in other files, or a bound is exceeded. Source: "References
+  /// specification" of kerchunk, versions 0 and 1; fsspec's ReferenceFileSystem.
   static result<kerchunk_json> parse(std::string_view text);
 
   /// Metadata documents (`x/.zarray`, `x/zarr.json`) by key.
@@ -34,7 +34,7 @@ class kerchunk_json {
 
   /// Collects the references of the array at `path` (empty: the root), in any order.
   ///
-  /// Keys that name no chunk of `grid` are left out.
+  /// Keys that do not name a chunk of `grid` are ignored.
   /// \error corrupt_data  A reference is not text, `[url]` or `[url, offset, length]`, or is not base64.
   result<reference_rows> rows(std::string_view path, const reference_keys& keys) const;
 

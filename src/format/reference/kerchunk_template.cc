@@ -17,7 +17,7 @@ constexpr std::uint64_t kMaxCharactersEach = 1 << 8;
 constexpr int kMaxDepth = 8;
 constexpr int kMaxParentheses = 64;
 constexpr std::size_t kMaxCached = 10'000;
-constexpr std::size_t kMaxCachedBytes = 1 << 12;  // of a text that is looked up again
+constexpr std::size_t kMaxCachedBytes = 1 << 12;  // characters of a text that is looked up again
 constexpr std::uint64_t kExpressionCost = 4;      // characters of an expression that cost as much as one of a text
 constexpr std::size_t kShownCharacters = 80;
 
@@ -31,7 +31,7 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin);
 }
 
-// Rounded down; b != 0, and not the least number by -1.
+// Rounded down; b is not 0, and not -1 if a is the least number.
 std::int64_t floored_quotient(std::int64_t a, std::int64_t b) noexcept {
   const std::int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
@@ -48,7 +48,7 @@ std::string template_text(const template_value& value) {
   return fmt::format("{}", std::get<std::int64_t>(value));
 }
 
-/// Parses and evaluates one expression at once, by recursive descent.
+/// Parses and evaluates one expression, by recursive descent.
 class kerchunk_expander::expression {
  public:
   expression(kerchunk_expander& in, std::string_view text, const template_names& names, int depth)

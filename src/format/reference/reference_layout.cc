@@ -8,10 +8,10 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// References in runs that are looked at one by one, because their cells differ.
+/// References in runs that are checked one by one, because their cells differ.
 constexpr std::uint64_t kMostVisits = std::uint64_t{1} << 24;
 
-/// A layout without indexes asks for none.
+/// A layout without indexes requests none.
 class no_indexes final : public index_lookup {
  public:
   const index_entry* find(const index_key&) const override { return nullptr; }
@@ -54,7 +54,7 @@ result<> reference_layout::check() const {
   const std::vector<bool> fits = fitting_chains();
   std::uint64_t visits = kMostVisits;
   for (const reference_table::record& each : table_->records()) {
-    // A run has one length and one chain, and its objects are extreme where it begins and ends.
+    // A run has one length and one chain, and its objects are extreme at its beginning and its end.
     const std::size_t chain = each.chain == 0 ? 0 : own_chains_ + each.chain - 1;
     const bool alike = each.chain == 0 ? own_chains_ == 1 && (!grid_ || fits[0]) : chain < fits.size() && fits[chain];
     if (each.is_run() && alike) {
@@ -73,7 +73,7 @@ result<> reference_layout::check() const {
   return {};
 }
 
-// Of each chain whether it makes what the grid has in every cell.
+// For each chain whether its output has the grid's shape in every cell.
 std::vector<bool> reference_layout::fitting_chains() const {
   std::vector<std::optional<std::uint64_t>> only;  // for each dimension the one length of its cells
   for (std::size_t d = 0; d < grid().rank(); ++d) {
@@ -117,8 +117,8 @@ result<> reference_layout::check(cell_id cell, const cell_reference& each, const
   return {};
 }
 
-// What a chain makes is copied by its own shape, and elements are numbered by the grid's: they may differ at the
-// array's edge alone, along the one dimension that such a cell is cut along.
+// A chain's output is copied by its own shape, and elements are numbered by the grid's: they may differ only at the
+// array's edge, along the one dimension in which such a cell is truncated.
 result<> reference_layout::check_shape(cell_id cell, const codec_chain& chain) const {
   dim_vector<std::uint64_t> at;
   grid().coordinates(cell, at);
@@ -147,7 +147,7 @@ result<std::uint16_t> reference_layout::own_chain(cell_id cell) const {
 
 result<> reference_layout::locate(std::span<const cell_id> cells, const index_lookup& known,
                                   std::span<chunk_extent> out, std::vector<index_request>& missing) const {
-  // It says which of its chains each cell has; whole objects need no index, so nothing goes missing.
+  // It returns the chain of each cell; whole objects need no index, so no request is made.
   if (own_chains_ > 1) PENSTOCK_TRY(cells_->locate(cells, known, out, missing));
   std::size_t hint = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -158,7 +158,7 @@ result<> reference_layout::locate(std::span<const cell_id> cells, const index_lo
     }
     const std::uint16_t own = own_chains_ > 1 ? out[i].chain : std::uint16_t{0};
     const std::uint16_t chain = found.chain == 0 ? own : static_cast<std::uint16_t>(own_chains_ + found.chain - 1);
-    // Present: what is named here has to be there.
+    // Present: an object that is named here must exist.
     out[i] = {missing_is_fill_ ? presence::unknown : presence::present,
               chain,
               found.object,

@@ -16,36 +16,34 @@
 
 namespace penstock::inline v0 {
 
-/// An array whose cells lie where a table says: in ranges of objects that other formats wrote (HDF5 chunks, what a
-/// kerchunk file or a manifest of ours names), each with a codec chain of its own choice.
+/// An array whose cells are located by a table: in ranges of objects of other formats (HDF5 chunks, references of
+/// kerchunk or of a manifest), each with any codec chain.
 ///
 /// Cells, shapes and the usual chains are those of another layout, whose cells are whole objects (a Zarr array without
-/// shards); only where the bytes are comes from the table. Cells that the table does not list are the fill value.
+/// shards); only the location of the bytes comes from the table. Cells that the table does not list are the fill value.
 class reference_layout final : public chunk_layout {
  public:
   struct settings {
     /// Chain k + 1 of the table. 0 is `cells`' own chain.
     std::vector<codec_chain> more_chains;
-    /// Keys of the objects, as the table numbers them; never more than there are cells.
+    /// Keys of the objects, with the table's numbers; never more than there are cells.
     std::vector<std::string> objects;
-    /// An object that is not there reads as the fill value; otherwise that is an error.
+    /// An absent object reads as the fill value; otherwise that is an error.
     bool missing_is_fill = false;
-    /// In place of the grid of `cells`, which then has one chain: arrays joined to one have cells that end where they
-    /// do.
+    /// Replaces the grid of `cells`, which then has one chain: in joined arrays, cells end at the ends of the arrays.
     std::optional<chunk_grid> grid;
   };
 
-  /// \error corrupt_data  The table is one of another number of cells, names an object or a chain that there is not,
-  /// gives
-  ///                      a cell more bytes than its codecs can make, or codecs that make another shape.
-  /// \error unsupported   `cells` is sharded, or has several chains beside a grid of its own; a long run of references
+  /// \error corrupt_data  The table has another number of cells, names an object or a chain that does not exist, has a
+  /// range longer than a cell's codecs can write, or codecs with another shape.
+  /// \error unsupported   `cells` is sharded, or has several chains and another grid; a long run of references
   ///                      to cells of different shapes.
   static result<std::shared_ptr<const reference_layout>> make(std::shared_ptr<const chunk_layout> cells,
                                                               std::shared_ptr<const reference_table> table,
                                                               settings with);
 
   const chunk_grid& grid() const override { return grid_ ? *grid_ : cells_->grid(); }
-  /// The cells: several may share one object, so what is counted here is what can be asked for by `blocks`.
+  /// The cells: several may share one object, so `blocks` counts cells.
   const chunk_grid& write_grid() const override { return grid(); }
   std::span<const codec_chain> chains() const override { return chains_; }
   result<> locate(std::span<const cell_id> cells, const index_lookup& known, std::span<chunk_extent> out,
@@ -70,7 +68,7 @@ class reference_layout final : public chunk_layout {
   std::shared_ptr<const reference_table> table_;
   std::optional<chunk_grid> grid_;
   std::vector<codec_chain> chains_;  // those of cells_, then the others
-  std::size_t own_chains_ = 0;       // how many are of cells_
+  std::size_t own_chains_ = 0;       // the number in cells_
   std::vector<std::string> objects_;
   bool missing_is_fill_ = false;
 };

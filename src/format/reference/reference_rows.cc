@@ -38,7 +38,7 @@ std::optional<std::uint64_t> reference_keys::cell(std::string_view key) const no
       if (c < '0' || c > '9' || !checked_mul(at, 10, at) || !checked_add(at, static_cast<std::uint64_t>(c - '0'), at))
         return std::nullopt;
     }
-    // The caller has checked that the grid's cells fit 64 bits.
+    // The caller has checked that the number of the grid's cells fits 64 bits.
     if (at >= grid[d]) return std::nullopt;
     out = out * grid[d] + at;
     if ((end == key.size()) != (d + 1 == grid.size())) return std::nullopt;

@@ -20,19 +20,20 @@ namespace penstock::inline v0 {
 /// Metadata documents by key.
 using reference_documents = std::map<std::string, std::string, std::less<>>;
 
-/// How the chunks of one array are named as keys below it.
+/// The keys of one array's chunks below it.
 struct reference_keys {
   extents grid;        ///< chunks along each dimension
-  std::string prefix;  ///< `c` of Zarr 3's default encoding; else empty
+  std::string prefix;  ///< `c` in Zarr 3's default encoding; else empty
   char separator = '.';
 
-  /// Chunks of the grid. \error corrupt_data  They are more than 2^64.
+  /// Chunks of the grid.
+  /// \error corrupt_data  There are more than 2^64.
   result<std::uint64_t> cells() const;
-  /// The number, in C order, of the chunk that `key` names; nothing if the key names no chunk of the grid.
+  /// The C-order number of the chunk that `key` names; nothing if the key does not name a chunk of the grid.
   std::optional<std::uint64_t> cell(std::string_view key) const noexcept;
 };
 
-/// What a reference names: a location as the document writes it, or the bytes themselves.
+/// The target of a reference: a location as in the document, or the bytes themselves.
 struct reference_source {
   std::string text;
   bool is_data = false;
@@ -49,7 +50,7 @@ class reference_rows {
   std::uint64_t size() const noexcept { return columns_.offsets.size(); }
 
   /// The table of an array of `cells` chunks. Its objects are the sources, by number.
-  /// \param objects  For each source the number that the table has for it; empty: the same.
+  /// \param objects  For each source its number in the table; empty: the same.
   /// \error corrupt_data  A chunk is named twice, or a range is longer than 64 bits.
   result<std::shared_ptr<const reference_table>> table(std::uint64_t cells,
                                                        const std::vector<std::uint32_t>& objects = {}) const;

@@ -23,9 +23,9 @@ constexpr std::size_t kRecordNumbers = 10, kRecordBytes = kRecordNumbers * 8 + 2
 enum column : std::uint8_t { kCell, kObject, kOffset, kLength, kChain };
 constexpr std::array<std::string_view, kColumns> kNames = {"cell", "object", "offset", "length", "chain"};
 constexpr std::array<std::uint8_t, kColumns> kWidest = {8, 4, 8, 8, 2};
-/// Runs are not longer, so that their offsets are computed without overflow.
+/// The longest run, so that its offsets are computed without overflow.
 constexpr std::uint64_t kMostOfRun = std::uint64_t{1} << 48;
-/// A run of fewer entries is not worth a record.
+/// A run of fewer entries does not justify a record.
 constexpr std::uint64_t kLeastOfRun = 16;
 constexpr std::size_t kMostRows = 4096;
 
@@ -58,13 +58,13 @@ std::uint64_t row_bytes_of(const std::array<std::uint8_t, kColumns>& widths) noe
 
 error damaged(std::string text) { return {errc::corrupt_data, "reference table: " + std::move(text)}; }
 
-/// base + in * step + out * outer, where `check` has seen that nothing leaves its bits.
+/// base + in * step + out * outer; `check` has verified that nothing overflows.
 std::uint64_t follow(std::uint64_t base, std::uint64_t in, std::int64_t step, std::uint64_t out,
                      std::int64_t outer) noexcept {
   return base + in * static_cast<std::uint64_t>(step) + out * static_cast<std::uint64_t>(outer);
 }
 
-/// The least and the largest of the numbers that a run has by its steps.
+/// The smallest and the largest number of a run by its steps.
 std::pair<wide_int, wide_int> bounds_of(const reference_run& run, std::uint64_t base, std::int64_t step,
                                         std::int64_t outer) noexcept {
   const wide_int in = wide_int(run.inner - 1) * step, out = wide_int(run.count / run.inner - 1) * outer;
@@ -107,7 +107,7 @@ result<std::shared_ptr<const reference_table>> reference_table::parse_columns(st
         fmt::format("{} entries of {} bytes, there are {} bytes", entries, row_bytes, saved.size() - kHeaderBytes));
   }
   if (entries > cells) return damaged(fmt::format("{} entries for {} cells", entries, cells));
-  // Entries of no bytes would let a few bytes ask for any amount of time.
+  // Entries without bytes would allow a few bytes to take any amount of time.
   if (row_bytes == 0 && entries > 1) return damaged(fmt::format("{} entries that say nothing", entries));
 
   std::array<const std::byte*, kColumns> at{};
@@ -173,7 +173,7 @@ result<std::shared_ptr<const reference_table>> reference_table::parse_records(st
     auto checked = out->check(made);
     if (!checked.ok()) return std::move(checked).error();
     next_cell = out->cell(made, made.count - 1) + 1;
-    entry += made.count;  // no more than cells, which are 64 bits
+    entry += made.count;  // at most the number of cells, which has 64 bits
     out->records_.push_back(made);
   }
   if (begin != rows.size()) return damaged(fmt::format("{} bytes after its rows", rows.size() - begin));
@@ -363,7 +363,7 @@ std::vector<std::byte> reference_table::save_columns(const std::array<std::uint6
   std::uint64_t row_bytes = 0;
   for (std::size_t which = 0; which < kColumns; ++which) {
     widths[which] = width_of(largest[which]);
-    if (which == kOffset && entries_ > 1 && widths[which] == 0) widths[which] = 1;  // entries take room: see parse
+    if (which == kOffset && entries_ > 1 && widths[which] == 0) widths[which] = 1;  // entries need memory: see parse
     out.push_back(static_cast<std::byte>(widths[which]));
     row_bytes += widths[which];
   }
@@ -470,7 +470,7 @@ void reference_table_builder::add(const reference_run& run) {
   close(run);
 }
 
-// Repeats what `outer_` has, or takes its place.
+// Extends `outer_` if it repeats, or replaces it.
 void reference_table_builder::close(const reference_run& run) {
   const bool repeats = outer_.count != 0 && follows(run, outer_) && run.inner == run.count &&
                        run.count == outer_.inner && run.offset_step == outer_.offset_step &&

@@ -13,7 +13,7 @@
 
 namespace penstock::inline v0 {
 
-/// Where the encoded bytes of one cell are.
+/// The location of one cell's encoded bytes.
 struct cell_reference {
   std::uint64_t offset = 0;
   std::uint64_t length = byte_range::kAll;  ///< kAll: the whole object
@@ -23,8 +23,8 @@ struct cell_reference {
 
 /// References of consecutive cells that follow one rule.
 ///
-/// Entry i is of cell `cell + i`; with `in = i % inner` and `out = i / inner` its offset is
-/// `offset + in * offset_step + out * offset_outer`, and its object likewise.
+/// Entry i belongs to cell `cell + i`; with `in = i % inner` and `out = i / inner` its offset is `offset + in *
+/// offset_step + out * offset_outer`, and its object likewise.
 struct reference_run {
   std::uint64_t cell = 0;
   std::uint64_t count = 0;  ///< a multiple of `inner`
@@ -39,10 +39,10 @@ struct reference_run {
 
 /// Which bytes of which object each cell of an array has, sorted by cell. Immutable.
 ///
-/// A cell that is not listed was never written. The table is a list of records. Regular references are one record,
-/// however many they are (`reference_run`); others are rows, up to 4096 in a record, which hold what exceeds the least
-/// number of their record in as few bytes as that needs. A cell is found by bisection of the records, and of the rows
-/// where these skip cells.
+/// A cell that is not listed was never written. The table is a list of records. Regular references are one record, for
+/// any number of them (`reference_run`); others are rows, up to 4096 in a record, which store the difference from the
+/// smallest number of their record in as few bytes as possible. A cell is found by bisection of the records, and of the
+/// rows if these skip cells.
 ///
 /// **The saved forms** are little-endian; `parse` reads both, `save` writes the shorter one.
 /// - `PSREFS02`: the numbers of entries, of the array's cells and of records (64 bits each), the records, the rows.
@@ -58,7 +58,7 @@ class reference_table {
  public:
   static constexpr std::size_t kColumns = 5;  // cell, object, offset, length, chain
 
-  /// References in the saved and in the open table: a run, or rows.
+  /// References in the saved and in the loaded table: a run, or rows.
   struct record : reference_run {
     std::array<std::uint8_t, kColumns> widths{};
     std::uint64_t entry = 0;  ///< the number of the first entry
@@ -66,7 +66,7 @@ class reference_table {
     bool is_run() const noexcept { return widths == std::array<std::uint8_t, kColumns>{}; }
   };
 
-  /// The columns of a table. `cells` ascend; empty: entry i is cell i. Others than `offsets` may be empty: all 0.
+  /// The columns of a table. `cells` ascend; empty: entry i is cell i. All except `offsets` may be empty: all 0.
   struct columns {
     std::vector<std::uint64_t> cells, offsets, lengths;  ///< length 0: the whole object
     std::vector<std::uint32_t> objects;
@@ -77,8 +77,9 @@ class reference_table {
   /// \error corrupt_data  As `parse`; columns of different lengths.
   static result<std::shared_ptr<const reference_table>> make(std::uint64_t cells, const columns& of);
 
-  /// Parses a saved form; memory and time are in proportion to `saved` alone, whatever number of entries it says.
-  /// \error corrupt_data  It is no table, has another size than it says, names a cell twice or out of order, or a
+  /// Parses a saved form; memory and time are proportional to `saved`, for any number of entries that it states.
+  /// \error corrupt_data  It is not a table, differs from the size that it states, names a cell twice or out of order,
+  /// or a
   ///                      range that leaves 64 bits.
   static result<std::shared_ptr<const reference_table>> parse(std::span<const std::byte> saved);
 
@@ -87,7 +88,7 @@ class reference_table {
   std::uint64_t cells() const noexcept { return cell_count_; }
 
   /// Finds the reference of a cell; false if it has none.
-  /// \param hint  The record to look at first. Set to the one that was found.
+  /// \param hint  The record to check first. Set to the one that was found.
   bool find(cell_id cell, std::size_t& hint, cell_reference& out) const noexcept;
 
   const std::vector<record>& records() const noexcept { return records_; }
@@ -99,7 +100,7 @@ class reference_table {
   cell_id cell(std::uint64_t entry) const noexcept;
   cell_reference operator[](std::uint64_t entry) const noexcept;
 
-  /// Bytes of memory that the records and rows take.
+  /// Bytes of memory of the records and rows.
   std::uint64_t memory_bytes() const noexcept { return records_.capacity() * sizeof(record) + rows_.capacity(); }
 
   /// The shorter saved form.
@@ -121,7 +122,7 @@ class reference_table {
   std::vector<std::byte> rows_;
 };
 
-/// Makes a table from references in ascending order of their cells. Memory is in proportion to the table alone.
+/// Makes a table from references in ascending order of their cells. Memory is proportional to the table.
 class reference_table_builder {
  public:
   /// \param cells  Of the array.
@@ -131,7 +132,7 @@ class reference_table_builder {
   /// Adds a run, whose `count` is not 0.
   void add(const reference_run& run);
 
-  /// \error corrupt_data  Cells do not ascend or are not of the array, or a range leaves 64 bits.
+  /// \error corrupt_data  Cells do not ascend or do not belong to the array, or a range exceeds 64 bits.
   result<std::shared_ptr<const reference_table>> finish() &&;
 
  private:
@@ -149,7 +150,7 @@ class reference_table_builder {
   std::shared_ptr<reference_table> made_;
   std::optional<error> failed_;
   std::uint64_t next_cell_ = 0, entries_ = 0;
-  reference_run run_, outer_;  // what is added now, and runs before it that may repeat; count 0: none
+  reference_run run_, outer_;  // the current addition, and runs before it that may repeat; count 0: none
   std::vector<row> pending_;   // before both
 };
 

@@ -95,7 +95,7 @@ bool same(const cell_reference& a, const cell_reference& b) {
   return a.offset == b.offset && a.length == b.length && a.object == b.object && a.chain == b.chain;
 }
 
-/// Runs of every kind between entries of no kind: along offsets, objects, both, in groups; extreme numbers.
+/// Runs of every kind between irregular entries: along offsets, objects, both, in groups; extreme numbers.
 plain_table random_table(std::mt19937_64& random, std::uint64_t& cells) {
   plain_table out;
   cells = 0;
@@ -176,7 +176,7 @@ TEST(ReferenceTable, EqualsAPlainTableWhateverTheRuns) {
 }
 
 TEST(ReferenceTable, RegularReferencesTakeFewBytes) {
-  // 10,000 files of 10,000 references: one after the other, and by turns of ten along an inner dimension.
+  // 10,000 files of 10,000 references: one after the other, and alternating in groups of ten along an inner dimension.
   constexpr std::uint64_t kFiles = 10000, kEach = 10000, kTurn = 10;
   for (const bool in_turns : {false, true}) {
     reference_table_builder builder(kFiles * kEach);

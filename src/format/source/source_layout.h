@@ -19,7 +19,7 @@ namespace penstock::inline v0 {
 
 /// The key of the elements [origin, origin + shape): `[0:10, 64:128]`.
 void append_box_key(std::string& to, const extents& origin, const extents& shape);
-/// The reverse. Returns false where `key` is not the key of a box of the rank of `origin`.
+/// The reverse. Returns false if `key` is not the key of a box of the rank of `origin`.
 bool parse_box_key(std::string_view key, extents& origin, extents& shape) noexcept;
 
 /// An array of boxes that a function reads: each cell is an object, whose key is its box in the array. The object is
@@ -27,7 +27,7 @@ bool parse_box_key(std::string_view key, extents& origin, extents& shape) noexce
 /// elements that exist.
 class source_layout final : public chunk_layout {
  public:
-  /// \param cell  Of the rank of `shape`, no length is 0.
+  /// \param cell  Has the rank of `shape`, no length is 0.
   /// \error unsupported  More cells than can be numbered.
   static result<std::shared_ptr<const source_layout>> make(const dtype& type, const extents& shape,
                                                            const extents& cell);

@@ -33,7 +33,7 @@ result<std::string> make_gdal_metadata(const metadata_items& image, std::span<co
 /// A number of a band of at most 8 digits; nothing for other text.
 std::optional<std::uint64_t> band_number(std::string_view text) noexcept;
 
-/// Of several items of one name the last one's text, in the place of the first one.
+/// If several items have one name, the last one's text, at the position of the first one.
 metadata_items without_repetitions(metadata_items items);
 /// The text of an item, or null.
 const std::string* find_item(const metadata_items& items, std::string_view name) noexcept;

@@ -53,7 +53,7 @@ result<std::vector<geo_key>> parse_geo_keys(const tiff_details& from) {
   const std::string_view characters = text == nullptr ? std::string_view() : text_of(*text);
   const std::uint64_t last = directory->count / 4;
   const std::uint64_t listed = last == 0 ? 0 : std::min({number(3), last - 1, kMostKeys});
-  std::uint64_t held = 0;  // values so far: entries may refer to the same ones again and again
+  std::uint64_t held = 0;  // values so far: entries may refer to the same ones repeatedly
   for (std::uint64_t entry = 1; entry <= listed; ++entry) {
     const std::uint64_t id = number(4 * entry), where = number(4 * entry + 1), count = number(4 * entry + 2),
                         at = number(4 * entry + 3);

@@ -11,8 +11,8 @@
 namespace penstock::inline v0 {
 
 /// The GeoTIFF keys of the image's page, in the order of the file, each once (the last one of several counts). Keys
-/// whose values are outside of their tags are left out.
-/// \error corrupt_data  One of the three tags is of a type that it cannot be. Source: OGC GeoTIFF 1.1, 7.1.
+/// whose values are outside of their tags are ignored.
+/// \error corrupt_data  One of the three tags has a wrong type. Source: OGC GeoTIFF 1.1, 7.1.
 result<std::vector<geo_key>> parse_geo_keys(const tiff_details& from);
 
 /// The value of a key, or null.
@@ -25,19 +25,19 @@ inline constexpr std::uint16_t kModelTypeKey = 1024, kRasterTypeKey = 1025, kCit
 inline constexpr std::uint16_t kGeodeticCrsKey = 2048, kGeodeticCitationKey = 2049;
 inline constexpr std::uint16_t kProjectedCrsKey = 3072, kProjectedCitationKey = 3073, kVerticalCrsKey = 4096;
 
-/// What the keys say of the places of pixels. Source: OGC GeoTIFF 1.1, 7.4.2 (GTRasterTypeGeoKey).
+/// What the keys state about the positions of pixels. Source: OGC GeoTIFF 1.1, 7.4.2 (GTRasterTypeGeoKey).
 pixel_extent pixel_extent_of(const std::vector<geo_key>& keys) noexcept;
 
-/// The EPSG code of the projected system, else of the geographic one, that the keys name. Nothing where the file
-/// describes a system by parameters, or holds it as text only. The unit of coordinates that a file may give in addition
-/// is not compared with the code's own: that needs EPSG's registry.
+/// The EPSG code of the projected system, else of the geographic one, that the keys name. Nothing if the file describes
+/// a system by parameters, or holds it as text only. An additional unit of coordinates in the file is not compared with
+/// the code's own: that needs EPSG's registry.
 std::optional<std::uint32_t> epsg_code_of(const std::vector<geo_key>& keys) noexcept;
 
 /// The EPSG code that a text names: `EPSG:32633`, or WKT whose last identifier is EPSG's (`AUTHORITY["EPSG","32633"]]`,
-/// `ID["EPSG",32633]]`). Nothing for other text: to find the code of a description takes EPSG's registry.
+/// `ID["EPSG",32633]]`). Nothing for other text: finding the code of a description needs EPSG's registry.
 std::optional<std::uint32_t> epsg_code_of_text(std::string_view text) noexcept;
 
-/// WKT that the file holds in one of its citations, as ArcGIS and GDAL's ESRI flavour write it; empty: none.
+/// WKT in one of the file's citations, as written by ArcGIS and GDAL's ESRI flavour; empty: none.
 std::string_view esri_wkt_of(const std::vector<geo_key>& keys) noexcept;
 
 }  // namespace penstock::inline v0

@@ -22,7 +22,7 @@ double beyond_range(std::string_view digits) noexcept {
   return negative ? -size : size;
 }
 
-// The number and how many characters it takes.
+// The number and its length in characters.
 std::optional<std::pair<double, std::size_t>> number_and_length(std::string_view text) noexcept {
   const std::size_t plus = text.starts_with('+') && !text.starts_with("+-") ? 1 : 0;
   const std::string_view digits = text.substr(plus);

@@ -6,11 +6,12 @@
 
 namespace penstock::inline v0 {
 
-/// The number that the whole text is, white space around it aside; nothing where it is not a number. Numbers beyond the
-/// range of a double are infinite or 0, as in C.
+/// The number in the whole text, except white space around it; nothing if it is not a number. Numbers beyond the range
+/// of a double are infinite or 0, as in C.
 std::optional<double> number_of_text(std::string_view text) noexcept;
 
-/// The number that the text begins with. Microsoft's spellings of infinity and NaN (`1.#INF`, `-1.#IND`) are numbers.
+/// The number at the beginning of the text. Microsoft's spellings of infinity and NaN (`1.#INF`, `-1.#IND`) are
+/// numbers.
 std::optional<double> leading_number(std::string_view text) noexcept;
 
 /// The shortest text that reads back as the number, as Python writes floats: `-9999.0`, `1e-07`, `nan`, `-inf`.

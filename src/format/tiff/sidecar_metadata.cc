@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kEsri = "GeodataXform";
 
-// Numbers that are finite, all of them or none.
+// Finite numbers, all of them or none.
 std::optional<std::vector<double>> finite_numbers(const std::vector<std::string_view>& texts) {
   std::vector<double> out;
   for (const std::string_view each : texts) {
@@ -91,7 +91,7 @@ sidecar_metadata::band band_of(const xml_element& from) {
   return out;
 }
 
-// Of GDAL's list the points that are complete.
+// The complete points of GDAL's list.
 std::vector<ground_control_point> points_of(const xml_element& list) {
   std::vector<ground_control_point> out;
   for (const xml_element& each : list.children) {
@@ -126,7 +126,7 @@ std::vector<ground_control_point> points_of_esri(const xml_element& esri) {
   return out;
 }
 
-// Of a polynomial of the first order in columns and rows up, counted from the first pixel's centre.
+// For a polynomial of the first order in columns and upward rows, counted from the first pixel's centre.
 std::optional<affine_transform> transform_of_esri(const xml_element& esri) {
   const std::vector<double> x = doubles_of(esri, "CoeffX"), y = doubles_of(esri, "CoeffY");
   if (trimmed(esri.child_text("PolynomialOrder")) != "1" || x.size() != 3 || y.size() != 3) return std::nullopt;
@@ -150,7 +150,7 @@ void add_esri(const xml_element& esri, sidecar_metadata& out) {
     out.gcps = std::move(points);
     out.gcps_crs = named;
     out.gcps_in_inches = true;
-    if (!out.transform) out.crs.clear();  // it is the points' then
+    if (!out.transform) out.crs.clear();  // then it belongs to the points
   } else if (!out.transform) {
     out.transform = transform_of_esri(esri);
   }
@@ -164,7 +164,7 @@ bool is_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 using statements = std::map<std::string_view, std::string_view>;
 
-// `name = value;`, where the value has neither '=' nor ';'.
+// `name = value;`, if the value has neither '=' nor ';'.
 statements statements_of_rpb(std::string_view text) {
   statements out;
   for (std::size_t i = 0; i < text.size();) {
@@ -186,7 +186,7 @@ statements statements_of_rpb(std::string_view text) {
   return out;
 }
 
-// `NAME: value ...`, one a line.
+// `NAME: value ...`, one in each line.
 statements statements_of_text(std::string_view text) {
   statements out;
   for (const std::string_view whole : split(text, '\n')) {
@@ -206,7 +206,7 @@ statements statements_of_text(std::string_view text) {
   return out;
 }
 
-// Names of a coefficient in the two kinds of files, and where it goes.
+// Names of a coefficient in the two kinds of files, and its destination.
 struct rpc_number {
   std::string_view in_text, in_rpb;
   double rational_polynomial::* to;
@@ -242,7 +242,7 @@ std::vector<std::string_view> values_of(std::string_view text) {
   return split(text.substr(begin, text.find_last_not_of(kAround) + 1 - begin), ',');
 }
 
-// `find(name in text, name in rpb)` gives the values of a number or a list, none where it is not there.
+// `find(name in text, name in rpb)` returns the values of a number or a list, none if it does not exist.
 template <class F>
 std::optional<rational_polynomial> whole_polynomial(F find) {
   rational_polynomial out;

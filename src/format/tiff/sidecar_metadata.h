@@ -11,9 +11,9 @@
 
 namespace penstock::inline v0 {
 
-/// What GDAL takes from `<name>.aux.xml` in place of what the TIFF itself has.
+/// The values that GDAL takes from `<name>.aux.xml` instead of those in the TIFF itself.
 struct sidecar_metadata {
-  /// Of one band; empty texts are absent.
+  /// For one band; empty texts are absent.
   struct band {
     std::optional<double> nodata;
     metadata_items metadata;
@@ -29,20 +29,20 @@ struct sidecar_metadata {
   bool gcps_in_inches = false;  ///< columns and rows of the points are inches from the lower left corner (ESRI)
 };
 
-/// Parses GDAL's `PAMDataset`, or ESRI's `GeodataXform`. A document of another kind, or one that is not well-formed,
-/// has nothing. Source: GDAL's page on PAM (https://gdal.org/en/stable/user/pam.html); GDALPamDataset::XMLInit.
+/// Parses GDAL's `PAMDataset`, or ESRI's `GeodataXform`. Other documents, and those that are not well-formed, give
+/// nothing. Source: GDAL's page on PAM (https://gdal.org/en/stable/user/pam.html); GDALPamDataset::XMLInit.
 sidecar_metadata parse_sidecar_metadata(std::string_view document);
 
-/// The transform of a world file: six numbers, of the centre of the first pixel. Nothing if it is none, or maps all
-/// pixels to a line. Source: GDAL's page on world files.
+/// The transform of a world file: six numbers, of the centre of the first pixel. Nothing if it is not a world file, or
+/// maps all pixels to a line. Source: GDAL's page on world files.
 std::optional<affine_transform> parse_world_file(std::string_view text);
-/// The endings of the world files of `<stem><ending>`, in the order in which they are looked for.
+/// The endings of the world files of `<stem><ending>`, in the order of the lookup.
 std::vector<std::string> world_file_endings(std::string_view ending);
 
 /// Coefficients in an `.RPB` file: statements `name = value;` and `name = (value, ...);`. Nothing unless all of them
-/// are there; the errors alone may be missing. Source: GDAL's gcore/mdreader.
+/// exist; only the errors may be missing. Source: GDAL's gcore/mdreader.
 std::optional<rational_polynomial> parse_rpb(std::string_view text);
-/// The same of a file `_RPC.TXT`: lines `NAME: value unit`, coefficients as `NAME_1` to `NAME_20`.
+/// The same for a file `_RPC.TXT`: lines `NAME: value unit`, coefficients as `NAME_1` to `NAME_20`.
 std::optional<rational_polynomial> parse_rpc_text(std::string_view text);
 
 /// Splits a file's name as Python's `os.path.splitext`: the ending begins with its dot; empty: there is none.

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kMaxCellBytes = std::uint64_t{1} << 62;
 constexpr const char* kNativeOrder = std::endian::native == std::endian::big ? "big" : "little";
 
-/// The codecs of one chain: no metadata names them, so they are no part of the registry.
+/// The codecs of one chain: no metadata names them, so they are not in the registry.
 class tiff_stages final : public codec_provider {
  public:
   std::shared_ptr<const byte_codec> samples;
@@ -96,7 +96,7 @@ result<codec> compressor_of(const tiff_image& image, const tiff_samples& samples
         return error(errc::unsupported, fmt::format("compression {} ({}) is not readable in this build",
                                                     image.compression, compression_name(image.compression)));
       }
-      max_ratio = std::uint64_t{1} << 22;  // one colour takes some bytes, whatever the size
+      max_ratio = std::uint64_t{1} << 22;  // one colour takes a few bytes, for any size
       return picture_codec(image, samples);
   }
 }
@@ -116,7 +116,7 @@ result<tiff_chain> make_tiff_chain(const tiff_image& image, std::uint64_t rows, 
   samples.samples = image.planar ? 1 : image.samples;
   samples.bits = image.bits;
   samples.kind = image.kind;
-  // Codecs of pictures hand out native samples; but what libtiff packs with LERC is in the file's order.
+  // Codecs of pictures return native samples; but libtiff packs samples with LERC in the file's order.
   const bool native = is_picture(static_cast<tiff_compression>(image.compression)) &&
                       image.compression != static_cast<std::uint16_t>(tiff_compression::lerc);
   samples.big_endian = native ? std::endian::native == std::endian::big : image.big_endian;

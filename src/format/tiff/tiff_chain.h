@@ -10,12 +10,12 @@
 
 namespace penstock::inline v0 {
 
-/// The chain that decodes one tile or strip, and what is known of it.
+/// The chain that decodes one tile or strip, and its properties.
 struct tiff_chain {
   codec_chain chain;
   tiff_samples samples;  ///< of the decompressed bytes
   bool compressed = false;
-  std::uint64_t max_ratio = 1;  ///< no stream decodes to more times its length
+  std::uint64_t max_ratio = 1;  ///< the largest ratio of a stream's output to its length
 };
 
 /// Returns true if streams of the compression decode row by row, so that a tile's can end after the image's rows.
@@ -24,10 +24,9 @@ bool may_hold_fewer_rows(tiff_compression compression) noexcept;
 /// \param rows       Of the tile or strip.
 /// \param band_axis  Of the cell: 0, 2, or -1.
 /// \param picked     The samples of a pixel that are the cell's bands.
-/// \param least_rows  Fewer than `rows`: streams that hold only the first so many rows, or more, are taken too. Only
-/// for
-///                    compressions that `may_hold_fewer_rows`.
-/// \error unsupported  The compression, by name. \error corrupt_data  Sizes that leave 62 bits.
+/// \param least_rows  Fewer than `rows`: streams that hold only this many first rows, or more, are accepted too. Only
+///              for compressions with `may_hold_fewer_rows`.
+/// \error unsupported  The compression, by name. \error corrupt_data  Sizes beyond 62 bits.
 result<tiff_chain> make_tiff_chain(const tiff_image& image, std::uint64_t rows, int band_axis,
                                    const std::vector<std::uint32_t>& picked,
                                    std::uint64_t least_rows = std::numeric_limits<std::uint64_t>::max());

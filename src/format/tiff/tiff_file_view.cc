@@ -5,7 +5,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A parser looks at fewer at a time.
+/// A parser requests fewer ranges at a time.
 constexpr std::size_t kPieces = 8;
 constexpr std::size_t kMostPieces = 64;
 constexpr std::uint64_t kHeldBytes = std::uint64_t{32} << 20;
@@ -34,7 +34,7 @@ tiff_file_view tiff_file_view::first(std::uint64_t most_bytes) const {
 }
 
 const std::byte* tiff_file_view::find(std::uint64_t offset, std::uint64_t length) const noexcept {
-  // The last piece is the likeliest.
+  // The last piece is the most likely one.
   for (auto each = pieces_.rbegin(); each != pieces_.rend(); ++each) {
     if (offset >= each->offset && offset - each->offset <= each->bytes.size() &&
         length <= each->bytes.size() - (offset - each->offset)) {

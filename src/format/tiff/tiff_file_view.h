@@ -10,11 +10,11 @@
 
 namespace penstock::inline v0 {
 
-/// The pieces of a file that were read so far. A parser asks for a range; who owns the view reads what is missing and
-/// lets the parser go on. The file's first piece and the last ones are kept: at least eight, and those of 32 MiB.
+/// The pieces of a file that were read so far. A parser requests a range; the owner of the view reads missing ranges
+/// and calls the parser again. The file's first piece and the last ones are kept: at least eight, and up to 32 MiB.
 class tiff_file_view {
  public:
-  /// \param size  Of the whole file; byte_range::kAll where it is not known.
+  /// \param size  Of the whole file; byte_range::kAll if it is not known.
   void set_size(std::uint64_t size) noexcept { size_ = size; }
   std::uint64_t size() const noexcept { return size_; }
   void add(std::uint64_t offset, std::vector<std::byte> bytes);
@@ -22,9 +22,9 @@ class tiff_file_view {
   /// The pieces from the first one on, up to `most_bytes` of them.
   tiff_file_view first(std::uint64_t most_bytes) const;
 
-  /// The bytes, or null where not all of them were read.
+  /// The bytes, or null if not all of them were read.
   const std::byte* find(std::uint64_t offset, std::uint64_t length) const noexcept;
-  /// False where the range cannot lie within the file.
+  /// False if the range cannot be within the file.
   bool may_hold(std::uint64_t offset, std::uint64_t length) const noexcept {
     return length <= size_ && offset <= size_ - length;
   }

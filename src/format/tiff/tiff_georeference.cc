@@ -22,7 +22,7 @@ result<bool> is_of_points(const tiff_details& details) {
   return pixel_extent_of(keys) == pixel_extent::point;
 }
 
-// As the layout reads them: a negative number is 1.
+// As the layout reads them: a negative number counts as 1.
 result<std::uint64_t> samples_of(const tiff_values& image) {
   PENSTOCK_ASSIGN(const std::int64_t samples, image.integer(kSamples, 1));
   return samples < 1 ? 1 : static_cast<std::uint64_t>(samples);

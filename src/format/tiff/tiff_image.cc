@@ -31,7 +31,7 @@ class tag_reader {
     return tag == nullptr ? std::nullopt : tiff_integer(tag->value, tag->type, i, from_.big_endian);
   }
 
-  /// The one value that all samples share. Values after the last sample's mean nothing, as in libtiff.
+  /// The one value that all samples share. Values after the last sample's are ignored, as in libtiff.
   result<std::uint64_t> shared(tiff_id id, std::string_view name, std::uint64_t samples, std::uint64_t absent) const {
     const tiff_tag* const tag = find(id);
     if (tag == nullptr || tag->count == 0) return absent;
@@ -51,7 +51,7 @@ class tag_reader {
 result<sample_kind> kind_of(std::uint64_t format, std::uint64_t bits) {
   switch (format) {
     case 1:
-    case 4:  // of no known format: GDAL and tifffile take them for unsigned
+    case 4:  // without a known format: GDAL and tifffile treat them as unsigned
       return sample_kind::unsigned_integer;
     case 2:
       return sample_kind::signed_integer;
@@ -86,20 +86,20 @@ std::string nodata_of(const tiff_tag* tag) {
   return text;
 }
 
-/// The number, or the largest one where it is larger: nothing known has that.
+/// The number, or the largest one if it is larger: no known compression has that.
 template <class T>
 T at_most(std::uint64_t number) noexcept {
   return static_cast<T>(std::min<std::uint64_t>(number, std::numeric_limits<T>::max()));
 }
 
-/// The compression knows nothing of what its bytes are.
+/// The compression does not depend on the meaning of its bytes.
 bool is_of_samples(tiff_compression compression) noexcept {
   return has_predictors(compression) || compression == tiff_compression::none ||
          compression == tiff_compression::packbits;
 }
 
-/// JPEG's streams become RGB, and others know their colours; but luminance and chroma as plain samples stay what they
-/// are, and lie in blocks of pixels where the chroma is coarser. Source: TIFF 6.0, section 21.
+/// JPEG's streams become RGB, and other formats know their colours; but luminance and chroma as plain samples are not
+/// converted, and are in blocks of pixels if the chroma is coarser. Source: TIFF 6.0, section 21.
 result<> check_colors(const tiff_image& image) {
   constexpr std::uint64_t kYCbCr = 6;
   const auto compression = static_cast<tiff_compression>(image.compression);
@@ -224,7 +224,7 @@ result<tiff_image> tiff_image::read(const tiff_details& from, const tiff_directo
   out.planar = samples > 1 && tags.integer(tiff_id::planar_configuration) == std::uint64_t{2};
   if (tags.integer(tiff_id::image_depth).value_or(1) != 1)
     return error(errc::unsupported, "volumes (ImageDepth above 1) are not readable");
-  // Other codecs have no predictors; writers leave the tag in.
+  // Other codecs have no predictors; writers may still write the tag.
   if (has_predictors(static_cast<tiff_compression>(out.compression))) {
     out.predictor =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(tags.integer(tiff_id::predictor).value_or(1), 65536));

@@ -40,20 +40,19 @@ enum class tiff_compression : std::uint16_t {
 /// The stream is one whole picture of the strip or tile, which has a byte order of its own.
 bool is_picture(tiff_compression compression) noexcept;
 
-/// The Predictor tag means something: it is libtiff's to say with which compressions (PackBits and none are not among
-/// them).
+/// Whether the Predictor tag is used: libtiff decides for which compressions (not for PackBits and none).
 bool has_predictors(tiff_compression compression) noexcept;
 
-/// `lzw`, `deflate`, ...; the number in words where it has no name here.
+/// `lzw`, `deflate`, ...; the number as text if it has no name here.
 std::string_view compression_name(std::uint16_t compression) noexcept;
 
 /// A strided array of integers in the file: offsets or byte counts of tiles.
 struct tiff_array {
   std::uint64_t offset = 0, count = 0;
-  std::uint32_t width = 0;  ///< bytes of a number; 0: the array is not there
+  std::uint32_t width = 0;  ///< bytes of a number; 0: the array does not exist
 };
 
-/// What one directory says about its pixels, checked.
+/// The description of the pixels in one directory, checked.
 struct tiff_image {
   std::uint64_t width = 0, height = 0;
   std::uint32_t samples = 1, bits = 1;
@@ -65,7 +64,7 @@ struct tiff_image {
   bool mask = false;                              ///< is read as 0 and 255
   std::uint64_t cell_width = 0, cell_height = 0;  ///< of a tile, or of a strip
   tiff_array offsets, byte_counts;
-  std::string nodata;  ///< as the file writes it: empty where it says nothing
+  std::string nodata;  ///< as in the file: empty if it is absent
   std::vector<std::byte> jpeg_tables;
   std::uint16_t subsampling[2] = {2, 2};  ///< of chroma, across and down
   std::uint32_t fax_options = 0;          ///< T4Options or T6Options

@@ -15,11 +15,11 @@ namespace {
 
 /// Numbers in one page of the index.
 constexpr std::uint64_t kPage = 65536;
-/// What an uncompressed strip is cut into.
+/// An uncompressed strip is divided into cells of this size.
 constexpr std::uint64_t kCutBytes = std::uint64_t{1} << 20;
-/// Of files of unknown size.
+/// For files of unknown size.
 constexpr std::uint64_t kMostCutBytes = std::uint64_t{1} << 44;
-/// Of tiles that may hold only the image's rows: their streams are short for what the tile takes.
+/// For tiles that may hold only the image's rows: their streams may be short for the tile.
 constexpr std::uint64_t kShortTileBytes = std::uint64_t{16} << 20;
 
 class number_page final : public index_block {
@@ -46,8 +46,8 @@ std::vector<std::uint64_t> numbers(const std::byte* at, std::uint64_t count, std
                     : numbers_of<std::uint64_t>(at, count, big_endian);
 }
 
-/// How many images lie one behind the other, where ImageJ describes only the first: of more than 4 GiB. Source:
-/// ImageJ's FileSaver and TiffDecoder; tifffile's ImageJ series.
+/// The number of images one after the other, if ImageJ describes only the first: for more than 4 GiB. Source: ImageJ's
+/// FileSaver and TiffDecoder; tifffile's ImageJ series.
 std::uint64_t images_of_stack(const tiff_details& from) {
   constexpr std::string_view kWriter = "ImageJ=", kCount = "\nimages=";
   for (const tiff_tag& each : from.tags) {
@@ -84,7 +84,7 @@ result<std::shared_ptr<const tiff_layout>> tiff_layout::make(std::shared_ptr<con
       !checked_mul(cells, from.planar ? from.samples : 1, cells)) {
     return error(errc::corrupt_data, "the image has more than 2^64 tiles");
   }
-  // So many that no file of this size names them.
+  // More than a file of this size can name.
   if (!file.may_hold(from.offsets.offset, from.offsets.width) || cells > file.size() / from.offsets.width) {
     return error(errc::corrupt_data,
                  fmt::format("the offsets of {} tiles or strips in a file of {} bytes", cells, file.size()));
@@ -127,9 +127,9 @@ result<> tiff_layout::add_chains(bool native_order) {
   PENSTOCK_ASSIGN(tiff_chain whole, make_tiff_chain(image_, image_.cell_height, band_axis_, picked));
   row_bytes_ = whole.samples.row_bytes();
   max_ratio_ = whole.max_ratio;
-  // Rows are read by themselves where nothing is in the way: an uncompressed image may be one strip.
+  // Rows are read separately if possible: an uncompressed image may be one strip.
   cell_rows_ = image_.cell_height;
-  std::uint64_t bytes = 0;  // what no file holds is not cut either: the number of cells is the file's to bound
+  std::uint64_t bytes = 0;  // a strip that exceeds the file is not divided: the file bounds the number of cells
   const bool held = checked_mul(image_.height, row_bytes_, bytes) && bytes <= file_size_ && bytes <= kMostCutBytes;
   if (!image_.tiled && !whole.compressed && image_.cell_height == image_.height && held)
     cell_rows_ = std::min(cell_rows_, std::max<std::uint64_t>(1, kCutBytes / row_bytes_));
@@ -143,7 +143,7 @@ result<> tiff_layout::add_chains(bool native_order) {
     objects.push_back(grid_axis::uniform(extent, std::max<std::uint64_t>(extent, 1)));
   };
   if (band_axis_ == 0) add(grid_axis::uniform(bands, image_.planar ? 1 : bands), bands);
-  // The last strip has the rows that are left and no more; a tile has all of its own.
+  // The last strip has only the remaining rows; a tile at the edge is complete.
   if (image_.tiled) {
     add(grid_axis::uniform(image_.height, cell_rows_), image_.height);
   } else {
@@ -153,7 +153,7 @@ result<> tiff_layout::add_chains(bool native_order) {
   add(grid_axis::uniform(image_.width, image_.cell_width), image_.width);
   if (band_axis_ == 2) add(grid_axis::uniform(bands, bands), bands);
   PENSTOCK_ASSIGN(grid_, chunk_grid::make(std::move(axes)));
-  // A tile at the edge reaches beyond the image, and so does its object.
+  // A tile at the edge extends beyond the image, and so does its object.
   if (image_.tiled) {
     const std::size_t y = band_axis_ == 0 ? 1 : 0;
     objects[y] = grid_axis::uniform(image_.height, image_.cells_down() * image_.cell_height);
@@ -228,7 +228,7 @@ bool tiff_layout::look_up(which array, std::uint64_t index, const index_lookup& 
   const std::uint64_t page = index / kPage;
   const index_key key{0, 2 * page + (array == which::offsets ? 0U : 1U)};
   if (const index_entry* const entry = known.find(key); entry != nullptr) {
-    // An absent file has nothing.
+    // An absent file has no tiles.
     value = entry->block ? static_cast<const number_page&>(*entry->block).values()[index % kPage] : 0;
     return true;
   }
@@ -244,7 +244,7 @@ bool tiff_layout::look_up(which array, std::uint64_t index, const index_lookup& 
 result<> tiff_layout::locate(std::span<const cell_id> cells, const index_lookup& known, std::span<chunk_extent> out,
                              std::vector<index_request>& missing) const {
   std::uint64_t unused = 0;
-  // Whoever asks for other pages needs the first one's version.
+  // Requests for other pages need the first one's version.
   const bool first_page = offsets_.empty() ? look_up(which::offsets, 0, known, missing, unused) : true;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const place at = place_of(cells[i]);
@@ -263,7 +263,7 @@ result<> tiff_layout::locate(std::span<const cell_id> cells, const index_lookup&
 result<> tiff_layout::to_extent(const place& at, std::uint64_t offset, std::uint64_t bytes, chunk_extent& out) const {
   out = chunk_extent();
   out.chain = at.last_row ? 1 : 0;
-  // As libtiff: a lone strip that has an offset is there, whatever its count.
+  // As in libtiff: a single strip with an offset exists, whatever its count is.
   const bool lone = !image_.tiled && image_.cell_height == image_.height && (!image_.planar || image_.samples == 1);
   if (bytes == 0 && lone) bytes = byte_range::kAll;
   if (offset == 0 || bytes == 0) {
@@ -280,9 +280,9 @@ result<> tiff_layout::to_extent(const place& at, std::uint64_t offset, std::uint
     out.chain = is_short ? 1 : 0;
     if (!is_short) bytes = decoded;
   } else if (stored) {
-    bytes = at.skipped + decoded;  // whatever the count says: writers get it wrong
+    bytes = at.skipped + decoded;  // whatever the count is: writers store wrong ones
   } else if (bytes == byte_range::kAll) {
-    // Without a byte count a lone compressed strip may take the rest of the file.
+    // Without a byte count a single compressed strip may take the rest of the file.
     if (file_size_ == byte_range::kAll || offset >= file_size_)
       return error(errc::corrupt_data, "a strip without byte count that does not lie within the file");
     bytes = std::min(file_size_ - offset, chains_[out.chain].max_encoded_bytes());

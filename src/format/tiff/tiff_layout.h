@@ -15,19 +15,19 @@
 
 namespace penstock::inline v0 {
 
-/// Where the tiles or strips of one image of a TIFF are.
+/// The locations of the tiles or strips of one image of a TIFF.
 ///
-/// Cells are tiles or strips, of all bands where the file interleaves them, else of one. An uncompressed image of one
-/// strip is cut into cells of about a megabyte. The one object is the file. Its arrays of offsets and byte counts are
-/// the index: kept here where they came with the header, else read in pages of 65536 numbers, all in one round.
+/// Cells are tiles or strips, of all bands if the file interleaves them, else of one. An uncompressed image of one
+/// strip is divided into cells of about a megabyte. The one object is the file. Its arrays of offsets and byte counts
+/// are the index: kept here if they came with the header, else read in pages of 65536 numbers, all in one round.
 class tiff_layout final : public chunk_layout {
  public:
-  /// \param directory  Where the values of the image's tags lie.
-  /// \param key   Of the file in its store.
-  /// \param file  What was read of it so far.
-  /// \param seen  The version that it had.
-  /// \param kept  What others who open an image of the same file may parse again.
-  /// \error unsupported  A compression, by name, or one that does not go with the samples.
+  /// \param directory  The locations of the values of the image's tags.
+  /// \param key    The key of the file in its store.
+  /// \param file   The parts of the file that were read so far.
+  /// \param seen   The version of the file.
+  /// \param kept  Data that other openings of an image in the same file may parse again.
+  /// \error unsupported  A compression, by name, or one that the samples do not allow.
   static result<std::shared_ptr<const tiff_layout>> make(std::shared_ptr<const tiff_details> details,
                                                          const tiff_directory& directory, const tiff_options& options,
                                                          std::string key, const tiff_file_view& file, version seen,
@@ -49,7 +49,7 @@ class tiff_layout final : public chunk_layout {
   const tiff_details& details() const noexcept { return *details_; }
   /// Which of the file's images it is.
   const tiff_options& options() const noexcept { return options_; }
-  /// The header's bytes, where they are kept: of the version that is expected.
+  /// The header's bytes, if they are kept: those of the expected version.
   const std::optional<tiff_file_view>& header() const noexcept { return header_; }
   const extents& shape() const noexcept { return shape_; }
   const extents& chunks() const noexcept { return chains_[0].cell(); }
@@ -58,7 +58,7 @@ class tiff_layout final : public chunk_layout {
   int band_axis() const noexcept { return band_axis_; }
 
  private:
-  // The number of a tile in the file's arrays, and what is skipped of it.
+  // The number of a tile in the file's arrays, and the offset of the cell in it.
   struct place {
     std::uint64_t index, skipped;
     bool last_row;
@@ -71,7 +71,7 @@ class tiff_layout final : public chunk_layout {
   result<> find_in_stack();
   place place_of(cell_id cell) const;
   std::uint64_t rows_of(const place& at) const noexcept;
-  // The number from the index; false where its page is asked for now.
+  // The number from the index; false if its page is requested now.
   bool look_up(which array, std::uint64_t index, const index_lookup& known, std::vector<index_request>& missing,
                std::uint64_t& value) const;
   result<> to_extent(const place& at, std::uint64_t offset, std::uint64_t bytes, chunk_extent& out) const;
@@ -88,7 +88,7 @@ class tiff_layout final : public chunk_layout {
   extents shape_;
   chunk_grid grid_, write_grid_;
   std::vector<codec_chain> chains_;
-  std::uint64_t cell_rows_ = 0;                       // of a cell; less than a strip has where that is cut
+  std::uint64_t cell_rows_ = 0;                       // of a cell; less than a strip has if that is divided
   std::uint64_t row_bytes_ = 0;                       // decompressed
   std::uint64_t max_ratio_ = 1;                       // that the compression can reach
   std::uint64_t stack_bytes_ = 0;                     // of the images before this one that share its directory

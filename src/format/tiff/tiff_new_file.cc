@@ -16,7 +16,7 @@ constexpr std::uint64_t kClassicEnd = std::numeric_limits<std::uint32_t>::max();
 
 std::uint64_t even(std::uint64_t offset) noexcept { return offset + offset % 2; }
 
-// The number of bytes is the text's, with the space at its end, over which an editor writes.
+// The number of bytes is the text's, including the space at its end, which an editor overwrites.
 std::string structure_of(bool planar) {
   const std::string text = fmt::format(
       "LAYOUT=IFDS_BEFORE_DATA\nBLOCK_ORDER=ROW_MAJOR\nBLOCK_LEADER=SIZE_AS_UINT4\n"
@@ -61,7 +61,7 @@ class byte_writer {
   std::uint64_t at_ = 0;
 };
 
-/// Where everything stands.
+/// The positions of all parts.
 struct places {
   struct directory {
     std::uint64_t at = 0;
@@ -101,7 +101,7 @@ std::uint64_t file_bytes(std::span<const tiff_new_directory> from, const places&
   return out;
 }
 
-// Offsets of the tiles of one directory, whose data begin at `at`; 0 of those that are not there.
+// Offsets of the tiles of one directory, whose data begin at `at`; 0 for absent ones.
 std::vector<std::uint64_t> offsets_of(const tiff_new_directory& from, std::uint64_t at) {
   std::vector<std::uint64_t> out;
   out.reserve(from.tile_bytes.size());
@@ -118,7 +118,7 @@ class directory_writer {
       : to_(to), width_(width), where_(where) {}
 
   void write(const tiff_new_directory& from, std::uint64_t next, std::uint64_t data) {
-    // Entries stand in the order of their tags; -1 and -2 are the arrays of tiles.
+    // Entries are in the order of their tags; -1 and -2 are the arrays of tiles.
     std::vector<std::pair<std::uint16_t, int>> order;
     for (std::size_t i = 0; i < from.tags.size(); ++i) order.emplace_back(from.tags[i].tag, static_cast<int>(i));
     order.emplace_back(static_cast<std::uint16_t>(tiff_id::tile_offsets), -1);

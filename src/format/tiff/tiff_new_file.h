@@ -11,27 +11,27 @@
 
 namespace penstock::inline v0 {
 
-/// Bytes before each tile (its length) and behind it (its last four bytes again).
-/// Source: GDAL's page on its COG driver, "Cloud Optimized GeoTIFF: low-level".
+/// Bytes before each tile (its length) and after it (its last four bytes again). Source: GDAL's page on its COG driver,
+/// "Cloud Optimized GeoTIFF: low-level".
 inline constexpr std::uint64_t kTileLeaderBytes = 4, kTileTrailerBytes = 4;
 
-/// Fills leader and trailer of a tile, which stand before and behind `tile`.
+/// Fills leader and trailer of a tile, which are before and after `tile`.
 void mark_tile(std::span<std::byte> tile) noexcept;
 
 /// A tag whose values are little-endian numbers.
 tiff_tag short_tag(std::uint16_t tag, std::span<const std::uint16_t> values);
 tiff_tag long_tag(std::uint16_t tag, std::uint32_t value);
 
-/// A directory that is to be written.
+/// A directory to be written.
 struct tiff_new_directory {
   std::vector<tiff_tag> tags;  ///< little-endian, without the arrays of tiles, in any order, none twice
-  /// Encoded bytes of each tile without leader and trailer, in the file's order; 0: the tile is not there.
+  /// Encoded bytes of each tile without leader and trailer, in the file's order; 0: the tile does not exist.
   std::vector<std::uint32_t> tile_bytes;
 };
 
-/// The begin of a Cloud Optimized GeoTIFF: header, what GDAL calls the structural metadata, and all directories, whose
-/// arrays of tiles stand behind the last of them. The tiles follow: those of the last directory first, each with leader
-/// and trailer, in the order of their numbers.
+/// The beginning of a Cloud Optimized GeoTIFF: header, GDAL's structural metadata, and all directories, with their
+/// arrays of tiles after the last of them. The tiles follow: those of the last directory first, each with leader and
+/// trailer, in the order of their numbers.
 ///
 /// \param directories  The image, then its overviews, the largest first.
 /// \param big          BigTIFF.

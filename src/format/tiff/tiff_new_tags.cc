@@ -123,7 +123,7 @@ class key_tags {
 result<> add_keys(const tiff_meaning& from, std::vector<tiff_tag>& to) {
   std::map<std::uint16_t, geo_key::value_type> keys;
   for (const geo_key& each : from.geo_keys) keys.insert_or_assign(each.id, each.value);
-  // GDAL takes keys without a system for an unknown system. Without keys, values are of areas.
+  // GDAL treats keys without a system as an unknown system. Without keys, values are of areas.
   const bool is_point = from.extent == pixel_extent::point;
   if (is_point || (!keys.empty() && from.extent == pixel_extent::area))
     keys.insert_or_assign(kRasterTypeKey, std::uint64_t{is_point ? 2U : 1U});

@@ -23,7 +23,7 @@ unsigned real_bits(const dtype& type) noexcept {
   return static_cast<unsigned>(type.bits()) / (type.kind() == dtype_kind::complex ? 2 : 1);
 }
 
-// Digits that a double would round are read as they are; `-9999.0` and `1e3` are integers too.
+// Digits that a double would round are parsed exactly; `-9999.0` and `1e3` are integers too.
 template <class T>
 std::optional<T> integer(std::string_view text) {
   T whole = 0;
@@ -44,7 +44,7 @@ std::optional<T> integer(std::string_view text) {
   return static_cast<T>(*value);
 }
 
-// As an integer of the type; nothing where it has none.
+// As an integer of the type; nothing if it has none.
 template <class T>
 std::optional<T> held_integer(const nodata_value& value) {
   if (const auto* const real = std::get_if<double>(&value)) {

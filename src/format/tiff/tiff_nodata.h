@@ -11,9 +11,8 @@
 
 namespace penstock::inline v0 {
 
-/// The number that GDAL_NODATA writes: of images of integers an exact integer if the text is one (`-9999`, `-9999.0`,
-/// `1e3`), else a double. Nothing if the text does not begin with a number; what follows the number is ignored, as in
-/// C.
+/// The number that GDAL_NODATA writes: for images of integers an exact integer if the text is one (`-9999`, `-9999.0`,
+/// `1e3`), else a double. Nothing if the text does not begin with a number; text after the number is ignored, as in C.
 ///
 /// Source: GDAL's page on GeoTIFF, "Internal nodata value"; GTiffDataset::ReadNoDataValue.
 std::optional<nodata_value> parse_nodata(std::string_view text, const dtype& type);
@@ -22,18 +21,18 @@ std::optional<nodata_value> parse_nodata(std::string_view text, const dtype& typ
 /// finite. Nothing if the type has no such value: then no pixel is nodata.
 std::optional<nodata_value> held_nodata(const nodata_value& value, const dtype& type);
 
-/// The value as users see it: of images of integers an integer if it is one; of float32 and complex64 rounded to what
-/// pixels can hold, unless that is infinite.
+/// The value for users: for images of integers an integer if it is one; for float32 and complex64 rounded to the
+/// precision of pixels, unless that is infinite.
 nodata_value rounded_nodata(const nodata_value& value, const dtype& type);
 
-/// What tiles that were never written are.
+/// The value of tiles that were never written.
 struct tiff_fill {
   std::vector<std::byte> item;  ///< of the image's type, in native order
-  std::string json;             ///< the same as metadata of Zarr write it
-  bool is_nodata = false;       ///< it is what the text says, and not 0 in its place
+  std::string json;             ///< the same as in Zarr metadata
+  bool is_nodata = false;       ///< it is the value of the text, and not 0 instead of it
 };
 
-/// The nodata value that `text` writes, if the type has it, else 0.
+/// The nodata value in `text`, if the type has it, else 0.
 ///
 /// Source: GDAL's page on GeoTIFF, "Internal nodata value" and "Sparse files".
 tiff_fill fill_of_nodata(std::string_view text, const dtype& type);

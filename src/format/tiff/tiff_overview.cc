@@ -84,7 +84,7 @@ struct real_mean {
   }
 };
 
-/// Means of complex numbers: NaN in either part is nothing, and nodata is a real number.
+/// Means of complex numbers: NaN in either part is missing, and nodata is a real number.
 template <class T>
 struct complex_mean {
   pair_of<T> nodata{};
@@ -127,7 +127,7 @@ struct shape {
 template <class T, class Mean>
 void average_rows(const shape& at, const Mean& mean, std::ptrdiff_t pixel) noexcept {
   for (std::uint64_t y = 0; y < (at.rows + 1) / 2; ++y) {
-    // At odd edges the pixels that are there count twice, which is the same mean.
+    // At odd edges the existing pixels count twice, which gives the same mean.
     const std::byte* const upper = at.from + static_cast<std::ptrdiff_t>(2 * y) * at.from_row;
     const std::byte* const lower = 2 * y + 1 < at.rows ? upper + at.from_row : upper;
     std::byte* const to = at.to + y * at.to_row_bytes;
@@ -145,7 +145,7 @@ void average_rows(const shape& at, const Mean& mean, std::ptrdiff_t pixel) noexc
   }
 }
 
-// The same of what a mask leaves of the four.
+// The same for the pixels of the four that a mask keeps.
 template <class T, class Mean>
 void average_masked_rows(const shape& at, const Mean& mean) noexcept {
   for (std::uint64_t y = 0; y < (at.rows + 1) / 2; ++y) {

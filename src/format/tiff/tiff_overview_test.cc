@@ -29,7 +29,7 @@ TEST(TiffOverview, MeansAreRoundedHalvesUp) {
   using shorts = std::vector<std::int16_t>;
   EXPECT_EQ(halve(shorts{-1, -2, -2, -1}, 2, dtype_kind::signed_integer), shorts{-1});
   EXPECT_EQ(halve(shorts{-1, -2, -2, -2}, 2, dtype_kind::signed_integer), shorts{-2});
-  const std::int16_t nodata = -5;  // the other way to the same sums
+  const std::int16_t nodata = -5;  // the same sums in another way
   EXPECT_EQ(halve(shorts{-1, -2, -2, -1}, 2, dtype_kind::signed_integer, true, &nodata), shorts{-1});
   EXPECT_EQ(halve(shorts{-1, -2, -5, -5}, 2, dtype_kind::signed_integer, true, &nodata), shorts{-1});
   EXPECT_EQ(halve(shorts{-2, -2, -3, -5}, 2, dtype_kind::signed_integer, true, &nodata), shorts{-2});

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kMaxEntries = 65536;
 constexpr std::size_t kMaxDirectories = std::size_t{1} << 20;
 constexpr std::uint64_t kMaxSubDirectories = 256;
-/// Longer values (but those of tile arrays) are left out.
+/// Longer values (except those of tile arrays) are skipped.
 constexpr std::uint64_t kMaxValueBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMaxAllValueBytes = std::uint64_t{64} << 20;
 /// More than a million directories of real files have.
@@ -26,7 +26,7 @@ bool is_tile_array(std::uint16_t tag) noexcept {
          id == tiff_id::tile_byte_counts;
 }
 
-/// What a file of this size can have of something that should lie nowhere twice: generously, with an upper bound.
+/// The most bytes of data that should not be shared, in a file of this size: generous, with an upper bound.
 std::uint64_t allowed_bytes(const tiff_file_view& file, std::uint64_t at_most) noexcept {
   constexpr std::uint64_t kAlways = std::uint64_t{64} << 10;
   return file.size() >= at_most / 2 ? at_most : std::min(at_most, 2 * file.size() + kAlways);
@@ -116,7 +116,7 @@ result<std::optional<byte_range>> tiff_parser::read_header(const tiff_file_view&
   next_ = details_.big_tiff ? tiff_number<std::uint64_t>(at + 8, details_.big_endian)
                             : tiff_number<std::uint32_t>(at + 4, details_.big_endian);
   if (next_ == 0) return error(errc::corrupt_data, "the TIFF has no directory");
-  // What GDAL writes behind the header, where it was read with it: nothing depends on it.
+  // GDAL's text after the header, if it was read with it: nothing depends on it.
   constexpr std::uint64_t kHead = 43;  // `GDAL_STRUCTURAL_METADATA_SIZE=000174 bytes\n`
   const std::byte* const ghost = file.find(header, kHead);
   if (ghost != nullptr && std::memcmp(ghost, kStructure.data(), kStructure.size()) == 0) {
@@ -226,7 +226,7 @@ bool tiff_parser::chain_suffices() const noexcept {
 result<std::optional<byte_range>> tiff_parser::follow_chain(const tiff_file_view& file) {
   while (next_ != 0 && !chain_suffices()) {
     if (seen_.count(next_) != 0) {
-      next_ = 0;  // the chain leads back
+      next_ = 0;  // the chain is a cycle
       break;
     }
     tiff_directory here;
@@ -284,7 +284,7 @@ result<std::optional<byte_range>> tiff_parser::descend(const tiff_file_view& fil
       return need(byte_range{place, width, false});
     }
     const auto offset = tiff_integer({at, width}, entry->type, 0, details_.big_endian);
-    if (!offset) return error(errc::corrupt_data, "the offset of a SubIFD is no integer");
+    if (!offset) return error(errc::corrupt_data, "the offset of a SubIFD is not an integer");
     tiff_directory here;
     std::uint64_t next = 0;
     summary short_form;
@@ -303,7 +303,7 @@ result<std::optional<byte_range>> tiff_parser::read_sub_directories(const tiff_f
   const tiff_entry* const entry = page_.find(tiff_id::sub_ifds);
   if (wanted_.ifd || entry == nullptr || entry->count == 0) return need();
   if (!sub_listed_) {
-    if (entry->count > kMaxSubDirectories) return need();  // not ours to understand
+    if (entry->count > kMaxSubDirectories) return need();  // not supported here
     const std::byte* const at = file.find(entry->offset, entry->bytes);
     if (at == nullptr) {
       if (!file.may_hold(entry->offset, entry->bytes)) return need();
@@ -321,7 +321,7 @@ result<std::optional<byte_range>> tiff_parser::read_sub_directories(const tiff_f
     summary short_form;
     auto read = read_directory(file, sub_offsets_[sub_.size()], here, next);
     if (!read.ok()) {
-      sub_offsets_.resize(sub_.size());  // what cannot be read is no overview
+      sub_offsets_.resize(sub_.size());  // an unreadable directory is not an overview
       break;
     }
     if (*read) return *read;
@@ -347,7 +347,7 @@ result<> tiff_parser::choose() {
   details_.page_height = page.height;
   std::vector<summary> masks;
   levels_.push_back(page);
-  // As in GDAL: what has no pixels, or other bands, is no overview.
+  // As in GDAL: a directory without pixels, or with other bands, is not an overview.
   const auto add = [&](const summary& each) {
     const bool fits = each.width != 0 && each.height != 0 && (each.mask() || each.samples == page.samples);
     if (fits) (each.mask() ? masks : levels_).push_back(each);
@@ -402,7 +402,7 @@ result<std::optional<byte_range>> tiff_parser::read_values(const tiff_file_view&
       } else if (file.may_hold(entry.offset, entry.bytes)) {
         return need(byte_range{entry.offset, entry.bytes, false});
       }
-      // A value beyond the end is as good as none: whoever needs it says so.
+      // A value beyond the end counts as absent: the code that needs it reports that.
     }
     out.push_back(std::move(tag));
   }

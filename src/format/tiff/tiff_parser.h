@@ -15,34 +15,35 @@
 
 namespace penstock::inline v0 {
 
-/// Finds one image in a TIFF and reads its tags. Performs no I/O: it asks for ranges until it has what it needs.
+/// Finds one image in a TIFF and reads its tags. Performs no I/O: it requests ranges until it has the data that it
+/// needs.
 ///
-/// Only as much of the chain of directories is followed as the image and its page's overviews and masks need. A chain
-/// that leads back to where it was ends there; a damaged part of it is an error only for who wants what lies behind,
-/// and so are directories that lie over each other: together they may take twice the bytes that the file has. Source:
-/// TIFF 6.0; "The BigTIFF file format" (awaresystems); GDAL's page on Cloud Optimized GeoTIFF.
+/// The chain of directories is followed only as far as the image and its page's overviews and masks need. A cyclic
+/// chain ends at its first repetition; a damaged part of it is an error only for images after it, and so are
+/// overlapping directories: together they may take twice the bytes of the file. Source: TIFF 6.0; "The BigTIFF file
+/// format" (awaresystems); GDAL's page on Cloud Optimized GeoTIFF.
 class tiff_parser {
  public:
   explicit tiff_parser(tiff_options wanted) : wanted_(std::move(wanted)) {}
 
-  /// Goes on with what `file` holds by now.
+  /// Continues with the present content of `file`.
   /// \returns The next range to read, or nothing at the end.
-  /// \error corrupt_data  Where the file contradicts itself. \error not_found  It has no such page, level or mask.
+  /// \error corrupt_data  The file contradicts itself. \error not_found  The page, level or mask does not exist.
   result<std::optional<byte_range>> advance(const tiff_file_view& file);
 
-  /// At the end: what was found.
+  /// At the end: the result.
   tiff_details take_details() noexcept { return std::move(details_); }
-  /// The directory of the image, and where its values lie.
+  /// The directory of the image, and the locations of its values.
   const tiff_directory& directory() const noexcept { return image_; }
 
   /// Its height and width.
   std::array<std::uint64_t, 2> size() const noexcept { return size_; }
 
-  /// True where the first bytes of a file say that it is a TIFF.
+  /// True if the first bytes of a file are those of a TIFF.
   static bool is_tiff(std::span<const std::byte> begin) noexcept;
 
  private:
-  // What a directory is to others.
+  // The role of a directory.
   struct summary {
     std::uint64_t offset = 0;
     std::uint64_t width = 0, height = 0;
@@ -78,10 +79,10 @@ class tiff_parser {
   std::vector<summary> chain_;
   std::vector<std::size_t> pages_;  // which of them are pages
   tiff_directory page_, image_;
-  std::optional<summary> descended_;  // what stands in the page's place
+  std::optional<summary> descended_;  // opened instead of the page
   std::size_t depth_ = 0;             // of it
   std::vector<summary> levels_;       // the page, then its overviews
-  std::vector<summary> sub_;          // what the page's SubIFDs are
+  std::vector<summary> sub_;          // number of the page's SubIFDs
   std::vector<std::uint64_t> sub_offsets_;
   bool sub_listed_ = false;
   std::optional<std::uint64_t> mask_at_;

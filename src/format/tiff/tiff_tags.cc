@@ -52,7 +52,7 @@ std::optional<std::uint64_t> tiff_integer(std::span<const std::byte> value, std:
     case 8:
     case 9:
     case 17: {
-      // Signed numbers that are not negative read as the others do.
+      // Signed numbers that are not negative are read like unsigned ones.
       if (static_cast<std::uint8_t>(at[big_endian ? 0 : width - 1]) >= 0x80) return std::nullopt;
       std::uint64_t number = 0;
       for (std::uint32_t b = 0; b < width; ++b) {

@@ -47,10 +47,10 @@ enum class tiff_id : std::uint16_t {
   lerc_parameters = 50674,
 };
 
-/// Bytes of one value of a type, or 0 where nobody knows it.
+/// Bytes of one value of a type, or 0 for unknown types.
 std::uint32_t tiff_type_bytes(std::uint16_t type) noexcept;
 
-/// Reads numbers of a file's byte order.
+/// Reads numbers in a file's byte order.
 template <class T>
 T tiff_number(const std::byte* at, bool big_endian) noexcept {
   T value;
@@ -66,19 +66,19 @@ T tiff_number(const std::byte* at, bool big_endian) noexcept {
 std::optional<std::uint64_t> tiff_integer(std::span<const std::byte> value, std::uint16_t type, std::uint64_t i,
                                           bool big_endian) noexcept;
 
-/// An entry of a directory: where its value lies.
+/// An entry of a directory: the location of its value.
 struct tiff_entry {
   std::uint16_t tag = 0;
   std::uint16_t type = 0;
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;   ///< of all values
-  std::uint64_t offset = 0;  ///< in the file; of small values within the directory itself
+  std::uint64_t offset = 0;  ///< in the file; for small values within the directory itself
 };
 
 /// A directory's entries, by tag.
 struct tiff_directory {
   std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;  ///< that it takes itself, without its values
+  std::uint64_t bytes = 0;  ///< of the entry itself, without its values
   std::vector<tiff_entry> entries;
   const tiff_entry* find(tiff_id tag) const noexcept;
 };

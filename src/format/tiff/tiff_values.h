@@ -15,7 +15,8 @@ namespace penstock::inline v0 {
 
 /// The tags of one directory as values.
 ///
-/// Of several tags of one number the first one that was read counts, as in libtiff. A view: the tags must outlive it.
+/// If several tags have one number, the first one that was read counts, as in libtiff. A view: the tags must outlive
+/// it.
 class tiff_values {
  public:
   tiff_values(const std::vector<tiff_tag>& tags, bool big_endian) noexcept : tags_(&tags), big_endian_(big_endian) {}
@@ -25,7 +26,7 @@ class tiff_values {
     return {from.page_tags.empty() ? from.tags : from.page_tags, from.big_endian};
   }
 
-  /// Null if there is no such tag, or its value was not read.
+  /// Null if the tag does not exist, or its value was not read.
   const tiff_tag* find(std::uint16_t number) const noexcept;
   bool has(std::uint16_t number) const noexcept { return find(number) != nullptr; }
 
@@ -50,7 +51,8 @@ class tiff_values {
 };
 
 /// Red, green and blue of each value of an image with a palette, 0 to 65535: first all of red, then green, then blue.
-/// Empty: the image has none. \error corrupt_data  Its tag has other numbers. Source: TIFF 6.0, section 5 (ColorMap).
+/// Empty: the image has no palette.
+/// \error corrupt_data  Its tag has a wrong number of values. Source: TIFF 6.0, section 5 (ColorMap).
 result<std::vector<std::uint16_t>> tiff_colormap(const tiff_values& image);
 
 /// Types of text (ASCII), of bytes without a meaning, of integers, and of ratios and floats. Source: TIFF 6.0, 2;

@@ -9,7 +9,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Where a member stands, for messages: `codecs[0].name`, or `shape` at the top.
+/// The path of a member, for messages: `codecs[0].name`, or `shape` at the top.
 std::string joined(std::string_view parent, std::string_view name) {
   return parent.empty() ? std::string(name) : fmt::format("{}.{}", parent, name);
 }

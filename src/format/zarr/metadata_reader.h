@@ -16,14 +16,15 @@ namespace penstock::inline v0 {
 /// Typed reads from a zarr.json, each with an error that names the member by its path:
 /// `zarr.json: member 'shape' is a string, needs a list of integers`.
 
-/// \error corrupt_data  Says that `value`, at `path`, is not what it `needs` to be.
+/// \error corrupt_data  States that `value`, at `path`, is not what it `needs` to be.
 error wrong_member(const json& value, std::string_view path, std::string_view needs);
 
-/// `value` as compact text for a message, cut after some 60 bytes: a hostile document must not make hostile messages.
+/// `value` as compact text for a message, truncated after some 60 bytes: a hostile document must not make hostile
+/// messages.
 std::string brief(const json& value);
 
-/// The member of `object` that must be there.
-/// \error corrupt_data  `parent` has no such member.
+/// A required member of `object`.
+/// \error corrupt_data  `parent` does not have it.
 result<const json*> required_member(const json& object, std::string_view parent, std::string_view name);
 
 /// A list of integers, each from `least` to 2^63 - 1.
@@ -32,8 +33,8 @@ result<extents> read_extents(const json& value, std::string_view path, std::uint
 
 /// An extension point: `"name"` or `{"name": ..., "configuration": {...}}`.
 ///
-/// `must_understand` may stand there, and changes nothing: what is not known is refused, because an array without one
-/// of its codecs would read as other values.
+/// `must_understand` is allowed and ignored: unknown extensions are refused, because an array without one of its codecs
+/// would read as other values.
 /// \error corrupt_data  Not of that form. \error unsupported  A further member, by name.
 result<codec_config> read_named(const json& value, std::string_view path);
 

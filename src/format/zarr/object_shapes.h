@@ -13,26 +13,26 @@
 namespace penstock::inline v0 {
 
 /// The different shapes that the objects of an array have, numbered: one, unless the grid is rectilinear. Number 0 is
-/// the largest along every dimension, though no object need have it.
+/// the largest along every dimension, and need not occur.
 class object_shapes {
  public:
   /// Each shape has compiled codecs. Files of daily data have four lengths of a month.
   static constexpr std::uint64_t kMost = 4096;
 
   object_shapes() = default;
-  /// \param objects  What object_grid made of `grid`.
+  /// \param objects  The result of object_grid for `grid`.
   /// \error unsupported  More than kMost shapes.
   static result<object_shapes> make(const zarr_grid& grid, const chunk_grid& objects);
 
   std::size_t count() const noexcept { return count_; }
   /// The shape with that number; in elements.
   extents shape(std::size_t number) const;
-  /// Which of them the object at these coordinates of the grid has.
+  /// The number of the shape of the object at these coordinates of the grid.
   std::size_t of(const dim_vector<std::uint64_t>& at) const noexcept;
 
  private:
-  std::vector<std::vector<std::uint64_t>> lengths_;  // of each dimension the different ones, longest first
-  std::vector<std::vector<std::uint32_t>> place_;    // ... and which of them each object has; empty: all the first
+  std::vector<std::vector<std::uint64_t>> lengths_;  // for each dimension the different lengths, longest first
+  std::vector<std::vector<std::uint32_t>> place_;    // ... and the number of each object's; empty: all the first
   dim_vector<std::uint32_t> strides_;
   std::size_t count_ = 1;
 };

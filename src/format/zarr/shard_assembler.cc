@@ -11,7 +11,7 @@
 
 namespace penstock::inline v0 {
 
-/// A cell that changes, and its entry in the shard that is being put together.
+/// A cell that changes, and its entry in the new shard.
 struct shard_assembler::change {
   std::uint64_t entry;
   std::uint32_t which;  // of the cells given
@@ -19,23 +19,23 @@ struct shard_assembler::change {
 
 namespace {
 
-/// What one entry of a shard is made of.
+/// The content of one entry of a shard.
 struct piece {
-  std::uint64_t offset;  // in the old shard; kAbsent where the entry is new
+  std::uint64_t offset;  // in the old shard; kAbsent if the entry is new
   std::uint64_t length;
   std::uint64_t entry;
-  std::size_t first, last;  // its changes; none where it is kept
+  std::size_t first, last;  // its changes; none if it is kept
   bool kept() const noexcept { return first == last; }
 };
 
-/// Collects kept bytes that follow each other into one part.
+/// Merges adjacent kept bytes into one part.
 class kept_run {
  public:
   kept_run(part old, assembled_object& out) noexcept : old_(old), out_(out) {}
 
   bool open() const noexcept { return open_; }
   std::uint64_t end() const noexcept { return end_; }
-  /// Whether bytes from `offset` on belong to the run, or follow it at once.
+  /// Whether bytes from `offset` on belong to the run, or are adjacent to it.
   bool reaches(std::uint64_t offset) const noexcept { return open_ && offset <= end_; }
 
   void begin(std::uint64_t offset, std::uint64_t at) noexcept {
@@ -43,7 +43,7 @@ class kept_run {
     begin_ = end_ = offset;
     at_ = at;
   }
-  /// Takes in [offset, offset + length); returns where it lies in the new shard.
+  /// Adds [offset, offset + length); returns its position in the new shard.
   std::uint64_t take(std::uint64_t offset, std::uint64_t length) noexcept {
     end_ = std::max(end_, offset + length);
     return at_ + (offset - begin_);
@@ -89,7 +89,7 @@ result<> shard_assembler::assemble(object_id object, const part* old, std::span<
   return {};
 }
 
-// Appends one shard to `out` and returns its length: 0, and nothing appended, where it has no chunks.
+// Appends one shard to `out` and returns its length: 0, and nothing appended, if it has no chunks.
 result<std::uint64_t> shard_assembler::assemble_shard(object_id object, std::size_t level, const part* old,
                                                       std::span<change> changes, std::span<const new_cell> cells,
                                                       assembled_object& out) const {
@@ -106,7 +106,7 @@ result<std::uint64_t> shard_assembler::assemble_shard(object_id object, std::siz
     return a.entry != b.entry ? a.entry < b.entry : cells[a.which].cell < cells[b.which].cell;
   });
 
-  // Without what stands behind it the old shard is chunks and index, in either order.
+  // Without its trailing checksums the old shard is chunks and index, in either order.
   std::shared_ptr<const shard_index> index;
   part shard;
   if (old != nullptr) {
@@ -122,7 +122,7 @@ result<std::uint64_t> shard_assembler::assemble_shard(object_id object, std::siz
     PENSTOCK_ASSIGN(index, here.index.decode(request, shard.size()));
   }
 
-  // Every entry that the new shard may have, in the order in which it will lie there.
+  // Every entry of the new shard, in the order of the new shard.
   std::vector<piece> pieces;
   bool sorted = true;
   std::size_t first = 0;
@@ -152,7 +152,7 @@ result<std::uint64_t> shard_assembler::assemble_shard(object_id object, std::siz
       first = last;
     }
   }
-  // New entries have the largest offset there is: they come last.
+  // New entries have the largest possible offset: they come last.
   if (!sorted) {
     std::sort(pieces.begin(), pieces.end(), [](const piece& a, const piece& b) {
       return a.offset != b.offset ? a.offset < b.offset : a.entry < b.entry;
@@ -194,7 +194,7 @@ result<std::uint64_t> shard_assembler::assemble_shard(object_id object, std::siz
   };
 
   kept_run run(shard, out);
-  std::vector<const piece*> waiting;  // replaced entries that lie within the run
+  std::vector<const piece*> waiting;  // replaced entries within the run
   const auto close = [&]() -> result<> {
     size += run.close();
     for (const piece* each : waiting) PENSTOCK_TRY(replace(*each));
@@ -209,7 +209,7 @@ result<std::uint64_t> shard_assembler::assemble_shard(object_id object, std::siz
       }
       name(each.entry, run.take(each.offset, each.length), each.length);
     } else if (run.open() && each.offset < run.end()) {
-      waiting.push_back(&each);  // a run that is broken there would copy bytes twice
+      waiting.push_back(&each);  // a run that ends there would copy bytes twice
     } else {
       PENSTOCK_TRY(close());
       PENSTOCK_TRY(replace(each));

@@ -10,12 +10,12 @@ namespace penstock::inline v0 {
 
 class zarr_layout;
 
-/// Writes Zarr objects: a chunk as it is, or a shard, nested to any depth.
+/// Writes Zarr objects: a chunk unchanged, or a shard, nested to any depth.
 ///
-/// A shard keeps its order: kept chunks stay in the order of their bytes, a chunk that is replaced takes the place of
-/// the old one, new chunks follow in the order of their entries. Inner shards that are not touched are kept as one
-/// piece, index included, because entries count from the start of their shard. Chunks whose bytes overlap share them
-/// afterwards too, so a new shard never has more kept bytes than the old one.
+/// A shard keeps its order: kept chunks stay in the order of their bytes, a replaced chunk is at the position of the
+/// old one, new chunks follow in the order of their entries. Untouched inner shards are kept as one piece, including
+/// their index, because entries count from the start of their shard. Chunks whose bytes overlap also share them in the
+/// new shard, so a new shard never has more kept bytes than the old one.
 class shard_assembler final : public object_assembler {
  public:
   /// \param layout  Owns this.

@@ -113,7 +113,7 @@ TEST(ShardAssembler, IsEmptyWhenItsLastChunkGoes) {
 
 TEST(ShardAssembler, KeepsAnInnerShardThatIsNotTouchedAsItIs) {
   const auto layout = make("8", shard("4", shard("2", kBytes)));
-  // The first inner shard is damaged, which is nobody's business here; the second one gets a chunk.
+  // The first inner shard is damaged, which does not matter here; the second one gets a chunk.
   const bytes first = text("no shard at all, but kept for what it is");
   const bytes second = text("CC") + index_bytes({{0, 2}, {kNoChunk, kNoChunk}});
   const bytes old = first + second + index_bytes({{0, first.size()}, {first.size(), second.size()}});
@@ -122,7 +122,7 @@ TEST(ShardAssembler, KeepsAnInnerShardThatIsNotTouchedAsItIs) {
   EXPECT_EQ(assemble(*layout, &old, changes().set(3, "dd"), &parts),
             first + changed + index_bytes({{0, first.size()}, {first.size(), changed.size()}}));
   EXPECT_EQ(parts, 5u);  // first, CC, dd, inner index, index
-  // And an inner shard with nothing left goes.
+  // And an inner shard without chunks is removed.
   EXPECT_EQ(assemble(*layout, &old, changes().drop(2)), first + index_bytes({{0, first.size()}, {kNoChunk, kNoChunk}}));
 }
 

@@ -19,14 +19,14 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// What chunks that are absent hold.
+/// The value of absent chunks.
 struct fill_item {
   std::vector<std::byte> item;
   std::shared_ptr<const std::string> text;  // what a variable_item points to
 };
 
-/// The most bytes that one chunk is taken to have. A chain's own bound leaves 64 KiB to other writers' choices, which
-/// thousands of small chunks do not all need.
+/// The largest size that one chunk may have. A chain's own bound leaves 64 KiB for other writers, which thousands of
+/// small chunks do not all need.
 std::uint64_t most_entry_bytes(const codec_chain& chain) noexcept {
   constexpr std::uint64_t kChainMargin = std::uint64_t{64} << 10, kMargin = 1024;
   const std::uint64_t most = chain.max_encoded_bytes();
@@ -34,7 +34,7 @@ std::uint64_t most_entry_bytes(const codec_chain& chain) noexcept {
   return most - kChainMargin + kMargin;
 }
 
-/// A shard, from its bytes to the array that it is cut from, and back.
+/// A shard, between its bytes and its array.
 class shard_codec final : public byte_codec {
  public:
   shard_codec(shard_index_codec index, codec_chain chain, const extents& shape, fill_item fill)
@@ -114,7 +114,7 @@ class shard_codec final : public byte_codec {
                                                     worker_scratch& scratch) const override {
     PENSTOCK_ASSIGN(
         const std::uint64_t length, encode_with(decoded, scratch, [&](std::uint64_t used, std::uint64_t bytes) {
-          // Half of what it holds by now, so that growing costs no more than writing.
+          // Half of its present size, so that growing costs no more than writing.
           return bytes <= room.capacity() ? room.reserve(room.capacity()) : room.extend(used, bytes + used / 2);
         }));
     return std::span<const std::byte>(room.data(), length);
@@ -130,7 +130,7 @@ class shard_codec final : public byte_codec {
     return offset;
   }
 
-  // An item of variable length must live as long as what is read, which this codec need not.
+  // An item of variable length must outlive this codec.
   result<std::vector<std::byte>> fill_for(worker_scratch& scratch) const {
     std::vector<std::byte> out = fill_.item;
     if (fill_.text == nullptr) return out;
@@ -144,7 +144,7 @@ class shard_codec final : public byte_codec {
            equals_fill(chunk, strides_, chain_.cell(), fill_.item.data(), chain_.type());
   }
 
-  /// `room(used, bytes)` gives at least `bytes` bytes, of which the first `used` are kept.
+  /// `room(used, bytes)` returns at least `bytes` bytes, of which the first `used` are kept.
   template <class Room>
   result<std::uint64_t> encode_with(std::span<const std::byte> decoded, worker_scratch& scratch, Room&& room) const {
     if (decoded.size() != bytes_) {

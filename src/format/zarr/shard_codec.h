@@ -13,20 +13,20 @@
 
 namespace penstock::inline v0 {
 
-/// Makes `sharding_indexed` as a codec of a chain, for shards whose bytes do not stand in storage as their index counts
-/// them because other codecs follow: such a shard is one cell, taken apart in memory. All other codecs are asked of
+/// Makes `sharding_indexed` as a codec of a chain, for shards whose stored bytes do not match the offsets in their
+/// index because other codecs follow: such a shard is one cell, decoded in memory. All other codecs are requested from
 /// `others`.
 class shard_codecs final : public codec_provider {
  public:
-  /// \param metadata  Of the array whose chain it is: chunks that a shard lacks have its fill value.
-  /// \param others  May be null. Borrowed, as this is, while a chain is compiled.
+  /// \param metadata  Of the array whose chain it is: absent chunks of a shard have its fill value.
+  /// \param others  May be null. Borrowed, like this object, while a chain is compiled.
   shard_codecs(const zarr_metadata& metadata, const codec_provider* others);
 
-  /// The same for the shard of `list`, with the fill value that codecs before it make of the array's.
+  /// The same for the shard of `list`, with the array's fill value as encoded by the codecs before it.
   /// \error unsupported  Another codec than transpose, scale_offset or cast_value before a shard.
   result<shard_codecs> behind(const zarr_codecs& list) const;
 
-  /// \error corrupt_data  A chunk shape that does not divide the shard's; no array at that place of the list.
+  /// \error corrupt_data  A chunk shape that does not divide the shard's; no array at that position of the list.
   /// \error unsupported  As for other codecs.
   result<compiled_codec> make(const codec_config& config, const stage_type& input) const override;
 

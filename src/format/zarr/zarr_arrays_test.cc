@@ -1,4 +1,4 @@
-// Whole arrays that others wrote, read with the layout and the codecs alone.
+// Whole arrays of other programs, read with only the layout and the codecs.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 using layout_ptr = std::shared_ptr<const zarr_layout>;
 
-/// Reads a whole array of tests/data/zarr/gdal the slow way: cell by cell, with the layout and the chain alone.
+/// Reads a whole array of tests/data/zarr/gdal slowly: cell by cell, with only the layout and the chain.
 class GdalArrays : public testing::Test {
  protected:
   static std::vector<std::byte> bytes_at(const std::filesystem::path& path) {

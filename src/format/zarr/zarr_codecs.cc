@@ -10,7 +10,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Each codec of a chain may pass over all of the data: without a bound a small document could keep us for hours.
+/// Each codec of a chain may process all of the data: without a bound a small document could take hours.
 constexpr std::size_t kMaxCodecs = 64;
 
 result<std::vector<codec_config>> parse_plain_list(const json& value, std::string_view path) {

@@ -88,7 +88,7 @@ result<std::shared_ptr<const zarr_consolidated>> zarr_consolidated::from_v2(std:
     }
   }
   for (auto at = out->nodes_.begin(); at != out->nodes_.end();) {
-    at = at->second.node == nullptr ? out->nodes_.erase(at) : std::next(at);  // attributes of nothing
+    at = at->second.node == nullptr ? out->nodes_.erase(at) : std::next(at);  // attributes without a node
   }
   out->document_ = std::move(document);
   return std::shared_ptr<const zarr_consolidated>(std::move(out));

@@ -15,10 +15,10 @@
 
 namespace penstock::inline v0 {
 
-/// The documents of a whole tree of nodes, parsed once, each node only when it is asked for.
+/// The documents of a whole tree of nodes, parsed once, each node at first use.
 class zarr_consolidated {
  public:
-  /// From the `consolidated_metadata` of a group's zarr.json; null where there is none or it is null.
+  /// From the `consolidated_metadata` of a group's zarr.json; null if it is absent or null.
   /// \error unsupported  Another kind than `inline`. \error corrupt_data  Malformed.
   static result<std::shared_ptr<const zarr_consolidated>> from_v3(std::shared_ptr<const json> group);
   /// From a .zmetadata. \error unsupported  Another format than 1. \error corrupt_data  Malformed.
@@ -27,7 +27,8 @@ class zarr_consolidated {
   int zarr_format() const noexcept { return format_; }
   /// \param path  Without a final '/', relative to the group that holds the documents; empty: that group (version 2).
   bool contains(std::string_view path) const { return nodes_.find(path) != nodes_.end(); }
-  /// The node at `path`, which must be contained. \error As the parsers of single documents.
+  /// The node at `path`, which must be contained.
+  /// \error As the parsers of single documents.
   result<zarr_metadata> parse(std::string_view path) const;
   bool is_group(std::string_view path) const;
   /// The names of the direct children, sorted.
@@ -35,7 +36,7 @@ class zarr_consolidated {
   /// All paths, sorted.
   std::vector<std::string> paths() const;
 
-  /// Whether something was written below the group since: then storage is asked.
+  /// Whether a node below the group was written since: then storage is read.
   bool stale() const noexcept { return stale_.load(std::memory_order_acquire); }
   void mark_stale() const noexcept { stale_.store(true, std::memory_order_release); }
 
@@ -46,7 +47,7 @@ class zarr_consolidated {
     bool group = false;
   };
 
-  std::shared_ptr<const json> document_;  // what the entries point into
+  std::shared_ptr<const json> document_;  // the entries point into this
   std::map<std::string, entry, std::less<>> nodes_;
   int format_ = 3;
   mutable std::atomic<bool> stale_{false};

@@ -15,7 +15,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// An item of 256 MiB is beyond what any writer makes.
+/// An item of 256 MiB is larger than any writer's.
 constexpr std::uint64_t kMaxItemBytes = std::uint64_t{1} << 28;
 
 error not_readable(const json& value) {
@@ -85,7 +85,7 @@ result<dtype> read_structure(const json& configuration, std::string_view path) {
   }
   result<dtype> made = dtype::structured(std::move(out));
   if (made.ok()) return made;
-  // A wrong argument here is a wrong document.
+  // A wrong argument here means a wrong document.
   const errc code = made.error().code() == errc::invalid_argument ? errc::corrupt_data : made.error().code();
   return error(code, fmt::format("zarr.json: member '{}': {}", path, made.error().message()));
 }
@@ -233,7 +233,7 @@ result<dtype> parse_data_type(const json& value, std::string_view path) {
     PENSTOCK_ASSIGN(const std::uint32_t bytes, read_length_bytes(settings, path));
     return dtype::raw(bytes);
   }
-  // All others are one type each; one that has settings is another type under a known name.
+  // All others are one type each; one with settings is another type with a known name.
   const json::object_t* members = settings.as_object();
   if (members != nullptr && !members->empty()) return not_readable(value);
   result<dtype> type = dtype::from_name(named.name);
@@ -284,7 +284,7 @@ result<zarr_v2_type> parse_v2_dtype(const json& value, std::string_view path) {
   PENSTOCK_ASSIGN(zarr_v2_type out, read_v2_type(value, path, leaves));
   if (out.type.kind() != dtype_kind::structured) return out;
   if (!out.type.has_byte_order()) return out;
-  // Leaves without a byte order go with the others.
+  // Leaves without a byte order belong to the preceding ones.
   json first;
   bool equal = true;
   for (const json& leaf : leaves) {

@@ -44,13 +44,13 @@ std::string as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// A whole number written as 1.0 or 1e2, within what a double holds exactly.
+/// An integer written as 1.0 or 1e2, within the exact range of a double.
 bool whole_double(const json& value, double& out) {
   constexpr double kExact = 9007199254740992.0;  // 2^53
   return value.get(out) && std::trunc(out) == out && std::abs(out) <= kExact;
 }
 
-/// The number that a text spells, as n5-zarr wrote fill values ("0"); nothing where it spells none.
+/// The number in a text, as n5-zarr wrote fill values ("0"); nothing if it is not a number.
 std::optional<json> number_in(const std::string* text) {
   constexpr std::size_t kMostDigits = 64;
   if (text == nullptr || text->empty() || text->size() > kMostDigits) return std::nullopt;
@@ -129,7 +129,7 @@ result<std::uint64_t> real_bits(const json& value, float_format format, unsigned
     const std::optional<json> spelled = &value == &whole ? number_in(text) : std::nullopt;
     if (!spelled || !spelled->get(number)) return refused(whole, type, kNeeds);
   }
-  // One NaN, whatever sign the compiler's or a document's NaN has.
+  // One NaN, for either sign of the compiler's or a document's NaN.
   if (std::isnan(number)) {
     if (!has_nan(format)) return refused(whole, type, "a number: it has no NaN");
     return usual_nan(format, bits);
@@ -195,7 +195,7 @@ zarr_fill variable(std::string text) {
   return out;
 }
 
-/// Of types of fixed size; appends one item.
+/// For types of fixed size; appends one item.
 result<> append_item(const json& value, const dtype& type, std::vector<std::byte>& out);
 
 result<> append_structure(const json& value, const dtype& type, std::vector<std::byte>& out) {
@@ -375,7 +375,7 @@ result<json> write_item(std::span<const std::byte> item, const dtype& type, bool
   return error(errc::unsupported, fmt::format("fill values of data type {} cannot be written", type.name()));
 }
 
-/// Between memory and storage, either way.
+/// Between memory and storage, in either direction.
 void swap_stored(std::vector<std::byte>& item, const dtype& type, const json& endian) {
   const std::vector<bool> leaves = swapped_leaves(type, endian);
   for (const bool swapped : leaves) {
@@ -425,7 +425,7 @@ result<zarr_fill> parse_v2_fill_value(const json& value, const dtype& type, cons
   if (value.is_null() || type.kind() == dtype_kind::object) return zeros;
   switch (type.kind()) {
     case dtype_kind::variable_utf8:
-      // NumPy's object arrays took any fill value, and writers left them their 0.
+      // NumPy's object arrays accepted any fill value, and writers kept their 0.
       if (value.is_number()) return variable(value.dump());
       return parse_fill_value(value, type);
     case dtype_kind::variable_bytes:

@@ -22,25 +22,25 @@ struct zarr_fill {
 
 /// Parses a `fill_value` of a zarr.json.
 ///
-/// Takes true and false (and 0 and 1, which zarrita wrote); integers, exact to 64 bits; numbers, `"NaN"`, `"Infinity"`,
-/// `"-Infinity"` and bit patterns such as `"0x7fc00001"` for floats; `[re, im]` of those for complex; integers and
-/// `"NaT"` for times; base64 or a list of byte values for bytes of any kind; text for strings; an object with the
-/// fields of a structure, or its bytes in base64. A number that is too large for its float type becomes infinite, as in
-/// NumPy; rounding is to nearest, ties to even.
-/// \error corrupt_data  No value of that type. \error unsupported  A type that has no fill values here.
-/// Source: Zarr v3 core specification, "Fill value"; zarr-extensions, data-types; zarr-python 3.4, zarr.core.dtype.
+/// Accepts true and false (and 0 and 1, which zarrita wrote); integers, exact to 64 bits; numbers, `"NaN"`,
+/// `"Infinity"`, `"-Infinity"` and bit patterns such as `"0x7fc00001"` for floats; `[re, im]` of those for complex;
+/// integers and `"NaT"` for times; base64 or a list of byte values for bytes of any kind; text for strings; an object
+/// with the fields of a structure, or its bytes in base64. A number that is too large for its float type becomes
+/// infinite, as in NumPy; rounding is to nearest, ties to even.
+/// \error corrupt_data  Not a value of that type. \error unsupported  A type without fill values here. Source: Zarr v3
+/// core specification, "Fill value"; zarr-extensions, data-types; zarr-python 3.4, zarr.core.dtype.
 result<zarr_fill> parse_fill_value(const json& value, const dtype& type);
 
 /// Parses a `fill_value` of a .zarray.
 ///
-/// As above, and null: zeros, of times NaT, as in zarr-python. Structures are base64 of an item as it is stored. 0 is
-/// the empty value of bytes and structures.
+/// As above, and null: zeros, NaT for times, as in zarr-python. Structures are base64 of a stored item. 0 is the empty
+/// value of bytes and structures.
 /// \param endian  Of `zarr_v2_type`.
 /// Source: Zarr v2 specification, "Fill value encoding".
 result<zarr_fill> parse_v2_fill_value(const json& value, const dtype& type, const json& endian);
 
-/// The member `fill_value` for an item of that type, exact: a NaN that is not the usual one is a bit pattern.
-/// \error unsupported  A type that has no fill values.
+/// The member `fill_value` for an item of that type, exact: a NaN other than the usual one is a bit pattern.
+/// \error unsupported  A type without fill values.
 result<json> write_fill_value(std::span<const std::byte> item, const dtype& type);
 
 /// The same for a .zarray, whose only NaN is `"NaN"`.

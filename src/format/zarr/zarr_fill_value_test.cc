@@ -118,8 +118,9 @@ TEST(FillValue, RoundsHalvesOnceToNearestEven) {
   EXPECT_EQ(half_from_double(std::ldexp(3, -25)), 0x0002);  // a tie, to even
   EXPECT_EQ(half_from_double(std::ldexp(1, -26)), 0x0000);
   EXPECT_EQ(half_from_double(std::numeric_limits<double>::denorm_min()), 0x0000);
-  EXPECT_EQ(half_from_double(1 + std::ldexp(1, -11)), 0x3c00);                       // a tie, to even
-  EXPECT_EQ(half_from_double(1 + std::ldexp(1, -11) + std::ldexp(1, -40)), 0x3c01);  // float first would make it a tie
+  EXPECT_EQ(half_from_double(1 + std::ldexp(1, -11)), 0x3c00);  // a tie, to even
+  EXPECT_EQ(half_from_double(1 + std::ldexp(1, -11) + std::ldexp(1, -40)),
+            0x3c01);  // rounding to float first would make it a tie
   EXPECT_EQ(half_from_double(1 + std::ldexp(3, -11)), 0x3c02);
   EXPECT_EQ(half_from_double(std::ldexp(2047, -25)), 0x0400);  // the carry leaves the subnormals
   EXPECT_EQ(half_from_double(-std::numeric_limits<double>::infinity()), 0xfc00);
@@ -157,7 +158,7 @@ dtype typed(std::string_view text) {
   return *type;
 }
 
-/// What is written for the value that was parsed.
+/// The written form of the parsed value.
 std::string rewritten(const dtype& type, std::string_view text) {
   result<json> value = json::parse(text);
   EXPECT_TRUE(value.ok()) << text;

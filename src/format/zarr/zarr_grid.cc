@@ -12,7 +12,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A short document may say `[1, 10^12]`: this is where it stops costing memory.
+/// A short document may have `[1, 10^12]`: this bounds its memory.
 constexpr std::size_t kMaxLengths = std::size_t{1} << 22;
 
 result<std::uint64_t> read_length(const json& value, const std::string& path) {
@@ -56,7 +56,7 @@ result<std::vector<run>> read_runs(const json& value, const std::string& path, s
   return runs;
 }
 
-/// Adds `count` chunks of `length`, to the last run where that has the same length.
+/// Adds `count` chunks of `length`, to the last run if that has the same length.
 void append_run(std::vector<run>& runs, std::uint64_t length, std::uint64_t count) {
   if (!runs.empty() && runs.back().length == length) {
     runs.back().count += count;
@@ -189,7 +189,7 @@ result<json> resized_zarr_grid(const json& value, const extents& shape) {
   }
   json::array_t out = *given;
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (out[d].is_number()) continue;  // goes on for ever
+    if (out[d].is_number()) continue;  // does not end
     std::uint64_t covered = 0;
     PENSTOCK_ASSIGN(std::vector<run> runs,
                     read_runs(out[d], fmt::format("chunk_grid.configuration.chunk_shapes[{}]", d), covered));

@@ -11,11 +11,11 @@
 
 namespace penstock::inline v0 {
 
-/// How metadata cuts an array into objects: `regular`, or `rectilinear` with lengths of their own.
+/// How metadata divides an array into objects: `regular`, or `rectilinear` with individual lengths.
 struct zarr_grid {
   extents chunk;  ///< along each dimension the length of all chunks, or of the longest one
-  /// Rectilinear: for each dimension the lengths of its chunks, empty where all have the length in `chunk`. May go on
-  /// behind the end of the array. Regular: empty.
+  /// Rectilinear: for each dimension the lengths of its chunks, empty if all have the length in `chunk`. May extend
+  /// beyond the end of the array. Regular: empty.
   std::vector<std::vector<std::uint64_t>> lengths;
 
   bool regular() const noexcept { return lengths.empty(); }
@@ -30,9 +30,9 @@ result<zarr_grid> parse_zarr_grid(const json& value, const extents& shape);
 /// The member `chunk_grid`: `regular`, or `rectilinear` with runs of equal lengths as `[length, count]`.
 json write_zarr_grid(const zarr_grid& grid);
 
-/// The member `chunk_grid` of the array made larger or smaller, as zarr-python has it: listed lengths that do not reach
-/// `shape` get one more, of what is missing; what goes on behind the end stays.
-/// \param value  A grid that parse_zarr_grid took. \error corrupt_data, unsupported  As there.
+/// The member `chunk_grid` of the resized array, as in zarr-python: if listed lengths do not reach `shape`, the missing
+/// length is added; lengths beyond the end are kept.
+/// \param value  A grid that parse_zarr_grid accepted. \error corrupt_data, unsupported  As there.
 result<json> resized_zarr_grid(const json& value, const extents& shape);
 
 /// The grid of an array's objects.

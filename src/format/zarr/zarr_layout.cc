@@ -21,8 +21,8 @@ void append_number(std::string& out, std::uint64_t number) {
   out.append(digits, static_cast<std::size_t>(end - digits));
 }
 
-/// Whether the bytes of the shard's chunks lie in the object as the shard's index says: nothing moved them, and nothing
-/// but their order came before.
+/// Whether the bytes of the shard's chunks are in the object at the offsets of the shard's index: no codec moved them,
+/// and only their order was changed before.
 bool chunks_in_place(const zarr_codecs& codecs) {
   const auto named = [](std::string_view name) {
     return [name](const codec_config& codec) { return codec.name == name; };
@@ -31,8 +31,8 @@ bool chunks_in_place(const zarr_codecs& codecs) {
          std::all_of(codecs.behind.begin(), codecs.behind.end(), named("crc32c"));
 }
 
-/// One level of sharding for shards of the shape `outer`, as far as it does not depend on the levels below.
-/// `place[i]` says which of the array's dimensions the i-th of the shard's is.
+/// One level of sharding for shards of the shape `outer`, as far as it does not depend on the levels below. `place[i]`
+/// is the array's dimension for the i-th of the shard.
 result<zarr_layout::level> make_level(const zarr_codecs& codecs, const extents& outer,
                                       const dim_vector<std::uint64_t>& place) {
   const zarr_shard& shard = *codecs.shard;
@@ -77,7 +77,7 @@ result<std::shared_ptr<const zarr_layout>> zarr_layout::make(const zarr_metadata
   if (out->levels_.empty()) {
     out->grid_ = out->write_grid_;
   } else {
-    // Every length of a shard is a multiple of its chunks', so the cells are regular whatever the shards are.
+    // Every length of a shard is a multiple of its chunks', so the cells are regular with any shards.
     PENSTOCK_ASSIGN(out->grid_, chunk_grid::regular(metadata.shape, out->cell_));
   }
   return std::shared_ptr<const zarr_layout>(std::move(out));
@@ -87,7 +87,7 @@ result<> zarr_layout::compile(const zarr_metadata& metadata, const codec_chain_o
   const extents largest = shapes_.shape(0);
   const std::size_t rank = largest.size();
   // A transpose before a shard only changes the order in which the shard counts its dimensions. It commutes with the
-  // cut into inner chunks, so it moves into their chain.
+  // division into inner chunks, so it moves into their chain.
   dim_vector<std::uint64_t> place(rank);
   for (std::size_t i = 0; i < rank; ++i) place[i] = i;
   std::vector<codec_config> chain;
@@ -122,7 +122,7 @@ result<> zarr_layout::compile(const zarr_metadata& metadata, const codec_chain_o
     levels_.push_back(std::move(next));
   }
 
-  // What is left is one cell, be it a whole shard that a compressor stands behind.
+  // The rest is one cell, possibly a whole shard with a compressor after it.
   PENSTOCK_ASSIGN(std::vector<codec_config> rest, whole_chain(*codecs, rank));
   std::move(rest.begin(), rest.end(), std::back_inserter(chain));
   PENSTOCK_ASSIGN(const shard_codecs with_shards, shard_codecs(metadata, given.external).behind(*codecs));
@@ -141,7 +141,7 @@ result<> zarr_layout::compile(const zarr_metadata& metadata, const codec_chain_o
   return measure_levels(largest);
 }
 
-// What each level knows of the ones below it.
+// The facts of each level about those below it.
 result<> zarr_layout::measure_levels(const extents& largest) {
   const auto in_cells = [&](const extents& length) {
     dim_vector<std::uint64_t> out(length.size());
@@ -200,7 +200,7 @@ std::uint64_t zarr_layout::entry_of(std::size_t depth, object_id object, const d
   if (irregular) write_grid_.coordinates(object, shard);
   std::uint64_t entry = 0;
   for (std::size_t d = 0; d < cell.size(); ++d) {
-    // A shard that begins at no multiple of its length still begins at one of each length below it.
+    // A shard that does not begin at a multiple of its length still begins at one of each length below it.
     const std::uint64_t within =
         irregular ? cell[d] - write_grid_.axis(d).origin(shard[d]) / cell_[d] : cell[d] % here.shard_cells[d];
     entry += within / here.entry_cells[d] * here.strides[d];

@@ -22,8 +22,8 @@ namespace penstock::inline v0 {
 /// Where the chunks of a Zarr array are: each in an object of its own, or within shards, nested to any depth.
 ///
 /// Cells are the innermost chunks; objects are the chunks of the outermost grid, numbered in C order. An inner shard is
-/// a node of its object's index: node 0 is the object's own index, then come all shards of the second level, in order,
-/// then those of the third, and so on.
+/// a node of its object's index: node 0 is the object's own index, followed by all shards of the second level, in
+/// order, then those of the third, and so on.
 class zarr_layout final : public chunk_layout {
  public:
   /// One level of sharding. Dimensions are the array's: transposes before a shard are folded into the strides.
@@ -37,9 +37,9 @@ class zarr_layout final : public chunk_layout {
     std::uint64_t max_shard_bytes = 0;
   };
 
-  /// \param metadata  Of an array.
-  /// A shard with other codecs than transpose before it, or than crc32c behind it, is one cell (shard_codec.h).
-  /// \error unsupported  A codec by name; an index codec of no fixed size.
+  /// \param metadata  Of an array. A shard with other codecs than transpose before it, or than crc32c after it, is one
+  /// cell (shard_codec.h).
+  /// \error unsupported  A codec by name; an index codec without a fixed size.
   /// \error corrupt_data  A codec's configuration; an inner chunk shape that does not divide its shard's.
   static result<std::shared_ptr<const zarr_layout>> make(const zarr_metadata& metadata,
                                                          const codec_chain_options& options = {});
@@ -48,7 +48,8 @@ class zarr_layout final : public chunk_layout {
   const chunk_grid& write_grid() const override { return write_grid_; }
   std::span<const codec_chain> chains() const override { return chains_; }
 
-  /// Also refuses a chunk that an index makes longer than its codecs could (`codec_chain::max_encoded_bytes`).
+  /// Also refuses a chunk whose length in an index exceeds the maximum of its codecs
+  /// (`codec_chain::max_encoded_bytes`).
   result<> locate(std::span<const cell_id> cells, const index_lookup& known, std::span<chunk_extent> out,
                   std::vector<index_request>& missing) const override;
   result<index_ptr> parse(const index_request& request, std::span<const std::byte> bytes,
@@ -58,16 +59,17 @@ class zarr_layout final : public chunk_layout {
   std::string describe(cell_id cell) const override;
   const object_assembler* assembler() const override { return &assembler_; }
 
-  /// Of the shards at that depth, 0 the outermost, in this object: shards of a rectilinear grid have not all one shape.
+  /// Number of the shards at that depth, 0 the outermost, in this object: shards of a rectilinear grid have several
+  /// shapes.
   const level& level_of(std::size_t depth, object_id object) const;
-  /// Which entry of its shard at that depth leads to `cell` (coordinates in the grid of cells) of this object.
+  /// The entry of its shard at that depth that leads to `cell` (coordinates in the grid of cells) of this object.
   std::uint64_t entry_of(std::size_t depth, object_id object, const dim_vector<std::uint64_t>& cell) const;
 
   /// Shape of the innermost chunks.
   const extents& chunks() const noexcept { return cell_; }
-  /// Shape of the outermost shards, of the longest along each dimension; nothing where the array is not sharded.
+  /// Shape of the outermost shards, of the longest along each dimension; nothing if the array is not sharded.
   const std::optional<extents>& shards() const noexcept { return shards_; }
-  /// Levels of sharding: 0 where each chunk is its own object.
+  /// Levels of sharding: 0 if each chunk is its own object.
   std::size_t depth() const noexcept { return levels_.size(); }
   /// `sharding_indexed((64, 64), index: bytes(little) | crc32c at end) > bytes(little) | zstd(level=0)`
   std::string describe_codecs() const;
@@ -90,7 +92,7 @@ class zarr_layout final : public chunk_layout {
   extents cell_;
   std::optional<extents> shards_;
   std::vector<level> levels_;  // outermost first, that of the largest shape
-  std::vector<level> outer_;   // the outermost for each of `shapes_`, where there are several
+  std::vector<level> outer_;   // the outermost for each of `shapes_`, if there are several
   zarr_key_encoding keys_;
   shard_assembler assembler_;
 };

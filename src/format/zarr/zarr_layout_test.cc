@@ -134,7 +134,7 @@ TEST(ZarrLayout, AsksForTheIndexOnceAndThenFindsEveryChunk) {
   std::vector<chunk_extent> out(cells.size(), untouched);
   std::vector<index_request> missing;
   ASSERT_TRUE(layout->locate(cells, known, out, missing).ok());
-  ASSERT_EQ(missing.size(), 4u);  // although each shard is met in two rows
+  ASSERT_EQ(missing.size(), 4u);  // although each shard is in two rows
   for (object_id object = 0; object < 4; ++object) {
     EXPECT_EQ(missing[object].key, (index_key{object, 0}));
     EXPECT_EQ(missing[object].range, (byte_range{0, 96, true}));
@@ -322,7 +322,7 @@ TEST(ZarrLayout, FoldsATransposeBeforeTheShardIntoTheNumbering) {
   for (std::uint64_t y = 0; y < 2; ++y) {
     for (std::uint64_t x = 0; x < 3; ++x) EXPECT_EQ(out[3 * y + x].range.offset, 8 * (2 * x + y));
   }
-  // An inner chunk is stored turned too.
+  // An inner chunk is stored in transposed order too.
   EXPECT_EQ(layout->chains()[0].describe(), "transpose(1, 0) | bytes(little)");
 
   const layout_ptr named = make(
@@ -409,7 +409,7 @@ TEST(ZarrLayout, TakesAShardBehindWhichBytesAreMovedAsOneCell) {
   EXPECT_EQ(whole->chunks(), extents{8});
   EXPECT_EQ(whole->describe_codecs(),
             "sharding_indexed((4,), bytes(little); index: bytes(little) at end) | gzip(level=1)");
-  // Only the inner shard: the outer one's chunks still lie where its index says.
+  // Only the inner shard: the outer one's chunks are still at the offsets in its index.
   const layout_ptr inner =
       make(document("[20]", "[8]", list(shard("[4]", "[" + shard("[2]", kBytes, kBytes) + gzip + "]", kBytes))));
   EXPECT_EQ(inner->depth(), 1u);

@@ -12,7 +12,7 @@ namespace penstock::inline v0 {
 index_request zarr_layout::request_for(const index_key& key, const level& at, std::uint64_t begin,
                                        std::uint64_t end) const noexcept {
   const std::uint64_t bytes = at.index.index_bytes();
-  const bool inner = key.node != 0;  // the end of an object is not known before it is asked for
+  const bool inner = key.node != 0;  // the end of an object is not known before it is read
   if (at.index.reads_whole_shard()) {
     return {key, {begin, inner ? end - begin : byte_range::kAll, false}, inner ? end - begin : at.max_shard_bytes};
   }
@@ -21,7 +21,7 @@ index_request zarr_layout::request_for(const index_key& key, const level& at, st
   return {key, {0, bytes, true}, bytes};
 }
 
-/// One call of locate: remembers what the cell before had to look up, because neighbours mostly share it.
+/// One call of locate: remembers the lookup of the preceding cell, because neighbours mostly share it.
 class zarr_layout::locator {
  public:
   locator(const zarr_layout& layout, const index_lookup& known, std::vector<index_request>& missing) noexcept
@@ -57,20 +57,19 @@ class zarr_layout::locator {
   }
 
  private:
-  // No initialisers: a small read would pay for clearing kMaxDepth of them.
+  // No initialisers: clearing kMaxDepth of them would slow down a small read.
   struct lookup {
     object_id object;
     std::uint64_t node;
     const index_entry* entry;
   };
 
-  /// Goes down the levels to the index that holds `cell`. Leaves block_ null where that index, or the shard, is
-  /// missing.
+  /// Follows the levels to the index that holds `cell`. Leaves block_ null if that index, or the shard, is missing.
   result<> seek(cell_id cell) {
     const std::vector<level>& levels = layout_.levels_;
     layout_.grid_.coordinates(cell, at_);
     const std::size_t rank = at_.size();
-    dim_vector<std::uint64_t> shard(rank), within(rank);  // the object, and the cell's place in it
+    dim_vector<std::uint64_t> shard(rank), within(rank);  // the object, and the cell's position in it
     const level* outermost = levels.data();
     if (layout_.outer_.empty()) {
       for (std::size_t d = 0; d < rank; ++d) {
@@ -114,7 +113,7 @@ class zarr_layout::locator {
       if (k == 0) end_ = block_->shard_bytes();
       entry_ = 0;
       for (std::size_t d = 0; d < rank; ++d) {
-        // A shard begins at a multiple of each length below it, whatever its own is.
+        // A shard begins at a multiple of each length below it, whatever its own length is.
         if (k != 0) within[d] %= here.shard_cells[d];
         entry_ += within[d] / here.entry_cells[d] * here.strides[d];
       }
@@ -143,7 +142,7 @@ class zarr_layout::locator {
     return {};
   }
 
-  /// How many of the cells that follow stand in the same innermost shard, one entry step further each.
+  /// The number of following cells in the same innermost shard, one entry step further each.
   void plan_run(const level& deepest, const dim_vector<std::uint64_t>& within) noexcept {
     run_ = 0;
     if (at_.empty()) return;
@@ -162,7 +161,7 @@ class zarr_layout::locator {
     return last.entry;
   }
 
-  // Of the object that holds at_, `within` cells from its first: those that lie within the array.
+  // For the object that holds at_, `within` cells from its first: those that are within the array.
   std::uint64_t cells_of_object(const level& outermost, const dim_vector<std::uint64_t>& within) const noexcept {
     std::uint64_t out = 1;
     for (std::size_t d = 0; d < at_.size(); ++d)
@@ -170,9 +169,9 @@ class zarr_layout::locator {
     return out;
   }
 
-  // False: it has been asked for already.
+  // False: it has already been requested.
   bool request(const level& here, const index_key& key) {
-    // A walk in C order comes back to the same shards in the same order: the next one wanted is mostly the next listed.
+    // An iteration in C order returns to the same shards in the same order: the next one is mostly the next listed.
     const std::size_t count = missing_.size();
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t slot = hint_ + i < count ? hint_ + i : hint_ + i - count;
@@ -230,7 +229,7 @@ result<index_ptr> zarr_layout::parse(const index_request& request, std::span<con
   std::size_t depth = levels_.size();
   while (depth > 0 && request.key.node < levels_[depth - 1].first_node) --depth;
   if (depth == 0) return error(errc::internal, "an array without shards has no index");
-  // Only the object's own index can be held against the object's size: entries count from the start of their shard.
+  // Only the object's own index can be checked against the object's size: entries count from the start of their shard.
   const std::uint64_t shard_bytes = request.key.node == 0 ? object_size : byte_range::kAll;
   PENSTOCK_ASSIGN(index_ptr block, level_of(depth - 1, request.key.object).index.decode(bytes, shard_bytes));
   return block;

@@ -20,7 +20,7 @@ constexpr std::string_view kArrayMembers[] = {
     "consolidated_metadata", "attributes"};
 constexpr std::string_view kGroupMembers[] = {"zarr_format", "node_type", "attributes", "consolidated_metadata"};
 
-constexpr std::size_t kMaxSuffixBytes = 200;  // file systems stop at names of 255
+constexpr std::size_t kMaxSuffixBytes = 200;  // the limit of names in file systems is 255
 
 result<> check_members(const json::object_t& members, std::span<const std::string_view> known) {
   for (const auto& [name, value] : members) {
@@ -43,7 +43,7 @@ result<> check_format_3(const json& document) {
   return {};
 }
 
-/// `text` becomes part of keys: it must not lead out of the array's folder, nor into one.
+/// `text` becomes part of keys: it must not lead out of the array's folder, nor into another one.
 result<std::string> read_suffix(const json& configuration, const std::string& path) {
   PENSTOCK_ASSIGN(const json* value, required_member(configuration, path, "suffix"));
   const std::string* text = value->as_string();
@@ -179,7 +179,7 @@ result<zarr_metadata> parse_zarr_metadata(const json& root) {
     return error(errc::corrupt_data, fmt::format("zarr.json is a JSON {}, needs an object", root.kind_name()));
   }
 
-  // First what decides how the rest is to be read.
+  // First the members that determine how the rest is read.
   PENSTOCK_TRY(check_format_3(root));
   PENSTOCK_ASSIGN(const json* kind, required_member(root, "", "node_type"));
   if (kind->as_string() == nullptr) return wrong_member(*kind, "node_type", "\"array\" or \"group\"");

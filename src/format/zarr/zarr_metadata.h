@@ -21,14 +21,14 @@ namespace penstock::inline v0 {
 
 enum class zarr_node_kind : std::uint8_t { array, group };
 
-/// How a chunk's place in the grid is written as a storage key.
+/// How a chunk's position in the grid is written as a storage key.
 struct zarr_key_encoding {
   bool v2 = false;  ///< `0/3` instead of `c/0/3`
   char separator = '/';
   std::string suffix;  ///< of each key, as in `c/0/3.tiff`
 };
 
-/// What the documents of a node say, of either version of the format. A group has only its attributes.
+/// The contents of a node's documents, in either version of the format. A group has only its attributes.
 struct zarr_metadata {
   int zarr_format = 3;
   zarr_node_kind kind = zarr_node_kind::group;
@@ -36,13 +36,13 @@ struct zarr_metadata {
 
   extents shape;
   dtype type;
-  zarr_grid grid;  ///< of the objects: the shards where the array is sharded
+  zarr_grid grid;  ///< of the objects: the shards if the array is sharded
   zarr_key_encoding keys;
   std::vector<std::byte> fill_value;             ///< one item, native byte order
   std::shared_ptr<const std::string> fill_text;  ///< what a variable_item in it points to
-  json fill_json;                                ///< as it stands in the document; null: not defined (version 2)
+  json fill_json;                                ///< as in the document; null: not defined (version 2)
   zarr_codecs codecs;
-  json codecs_json;  ///< the list as it stands in the document
+  json codecs_json;  ///< the list as in the document
   /// Empty, or one for each dimension. In version 2 they are xarray's attribute.
   std::vector<std::optional<std::string>> dimension_names;
 
@@ -58,16 +58,16 @@ inline constexpr std::string_view kZarrKey = "zarr.json";
 
 /// Parses zarr.json.
 ///
-/// Strict: what is not known is refused by name, unless it is a top-level object with `"must_understand": false`.
-/// `consolidated_metadata` is known and not used.
+/// Strict: unknown members are refused by name, except top-level objects with `"must_understand": false`.
+/// `consolidated_metadata` is accepted and not used.
 /// \error corrupt_data  Malformed, or contradicts itself; names the member.
 /// \error unsupported   A data type, chunk grid, key encoding, storage transformer, or version of the format, by name.
 /// Source: Zarr core specification, version 3.1.
 result<zarr_metadata> parse_zarr_metadata(std::span<const std::byte> document);
-/// The same of a parsed document.
+/// The same for a parsed document.
 result<zarr_metadata> parse_zarr_metadata(const json& document);
 
-/// NumPy and strides count bytes in 63 bits: `unsupported` where an array has more.
+/// NumPy and strides count bytes in 63 bits: `unsupported` if an array has more.
 result<> check_array_size(const extents& shape, const dtype& type);
 
 }  // namespace penstock::inline v0

@@ -189,7 +189,7 @@ TEST(ZarrMetadata, NamesAMemberOfTheWrongKind) {
   EXPECT_EQ(refusal("[1]").substr(0, 13), "corrupt_data:");
 }
 
-TEST(ZarrMetadata, RefusesWhatIsNoJson) {
+TEST(ZarrMetadata, RefusesOtherTextThanJson) {
   for (const char* text : {"", "{", "{\"a\": }", "\xff\xfe", "{} trailing", "{\"a\": 1, \"a\": 2}"}) {
     EXPECT_EQ(refusal(text).substr(0, 13), "corrupt_data:") << text;
   }
@@ -317,7 +317,7 @@ INSTANTIATE_TEST_SUITE_P(ZarrMetadata, ZarrPythonDocuments,
                                          "array/blosc_codec.json", "array/with_extra_field.json",
                                          "group/with_attributes.json"));
 
-/// Puts each case of a file of cases in the place of one member of kValid.
+/// Puts each case of a file of cases in place of one member of kValid.
 class ZarrPythonCases : public ZarrPythonDocuments {
  protected:
   void each(const std::string& file, std::string_view member, const std::string& type) {

@@ -100,7 +100,7 @@ result<> read_codecs(const json& document, zarr_metadata& out) {
   return {};
 }
 
-/// `|O` says nothing of the items; the codec that makes bytes of them does.
+/// `|O` does not describe the items; the codec that turns them into bytes does.
 result<> read_object_type(zarr_metadata& out) {
   if (out.type.kind() != dtype_kind::object) return {};
   const json::array_t* filters = out.filters.as_array();
@@ -139,7 +139,7 @@ result<zarr_metadata> read_array(const json& document) {
                                                  out.grid.chunk.size(), out.shape.size()));
   }
   for (std::size_t d = 0; d < out.shape.size(); ++d) {
-    // Writers cut an empty dimension into chunks of 0.
+    // Writers use chunks of length 0 for an empty dimension.
     if (out.grid.chunk[d] == 0 && out.shape[d] == 0) out.grid.chunk[d] = 1;
     if (out.grid.chunk[d] == 0) {
       return error(errc::corrupt_data, fmt::format("zarr.json: member 'chunks[{}]' is 0, needs at least 1", d));

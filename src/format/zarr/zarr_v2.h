@@ -9,8 +9,8 @@
 
 namespace penstock::inline v0 {
 
-/// The documents of a Zarr v2 node: the first or the second makes it one, the third may be missing. The last stands
-/// in a group and holds all documents of the tree below it.
+/// The documents of a Zarr v2 node: the first or the second makes it one, the third may be absent. The last is in a
+/// group and contains all documents of the tree below it.
 inline constexpr std::string_view kZarrayKey = ".zarray";
 inline constexpr std::string_view kZgroupKey = ".zgroup";
 inline constexpr std::string_view kZattrsKey = ".zattrs";
@@ -19,13 +19,12 @@ inline constexpr std::string_view kZmetadataKey = ".zmetadata";
 /// The attribute in which xarray keeps the names of an array's dimensions.
 inline constexpr const char* kArrayDimensions = "_ARRAY_DIMENSIONS";
 
-/// Parses a .zarray and its .zattrs (null: there is none). Members that are not known are passed over, as the format
-/// says.
+/// Parses a .zarray and its .zattrs (null: there is none). Unknown members are ignored, as the format requires.
 ///
 /// The chain is that of version 3: transpose (order F), bytes (the byte order of `dtype`; not for `|O`), the filters
-/// and the compressor under their names with `numcodecs.` before them. It is compiled with `stored_order_filters`.
-/// Names of dimensions are those of the attribute `_ARRAY_DIMENSIONS`, where it has one for each.
-/// `|O` with the filter vlen-utf8 or vlen-bytes is text or bytes of variable length, otherwise `object`.
+/// and the compressor with the prefix `numcodecs.` in their names. It is compiled with `stored_order_filters`. Names of
+/// dimensions are those of the attribute `_ARRAY_DIMENSIONS`, if it has one for each. `|O` with the filter vlen-utf8 or
+/// vlen-bytes is text or bytes of variable length, otherwise `object`.
 /// \error corrupt_data, unsupported  As parse_zarr_metadata.
 /// Source: Zarr v2 specification.
 result<zarr_metadata> parse_zarr_v2_array(const json& zarray, const json* zattrs);

@@ -93,7 +93,7 @@ TEST(ZarrV2, TakesTheTypeOfObjectsFromTheirCodec) {
 TEST(ZarrV2, ReadsStructuresWithByteOrdersOfTheirOwn) {
   result<zarr_metadata> out =
       parsed(with("\"<i2\"", R"([["a", "<u2"], ["b", [["c", ">f4"], ["d", "|S3"]]], ["e", ">i4", [2, 3]]])"));
-  EXPECT_EQ(out.error().code(), errc::corrupt_data);  // -2 is no structure
+  EXPECT_EQ(out.error().code(), errc::corrupt_data);  // -2 is not a structure
   std::string text = with("\"<i2\"", R"([["a", "<u2"], ["b", [["c", ">f4"], ["d", "|S3"]]], ["e", ">i4", [2, 3]]])");
   text.replace(text.find("-2"), 2, "null");
   out = parsed(text);

@@ -1,4 +1,4 @@
-// What the library exports: the driver's entry, and what tests ask of it.
+// The library's exports: the driver's entry, and functions for tests.
 
 #include "support/fake_cuda/fake_cuda.h"
 

@@ -15,30 +15,30 @@
 
 extern "C" {
 
-/// How operations are run. `lazy`: only while somebody synchronises, or by `pump`, once what was queued before has run;
-/// otherwise a thread runs them.
-/// `max_delay_us`: each operation of the thread is late by up to that. Streams take turns as `seed` says.
+/// How operations are run. `lazy`: only while a thread synchronises, or by `pump`, once what was queued before has run;
+/// otherwise a thread runs them. `max_delay_us`: each operation of the thread is late by up to that. Streams take turns
+/// as `seed` says.
 void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, unsigned max_delay_us);
-/// Kernels begin no more until they are let go, or until the next `configure`: whatever waits for one waits.
+/// Kernels do not begin until they are released, or until the next `configure`.
 void penstock_fake_cuda_hold_kernels(int hold);
-/// The same of kernels of that name alone; how many of a name ran is counted as "ran" and the name.
+/// The same for kernels with that name only; the number of runs of a name is counted as "ran" and the name.
 void penstock_fake_cuda_hold_kernel(const char* name);
-/// Until the next `configure`, `then` is called behind each kernel of that name, with what the kernel was given: to
-/// change what it made. Device memory is accessible meanwhile.
+/// Until the next `configure`, `then` is called after each kernel of that name, with its arguments: to change its
+/// results. Device memory is accessible meanwhile.
 void penstock_fake_cuda_after_kernel(const char* name, void (*then)(const void* parameters));
-/// Until the next `configure` launches and copies wait, every `one_in`th by chance, until their stream has ended with
-/// all that it was given: as where the driver's queue is full.
+/// Until the next `configure` launches and copies wait, a random one in `one_in`, until their stream has finished its
+/// work: as with a full queue of the driver.
 void penstock_fake_cuda_block_at_random(unsigned one_in);
 /// Runs at most `most` operations (lazy mode); returns how many ran.
 int penstock_fake_cuda_pump(int most);
 /// An operation could run now.
 bool penstock_fake_cuda_pending();
-/// From now on, until the next `configure`, all that can run has run whenever a function of that name begins (lazy
-/// mode): news of the device comes at just that point of a caller's way.
+/// From now on, until the next `configure`, all that can run runs whenever a function of that name begins (lazy mode):
+/// completions of the device arrive at exactly that point of the caller.
 void penstock_fake_cuda_pump_at(const char* name);
 
-/// How often a driver function was called since the last reset. Beside the driver's names there are "legacy stream" (an
-/// operation on stream 0 or 1), "pageable copy" (a copy from or to memory that is not page-locked),
+/// How often a driver function was called since the last reset. In addition to the driver's names there are "legacy
+/// stream" (an operation on stream 0 or 1), "pageable copy" (a copy from or to memory that is not page-locked),
 /// "kernel", "broken capture".
 std::uint64_t penstock_fake_cuda_count(const char* name);
 /// The sum over all calls.
@@ -50,11 +50,10 @@ void penstock_fake_cuda_fail(const char* name, std::uint64_t after, int status);
 /// those for the current context returns `status`. 0: it never happened, but for what was lost.
 void penstock_fake_cuda_fault(int status);
 
-/// Another thread, which is nobody's here, begins to capture a graph or ends it.
+/// Another thread, outside of the library, begins to capture a graph or ends it.
 void penstock_fake_cuda_capture(int begins);
 
-/// Until the next `configure`, page-locked memory of 1 MiB or more is such that the system writes to none of it
-/// (EFAULT), and nobody else either.
+/// Until the next `configure`, the system cannot write to page-locked memory of 1 MiB or more (EFAULT).
 void penstock_fake_cuda_refuse_system_calls(int refuse);
 /// Memory from `address` on belongs to a context that is not primary. 0 bytes: none does.
 void penstock_fake_cuda_foreign(std::uint64_t address, std::uint64_t bytes);

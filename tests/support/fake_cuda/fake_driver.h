@@ -23,7 +23,7 @@ namespace penstock::test::fake {
 using namespace penstock::cuda;
 
 inline constexpr driver_status kCaptureUnsupported = 900;
-inline constexpr int kForeignContext = 1000;  // which is no device's primary one
+inline constexpr int kForeignContext = 1000;  // which is not a device's primary one
 
 struct fake_function {
   host_kernel kernel;
@@ -42,12 +42,12 @@ struct told_attribute {
 inline thread_local std::vector<context_ref> current;
 inline thread_local int capture_mode = 0;  // global
 
-// What is refused while another thread captures, and breaks its capture, unless the caller's thread says that it may.
+// Calls that are refused while another thread captures, and break its capture, unless the caller's thread allows it.
 inline constexpr std::string_view kUnsafeInCapture[] = {"cuMemAlloc",    "cuMemFree",          "cuMemHostAlloc",
                                                         "cuMemFreeHost", "cuModuleLoadData",   "cuStreamQuery",
                                                         "cuEventQuery",  "cuEventSynchronize", "cuStreamSynchronize"};
 
-// All of the driver. Never destroyed: as the real one it serves whoever is left at the end of the process.
+// The whole driver. Never destroyed: like the real one it serves calls at the end of the process.
 class fake_driver {
  public:
   fake_driver() {

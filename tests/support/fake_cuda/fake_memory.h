@@ -43,7 +43,7 @@ class fake_memory {
    public:
     /// Whatever is live: for kernels, which follow pointers of their own.
     explicit access(fake_memory& memory);
-    /// `bytes` from each of these addresses; one that is no device memory is none of ours.
+    /// `bytes` from each of these addresses; one that is not a device memory is none of ours.
     access(fake_memory& memory, std::initializer_list<const void*> begins, std::uint64_t bytes);
     ~access();
     access(const access&) = delete;

@@ -23,7 +23,7 @@ void fake_streams::configure(std::uint64_t seed, bool lazy, unsigned max_delay_u
   max_delay_us_ = max_delay_us;
   blocks_one_in_ = 0;
   changed_.notify_all();
-  // What was queued before would run no more, and whoever waits for it on the host would wait for ever.
+  // Earlier queued work would not run any more, and a host thread that waits for it would wait for ever.
   if (lazy && !lazy_) run_until_empty(lock);
   lazy_ = lazy;
   changed_.notify_all();
@@ -103,7 +103,7 @@ void fake_streams::record(fake_stream& stream, std::shared_ptr<fake_event> event
 void fake_streams::wait(fake_stream& stream, std::shared_ptr<fake_event> event) {
   const guard lock(mutex_);
   fake_operation what;
-  what.wait_for = event->last;  // an event that was never recorded is no wait: as the driver
+  what.wait_for = event->last;  // an event that was never recorded is not waited for: as in the driver
   add_implicit_order(stream, what);
   ++stream.queued;
   stream.queue.push_back(std::move(what));

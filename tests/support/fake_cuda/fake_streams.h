@@ -16,7 +16,7 @@
 
 namespace penstock::test {
 
-/// One record of an event: whoever waits, waits for the record that was the last one then.
+/// One record of an event: a wait is for the record that was the last one at that time.
 struct fake_mark {
   bool reached = false;
   std::chrono::steady_clock::time_point when;
@@ -45,7 +45,7 @@ struct fake_stream {
   std::deque<fake_operation> queue;
 };
 
-/// All streams, and what runs them: a thread, or whoever waits.
+/// All streams, and the threads that run them: their own, or the waiting thread.
 class fake_streams {
  public:
   fake_streams();
@@ -54,20 +54,20 @@ class fake_streams {
   void configure(std::uint64_t seed, bool lazy, unsigned max_delay_us);
   /// Kernels of that name begin no more, until `configure`. Empty: of any; null: all begin.
   void hold_kernels(const char* name);
-  /// Every `one_in`th call of `maybe_block`, by chance, waits. 0, and after `configure`: none.
+  /// A random one in `one_in` calls of `maybe_block` waits. 0, and after `configure`: none.
   void block_at_random(unsigned one_in);
-  /// Waits, by chance, until the stream has ended with what it was given, as a call does whose queue is full.
+  /// Waits, at random, until the stream has finished its work, as a call does with a full queue.
   void maybe_block(const fake_stream& stream);
-  /// Operations end without being run, and held kernels are let go.
+  /// Operations end without being run, and held kernels are released.
   void discard(bool all);
   void add(std::shared_ptr<fake_stream> stream);
-  /// Lets the stream go once its queue is empty.
+  /// Destroys the stream when its queue is empty.
   void remove(const std::shared_ptr<fake_stream>& stream);
 
   void enqueue(fake_stream& stream, fake_operation what);
   void record(fake_stream& stream, std::shared_ptr<fake_event> event);
   void wait(fake_stream& stream, std::shared_ptr<fake_event> event);
-  /// Records what all streams of a device have been given so far.
+  /// Records the work of all streams of a device so far.
   void record_all(int device, std::shared_ptr<fake_event> event);
 
   void synchronize(const fake_stream& stream);

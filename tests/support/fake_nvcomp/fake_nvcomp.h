@@ -4,8 +4,8 @@
 /// A shared library with those of nvCOMP's functions that Penstock calls, for tests: on the fake driver's memory and
 /// streams, with the decoders of the reference libraries. The environment variable PENSTOCK_NVCOMP names it.
 ///
-/// PENSTOCK_FAKE_NVCOMP_VERSION (6000) is the version that it tells. It has the functions of versions 5 and 6; one that
-/// the told version does not have fails when it is called.
+/// PENSTOCK_FAKE_NVCOMP_VERSION (6000) is the version that it reports. It has the functions of versions 5 and 6; one
+/// that the reported version does not have fails when it is called.
 
 #include <cstdint>
 

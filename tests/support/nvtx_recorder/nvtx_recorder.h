@@ -1,8 +1,7 @@
 #pragma once
 
-/// \file
-/// What a profiler is to NVTX: a library that the environment variable NVTX_INJECTION64_PATH names, which puts its
-/// functions into the tables of whoever has ranges. It counts them by domain and name.
+/// \file What a profiler is to NVTX: a library that the environment variable NVTX_INJECTION64_PATH names, which puts
+/// its functions into the tables of programs with ranges. It counts them by domain and name.
 
 #include <cstdint>
 

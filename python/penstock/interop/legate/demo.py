@@ -51,7 +51,7 @@ def shape_of(text: str) -> tuple[int, ...]:
     try:
         shape = tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of lengths") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of lengths") from None
     if min(shape) < 1:
         raise argparse.ArgumentTypeError(f"lengths are at least 1: {text!r}")
     return shape

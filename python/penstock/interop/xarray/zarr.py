@@ -188,7 +188,7 @@ def _decode_fill_value(value: Any, array: Array) -> Any:
         if kind == "S":
             return base64.b64decode(value, validate=True)
     except (TypeError, ValueError, IndexError, struct.error) as error:
-        message = f"attribute _FillValue is {value!r}, which is no value of {array.dtype}: {error}"
+        message = f"attribute _FillValue is {value!r}, which is not a value of {array.dtype}: {error}"
         raise CorruptDataError(message, f"array '{array.uri}'") from None
     return value
 

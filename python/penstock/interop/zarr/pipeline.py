@@ -167,7 +167,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
             if (item[1] is not spec and item[1] != spec) or item[0].store is not store:
                 raise _Refused("the chunks differ in shape or store")
         if not issubclass(type(store), Store):
-            raise _Refused(f"{type(store).__name__} is no zarr.abc.store.Store")
+            raise _Refused(f"{type(store).__name__} is not a zarr.abc.store.Store")
         program = self._program(spec)
         if program.core is None:
             raise _Refused(program.reason)

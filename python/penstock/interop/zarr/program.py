@@ -31,7 +31,7 @@ def _plain(value: Any) -> Any:
         return value.item()
     if hasattr(value, "value"):  # an enumeration
         return value.value
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def foreign_codec(codecs: Iterable[Any]) -> str | None:

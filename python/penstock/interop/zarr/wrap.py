@@ -127,7 +127,7 @@ class _Engine:
         if self.route.core is None:
             return self.route.reason
         if not issubclass(type(self.route.store), Store):
-            return f"{type(self.route.store).__name__} is no zarr.abc.store.Store"
+            return f"{type(self.route.store).__name__} is not a zarr.abc.store.Store"
         if metadata.zarr_format == 2:
             codecs = [*(metadata.filters or ()), *filter(None, [metadata.compressor])]
         else:
