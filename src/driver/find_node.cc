@@ -103,7 +103,7 @@ result<std::optional<found_node>> find_object(location at, std::string inner, co
 
 /// Finds an object on the way to a location: `x.nc` of `x.nc/t2m`. Returns nullopt if there is none.
 ///
-/// \param by_name  Only objects whose names end as such objects' do are looked for; else only the others, where a
+/// \param by_name  Only objects whose names end as such objects' do are looked up; else only the others, where a
 ///                 request costs nothing.
 result<std::optional<found_node>> find_above(const location& at, const open_options& how, bool by_name) {
   if (at.head != nullptr || (!by_name && !requests_are_free(*at.from))) return std::optional<found_node>();

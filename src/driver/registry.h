@@ -37,13 +37,13 @@ struct found_node {
   std::shared_ptr<const json> references;  ///< instead: the `.zmetadata` of references saved as Parquet
 };
 
-/// What is looked for first.
+/// The kind of node that is looked up first.
 enum class search_order { by_name, object_first };
 
 /// Finds what is at a location: an object there, recognised by its first bytes, one on the way to it, or the documents
 /// of a folder.
 ///
-/// The name decides which of them is looked for first. The first bytes of an object are read at most once.
+/// The name decides which of them is looked up first. The first bytes of an object are read at most once.
 /// \param order  `object_first`: the caller knows that it is an object, or leads into one.
 /// \error not_found  There is nothing of a known format. \error unsupported  A zip archive that is not a file of this
 /// machine. \error corrupt_data, unsupported  The documents of a folder, by member.

@@ -67,7 +67,7 @@ bool begins_old_stream(std::span<const std::byte> begin) noexcept {
   const std::span<const std::byte> message = begin.subspan(4);
   const auto start = number_at<std::uint32_t>(message, 0);
   const auto root = start ? flat_table::at(message, *start) : std::nullopt;
-  // The message holds its own tables: text that begins so by chance does not.
+  // The message holds its own tables: other text that happens to begin so does not.
   const auto is_inside = [&](std::int64_t place) { return place >= 4 && place < *length; };
   if (!root || !is_inside(root->place()) || !is_inside(root->fields())) return false;
   const auto version = root->value<std::int16_t>(0);
