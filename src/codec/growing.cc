@@ -1,4 +1,4 @@
-// The defaults of a codec: it decodes into memory that grows by need, and no device has it.
+// Default implementations of a codec: it decodes into memory that grows as needed, and has no form for devices.
 
 #include <algorithm>
 

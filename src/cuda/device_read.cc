@@ -578,7 +578,7 @@ result<bool> device_read::hand_over_kept() {
   return true;
 }
 
-// For a submitted batch: the rest is for the host, or there is none.
+// Called after a batch is submitted. If the device refused cells of it, the host decodes those.
 void device_read::keep_refused(std::unique_ptr<parcel> what) {
   if (what->refused.empty()) return give_parcel(std::move(what));
   const std::shared_ptr<parcel> from(what.release(), [this](parcel* done) {

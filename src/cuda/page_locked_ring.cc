@@ -155,7 +155,7 @@ bool page_locked_ring::grow(std::uint64_t bytes) {
   return add_segment(bytes);
 }
 
-// As many idle segments as have to make way for a new one.
+// The idle segments that must be released before a new one fits.
 std::vector<page_locked_memory> page_locked_ring::take_idle(std::uint64_t bytes) {
   std::vector<page_locked_memory> out;
   std::erase_if(segments_, [&](const segment& each) {

@@ -20,10 +20,10 @@ struct shown_part {
 
 /// Puts parts of arrays together: each chunk of the result is a chunk of a source, or a box of one.
 ///
-/// The result's chunks end where parts end and where the sources' chunks do. A chunk that is shown whole decodes as it
-/// does in its source; of another one the codec `reference.window` takes a box, so a chunk that several chunks of the
-/// result show is decoded once for those that one request has. Where parts overlap, the last one counts. What no part
-/// shows, and what no source has, is the fill value of the one that it would be of.
+/// The result's chunks end where parts end and where the sources' chunks do. A chunk that is shown whole has the codecs
+/// of its source. From another chunk the codec `reference.window` takes a box; if several chunks of the result in one
+/// request show the same chunk, it is decoded once. Where parts overlap, the last one counts. Elements without a part
+/// or without a chunk have the fill value of their array.
 ///
 /// Time and memory are in proportion to the result's chunks.
 /// \param like  The result but for its chunks, table, codecs and objects: a `.zarray` and its metadata.

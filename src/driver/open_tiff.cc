@@ -67,7 +67,7 @@ class header_reader {
   const tiff_file_view& file() const noexcept { return file_; }
   const version& seen() const noexcept { return seen_; }
 
-  /// False where there is no such object.
+  /// False if the object does not exist.
   result<bool> begin() {
     if (file_.find(0, 1) != nullptr) return true;  // an open image, or another try, has read it
     auto read = read_and_wait(*from_, key_, {0, first_, false}, first_, nullptr, true);

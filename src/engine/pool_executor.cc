@@ -138,7 +138,7 @@ struct pool_executor::state {
     }
   }
 
-  // Called with the lock held, as wakes are: a worker checks again after a wake since its last check.
+  // Called with the lock held, as wakes are, so a wake between the last check of a worker and `park` is not lost.
   void park(crew& who, unsigned worker, std::uint64_t seen) {
     if (who.epoch.load(std::memory_order_relaxed) != seen) {
       push({&who, worker});

@@ -8,7 +8,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// References in runs that are checked one by one, because their cells differ.
+/// The most references of runs that are checked one by one, because their cells differ.
 constexpr std::uint64_t kMostVisits = std::uint64_t{1} << 24;
 
 /// A layout without indexes requests none.
