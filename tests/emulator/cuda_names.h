@@ -24,7 +24,8 @@ struct index {
 };
 extern index thread_index, block_index, block_size;
 
-enum class collective_kind { barrier, ballot, from_lane, from_any_lane, from_lanes_before };
+/// The first is of all warps, the others are of a warp.
+enum class collective_kind { block_barrier, barrier, ballot, from_lane, from_any_lane, from_lanes_before };
 /// What the lane gets when all have arrived. `argument`: the source lane, or how many lanes before.
 std::uint64_t collective(collective_kind kind, unsigned mask, std::uint64_t value, unsigned argument, int line);
 
@@ -120,6 +121,9 @@ EMULATED unsigned __brev(unsigned x) {
 
 EMULATED void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
   emulator::collective(emulator::collective_kind::barrier, mask, 0, 0, line);
+}
+EMULATED void __syncthreads(int line = __builtin_LINE()) {
+  emulator::collective(emulator::collective_kind::block_barrier, 0xffffffffu, 0, 0, line);
 }
 EMULATED unsigned __ballot_sync(unsigned mask, int value, int line = __builtin_LINE()) {
   return static_cast<unsigned>(emulator::collective(emulator::collective_kind::ballot, mask, value != 0, 0, line));

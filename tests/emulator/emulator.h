@@ -7,8 +7,10 @@
 // Here that code runs as it stands. Each lane is a fiber: it gives way at collectives, and at random at accesses to
 // memory. The compiler calls us at every access (it thinks that it instruments for ThreadSanitizer), and we check
 //
-// - collectives: all lanes arrive at the same one, with masks of all lanes and the same source lane,
-// - races: two lanes touch a byte, one of them writing, and no barrier is between; or two blocks of a launch do,
+// - collectives: all lanes of a warp (of the block, at its barriers) arrive at the same one, with masks of all lanes
+// and the same source lane,
+// - races: two lanes touch a byte, one of them writing, and no barrier is between, of their warp or, where they are of
+//   two, of the block; or two blocks of a launch do,
 // - places: every access is aligned and within memory that the kernel was given; read-only memory is not written,
 //   or touches another lane's stack,
 // - content: what was never written of shared memory, workspace or targets is not read.
@@ -45,7 +47,7 @@ void forget_memory();
 void give_memory(const void* at, std::size_t bytes, const char* name, content holds, use may);
 
 /// Runs a kernel: `lane` once for each thread of each block, blocks one after the other.
-/// \param threads       At most 256; collectives are for blocks of 32.
+/// \param threads       At most 256; collectives are for blocks of whole warps.
 /// \param shared_bytes  Of its `__shared__` variables.
 void launch(std::uint32_t grid, std::uint32_t threads, std::size_t shared_bytes, const std::function<void()>& lane);
 

@@ -13,13 +13,13 @@ namespace emulator {
 namespace {
 
 std::vector<std::string> findings_of(const faulty& each, turn next) {
-  alignas(16) static unsigned words[kFaultyWords + 32];  // lanes write behind what they are given
+  alignas(16) static unsigned words[kFaultyWords + 96];  // lanes write behind what they are given
   std::fill(std::begin(words), std::end(words), 7U);
   forget_memory();
   give_memory(words, 64 * sizeof(unsigned), "words", content::written, use::write);
   give_memory(words + 64, 64 * sizeof(unsigned), "words", content::unwritten, use::write);
   set_turn(next);
-  launch(each.blocks, kFaultyThreads, 32 * sizeof(unsigned), [&] { each.lane(words); });
+  launch(each.blocks, each.threads, 32 * sizeof(unsigned), [&] { each.lane(words); });
   return take_findings();
 }
 
@@ -54,7 +54,7 @@ TEST(Emulator, RunsTheSameTwiceAndAnotherWayWithAnotherSeed) {
       static unsigned words[kFaultyWords];
       forget_memory();
       give_memory(words, sizeof words, "words", content::written, use::write);
-      launch(1, kFaultyThreads, 0, [&] { kFaulty[3].lane(words); });
+      launch(1, kFaulty[3].threads, 0, [&] { kFaulty[3].lane(words); });
       out.push_back(words[0]);
     }
     EXPECT_FALSE(take_findings().empty());

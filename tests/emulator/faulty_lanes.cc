@@ -87,6 +87,56 @@ void leaves_its_shared_memory(unsigned*) {
   if (lane() == 31) shared[32] = 1;
 }
 
+// Of two and three warps.
+void warps_in_order(unsigned* words) {
+  words[lane()] = lane();
+  __syncthreads();
+  const unsigned other = words[(lane() + 32) % 64];
+  if (lane() < 32) __syncwarp();  // not all warps need to do the same
+  __syncthreads();
+  words[lane()] = other;
+}
+void reads_another_warp_without_barrier(unsigned* words) {
+  words[lane()] = lane();
+  __syncwarp();
+  words[64 + lane()] = words[(lane() + 32) % 64];
+}
+void writes_what_another_warp_reads(unsigned* words) {
+  const unsigned other = words[(lane() + 32) % 64];
+  __syncwarp();
+  words[lane()] = other;
+}
+void writes_what_its_own_and_another_warp_read(unsigned* words) {
+  const unsigned first = words[0];
+  __syncwarp();
+  if (lane() == 64) words[0] = first + 1;
+}
+void warps_write_one(unsigned* words) {
+  __syncwarp();
+  if (lane() % 32 == 0) words[0] = lane();
+}
+void warps_count_in_one(unsigned*) {
+  __shared__ unsigned count;
+  if (lane() == 0) count = 0;
+  __syncthreads();
+  atomicAdd(&count, 1U);
+}
+void warps_go_two_ways(unsigned*) {
+  if (lane() < 32)
+    __syncthreads();
+  else
+    __syncthreads();
+}
+void lanes_of_a_warp_go_two_ways(unsigned*) {
+  if (lane() < 40)
+    __syncthreads();
+  else
+    __syncwarp();
+}
+void a_warp_ends_early(unsigned*) {
+  if (lane() < 32) __syncthreads();
+}
+
 }  // namespace
 
 const faulty kFaulty[] = {
@@ -110,6 +160,15 @@ const faulty kFaulty[] = {
     {"lane 0 waits at", true, goes_two_ways},
     {"some lanes have ended", true, ends_early},
     {"outside of the kernel's shared memory", false, leaves_its_shared_memory},
+    {nullptr, false, warps_in_order, 1, 64},
+    {"a byte of words that another", false, reads_another_warp_without_barrier, 1, 64},
+    {"a byte of words that another", false, writes_what_another_warp_reads, 1, 64},
+    {"a byte of words that another", false, writes_what_its_own_and_another_warp_read, 1, 96},
+    {"two lanes write a byte of words", false, warps_write_one, 1, 64},
+    {nullptr, false, warps_count_in_one, 1, 64},
+    {"waits at", true, warps_go_two_ways, 1, 64},
+    {"waits at", true, lanes_of_a_warp_go_two_ways, 1, 64},
+    {"some lanes have ended", true, a_warp_ends_early, 1, 64},
     {nullptr, false, nullptr},
 };
 

@@ -9,10 +9,11 @@ struct faulty {
   bool ends = false;                        ///< the process, with that sentence
   void (*lane)(unsigned* words) = nullptr;  ///< of 64 written words, and 64 unwritten ones behind them
   unsigned blocks = 1;
+  unsigned threads = 32;
 };
 
 /// All of them, up to one without a function.
 extern const faulty kFaulty[];
-inline constexpr unsigned kFaultyThreads = 32, kFaultyWords = 128;
+inline constexpr unsigned kFaultyWords = 128;
 
 }  // namespace emulator

@@ -112,8 +112,10 @@ std::set<std::uintptr_t> met;
 std::array<fiber, kMostLanes> fibers;
 std::array<lane_copies, kMostLanes> all_copies;
 lane_set runnable;
-int lanes = 0, waiting = 0;
-void* scheduler = nullptr;  // its stack pointer
+int lanes = 0;
+std::array<int, kMostLanes / kWarp> waiting{};  // at a collective of their warp
+int waiting_for_all = 0;                        // at a barrier of the block
+void* scheduler = nullptr;                      // its stack pointer
 const std::function<void()>* body = nullptr;
 
 void choose_next_switch() {
@@ -161,44 +163,59 @@ void give_way(int next) {
   std::_Exit(3);  // a lane may run: no destructors
 }
 
-// Distributes results when all lanes have arrived.
-void meet() {
-  const fiber first = fibers[0];
-  if (waiting != lanes) {
-    const auto one = std::find_if(fibers.begin(), fibers.end(), [](const fiber& each) { return each.site != nullptr; });
-    end_diverged("some lanes have ended, others wait at " + place_of(one->site));
-  }
+std::string waits_at(int lane) {
+  return "lane " + std::to_string(lane) + " waits at " + place_of(fibers[static_cast<std::size_t>(lane)].site);
+}
+
+// All lanes have ended or wait, and nothing is complete.
+[[noreturn]] void end_waiting() {
+  const auto is_waiting = [](int lane) { return fibers[static_cast<std::size_t>(lane)].site != nullptr; };
+  int one = 0, other = 0;
+  while (!is_waiting(one)) ++one;
+  while (other < lanes && is_waiting(other)) ++other;
+  if (other < lanes)
+    end_diverged("some lanes have ended, others wait at " + place_of(fibers[static_cast<std::size_t>(one)].site));
+  const auto differs = [&](int lane) { return fibers[static_cast<std::size_t>(lane)].site != fibers[0].site; };
+  for (other = 0; other + 1 < lanes && !differs(other);) ++other;
+  end_diverged(waits_at(0) + ", " + waits_at(other));
+}
+
+// Distributes results to lanes that have arrived, all of a warp or of the block.
+void meet(int begin, int end) {
+  const auto at = [&](int lane) -> fiber& { return fibers[static_cast<std::size_t>(lane)]; };
+  const fiber first = at(begin);
   std::uint64_t ballot = 0;
-  for (int lane = 0; lane < lanes; ++lane) {
-    const fiber& each = fibers[static_cast<std::size_t>(lane)];
-    if (each.site != first.site || each.kind != first.kind)
-      end_diverged("lane 0 waits at " + place_of(first.site) + ", lane " + std::to_string(lane) + " at " +
-                   place_of(each.site));
+  for (int lane = begin; lane < end; ++lane) {
+    const fiber& each = at(lane);
+    if (each.site != first.site || each.kind != first.kind) end_diverged(waits_at(begin) + ", " + waits_at(lane));
     if (each.argument != first.argument && first.kind != collective_kind::from_any_lane)
       finding("lanes take a value from different lanes", first.site);
-    ballot |= (each.value & 1) << lane;
+    ballot |= (each.value & 1) << (lane - begin);
   }
-  if (first.kind == collective_kind::barrier) begin_epoch();
-  for (int lane = 0; lane < lanes; ++lane) {
-    fiber& each = fibers[static_cast<std::size_t>(lane)];
+  if (first.kind == collective_kind::barrier) begin_epoch(begin / kWarp);
+  if (first.kind == collective_kind::block_barrier) begin_epoch();
+  for (int lane = begin; lane < end; ++lane) {
+    fiber& each = at(lane);
     if (first.kind == collective_kind::ballot) each.result = ballot;
-    if (first.kind == collective_kind::from_lane) each.result = fibers[first.argument % kWarp].value;
-    if (first.kind == collective_kind::from_any_lane) each.result = fibers[each.argument % kWarp].value;
+    if (first.kind == collective_kind::from_lane)
+      each.result = at(begin + static_cast<int>(first.argument % kWarp)).value;
+    if (first.kind == collective_kind::from_any_lane)
+      each.result = at(begin + static_cast<int>(each.argument % kWarp)).value;
     if (first.kind == collective_kind::from_lanes_before) {
       const int from = lane - static_cast<int>(first.argument);
-      each.result = fibers[static_cast<std::size_t>(from < 0 ? lane : from)].value;
+      each.result = at(from < begin ? lane : from).value;
     }
     each.site = nullptr;
     runnable.insert(lane);
   }
-  waiting = 0;
 }
 
 void run_block(std::uint32_t block, std::uint32_t threads) {
   lanes = static_cast<int>(threads);
   block_index.x = block;
   block_size.x = threads;
-  waiting = 0;
+  waiting = {};
+  waiting_for_all = 0;
   for (int lane = 0; lane < lanes; ++lane) {
     auto* const top = reinterpret_cast<void**>(stack_of(lane + 1)) - 2;
     *top = reinterpret_cast<void*>(&lane_begins);
@@ -210,9 +227,10 @@ void run_block(std::uint32_t block, std::uint32_t threads) {
   for (;;) {
     const int next = choose_lane();
     if (next == kNobody) {
-      if (waiting == 0) return;
-      meet();
-      continue;
+      const bool all_ended =
+          waiting_for_all == 0 && std::all_of(waiting.begin(), waiting.end(), [](int n) { return n == 0; });
+      if (all_ended) return;
+      end_waiting();
     }
     enter(next);
     emulator_switch(&scheduler, fibers[static_cast<std::size_t>(next)].stack_pointer);
@@ -225,14 +243,14 @@ std::uint64_t collective(collective_kind kind, unsigned mask, std::uint64_t valu
   const void* const site = __builtin_return_address(0);
   ++total.collectives;
   if (mutated) {
-    if (kind == collective_kind::barrier) {
+    if (kind == collective_kind::barrier || kind == collective_kind::block_barrier) {
       const std::uintptr_t offset = offset_in_program(site);
       met.insert(offset);
       if (std::find(planted.dropped.begin(), planted.dropped.end(), offset) != planted.dropped.end()) return 0;
     }
     if (line == planted.masked_line) mask &= ~(1U << planted.masked_bit);
   }
-  if (lanes != kWarp) end_diverged("a collective in a block of " + std::to_string(lanes) + " at " + place_of(site));
+  if (lanes % kWarp != 0) end_diverged("a collective in a block of " + std::to_string(lanes) + " at " + place_of(site));
   if (mask != 0xffffffffU) finding("a collective without all lanes in its mask", site);
   fiber& mine = fibers[static_cast<std::size_t>(current)];
   mine.kind = kind;
@@ -240,7 +258,16 @@ std::uint64_t collective(collective_kind kind, unsigned mask, std::uint64_t valu
   mine.argument = argument;
   mine.site = site;
   runnable.erase(current);
-  ++waiting;
+  int& of_warp = waiting[static_cast<std::size_t>(current / kWarp)];
+  if (kind == collective_kind::block_barrier) {
+    if (++waiting_for_all == lanes) {
+      waiting_for_all = 0;
+      meet(0, lanes);
+    }
+  } else if (++of_warp == kWarp) {
+    of_warp = 0;
+    meet(current / kWarp * kWarp, current / kWarp * kWarp + kWarp);
+  }
   give_way(choose_lane());
   return mine.result;
 }

@@ -23,12 +23,17 @@ namespace {
 
 using epoch_number = std::uint32_t;
 constexpr epoch_number kNever = 0, kBefore = 1;
-constexpr std::uint16_t kSeveral = 0xffff, kAtomic = 0xfffe;  // in place of a lane
+constexpr int kWarp = 32;
+// What made an access: a lane's number, or several lanes of a warp, or an atomic access of one.
+using toucher = std::uint16_t;
+constexpr toucher kSeveral = 0x1000, kAtomic = 0x2000;
+static_assert(kMostLanes <= kSeveral);
+constexpr int warp_of(toucher who) { return who < kSeveral ? who / kWarp : who & 0xff; }
 
-// The last access to a byte.
+// The last accesses to a byte: of readers also the last one of any other warp.
 struct marks {
-  epoch_number written = kNever, read = kNever;
-  std::uint16_t writer = 0, reader = 0;
+  epoch_number written = kNever, read = kNever, read_before = kNever;
+  toucher writer = 0, reader = 0, reader_before = 0;
 };
 
 struct region {
@@ -45,7 +50,9 @@ std::array<region*, 4> recent{};
 region shared_memory;
 std::uintptr_t shared_low = ~std::uintptr_t{0}, shared_high = 0;  // touched by this block
 std::size_t shared_bytes_allowed = 0;
-epoch_number now = kBefore + 1, launch_began = now, block_began = now;
+epoch_number latest = kBefore + 1, launch_began = latest, block_began = latest;
+epoch_number all_met = latest;                          // the block's last barrier
+std::array<epoch_number, kMostLanes / kWarp> epochs{};  // of each warp
 int atomic = 0;
 bool end_soon = false;
 std::uint64_t shared_accesses = 0, global_accesses = 0;
@@ -67,9 +74,17 @@ void check_shared_range(std::uintptr_t at, std::uint32_t bytes, const void* site
   if (shared_high - shared_low > shared_bytes_allowed) finding("an access outside of the kernel's shared memory", site);
 }
 
-[[gnu::always_inline]] inline void write_byte(const region& in, marks& byte, std::uint16_t lane, const void* site) {
-  if (byte.written == now && byte.writer != lane) finding("two lanes write a byte of " + in.name, site);
-  if (byte.read == now && byte.reader != lane)
+// Whether no barrier is between an access then and one now.
+[[gnu::always_inline]] inline bool unordered(epoch_number when, toucher who, epoch_number now, toucher me) {
+  if (when < all_met || who == me) return false;
+  if (warp_of(who) == warp_of(me)) return when == now;
+  return (who & me & kAtomic) == 0;
+}
+
+[[gnu::always_inline]] inline void write_byte(const region& in, marks& byte, epoch_number now, toucher lane,
+                                              const void* site) {
+  if (unordered(byte.written, byte.writer, now, lane)) finding("two lanes write a byte of " + in.name, site);
+  if (unordered(byte.read, byte.reader, now, lane) || unordered(byte.read_before, byte.reader_before, now, lane))
     finding("a lane writes a byte of " + in.name + " that another reads", site);
   if (byte.written >= launch_began && byte.written < block_began)
     finding("two blocks write a byte of " + in.name, site);
@@ -79,13 +94,22 @@ void check_shared_range(std::uintptr_t at, std::uint32_t bytes, const void* site
   byte.writer = lane;
 }
 
-[[gnu::always_inline]] inline void read_byte(const region& in, marks& byte, std::uint16_t lane, const void* site) {
-  if (byte.written == now && byte.writer != lane)
+[[gnu::always_inline]] inline void read_byte(const region& in, marks& byte, epoch_number now, toucher lane,
+                                             const void* site) {
+  if (unordered(byte.written, byte.writer, now, lane))
     finding("a lane reads a byte of " + in.name + " that another writes", site);
   if (byte.written >= launch_began && byte.written < block_began)
     finding("a block reads a byte of " + in.name + " that another writes", site);
   if (byte.written == kNever) finding("a byte of " + in.name + " is read that was never written", site);
-  byte.reader = byte.read == now && byte.reader != lane ? kSeveral : lane;
+  if (warp_of(byte.reader) != warp_of(lane)) {
+    byte.reader_before = byte.reader;
+    byte.read_before = byte.read;
+    byte.reader = lane;
+  } else if (byte.read != now) {
+    byte.reader = lane;
+  } else if (byte.reader != lane) {
+    byte.reader = static_cast<toucher>(kSeveral | warp_of(lane));
+  }
   byte.read = now;
 }
 
@@ -112,10 +136,12 @@ void check_shared_range(std::uintptr_t at, std::uint32_t bytes, const void* site
   if (how == use::write && !in->writable) finding("a write to " + in->name, site);
   // Atomic accesses go with each other, in shared memory with no others.
   if (atomic != 0 && in != &shared_memory) return;
-  const auto lane = atomic != 0 ? kAtomic : static_cast<std::uint16_t>(current);
+  const auto warp = static_cast<std::size_t>(current / kWarp);
+  const auto lane = static_cast<toucher>(atomic != 0 ? kAtomic | warp : static_cast<std::size_t>(current));
   marks* const first = in->bytes.data() + (at - in->begin);
   for (std::uint32_t i = 0; i < bytes; ++i)
-    how == use::write ? write_byte(*in, first[i], lane, site) : read_byte(*in, first[i], lane, site);
+    how == use::write ? write_byte(*in, first[i], epochs[warp], lane, site)
+                      : read_byte(*in, first[i], epochs[warp], lane, site);
   if (atomic == 0 && until_switch != 0 && --until_switch == 0) switch_lanes();
 }
 
@@ -124,7 +150,9 @@ void check_shared_range(std::uintptr_t at, std::uint32_t bytes, const void* site
 void forget_memory() {
   regions.clear();
   recent = {};
-  now = launch_began = block_began = kBefore + 1;
+  latest = launch_began = block_began = kBefore + 1;
+  all_met = latest;
+  epochs.fill(latest);
 }
 
 void give_memory(const void* at, std::size_t bytes, const char* name, content holds, use may) {
@@ -160,11 +188,13 @@ void begin_launch(std::size_t shared_bytes) {
     shared_memory.bytes.resize(shared_memory.end - shared_memory.begin);
   }
   shared_bytes_allowed = shared_bytes;
-  launch_began = ++now;
+  begin_epoch();
+  launch_began = latest;
 }
 
 void begin_block() {
-  block_began = ++now;
+  begin_epoch();
+  block_began = latest;
   if (shared_low >= shared_high) return;
   // What the block before has left there means nothing.
   std::memset(reinterpret_cast<void*>(shared_low), 0xa5, shared_high - shared_low);
@@ -174,7 +204,11 @@ void begin_block() {
   shared_high = shared_memory.begin;
 }
 
-void begin_epoch() { ++now; }
+void begin_epoch(int warp) { epochs[static_cast<std::size_t>(warp)] = ++latest; }
+void begin_epoch() {
+  all_met = ++latest;
+  epochs.fill(all_met);
+}
 
 void add_accesses(counts& to) {
   to.shared_accesses += shared_accesses;

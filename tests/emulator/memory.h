@@ -10,9 +10,12 @@
 
 namespace emulator {
 
-// memory.cc: time, as memory sees it. Accesses of one epoch are not ordered.
+// memory.cc: time, as memory sees it. Accesses of one epoch are not ordered; those of two warps are not either, unless
+// a barrier of the block is between them.
 void begin_launch(std::size_t shared_bytes);
 void begin_block();
+/// A barrier of a warp, and one of the block.
+void begin_epoch(int warp);
 void begin_epoch();
 void add_accesses(counts& to);
 
