@@ -33,6 +33,7 @@ SKIPPED = 77
 
 # Cycles until a result is there, by the front of the opcode. Global loads are a parameter.
 LATENCY = {"LDS": 30, "LDL": 40, "SHFL": 24, "S2R": 20, "R2UR": 12, "FLO": 14, "POPC": 14, "LDC": 30, "VOTE": 12}
+BARRIER = 40  # of a thread block, where all warps arrive at the same time
 READ_OPERANDS = 10  # until a store has read what it writes
 OTHER = 14
 TAKEN = 6  # of a taken branch, beyond its stall count
@@ -79,7 +80,7 @@ THREE_LITERALS = ("inflate.h", r"Three short codes fit", r"^      bits.skip\(thi
 # Of a batch of the LZ output: what short runs of literals and matches of short offsets do not need.
 LONG_SEQUENCE = (
     "lz_output.h",
-    r"void append\(warp lanes, const std::uint8_t\* from",
+    r"void append\(Lanes lanes, const std::uint8_t\* from",
     r"^    skip_ring\(lanes, count\);",
 )
 LONG_COPY = ("lz_output.h", r"^PENSTOCK_DEVICE void lz_output::copy\(", r"^  skip_ring\(lanes, length\);")
@@ -90,7 +91,7 @@ LONG_MATCHES = ("lz_output.h", r"left = long_matches", r"pattern >> \(8 \* \(i %
 NEAR_MATCHES = (
     "lz_output.h",
     r"^/// Writes `length` bytes at `position`",
-    r"^PENSTOCK_DEVICE std::uint32_t lz_output::append",
+    r"^PENSTOCK_DEVICE std::uint32_t lz_output::fitting",
 )
 SHARED_COPY = ("lz_output.h", r"      lane_search search\{", r"share\[lane\] -= end\[lane\]")
 WHOLE_PERIODS = (
@@ -106,11 +107,19 @@ FSE = ("encode_zstd", "fse_encode.h")
 SEQUENCES = ("encode_zstd", "zstd_encode_sequences.h")
 TRANSFORM = ("transform", "transforms.h")
 SHUFFLE = ("shuffle", "shuffles.h")
-NO_WHOLE_BATCH = ("zstd_execute.h", r"if \(taken != kLanes\) load\(i\)", r"if \(taken != kLanes\) load\(i\)")
+NO_WHOLE_SET = (
+    "zstd_execute.h",
+    r"^      if \(next_ - first != warps",
+    r"^      if \(next_ - first != warps",
+)
+LONG_ONE = ("zstd_execute.h", r"bool sequence_batches::append_long\(", r"^/// Appends block `index`")
+CHAIN = ("zstd_execute.h", r"void sequence_batches::copy_chain\(", r"^/// Every warp copies what needs no other")
+TURNS = ("zstd_execute.h", r"void sequence_batches::copy_in_turns\(", r"^/// All that the warps have taken")
 FLUSH_START = ("lz_output.h", r"i = flushed_ \+ first; i < aligned", r"i = flushed_ \+ first; i < aligned")
 FLUSH_END = ("lz_output.h", r"i = words_end \+ first; i < end", r"i = words_end \+ first; i < end")
 BATCH = (
-    NO_WHOLE_BATCH,
+    NO_WHOLE_SET,
+    LONG_ONE,
     FLUSH_START,
     FLUSH_END,
     LONG_SEQUENCE,
@@ -120,40 +129,68 @@ BATCH = (
     LONG_MATCHES,
     OVERLONG,
 )
+SET, TURN = r"next_ \+= taken\.sequences", r"turn == 0\) lanes\.once_alone"
 SEQUENCE = r"literals \| static_cast<std::uint64_t>\(match\)"
+
+
+def far_matches(name: str, kernel: str) -> tuple[Loop, ...]:
+    """The loops that copy matches that are not near."""
+    sources, share = r"found.needs\[lane\] = inside", r"share\[lane\] -= end\[lane\]"
+    return (
+        Loop(f"{name}, sources", kernel, "lz_output.h", sources, "all far matches of 32, once"),
+        Loop(
+            *(f"{name}, copies, short", kernel, "lz_output.h", share),
+            "16 bytes a lane of its own match",
+            (TARGET_START, SHARED_COPY, WHOLE_PERIODS),
+        ),
+        Loop(
+            *(f"{name}, copies, shared", kernel, "lz_output.h", share),
+            "16 bytes a lane of all matches",
+            (TARGET_START,),
+        ),
+    )
+
 
 LOOPS = (
     Loop("zstd sequences", "zstd_sequences", "zstd_sequences.h", SEQUENCE, "a sequence of 8 blocks", (WIDE,)),
     Loop("zstd literals", "zstd_literals", "huffman_tree.h", r"store_word\(out, pick_bytes", "8 symbols of 32 streams"),
     Loop(
-        *("zstd execute, a batch", "zstd_execute", "zstd_execute.h", r"used \+= lanes.from\(literal_ends"),
-        "32 sequences but for their matches, loops once",
-        (*BATCH, NEAR_MATCHES),
+        *("zstd execute, a set", "zstd_execute", "zstd_execute.h", SET),
+        "32 sequences a warp but for their matches, loops once",
+        (*BATCH, NEAR_MATCHES, CHAIN),
     ),
     Loop(
-        *("zstd execute, short offsets", "zstd_execute", "zstd_execute.h", r"used \+= lanes.from\(literal_ends"),
+        *("zstd execute, a set of a chain", "zstd_execute", "zstd_execute.h", SET),
+        "32 sequences a warp with short offsets, loops once",
+        (*BATCH, TURNS),
+    ),
+    Loop(
+        *("zstd execute, a turn", "zstd_execute", "zstd_execute.h", TURN),
+        "what one warp had left, but for its matches",
+        (FAR_MATCHES, NEAR_MATCHES, LONG_MATCHES),
+    ),
+    Loop(
+        *("zstd execute, a chain", "zstd_execute", "zstd_execute.h", TURN),
         "the same, and a chain of near matches",
-        BATCH,
+        (FAR_MATCHES, LONG_MATCHES),
     ),
-    Loop(
-        *("far matches: sources", "zstd_execute", "lz_output.h", r"found.needs\[lane\] = inside"),
-        "all matches of 32, once",
-    ),
-    Loop(
-        *("far matches: copies, short", "zstd_execute", "lz_output.h", r"share\[lane\] -= end\[lane\]"),
-        "16 bytes a lane of its own match",
-        (TARGET_START, SHARED_COPY, WHOLE_PERIODS),
-    ),
-    Loop(
-        *("far matches: copies, shared", "zstd_execute", "lz_output.h", r"share\[lane\] -= end\[lane\]"),
-        "16 bytes a lane of all matches",
-        (TARGET_START,),
-    ),
+    *far_matches("zstd execute", "zstd_execute"),
     Loop(
         *("zstd execute, long copies", "zstd_execute", "lz_output.h", r"loaded\[4\] = shift == 0"),
         "16 bytes a lane",
         (COPY_ENDS, LAST_BYTES),
     ),
+    Loop(
+        *("LZ output, a batch", "inflate", "lz_found.h", r"^    i \+= taken"),
+        "32 sequences but for their matches, loops once",
+        (*BATCH, NEAR_MATCHES),
+    ),
+    Loop(
+        *("LZ output, short offsets", "inflate", "lz_found.h", r"^    i \+= taken"),
+        "the same, and a chain of near matches",
+        BATCH,
+    ),
+    *far_matches("LZ output", "inflate"),
     Loop("LZ4 tokens", "lz", "lz_parse.h", r"next \+= 3 \+ \(head >> 4\)", "4 short tokens", (CHECKED_TOKEN,)),
     Loop(
         *("LZ4 tokens, not short", "lz", "lz_parse.h", r"^    starts\[count\] = static_cast<std::uint16_t>\(at\)"),
@@ -338,6 +375,8 @@ def successors(code: list[Instruction]) -> list[list[int]]:
         elif each.opcode.startswith("BSYNC"):
             label = meeting.get(each.text.split()[1], "")
             out.append([by_label[label]] if label in by_label else following)
+        elif each.opcode.startswith("BRA.DIV"):
+            out.append(following)  # taken where a warp's lanes are apart, which they are not at collectives
         elif each.opcode.startswith("BRA") and each.target in by_label:
             out.append(
                 [*(following if each.predicated or "P" in each.text.split("`")[0] else []), by_label[each.target]]
@@ -415,6 +454,8 @@ def cycles(body: list[Instruction], global_latency: int) -> float:
             if each.reads != 7:
                 ready[each.reads] = max(ready[each.reads], time + READ_OPERANDS)
             time += max(1, each.stall)
+            if name == "BAR":
+                time += BARRIER
             if name == "BRA" and not each.predicated:
                 time += TAKEN
         time += TAKEN

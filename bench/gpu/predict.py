@@ -56,24 +56,44 @@ def lz4_parse(windows: int, lengths: int, entries: int, opened: int, walk: int, 
 
 CHUNK_COUNTS: dict[str, dict[str, float]] = json.loads(Path(__file__).with_name("counts.json").read_text())
 
-BATCH, CHAINED = "zstd execute, a batch", "zstd execute, short offsets"
-SHORT, SHARED = "far matches: copies, short", "far matches: copies, shared"
+BATCH, CHAINED = "LZ output, a batch", "LZ output, short offsets"
+SOURCES, SHARED = "LZ output, sources", "LZ output, copies, shared"
+# That share a chunk where a wave has few (src/cuda/decode/zstd_execute.h), and how many all chunks have together where
+# it has many (wave.cc).
+EXECUTE_WARPS, WARPS_AT_ONCE = 8, 2048
+
+
+def execute_warps(chunks: int) -> int:
+    """How many warps execute each chunk of a wave."""
+    warps = EXECUTE_WARPS
+    while warps > 1 and warps * chunks > WARPS_AT_ONCE:
+        warps //= 2
+    return warps
 
 
 def zstd_work(counts: dict[str, float]) -> list[Work]:
     """What a chunk's zstd kernels do, from what the host forms count."""
-    sequences, chained = 32 * counts["batches"] / 8, min(counts["chains"], counts["batches"])
+    sequences = 32 * counts["batches"] / 8
+    chains = counts["deep_chains"] - counts["chain_sets"]  # those of one warp, whatever the others do
+    # By the warps that share a chunk, and by one that has it alone: a set is a batch of its own then. A chain's row has
+    # a turn's own cycles.
+    execution = {
+        "a set": (counts["sets"] - counts["chain_sets"], counts["batches"]),
+        "a set of a chain": (counts["chain_sets"], 0),
+        "a turn": (counts["alone"] - chains, -counts["chains"]),
+        "a chain": (chains, counts["chains"]),
+        "sources": (counts["deep_searches"], counts["searches"]),
+        "copies, short": (
+            counts["deep_turns"] - counts["deep_shared_turns"],
+            counts["turns"] - counts["shared_turns"],
+        ),
+        "copies, shared": (counts["deep_shared_turns"], counts["shared_turns"]),
+        "long copies": (counts["copies"], EXECUTE_WARPS * counts["copies"]),
+    }
     return [
         Work("zstd_literals", "zstd literals", counts["symbols"] / 8, counts["symbols"] / 8),
         Work("zstd_sequences", "zstd sequences", counts["sequences"], sequences),
-        Work("zstd_execute", BATCH, counts["batches"] - chained, counts["batches"] - chained),
-        Work("zstd_execute", CHAINED, chained, chained),
-        Work("zstd_execute", "far matches: sources", counts["searches"], counts["searches"]),
-        *(
-            Work("zstd_execute", loop, turns, turns)
-            for loop, turns in ((SHORT, counts["turns"] - counts["shared_turns"]), (SHARED, counts["shared_turns"]))
-        ),
-        Work("zstd_execute", "zstd execute, long copies", counts["copies"], counts["copies"]),
+        *(Work("zstd_execute", f"zstd execute, {loop}", shared, alone) for loop, (shared, alone) in execution.items()),
     ]
 
 
@@ -85,20 +105,20 @@ COUNTS: dict[str, list[Work]] = {
     "rounded_lz4": [
         *lz4_parse(windows=224, lengths=772, entries=1787, opened=224, walk=1218, starts=4269),
         Work("lz", BATCH, 3_731, 3_731),
-        Work("lz", "far matches: sources", 9_700, 9_700),
+        Work("lz", SOURCES, 9_700, 9_700),
         Work("lz", SHARED, 9_330, 9_330),
     ],
     "walk_lz4": [
         *lz4_parse(windows=41, lengths=303, entries=322, opened=41, walk=236, starts=812),
         Work("lz", CHAINED, 759, 759),
-        Work("lz", "far matches: sources", 3_740, 3_740),
+        Work("lz", SOURCES, 3_740, 3_740),
         Work("lz", SHARED, 3_660, 3_660),
     ],
     # Symbols of a chunk's one stream, at level 1.
     "rounded_zlib": [
         Work("inflate", "Deflate match", 197_416, 197_416, 1.5),
         Work("inflate", "Deflate literals", 6_398, 6_398),  # rarely three in turn
-        Work("inflate", "zstd execute, short offsets", 203_814 / 32, 203_814 / 32, 2.0),
+        Work("inflate", CHAINED, 203_814 / 32, 203_814 / 32, 2.0),
     ],
 }
 # The row `written` of the step `bars`: chunks of `rounded`. A warp encodes a chunk of LZ4 or a block of zstd, in waves
@@ -151,11 +171,19 @@ def kernels_ms(table: str) -> dict[str, dict[str, tuple[float, float]]]:
     out: dict[str, dict[str, tuple[float, float]]] = {}
     for name, all_work in COUNTS.items():
         kernels = out.setdefault(name, {})
-        for work in all_work:
-            turns = max(work.depth, CHUNKS * work.chunk / (MULTIPROCESSORS * resident[work.kernel]))
-            least, most = (turns * each / CLOCK_HZ * 1e3 for each in of_turn[work.loop])
-            before = kernels.get(work.kernel, (0.0, 0.0))
-            kernels[work.kernel] = (before[0] + least, before[1] + most * work.doubt)
+        for kernel in dict.fromkeys(work.kernel for work in all_work):
+            depth, chunk = [0.0, 0.0], [0.0, 0.0]
+            for work in all_work:
+                if work.kernel != kernel:
+                    continue
+                for end, each in enumerate(of_turn[work.loop]):
+                    ms = each / CLOCK_HZ * 1e3 * (work.doubt if end == 1 else 1)
+                    depth[end] += work.depth * ms
+                    chunk[end] += work.chunk * ms
+            at_once = MULTIPROCESSORS * resident[kernel] / CHUNKS  # warps a chunk
+            if kernel == "zstd_execute":
+                at_once = min(at_once, execute_warps(CHUNKS))
+            kernels[kernel] = (max(depth[0], chunk[0] / at_once), max(depth[1], chunk[1] / at_once))
     return out
 
 
@@ -194,8 +222,8 @@ def predictions(table: str) -> dict[str, Any]:
 
 
 def depths_ms(table: str) -> dict[str, dict[str, tuple[float, float]]]:
-    """Milliseconds of a wave's kernels, least and most, however few chunks it has: one warp of each works on the
-    heaviest block or chunk."""
+    """Milliseconds of a wave's kernels, least and most, however few chunks it has: one warp works on the heaviest
+    block, and those of one thread block on the heaviest chunk."""
     of_turn = cycles(table)
     out: dict[str, dict[str, tuple[float, float]]] = {}
     for name, counts in CHUNK_COUNTS.items():
@@ -225,10 +253,13 @@ def depth_table(table: str) -> str:
         "Written by `python -m bench.gpu.predict --depth --write`: the cycles above times what the host forms count of",
         "the arrays of bench/gpu, zstd level 3, chunks of 1.024 MB (of Blosc's: parts of 64 KiB, the heaviest). A wave",
         "is never shorter, however few chunks it has. The least is with loads from L1, the most with loads from L2, at",
-        f"{CLOCK_HZ / 1e9:.2f} GHz; literals run in parallel with sequences. The bar is 5 ms.",
+        f"{CLOCK_HZ / 1e9:.2f} GHz; literals run in parallel with sequences. The bar is 5 ms. A set is the batches",
+        f"that the {EXECUTE_WARPS} warps of a chunk have at the same time, as long as the slowest takes; then some",
+        "work alone.",
         "",
-        "| chunk | batches | rounds, searches, turns a batch | literals | sequences | execute | wave, ms |",
-        "|---|---|---|---|---|---|---|",
+        "| chunk | batches | rounds, searches, turns a batch | sets | alone a set | literals | sequences | execute | "
+        "wave, ms |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     heaviest = {}
     for name, kernels in depths_ms(table).items():
@@ -246,9 +277,10 @@ def depth_table(table: str) -> str:
         batches = max(1, counts["batches"])
         each = ", ".join(f"{counts[what] / batches:.1f}" for what in ("rounds", "searches", "turns"))
         spans = " | ".join(f"{least:.1f} to {most:.1f}" for least, most in kernels.values())
-        lines.append(f"| {name} | {counts['batches']:,} | {each} | {spans} |")
+        sets = f"{counts['sets']:,} | {counts['alone'] / max(1, counts['sets']):.1f}"
+        lines.append(f"| {name} | {counts['batches']:,} | {each} | {sets} | {spans} |")
     spans = " | ".join(f"{least:.1f} to {most:.1f}" for least, most in all_kinds.values())
-    lines.append(f"| benchmark, every kind in a wave | | | {spans} |")
+    lines.append(f"| benchmark, every kind in a wave | | | | | {spans} |")
     return "\n".join([*lines, ""])
 
 

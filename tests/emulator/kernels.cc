@@ -36,7 +36,7 @@ constexpr kernel kernel_of(const char* name, void (*)(Argument)) {
 constexpr kernel kKernels[] = {
     KERNEL(penstock_zstd_literals, zstd_literals_shared),
     KERNEL(penstock_zstd_sequences, zstd_sequences_shared),
-    KERNEL(penstock_zstd_execute, lz_shared),
+    KERNEL(penstock_zstd_execute, zstd_execute_shared),
     KERNEL(penstock_zstd_checksum, zstd_checksum_shared),
     KERNEL(penstock_lz, lz_parts_shared),
     KERNEL(penstock_inflate, inflate_shared),

@@ -73,7 +73,10 @@ void run_on_host(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, co
       return run_warps<zstd_wave, zstd_sequences_shared>(grid, argument,
                                                          [](auto&&... all) { zstd_sequences_warp(all...); });
     case kernel_id::zstd_execute:
-      return run_warps<zstd_wave, lz_shared>(grid, argument, [](auto&&... all) { zstd_execute_warp(all...); });
+      return run_warps<zstd_wave, zstd_execute_shared>(
+          grid, argument, [&](const zstd_wave& wave, std::uint32_t turn, zstd_execute_shared& shared, warp) {
+            zstd_execute_part(wave, turn, shared, execute_group{threads});
+          });
     case kernel_id::zstd_checksum:
       return run_warps<zstd_wave, zstd_checksum_shared>(grid, argument,
                                                         [](auto&&... all) { zstd_checksum_warp(all...); });

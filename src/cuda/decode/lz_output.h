@@ -11,14 +11,16 @@
 
 namespace penstock::inline v0::device {
 
-inline constexpr std::uint32_t kRingBytes = 4096;
-inline constexpr std::uint32_t kMostBatchBytes = kRingBytes / 2;  ///< the other half is history
+inline constexpr std::uint32_t kRingBytes = 4096;  ///< of a warp
 inline constexpr std::uint32_t kNearOffset = 8;
 inline constexpr std::uint32_t kLongLiterals = 32, kLongMatch = 128;  ///< longer ones are copied by all lanes
 
-struct lz_shared {
-  alignas(16) std::uint8_t ring[kRingBytes];
+/// `kBytes` is a power of two. Half of it is history while the other half is filled.
+template <std::uint32_t kBytes>
+struct lz_ring {
+  alignas(16) std::uint8_t bytes[kBytes];
 };
+using lz_shared = lz_ring<kRingBytes>;
 
 /// Up to 32 sequences: each some literals, then a match.
 struct lz_batch {
@@ -47,8 +49,14 @@ struct lz_work {
   std::uint64_t shared_turns = 0;  ///< of these, those in which lanes copy others' matches
   std::uint64_t chains = 0;        ///< of near matches
   std::uint64_t copies = 0;        ///< of sixteen bytes a lane, straight to the target
+  std::uint64_t sets = 0;          ///< of batches that warps have at the same time
+  std::uint64_t chain_sets = 0;    ///< of these, those that are one chain of near matches
+  std::uint64_t alone = 0;         ///< steps in which one of them works
 };
 inline thread_local lz_work host_lz_work;
+
+/// Of that, what no other warp does at the same time: the longest of what warps do together, and all else.
+inline thread_local lz_work host_lz_depth;
 #define PENSTOCK_COUNT(what, many) (host_lz_work.what += (many))
 #else
 #define PENSTOCK_COUNT(what, many) static_cast<void>(0)
@@ -63,15 +71,44 @@ struct sixteen_bytes {
   std::uint32_t word[4];
 };
 
+/// The bytes that the matches of a batch repeat: the `period` bytes at `begin` again and again, from the one of the
+/// number `phase` on.
+struct match_sources {
+  per_lane<std::uint32_t> begin, period, phase;
+  per_lane<std::uint32_t> needs;  ///< a bit for each match of which there are bytes among them
+};
+
+/// A batch whose place is known. All bits are a lane's.
+struct placed_batch {
+  std::uint32_t start = 0;          ///< of its first byte
+  per_lane<std::uint32_t> starts;   ///< of the literals
+  per_lane<std::uint32_t> matches;  ///< of the matches
+  std::uint32_t left = 0;           ///< matches that are not copied yet
+  std::uint32_t near = 0;           ///< of those, the ones of short offsets
+  match_sources from;               ///< of those
+};
+
+/// What near matches do to the eight bytes in front of them.
+struct near_windows {
+  per_lane<byte_window> known;  ///< the literals in front of a lane's match, or all of a sequence that is copied
+  per_lane<byte_window> all;    ///< this lane's sequence and those before it
+};
+
 /// One part's target while it is filled. All members but the bytes are the same in all lanes.
 class lz_output {
  public:
-  PENSTOCK_DEVICE lz_output(lz_shared& shared, std::uint8_t* target, std::uint32_t size, warp lanes)
-      : ring_(shared.ring), target_(target), size_(size), phase_(misalignment(target, 16)) {
+  template <std::uint32_t kBytes, class Lanes>
+  PENSTOCK_DEVICE lz_output(lz_ring<kBytes>& ring, std::uint8_t* target, std::uint32_t size, Lanes lanes)
+      : ring_(ring.bytes),
+        ring_bytes_(kBytes),
+        is_shared_(Lanes::kSeveral),
+        target_(target),
+        size_(size),
+        phase_(misalignment(target, 16)) {
     // `last_bytes` loads words, of which some bytes are not written yet; checkers of memory need not know that.
     lanes.each([&](int lane) {
       PENSTOCK_SMALL_LOOP
-      for (auto i = 4 * static_cast<std::uint32_t>(lane); i < kRingBytes; i += 4 * kLanes) store_word(ring_ + i, 0);
+      for (auto i = 4 * static_cast<std::uint32_t>(lane); i < kBytes; i += 4 * lanes.lanes()) store_word(ring_ + i, 0);
     });
   }
 
@@ -81,13 +118,15 @@ class lz_output {
   /// No match reaches in front of here from now on.
   PENSTOCK_DEVICE void begin_frame() { base_ = at_; }
 
-  /// Appends `count` bytes, at most `room()`, from `from` (with `step` 0: that byte).
-  PENSTOCK_DEVICE void append(warp lanes, const std::uint8_t* from, std::uint32_t step, std::uint32_t count) {
+  /// Appends `count` bytes, at most `room()`, that stand at `from` (with `step` 0: that byte).
+  template <class Lanes>
+  PENSTOCK_DEVICE void append(Lanes lanes, const std::uint8_t* from, std::uint32_t step, std::uint32_t count) {
     if (count == 0) return;
-    if (count <= kMostBatchBytes / 2) {
+    if (count <= most_batch_bytes() / 2) {
       lanes.each([&](int lane) {
         PENSTOCK_SMALL_LOOP
-        for (auto i = static_cast<std::uint32_t>(lane); i < count; i += kLanes) ring_[slot(at_ + i)] = from[i * step];
+        for (auto i = static_cast<std::uint32_t>(lane); i < count; i += lanes.lanes())
+          ring_[slot(at_ + i)] = from[i * step];
       });
       at_ += count;
       flush(lanes, false);
@@ -102,8 +141,13 @@ class lz_output {
     skip_ring(lanes, count);
   }
 
+  /// Appends `length` bytes, at most `room()`, that repeat the last `offset` bytes: straight in the target.
+  template <class Lanes>
+  PENSTOCK_DEVICE void append_long_match(Lanes lanes, std::uint32_t offset, std::uint32_t length);
+
   /// The next `count` bytes, at most `room()`, are in the target already.
-  PENSTOCK_DEVICE void skip(warp lanes, std::uint32_t count) {
+  template <class Lanes>
+  PENSTOCK_DEVICE void skip(Lanes lanes, std::uint32_t count) {
     flush(lanes, true);
     skip_ring(lanes, count);
   }
@@ -114,50 +158,89 @@ class lz_output {
   /// before its frame.
   PENSTOCK_DEVICE std::uint32_t append(warp lanes, lz_batch& batch, std::uint32_t count);
 
-  /// Writes what is still in the ring only.
-  PENSTOCK_DEVICE void finish(warp lanes) { flush(lanes, true); }
+  // The parts of appending a batch, for warps that have a batch each at the same time: `begin_batches`, then for each
+  // batch `fitting`, `locate`, `place_literals` and what its matches take, then `end_batches`.
 
- private:
-  PENSTOCK_DEVICE std::uint32_t slot(std::uint32_t position) const { return (position + phase_) & (kRingBytes - 1); }
-
-  /// The eight ring bytes before `position`; zeros as far as they are before the part's start.
-  PENSTOCK_DEVICE std::uint64_t last_bytes(std::uint32_t position) const {
-    const std::uint32_t start = slot(position - 8), word = start & ~3u, shift = 8 * (start & 3u);
-    const std::uint64_t low =
-        load_word(ring_ + word) | static_cast<std::uint64_t>(load_word(ring_ + ((word + 4) & (kRingBytes - 1)))) << 32;
-    const std::uint64_t high = load_word(ring_ + ((word + 8) & (kRingBytes - 1)));
-    return low >> shift | (high << 1) << (63 - shift);
+  /// Whether a match at `position` may have this offset.
+  PENSTOCK_DEVICE bool reaches(std::uint32_t position, std::uint32_t offset) const {
+    return offset != 0 && offset <= position - base_;
+  }
+  /// What batches may have together.
+  PENSTOCK_DEVICE std::uint32_t most_batch_bytes() const { return ring_bytes_ / 2; }
+  PENSTOCK_DEVICE void begin_batches() {
+    const std::uint32_t history = ring_bytes_ - most_batch_bytes() - 4;  // words in its front have bytes of batches
+    ring_low_ = at_ > history && at_ - history > ring_from_ ? at_ - history : ring_from_;
+  }
+  /// How many of `count` sequences fit into the ring behind `before` bytes of other batches.
+  PENSTOCK_DEVICE std::uint32_t fitting(warp lanes, const per_lane<std::uint32_t>& ends, std::uint32_t count,
+                                        std::uint32_t before) const;
+  /// Says where the first `count` sequences of a batch are, which begins at `start`; the others are cut off.
+  /// False: a match reaches before its frame.
+  PENSTOCK_DEVICE bool locate(warp lanes, lz_batch& batch, std::uint32_t start, std::uint32_t count,
+                              placed_batch& placed) const;
+  PENSTOCK_DEVICE void place_literals(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& starts);
+  /// Finds where the bytes of the matches come from, and which of these matches have to be copied before.
+  PENSTOCK_DEVICE void find_sources(warp lanes, const lz_batch& batch, placed_batch& placed) const;
+  /// The matches that cannot be copied, nor looked at, while warps with earlier batches are at work.
+  PENSTOCK_DEVICE std::uint32_t reaching_out(warp lanes, const placed_batch& placed) const;
+  /// Copies the matches that are left, but for those of `blocked` and those that need them.
+  PENSTOCK_DEVICE void copy_matches(warp lanes, const lz_batch& batch, placed_batch& placed, std::uint32_t blocked);
+  /// What the near matches of the lanes `chain` do, of which there is one, all in front of lane `end` but these being
+  /// copied.
+  PENSTOCK_DEVICE near_windows find_windows(warp lanes, const lz_batch& batch, const placed_batch& placed,
+                                            std::uint32_t chain, std::uint32_t end) const;
+  /// Copies the matches of `chain`; `front`: the eight bytes in front of its first sequence.
+  PENSTOCK_DEVICE void copy_chain(warp lanes, const lz_batch& batch, const placed_batch& placed, std::uint32_t chain,
+                                  const near_windows& windows, std::uint64_t front);
+  /// The last `count` (or 8) bytes in front of `position`, in the ring; others are of no meaning.
+  PENSTOCK_DEVICE std::uint64_t last_bytes(std::uint32_t position, std::uint32_t count = 8) const;
+  /// All batches are there, of so many bytes. No barrier follows.
+  template <class Lanes>
+  PENSTOCK_DEVICE void end_batches(Lanes lanes, std::uint32_t bytes) {
+    at_ += bytes;
+    write_out(lanes, false);
   }
 
-  /// The bytes that the matches of a batch repeat: the `period` bytes at `begin` again and again, from the one of the
-  /// number `phase` on.
-  struct match_sources {
-    per_lane<std::uint32_t> begin, period, phase;
-    per_lane<std::uint32_t> needs;  ///< a bit for each match of which there are bytes among them
-  };
+  /// Writes what is still in the ring only.
+  template <class Lanes>
+  PENSTOCK_DEVICE void finish(Lanes lanes) {
+    flush(lanes, true);
+  }
 
-  PENSTOCK_DEVICE void flush(warp lanes, bool everything);
-  PENSTOCK_DEVICE void copy(warp lanes, const std::uint8_t* from, std::uint8_t* to, std::uint32_t count);
-  PENSTOCK_DEVICE void fill(warp lanes, std::uint8_t value, std::uint32_t count);
-  PENSTOCK_DEVICE void skip_ring(warp lanes, std::uint32_t count);
-  PENSTOCK_DEVICE void append_long_match(warp lanes, std::uint32_t offset, std::uint32_t length);
+ private:
+  PENSTOCK_DEVICE std::uint32_t slot(std::uint32_t position) const { return (position + phase_) & (ring_bytes_ - 1); }
+  PENSTOCK_DEVICE std::uint8_t* ring_at(std::uint32_t slot) const { return ring_ + (slot & (ring_bytes_ - 1)); }
+
+  /// Whether there was something to write.
+  template <class Lanes>
+  PENSTOCK_DEVICE bool write_out(Lanes lanes, bool everything);
+  template <class Lanes>
+  PENSTOCK_DEVICE void flush(Lanes lanes, bool everything) {
+    if (write_out(lanes, everything) || is_shared_) lanes.sync();  // a block has its barrier in any case
+  }
+  template <class Lanes>
+  PENSTOCK_DEVICE void copy(Lanes lanes, const std::uint8_t* from, std::uint8_t* to, std::uint32_t count);
+  template <class Lanes>
+  PENSTOCK_DEVICE void fill(Lanes lanes, std::uint8_t value, std::uint32_t count);
+  template <class Lanes>
+  PENSTOCK_DEVICE void skip_ring(Lanes lanes, std::uint32_t count);
   template <std::uint32_t kAtOnce, class Load>
   PENSTOCK_DEVICE void put(std::uint32_t to, std::uint32_t count, std::uint32_t share, std::uint32_t shares,
                            Load&& load);
-  PENSTOCK_DEVICE sixteen_bytes load(std::uint32_t position, std::uint32_t skipped) const;
+  PENSTOCK_DEVICE std::uint32_t ring_word(std::uint32_t from, std::uint32_t k, std::uint32_t first,
+                                          std::uint32_t end) const;
+  PENSTOCK_DEVICE sixteen_bytes load(std::uint32_t position, std::uint32_t first, std::uint32_t end) const;
   PENSTOCK_DEVICE sixteen_bytes repeated(std::uint32_t begin, std::uint32_t period, std::uint32_t phase,
                                          std::uint32_t count, std::uint32_t lead, std::uint32_t share) const;
   PENSTOCK_DEVICE void write(std::uint32_t to, std::uint32_t count, std::uint32_t share, const sixteen_bytes& bytes);
-  PENSTOCK_DEVICE void place_literals(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& starts);
-  PENSTOCK_DEVICE match_sources find_sources(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& matches,
-                                             std::uint32_t left) const;
-  PENSTOCK_DEVICE void copy_ready(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& matches,
-                                  const match_sources& from, std::uint32_t ready);
-  PENSTOCK_DEVICE void copy_near(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& matches,
-                                 std::uint32_t chain, std::uint32_t end);
+  PENSTOCK_DEVICE void copy_ready(warp lanes, const lz_batch& batch, const placed_batch& placed, std::uint32_t ready);
+  PENSTOCK_DEVICE void copy_near(warp lanes, const lz_batch& batch, const placed_batch& placed, std::uint32_t chain,
+                                 std::uint32_t end);
   PENSTOCK_DEVICE void repeat(std::uint32_t position, std::uint32_t offset, std::uint32_t length, std::uint64_t before);
 
   std::uint8_t* ring_;
+  std::uint32_t ring_bytes_;
+  bool is_shared_;  ///< by several warps, maybe
   std::uint8_t* target_;
   std::uint32_t size_;
   std::uint32_t phase_;          ///< a ring slot is as aligned as the target's byte
@@ -165,7 +248,7 @@ class lz_output {
   std::uint32_t base_ = 0;       ///< the frame's start
   std::uint32_t flushed_ = 0;    ///< bytes of the target that are written
   std::uint32_t ring_from_ = 0;  ///< the ring does not hold what is in front of here
-  std::uint32_t ring_low_ = 0;   ///< nor what is in front of here while a batch is appended
+  std::uint32_t ring_low_ = 0;   ///< nor what is in front of here while batches are appended
 };
 
 PENSTOCK_DEVICE void store_16_bytes(std::uint8_t* to, const sixteen_bytes& bytes) {
@@ -177,38 +260,41 @@ PENSTOCK_DEVICE void store_16_bytes(std::uint8_t* to, const sixteen_bytes& bytes
 #endif
 }
 
-PENSTOCK_DEVICE void lz_output::flush(warp lanes, bool everything) {
-  const std::uint32_t whole = at_ - ((at_ + phase_) & 15u);  // may be before flushed_, or before the target
+template <class Lanes>
+PENSTOCK_DEVICE bool lz_output::write_out(Lanes lanes, bool everything) {
+  const std::uint32_t whole = at_ - ((at_ + phase_) & 15u);  // may lie in front of flushed_, or of the target
   const std::uint32_t end = everything ? at_ : whole;
-  if (end > at_ || end <= flushed_) return;
+  if (end > at_ || end <= flushed_) return false;
   std::uint32_t aligned = flushed_ + ((16 - ((flushed_ + phase_) & 15u)) & 15u);
   if (aligned > end) aligned = end;
   const std::uint32_t words_end = whole > at_ || whole < aligned ? aligned : whole;
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     const auto first = static_cast<std::uint32_t>(lane);
     PENSTOCK_SMALL_LOOP
-    for (std::uint32_t i = flushed_ + first; i < aligned; i += kLanes) target_[i] = ring_[slot(i)];
+    for (std::uint32_t i = flushed_ + first; i < aligned; i += lanes.lanes()) target_[i] = ring_[slot(i)];
     PENSTOCK_SMALL_LOOP
-    for (std::uint32_t i = aligned + 16 * first; i < words_end; i += 16 * kLanes)
+    for (std::uint32_t i = aligned + 16 * first; i < words_end; i += 16 * lanes.lanes())
       store_16_bytes(target_ + i, load_16_bytes(ring_ + slot(i)));
     PENSTOCK_SMALL_LOOP
-    for (std::uint32_t i = words_end + first; i < end; i += kLanes) target_[i] = ring_[slot(i)];
+    for (std::uint32_t i = words_end + first; i < end; i += lanes.lanes()) target_[i] = ring_[slot(i)];
   });
   flushed_ = end;
+  return true;
 }
 
 /// Copies between places that do not overlap.
-PENSTOCK_DEVICE void lz_output::copy(warp lanes, const std::uint8_t* from, std::uint8_t* to, std::uint32_t count) {
+template <class Lanes>
+PENSTOCK_DEVICE void lz_output::copy(Lanes lanes, const std::uint8_t* from, std::uint8_t* to, std::uint32_t count) {
   std::uint32_t head = (16 - misalignment(to, 16)) & 15u;
   if (head > count) head = count;
   const std::uint32_t words = (count - head) / 16, shift = 8 * misalignment(from + head, 4);
-  PENSTOCK_COUNT(copies, (words + kLanes - 1) / kLanes);
+  PENSTOCK_COUNT(copies, (words + lanes.lanes() - 1) / lanes.lanes());
   lanes.each([&](int lane) {
     const auto first = static_cast<std::uint32_t>(lane);
     PENSTOCK_SMALL_LOOP
-    for (std::uint32_t i = first; i < head; i += kLanes) to[i] = from[i];
+    for (std::uint32_t i = first; i < head; i += lanes.lanes()) to[i] = from[i];
     PENSTOCK_SMALL_LOOP
-    for (std::uint32_t i = first; i < words; i += kLanes) {
+    for (std::uint32_t i = first; i < words; i += lanes.lanes()) {
       const std::uint8_t* const source = from + head + 16 * i;
       std::uint8_t* const target = to + head + 16 * i;
       if (shift == 0 || i + 1 < words) {  // the word behind the last of these 16 bytes holds bytes of the next 16
@@ -230,11 +316,12 @@ PENSTOCK_DEVICE void lz_output::copy(warp lanes, const std::uint8_t* from, std::
       }
     }
     PENSTOCK_SMALL_LOOP
-    for (std::uint32_t i = head + 16 * words + first; i < count; i += kLanes) to[i] = from[i];
+    for (std::uint32_t i = head + 16 * words + first; i < count; i += lanes.lanes()) to[i] = from[i];
   });
 }
 
-PENSTOCK_DEVICE void lz_output::fill(warp lanes, std::uint8_t value, std::uint32_t count) {
+template <class Lanes>
+PENSTOCK_DEVICE void lz_output::fill(Lanes lanes, std::uint8_t value, std::uint32_t count) {
   std::uint8_t* const to = target_ + at_;
   std::uint32_t head = (4 - misalignment(to, 4)) & 3u;
   if (head > count) head = count;
@@ -242,29 +329,36 @@ PENSTOCK_DEVICE void lz_output::fill(warp lanes, std::uint8_t value, std::uint32
   lanes.each([&](int lane) {
     const auto first = static_cast<std::uint32_t>(lane);
     PENSTOCK_SMALL_LOOP
-    for (std::uint32_t i = first; i < head; i += kLanes) to[i] = value;
+    for (std::uint32_t i = first; i < head; i += lanes.lanes()) to[i] = value;
     PENSTOCK_SMALL_LOOP
-    for (std::uint32_t i = first; i < words; i += kLanes) store_word(to + head + 4 * i, word);
+    for (std::uint32_t i = first; i < words; i += lanes.lanes()) store_word(to + head + 4 * i, word);
     PENSTOCK_SMALL_LOOP
-    for (std::uint32_t i = head + 4 * words + first; i < count; i += kLanes) to[i] = value;
+    for (std::uint32_t i = head + 4 * words + first; i < count; i += lanes.lanes()) to[i] = value;
   });
 }
 
 /// Accounts for `count` bytes that were written to the target directly, and puts the last of them into the ring.
-PENSTOCK_DEVICE void lz_output::skip_ring(warp lanes, std::uint32_t count) {
+template <class Lanes>
+PENSTOCK_DEVICE void lz_output::skip_ring(Lanes lanes, std::uint32_t count) {
   at_ += count;
   flushed_ = at_;
   const std::uint32_t known = at_ < kLanes ? at_ : kLanes;
   ring_from_ = at_ - known;
-  lanes.each([&](int lane) {
+  lanes.each_alone([&](int lane) {
     if (static_cast<std::uint32_t>(lane) >= known) return;
     const std::uint32_t i = ring_from_ + static_cast<std::uint32_t>(lane);
     ring_[slot(i)] = target_[i];
   });
+  if constexpr (Lanes::kSeveral) {
+    lanes.converge();  // a barrier is in `flush`, or after warps have read their batches
+  } else {
+    lanes.sync();
+  }
 }
 
 /// Repeats the last `offset` bytes, straight in the target: what is there twice is copied twice as fast.
-PENSTOCK_DEVICE void lz_output::append_long_match(warp lanes, std::uint32_t offset, std::uint32_t length) {
+template <class Lanes>
+PENSTOCK_DEVICE void lz_output::append_long_match(Lanes lanes, std::uint32_t offset, std::uint32_t length) {
   flush(lanes, true);
   const std::uint32_t start = at_ - offset;
   std::uint32_t done = 0, period = offset;
@@ -272,7 +366,7 @@ PENSTOCK_DEVICE void lz_output::append_long_match(warp lanes, std::uint32_t offs
     done = length < 512 ? length : 512;
     lanes.each([&](int lane) {
       PENSTOCK_SMALL_LOOP
-      for (auto i = static_cast<std::uint32_t>(lane); i < done; i += kLanes)
+      for (auto i = static_cast<std::uint32_t>(lane); i < done; i += lanes.lanes())
         target_[at_ + i] = target_[start + i % offset];
     });
     period = (done + offset) / offset * offset;
@@ -302,7 +396,7 @@ PENSTOCK_DEVICE void lz_output::put(std::uint32_t to, std::uint32_t count, std::
       }
     for (std::uint32_t k = 0; k < kAtOnce; ++k) {
       const std::uint32_t first = 4 * (w + k * shares) - lead;
-      std::uint8_t* const at = ring_ + ((ring + first + lead) & (kRingBytes - 1));
+      std::uint8_t* const at = ring_at(ring + first + lead);
       if (first < count && count - first >= 4) {
         store_word(at, word[k]);
       } else {
@@ -337,20 +431,33 @@ PENSTOCK_DEVICE void lz_output::place_literals(warp lanes, const lz_batch& batch
   lanes.sync();
 }
 
-/// The sixteen bytes of the output from `position` on, of which the first `skipped` are of no meaning, nor are those
-/// that are not there yet. Words are loaded whole: what stands around the bytes is in the ring or written, too.
-PENSTOCK_DEVICE sixteen_bytes lz_output::load(std::uint32_t position, std::uint32_t skipped) const {
-  const std::uint32_t shift = slot(position) & 3u, wanted = position + skipped;
+/// Word `k` of the ring from the slot `from` on, for the bytes `first` to `end` behind it; where it has none of them,
+/// one that has. Another warp may be writing to others, and a word too many costs less than a branch.
+PENSTOCK_DEVICE std::uint32_t lz_output::ring_word(std::uint32_t from, std::uint32_t k, std::uint32_t first,
+                                                   std::uint32_t end) const {
+  std::uint32_t at = 4 * k;
+  if (is_shared_) {
+    const std::uint32_t least = first & ~3u, most = (end - 1) & ~3u;
+    if (at < least) at = least;
+    if (at > most) at = most;
+  }
+  return load_word(ring_at(from + at));
+}
+
+/// The bytes `first` to `end` (1 to 16) of the sixteen from `position` on; others are of no meaning. Words are loaded
+/// whole.
+PENSTOCK_DEVICE sixteen_bytes lz_output::load(std::uint32_t position, std::uint32_t first, std::uint32_t end) const {
+  const std::uint32_t shift = slot(position) & 3u, wanted = position + first;
   std::uint32_t words[5] = {};
   if (wanted >= ring_low_) {
     const std::uint32_t from = slot(position) - shift;
-    for (std::uint32_t k = 0; k < 5; ++k) words[k] = load_word(ring_ + ((from + 4 * k) & (kRingBytes - 1)));
+    for (std::uint32_t k = 0; k < 5; ++k) words[k] = ring_word(from, k, first + shift, end + shift);
   } else if (wanted >= 20) {
     const std::uint8_t* const from = target_ + (position - shift);
     for (std::uint32_t k = 0; k < 5; ++k) words[k] = load_word(from + 4 * k);
   } else {  // a word may begin in front of the target
     PENSTOCK_SMALL_LOOP
-    for (std::uint32_t i = skipped; i < 16; ++i) {
+    for (std::uint32_t i = first; i < end; ++i) {
       const std::uint32_t to = i + shift, byte = static_cast<std::uint32_t>(target_[position + i]) << (8 * (to & 3u));
       for (std::uint32_t k = 0; k < 5; ++k) words[k] |= to / 4 == k ? byte : 0;
     }
@@ -372,13 +479,14 @@ PENSTOCK_DEVICE sixteen_bytes lz_output::repeated(std::uint32_t begin, std::uint
   std::uint32_t from = skipped,
                 start = skipped - place;  // of the period: modulo 2^32 where it is in front of the share
   do {
-    const sixteen_bytes more = load(begin - start, from);
+    const std::uint32_t behind = start + period;
+    const sixteen_bytes more = load(begin - start, from, behind < end ? behind : end);
     for (std::uint32_t k = 0; k < 4; ++k) {  // from `from` on
       const std::uint32_t kept = from > 4 * k ? from - 4 * k : 0;
       const std::uint32_t mask = shift_left(0xffffffffu, static_cast<int>(8 * (kept < 4 ? kept : 4)));
       out.word[k] = (out.word[k] & ~mask) | (more.word[k] & mask);
     }
-    from = start += period;
+    from = start = behind;
   } while (from < end);
   return out;
 }
@@ -390,11 +498,11 @@ PENSTOCK_DEVICE void lz_output::write(std::uint32_t to, std::uint32_t count, std
   const std::uint32_t first = share == 0 ? lead : 0, left = lead + count - 16 * share, end = left < 16 ? left : 16;
   std::uint32_t last = 0;
   for (std::uint32_t k = 0; k < 4; ++k) {
-    if (4 * k >= first && 4 * k + 4 <= end) store_word(ring_ + ((front + 4 * k) & (kRingBytes - 1)), bytes.word[k]);
+    if (4 * k >= first && 4 * k + 4 <= end) store_word(ring_at(front + 4 * k), bytes.word[k]);
     if (end / 4 == k) last = bytes.word[k];
   }
   const auto some = [&](std::uint32_t word, std::uint32_t value, std::uint32_t begin, std::uint32_t behind) {
-    std::uint8_t* const at = ring_ + ((front + word) & (kRingBytes - 1));
+    std::uint8_t* const at = ring_at(front + word);
     for (std::uint32_t b = 0; b < 4; ++b)
       if (b >= begin && b < behind) at[b] = static_cast<std::uint8_t>(value >> (8 * b));
   };
@@ -422,25 +530,28 @@ struct lane_search {
   }
 };
 
-/// Finds where the bytes of the matches `left` come from, and which of these matches have to be copied before.
-///
 /// What a match repeats is often what an earlier one has repeated, all of it: it is taken from where that one has it,
 /// so that chains of matches become short. All matches do so at once, and again as long as one does: what they take
 /// the place from has taken one before, so chains are halved each time.
-PENSTOCK_DEVICE lz_output::match_sources lz_output::find_sources(warp lanes, const lz_batch& batch,
-                                                                 const per_lane<std::uint32_t>& matches,
-                                                                 std::uint32_t left) const {
-  match_sources found;
+PENSTOCK_DEVICE void lz_output::find_sources(warp lanes, const lz_batch& batch, placed_batch& placed) const {
+  match_sources& found = placed.from;
+  const per_lane<std::uint32_t>& matches = placed.matches;
+  const std::uint32_t start = placed.start, left = placed.left;
+  lanes.each_alone([&](int lane) {
+    const std::uint32_t offset = batch.offset[lane], length = batch.match[lane];
+    found.needs[lane] = left;
+    found.phase[lane] = 0;
+    found.begin[lane] = matches[lane] - offset;
+    found.period[lane] = offset < length ? offset : length;
+  });
+  if ((left & ~placed.near) == 0) return;  // a chain, or there are none
   per_lane<std::uint32_t> ends;
   lane_search first{ends, {}, {}}, behind{matches, {}, {}};
   per_lane<bool> moved;
   lanes.each_alone([&](int lane) {
-    const std::uint32_t offset = batch.offset[lane], length = batch.match[lane];
-    found.needs[lane] = found.phase[lane] = 0;
-    found.begin[lane] = matches[lane] - offset;
-    found.period[lane] = offset < length ? offset : length;
-    ends[lane] = at_ + batch.ends[lane];
-    moved[lane] = (left >> lane & 1) != 0 && found.begin[lane] + found.period[lane] > at_;
+    found.needs[lane] = 0;
+    ends[lane] = start + batch.ends[lane];
+    moved[lane] = (left >> lane & 1) != 0 && found.begin[lane] + found.period[lane] > start;
   });
   while (lanes.ballot(moved) != 0) {
     PENSTOCK_COUNT(searches, 1);
@@ -455,7 +566,7 @@ PENSTOCK_DEVICE lz_output::match_sources lz_output::find_sources(warp lanes, con
                                   period = lanes.pick(found.period, first.found),
                                   phase = lanes.pick(found.phase, first.found);
     lanes.each_alone([&](int lane) {
-      const bool inside = (left >> lane & 1) != 0 && behind.keys[lane] >= at_;
+      const bool inside = (left >> lane & 1) != 0 && behind.keys[lane] >= start;
       found.needs[lane] = inside ? ((1u << behind.found[lane]) - 1) & ~((1u << first.found[lane]) - 1) & left : 0;
       const std::uint32_t begin = found.begin[lane], count = found.period[lane];
       std::uint32_t place = begin - to[lane];  // of no meaning where the source begins in front of the match
@@ -473,17 +584,30 @@ PENSTOCK_DEVICE lz_output::match_sources lz_output::find_sources(warp lanes, con
         moved[lane] = false;  // it would repeat what repeats itself
         return;
       }
-      moved[lane] = found.begin[lane] + found.period[lane] > at_;
+      moved[lane] = found.begin[lane] + found.period[lane] > start;
       if (!moved[lane]) found.needs[lane] = 0;  // nothing of this batch
     });
   }
-  return found;
+}
+
+/// Loads are of whole words, and `find_windows` looks at the words of the eight bytes in front of a chain.
+PENSTOCK_DEVICE std::uint32_t lz_output::reaching_out(warp lanes, const placed_batch& placed) const {
+  const std::uint32_t skew = slot(at_) & 3u, history = at_ < skew ? 0 : at_ - skew;  // whole words in front of all
+  per_lane<bool> outside;
+  lanes.each_alone([&](int lane) {
+    const std::uint32_t begin = placed.from.begin[lane], end = begin + placed.from.period[lane];
+    const bool inside = begin >= placed.start + (slot(begin) & 3u) || end <= history;
+    outside[lane] = !inside || ((placed.near >> lane & 1) != 0 && placed.starts[lane] - placed.start < 11);
+  });
+  return lanes.ballot(outside) & placed.left;
 }
 
 /// Copies the matches of the lanes `ready`: all that they repeat is there, or is their own. Sixteen bytes a lane: each
 /// those of its own match where all are short, and else all lanes share in the bytes of all.
-PENSTOCK_DEVICE void lz_output::copy_ready(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& matches,
-                                           const match_sources& from, std::uint32_t ready) {
+PENSTOCK_DEVICE void lz_output::copy_ready(warp lanes, const lz_batch& batch, const placed_batch& placed,
+                                           std::uint32_t ready) {
+  const per_lane<std::uint32_t>& matches = placed.matches;
+  const match_sources& from = placed.from;
   per_lane<std::uint32_t> shares, ends;
   per_lane<bool> is_long;
   lanes.each_alone([&](int lane) {
@@ -537,7 +661,7 @@ PENSTOCK_DEVICE void lz_output::repeat(std::uint32_t position, std::uint32_t off
   if ((offset & (offset - 1)) != 0) {
     PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = 0, shift = 0; i < length; ++i) {
-      ring_[(to + i) & (kRingBytes - 1)] = static_cast<std::uint8_t>(pattern >> shift);
+      *ring_at(to + i) = static_cast<std::uint8_t>(pattern >> shift);
       shift = shift + 8 == 8 * offset ? 0 : shift + 8;
     }
     return;
@@ -548,81 +672,136 @@ PENSTOCK_DEVICE void lz_output::repeat(std::uint32_t position, std::uint32_t off
   pattern = pattern << turn | (pattern >> 1) >> (63 - turn);
   std::uint32_t left = length;
   PENSTOCK_SMALL_LOOP
-  for (; left > 0 && (to & 3u) != 0; --left, to = (to + 1) & (kRingBytes - 1))
+  for (; left > 0 && (to & 3u) != 0; --left, to = (to + 1) & (ring_bytes_ - 1))
     ring_[to] = static_cast<std::uint8_t>(pattern >> (8 * (to & 7u)));
   PENSTOCK_SMALL_LOOP
-  for (; left >= 4; left -= 4, to = (to + 4) & (kRingBytes - 1))
+  for (; left >= 4; left -= 4, to = (to + 4) & (ring_bytes_ - 1))
     store_word(ring_ + to, static_cast<std::uint32_t>((to & 4u) != 0 ? pattern >> 32 : pattern));
   PENSTOCK_SMALL_LOOP
-  for (; left > 0; --left, to = (to + 1) & (kRingBytes - 1))
+  for (; left > 0; --left, to = (to + 1) & (ring_bytes_ - 1))
     ring_[to] = static_cast<std::uint8_t>(pattern >> (8 * (to & 7u)));
 }
 
-/// Resolves the near matches of the lanes `chain`, of which there is one; all in front of lane `end` but these are
-/// copied.
-PENSTOCK_DEVICE void lz_output::copy_near(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& matches,
-                                          std::uint32_t chain, std::uint32_t end) {
+PENSTOCK_DEVICE std::uint64_t lz_output::last_bytes(std::uint32_t position, std::uint32_t count) const {
+  const std::uint32_t start = slot(position - 8), skew = start & 3u, word = start - skew;
+  std::uint32_t words[3];
+  for (std::uint32_t k = 0; k < 3; ++k) words[k] = ring_word(word, k, skew + 8 - (count < 8 ? count : 8), skew + 8);
+  const std::uint64_t low = words[0] | static_cast<std::uint64_t>(words[1]) << 32, high = words[2];
+  return low >> (8 * skew) | (high << 1) << (63 - 8 * skew);
+}
+
+PENSTOCK_DEVICE near_windows lz_output::find_windows(warp lanes, const lz_batch& batch, const placed_batch& placed,
+                                                     std::uint32_t chain, std::uint32_t end) const {
   const auto first = static_cast<std::uint32_t>(lowest_bit(chain));
-  per_lane<byte_window> known, windows;
-  per_lane<std::uint32_t> starts;
-  per_lane<bool> is_long;
+  near_windows found;
   lanes.each_alone([&](int lane) {
     const auto i = static_cast<std::uint32_t>(lane);
     const bool copied = (chain >> i & 1) == 0;
-    starts[lane] = matches[lane] - batch.literals[lane];
-    known[lane] = windows[lane] = {0, byte_window::kSame};
+    found.known[lane] = found.all[lane] = {0, byte_window::kSame};
     if (i < first || i >= end) return;
     const std::uint32_t length = batch.match[lane], count = batch.literals[lane] + (copied ? length : 0);
-    known[lane] = windows[lane] = byte_window::of_known(last_bytes(starts[lane] + count), count);
-    if (!copied) windows[lane] = byte_window::of_match(batch.offset[lane], length).after(known[lane]);
+    found.known[lane] = byte_window::of_known(last_bytes(placed.starts[lane] + count, count), count);
+    found.all[lane] = found.known[lane];
+    if (!copied) found.all[lane] = byte_window::of_match(batch.offset[lane], length).after(found.known[lane]);
   });
-  lanes.scan(windows, [](const byte_window& before, const byte_window& own) { return own.after(before); });
-  const std::uint64_t front = last_bytes(lanes.from(starts, static_cast<int>(first)));
-  lanes.sync();
+  lanes.scan(found.all, [](const byte_window& before, const byte_window& own) { return own.after(before); });
+  return found;
+}
+
+PENSTOCK_DEVICE void lz_output::copy_chain(warp lanes, const lz_batch& batch, const placed_batch& placed,
+                                           std::uint32_t chain, const near_windows& windows, std::uint64_t front) {
   per_lane<std::uint64_t> states;
-  lanes.each_alone([&](int lane) { states[lane] = windows[lane].of(front); });
+  per_lane<bool> is_long;
+  lanes.each_alone([&](int lane) { states[lane] = windows.all[lane].of(front); });
   lanes.shift_up(states, front);
   lanes.each_alone([&](int lane) {
     const bool mine = (chain >> lane & 1) != 0;
-    states[lane] = known[lane].of(states[lane]);
+    states[lane] = windows.known[lane].of(states[lane]);
     is_long[lane] = mine && batch.match[lane] > kLongMatch;
-    if (mine && !is_long[lane]) repeat(matches[lane], batch.offset[lane], batch.match[lane], states[lane]);
+    if (mine && !is_long[lane]) repeat(placed.matches[lane], batch.offset[lane], batch.match[lane], states[lane]);
   });
   const std::uint32_t long_matches = lanes.ballot(is_long);
   PENSTOCK_SMALL_LOOP
   for (std::uint32_t left = long_matches; left != 0; left &= left - 1) {
     const int which = lowest_bit(left);
     const std::uint32_t count = lanes.from(batch.match, which), offset = lanes.from(batch.offset, which);
-    const std::uint32_t to = lanes.from(matches, which);
+    const std::uint32_t to = lanes.from(placed.matches, which);
     const std::uint64_t pattern = lanes.from(states, which) >> (64 - 8 * offset);
     lanes.each_alone([&](int lane) {
       put<1>(to, count, static_cast<std::uint32_t>(lane), kLanes,
              [&](std::uint32_t i) { return static_cast<std::uint8_t>(pattern >> (8 * (i % offset))); });
     });
   }
+}
+
+/// Resolves the near matches of the lanes `chain`, of which there is one; all in front of lane `end` but these are
+/// copied.
+PENSTOCK_DEVICE void lz_output::copy_near(warp lanes, const lz_batch& batch, const placed_batch& placed,
+                                          std::uint32_t chain, std::uint32_t end) {
+  const near_windows windows = find_windows(lanes, batch, placed, chain, end);
+  const std::uint64_t front = last_bytes(lanes.from(placed.starts, lowest_bit(chain)));
+  lanes.sync();
+  copy_chain(lanes, batch, placed, chain, windows, front);
   lanes.sync();
 }
 
-PENSTOCK_DEVICE std::uint32_t lz_output::append(warp lanes, lz_batch& batch, std::uint32_t count) {
-  per_lane<std::uint32_t> matches, starts;
-  per_lane<bool> fits, wrong, near, has_match;
-  const per_lane<std::uint32_t>& ends = batch.ends;
-  lanes.each_alone(
-      [&](int lane) { fits[lane] = static_cast<std::uint32_t>(lane) < count && ends[lane] <= kMostBatchBytes; });
-  const std::uint32_t fitting = lanes.ballot(fits);
-  const std::uint32_t taken = fitting == 0xffffffffu ? kLanes : static_cast<std::uint32_t>(lowest_bit(~fitting));
-  const std::uint32_t total = lanes.from(ends, taken == 0 ? 0 : static_cast<int>(taken) - 1);
-  if (total > room()) return 0;
+PENSTOCK_DEVICE std::uint32_t lz_output::fitting(warp lanes, const per_lane<std::uint32_t>& ends, std::uint32_t count,
+                                                 std::uint32_t before) const {
+  per_lane<bool> fits;
   lanes.each_alone([&](int lane) {
-    const std::uint32_t length = batch.match[lane];
-    matches[lane] = at_ + ends[lane] - length;
-    starts[lane] = matches[lane] - batch.literals[lane];
-    has_match[lane] = static_cast<std::uint32_t>(lane) < (taken == 0 ? 1 : taken) && length != 0;
-    const std::uint32_t offset = batch.offset[lane];
-    wrong[lane] = has_match[lane] && (offset == 0 || offset > matches[lane] - base_);
+    fits[lane] = static_cast<std::uint32_t>(lane) < count && before + ends[lane] <= most_batch_bytes();
+  });
+  const std::uint32_t fitting = lanes.ballot(fits);
+  return fitting == 0xffffffffu ? kLanes : static_cast<std::uint32_t>(lowest_bit(~fitting));
+}
+
+PENSTOCK_DEVICE bool lz_output::locate(warp lanes, lz_batch& batch, std::uint32_t start, std::uint32_t count,
+                                       placed_batch& placed) const {
+  per_lane<bool> wrong, near, has_match;
+  placed.start = start;
+  lanes.each_alone([&](int lane) {
+    if (static_cast<std::uint32_t>(lane) >= count) batch.literals[lane] = batch.match[lane] = 0;
+    const std::uint32_t length = batch.match[lane], offset = batch.offset[lane];
+    placed.matches[lane] = start + batch.ends[lane] - length;
+    placed.starts[lane] = placed.matches[lane] - batch.literals[lane];
+    has_match[lane] = length != 0;
+    wrong[lane] = has_match[lane] && !reaches(placed.matches[lane], offset);
     near[lane] = has_match[lane] && offset <= kNearOffset;
   });
-  if (lanes.ballot(wrong) != 0) return 0;
+  placed.left = lanes.ballot(has_match);
+  placed.near = lanes.ballot(near);
+  return lanes.ballot(wrong) == 0;
+}
+
+/// Matches are copied as soon as those are that they repeat. Near ones that follow each other would be a round each: a
+/// chain of them in front of the first far one that waits is resolved at once.
+PENSTOCK_DEVICE void lz_output::copy_matches(warp lanes, const lz_batch& batch, placed_batch& placed,
+                                             std::uint32_t blocked) {
+  while (placed.left != 0) {
+    per_lane<bool> can;
+    lanes.each_alone([&](int lane) { can[lane] = (placed.from.needs[lane] & placed.left) == 0; });
+    const std::uint32_t left = placed.left, ready = lanes.ballot(can) & left & ~blocked;
+    const std::uint32_t waiting = left & ~ready & ~(placed.near & ~blocked);
+    const std::uint32_t front = waiting == 0 ? 0xffffffffu : (waiting & (0 - waiting)) - 1;
+    std::uint32_t chain = left & placed.near & front;
+    if ((chain & ~ready) == 0) chain = 0;  // no chain
+    const std::uint32_t alone = ready & ~chain;
+    if ((alone | chain) == 0) return;
+    PENSTOCK_COUNT(rounds, 1);
+    if (alone != 0) copy_ready(lanes, batch, placed, alone);
+    if (chain != 0) {
+      PENSTOCK_COUNT(chains, 1);
+      copy_near(lanes, batch, placed, chain, static_cast<std::uint32_t>(highest_bit(chain)) + 1);
+    }
+    placed.left &= ~(alone | chain);
+  }
+}
+
+PENSTOCK_DEVICE std::uint32_t lz_output::append(warp lanes, lz_batch& batch, std::uint32_t count) {
+  const std::uint32_t taken = fitting(lanes, batch.ends, count, 0), located = taken == 0 ? 1 : taken;
+  const std::uint32_t total = lanes.from(batch.ends, static_cast<int>(located) - 1);
+  placed_batch placed;
+  if (total > room() || !locate(lanes, batch, at_, located, placed)) return 0;
   if (taken == 0) {
     const std::uint32_t length = lanes.from(batch.match, 0);
     const std::uint32_t offset = lanes.from(batch.offset, 0);
@@ -631,36 +810,11 @@ PENSTOCK_DEVICE std::uint32_t lz_output::append(warp lanes, lz_batch& batch, std
     if (length != 0) append_long_match(lanes, offset, length);
     return 1;
   }
-  lanes.each_alone([&](int lane) {
-    if (static_cast<std::uint32_t>(lane) >= taken) batch.literals[lane] = batch.match[lane] = 0;
-  });
-  const std::uint32_t history = kRingBytes - kMostBatchBytes;
-  ring_low_ = at_ > history && at_ - history > ring_from_ ? at_ - history : ring_from_;
-  place_literals(lanes, batch, starts);
   PENSTOCK_COUNT(batches, 1);
-  // All literals are there. Matches are copied as soon as those are that they repeat. Near ones that follow each other
-  // would be a round each: a chain of them in front of the first far one that waits is resolved at once.
-  std::uint32_t left = lanes.ballot(has_match);
-  const std::uint32_t near_ones = lanes.ballot(near);
-  match_sources from;
-  lanes.each_alone([&](int lane) { from.needs[lane] = left; });
-  if ((left & ~near_ones) != 0) from = find_sources(lanes, batch, matches, left);
-  while (left != 0) {
-    PENSTOCK_COUNT(rounds, 1);
-    per_lane<bool> can;
-    lanes.each_alone([&](int lane) { can[lane] = (from.needs[lane] & left) == 0; });
-    const std::uint32_t ready = lanes.ballot(can) & left, waiting = left & ~ready & ~near_ones;
-    const int end = waiting == 0 ? static_cast<int>(taken) : lowest_bit(waiting);
-    std::uint32_t chain = left & near_ones & (end == kLanes ? 0xffffffffu : (1u << end) - 1);
-    if ((chain & ~ready) == 0) chain = 0;  // no chain
-    const std::uint32_t alone = ready & ~chain;
-    if (alone != 0) copy_ready(lanes, batch, matches, from, alone);
-    if (chain != 0) {
-      PENSTOCK_COUNT(chains, 1);
-      copy_near(lanes, batch, matches, chain, static_cast<std::uint32_t>(end));
-    }
-    left &= ~(alone | chain);
-  }
+  begin_batches();
+  place_literals(lanes, batch, placed.starts);
+  find_sources(lanes, batch, placed);
+  copy_matches(lanes, batch, placed, 0);
   at_ += total;
   flush(lanes, false);
   return taken;

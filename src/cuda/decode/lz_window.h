@@ -30,7 +30,7 @@ PENSTOCK_DEVICE std::uint64_t gather_bytes(std::uint64_t x, std::uint64_t select
 
 /// A function from the eight bytes in front of a sequence to the eight bytes in front of the next; the highest byte is
 /// the last one.
-struct byte_window {
+struct alignas(16) byte_window {
   std::uint64_t value;      ///< the known bytes, 0 elsewhere
   std::uint64_t selection;  ///< by byte: 0x80 for a known one, otherwise which of the bytes before
 

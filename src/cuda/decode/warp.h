@@ -36,9 +36,31 @@ enum class lane_order : int { forward = 0, backward = 1, strided = 2 };
 inline thread_local lane_order host_lane_order = lane_order::forward;  ///< tests set it
 #endif
 
+#if !defined(__CUDA_ARCH__)
+/// Which of `count` (a power of two) lanes or warps takes the host's turn `step`.
+inline int host_turn(int step, int count) {
+#if defined(__CUDACC__)
+  static_cast<void>(count);
+  return step;
+#else
+  switch (host_lane_order) {
+    case lane_order::backward:
+      return count - 1 - step;
+    case lane_order::strided:
+      return step * 13 % count;
+    default:
+      return step;
+  }
+#endif
+}
+#endif
+
 /// The lanes. Holds nothing; every lane of the device's warp calls the same members in the same order.
 class warp {
  public:
+  PENSTOCK_DEVICE static constexpr std::uint32_t lanes() { return kLanes; }
+  static constexpr bool kSeveral = false;  ///< warps
+
   /// Runs `step(lane)` in every lane; what they wrote is seen by all afterwards.
   template <class Step>
   PENSTOCK_DEVICE void each(Step&& step) const {
@@ -167,20 +189,7 @@ class warp {
     return value.shuffled_up(distance);
   }
 #else
-  static int host_lane(int step) {
-#if defined(__CUDACC__)
-    return step;
-#else
-    switch (host_lane_order) {
-      case lane_order::backward:
-        return kLanes - 1 - step;
-      case lane_order::strided:
-        return step * 13 % kLanes;
-      default:
-        return step;
-    }
-#endif
-  }
+  static int host_lane(int step) { return host_turn(step, kLanes); }
 #endif
 };
 

@@ -11,6 +11,7 @@
 #include "cuda/decode/lz4_frame_scan.h"
 #include "cuda/decode/numbers.h"
 #include "cuda/decode/zstd_checksum.h"
+#include "cuda/decode/zstd_execute.h"
 #include "cuda/decode/zstd_literals.h"
 #include "cuda/decode/zstd_sequences.h"
 
@@ -110,11 +111,21 @@ std::vector<std::uint32_t> heaviest_first(std::size_t count, Weight&& weight) {
 // What a lane of the literals stage decodes of a block.
 std::uint32_t symbols_of_a_stream(const zstd_block& block) { return block.literals_bytes / block.streams; }
 
-// Cycles of the execute stage for a block, as docs/design/kernels.md has them: 32 sequences are a batch of 1,600 and
-// copies of some 1,400 (a chain of near matches, or a search and a turn), and 512 bytes without one some 370.
+// Cycles of the execute stage for a block, as docs/design/kernels.md has them: 256 sequences are a set of 2,200 to
+// 3,400 with its matches, and what warps do in turns some 5,000 (counted of `rounded`); 4 KiB without a sequence take
+// some 370.
 std::uint64_t execute_weight(const zstd_block& block) {
   if (block.direct != kNotDirect) return 0;
-  return 94ull * block.sequence_count + 3ull * (block.type < 2 ? block.size : block.literals_bytes) / 4;
+  return 30ull * block.sequence_count + (block.type < 2 ? block.size : block.literals_bytes) / 11;
+}
+
+// How many warps a part gets in a wave of `parts`: many, so that few parts end soon, but where all parts together have
+// as many as a large device holds at once, one does the same in fewer instructions.
+std::uint32_t execute_warps(std::uint32_t parts) {
+  constexpr std::uint32_t kWarpsAtOnce = 2048;
+  std::uint32_t warps = kExecuteWarps;
+  while (warps > 1 && warps * parts > kWarpsAtOnce) warps /= 2;
+  return warps;
 }
 
 transform_kind transform_of(step_kind kind) {
@@ -412,15 +423,15 @@ void decode_wave::emit_zstd(decode_layout& to, std::uint64_t statuses, std::vect
   wave.literal_block_count = static_cast<std::uint32_t>(literal_blocks.size());
   wave.sequence_block_count = static_cast<std::uint32_t>(sequence_blocks.size());
   wave.checked_frame_count = static_cast<std::uint32_t>(checked_frames.size());
-  const auto launch = [&](kernel_id kernel, std::uint32_t grid) {
-    if (grid != 0) launches.push_back(make_launch(kernel, grid, kLanes, wave));
+  const auto launch = [&](kernel_id kernel, std::uint32_t grid, std::uint32_t threads = kLanes) {
+    if (grid != 0) launches.push_back(make_launch(kernel, grid, threads, wave));
   };
   launch(kernel_id::zstd_literals, groups(literal_blocks.size(), kLiteralBlocksPerWarp));
   launch(kernel_id::zstd_sequences, groups(sequence_blocks.size(), kSequenceBlocksPerWarp));
   if (!literal_blocks.empty() && !sequence_blocks.empty())
     launches.back().beside_last = symbols_of_a_stream(zstd_.blocks[literal_blocks[0]]) >= kFewestSymbolsBeside &&
                                   zstd_.blocks[sequence_blocks[0]].sequence_count >= kFewestSequencesBeside;
-  launch(kernel_id::zstd_execute, wave.part_count);
+  launch(kernel_id::zstd_execute, wave.part_count, execute_warps(wave.part_count) * kLanes);
   launch(kernel_id::zstd_checksum, groups(checked_frames.size(), kCheckedFramesPerWarp));
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "cuda/decode/decode_fixture.h"
 
@@ -101,6 +102,25 @@ TEST(WaveOrder, BlocksAndPartsStartWithWhatIsHeavyForTheirStage) {
   for (const std::uint32_t index : by_sequences) sequences[block(index).part] += block(index).sequence_count;
   const auto order = made.numbers(wave.order, wave.part_count);
   for (std::size_t i = 1; i < order.size(); ++i) EXPECT_GE(sequences[order[i - 1]] + 100, sequences[order[i]]) << i;
+}
+
+TEST(WaveOrder, AChunkHasFewerWarpsWhereAWaveHasMany) {
+  const bytes content = content_of("walk", 3000);
+  bytes encoded(ZSTD_compressBound(content.size()));
+  encoded.resize(ZSTD_compress(encoded.data(), encoded.size(), content.data(), content.size(), 1));
+  const device_step step{step_kind::zstd};
+  const std::pair<std::size_t, std::uint32_t> cases[] = {{1, 8}, {256, 8}, {257, 4}, {512, 4}, {1024, 2}, {1025, 1}};
+  for (const auto& [chunks, warps] : cases) {
+    auto wave = decode_wave::make({&step, 1});
+    ASSERT_TRUE(wave.ok());
+    for (std::size_t i = 0; i < chunks; ++i) ASSERT_TRUE(wave->add({encoded, 4096 * i, 8192 * i, 3000}).ok());
+    const emitted made = emit(*wave);
+    for (const kernel_launch& each : made.launches) {
+      if (each.kernel == kernel_id::zstd_execute) {
+        EXPECT_EQ(each.threads, 32 * warps) << chunks;
+      }
+    }
+  }
 }
 
 // What is stored as it is, or has literals only, does not go through the execute stage as long as its place is known.

@@ -202,5 +202,40 @@ TEST(DeviceZstd, DecodesManyChunksInOneWave) {
   }
 }
 
+TEST(DeviceZstd, DecodesAFrameThatBeginsWithARepeatedByte) {
+  // In one segment, with a last block that is 100 or 5,000 times the same byte.
+  const std::vector<std::uint8_t> few = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 100, 0x23, 0x03, 0x00, 0x41};
+  const std::vector<std::uint8_t> many = {0x28, 0xb5, 0x2f, 0xfd, 0x60, 0x88, 0x12, 0x43, 0x9c, 0x00, 0x41};
+  expect_decodes(bytes_of(few), bytes(100, std::byte{0x41}), "100 times a byte");
+  expect_decodes(bytes_of(many), bytes(5000, std::byte{0x41}), "5,000 times a byte");
+}
+
+// Fewer warps work on a chunk where a wave has many: eight, four, two and one here.
+TEST(DeviceZstd, DecodesAChunkByAnyNumberOfWarps) {
+  std::vector<bytes> contents, encoded;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    contents.push_back(content_of(kKinds[i % 10], i < 10 ? 700 + 97 * i : 20'000 + 1013 * i, i));
+    encoded.push_back(compress(contents.back(), {static_cast<int>(i % 6)}));
+  }
+  for (const std::size_t chunks : {20u, 300u, 600u, 1100u}) {
+    auto wave = decode_wave::make(kZstd);
+    ASSERT_TRUE(wave.ok());
+    std::vector<bytes> targets(chunks);
+    const auto which = [](std::size_t i) { return i < 20 ? i : i % 10; };  // the others are short
+    for (std::size_t i = 0; i < chunks; ++i) {
+      targets[i].resize(contents[which(i)].size());
+      const bytes& from = encoded[which(i)];
+      ASSERT_TRUE(wave->add({from, reinterpret_cast<std::uintptr_t>(from.data()),
+                             reinterpret_cast<std::uintptr_t>(targets[i].data()), targets[i].size()})
+                      .ok());
+    }
+    const auto statuses = run_wave_on_host(*wave);
+    for (std::size_t i = 0; i < chunks; ++i) {
+      EXPECT_EQ(statuses[i], 0u) << i << " of " << chunks;
+      EXPECT_TRUE(targets[i] == contents[which(i)]) << i << " of " << chunks;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace penstock::inline v0::device

@@ -30,10 +30,10 @@ extern "C" __global__ void __launch_bounds__(32) penstock_zstd_sequences(zstd_wa
   zstd_sequences_warp(wave, blockIdx.x, shared, warp{});
 }
 
-// Without a number of blocks, ptxas spills to stay at 64 registers, for 32 of them.
-extern "C" __global__ void __launch_bounds__(32, 20) penstock_zstd_execute(zstd_wave wave) {
-  __shared__ lz_shared shared;
-  zstd_execute_warp(wave, blockIdx.x, shared, warp{});
+extern "C" __global__ void __launch_bounds__(256, 2) penstock_zstd_execute(zstd_wave wave) {
+  static_assert(kExecuteWarps * kLanes == 256);
+  __shared__ zstd_execute_shared shared;
+  zstd_execute_part(wave, blockIdx.x, shared, execute_group{blockDim.x});
 }
 
 extern "C" __global__ void __launch_bounds__(32) penstock_zstd_checksum(zstd_wave wave) {
@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(32) penstock_zstd_checksum(zstd_wav
   zstd_checksum_warp(wave, blockIdx.x, shared, warp{});
 }
 
-// Likewise.
+// Without a number of blocks, ptxas spills to stay at 64 registers, for 32 of them.
 extern "C" __global__ void __launch_bounds__(32, 20) penstock_lz(part_wave wave) {
   __shared__ lz_parts_shared shared;
   lz_warp(wave, blockIdx.x, shared, warp{});
