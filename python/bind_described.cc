@@ -137,14 +137,6 @@ nb::tuple index_of(const store_handle& from, nb::bytes key, std::uint64_t header
                         as_bytes(chunks.lengths), found.raw_edges);
 }
 
-void check_group(const store_handle& from, nb::bytes key, std::uint64_t header) {
-  const std::string name = text_of(key);
-  call_engine([&]() -> result<bool> {
-    PENSTOCK_TRY(check_hdf5_group(*from.store, name, header));
-    return true;
-  });
-}
-
 nb::object describe_netcdf(nb::bytes first, std::uint64_t file_bytes) {
   std::uint64_t needed = 0;
   const auto found = call_engine([&] {
@@ -159,20 +151,6 @@ nb::tuple describe_file(const store_handle& from, nb::bytes key) {
   const std::string name = text_of(key);
   const hdf5_description found = call_engine([&] { return describe_hdf5_file(*from.store, name); });
   return nb::make_tuple(nb::str(found.text.data(), found.text.size()), found.rounds, found.requests, found.bytes);
-}
-
-nb::object shards_of(const store_handle& from, const context_handle& with, nb::list keys, nb::str dataset,
-                     std::size_t axis) {
-  std::vector<std::string> names;
-  for (const nb::handle each : keys) names.push_back(text_of(nb::cast<nb::bytes>(each)));
-  const std::string path = utf8_of(dataset);
-  const auto found = call_engine([&]() -> result<std::optional<hdf5_shards>> {
-    return scan_hdf5_shards(*from.store, names, path, axis, *with.context);
-  });
-  if (!found) return nb::none();
-  return nb::make_tuple(as_bytes(found->rows), as_bytes(found->starts), as_bytes(found->entries),
-                        as_bytes(found->chunks.cells), as_bytes(found->chunks.offsets),
-                        as_bytes(found->chunks.lengths));
 }
 
 nb::str text_object(const std::string& text) { return nb::str(text.data(), text.size()); }
@@ -243,8 +221,6 @@ void bind_described(nb::module_& m) {
   m.def("hdf5_index", &index_of, nb::arg("store"), nb::arg("key"), nb::arg("header"),
         "The chunks of the dataset whose object header stands at that address: (cells, filter masks, offsets, lengths) "
         "as bytes of 64-bit numbers, and whether chunks at the array's edge skip all filters.");
-  m.def("hdf5_check_group", &check_group, nb::arg("store"), nb::arg("key"), nb::arg("header"),
-        "Raises where a link of the group whose object header stands at that address is damaged.");
   m.def("hdf5_describe", &describe_file, nb::arg("store"), nb::arg("key"),
         "Every group, dataset and attribute of an HDF5 file as JSON, and the rounds, requests and bytes that it took.");
   m.def(
@@ -295,11 +271,6 @@ void bind_described(nb::module_& m) {
       nb::arg("array"), "The stored types of the attributes of a variable of such a file, by name, as JSON.");
   m.def("netcdf_describe", &describe_netcdf, nb::arg("first"), nb::arg("file_bytes"),
         "The header of a NetCDF classic file as JSON, or how many of the file's first bytes are needed for it.");
-  m.def("hdf5_shards", &shards_of, nb::arg("store"), nb::arg("context"), nb::arg("keys"), nb::arg("dataset"),
-        nb::arg("axis"),
-        "Of datasets of one name in many files, which differ in nothing but their lengths: (lengths, first bytes of "
-        "contiguous ones, chunks of each file, cells, offsets, lengths of the chunks) as bytes of 64-bit numbers. None "
-        "where they differ more.");
   m.def("referenced_files", &files_of, nb::arg("from_"), "The local files that such an array reads.");
 }
 

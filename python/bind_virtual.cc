@@ -3,12 +3,15 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <penstock/virtual.h>
 
+#include "api/open_datasets.h"
+#include "bind_nodes.h"
 #include "driver/open_hdf5.h"
 #include "engine/array_state.h"
 
@@ -38,6 +41,39 @@ group_handle open_many(const store_handle& from, const context_handle& with, nb:
   return group_handle{call_engine([&] { return open_virtual(from.store, std::move(names), how); })};
 }
 
+std::string text_of(nb::handle from) {
+  const nb::bytes text = nb::cast<nb::bytes>(from);
+  return {text.c_str(), text.size()};
+}
+
+nb::tuple open_many_datasets(const context_handle& with, nb::list given, nb::bytes dataset, std::int64_t axis,
+                             bool allow_holes, bool tries_end) {
+  std::vector<dataset_file> files;
+  for (const nb::handle each : given) {
+    const nb::tuple parts = tuple_of(each, 4, "a file");
+    dataset_file& made = files.emplace_back();
+    made.from = nb::cast<const store_handle&>(parts[0]).store;
+    made.key = text_of(parts[1]);
+    if (!parts[2].is_none()) made.hints.size = nb::cast<std::uint64_t>(parts[2]);
+    if (!parts[3].is_none()) made.crc32c = nb::cast<std::uint32_t>(parts[3]);
+    made.hints.tries_end = tries_end;
+  }
+  dataset_options how;
+  how.context = with.context;
+  how.dataset = text_of(dataset);
+  how.axis = axis;
+  if (allow_holes) how.holes = shard_holes::allow;
+  dataset_parts found = call_engine([&] { return merge_datasets(files, how); });
+  nb::object merged = nb::none();
+  if (found.merged) merged = nb::cast(array_handle(std::move(*found.merged)));
+  nb::list parts, lengths;
+  for (dataset_parts::part& each : found.parts)
+    parts.append(
+        nb::make_tuple(each.file, nb::bytes(each.path.data(), each.path.size()), array_handle(std::move(each.opened))));
+  for (const std::uint64_t each : found.lengths) lengths.append(each);
+  return nb::make_tuple(merged, parts, nb::bytes(found.dataset.data(), found.dataset.size()), found.axis, lengths);
+}
+
 }  // namespace
 
 void bind_virtual(nb::module_& m) {
@@ -45,6 +81,11 @@ void bind_virtual(nb::module_& m) {
         nb::arg("path"), nb::arg("order"), nb::arg("fills"), nb::arg("all_attributes"), nb::arg("compares"),
         nb::arg("variables"), nb::arg("without"),
         "Many files of a store as one group; <penstock/virtual.h>. `order` is 'given', 'values' or 'unchecked'.");
+  m.def("open_hdf5_datasets", &open_many_datasets, nb::arg("context"), nb::arg("files"), nb::arg("dataset"),
+        nb::arg("axis"), nb::arg("allow_holes"), nb::arg("tries_end"),
+        "Datasets of HDF5 files as one array; <penstock/datasets.h>. `files` are (store, key, size or "
+        "None, CRC-32C or None). Returns (array of references or None, [(file, path, array)] where it is None, name of "
+        "the dataset, axis, lengths along it).");
   m.def(
       "has_hdf5_facts", [](const array_handle& of) { return hdf5_facts_of(of.array.state()) != nullptr; },
       nb::arg("array"), "Whether the array has what an HDF5 file says of its first part.");

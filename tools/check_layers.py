@@ -75,6 +75,7 @@ PUBLIC = {
     "window.h": "api",
     "unpack.h": "api",
     "virtual.h": "api",
+    "datasets.h": "api",
     "copy.h": "api",
     "shards.h": "driver",
     "joined.h": "driver",

@@ -10,6 +10,7 @@
 #include <penstock/copy.h>
 #include <penstock/create.h>
 #include <penstock/crops.h>
+#include <penstock/datasets.h>
 #include <penstock/describe.h>
 #include <penstock/device.h>
 #include <penstock/dlpack.h>

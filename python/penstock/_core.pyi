@@ -471,9 +471,6 @@ def open_reference(
 def hdf5_index(store: Store, key: _bytes, header: int) -> tuple[_bytes, _bytes, _bytes, _bytes, bool]:
     """Cells, filter masks, offsets and lengths of a dataset's chunks; whether chunks at the edge skip all filters."""
 
-def hdf5_check_group(store: Store, key: _bytes, header: int) -> None:
-    """Raises where a link of the group whose object header stands at that address is damaged."""
-
 def open_hdf5(
     store: Store, context: Context, key: _bytes, path: _bytes, size: int | None = None, tries_end: bool = False
 ) -> Array | Group: ...
@@ -512,11 +509,6 @@ def netcdf_types(array: Array) -> str:
 
 def netcdf_describe(first: _bytes, file_bytes: int) -> str | int:
     """The header of a NetCDF classic file as JSON, or how many of the file's first bytes are needed for it."""
-
-def hdf5_shards(
-    store: Store, context: Context, keys: list[_bytes], dataset: str, axis: int
-) -> tuple[_bytes, _bytes, _bytes, _bytes, _bytes, _bytes] | None:
-    """Chunk indexes of datasets in many files that differ in their length alone; None where they differ more."""
 
 def save_references(
     from_: Array, folder: _bytes, shards: str, find_stamps: Callable[[list[str]], list[str]] | None = None
@@ -801,6 +793,20 @@ def open_virtual(
     without: list[str],
 ) -> Group:
     """Open many files of a store as one group; `order` is "given", "values" or "unchecked"."""
+
+def open_hdf5_datasets(
+    context: Context,
+    files: list[tuple[Store, _bytes, int | None, int | None]],
+    dataset: _bytes,
+    axis: int,
+    allow_holes: bool,
+    tries_end: bool,
+) -> tuple[Array | None, list[tuple[int, _bytes, Array]], _bytes, int, list[int]]:
+    """Datasets of HDF5 files as one array. `files` are (store, key, size or None, CRC-32C or None).
+
+    Returns (array of references or None, [(file, path, array)] where it is None, name of the dataset, axis,
+    lengths along it).
+    """
 
 def has_hdf5_facts(array: Array) -> bool: ...
 def join(context: Context, arrays: Sequence[Array], axis: int) -> Array:

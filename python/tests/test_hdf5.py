@@ -15,9 +15,8 @@ import numpy as np
 import penstock as ps
 import pytest
 from hdf5_values import same, values
-from penstock.hdf5 import index as _hdf5_index
-from penstock.hdf5.source import Source
-from penstock.references import objects as _references
+from penstock import _core
+from penstock.core.group import wrap
 from penstock.target import stores as _stores
 
 h5py = pytest.importorskip("h5py")
@@ -516,11 +515,7 @@ def test_ranges_of_a_remote_file_share_the_question_whether_it_is_the_same(tmp_p
         filesystem = pytest.importorskip("fsspec.implementations.asyn_wrapper").AsyncFileSystemWrapper(plain)
     stamp = _stores.remote_stamp(plain, "/x.h5")
     store = _stores.pinned_store(filesystem, "/x.h5", stamp)
-    source = Source.of(str(path), ps.Context(threads=8), None)
-    with h5py.File(path) as file:
-        object_ = _references.Object("x.h5", store, "x.h5")
-        described = _hdf5_index.describe_dataset(file["x"], object_, "x.h5", source.read_at)
-    array = _references.open_described(described, source.context, (None, ()))
+    array = wrap(_core.open_hdf5(store, ps.Context(threads=8), b"x.h5", b"x"))
     asked.update(info=0, range=0)
     assert np.array_equal(array[::2], data[::2])
     assert 1 <= asked["range"] <= 20, "at most one for each chunk: neighbours are one request"

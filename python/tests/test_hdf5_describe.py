@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 from penstock import _core
 from penstock.core.errors import UnsupportedError
-from penstock.hdf5 import types
-from penstock.hdf5.filters import codec_of
+from penstock.hdf5.types import netcdf_value
 
 h5py = pytest.importorskip("h5py")
+
+from h5py_oracle import types  # noqa: E402
+from h5py_oracle.filters import codec_of  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus")) / "hdf5"
@@ -122,7 +124,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
             continue
         if isinstance(value, h5py.Empty):
             value = "" if value.dtype.kind in "SO" else None
-        out[text(name)] = types.attributes_json({"x": types._netcdf_value(value)})["x"]
+        out[text(name)] = types.attributes_json({"x": netcdf_value(value)})["x"]
     return out
 
 

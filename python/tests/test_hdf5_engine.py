@@ -18,7 +18,7 @@ from penstock.hdf5.source import Source
 
 h5py = pytest.importorskip("h5py")
 
-from hdf5_by_h5py import H5pyGroup, open_by_h5py  # noqa: E402
+from h5py_oracle.open import H5pyGroup, open_by_h5py  # noqa: E402
 
 CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", "/nonexistent")) / "hdf5"
 SHAPES = ((), (1,), (3,), (2, 2), (0,))

@@ -13,9 +13,6 @@ import numpy as np
 import penstock as ps
 import pytest
 from penstock import _core
-from penstock.hdf5 import index as _hdf5_index
-from penstock.hdf5 import shards as _hdf5_shards
-from penstock.hdf5.source import Source
 
 h5py = pytest.importorskip("h5py")
 
@@ -243,7 +240,7 @@ def shards(folder: Path, rows: list[int], **options: Any) -> list[np.ndarray[Any
 @pytest.mark.parametrize(
     "options", [{}, {"chunks": (2, 4)}, {"chunks": (2, 4), "maxshape": (None, 6), "compression": "gzip"}]
 )
-def test_shards_that_are_alike_are_looked_at_once(tmp_path, monkeypatch, libver, axis, options):
+def test_shards_that_differ_in_length_are_one_table(tmp_path, libver, axis, options):
     rows = [5, 4, 0, 7, 1] if axis == 0 else [6] * 5
     if options.get("chunks") and axis == 0 and not options.get("maxshape"):
         rows = [5, 4, 9, 7, 2]  # chunks are no longer than what they cannot outgrow
@@ -251,34 +248,28 @@ def test_shards_that_are_alike_are_looked_at_once(tmp_path, monkeypatch, libver,
     with h5py.File(tmp_path / "shard_5.h5", "w", libver=libver) as file:  # never written to
         file.create_dataset("a/x", (3, 6) if axis == 0 else (6, 4), "f4", **options)
     wanted.append(np.zeros((3, 6) if axis == 0 else (6, 4), "f4"))
-    looks = []
-    real = _hdf5_shards._look
-    monkeypatch.setattr(_hdf5_shards, "_look", lambda *given: looks.append(given) or real(*given))
     array = ps.open_shards(tmp_path / "shard_*.h5", dataset="a/x", axis=axis)
-    assert len(looks) == 1
+    assert array.format == "hdf5"
     whole = np.concatenate(wanted, axis)
     assert (array[...] == whole).all()
     assert array.attrs["number"] == 0
-    monkeypatch.setattr(_core, "hdf5_shards", lambda *given: None)
-    one_by_one = ps.open_shards(tmp_path / "shard_*.h5", dataset="a/x", axis=axis)
-    assert len(looks) == 1 + 1 + len(wanted)
-    assert array.uri == one_by_one.uri
-    assert array.shape == one_by_one.shape
-    assert array.codecs == one_by_one.codecs
-    assert array.plan(max_lines=10_000) == one_by_one.plan(max_lines=10_000)
+    assert array.storage == ps.open(tmp_path / "shard_0.h5", "a/x").storage
     for key in (np.s_[3:9], np.s_[::-2, 1:5], np.s_[4, 2]):
         assert (array[key] == whole[key]).all()
     ps.save_manifest(array, tmp_path / "m")
     assert (ps.open(tmp_path / "m")[...] == whole).all()
 
 
-def test_shards_that_differ_are_looked_at_one_by_one(tmp_path):
+def test_shards_of_other_filters_are_one_table(tmp_path):
     wanted = shards(tmp_path, [5, 4, 7], chunks=(2, 4))
     with h5py.File(tmp_path / "shard_1.h5", "a") as file:
         del file["a/x"]
         file.create_dataset("a/x", data=wanted[1], chunks=(2, 4), compression="gzip")
     array = ps.open_shards(tmp_path / "shard_*.h5", dataset="a/x")
+    assert array.format == "hdf5"
     assert (array[...] == np.concatenate(wanted)).all()
+    ps.save_manifest(array, tmp_path / "m")
+    assert (ps.open(tmp_path / "m")[...] == np.concatenate(wanted)).all()
     with h5py.File(tmp_path / "shard_2.h5", "a") as file:
         del file["a/x"]
     with pytest.raises(ps.NotFoundError, match=r"shard_2\.h5.*has no 'a/x'"):
@@ -330,21 +321,6 @@ def test_shards_whose_values_mean_something_else_are_refused(tmp_path, libver, n
         ps.open_shards(pattern, dataset="a/x")
 
 
-@pytest.mark.parametrize("libver", ["earliest", "latest"])
-def test_shards_that_mean_the_same_are_looked_at_once(tmp_path, monkeypatch, libver):
-    wanted = shards(tmp_path, [5, 4, 7], libver=libver)
-    for number in range(3):
-        with h5py.File(tmp_path / f"shard_{number}.h5", "a", libver=libver) as file:
-            attributes = file["a/x"].attrs
-            for name, value in [("scale_factor", 0.5), ("units", np.bytes_("K"))][:: 1 if number else -1]:
-                attributes[name] = value
-    looks = []
-    real = _hdf5_shards._look
-    monkeypatch.setattr(_hdf5_shards, "_look", lambda *given: looks.append(given) or real(*given))
-    assert (ps.open_shards(tmp_path / "shard_*.h5", dataset="a/x")[...] == np.concatenate(wanted)).all()
-    assert len(looks) == 1
-
-
 def test_a_file_that_changes_vanishes_or_is_replaced_is_a_conflict(tmp_path):
     path, other = tmp_path / "x.h5", tmp_path / "other.h5"
     data = np.arange(100, dtype="i4")
@@ -381,16 +357,12 @@ def test_a_file_that_changes_vanishes_or_is_replaced_is_a_conflict(tmp_path):
             array[key]
 
 
-def test_the_index_of_a_file_in_memory_and_of_a_source(tmp_path):
+def test_the_index_of_a_file_in_memory(tmp_path):
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
         file.create_dataset("x", data=np.arange(90), chunks=(7,), compression="gzip")
-    for target in (str(path), path.read_bytes()):
-        source = Source.of(target, ps.Context(), None)
-        with source.opened() as file:
-            found = _hdf5_index._own_index(file["x"], source.file_object())
-            assert found is not None
-            assert not found[1]
-            theirs = _hdf5_index._chunk_index(file["x"], (7,), (13,), source.read_at)
-            for ours, other in zip(found[0], theirs, strict=True):
-                assert ours.tolist() == other.tolist()
+    with h5py.File(path) as file:
+        header = h5py.h5o.get_info(file["x"].id).addr
+    of_bytes = _core.hdf5_index(_core.dict_store({"x": path.read_bytes()}, None, False), b"x", header)
+    assert of_bytes == _core.hdf5_index(_core.file_store(os.fsencode(tmp_path)), b"x.h5", header)
+    assert len(np.frombuffer(of_bytes[0], np.uint64)) == 13

@@ -1,4 +1,4 @@
-"""Virtual datasets and external files: every kind of mapping, as h5py reads it, without h5py."""
+"""Virtual datasets and external files: every kind of mapping, as h5py reads it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _sources(folder: Path, count: int, **options: Any) -> None:
 
 
 def _same(path: Path, name: str = "v") -> penstock.Array:
-    """The dataset is what h5py reads, as a whole and in parts; h5py is not asked for it."""
+    """The dataset is what h5py reads, as a whole and in parts."""
     with h5py.File(path) as file:
         expected = file[name][...]
     a = penstock.open(path, name)
@@ -52,14 +52,6 @@ def _same(path: Path, name: str = "v") -> penstock.Array:
             rows = random.integers(0, expected.shape[0], 5)
             np.testing.assert_array_equal(a.oindex[rows], expected[rows])
     return a
-
-
-@pytest.fixture(autouse=True)
-def _no_h5py(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
-        raise AssertionError("h5py was asked")
-
-    monkeypatch.setattr("penstock.hdf5.source.Source.opened", refuse)
 
 
 @pytest.mark.parametrize("options", SOURCES.values(), ids=SOURCES)

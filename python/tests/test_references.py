@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from penstock.references import objects as _references
 
 ZGROUP = '{"zarr_format": 2}'
 
@@ -304,22 +303,6 @@ def test_a_manifest_cannot_ask_for_any_number_of_chains(files):
     path.write_bytes(json.dumps(document).encode() + b"\n" + rest)
     with pytest.raises(ps.CorruptDataError, match="100000 chains"):
         ps.open(path)
-
-
-def test_blocks_cover_every_byte_once():
-    for shape in [(7,), (0, 3), (5, 4), (3, 1 << 19), (2, 3, 1 << 20), (1000003,), (), (4, 1, 600000)]:
-        cell, offsets, lengths, axis = _references.contiguous_blocks(shape, 4)
-        order = np.argsort(offsets)
-        ends = (offsets + lengths)[order]
-        total = 4 * int(np.prod(shape, dtype=np.int64))
-        assert int(lengths.sum()) == total
-        if total:
-            assert offsets[order][0] == 0
-            assert (offsets[order][1:] == ends[:-1]).all()
-            assert int(lengths.max()) <= max(1 << 20, 4)
-            cells = [-(-n // c) for n, c in zip(shape, cell, strict=True)]
-            assert np.prod(cells, dtype=np.int64) == len(offsets)
-        assert (axis is None) == (len(set(lengths.tolist())) <= 1)
 
 
 def test_parquet_references(files, monkeypatch):

@@ -31,9 +31,9 @@ namespace {
 constexpr std::string_view kFormat = "virtual";
 constexpr std::string_view kWild = "*?[";
 constexpr std::size_t kErrorsNamed = 3;
-constexpr std::array<std::string_view, 13> kMeaning = {
-    "scale_factor", "add_offset", "_FillValue",  "missing_value", "_Unsigned",  "units",        "calendar",
-    "valid_min",    "valid_max",  "valid_range", "flag_values",   "flag_masks", "flag_meanings"};
+/// Attributes by which some stored values are none, or mean something by themselves.
+constexpr std::array<std::string_view, 6> kMeaningOfSome = {"valid_min",   "valid_max",  "valid_range",
+                                                            "flag_values", "flag_masks", "flag_meanings"};
 
 constexpr std::string_view kUnits = "units", kCalendar = "calendar";
 /// Attributes of a time that name variables with the same units.
@@ -55,8 +55,6 @@ std::string names_text(const std::vector<std::string>& names) {
   for (const std::string& each : names) out += (out.size() == 1 ? "" : ", ") + each;
   return out + ")";
 }
-
-std::string value_text(const json* value) { return value == nullptr ? "none" : value->dump(); }
 
 /// The members of a virtual group. Immutable.
 class virtual_members final : public member_source {
@@ -189,10 +187,10 @@ class virtual_group {
     if (each.attributes.is_null()) return {};  // those of the first
     if (how_.attributes == virtual_attributes::all && !same_json(each.attributes, first.attributes))
       return refuse("the attributes", each.attributes.dump(), first.attributes.dump());
-    for (const std::string_view attribute : kMeaning) {
+    const auto same = [&](std::string_view attribute) -> result<> {
       const json* const here = each.attributes.find(attribute);
       const json* const there = first.attributes.find(attribute);
-      if (here == nullptr ? there == nullptr : there != nullptr && same_json(*here, *there)) continue;
+      if (here == nullptr ? there == nullptr : there != nullptr && same_json(*here, *there)) return {};
       error refused = refuse(fmt::format("the attribute '{}'", attribute), value_text(here), value_text(there));
       if (attribute == kUnits && units_of(each) && units_of(first))
         refused.note(
@@ -200,7 +198,9 @@ class virtual_group {
                         "open the files with xarray.open_mfdataset",
                         how_.concat, name));
       return refused;
-    }
+    };
+    for (const std::string_view attribute : kMeaning) PENSTOCK_TRY(same(attribute));
+    for (const std::string_view attribute : kMeaningOfSome) PENSTOCK_TRY(same(attribute));
     return {};
   }
 
@@ -378,31 +378,9 @@ class virtual_group {
     return {};
   }
 
-  // A variable before its common parts were shared with the first file.
   virtual_variable restored(const virtual_variable& of) const {
-    virtual_variable out = of;
-    if (out.what || out.opened) return out;
-    const virtual_variable& first = *first_->find(of.name);
-    auto made = std::make_shared<referenced_array>(*first.what);
-    for (auto& [name, text] : made->documents) {
-      if (name != ".zarray") continue;
-      json::object_t document;
-      const auto parsed = json::parse(text);
-      json::array_t shape, chunks;
-      for (const std::uint64_t each : of.shape) shape.emplace_back(each);
-      for (const std::uint64_t each : of.part.chunks) chunks.emplace_back(each);
-      if (parsed.ok() && parsed->as_object() != nullptr)
-        for (const auto& [member, value] : *parsed->as_object())
-          document.emplace_back(member, member == "shape" ? json(shape) : member == "chunks" ? json(chunks) : value);
-      text = json(std::move(document)).dump();
-    }
-    if (auto metadata = parse_array_documents(made->documents); metadata.ok()) made->metadata = std::move(*metadata);
-    made->uri = of.uri;
-    made->table = of.part.table;
-    made->variants = of.part.variants;
-    made->objects = of.part.objects;
-    out.what = std::move(made);
-    return out;
+    const virtual_variable* const first = first_->find(of.name);
+    return first == nullptr ? of : penstock::restored(*first, of);
   }
 
   result<array> joined(const std::string& name) {
@@ -430,8 +408,9 @@ class virtual_group {
         parts.push_back(std::move(filled));
         continue;
       }
-      if (!has_coding_of(*each, whole)) return std::optional<array>();
-      parts.push_back(each->part);
+      auto part = part_like(whole, *each);
+      if (!part) return std::optional<array>();
+      parts.push_back(std::move(*part));
     }
     PENSTOCK_ASSIGN(std::optional<referenced_array> made, merge_references(*like, std::move(parts), axis));
     if (!made) return std::optional<array>();

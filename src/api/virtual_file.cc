@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "driver/drivers.h"
@@ -27,12 +28,30 @@ bool is_wanted(const virtual_options& how, const std::string& name) {
   return (how.variables.empty() || has(how.variables)) && !has(how.without);
 }
 
+bool has_coding_of(const virtual_variable& a, const virtual_variable& b) noexcept {
+  return a.coding && b.coding && (a.coding == b.coding || a.coding->key == b.coding->key);
+}
+
 /// Names of all dimensions.
 std::vector<std::string> all_names(const std::vector<std::optional<std::string>>& names, std::size_t rank) {
   std::vector<std::string> out;
   if (names.size() != rank) return out;
   for (const auto& each : names) out.push_back(each.value_or(""));
   return out;
+}
+
+/// Codecs without the parameters that only say how hard an encoder tried.
+json without_effort(const json::array_t& filters) {
+  constexpr std::array<std::string_view, 3> kEffort = {"level", "clevel", "acceleration"};
+  json::array_t out;
+  for (const json& each : filters) {
+    json::object_t made;
+    if (each.as_object() != nullptr)
+      for (const auto& [name, value] : *each.as_object())
+        if (std::find(kEffort.begin(), kEffort.end(), name) == kEffort.end()) made.emplace_back(name, value);
+    out.emplace_back(std::move(made));
+  }
+  return json(std::move(out));
 }
 
 /// Takes the data for merge_references, if the references can be merged.
@@ -43,7 +62,6 @@ void take_references(const referenced_array& from, virtual_variable& out) {
   if (text == from.documents.end()) return;
   const auto parsed = json::parse(text->second);
   if (!parsed.ok() || parsed->as_object() == nullptr) return;
-  json::object_t coding;
   const json* chunks = parsed->find("chunks");
   if (chunks == nullptr || chunks->as_array() == nullptr) return;
   for (const json& each : *chunks->as_array()) {
@@ -51,28 +69,15 @@ void take_references(const referenced_array& from, virtual_variable& out) {
     if (!each.get(length)) return;
     out.part.chunks.push_back(length);
   }
-  for (const auto& [name, value] : *parsed->as_object())
-    if (name != "shape" && name != "chunks") coding.emplace_back(name, value);
-  out.coding = std::make_shared<const std::string>(json(std::move(coding)).dump());
+  auto coding = std::make_shared<variable_coding>();
+  coding->codecs = codecs_of(*parsed);
+  coding->order = from.metadata.f_order ? "F" : "C";
+  coding->key = coding->codecs.dtype.dump() + coding->order + without_effort(coding->codecs.filters).dump();
+  out.coding = std::move(coding);
   out.part.shape = out.shape;
   out.part.table = from.table;
   out.part.variants = from.variants;
   out.part.objects = from.objects;
-}
-
-virtual_variable variable_of(std::string name, std::shared_ptr<const referenced_array> what) {
-  virtual_variable out;
-  out.name = std::move(name);
-  out.uri = what->uri;
-  out.shape = what->metadata.shape;
-  out.dimensions = all_names(what->dimension_names.empty() ? what->metadata.dimension_names : what->dimension_names,
-                             out.shape.size());
-  out.type = what->metadata.type;
-  out.fill = what->metadata.fill_value;
-  out.attributes = what->metadata.attributes;
-  take_references(*what, out);
-  out.what = std::move(what);
-  return out;
 }
 
 // Whether an array is read as fast by its references: parts of several short records of NetCDF are read together.
@@ -197,6 +202,21 @@ long double number_at(const std::byte* from) noexcept {
 
 }  // namespace
 
+virtual_variable variable_of(std::string name, std::shared_ptr<const referenced_array> what) {
+  virtual_variable out;
+  out.name = std::move(name);
+  out.uri = what->uri;
+  out.shape = what->metadata.shape;
+  out.dimensions = all_names(what->dimension_names.empty() ? what->metadata.dimension_names : what->dimension_names,
+                             out.shape.size());
+  out.type = what->metadata.type;
+  out.fill = what->metadata.fill_value;
+  out.attributes = what->metadata.attributes;
+  take_references(*what, out);
+  out.what = std::move(what);
+  return out;
+}
+
 const virtual_variable* virtual_file::find(std::string_view wanted) const noexcept {
   const auto at = std::find_if(variables.begin(), variables.end(),
                                [&](const virtual_variable& each) { return each.name == wanted; });
@@ -225,15 +245,45 @@ result<array> open_virtual_variable(const virtual_variable& of, const std::share
 
 bool same_json(const json& a, const json& b) { return a == b || a.dump() == b.dump(); }
 
-bool has_coding_of(const virtual_variable& a, const virtual_variable& b) noexcept {
-  return a.coding && b.coding && (a.coding == b.coding || *a.coding == *b.coding);
+std::string value_text(const json* value) { return value == nullptr ? "none" : value->dump(); }
+
+std::optional<reference_part> part_like(const virtual_variable& like, const virtual_variable& of) {
+  if (!like.coding || !of.coding || like.coding->order != of.coding->order) return std::nullopt;
+  reference_part out = of.part;
+  if (!has_coding_of(like, of)) out.codecs = std::shared_ptr<const chunk_codecs>(of.coding, &of.coding->codecs);
+  return out;
 }
 
 void share_with(const virtual_variable& first, virtual_variable& other) {
-  if (!has_coding_of(first, other) || !other.what) return;
+  if (!has_coding_of(first, other) || !other.what || first.fill != other.fill) return;
   other.coding = first.coding;
   if (same_json(other.attributes, first.attributes)) other.attributes = json();
   other.what = nullptr;
+}
+
+virtual_variable restored(const virtual_variable& first, const virtual_variable& of) {
+  virtual_variable out = of;
+  if (out.what || out.opened) return out;
+  auto made = std::make_shared<referenced_array>(*first.what);
+  for (auto& [name, text] : made->documents) {
+    if (name != ".zarray") continue;
+    json::object_t document;
+    const auto parsed = json::parse(text);
+    json::array_t shape, chunks;
+    for (const std::uint64_t each : of.shape) shape.emplace_back(each);
+    for (const std::uint64_t each : of.part.chunks) chunks.emplace_back(each);
+    if (parsed.ok() && parsed->as_object() != nullptr)
+      for (const auto& [member, value] : *parsed->as_object())
+        document.emplace_back(member, member == "shape" ? json(shape) : member == "chunks" ? json(chunks) : value);
+    text = json(std::move(document)).dump();
+  }
+  if (auto metadata = parse_array_documents(made->documents); metadata.ok()) made->metadata = std::move(*metadata);
+  made->uri = of.uri;
+  made->table = of.part.table;
+  made->variants = of.part.variants;
+  made->objects = of.part.objects;
+  out.what = std::move(made);
+  return out;
 }
 
 bool is_comparable(const dtype& type) noexcept {

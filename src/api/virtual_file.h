@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,13 @@
 #include "driver/merge_references.h"
 
 namespace penstock::inline v0 {
+
+/// How the chunks of a variable are encoded.
+struct variable_coding {
+  chunk_codecs codecs;
+  std::string order;  ///< of the items of a chunk: "C" or "F"
+  std::string key;    ///< equal for chunks that decode alike, however hard their encoders tried
+};
 
 /// A variable of one of many files: the properties that must match those of the others.
 struct virtual_variable {
@@ -23,8 +32,8 @@ struct virtual_variable {
   dtype type;
   std::vector<std::byte> fill;  ///< one item
   json attributes;
-  /// All but shape and chunks of a `.zarray`, as text; null: it does not consist of references that can be merged.
-  std::shared_ptr<const std::string> coding;
+  /// How its chunks are encoded; null: it is not of references that can be merged.
+  std::shared_ptr<const variable_coding> coding;
   reference_part part;  ///< set with `coding`
   /// null: it is `opened`, and no references say where its chunks are.
   std::shared_ptr<const referenced_array> what;
@@ -54,11 +63,24 @@ result<array> open_virtual_variable(const virtual_variable& of, const std::share
 /// Equal values; NaN equals NaN.
 bool same_json(const json& a, const json& b);
 
-/// Whether both are references that can be merged: they differ only in shape and chunks.
-bool has_coding_of(const virtual_variable& a, const virtual_variable& b) noexcept;
+/// Attributes by which the same stored value means another.
+inline constexpr std::array<std::string_view, 7> kMeaning = {
+    "scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units", "calendar"};
+
+/// Such an attribute as errors show it. \param value  null: there is none.
+std::string value_text(const json* value);
+
+/// A dataset that is described and not opened.
+virtual_variable variable_of(std::string name, std::shared_ptr<const referenced_array> what);
+
+/// The references of a variable as a part of an array that is stored as `like`.
+/// \returns Nothing if they cannot be merged.
+std::optional<reference_part> part_like(const virtual_variable& like, const virtual_variable& of);
 
 /// Drops the properties that a variable shares with the first file's, so that thousands of files fit in memory.
 void share_with(const virtual_variable& first, virtual_variable& other);
+/// A variable as it was before it shared what it is with that of the first file.
+virtual_variable restored(const virtual_variable& first, const virtual_variable& of);
 
 /// Whether a coordinate's values can be compared: fixed-width integers and floats.
 bool is_comparable(const dtype& type) noexcept;

@@ -11,6 +11,7 @@
 #include <penstock/open.h>
 #include "array/chunk_grid.h"
 #include "base/checked.h"
+#include "driver/chunk_codecs.h"
 #include "driver/zarr_nodes.h"
 #include "format/zarr/zarr_grid.h"
 
@@ -51,15 +52,6 @@ json native_type(const json& dtype) {
   return json(std::move(out));
 }
 
-/// How chunks are encoded, as a `.zarray` would say it.
-struct chunk_codecs {
-  json dtype;
-  json::array_t filters;  ///< the compressor at the end
-  std::vector<std::uint64_t> shape;
-
-  std::string key() const { return dtype.dump() + json(filters).dump() + list_json(shape).dump(); }
-};
-
 /// What a chunk of a source is along one dimension of the result.
 struct segment {
   std::uint64_t cell = 0;    // of the result
@@ -74,39 +66,6 @@ struct source_facts {
   bool has_short_chunks = false;     ///< some are stored shorter than the others
   bool other_fill = false;           ///< than the result's
 };
-
-result<chunk_codecs> usual_codecs(const referenced_array& of) {
-  for (const auto& [name, text] : of.documents) {
-    if (name != kZarray) continue;
-    PENSTOCK_ASSIGN(const json document, json::parse(text));
-    chunk_codecs out;
-    if (const json* const type = document.find("dtype")) out.dtype = *type;
-    if (const json* const filters = document.find("filters"); filters != nullptr && filters->as_array() != nullptr)
-      out.filters = *filters->as_array();
-    if (const json* const compressor = document.find("compressor"); compressor != nullptr && !compressor->is_null())
-      out.filters.push_back(*compressor);
-    out.shape.assign(of.metadata.grid.chunk.begin(), of.metadata.grid.chunk.end());
-    return out;
-  }
-  return error(errc::internal, fmt::format("'{}' has no .zarray", of.uri));
-}
-
-chunk_codecs codecs_of(const chain_variant& variant, const chunk_codecs& usual) {
-  chunk_codecs out = usual;
-  if (variant.shape) out.shape.assign(variant.shape->begin(), variant.shape->end());
-  if (!variant.own.is_null()) {
-    if (const json* const type = variant.own.find("dtype")) out.dtype = *type;
-    const json* const filters = variant.own.find("filters");
-    out.filters = filters != nullptr && filters->as_array() != nullptr ? *filters->as_array() : json::array_t();
-    return out;
-  }
-  json::array_t left;
-  for (std::size_t i = 0; i < out.filters.size(); ++i)
-    if (std::find(variant.skipped.begin(), variant.skipped.end(), i) == variant.skipped.end())
-      left.push_back(out.filters[i]);
-  out.filters = std::move(left);
-  return out;
-}
 
 class composer {
  public:
@@ -402,7 +361,7 @@ class composer {
       chain_variant made;
       made.shape.emplace();
       for (const std::uint64_t each : chains_[i].shape) made.shape->push_back(each);
-      made.own = json(json::object_t{{"dtype", chains_[i].dtype}, {"filters", json(chains_[i].filters)}});
+      made.own = chains_[i].own();
       out_.variants.push_back(std::move(made));
       to.push_back(static_cast<std::uint16_t>(out_.variants.size()));
     }

@@ -1,14 +1,43 @@
 #include "driver/hdf5_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "base/checked.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
 #include "format/hdf5/hdf5_object.h"
 
 namespace penstock::inline v0 {
 namespace {
+
+constexpr std::uint64_t kHeadBytes = std::uint64_t{64} << 10;
+
+// Where a file ends whose store does not report its size, as the superblock among its first bytes says it. The file may
+// be shorter.
+result<std::uint64_t> end_in_superblock(std::span<const std::byte> head) {
+  constexpr std::string_view kWhy = "the store does not report how long the file is";
+  constexpr std::uint64_t kPage = 4096;
+  hdf5_pages begin(head.size(), kPage);
+  if (!head.empty()) PENSTOCK_TRY(begin.add({0, head.size(), false}, head));
+  const auto file = hdf5_file::open(begin);
+  if (!file.ok()) return file.error().clone().note(std::string(kWhy));
+  std::uint64_t end = 0;
+  if (file->end() == 0 || !checked_add(file->base(), file->end(), end))
+    return error(errc::unsupported, fmt::format("{}, and its superblock does not say it", kWhy));
+  return end;
+}
+
+result<> check_end(const store& from, std::string_view key, const version& seen, std::uint64_t size) {
+  const byte_range last{size - 1, 1, false};
+  auto read = read_and_wait(from, key, last, 1, &seen);
+  if (!read.ok()) return std::move(read).error().note(read_note(key, last));
+  if (!read->bytes.empty()) return {};
+  return error(errc::corrupt_data, fmt::format("the file has less than the {} bytes that its superblock says", size));
+}
 
 error changed() { return {errc::conflict, "the file changed while its metadata was read"}; }
 
@@ -19,8 +48,13 @@ result<> hdf5_stored_file::begin() {
   if (!read.ok()) return std::move(read).error().note(read_note(key_, {0, 1, false}));
   size_ = read->object_size;
   seen_ = std::move(read->seen);
-  if (size_ == byte_range::kAll) return error(errc::unsupported, "the store does not report how long the file is");
-  return {};
+  if (size_ != byte_range::kAll) return {};
+  auto head = read_and_wait(from_, key_, {0, kHeadBytes, false}, kHeadBytes, &seen_);
+  if (!head.ok()) return std::move(head).error().note(read_note(key_, {0, kHeadBytes, false}));
+  size_ = head->object_size;
+  if (size_ != byte_range::kAll) return {};
+  PENSTOCK_ASSIGN(size_, end_in_superblock(head->bytes));
+  return check_end(from_, key_, seen_, size_);
 }
 
 result<std::span<const std::byte>> hdf5_stored_file::read(std::uint64_t offset, std::uint64_t length) {
@@ -50,20 +84,27 @@ result<std::span<const std::byte>> hdf5_stored_file::read(std::uint64_t offset, 
 
 result<std::shared_ptr<hdf5_reader>> hdf5_reader::open(std::shared_ptr<const store> from, std::string key,
                                                        const object_head* head) {
-  if (head == nullptr || head->object_size == byte_range::kAll) {
+  if (head == nullptr) {
     hdf5_stored_file file(*from, key);
     PENSTOCK_TRY(file.begin());
     return std::shared_ptr<hdf5_reader>(new hdf5_reader(std::move(from), std::move(key), file.seen(), file.size()));
   }
-  std::shared_ptr<hdf5_reader> made(new hdf5_reader(std::move(from), std::move(key), head->seen, head->object_size));
+  std::uint64_t size = head->object_size;
+  const bool is_known = size != byte_range::kAll;
+  if (!is_known) {
+    PENSTOCK_ASSIGN(size, end_in_superblock(head->bytes));
+  }
+  std::shared_ptr<hdf5_reader> made(new hdf5_reader(std::move(from), std::move(key), head->seen, size));
   if (!made->in_rounds()) {
+    if (!is_known) PENSTOCK_TRY(check_end(*made->from_, made->key_, head->seen, size));
     const auto bytes = std::span(head->bytes).first(std::min<std::size_t>(head->bytes.size(), made->pages_.size()));
     made->head_.assign(bytes.begin(), bytes.end());
     return made;
   }
-  const bool whole = head->bytes.size() >= head->object_size;
-  const std::uint64_t known = whole ? head->object_size : head->bytes.size() / kPageBytes * kPageBytes;
+  const bool whole = head->bytes.size() >= size;
+  const std::uint64_t known = whole ? size : head->bytes.size() / kPageBytes * kPageBytes;
   if (known != 0) PENSTOCK_TRY(made->pages_.add({0, known, false}, head->bytes));
+  if (!is_known) made->expect_end();  // a shorter file fails before it is parsed
   return made;
 }
 

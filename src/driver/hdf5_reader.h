@@ -29,7 +29,8 @@ class hdf5_stored_file final : public hdf5_source {
                    std::span<const std::byte> head) noexcept
       : from_(from), key_(key), head_(head), seen_(std::move(seen)), size_(size) {}
 
-  /// Learns the version and the size. \error unsupported  The store does not report how long the file is.
+  /// Learns the version and the size: that of the superblock if the store does not report one.
+  /// \error unsupported  There is none.
   result<> begin();
   const version& seen() const noexcept { return seen_; }
 
@@ -59,7 +60,8 @@ class hdf5_stored_file final : public hdf5_source {
 class hdf5_reader {
  public:
   /// \param head  The first bytes of the file, its version and its size, if they are known; else null.
-  /// \error unsupported  The store does not report how long the file is.
+  /// \error unsupported  Neither the store nor the superblock has the file's size.
+  /// \error corrupt_data  The superblock has one, and the file has fewer bytes.
   static result<std::shared_ptr<hdf5_reader>> open(std::shared_ptr<const store> from, std::string key,
                                                    const object_head* head);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "base/checked.h"
@@ -23,8 +24,9 @@ struct placed_part {
   std::uint64_t rows = 0, first_row = 0;  // elements along the axis
   std::uint64_t step = 0;                 // length of its chunks along the axis
   std::uint64_t cells = 0, first_cell = 0;
-  std::uint32_t first_object = 0;
-  std::vector<std::uint16_t> chains;  // number here of each of its chains
+  std::vector<std::uint32_t> objects;  // number here of each of its objects
+  bool in_order = true;                // of these, each is one more than the one before
+  std::vector<std::uint16_t> chains;   // number here of each of its chains
 };
 
 bool has_references(const reference_part& part) { return part.table && part.table->entries() != 0; }
@@ -70,7 +72,7 @@ class merger {
       if (d < axis_ && !checked_mul(outer_, count, outer_)) return too_large();
       if (d > axis_ && !checked_mul(inner_, count, inner_)) return too_large();
     }
-    chains_.emplace(chain_key{{}, chunks_}, std::uint16_t{0});
+    chains_.emplace(chain_key{{}, chunks_, {}}, std::uint16_t{0});
     std::uint64_t rows = 0, cells = 0;
     for (reference_part& each : parts_) {
       placed_part& at = placed_.emplace_back();
@@ -96,30 +98,49 @@ class merger {
   static error too_large() { return {errc::unsupported, "the joined arrays have more than 2^64 chunks or elements"}; }
 
   bool take_chains(const reference_part& part, placed_part& at) {
-    const auto number = [&](std::vector<std::uint32_t> skipped, const extents& shape) {
-      const auto [found, added] =
-          chains_.try_emplace(chain_key{skipped, shape}, static_cast<std::uint16_t>(variants_.size() + 1));
-      if (added) variants_.push_back({std::move(skipped), shape});
+    const auto number = [&](std::vector<std::uint32_t> skipped, const extents& shape, json own) {
+      const auto [found, added] = chains_.try_emplace(chain_key{skipped, shape, own.is_null() ? "" : own.dump()},
+                                                      static_cast<std::uint16_t>(variants_.size() + 1));
+      if (added) variants_.push_back({std::move(skipped), shape, std::move(own)});
       at.chains.push_back(found->second);
     };
-    number({}, part.chunks);
-    for (const chain_variant& each : part.variants) number(each.skipped, each.shape ? *each.shape : part.chunks);
+    number({}, part.chunks, part.codecs ? part.codecs->own() : json());
+    for (const chain_variant& each : part.variants) {
+      const extents& shape = each.shape ? *each.shape : part.chunks;
+      if (part.codecs)
+        number({}, shape, codecs_of(each, *part.codecs).own());
+      else
+        number(each.skipped, shape, each.own);
+      if (variants_.size() >= kMaxChains) return false;
+    }
     return variants_.size() < kMaxChains;
   }
 
+  // Names are unique, so a file that several parts name is one object.
   bool take_objects(reference_part& part, placed_part& at) {
     if (objects_.size() + part.objects.size() > ~std::uint32_t{0}) return false;
-    at.first_object = static_cast<std::uint32_t>(objects_.size());
+    at.objects.reserve(part.objects.size());
     for (referenced_object& each : part.objects) {
-      // Names are unique, and those of remote objects are what a manifest finds them by.
+      const auto next = static_cast<std::uint32_t>(objects_.size());
+      if (!each.inlined) {
+        const store* const from = each.path.empty() ? each.from.get() : nullptr;
+        const auto [known, added] = files_.try_emplace({from, from == nullptr ? each.path : each.key}, next);
+        at.objects.push_back(known->second);
+        if (!added) continue;
+      } else {
+        at.objects.push_back(next);
+      }
       if (each.inlined) {
         each.name = fmt::format("{} {}", each.name, objects_.size());
       } else if (each.path.empty() && each.name.find("://") == std::string::npos) {
+        // The names of remote objects are what a manifest finds them by.
         each.name = child_uri(each.from->uri(), each.key + "/");
         while (each.name.ends_with('/')) each.name.pop_back();
       }
       objects_.push_back(std::move(each));
     }
+    for (std::size_t i = 1; i < at.objects.size(); ++i)
+      at.in_order = at.in_order && at.objects[i] == at.objects[i - 1] + 1;
     return true;
   }
 
@@ -194,7 +215,7 @@ class merger {
   }
 
   cell_reference translated(std::size_t k, cell_reference of) const {
-    of.object += placed_[k].first_object;
+    of.object = placed_[k].objects[of.object];
     of.chain = placed_[k].chains[of.chain];
     return of;
   }
@@ -204,14 +225,14 @@ class merger {
     const reference_table& table = *parts_[k].table;
     const std::uint64_t first = placed_[k].first_cell * inner_;
     for (const auto& record : table.records()) {
-      if (!record.is_run()) {
+      if (!record.is_run() || !placed_[k].in_order) {
         for (std::uint64_t i = 0; i < record.count; ++i)
           builder.add(first + table.cell(record, i), translated(k, table.at(record, i)));
         continue;
       }
       reference_run run = record;
       run.cell += first;
-      run.object += placed_[k].first_object;
+      run.object += placed_[k].objects.empty() ? 0 : placed_[k].objects.front();
       run.chain = placed_[k].chains[run.chain];
       builder.add(run);
     }
@@ -258,11 +279,16 @@ class merger {
     return out;
   }
 
-  using chain_key = std::pair<std::vector<std::uint32_t>, extents>;
+  struct chain_key {
+    std::vector<std::uint32_t> skipped;
+    extents shape;
+    std::string own;
+  };
   struct less {
     bool operator()(const chain_key& a, const chain_key& b) const {
-      if (a.first != b.first) return a.first < b.first;
-      return std::lexicographical_compare(a.second.begin(), a.second.end(), b.second.begin(), b.second.end());
+      if (a.skipped != b.skipped) return a.skipped < b.skipped;
+      if (a.own != b.own) return a.own < b.own;
+      return std::lexicographical_compare(a.shape.begin(), a.shape.end(), b.shape.begin(), b.shape.end());
     }
   };
 
@@ -276,6 +302,7 @@ class merger {
   std::map<chain_key, std::uint16_t, less> chains_;
   std::vector<chain_variant> variants_;
   std::vector<referenced_object> objects_;
+  std::map<std::pair<const store*, std::string>, std::uint32_t> files_;
   std::map<std::uint64_t, std::uint64_t> decoded_;  // by cell along the axis
 };
 

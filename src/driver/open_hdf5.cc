@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "driver/hdf5_text.h"
 #include "driver/open_reference.h"
 #include "driver/registry.h"
+#include "driver/shard_names.h"
 #include "engine/array_state.h"
 #include "format/hdf5/hdf5_array.h"
 #include "format/hdf5/hdf5_group.h"
@@ -71,7 +73,7 @@ result<hdf5_object_facts> read_facts(hdf5_file& file, hdf5_tree& tree, std::stri
 
 // Of a file whose beginning is not known.
 result<std::shared_ptr<hdf5_reader>> open_reader(const std::shared_ptr<const store>& from, const std::string& key) {
-  if (from->traits().inline_completion) return hdf5_reader::open(from, key, nullptr);
+  if (from->traits().inline_completion && !from->traits().lends_bytes) return hdf5_reader::open(from, key, nullptr);
   PENSTOCK_ASSIGN(const auto head, read_head(*from, key, hdf5_driver().head_bytes()));
   if (!head) return error(errc::not_found, fmt::format("there is no file '{}'", key));
   return hdf5_reader::open(from, key, &*head);
@@ -108,6 +110,55 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
                     list(path, [](hdf5_tree& tree, const hdf5_place& at) { return tree.members_in_file_order(at); }));
     hdf5_members out;
     for (const hdf5_member_name& each : found) (each.is_stand_in ? out.stand_ins : out.shown).push_back(each.name);
+    return out;
+  }
+
+  // The datasets that a name or a pattern stands for.
+  result<std::vector<hdf5_contents::dataset>> find_datasets(const std::string& pattern, shard_holes holes) const {
+    constexpr std::string_view kWild = "*?[";
+    std::vector<hdf5_contents::dataset> out;
+    if (pattern.find_first_of(kWild) == std::string::npos || has_object(pattern)) {
+      PENSTOCK_ASSIGN(auto made, dataset(pattern, 0));
+      out.push_back({pattern, std::move(made), std::nullopt});
+      return out;
+    }
+    std::vector<std::string> parts;
+    for (std::size_t at = 0; at <= pattern.size();) {
+      const std::size_t end = std::min(pattern.find('/', at), pattern.size());
+      if (end != at) parts.push_back(pattern.substr(at, end - at));
+      at = end + 1;
+    }
+    PENSTOCK_TRY(match({}, parts, {}, 0, out));
+    if (out.empty()) return error(errc::not_found, fmt::format("the file has no dataset '{}'", hdf5_text(pattern)));
+    std::vector<std::string> names;
+    std::map<std::string, std::shared_ptr<const referenced_array>> found;
+    for (hdf5_contents::dataset& each : out) {
+      names.push_back(each.name);
+      found.emplace(std::move(each.name), std::move(each.what));
+    }
+    PENSTOCK_ASSIGN(names, order_shards(std::move(names), pattern, holes));
+    out.clear();
+    for (std::string& each : names) out.push_back({each, found.at(each), std::nullopt});
+    return out;
+  }
+
+  // Paths of datasets, at most `most`.
+  result<std::vector<std::string>> dataset_paths(std::size_t most) const {
+    constexpr std::size_t kMostGroups = 10'000;
+    std::vector<std::string> out, groups{std::string()};
+    for (std::size_t i = 0; i < groups.size() && out.size() < most; ++i) {
+      const std::string group = groups[i];
+      PENSTOCK_ASSIGN(const auto found,
+                      list(group, [](hdf5_tree& tree, const hdf5_place& at) { return tree.members(at); }));
+      for (const hdf5_member_name& each : found) {
+        const std::string path = prefix_of(group) + each.name;
+        if (!each.is_group) {
+          if (out.size() < most) out.push_back(path);
+        } else if (groups.size() < kMostGroups) {
+          groups.push_back(path);
+        }
+      }
+    }
     return out;
   }
 
@@ -309,9 +360,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
 
   // What a link into another file leads to, as that file has it.
   result<node> open_beyond(const hdf5_exit& exit, unsigned links) const {
-    if (links == kMostExternalLinks)
-      return error(errc::not_found, fmt::format("'{}' is reached over more than {} links into other files",
-                                                hdf5_text(exit.path), links));
+    if (links == kMostExternalLinks) return too_many_links(exit);
     PENSTOCK_ASSIGN(const auto there, beyond(exit));
     const std::string prefix = prefix_of(trimmed(exit.path));
     const std::string uri = child_uri(there->uri_, percent_encode(prefix, true));
@@ -388,6 +437,133 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   result<array> open_bytes(hdf5_array from, const std::string& uri) const {
     PENSTOCK_ASSIGN(referenced_array what, describe_bytes(std::move(from), uri));
     return open_reference(context_, std::move(what));
+  }
+
+  bool has_object(const std::string& path) const {
+    bool left = false;
+    const auto found = from_->parse([&](hdf5_file& file) -> result<> {
+      hdf5_tree tree(file);
+      auto at = tree.find(path);
+      left = tree.exit().has_value();
+      return at.ok() ? result<>() : std::move(at).error();
+    });
+    return found.ok() || left;
+  }
+
+  struct matched_dataset {
+    std::string path;  // from the group that the pattern counts from
+    result<hdf5_array> what;
+  };
+  struct matched_exit {
+    std::string path;
+    hdf5_exit to;
+    std::size_t parts = 0;  // of the pattern, that are behind it
+  };
+
+  // Adds the datasets below the group at `base` that a shell pattern stands for, each part a name. All of a file are
+  // read in one operation.
+  result<> match(const std::string& base, std::span<const std::string> parts, const std::string& shown, unsigned links,
+                 std::vector<hdf5_contents::dataset>& out) const {
+    constexpr std::uint64_t kReadings = 256;  // of all datasets, in one operation
+    std::vector<matched_dataset> found;
+    std::vector<matched_exit> exits;
+    const auto read = [&](hdf5_file& file) {
+      found.clear();
+      exits.clear();
+      return match_here(file, base, parts, found, exits);
+    };
+    PENSTOCK_TRY(from_->parse(read, kReadings));
+    for (matched_dataset& each : found) {
+      if (!each.what.ok()) return std::move(each.what).error();
+      const std::string prefix = prefix_of(prefix_of(base) + each.path);
+      PENSTOCK_ASSIGN(auto made, described(std::move(*each.what), child_uri(uri_, percent_encode(prefix, true))));
+      out.push_back({prefix_of(shown) + each.path, std::move(made), std::nullopt});
+    }
+    for (const matched_exit& each : exits) {
+      if (links == kMostExternalLinks) return too_many_links(each.to);
+      const std::string path = prefix_of(shown) + each.path, there_path = trimmed(each.to.path);
+      const auto there = beyond(each.to);
+      auto made = there.ok() ? result<>() : there.error().clone();
+      if (there.ok() && each.parts != 0) {
+        made = (*there)->match(there_path, parts.last(each.parts), path, links + 1, out);
+      } else if (there.ok()) {
+        auto one = (*there)->dataset(there_path, links + 1);
+        if (one.ok()) out.push_back({path, std::move(*one), std::nullopt});
+        made = one.ok() ? result<>() : std::move(one).error();
+      }
+      const bool is_other = !made.ok() && (made.error().code() == errc::not_found ||  // as in lists
+                                           made.error().code() == errc::invalid_argument);
+      if (!made.ok() && !is_other) return made;
+    }
+    return {};
+  }
+
+  static result<> match_here(hdf5_file& file, const std::string& base, std::span<const std::string> parts,
+                             std::vector<matched_dataset>& found, std::vector<matched_exit>& exits) {
+    hdf5_tree tree(file);
+    struct group_here {
+      std::string path;
+      hdf5_place at;
+    };
+    PENSTOCK_ASSIGN(hdf5_place first, tree.find(base));
+    std::vector<group_here> groups;
+    groups.push_back({{}, std::move(first)});
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::size_t left = parts.size() - i - 1;
+      std::vector<group_here> below;
+      for (const group_here& group : groups) {
+        auto members = tree.members_in_file_order(group.at);
+        if (!members.ok() && file.waiting()) continue;
+        if (!members.ok()) return std::move(members).error();
+        for (const hdf5_member_name& each : *members) {
+          if (each.is_stand_in || !matches_shard_pattern(parts[i], each.name)) continue;
+          std::string path = prefix_of(group.path) + each.name;
+          if (each.exit) {
+            exits.push_back({std::move(path), *each.exit, left});
+            continue;
+          }
+          if (each.is_group != (left != 0)) continue;
+          auto place = tree.member(group.at, each.name);
+          if (left == 0) {
+            found.push_back(
+                {std::move(path), place.ok() ? read_hdf5_array(file, tree, *place) : std::move(place).error()});
+          } else if (place.ok()) {
+            below.push_back({std::move(path), std::move(*place)});
+          } else if (!file.waiting()) {
+            return std::move(place).error();
+          }
+        }
+      }
+      groups = std::move(below);
+    }
+    return {};
+  }
+
+  // A dataset that is described and not opened. \error invalid_argument  It is a group.
+  result<std::shared_ptr<const referenced_array>> dataset(const std::string& path, unsigned links) const {
+    std::optional<hdf5_exit> exit;
+    auto facts = from_->parse([&](hdf5_file& file) {
+      hdf5_tree tree(file);
+      auto found = read_facts(file, tree, path, hdf5_chunk_listing::whole);
+      exit = tree.exit();
+      return found;
+    });
+    if (!facts.ok() && exit) {
+      if (links == kMostExternalLinks) return too_many_links(*exit);
+      PENSTOCK_ASSIGN(const auto there, beyond(*exit));
+      return there->dataset(trimmed(exit->path), links + 1);
+    }
+    if (!facts.ok() && facts.error().code() == errc::not_found)
+      return error(errc::not_found, fmt::format("the file has no '{}'", hdf5_text(path)));
+    if (!facts.ok()) return std::move(facts).error();
+    if (!facts->dataset)
+      return error(errc::invalid_argument, fmt::format("'{}' is a group, not a dataset", hdf5_text(path)));
+    return described(std::move(*facts->dataset), child_uri(uri_, percent_encode(prefix_of(path), true)));
+  }
+
+  static error too_many_links(const hdf5_exit& exit) {
+    return {errc::not_found, fmt::format("'{}' is reached over more than {} links into other files",
+                                         hdf5_text(exit.path), kMostExternalLinks)};
   }
 
   // A dataset that virtual ones show; null: it is not there, or is not a dataset.
@@ -535,6 +711,42 @@ std::shared_ptr<const hdf5_nodes> nodes_of(const location& at, std::shared_ptr<h
   return std::make_shared<const hdf5_nodes>(at.context, std::move(reader), at.uri, how.mode == open_mode::read);
 }
 
+// A file of whatever name.
+result<std::shared_ptr<const hdf5_nodes>> nodes_in(location at, const open_options& how, const hdf5_hints& hints) {
+  const store_traits traits = at.from->traits();
+  if (at.head == nullptr && (hints.size || !traits.inline_completion || traits.lends_bytes)) {
+    auto head = read_head(*at.from, at.path, hdf5_driver().head_bytes());
+    if (!head.ok()) return std::move(head).error().note(fmt::format("opening '{}'", at.uri));
+    if (!*head) return error(errc::not_found, fmt::format("there is no file '{}'", at.uri));
+    if (netcdf_driver().sniff((*head)->bytes, at.path))
+      return error(errc::corrupt_data, "the file is of NetCDF classic, not HDF5")
+          .note(fmt::format("opening '{}'", at.uri));
+    at.head = std::make_shared<const object_head>(std::move(**head));
+  }
+  if (hints.size) {
+    object_head sized = *at.head;
+    sized.object_size = *hints.size;
+    at.head = std::make_shared<const object_head>(std::move(sized));
+  }
+  auto reader = hdf5_reader::open(at.from, at.path, at.head.get());
+  if (!reader.ok()) return std::move(reader).error().note(fmt::format("opening '{}'", at.uri));
+  if (hints.tries_end) (*reader)->expect_end();
+  return nodes_of(at, std::move(*reader), how);
+}
+
+result<std::shared_ptr<const hdf5_nodes>> nodes_in(std::shared_ptr<const store> from, const std::string& key,
+                                                   const open_options& how, const hdf5_hints& hints) {
+  location at;
+  at.context = how.context;
+  if (!at.context) {
+    PENSTOCK_ASSIGN(at.context, penstock::context::make());
+  }
+  at.uri = child_uri(from->uri(), key + "/");
+  at.from = std::move(from);
+  at.path = key;
+  return nodes_in(std::move(at), how, hints);
+}
+
 class hdf5_format final : public format_driver {
  public:
   std::string_view name() const noexcept override { return kFormat; }
@@ -556,36 +768,28 @@ class hdf5_format final : public format_driver {
 
 result<node> open_hdf5(std::shared_ptr<const store> from, const std::string& key, std::string_view path,
                        const open_options& how, const hdf5_hints& hints) {
-  location at;
-  at.context = how.context;
-  if (!at.context) {
-    PENSTOCK_ASSIGN(at.context, penstock::context::make());
-  }
-  at.uri = child_uri(from->uri(), key + "/");
-  at.from = std::move(from);
-  at.path = key;
-  return open_hdf5(std::move(at), path, how, hints);
+  PENSTOCK_ASSIGN(const auto nodes, nodes_in(std::move(from), key, how, hints));
+  return nodes->open(path);
 }
 
 result<node> open_hdf5(location at, std::string_view path, const open_options& how, const hdf5_hints& hints) {
-  if (at.head == nullptr && (hints.size || !at.from->traits().inline_completion)) {
-    auto head = read_head(*at.from, at.path, hdf5_driver().head_bytes());
-    if (!head.ok()) return std::move(head).error().note(fmt::format("opening '{}'", at.uri));
-    if (!*head) return error(errc::not_found, fmt::format("there is no file '{}'", at.uri));
-    if (netcdf_driver().sniff((*head)->bytes, at.path))
-      return error(errc::corrupt_data, "the file is of NetCDF classic, not HDF5")
-          .note(fmt::format("opening '{}'", at.uri));
-    at.head = std::make_shared<const object_head>(std::move(**head));
-  }
-  if (hints.size) {
-    object_head sized = *at.head;
-    sized.object_size = *hints.size;
-    at.head = std::make_shared<const object_head>(std::move(sized));
-  }
-  auto reader = hdf5_reader::open(at.from, at.path, at.head.get());
-  if (!reader.ok()) return std::move(reader).error().note(fmt::format("opening '{}'", at.uri));
-  if (hints.tries_end) (*reader)->expect_end();
-  return nodes_of(at, std::move(*reader), how)->open(path);
+  PENSTOCK_ASSIGN(const auto nodes, nodes_in(std::move(at), how, hints));
+  return nodes->open(path);
+}
+
+result<std::vector<hdf5_contents::dataset>> describe_hdf5_datasets(std::shared_ptr<const store> from,
+                                                                   const std::string& key, const std::string& pattern,
+                                                                   shard_holes holes, const open_options& how,
+                                                                   const hdf5_hints& hints) {
+  PENSTOCK_ASSIGN(const auto nodes, nodes_in(std::move(from), key, how, hints));
+  return nodes->find_datasets(pattern, holes);
+}
+
+result<std::vector<std::string>> hdf5_dataset_paths(std::shared_ptr<const store> from, const std::string& key,
+                                                    std::size_t most, const open_options& how,
+                                                    const hdf5_hints& hints) {
+  PENSTOCK_ASSIGN(const auto nodes, nodes_in(std::move(from), key, how, hints));
+  return nodes->dataset_paths(most);
 }
 
 result<hdf5_contents> describe_hdf5_group(const location& at, std::string_view path) {

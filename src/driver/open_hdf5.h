@@ -11,6 +11,7 @@
 #include <penstock/extend/driver.h>
 #include <penstock/extend/json.h>
 #include <penstock/open.h>
+#include <penstock/shards.h>
 #include <penstock/store.h>
 #include "format/hdf5/hdf5_dimensions.h"
 #include "format/hdf5/hdf5_typed_values.h"
@@ -70,6 +71,22 @@ struct hdf5_contents {
 /// \param at  Its head is known and is that of an HDF5 file.
 /// \error As open_hdf5, of the group; not_found also where a dataset is at `path`.
 result<hdf5_contents> describe_hdf5_group(const location& at, std::string_view path);
+
+/// The datasets of an HDF5 file that `pattern` stands for: the one of that name, or all that it matches as a shell
+/// pattern (`run/shard_*`), in the order of the numbers in their names. They are described and not opened; their names
+/// are paths. Links are followed into other files.
+/// \error not_found  There is none. \error invalid_argument  A group has that name; as find_shards, names that the
+///        sequence lacks. \error As open_hdf5, of a dataset.
+result<std::vector<hdf5_contents::dataset>> describe_hdf5_datasets(std::shared_ptr<const store> from,
+                                                                   const std::string& key, const std::string& pattern,
+                                                                   shard_holes holes, const open_options& how,
+                                                                   const hdf5_hints& hints = {});
+
+/// Paths of the datasets of an HDF5 file, the first `most`.
+/// \error As open_hdf5, of a group.
+result<std::vector<std::string>> hdf5_dataset_paths(std::shared_ptr<const store> from, const std::string& key,
+                                                    std::size_t most, const open_options& how,
+                                                    const hdf5_hints& hints = {});
 
 /// Null if it is not of an HDF5 file that the engine opened.
 const hdf5_facts* hdf5_facts_of(const array_state& of) noexcept;

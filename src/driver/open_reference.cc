@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "codec/filters/array_stages.h"
+#include "driver/chunk_codecs.h"
 #include "driver/shard_table.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
@@ -21,22 +21,18 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Of a variant with a list of its own.
-result<codec_chain> own_chain(const chain_variant& variant, const zarr_metadata& metadata,
-                              const codec_chain_options& options, const extents& cell) {
-  const json *const type = variant.own.find("dtype"), *const filters = variant.own.find("filters");
-  if (type == nullptr || filters == nullptr || metadata.zarr_format != 2)
-    return error(errc::corrupt_data, "codecs of references have no dtype or filters, or are not of Zarr 2");
-  const extents& shape = variant.shape ? *variant.shape : cell;
+// As a `.zarray` of such chunks alone would be opened.
+result<codec_chain> compile(const chunk_codecs& codecs, const zarr_metadata& metadata, const extents& shape,
+                            const codec_chain_options& options) {
   json::array_t lengths;
   for (const std::uint64_t each : shape) lengths.emplace_back(each);
   const json zarray(json::object_t{{"zarr_format", std::uint64_t{2}},
                                    {"shape", lengths},
                                    {"chunks", lengths},
-                                   {"dtype", *type},
-                                   {"order", "C"},
+                                   {"dtype", codecs.dtype},
+                                   {"order", metadata.f_order ? "F" : "C"},
                                    {"compressor", json()},
-                                   {"filters", *filters},
+                                   {"filters", json(codecs.filters)},
                                    {"fill_value", json()}});
   PENSTOCK_ASSIGN(const zarr_metadata parsed, parse_zarr_v2_array(zarray, nullptr));
   if (!(parsed.type == metadata.type))
@@ -47,29 +43,24 @@ result<codec_chain> own_chain(const chain_variant& variant, const zarr_metadata&
 
 result<std::vector<codec_chain>> chains_of(const referenced_array& what, const zarr_metadata& metadata,
                                            codec_chain_options options, const extents& cell) {
-  options.stored_order_filters = metadata.zarr_format == 2;
-  const std::vector<codec_config>& usual = metadata.codecs.chain;
-  // Array codecs at the head determine the order of items; after them come the filters that a mask counts.
-  std::size_t head = 0;
-  while (head < usual.size() &&
-         std::find(kArrayCodecNames.begin(), kArrayCodecNames.end(), usual[head].name) != kArrayCodecNames.end()) {
-    ++head;
-  }
+  const bool is_v2 = metadata.zarr_format == 2;
+  options.stored_order_filters = is_v2;
   std::vector<codec_chain> out;
+  if (what.variants.empty()) return out;
+  chunk_codecs usual;
+  if (is_v2) {
+    PENSTOCK_ASSIGN(usual, usual_codecs(what));
+  }
   for (const chain_variant& variant : what.variants) {
-    if (!variant.own.is_null()) {
-      PENSTOCK_ASSIGN(codec_chain made, own_chain(variant, metadata, options, cell));
+    const extents& shape = variant.shape ? *variant.shape : cell;
+    if (is_v2) {
+      PENSTOCK_ASSIGN(codec_chain made, compile(codecs_of(variant, usual), metadata, shape, options));
       out.push_back(std::move(made));
       continue;
     }
-    std::vector<codec_config> codecs;
-    for (std::size_t i = 0; i < usual.size(); ++i) {
-      const bool skipped =
-          i >= head && std::find(variant.skipped.begin(), variant.skipped.end(), i - head) != variant.skipped.end();
-      if (!skipped) codecs.push_back(usual[i]);
-    }
-    PENSTOCK_ASSIGN(codec_chain made,
-                    codec_chain::compile(codecs, metadata.type, variant.shape ? *variant.shape : cell, options));
+    if (!variant.own.is_null() || !variant.skipped.empty())
+      return error(errc::corrupt_data, "references of an array that is not of Zarr 2 have codecs of their own");
+    PENSTOCK_ASSIGN(codec_chain made, codec_chain::compile(metadata.codecs.chain, metadata.type, shape, options));
     out.push_back(std::move(made));
   }
   return out;

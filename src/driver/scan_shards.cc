@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/checked.h"
+#include "driver/complaints.h"
 #include "driver/for_each_file.h"
 #include "driver/shard_table.h"
 #include "engine/array_state.h"
@@ -16,8 +17,6 @@
 
 namespace penstock::inline v0 {
 namespace {
-
-constexpr std::size_t kComplaintsNamed = 5;
 
 /// One file, as its header (or its size) describes it.
 struct scanned {
@@ -133,26 +132,6 @@ std::string describe(const scanned& file, std::size_t axis) {
   return fmt::format("{} {}{}", file.descr.as_string() != nullptr ? *file.descr.as_string() : file.descr.dump(),
                      shape_text(file.shape, axis), file.order == storage_order::fortran ? " in Fortran order" : "");
 }
-
-// Collects what is wrong with files, and says it of the first five.
-class complaints {
- public:
-  void add(const std::string& key, std::string_view what) {
-    ++count_;
-    if (named_.size() < kComplaintsNamed) named_.push_back(fmt::format("'{}': {}", key, what));
-  }
-  bool any() const noexcept { return count_ != 0; }
-  error make(errc code, std::string_view what, std::size_t files) const {
-    std::string text = fmt::format("{} of {} files {}: ", count_, files, what);
-    for (std::size_t i = 0; i < named_.size(); ++i) text += (i == 0 ? "" : "; ") + named_[i];
-    if (count_ > named_.size()) text += fmt::format("; and {} more", count_ - named_.size());
-    return {code, std::move(text)};
-  }
-
- private:
-  std::size_t count_ = 0;
-  std::vector<std::string> named_;
-};
 
 result<> check_unique(const std::vector<std::string>& keys) {
   std::unordered_set<std::string_view> seen;

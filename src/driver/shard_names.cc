@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "driver/shard_names.h"
 #include "store/names_sink.h"
 
 namespace penstock::inline v0 {
@@ -60,10 +61,6 @@ bool before(const split_name& a, const split_name& b) {
   return a.name < b.name;
 }
 
-bool matches(const std::string& pattern, const std::string& name) {
-  return ::fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
-}
-
 class matching final : public names_sink {
  public:
   explicit matching(std::string pattern)
@@ -73,10 +70,9 @@ class matching final : public names_sink {
     if (key.ends_with('/')) key.remove_suffix(1);
     std::string name(folder_of(key));
     if (!found.empty() && found.back() == name) return true;
-    if (matches(pattern_, name)) found.push_back(std::move(name));
+    if (matches_shard_pattern(pattern_, name)) found.push_back(std::move(name));
     return true;
   }
-  const std::string& pattern() const noexcept { return pattern_; }
   std::vector<std::string> found;
 
  private:
@@ -155,7 +151,7 @@ result<> check_sequence(const std::vector<split_name>& names, const std::string&
       if (tries == 0) return;
       --tries;
       std::string name = name_of(first, varies, number);
-      if (!matches(pattern, name)) continue;
+      if (!matches_shard_pattern(pattern, name)) continue;
       ++lost;
       missing.push_back(std::move(name));
     }
@@ -171,6 +167,24 @@ result<> check_sequence(const std::vector<split_name>& names, const std::string&
 
 }  // namespace
 
+bool matches_shard_pattern(const std::string& pattern, const std::string& name) {
+  return ::fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
+}
+
+result<std::vector<std::string>> order_shards(std::vector<std::string> found, const std::string& pattern,
+                                              shard_holes holes) {
+  std::vector<split_name> names;
+  names.reserve(found.size());
+  for (std::string& each : found) names.push_back(split(std::move(each)));
+  // Names with leading zeros are in order already.
+  if (!std::is_sorted(names.begin(), names.end(), before)) std::sort(names.begin(), names.end(), before);
+  PENSTOCK_TRY(check_sequence(names, pattern, holes));
+  std::vector<std::string> out;
+  out.reserve(names.size());
+  for (split_name& each : names) out.push_back(std::move(each.name));
+  return out;
+}
+
 result<std::vector<std::string>> find_shards(const store& from, std::string_view pattern, shard_holes holes) {
   const std::size_t wild = pattern.find_first_of(kWild);
   if (wild == std::string_view::npos) return std::vector<std::string>{std::string(pattern)};
@@ -184,16 +198,7 @@ result<std::vector<std::string>> find_shards(const store& from, std::string_view
   sink.found.erase(std::unique(sink.found.begin(), sink.found.end()), sink.found.end());
   if (sink.found.empty())
     return error(errc::not_found, fmt::format("nothing in '{}' matches '{}'", from.uri(), pattern));
-  std::vector<split_name> names;
-  names.reserve(sink.found.size());
-  for (std::string& each : sink.found) names.push_back(split(std::move(each)));
-  // Names with leading zeros are in order already.
-  if (!std::is_sorted(names.begin(), names.end(), before)) std::sort(names.begin(), names.end(), before);
-  PENSTOCK_TRY(check_sequence(names, sink.pattern(), holes));
-  std::vector<std::string> out;
-  out.reserve(names.size());
-  for (split_name& each : names) out.push_back(std::move(each.name));
-  return out;
+  return order_shards(std::move(sink.found), std::string(pattern), holes);
 }
 
 }  // namespace penstock::inline v0

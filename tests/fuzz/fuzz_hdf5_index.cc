@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "format/hdf5/hdf5_attributes.h"
 #include "format/hdf5/hdf5_chunk_index.h"
 #include "format/hdf5/hdf5_chunks.h"
 #include "format/hdf5/hdf5_dataset.h"
-#include "format/hdf5/hdf5_group.h"
+#include "format/hdf5/hdf5_object.h"
+#include "format/hdf5/hdf5_tree.h"
 
 namespace {
 
@@ -94,11 +94,10 @@ void search(const hdf5_chunk_index& index, const result<hdf5_chunks>& listed, st
 result<> look(std::span<const std::byte> bytes, hdf5_checksums sums) {
   bytes_in_memory source(bytes);
   PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(source, sums));
-  auto found = find_hdf5_object(file, "x");
+  hdf5_tree tree(file);
+  const auto found = tree.find("x");
   if (!found.ok() && !is_refusal(found.error())) __builtin_trap();
-  PENSTOCK_ASSIGN(const auto header, read_hdf5_object(file, found.ok() ? *found : file.root()));
-  if (auto meaning = hdf5_meaning_of_values(file, header); !meaning.ok() && !is_refusal(meaning.error()))
-    __builtin_trap();
+  PENSTOCK_ASSIGN(const auto header, read_hdf5_object(file, found.ok() ? found->object : file.root()));
   PENSTOCK_ASSIGN(const hdf5_shape shape, parse_hdf5_shape(file, header));
   PENSTOCK_ASSIGN(const hdf5_layout layout, parse_hdf5_layout(file, header));
   if (layout.what != hdf5_layout::kind::chunked) return {};

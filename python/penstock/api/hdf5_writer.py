@@ -21,12 +21,18 @@ _GZIP_LEVEL = 4
 Told = Callable[[str, int, int], Any] | None
 
 
-def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told: Told) -> None:
-    """Write a file next to `path` that is renamed when it is complete, and has been compared."""
+def import_h5py() -> Any:
+    """h5py. Raises UnsupportedError if it is not installed."""
     try:
         import h5py
     except ImportError:
         raise UnsupportedError("writing HDF5 needs h5py: pip install h5py") from None
+    return h5py
+
+
+def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told: Told) -> None:
+    """Write a file next to `path` that takes its name when it is complete, and has been compared."""
+    h5py = import_h5py()
     draft = f"{path}.{os.getpid()}.tmp"
     try:
         with h5py.File(draft, "w") as file:

@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from penstock import _core
 from penstock.api.create import create_array
+from penstock.api.hdf5_writer import import_h5py
 from penstock.core.context import current_context
 from penstock.core.errors import ConflictError, InvalidArgumentError, UnsupportedError, system_errors
 from penstock.hdf5.shards import open_datasets
-from penstock.hdf5.source import import_h5py
 from penstock.references.objects import ReferencedArray
 from penstock.shards import arrays as _array_shards
 from penstock.shards.files import complain

@@ -12,9 +12,8 @@ from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group
-from penstock.hdf5.file import stored_facts
-from penstock.hdf5.typed import typed_attributes
-from penstock.references.objects import UNPICKLABLE, ReferencedArray
+from penstock.hdf5.file import TypedArray
+from penstock.references.objects import UNPICKLABLE
 from penstock.shards.names import Files, is_wild, names_of
 from penstock.shards.stamps import Stamps
 from penstock.target.place import place_of
@@ -23,27 +22,15 @@ _ORDERS = {None: "given", "values": "values", False: "unchecked"}
 _Reopen = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
-class VirtualArray(ReferencedArray):
+class VirtualArray(TypedArray):
     """A variable of many files. Read-only."""
 
     def __init__(self, made: _core.Array, reopen: _Reopen, stamps: Stamps) -> None:
         super().__init__(made, None, reopen)
         self._find_stamps = stamps
-        self._has_facts = _core.has_hdf5_facts(made)
 
     def _stamps(self) -> Stamps:
         return self._find_stamps
-
-    @property
-    def typed_attributes(self) -> dict[str, Any]:
-        """The attributes with the types of the first file (NumPy scalars and arrays), if it is an HDF5 file."""
-        plain = self.attrs.asdict()
-        return typed_attributes(plain, _core.hdf5_array_values(self)) if self._has_facts else plain
-
-    @property
-    def storage(self) -> dict[str, Any]:
-        """How a dataset of HDF5 is stored in the first file; else {}."""
-        return stored_facts(self) if self._has_facts else {}
 
 
 class VirtualGroup(Group):

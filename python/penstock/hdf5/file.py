@@ -20,29 +20,19 @@ from penstock.references.objects import ReferencedArray
 from penstock.shards.stamps import Stamps
 
 
-class Hdf5Array(ReferencedArray):
-    """A dataset of an HDF5 file. Read-only."""
-
-    def __init__(self, made: _core.Array, source: Source, path: str) -> None:
-        super().__init__(made, None, source.reopen(path))
-        self._source, self._path = source, path
-
-    @property
-    def typed_attributes(self) -> dict[str, Any]:
-        """The attributes with the types of the file (NumPy scalars and arrays)."""
-        return typed_attributes(self.attrs.asdict(), _core.hdf5_array_values(self))
-
-    def _stamps(self) -> Stamps:
-        return Stamps(self._source.storage_options)
-
-    @property
-    def storage(self) -> dict[str, Any]:
-        """How the dataset is stored: `chunks`, `filters` (parameters by number), `maxshape`, `dtype`."""
-        return stored_facts(self)
+def typed_of(array: Array) -> dict[str, Any]:
+    """The attributes with the types of the (first) HDF5 file that an array is in (NumPy scalars and arrays)."""
+    plain: dict[str, Any] = array.attrs.asdict()
+    return typed_attributes(plain, _core.hdf5_array_values(array)) if _core.has_hdf5_facts(array) else plain
 
 
-def stored_facts(array: _core.Array) -> dict[str, Any]:
-    """How a dataset of an HDF5 file is stored, as `Hdf5Array.storage` has it."""
+def storage_of(array: Array) -> dict[str, Any]:
+    """How the dataset is stored in the (first) file: `chunks`, `filters` (parameters by number), `maxshape`, `dtype`.
+
+    Empty for arrays of other formats.
+    """
+    if not _core.has_hdf5_facts(array):
+        return {}
     stored = json.loads(_core.hdf5_storage(array))
     return {
         "chunks": None if stored["chunks"] is None else tuple(stored["chunks"]),
@@ -50,6 +40,31 @@ def stored_facts(array: _core.Array) -> dict[str, Any]:
         "filters": {number: tuple(values) for number, values in stored["filters"]},
         "dtype": _stored_dtype(stored),
     }
+
+
+class TypedArray(ReferencedArray):
+    """An array of references that shows what an HDF5 file says of it. Read-only."""
+
+    @property
+    def typed_attributes(self) -> dict[str, Any]:
+        """The attributes with the types of the (first) file (NumPy scalars and arrays)."""
+        return typed_of(self)
+
+    @property
+    def storage(self) -> dict[str, Any]:
+        """How the dataset is stored in the (first) file; {} for arrays of other formats."""
+        return storage_of(self)
+
+
+class Hdf5Array(TypedArray):
+    """A dataset of an HDF5 file. Read-only."""
+
+    def __init__(self, made: _core.Array, source: Source, path: str) -> None:
+        super().__init__(made, None, source.reopen(path))
+        self._source, self._path = source, path
+
+    def _stamps(self) -> Stamps:
+        return Stamps(self._source.storage_options)
 
 
 def _stored_dtype(stored: Mapping[str, Any]) -> np.dtype[Any]:

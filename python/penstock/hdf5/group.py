@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from penstock import _core
@@ -11,12 +12,19 @@ from penstock.core.array import Array
 from penstock.core.errors import ConflictError, NotFoundError
 from penstock.core.group import Group
 from penstock.hdf5.dimensions import DimensionNames
-from penstock.hdf5.links import Members
 from penstock.hdf5.source import Source
 from penstock.hdf5.typed import typed_attributes
 from penstock.hdf5.types import NoArrayError
 from penstock.references.objects import UNPICKLABLE
 from penstock.shards.stamps import Stamps
+
+
+@dataclass(frozen=True)
+class Members:
+    """Names of what a group holds, in the order of the file."""
+
+    shown: list[str]  # datasets and groups
+    stand_ins: list[str]  # netCDF's marks for dimensions without a variable
 
 
 class Hdf5Group(Group):

@@ -10,7 +10,7 @@ from typing import Any
 from penstock import _core
 from penstock.core.context import Context
 from penstock.hdf5.source import Source
-from penstock.references.objects import UNPICKLABLE, Object
+from penstock.references.objects import UNPICKLABLE
 from penstock.target.file_objects import fsspec_place
 
 
@@ -27,7 +27,7 @@ def source_in_store(target: Any, found: _core.Found, context: Context) -> tuple[
 
 
 class _StoreSource(Source):
-    """An HDF5 file in a store. Where h5py has to read, it reads through a stream."""
+    """An HDF5 file in a store, whose size a stream knows."""
 
     def __init__(self, store: _core.Store, key: str, stream: Callable[[], Any], context: Context) -> None:
         super().__init__(None, context, None, f"{store.uri.rstrip('/')}/{key}")
@@ -37,7 +37,7 @@ class _StoreSource(Source):
     def is_remote(self) -> bool:
         return True
 
-    def place(self) -> tuple[_core.Store, bytes, int | None]:
+    def place(self, folders: dict[str, _core.Store] | None = None) -> tuple[_core.Store, bytes, int | None]:
         if self._place is None:
             with self.stream() as stream:
                 self._place = self.store, os.fsencode(self.key), int(stream.seek(0, os.SEEK_END))
@@ -47,20 +47,8 @@ class _StoreSource(Source):
     def is_reached_by_engine(self) -> bool:
         return True
 
-    def begin(self) -> Any:
-        return self.stream()
-
     def content(self) -> bytes | None:
         return None
-
-    def read_at(self, offset: int, length: int) -> bytes:
-        with self.begin() as stream:
-            stream.seek(offset)
-            made: bytes = stream.read(length)
-            return made
-
-    def file_object(self) -> Object:
-        return Object(self.uri, self.store, self.key)
 
     def stamp(self) -> None:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,27 +60,6 @@ def pack_table(
     return header + b"".join(data for _, data in packed)
 
 
-def unpack_table(saved: bytes) -> list[_Column]:
-    """Columns (numbers, objects, offsets, lengths, chains) of a result of `pack_table`, expanded."""
-    _, entries, _, *widths = struct.unpack_from("<8sQQ5B", saved)
-    at, columns = 32, []
-    for which, width in enumerate(widths):
-        if width:
-            columns.append(np.frombuffer(saved, f"<u{width}", entries, at).astype(np.uint64))
-        else:
-            columns.append(np.arange(entries, dtype=np.uint64) if which == 0 else np.zeros(entries, np.uint64))
-        at += width * entries
-    return columns
-
-
-def move_table(saved: bytes, by: int) -> bytes:
-    """The table of the same bytes, moved by `by` in their object."""
-    numbers, objects, offsets, lengths, chains = unpack_table(saved)
-    (cells,) = struct.unpack_from("<Q", saved, 16)
-    moved = offsets + np.uint64(by)
-    return pack_table(cells, moved, lengths, numbers=numbers, objects=objects, chains=chains)
-
-
 @dataclass
 class Object:
     """An object that references name: a location in a store, or the bytes themselves."""
@@ -95,14 +74,6 @@ class Object:
     crc32c: int | None = None  # of all of its bytes, if a manifest has it
     storage_options: dict[str, Any] | None = None  # for an object with a remote URI, by which other processes find it
     remote_stamp: str | None = None  # for such an object: changes whenever the object changes
-
-    def place(self) -> tuple[_core.Store, bytes] | None:
-        """A store of the engine's own and the key in it, for bytes of a local file, or in memory."""
-        if self.data is not None:
-            return _core.dict_store({"file": self.data}, None, False), b"file"
-        if self.path is None or self.store is None:
-            return None
-        return self.store, _encode(self.key)
 
     def packed(self) -> _Packed:
         source = self.data if self.data is not None else self.store
@@ -140,9 +111,7 @@ class Described:
     variants: list[tuple[list[int], tuple[int, ...] | None]] = field(default_factory=list)
     dimension_names: tuple[str | None, ...] | None = None
     missing: str = "error"
-    typed_attributes: dict[str, Any] | None = None
     joined: Joined | None = None
-    storage: dict[str, Any] | None = None  # for HDF5: chunks, filters, limits and type, which xarray's encoding shows
 
 
 class ReferencedArray(Array):
@@ -159,14 +128,13 @@ class ReferencedArray(Array):
 
     @property
     def typed_attributes(self) -> dict[str, Any]:
-        """The attributes with the types of the file (NumPy scalars and arrays), if the format has types."""
-        typed = None if self._described is None else self._described.typed_attributes
-        return dict(typed) if typed is not None else self.attrs.asdict()
+        """The attributes with the types of the file (NumPy scalars and arrays), where the format has types."""
+        return self.attrs.asdict()
 
     @property
     def storage(self) -> dict[str, Any]:
         """How a dataset of HDF5 is stored: `chunks`, `filters` (parameters by number), `maxshape`, `dtype`; else {}."""
-        return {} if self._described is None else dict(self._described.storage or {})
+        return {}
 
     @property
     def _joined(self) -> Joined | None:
@@ -216,50 +184,3 @@ def open_described(
         None if described.joined is None else described.joined.packed(),
     )
     return ReferencedArray(made, described, reopen)
-
-
-def contiguous_blocks(
-    shape: Sequence[int], item_bytes: int, most_bytes: int = 1 << 20
-) -> tuple[tuple[int, ...], npt.NDArray[np.uint64], npt.NDArray[np.uint64], int | None]:
-    """Divides C-order bytes that have no chunks into cells.
-
-    Returns (cell shape, offsets of the cells, their lengths, axis): each cell is one run of bytes, of about
-    `most_bytes`. The last cell along `axis` may be shorter than the others (None: all are whole).
-    """
-    rank = len(shape)
-    if rank == 0 or 0 in shape:
-        count = 1 if rank == 0 else 0
-        whole = np.full(count, item_bytes, np.uint64)
-        return tuple(max(1, n) for n in shape), np.zeros(count, np.uint64), whole, None
-    run = item_bytes  # bytes of one step along `axis`
-    axis = rank - 1
-    while axis > 0 and run * shape[axis] <= most_bytes // 2:
-        run *= shape[axis]
-        axis -= 1
-    step = min(shape[axis], max(1, most_bytes // run))
-    blocks = -(-shape[axis] // step)
-    rows = 1
-    for length in shape[:axis]:
-        rows *= length
-    starts = np.arange(blocks, dtype=np.uint64) * np.uint64(step * run)
-    lengths = np.full(blocks, step * run, np.uint64)
-    clipped = shape[axis] % step != 0
-    if clipped:
-        lengths[-1] = shape[axis] % step * run
-    bases = np.arange(rows, dtype=np.uint64) * np.uint64(shape[axis] * run)
-    offsets = (bases[:, None] + starts[None, :]).reshape(-1)
-    cell = (1,) * axis + (step,) + tuple(shape[axis + 1 :])
-    return cell, offsets, np.tile(lengths, rows), axis if clipped else None
-
-
-def describe_contiguous(shape: Sequence[int], item_bytes: int, offset: int) -> tuple[tuple[int, ...], bytes, Any]:
-    """(chunk shape, table, variants) of C-order bytes from `offset` of object 0."""
-    cell, offsets, lengths, axis = contiguous_blocks(shape, item_bytes)
-    variants: list[tuple[list[int], tuple[int, ...] | None]] = []
-    chains = None
-    if axis is not None:
-        last = shape[axis] % cell[axis]
-        variants.append(([], (*cell[:axis], last, *cell[axis + 1 :])))
-        chains = (lengths != lengths[0]).astype(np.uint64) if shape[axis] > cell[axis] else None
-    table = pack_table(len(offsets), offsets + np.uint64(offset), lengths, chains=chains)
-    return cell, table, variants

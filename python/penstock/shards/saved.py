@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from penstock import _core
 from penstock.core import registry
@@ -67,11 +67,11 @@ class JoinedReferences(ReferencedArray):
     """An array of many files that one index covers. Its pickle holds the index, so no file is searched again."""
 
     @classmethod
-    def of(cls, made: _core.Array, described: Described) -> JoinedReferences:
+    def of(cls, made: _core.Array, described: Described) -> Self:
         return cls(made, described, (_unpickle, ()))
 
     @classmethod
-    def open(cls, described: Described, context: Context | None) -> JoinedReferences:
+    def open(cls, described: Described, context: Context | None) -> Self:
         return cls.of(open_described(described, context, (_unpickle, ())), described)
 
     def save(self, path: str | os.PathLike[str]) -> None:

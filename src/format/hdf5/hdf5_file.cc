@@ -91,15 +91,18 @@ result<> hdf5_file::read_superblock(std::uint64_t signature) {
   }
   if (superblock < 2) {
     cursor.skip(1 + 4 + 4 + (superblock == 1 ? 4 : 0));  // reserved, sizes of groups' nodes, flags, of indexes' nodes
-    cursor.skip(3 * offset_bytes_);                      // where addresses count from, free space, end of file
+    const std::uint64_t stored_base = cursor.number(offset_bytes_);
+    cursor.skip(offset_bytes_);  // free space
+    set_end(cursor.number(offset_bytes_), stored_base);
     if (!undefined(cursor.number(offset_bytes_))) return hdf5_unknown("a file made of several");
     cursor.skip(offset_bytes_);  // the root's name
     root_ = cursor.number(offset_bytes_);
     if (!cursor.ok()) return hdf5_damaged("the superblock is cut off");
   } else {
-    cursor.skip(1 + offset_bytes_);  // flags, where addresses count from
+    cursor.skip(1);  // flags
+    const std::uint64_t stored_base = cursor.number(offset_bytes_);
     extension_ = cursor.number(offset_bytes_);
-    cursor.skip(offset_bytes_);  // end of file
+    set_end(cursor.number(offset_bytes_), stored_base);
     root_ = cursor.number(offset_bytes_);
     const std::size_t covered = block.size() - cursor.left();
     const std::uint64_t stored = cursor.number(kHdf5ChecksumBytes);
@@ -108,6 +111,11 @@ result<> hdf5_file::read_superblock(std::uint64_t signature) {
   }
   base_ = signature;  // whatever it says itself: blocks of users' are put before it later
   return {};
+}
+
+// What is stored counts from the beginning of the file, as it was without blocks that were put before it later.
+void hdf5_file::set_end(std::uint64_t stored, std::uint64_t stored_base) {
+  if (!undefined(stored) && stored > stored_base) end_ = stored - stored_base;
 }
 
 result<std::span<const std::byte>> hdf5_file::at(std::uint64_t address, std::uint64_t length) {

@@ -110,6 +110,8 @@ class hdf5_file {
   /// Where addresses count from.
   std::uint64_t base() const noexcept { return base_; }
   std::uint64_t size() const noexcept { return from_->size(); }
+  /// The address at which the file ends, as its superblock says it; 0: it does not.
+  std::uint64_t end() const noexcept { return end_; }
   /// The address of the root group's object header.
   std::uint64_t root() const noexcept { return root_; }
   /// The address of the superblock extension's object header; undefined if there is none.
@@ -124,12 +126,13 @@ class hdf5_file {
     return ~std::uint64_t{0} >> (8 * (sizeof(std::uint64_t) - bytes));
   }
   result<> read_superblock(std::uint64_t signature);
+  void set_end(std::uint64_t stored, std::uint64_t stored_base);
 
   hdf5_source* from_;
   hdf5_checksums sums_;
   std::uint64_t budget_;  // bytes that may still be read
   std::size_t offset_bytes_ = 8, length_bytes_ = 8;
-  std::uint64_t base_ = 0, root_ = 0, extension_ = ~std::uint64_t{0};
+  std::uint64_t base_ = 0, end_ = 0, root_ = 0, extension_ = ~std::uint64_t{0};
 };
 
 }  // namespace penstock::inline v0

@@ -11,8 +11,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr unsigned kMostSoftLinks = 16;
-
 /// Links in a B-tree of version 1, whose names are in a local heap.
 class symbol_table {
  public:
@@ -214,42 +212,6 @@ result<> list_dense(hdf5_file& file, const dense_links& from, std::vector<hdf5_l
   return {};
 }
 
-// The object that `path` leads to from the group at `from`.
-class path_walk {
- public:
-  explicit path_walk(hdf5_file& file) noexcept : file_(file) {}
-
-  result<std::uint64_t> find(std::uint64_t from, std::string_view path) {
-    std::uint64_t at = path.starts_with('/') ? file_.root() : from;
-    while (!path.empty()) {
-      const std::size_t end = std::min(path.find('/'), path.size());
-      const std::string_view name = path.substr(0, end);
-      path.remove_prefix(std::min(end + 1, path.size()));
-      if (name.empty() || name == ".") continue;
-      PENSTOCK_ASSIGN(at, child_of(at, name));
-    }
-    return at;
-  }
-
- private:
-  result<std::uint64_t> child_of(std::uint64_t group, std::string_view name) {
-    PENSTOCK_ASSIGN(const auto header, read_hdf5_object(file_, group));
-    PENSTOCK_ASSIGN(const auto links, list_hdf5_links(file_, header));
-    const auto link =
-        std::find_if(links.begin(), links.end(), [&](const hdf5_link& each) { return each.name == name; });
-    if (link == links.end()) return error(errc::not_found, fmt::format("the file has no '{}'", name));
-    if (link->what == hdf5_link::kind::hard) return link->object;
-    if (link->what != hdf5_link::kind::soft)
-      return hdf5_unknown(fmt::format("'{}' is a link into another file or of an unknown class", name));
-    if (++soft_ > kMostSoftLinks)
-      return error(errc::not_found, fmt::format("'{}' is reached over more than {} soft links", name, kMostSoftLinks));
-    return find(group, link->target);
-  }
-
-  hdf5_file& file_;
-  unsigned soft_ = 0;
-};
-
 }  // namespace
 
 bool is_hdf5_group(const std::vector<hdf5_message>& header) noexcept {
@@ -288,16 +250,6 @@ result<std::optional<hdf5_link>> look_up_hdf5_link(hdf5_file& file, const std::v
   for (hdf5_link& each : found)
     if (each.name == name) return std::optional(std::move(each));
   return std::optional<hdf5_link>();
-}
-
-result<std::uint64_t> find_hdf5_object(hdf5_file& file, std::string_view path) {
-  return path_walk(file).find(file.root(), path);
-}
-
-result<> check_hdf5_group(hdf5_file& file, std::uint64_t group) {
-  PENSTOCK_ASSIGN(const auto header, read_hdf5_object(file, group));
-  PENSTOCK_TRY(list_hdf5_links(file, header));
-  return {};
 }
 
 }  // namespace penstock::inline v0

@@ -43,16 +43,4 @@ result<std::vector<hdf5_link>> list_hdf5_links(hdf5_file& file, const std::vecto
 result<std::optional<hdf5_link>> look_up_hdf5_link(hdf5_file& file, const std::vector<hdf5_message>& header,
                                                    std::string_view name);
 
-/// The address of the object header that `path` ('/'-separated, from the root group) leads to. Follows hard links, and
-/// at most 16 soft links.
-///
-/// \error not_found    There is no such object.
-/// \error unsupported  The path crosses an external or user-defined link.
-/// \error corrupt_data  A group on the way is damaged.
-result<std::uint64_t> find_hdf5_object(hdf5_file& file, std::string_view path);
-
-/// Parses every link of the group whose object header is at `group`, so that a caller can refuse a damaged group.
-/// \error As list_hdf5_links.
-result<> check_hdf5_group(hdf5_file& file, std::uint64_t group);
-
 }  // namespace penstock::inline v0

@@ -7,12 +7,11 @@ does not exist or leads to nothing; every other failure is an error.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 from penstock.core.errors import CorruptDataError, Error, UnsupportedError
+from penstock.hdf5.group import Members
 
 _MOST_HOPS = 16  # symbolic links that lead to one object, as HDF5 limits them
 _STAND_IN = b"This is a netCDF dimension but not a netCDF variable"
@@ -51,14 +50,6 @@ def names_in(group: Any) -> list[str]:
 def encoded(name: str) -> bytes:
     """The name as the file has it."""
     return name.encode("utf-8", "surrogateescape")
-
-
-@dataclass(frozen=True)
-class Members:
-    """Names of what a group holds, in the order of the file."""
-
-    shown: list[str]  # datasets and groups
-    stand_ins: list[str]  # netCDF's marks for dimensions without a variable
 
 
 def members_of(group: Any) -> Members:

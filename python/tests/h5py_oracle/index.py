@@ -1,24 +1,32 @@
-"""What h5py tells of one dataset, once: type, layout, filters and where each chunk is."""
+"""What h5py reports of one dataset: type, layout, filters and where each chunk is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from penstock import _core
 from penstock.core.errors import CorruptDataError, UnsupportedError
-from penstock.hdf5.dimensions import ScaleNames, dimension_names
-from penstock.hdf5.filters import codec_of
-from penstock.hdf5.links import encoded, names_in
-from penstock.hdf5.types import NoArrayError, StoredType, attributes_json, attributes_of, fill_json, stored_type
-from penstock.hdf5.virtual import describe_external, describe_virtual
-from penstock.references.objects import Described, Object, describe_contiguous, pack_table
+from penstock.hdf5.types import NoArrayError
+from penstock.references.objects import Described, Object, pack_table
+
+from h5py_oracle.dimensions import ScaleNames, dimension_names
+from h5py_oracle.filters import codec_of
+from h5py_oracle.links import encoded, names_in
+from h5py_oracle.types import StoredType, attributes_json, attributes_of, fill_json, stored_type
 
 _MOST_VARIABLE_BYTES = 1 << 28
 _MOST_CHAINS = 1000
+
+
+@dataclass
+class Seen(Described):
+    """A dataset as h5py sees it."""
+
+    typed_attributes: dict[str, Any] = field(default_factory=dict)
+    storage: dict[str, Any] = field(default_factory=dict)
 
 
 def describe_dataset(
@@ -26,34 +34,24 @@ def describe_dataset(
     file: Object,
     uri: str,
     read_at: Callable[[int, int], bytes],
-    depth: int = 0,
     scales: ScaleNames | None = None,
-) -> Described:
+) -> Seen:
     """The array that a dataset is, with the bytes in `file`. Raises `UnsupportedError` by name.
 
-    `read_at(offset, length)` gives bytes of the file; `depth` is the number of virtual datasets that led here;
-    `scales` caches names of scales for this state of the file.
+    `read_at(offset, length)` gives bytes of the file; `scales` caches names of scales for this state of the file.
     """
     if dataset.shape is None:
         raise NoArrayError("a dataset without a dataspace (H5S_NULL) is not an array")
     stored = stored_type(dataset.id.get_type())
     typed = attributes_of(dataset)
     names = dimension_names(dataset, scales)
-    made = Described({}, b"", [file], "hdf5", uri, typed_attributes=typed)
+    made = Seen({}, b"", [file], "hdf5", uri, typed_attributes=typed)
     shape = tuple(dataset.shape) + stored.shape
     plist = dataset.id.get_create_plist()
     zarray: dict[str, Any] = {"zarr_format": 2, "shape": list(shape), "dtype": stored.dtype, "order": "C"}
     zarray.update(compressor=None, filters=stored.codecs, fill_value=_fill(dataset, plist, stored))
     if stored.variable:
         _describe_variable(dataset, zarray, made)
-    elif dataset.is_virtual:
-        if stored.shape:
-            raise UnsupportedError("virtual HDF5 datasets of arrays are not readable")
-        made = describe_virtual(dataset, plist, zarray, file, uri, describe_dataset, depth)
-        zarray = made.documents[".zarray"]
-        made.typed_attributes = typed
-    elif dataset.external:
-        describe_external(dataset, stored, zarray, file, made)
     elif dataset.chunks is not None:
         _describe_chunked(dataset, plist, stored, zarray, made, read_at)
     else:
@@ -220,12 +218,8 @@ def _describe_chunked(
             zarray["filters"].append(codec)
     first = len(stored.codecs)
     grid = tuple(-(-n // c) for n, c in zip(dataset.shape, chunk, strict=True))
-    found = _own_index(dataset, made.objects[0])
-    if found is not None:
-        (numbers, masks, offsets, sizes), raw_edges = found
-    else:
-        numbers, masks, offsets, sizes = _chunk_index(dataset, chunk, grid, read_at)
-        raw_edges = bool(used) and _leaves_edges_raw(dataset, plist, numbers, masks, sizes, grid, chunk, item)
+    numbers, masks, offsets, sizes = _chunk_index(dataset, chunk, grid, read_at)
+    raw_edges = bool(used) and _leaves_edges_raw(dataset, plist, numbers, masks, sizes, grid, chunk, item)
     if used and raw_edges:
         masks = np.where(_is_edge(numbers, grid, chunk, dataset.shape), np.uint64((1 << len(used)) - 1), masks)
     chains = np.zeros(len(numbers), np.uint64)
@@ -248,24 +242,6 @@ def _describe_chunked(
 
 
 _Numbers = npt.NDArray[np.uint64]
-
-
-def _own_index(dataset: Any, file: Object) -> tuple[tuple[_Numbers, _Numbers, _Numbers, _Numbers], bool] | None:
-    """(cell numbers, filter masks, offsets, sizes) as the engine reads them, and whether chunks at the edge skip all.
-
-    None where it does not: of files elsewhere h5py already has what it needs, and some layouts only it reads.
-    """
-    from h5py import h5o
-
-    place = file.place()
-    if place is None:
-        return None
-    try:
-        *columns, raw_edges = _core.hdf5_index(*place, h5o.get_info(dataset.id).addr)
-    except UnsupportedError:
-        return None
-    cells, masks, offsets, sizes = (np.frombuffer(each, np.uint64) for each in columns)
-    return (cells, masks.copy(), offsets, sizes), raw_edges
 
 
 def _chunk_index(
@@ -385,3 +361,50 @@ def _leaves_edges_raw(
         if len(np.unique(raw.reshape(-1, item), axis=0)) > 1:
             return True  # not all elements alike: a filter would have changed these bytes
     return False
+
+
+def contiguous_blocks(
+    shape: Sequence[int], item_bytes: int, most_bytes: int = 1 << 20
+) -> tuple[tuple[int, ...], npt.NDArray[np.uint64], npt.NDArray[np.uint64], int | None]:
+    """How C-order bytes that have no chunks are cut into cells.
+
+    Returns (cell shape, offsets of the cells, their lengths, axis): each cell is one run of bytes, of about
+    `most_bytes`. The last cell along `axis` may be shorter than the others (None: all are whole).
+    """
+    rank = len(shape)
+    if rank == 0 or 0 in shape:
+        count = 1 if rank == 0 else 0
+        whole = np.full(count, item_bytes, np.uint64)
+        return tuple(max(1, n) for n in shape), np.zeros(count, np.uint64), whole, None
+    run = item_bytes  # bytes of one step along `axis`
+    axis = rank - 1
+    while axis > 0 and run * shape[axis] <= most_bytes // 2:
+        run *= shape[axis]
+        axis -= 1
+    step = min(shape[axis], max(1, most_bytes // run))
+    blocks = -(-shape[axis] // step)
+    rows = 1
+    for length in shape[:axis]:
+        rows *= length
+    starts = np.arange(blocks, dtype=np.uint64) * np.uint64(step * run)
+    lengths = np.full(blocks, step * run, np.uint64)
+    clipped = shape[axis] % step != 0
+    if clipped:
+        lengths[-1] = shape[axis] % step * run
+    bases = np.arange(rows, dtype=np.uint64) * np.uint64(shape[axis] * run)
+    offsets = (bases[:, None] + starts[None, :]).reshape(-1)
+    cell = (1,) * axis + (step,) + tuple(shape[axis + 1 :])
+    return cell, offsets, np.tile(lengths, rows), axis if clipped else None
+
+
+def describe_contiguous(shape: Sequence[int], item_bytes: int, offset: int) -> tuple[tuple[int, ...], bytes, Any]:
+    """(chunk shape, table, variants) of C-order bytes from `offset` of object 0."""
+    cell, offsets, lengths, axis = contiguous_blocks(shape, item_bytes)
+    variants: list[tuple[list[int], tuple[int, ...] | None]] = []
+    chains = None
+    if axis is not None:
+        last = shape[axis] % cell[axis]
+        variants.append(([], (*cell[:axis], last, *cell[axis + 1 :])))
+        chains = (lengths != lengths[0]).astype(np.uint64) if shape[axis] > cell[axis] else None
+    table = pack_table(len(offsets), offsets + np.uint64(offset), lengths, chains=chains)
+    return cell, table, variants

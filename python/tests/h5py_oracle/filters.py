@@ -107,7 +107,3 @@ def codec_of(number: int, values: tuple[int, ...], item: int, name: bytes) -> di
         raise UnsupportedError(f"HDF5 filter {number} ({shown}) is not readable")
     made: dict[str, Any] | None = known(values, item)
     return made
-
-
-def has_native(number: int) -> bool:
-    return number in _KNOWN

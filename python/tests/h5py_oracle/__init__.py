@@ -1,0 +1,1 @@
+"""HDF5 files as h5py sees them: what the engine is compared with."""

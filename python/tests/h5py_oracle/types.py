@@ -1,0 +1,300 @@
+"""HDF5's element types and attributes, as Zarr metadata writes them. Works on h5py's objects."""
+
+from __future__ import annotations
+
+import base64
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from penstock.core.errors import CorruptDataError, Error, UnsupportedError
+from penstock.hdf5.types import NoArrayError, as_text, netcdf_value, numpy_dtype
+
+# (sign bit, exponent's place and size, mantissa's place and size, bias) of the floats that are read as they are.
+_FLOATS = {
+    (2, (15, 10, 5, 0, 10), 15): "f2",
+    (4, (31, 23, 8, 0, 23), 127): "f4",
+    (8, (63, 52, 11, 0, 52), 1023): "f8",
+    (2, (15, 7, 8, 0, 7), 127): "bfloat16",
+}
+
+_MOST_TEXTS = 1000
+
+HIDDEN = frozenset(
+    [
+        *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS"),
+        *("_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties", "_nc3_strict", "_NCCOPY"),
+    ]
+)
+
+
+@dataclass
+class StoredType:
+    """An element type of a file."""
+
+    dtype: Any  # as .zarray writes it: a type string or a list of fields
+    shape: tuple[int, ...] = ()  # of H5T_ARRAY: further axes
+    bits: dict[str, Any] | None = None  # the codec that makes whole integers of these
+    texts: tuple[tuple[int, int, int, int], ...] = ()  # (offset, count, size, padded with spaces) of text in an item
+    variable: bool = False  # text of variable length: only h5py can reach it
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        return np.dtype("<u2") if self.dtype == "bfloat16" else numpy_dtype(self.dtype)
+
+    @property
+    def codecs(self) -> list[dict[str, Any]]:
+        """What makes NumPy's items of the stored ones, as filters of .zarray."""
+        if self.bits is not None:
+            return [self.bits]
+        if not self.texts:
+            return []
+        return [
+            {"id": "hdf5.string", "elementsize": self.numpy.itemsize, "fields": [list(each) for each in self.texts]}
+        ]
+
+
+def _refuse(what: str) -> Error:
+    return NoArrayError(f"HDF5 elements of {what} are not readable")
+
+
+def _order(tid: Any, h5t: Any) -> str:
+    order = tid.get_order()
+    if order not in (h5t.ORDER_LE, h5t.ORDER_BE):
+        raise _refuse("VAX or mixed byte order")
+    return ">" if order == h5t.ORDER_BE else "<"
+
+
+def _integer(tid: Any, h5t: Any) -> StoredType:
+    size = tid.get_size()
+    signed = tid.get_class() == h5t.INTEGER and tid.get_sign() == h5t.SGN_2
+    if size not in (1, 2, 4, 8):
+        raise _refuse(f"integers of {size} bytes")
+    dtype = f"{'|' if size == 1 else _order(tid, h5t)}{'i' if signed else 'u'}{size}"
+    if tid.get_class() != h5t.INTEGER:  # of bit fields h5py does not say which bits are used, and reads all
+        return StoredType(dtype)
+    precision, offset = tid.get_precision(), tid.get_offset()
+    if precision == 8 * size and offset == 0:
+        return StoredType(dtype)
+    bits = {"id": "hdf5.bits", "elementsize": size, "precision": precision, "offset": offset, "signed": signed}
+    return StoredType(dtype, bits={**bits, "endian": "big" if dtype[0] == ">" else "little"})
+
+
+def _float(tid: Any, h5t: Any) -> StoredType:
+    known = _FLOATS.get((tid.get_size(), tuple(tid.get_fields()), tid.get_ebias()))
+    whole = tid.get_precision() == 8 * tid.get_size() and tid.get_offset() == 0
+    if known is None or not whole or tid.get_norm() != h5t.NORM_IMPLIED:
+        raise _refuse(f"floats of {tid.get_precision()} bits with fields {tuple(tid.get_fields())}")
+    order = _order(tid, h5t)
+    if known == "bfloat16":
+        if order == ">":
+            raise _refuse("big-endian bfloat16")
+        return StoredType(known)
+    return StoredType(order + known)
+
+
+def _enum(tid: Any, h5t: Any) -> StoredType:
+    base = stored_type(tid.get_super())
+    names = {tid.get_member_name(i): tid.get_member_value(i) for i in range(tid.get_nmembers())}
+    if tid.get_size() == 1 and names == {b"FALSE": 0, b"TRUE": 1} and base.bits is None:
+        return StoredType("|b1")
+    return base
+
+
+def _compound(tid: Any, h5t: Any) -> StoredType:
+    size = tid.get_size()
+    members = sorted(
+        (tid.get_member_offset(i), tid.get_member_name(i).decode("utf-8", "backslashreplace"), tid.get_member_type(i))
+        for i in range(tid.get_nmembers())
+    )
+    if [name for _, name, _ in members] == ["r", "i"]:
+        parts = [stored_type(member) for _, _, member in members]
+        half = parts[0].dtype
+        whole = isinstance(half, str) and half[1:] in ("f4", "f8") and parts[1] == parts[0]
+        if whole and size == 2 * int(half[2:]) and members[1][0] == size // 2:
+            return StoredType(f"{half[0]}c{size}")
+    fields: list[list[Any]] = []
+    texts: list[tuple[int, int, int, int]] = []
+    at = 0
+    for offset, name, member in members:
+        try:
+            stored = stored_type(member)
+        except UnsupportedError as error:
+            raise type(error)(f"{error.message} (member '{name}' of a compound)") from None
+        if stored.bits is not None or stored.variable:
+            raise _refuse(f"a compound whose member '{name}' has bits to spare or a variable length")
+        one = stored.numpy.itemsize
+        count = math.prod(stored.shape)
+        if len(stored.texts) * count > _MOST_TEXTS:
+            raise _refuse(f"a compound whose member '{name}' has {len(stored.texts) * count} texts")
+        if stored.texts and stored.texts == ((0, 1, one, stored.texts[0][3]),):
+            texts.append((offset, count, one, stored.texts[0][3]))
+        else:
+            texts += [
+                (offset + i * one + o, c, s, p)
+                for i in range(count if stored.texts else 0)
+                for o, c, s, p in stored.texts
+            ]
+        if offset > at:
+            fields.append(["", f"|V{offset - at}"])
+        fields.append([name, stored.dtype, list(stored.shape)] if stored.shape else [name, stored.dtype])
+        at = offset + member.get_size()
+    if at < size:
+        fields.append(["", f"|V{size - at}"])
+    return StoredType(fields, texts=tuple(texts))
+
+
+def _opaque(tid: Any) -> StoredType:
+    """Bytes, or the NumPy type in h5py's tag (`NUMPY:<M8[s]`): HDF5's own types have no unit of time."""
+    tag, size = tid.get_tag(), tid.get_size()
+    if tag.startswith(b"NUMPY:"):
+        try:
+            tagged = np.dtype(tag[6:].decode("ascii"))
+        except (TypeError, ValueError, UnicodeDecodeError, SyntaxError):
+            return StoredType(f"|V{size}")
+        if tagged.kind in "mM" and tagged.itemsize == size and np.datetime_data(tagged)[0] != "generic":
+            return StoredType(tagged.str)
+    return StoredType(f"|V{size}")
+
+
+def stored_type(tid: Any) -> StoredType:
+    """What an HDF5 type comes to. Raises `UnsupportedError` by name."""
+    from h5py import h5t
+
+    kind = tid.get_class()
+    if kind == h5t.INTEGER or kind == h5t.BITFIELD:
+        return _integer(tid, h5t)
+    if kind == h5t.FLOAT:
+        return _float(tid, h5t)
+    if kind == h5t.ENUM:
+        return _enum(tid, h5t)
+    if kind == h5t.COMPOUND:
+        return _compound(tid, h5t)
+    if kind == getattr(h5t, "COMPLEX", -100):
+        half = stored_type(tid.get_super())
+        if half.dtype[1:] in ("f4", "f8"):
+            return StoredType(f"{half.dtype[0]}c{tid.get_size()}")
+        raise _refuse("complex numbers of other halves than float32 and float64")
+    if kind == h5t.STRING:
+        if tid.is_variable_str():
+            return StoredType("|O", variable=True)
+        spaces = {h5t.STR_NULLTERM: 0, h5t.STR_SPACEPAD: 1}.get(tid.get_strpad())
+        size = tid.get_size()
+        return StoredType(f"|S{size}", texts=() if spaces is None else ((0, 1, size, spaces),))
+    if kind == h5t.OPAQUE:
+        return _opaque(tid)
+    if kind == h5t.ARRAY:
+        inner = stored_type(tid.get_super())
+        if inner.variable:
+            raise _refuse("arrays of text of variable length")
+        return StoredType(inner.dtype, tuple(tid.get_array_dims()) + inner.shape, inner.bits, inner.texts)
+    names = {h5t.VLEN: "variable length", h5t.REFERENCE: "references", h5t.TIME: "H5T_TIME"}
+    raise _refuse(names.get(kind, f"class {kind}"))
+
+
+def fill_json(item: np.ndarray[Any, Any], stored: StoredType) -> Any:
+    """A fill value as .zarray writes it, from one item in the file's own form."""
+    dtype = stored.numpy
+    if stored.dtype == "bfloat16":
+        return float((item.view("<u2").astype("<u4") << np.uint32(16)).view("<f4")[0])
+    if dtype.names is not None or dtype.kind in "SV":
+        return base64.b64encode(item.tobytes()).decode()
+    if dtype.kind in "mM":
+        return int(item.view(dtype.str[0] + "i8")[0])
+    value = item.view(dtype)[0]
+    if dtype.kind == "b":
+        return bool(value)
+    if dtype.kind in "iu":
+        return int(value)
+    if dtype.kind == "c":
+        return [_float_json(value.real), _float_json(value.imag)]
+    return _float_json(value)
+
+
+def _float_json(value: np.floating[Any]) -> Any:
+    if np.isnan(value):
+        native = np.array(value, value.dtype.newbyteorder("="))
+        size, plain = native.itemsize, native.dtype.type(np.nan)
+        return "NaN" if native.tobytes() == plain.tobytes() else f"0x{int(native.view(f'u{size}')):0{2 * size}x}"
+    if np.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return float(value)
+
+
+def attribute(node: Any, name: str | bytes) -> Any:
+    """An attribute's value. h5py's conversion of lists of region references takes what it did not write for an object,
+    and ends the process: they are refused."""
+    if _has_lists_of_regions(node.attrs.get_id(name).get_type(), False):
+        raise UnsupportedError("lists of region references are not readable")
+    return node.attrs[name]
+
+
+def _has_lists_of_regions(tid: Any, in_list: bool) -> bool:
+    from h5py import h5t
+
+    kind = tid.get_class()
+    if kind == h5t.VLEN and tid.encode()[3] & 0xF > 1:  # neither list nor text: reading it ends the process
+        raise CorruptDataError("a type of variable length is damaged")
+    if kind == h5t.COMPOUND:
+        return any(_has_lists_of_regions(tid.get_member_type(i), in_list) for i in range(tid.get_nmembers()))
+    if kind == h5t.REFERENCE:
+        return in_list and not tid.equal(h5t.STD_REF_OBJ)
+    return kind in (h5t.ARRAY, h5t.VLEN) and _has_lists_of_regions(tid.get_super(), in_list or kind == h5t.VLEN)
+
+
+def _has_bytes(found: Any) -> bool:
+    """Whether the value of an attribute is in the file, whatever its type means."""
+    from h5py import h5t
+
+    tid = found.get_type()
+    if tid.detect_class(h5t.VLEN) or tid.detect_class(h5t.REFERENCE) or tid.detect_class(h5t.STRING):
+        return False
+    try:
+        found.read(np.zeros((*found.shape, tid.get_size()), np.uint8), mtype=tid)
+    except (OSError, RuntimeError, TypeError, ValueError):
+        return False
+    return True
+
+
+def attributes_of(node: Any) -> dict[str, Any]:
+    """The attributes as the file types them, without those that netCDF and dimension scales keep for themselves."""
+    import h5py
+
+    out: dict[str, Any] = {}
+    for stored in node.attrs:
+        name = as_text(stored)
+        if name in HIDDEN:
+            continue
+        try:
+            value = attribute(node, stored)
+        except Exception as error:  # h5py raises anything where a file is damaged
+            if not isinstance(error, (TypeError, UnsupportedError)) and not _has_bytes(node.attrs.get_id(stored)):
+                raise CorruptDataError(f"attribute '{name}' is not readable: {error}") from error
+            out[name] = f"<not readable: {error}>"  # a type that h5py does not know: the array is still readable
+            continue
+        if isinstance(value, h5py.Empty):
+            value = "" if value.dtype.kind in "SO" else None
+        out[name] = netcdf_value(value)
+    return out
+
+
+def attributes_json(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The same as plain numbers, text and lists."""
+    return {name: _plain(value) for name, value in attributes.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, str | bytes):
+        return as_text(value)
+    if isinstance(value, complex):
+        return [value.real, value.imag]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return str(value)
