@@ -9,6 +9,8 @@ import io
 import itertools
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +199,25 @@ def test_a_damaged_index_is_an_error(tmp_path: Path, index: str) -> None:
         else:
             assert found.shape == values.shape
     assert refused > 50
+
+
+def test_check_goes_on_after_a_damaged_node(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    make(path, "btree_2", "checked")
+    content = bytearray(path.read_bytes())
+    leaves = [i for i in range(len(content)) if content.startswith(b"BTLF", i)]
+    content[leaves[1] + 50] ^= 1
+    content[leaves[3] + 50] ^= 1
+    (tmp_path / "damaged.h5").write_bytes(content)
+    status = subprocess.run(
+        [sys.executable, "-m", "penstock", "check", str(tmp_path / "damaged.h5/x")], capture_output=True, text=True
+    )
+    said = status.stdout + status.stderr
+    assert status.returncode != 0
+    assert said.count("has another checksum") == 2, said
+    assert "in the chunk index" in said or "bytes [" in said
+    sound = subprocess.run([sys.executable, "-m", "penstock", "check", str(path)], capture_output=True, text=True)
+    assert sound.returncode == 0, sound.stderr
 
 
 def test_a_file_that_changes_is_a_conflict(tmp_path: Path) -> None:

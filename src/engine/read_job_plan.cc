@@ -158,7 +158,7 @@ void read_job::finish_index(guard& lock, std::size_t which, unsigned, result<rea
     table_is_old_ = true;  // look up everything again
     rounds_ = 0;
   } else if (with_.failures != nullptr) {
-    table_.insert(missing_source_, request.key);  // its cells are skipped; the index itself is the failure
+    table_.insert(missing_source_, request.key).failed = true;  // its cells are skipped
     fail_cell(missing_source_, kWholeObject, std::move(entry).error());
   } else {
     fail(std::move(entry).error());

@@ -62,6 +62,7 @@ struct index_entry {
   index_ptr block;
   version seen;
   bool cached = false;  ///< from an earlier read: results must still be checked against the object's version
+  bool failed = false;  ///< it could not be read, which was reported (`block` null): its cells count as absent
 };
 
 /// Indexes read so far. A view: the engine owns the data.

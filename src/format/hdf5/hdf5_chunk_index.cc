@@ -37,7 +37,10 @@ class hdf5_chunk_index::nodes {
   nodes(const hdf5_addresses& addresses, const index_lookup& known, index_request& missing) noexcept
       : addresses_(addresses), known_(known), missing_(missing) {}
 
-  /// The bytes of a node; none, and the request for it: it is not known yet.
+  /// Whether a search ended at a node that could not be read.
+  bool failed() const noexcept { return failed_; }
+
+  /// The bytes of a node; none, and the request for it: it is not known yet. None, too, if it `failed`.
   /// \param node  Its name; 0: where the search begins.
   result<std::optional<std::span<const std::byte>>> find(std::uint64_t node, std::uint64_t address,
                                                          std::uint64_t length) {
@@ -52,6 +55,8 @@ class hdf5_chunk_index::nodes {
       missing_ = {key, {begin, length, false}, length};
       return found();
     }
+    failed_ = entry->failed;
+    if (failed_) return found();
     if (!entry->block) return error(errc::conflict, "the file is gone since the array was opened");
     const auto& block = static_cast<const node_block&>(*entry->block);
     if (block.length != length)
@@ -72,6 +77,7 @@ class hdf5_chunk_index::nodes {
   const hdf5_addresses& addresses_;
   const index_lookup& known_;
   index_request& missing_;
+  bool failed_ = false;
 };
 
 namespace {
@@ -478,6 +484,7 @@ result<hdf5_lookup> hdf5_chunk_index::find(cell_id cell, const index_lookup& kno
   nodes among(addresses_, known, missing);
   auto found = look_up(place, among, hint, out);
   if (!found.ok()) return std::move(found).error().note(fmt::format("in the chunk index at address {}", address_));
+  if (among.failed()) return hdf5_lookup::absent;
   if (*found != hdf5_lookup::present) return found;
   if (addresses_.undefined(out.address) || out.length == 0) return hdf5_lookup::absent;
   std::uint64_t end = 0;
