@@ -295,16 +295,16 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   void listed(std::string_view path, const std::vector<std::string>& names) const {
     if (!from_->in_rounds()) return;
     const std::lock_guard lock(listed_mutex_);
-    listed_ = {std::string(path), names};
+    listed_ = {prefix_of(path), names, true};
   }
 
-  // The names next to `path` if it is a member of the last listed group: a caller that lists a group and opens one of
-  // its members usually opens the others next.
-  std::vector<std::string> siblings_of(std::string_view path) const {
-    if (!from_->in_rounds()) return {};
+  // Set if `path` is a member of the group that was listed last: a caller that opens one of its members opens the
+  // others next. The first call returns the names of all members, later ones return none.
+  std::optional<std::vector<std::string>> siblings_of(std::string_view path) const {
+    if (!from_->in_rounds()) return std::nullopt;
     const std::lock_guard lock(listed_mutex_);
     const std::string_view group = path.substr(0, path.rfind('/') + 1);  // npos + 1 is 0
-    if (path.empty() || prefix_of(listed_.path) != group) return {};
+    if (path.empty() || !listed_.known || listed_.group != group) return std::nullopt;
     return std::exchange(listed_.names, {});
   }
 
@@ -318,7 +318,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
       const auto header = tree.header(at->object);
       if (!header.ok()) continue;
       if (is_hdf5_dataset(**header)) {
-        static_cast<void>(read_hdf5_array(file, tree, *at, hdf5_chunk_listing::by_need));
+        static_cast<void>(read_hdf5_array(file, tree, *at, hdf5_chunk_listing::by_need_most));
       } else {
         static_cast<void>(tree.attributes_json(at->object));
         static_cast<void>(tree.links(at->object));
@@ -330,13 +330,15 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
 
   result<node> open_at(const std::string& prefix, const std::string& uri, unsigned links) const {
     const std::string_view path = std::string_view(prefix).substr(0, prefix.size() - (prefix.empty() ? 0 : 1));
-    const std::vector<std::string> siblings = siblings_of(path);
+    // Of many members few are read: their chunk indexes are left to the reads.
+    const auto siblings = siblings_of(path);
+    const auto chunks = siblings ? hdf5_chunk_listing::by_need_most : hdf5_chunk_listing::by_need;
     std::optional<hdf5_exit> exit;
     auto read = from_->parse([&](hdf5_file& file) {
       hdf5_tree tree(file);
-      auto found = read_facts(file, tree, path, hdf5_chunk_listing::by_need);
+      auto found = read_facts(file, tree, path, chunks);
       exit = tree.exit();
-      prefetch(file, tree, path.substr(0, path.rfind('/') + 1), siblings);
+      if (siblings) prefetch(file, tree, path.substr(0, path.rfind('/') + 1), *siblings);
       return found;
     });
     if (!read.ok() && exit) return open_beyond(*exit, links);
@@ -693,11 +695,12 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   bool opened_for_reading_;
 
   struct listing {
-    std::string path;  // of the group
-    std::vector<std::string> names;
+    std::string group;               // its path and a slash; empty: the root
+    std::vector<std::string> names;  // of members that are not fetched yet
+    bool known = false;
   };
   mutable std::mutex listed_mutex_;
-  mutable listing listed_;  // the last one of members that are not fetched yet
+  mutable listing listed_;  // the last one
 };
 
 result<const hdf5_nodes*> nodes_of(const group_state& of) {

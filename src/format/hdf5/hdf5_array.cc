@@ -9,6 +9,7 @@
 #include "array/contiguous_blocks.h"
 #include "base/checked.h"
 #include "format/hdf5/hdf5_chunks.h"
+#include "format/hdf5/hdf5_pages.h"
 #include "format/hdf5/hdf5_values.h"
 
 namespace penstock::inline v0 {
@@ -260,8 +261,7 @@ class array_reader {
     PENSTOCK_ASSIGN(const hdf5_chunk_grid grid, hdf5_chunk_grid::make(shape_, layout_, false));
     out_.cell_count = grid.cells();
     const bool no_items = std::find(element_.shape.begin(), element_.shape.end(), 0) != element_.shape.end();
-    if (listing_ == hdf5_chunk_listing::by_need && out_.cell_count > kMostListed && !out_.text && !no_items &&
-        used.size() <= kMostMaskedFilters) {
+    if (is_by_need() && !out_.text && !no_items && used.size() <= kMostMaskedFilters) {
       PENSTOCK_ASSIGN(out_.index, hdf5_chunk_index::open(file_, shape_, layout_, used.size()));
       if (out_.index) {
         for (std::uint64_t mask = 1; mask >> used.size() == 0; ++mask) add_variant(mask, used);
@@ -278,6 +278,16 @@ class array_reader {
     out_.offsets = std::move(found.offsets);
     out_.lengths = std::move(found.lengths);
     return with_inner_axes(layout_.chunk);
+  }
+
+  bool is_by_need() const {
+    if (listing_ == hdf5_chunk_listing::whole) return false;
+    if (out_.cell_count > kMostListed) return true;
+    if (listing_ == hdf5_chunk_listing::by_need) return false;
+    hdf5_held held(file_.source());
+    hdf5_file file = file_.over(held);
+    static_cast<void>(list_hdf5_chunks(file, shape_, layout_));
+    return held.waiting();
   }
 
   static bool is_cut(std::uint64_t cell, const hdf5_chunk_grid& grid) noexcept {

@@ -79,8 +79,12 @@ struct hdf5_array {
   std::optional<variable_text> text;
 };
 
-/// Whether a dataset of many chunks gets an index that finds them, or a list of all.
-enum class hdf5_chunk_listing : std::uint8_t { whole, by_need };
+/// Whether a dataset gets a list of all chunks, or an index that finds them.
+enum class hdf5_chunk_listing : std::uint8_t {
+  whole,
+  by_need,      ///< an index, if there are many chunks
+  by_need_most  ///< also an index of few chunks, if some of its bytes would have to be fetched
+};
 
 /// Reads all that an array needs to know of the dataset at a place.
 ///

@@ -76,6 +76,12 @@ result<hdf5_file> hdf5_file::open(hdf5_source& from, hdf5_checksums sums, std::u
   return hdf5_damaged("the file has no signature of the format");
 }
 
+hdf5_file hdf5_file::over(hdf5_source& from) const noexcept {
+  hdf5_file made = *this;
+  made.from_ = &from;
+  return made;
+}
+
 result<> hdf5_file::read_superblock(std::uint64_t signature) {
   const std::uint64_t length = std::min(kMostSuperblockBytes, from_->size() - signature);
   PENSTOCK_ASSIGN(const auto block, at(signature, length));

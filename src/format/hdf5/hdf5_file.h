@@ -19,6 +19,8 @@ class hdf5_source {
   /// Returns true if a read failed because its bytes are not fetched yet (see hdf5_pages). The caller of the parser
   /// then fetches them and parses again: until then, a parser continues with what does not depend on them.
   virtual bool waiting() const noexcept { return false; }
+  /// Whether the range can be read without fetching it. A source that reads when it is asked to returns true.
+  virtual bool holds(std::uint64_t /*offset*/, std::uint64_t /*length*/) const noexcept { return true; }
   /// A range that will probably be read, which may leave the file: fetched with what a parser waits for.
   virtual void expect(std::uint64_t /*offset*/, std::uint64_t /*length*/) {}
 };
@@ -85,6 +87,10 @@ class hdf5_file {
   /// \param readings  How often the file's size may be read in all, by this object or by one copy of it.
   static result<hdf5_file> open(hdf5_source& from, hdf5_checksums sums = hdf5_checksums::verified,
                                 std::uint64_t readings = 4);
+
+  /// The same file, read from another source of its bytes.
+  hdf5_file over(hdf5_source& from) const noexcept;
+  hdf5_source& source() const noexcept { return *from_; }
 
   /// Bytes at an address; good until the next call.
   /// \error corrupt_data  They leave the file, or more was read of it than can be right.

@@ -40,6 +40,19 @@ result<std::span<const std::byte>> hdf5_pages::read(std::uint64_t offset, std::u
   return std::span<const std::byte>(joined_);
 }
 
+bool hdf5_pages::holds(std::uint64_t offset, std::uint64_t length) const noexcept {
+  if (length == 0) return true;
+  for (std::uint64_t each = offset / page_bytes_; each <= (offset + length - 1) / page_bytes_; ++each)
+    if (!pages_.contains(each)) return false;
+  return true;
+}
+
+result<std::span<const std::byte>> hdf5_held::read(std::uint64_t offset, std::uint64_t length) {
+  if (from_.holds(offset, length)) return from_.read(offset, length);
+  waiting_ = true;
+  return error(errc::io_error, fmt::format("HDF5: bytes {} to {} are not fetched yet", offset, offset + length));
+}
+
 // Bytes that each of so many ranges may fetch ahead.
 std::uint64_t hdf5_pages::share_of_each(std::size_t ranges, std::uint64_t allowance) const noexcept {
   const std::uint64_t missing = missing_.size() * page_bytes_;

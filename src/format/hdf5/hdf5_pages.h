@@ -39,6 +39,7 @@ class hdf5_pages final : public hdf5_source {
   std::uint64_t size() const noexcept override { return file_bytes_; }
   result<std::span<const std::byte>> read(std::uint64_t offset, std::uint64_t length) override;
   bool waiting() const noexcept override { return !missing_.empty(); }
+  bool holds(std::uint64_t offset, std::uint64_t length) const noexcept override;
 
   /// Records the pages of a range that the caller expects to need: the beginning of a file, for example.
   void expect(std::uint64_t offset, std::uint64_t length) override;
@@ -67,6 +68,22 @@ class hdf5_pages final : public hdf5_source {
   std::unordered_map<std::uint64_t, page> pages_;  // by number
   std::set<std::uint64_t> missing_;
   std::vector<std::byte> joined_;  // the last read that crossed pages
+};
+
+/// What another source holds: the rest is missing, and is not recorded there. Shows whether a parser has all that it
+/// needs.
+class hdf5_held final : public hdf5_source {
+ public:
+  explicit hdf5_held(hdf5_source& from) noexcept : from_(from) {}
+
+  std::uint64_t size() const noexcept override { return from_.size(); }
+  result<std::span<const std::byte>> read(std::uint64_t offset, std::uint64_t length) override;
+  bool waiting() const noexcept override { return waiting_; }
+  bool holds(std::uint64_t offset, std::uint64_t length) const noexcept override { return from_.holds(offset, length); }
+
+ private:
+  hdf5_source& from_;
+  bool waiting_ = false;
 };
 
 /// Calls `parse` until it needs no more bytes than `pages` holds, and `fetch` before each further call.
