@@ -201,7 +201,7 @@ def test_a_damaged_index_is_an_error(tmp_path: Path, index: str) -> None:
     assert refused > 50
 
 
-def test_check_goes_on_after_a_damaged_node(tmp_path: Path) -> None:
+def test_check_continues_after_a_damaged_node(tmp_path: Path) -> None:
     path = tmp_path / "x.h5"
     make(path, "btree_2", "checked")
     content = bytearray(path.read_bytes())
