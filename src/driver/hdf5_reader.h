@@ -4,6 +4,7 @@
 #include <penstock/store.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -76,7 +77,9 @@ class hdf5_reader {
       return parse(file);
     };
     if (from_->traits().inline_completion) {
-      hdf5_stored_file source(*from_, key_, seen_, pages_.size(), head_);
+      // Only the first call uses what was read before: later ones notice that the file changed.
+      const std::vector<std::byte> head = has_head_.exchange(false) ? std::move(head_) : std::vector<std::byte>();
+      hdf5_stored_file source(*from_, key_, seen_, pages_.size(), head);
       return once(source);
     }
     const std::lock_guard lock(mutex_);
@@ -111,6 +114,7 @@ class hdf5_reader {
   std::string key_;
   version seen_;
   std::vector<std::byte> head_;  // of a file that is read serially
+  std::atomic<bool> has_head_ = true;
   std::mutex mutex_;
   hdf5_pages pages_;  // after `open` guarded by mutex_, but for its size
   // A request behind 50 ms costs as much time as some 100 KiB; the front is what writers keep metadata in if asked to.
