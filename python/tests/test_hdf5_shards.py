@@ -299,10 +299,10 @@ def test_files_whose_store_does_not_report_their_size(memory: Any, tmp_path: Pat
     np.testing.assert_array_equal(ps.open("memory://h5shards/v.h5", "x")[...], expected)
     np.testing.assert_array_equal(ps.open("memory://h5shards/v.h5", "link")[...], parts[1])
     whole = (tmp_path / "s0.h5").read_bytes()
-    for length in (len(whole) - 1, 200_000, 70_000):
+    for length in (200_000, 70_000):
         memory.pipe("/h5shards/s0.h5", whole[:length])
         with pytest.raises(ps.Error, match=r"ended early|than the \d+ bytes|were asked for"):
-            ps.open("memory://h5shards/s0.h5", "x")
+            ps.open("memory://h5shards/s0.h5", "x")[...]
 
 
 NO_H5PY = """

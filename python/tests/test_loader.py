@@ -333,7 +333,7 @@ def test_pairs_whose_dimensions_have_other_places():
         ({"crop": {0: 61}}, "does not fit"),
         ({"crop": {0: 0}}, "at least 1"),
         ({"crop": {}}, "names no axis"),
-        ({"stride": {1: 2}}, "no axis of crop"),
+        ({"stride": {1: 2}}, "not an axis of crop"),
         ({"samples": [[60]]}, "sample 0 begins at 60"),
         ({"samples": [[1.5]]}, "whole numbers"),
         ({"samples": []}, "whole numbers|there are none"),

@@ -83,5 +83,5 @@ def test_tiles_that_are_files_are_those_of_the_general_way(tmp_path: Path) -> No
 
 def test_the_guide_names_jobs_of_other_libraries() -> None:
     page = (Path(__file__).parents[2] / "docs" / "guide" / "shards.md").read_text()
-    for words in ("cupynumeric.load", "legate.io.hdf5.from_file", "no loader's job"):
+    for words in ("cupynumeric.load", "legate.io.hdf5.from_file", "not a loader's job"):
         assert words in page

@@ -156,7 +156,7 @@ def test_credentials_come_from_the_environment_and_from_profiles(bucket, endpoin
     (tmp_path / "credentials").write_text("[mine]\naws_access_key_id = testing\naws_secret_access_key = testing\n")
     assert same(ps.open("s3://data/env", storage_options={"profile": "mine"})[...], VALUES)
     with pytest.raises(ps.InvalidArgumentError, match="there is no profile 'unknown'"):
-        ps.open("s3://data/env", storage_options={"profile": "nobody"})
+        ps.open("s3://data/env", storage_options={"profile": "unknown"})
 
 
 def test_a_bucket_that_is_not_there_is_an_error(bucket, options):

@@ -272,7 +272,7 @@ def test_raw_files(tmp_path: Path) -> None:
     a = ps.open_shards(pattern, dtype=">i4", row_shape=(6,), offset=6)
     np.testing.assert_array_equal(a[...], whole)
     assert a.format == "raw"
-    with pytest.raises(ps.CorruptDataError, match="no whole number of rows"):
+    with pytest.raises(ps.CorruptDataError, match="not a whole number of rows"):
         ps.open_shards(pattern, dtype=">i4", row_shape=(5,), offset=6)
     with pytest.raises(ps.CorruptDataError, match="its shape needs 78"):
         ps.open_shards(pattern, dtype=">i4", shape=(3, 6), offset=6)

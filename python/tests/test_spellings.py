@@ -195,7 +195,7 @@ def test_files_of_one_dataset_need_no_name(tmp_path: Path):
     assert ps.open_shards(f"{tmp_path}/*.h5").shape == (6, 3)
     with h5py.File(tmp_path / "x_0.h5", "a") as file:
         file["other"] = 1
-    with pytest.raises(ps.InvalidArgumentError, match=r"give dataset= \(it holds 'deep/values', 'other'\)"):
+    with pytest.raises(ps.InvalidArgumentError, match=r"give dataset= \(it holds 'other', 'deep/values'\)"):
         ps.open_shards(f"{tmp_path}/*.h5")
 
 

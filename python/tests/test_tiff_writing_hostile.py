@@ -58,10 +58,10 @@ def test_a_store_that_refuses_once_is_asked_again(tmp_path):
         ({"overviews": "all"}, "overviews must be"),
         ({"overviews": 4}, "overviews must be"),
         ({"resampling": "cubic"}, "average, nearest"),
-        ({"nodata": 256}, "no value of uint8"),
-        ({"nodata": 0.5}, "no value of uint8"),
-        ({"nodata": "x"}, "no value of uint8"),
-        ({"nodata": 1e39, "dtype": "f4"}, "no value of float32"),
+        ({"nodata": 256}, "not a value of uint8"),
+        ({"nodata": 0.5}, "not a value of uint8"),
+        ({"nodata": "x"}, "not a value of uint8"),
+        ({"nodata": 1e39, "dtype": "f4"}, "not a value of float32"),
         ({"transform": (1, 2, 3)}, "six numbers"),
         ({"transform": (1, 0, 0, 1, 0, 0)}, "one line"),
         ({"transform": (1, 0, np.nan, 0, 1, 0)}, "six numbers"),
@@ -126,9 +126,9 @@ def test_writes_that_cannot_be_are_refused_in_words(tmp_path):
     values = picture("u2", (2, 100, 50))
     a = ps.create_array(path, shape=values.shape, dtype="u2", tiles=32)
     for key, words in (
-        (np.s_[:, :10], "no whole rows of tiles"),
-        (np.s_[:, 5:32], "no whole rows of tiles"),
-        (np.s_[:, 0], "no whole rows of tiles"),
+        (np.s_[:, :10], "not whole rows of tiles"),
+        (np.s_[:, 5:32], "not whole rows of tiles"),
+        (np.s_[:, 0], "not whole rows of tiles"),
         (np.s_[:, :, :20], "whole rows are written"),
         (np.s_[:, ::2], "step 1"),
         (np.s_[0], "share tiles"),

@@ -56,7 +56,7 @@ def test_values_of_too_many_bits_are_refused_by_place(tmp_path):
     for bits, dtype, words in [
         (9, "u1", "9 bits are not uint8"),
         (8, "u2", "8 bits are not uint16"),
-        (4, "i1", "no int8"),
+        (4, "i1", "not int8"),
         (4, "f4", "no float32"),
         (40, "u8", "no uint64"),
     ]:

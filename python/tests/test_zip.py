@@ -119,7 +119,7 @@ def test_damage_is_found(objects, tmp_path):
         ps.open(tmp_path / "bad.zip")[...]
     for cut in (10, len(raw) // 2, len(raw) - 1):
         (tmp_path / "cut.zip").write_bytes(path.read_bytes()[:cut])
-        with pytest.raises(ps.CorruptDataError, match="no zip archive"):
+        with pytest.raises(ps.CorruptDataError, match="not a zip archive"):
             ps.open(tmp_path / "cut.zip")
 
 

@@ -111,7 +111,8 @@ class dataset_merger {
       if (!worst) worst = failed[i]->code();
       unreadable.add(name_of(files_[i]), failed[i]->message());
     }
-    if (worst) return unreadable.make(*worst, "cannot be read", files_.size());
+    if (worst)
+      return unreadable.make(*worst, "cannot be read", files_.size()).note(fmt::format("dataset '{}'", out_.dataset));
     for (std::size_t i = 0; i < files_.size(); ++i)
       for (virtual_variable& each : found[i]) found_.push_back({i, std::move(each)});
     return {};

@@ -87,7 +87,7 @@ def test_the_cost_model_counts_on_what_the_kernels_take() -> None:
     assert len(model) == 10
     for name, row in model.items():
         threads, *_, sm_90, _, _, shared, _, warps = known[name]
-        assert threads == "32"
+        assert threads == ("256" if name == "zstd_execute" else "32"), name
         assert [*row[:2], row[2].split()[0]] == [sm_90, shared, warps], name
 
 

@@ -115,7 +115,8 @@ class Hdf5Store(ZarrGroup):
         return out
 
     def _shape(self, dimensions: tuple[str, ...], array: Array) -> tuple[int, ...]:
-        limits = _storage(array).get("maxshape") or (0,) * array.ndim
+        limits = tuple(_storage(array).get("maxshape") or ())
+        limits += (0,) * (array.ndim - len(limits))  # axes of array types do not grow
         return tuple(
             length if most is not None else self._lengths.get(dim, length)
             for dim, most, length in zip(dimensions, limits, array.shape, strict=True)
