@@ -57,8 +57,8 @@ def test_values_of_too_many_bits_are_refused_by_place(tmp_path):
         (9, "u1", "9 bits are not uint8"),
         (8, "u2", "8 bits are not uint16"),
         (4, "i1", "not int8"),
-        (4, "f4", "no float32"),
-        (40, "u8", "no uint64"),
+        (4, "f4", "not float32"),
+        (40, "u8", "not uint64"),
     ]:
         with pytest.raises(ps.InvalidArgumentError, match=words):
             ps.save(tmp_path / "x.tif", np.zeros((1, 16, 16), dtype), bits=bits)
