@@ -71,7 +71,10 @@ def threads(scenario: dict, setting: Setting, result: Result) -> None:
 
 def in_process(*arguments: str) -> dict[str, float]:
     """What a process of its own measured."""
-    made = subprocess.run([sys.executable, __file__, *arguments], check=True, stdout=subprocess.PIPE)
+    paths = [str(Path(__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    command = [sys.executable, __file__, *arguments]
+    made = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)
     found: dict[str, float] = json.loads(made.stdout)
     return found
 
