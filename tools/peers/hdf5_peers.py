@@ -179,7 +179,7 @@ def enable_pyfive() -> None:
             ours = set(group.keys())
             hidden = [each for each in listed if each not in ours]
             if hidden:  # links that lead to nothing, and named types
-                raise NotByEngine("members that are no arrays or groups")
+                raise NotByEngine("members that are neither arrays nor groups")
             return [each for each in listed if each in ours]
 
         return iter(by_engine("lists of members", work, lambda: list(keys(self))))

@@ -67,7 +67,7 @@ class Request:
             return _core.find_node(store, self.context, key, *how)
         except NotFoundError as error:
             if in_memory(self.target) and not self.path:
-                raise UnsupportedError("these bytes are no file of a format that is one file") from error
+                raise UnsupportedError("these bytes are not a file of a format that is one file") from error
             raise
 
     def refuse_options(self) -> None:
