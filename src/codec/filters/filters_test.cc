@@ -210,7 +210,7 @@ TEST(Window, DecodesABoxOfAChunk) {
   // Of 3 x 4 chunks, every other column of the last two rows.
   const codec_chain chain = chain_of(
       R"(["bytes",{"name":"reference.window","configuration":{"chunk":12,"offset":4,"shape":[2,2],"strides":[4,2]}}])",
-      "uint8", {4});
+      "uint8", 4);
   worker_scratch scratch;
   bytes out(4);
   const auto done = decode_all(chain, hex({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}), out, scratch);
