@@ -141,8 +141,8 @@ nb::list stamps(const context_handle& with, const nb::list& paths) {
   std::vector<std::string> names;
   for (const nb::handle each : paths) names.push_back(text_of(each));
   nb::list out;
-  for (const auto& each : call_engine([&] { return file_stamps(names, *with.context); }))
-    out.append(each ? nb::object(nb::make_tuple(each->size_bytes, each->changed_ns)) : nb::none());
+  for (const auto& each : call_engine([&] { return query_files(names, *with.context); }))
+    out.append(each ? nb::object(nb::make_tuple(each->stamp.size_bytes, each->stamp.changed_ns)) : nb::none());
   return out;
 }
 

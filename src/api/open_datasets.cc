@@ -5,6 +5,7 @@
 #include <penstock/joined.h>
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "api/virtual_file.h"
@@ -24,7 +25,7 @@ struct found_dataset {
   virtual_variable what;  ///< its name is the path in the file
 };
 
-bool has_items(const extents& shape) { return std::find(shape.begin(), shape.end(), 0U) == shape.end(); }
+bool has_items(const short_extents& shape) { return std::find(shape.begin(), shape.end(), 0U) == shape.end(); }
 
 bool has_references(const virtual_variable& of) { return of.coding && of.part.table->entries() != 0; }
 
@@ -34,7 +35,9 @@ std::string uri_of(const virtual_variable& of) {
   return out;
 }
 
-std::string shown(const virtual_variable& of) { return fmt::format("{} {}", of.type.name(), to_string(of.shape)); }
+std::string shown(const virtual_variable& of) {
+  return fmt::format("{} {}", of.facts->type.name(), to_string(extents_of(of.shape())));
+}
 
 class dataset_merger {
  public:
@@ -52,7 +55,7 @@ class dataset_merger {
     }
     PENSTOCK_TRY(read());
     PENSTOCK_TRY(compare());
-    for (const found_dataset& each : found_) out_.lengths.push_back(each.what.shape[out_.axis]);
+    for (const found_dataset& each : found_) out_.lengths.push_back(each.what.shape()[out_.axis]);
     PENSTOCK_ASSIGN(out_.merged, merged());
     if (out_.merged) return std::move(out_);
     for (const found_dataset& each : found_) {
@@ -122,9 +125,9 @@ class dataset_merger {
   result<> compare() {
     complaints scalars, others;
     for (const found_dataset& each : found_)
-      if (each.what.shape.empty()) scalars.add(uri_of(each.what), "a scalar has no axis to join along");
+      if (each.what.shape().empty()) scalars.add(uri_of(each.what), "a scalar has no axis to join along");
     if (scalars.any()) return scalars.make(errc::invalid_argument, "are scalars", found_.size(), "datasets");
-    const auto rank = static_cast<std::int64_t>(first().shape.size());
+    const auto rank = static_cast<std::int64_t>(first().shape().size());
     if (how_.axis < -rank || how_.axis >= rank)
       return error(errc::invalid_argument,
                    fmt::format("axis {} is none of arrays with {} dimensions", how_.axis, rank));
@@ -136,11 +139,11 @@ class dataset_merger {
                          fmt::format("do not go together with '{}', {}", uri_of(first()), shown(first())),
                          found_.size());
     for (const std::string_view name : kMeaning) {
-      const json* const expected = first().attributes.find(name);
+      const json* const expected = first().facts->attributes.find(name);
       complaints different;
       for (const found_dataset& each : found_) {
-        if (each.what.attributes.is_null()) continue;  // those of the first
-        const json* const value = each.what.attributes.find(name);
+        if (each.what.facts == first().facts) continue;
+        const json* const value = each.what.facts->attributes.find(name);
         if (value == nullptr ? expected != nullptr : expected == nullptr || !same_json(*value, *expected))
           different.add(uri_of(each.what), "has " + value_text(value));
       }
@@ -154,40 +157,43 @@ class dataset_merger {
   }
 
   bool goes_with_first(const virtual_variable& of) const {
-    if (!(of.type == first().type) || of.shape.size() != first().shape.size()) return false;
-    for (std::size_t d = 0; d < of.shape.size(); ++d)
-      if (d != out_.axis && of.shape[d] != first().shape[d]) return false;
+    if (!(of.facts->type == first().facts->type) || of.shape().size() != first().shape().size()) return false;
+    for (std::size_t d = 0; d < of.shape().size(); ++d)
+      if (d != out_.axis && of.shape()[d] != first().shape()[d]) return false;
     return true;
   }
 
-  // Nothing if no table of references can describe them.
-  result<std::optional<array>> merged() const {
+  // Nothing if no table of references can describe them. Takes the references out of what was found, if it does.
+  result<std::optional<array>> merged() {
     const virtual_variable* like = nullptr;   // the first with references
     const virtual_variable* items = nullptr;  // the first with elements
     bool has_gaps = false, one_fill = true;
     for (const found_dataset& each : found_) {
       const virtual_variable& of = each.what;
-      if (!of.coding || of.type.variable_length()) return std::optional<array>();
-      if (!has_items(of.shape)) continue;
+      if (!of.coding || of.facts->type.variable_length()) return std::optional<array>();
+      if (!has_items(of.shape())) continue;
       if (items == nullptr) items = &of;
       if (like == nullptr && has_references(of)) like = &of;
       has_gaps = has_gaps || of.part.table->entries() != of.part.table->cells();
-      one_fill = one_fill && of.fill == items->fill;
+      one_fill = one_fill && of.facts->fill == items->facts->fill;
     }
     if (has_gaps && !one_fill) return std::optional<array>();
     if (like == nullptr) like = items != nullptr ? items : &first();
-    std::vector<reference_part> parts;
-    for (const found_dataset& each : found_) {
-      auto part = part_like(*like, each.what);
-      if (!part && has_references(each.what)) return std::optional<array>();
-      if (!has_references(each.what)) {
-        part.emplace();
-        part->shape = each.what.shape;
-        part->chunks = like->part.chunks;
+    std::vector<reference_part*> parts;
+    parts.reserve(found_.size());
+    std::deque<reference_part> filled;
+    for (found_dataset& each : found_) {
+      if (has_references(each.what)) {
+        if (!make_part_like(*like, each.what)) return std::optional<array>();
+        parts.push_back(&each.what.part);
+        continue;
       }
-      parts.push_back(std::move(*part));
+      reference_part& made = filled.emplace_back();
+      made.shape = each.what.shape();
+      made.chunks = like->part.chunks;
+      parts.push_back(&made);
     }
-    PENSTOCK_ASSIGN(auto made, merge_references(shown_as_first(*like), std::move(parts), out_.axis));
+    PENSTOCK_ASSIGN(auto made, merge_references(shown_as_first(*like), parts, out_.axis));
     if (!made) return std::optional<array>();
     made->uri = uri_of(first());
     if (found_.size() > 1) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <numeric>
@@ -144,9 +145,10 @@ class virtual_group {
   }
 
   std::optional<std::size_t> axis_of(const virtual_variable& of) const {
-    const auto at = std::find(of.dimensions.begin(), of.dimensions.end(), how_.concat);
-    if (at == of.dimensions.end()) return std::nullopt;
-    return static_cast<std::size_t>(at - of.dimensions.begin());
+    const auto& dimensions = of.facts->dimensions;
+    const auto at = std::find(dimensions.begin(), dimensions.end(), how_.concat);
+    if (at == dimensions.end()) return std::nullopt;
+    return static_cast<std::size_t>(at - dimensions.begin());
   }
 
   result<> check(const std::string& name) const {
@@ -172,26 +174,27 @@ class virtual_group {
       return other(
           fmt::format("variable '{}' has {} {} in '{}' and {} in '{}'", name, what, here, file.name, there, like.name));
     };
-    if (each.dimensions != first.dimensions)
-      return refuse("the dimensions", names_text(each.dimensions), names_text(first.dimensions));
-    if (!(each.type == first.type)) return refuse("the dtype", each.type.name(), first.type.name());
+    const variable_facts &here = *each.facts, &there = *first.facts;
+    if (here.dimensions != there.dimensions)
+      return refuse("the dimensions", names_text(here.dimensions), names_text(there.dimensions));
+    if (!(here.type == there.type)) return refuse("the dtype", here.type.name(), there.type.name());
     const auto axis = axis_of(first);
-    for (std::size_t d = 0; d < first.shape.size(); ++d) {
-      if (axis != d && each.shape[d] != first.shape[d])
-        return refuse("the shape", to_string(each.shape), to_string(first.shape));
+    for (std::size_t d = 0; d < first.shape().size(); ++d) {
+      if (axis != d && each.shape()[d] != first.shape()[d])
+        return refuse("the shape", to_string(extents_of(each.shape())), to_string(extents_of(first.shape())));
     }
-    if (each.fill != first.fill && axis && !first.type.variable_length()) {
+    if (&here == &there) return {};
+    if (here.fill != there.fill && axis && !there.type.variable_length()) {
       return other(
           fmt::format("variable '{}' has another fill value in '{}' than in '{}'", name, file.name, like.name));
     }
-    if (each.attributes.is_null()) return {};  // those of the first
-    if (how_.attributes == virtual_attributes::all && !same_json(each.attributes, first.attributes))
-      return refuse("the attributes", each.attributes.dump(), first.attributes.dump());
+    if (how_.attributes == virtual_attributes::all && !same_json(here.attributes, there.attributes))
+      return refuse("the attributes", here.attributes.dump(), there.attributes.dump());
     const auto same = [&](std::string_view attribute) -> result<> {
-      const json* const here = each.attributes.find(attribute);
-      const json* const there = first.attributes.find(attribute);
-      if (here == nullptr ? there == nullptr : there != nullptr && same_json(*here, *there)) return {};
-      error refused = refuse(fmt::format("the attribute '{}'", attribute), value_text(here), value_text(there));
+      const json* const a = here.attributes.find(attribute);
+      const json* const b = there.attributes.find(attribute);
+      if (a == nullptr ? b == nullptr : b != nullptr && same_json(*a, *b)) return {};
+      error refused = refuse(fmt::format("the attribute '{}'", attribute), value_text(a), value_text(b));
       if (attribute == kUnits && units_of(each) && units_of(first))
         refused.note(
             fmt::format("only the coordinate '{}' is converted to the units of the first file: leave '{}' out, or "
@@ -210,7 +213,7 @@ class virtual_group {
   }
 
   static std::optional<time_units> units_of(const virtual_variable& of) {
-    return parse_time_units(text_of(of.attributes, kUnits), text_of(of.attributes, kCalendar));
+    return parse_time_units(text_of(of.facts->attributes, kUnits), text_of(of.facts->attributes, kCalendar));
   }
 
   // Times of files with another reference date, in the units of the first file.
@@ -222,10 +225,10 @@ class virtual_group {
     for (virtual_file& file : files_) {
       const auto each = std::find_if(file.variables.begin(), file.variables.end(),
                                      [&](const virtual_variable& one) { return one.name == how_.concat; });
-      if (&file == first_ || each == file.variables.end() || each->attributes.is_null()) continue;
+      if (&file == first_ || each == file.variables.end() || each->facts == first->facts) continue;
       const auto from = units_of(*each);
-      const bool differs = text_of(each->attributes, kUnits) != text_of(first->attributes, kUnits);
-      if (!from || !differs || !(each->type == first->type)) continue;  // `compare` refuses differences
+      const bool differs = text_of(each->facts->attributes, kUnits) != text_of(first->facts->attributes, kUnits);
+      if (!from || !differs || !(each->facts->type == first->facts->type)) continue;  // `compare` refuses differences
       if (!same_calendar(*each, *first)) continue;
       PENSTOCK_TRY(convert(file, *each, *first, *from, *to));
     }
@@ -233,17 +236,18 @@ class virtual_group {
   }
 
   static bool same_calendar(const virtual_variable& a, const virtual_variable& b) {
-    return text_of(a.attributes, kCalendar) == text_of(b.attributes, kCalendar);
+    return text_of(a.facts->attributes, kCalendar) == text_of(b.facts->attributes, kCalendar);
   }
 
   // Whether a time is a number that an attribute of `of` excludes. (NaN is not changed.)
   static bool has_missing(const virtual_file& file, const virtual_variable& of) {
+    const dtype& type = of.facts->type;
     for (const std::string_view name : kNoNumber) {
-      const json* const found = of.attributes.find(name);
+      const json* const found = of.facts->attributes.find(name);
       double number = 0;
       if (found == nullptr || !found->get(number)) continue;
-      for (std::size_t i = 0; (i + 1) * of.type.item_bytes() <= file.coordinate.size(); ++i)
-        if (value_at(of.type, file.coordinate, i) == static_cast<long double>(number)) return true;
+      for (std::size_t i = 0; (i + 1) * type.item_bytes() <= file.coordinate.size(); ++i)
+        if (value_at(type, file.coordinate, i) == static_cast<long double>(number)) return true;
     }
     return false;
   }
@@ -252,41 +256,45 @@ class virtual_group {
                    const time_units& to) const {
     const auto refuse = [&](const std::string& why) {
       return other(fmt::format("'{}' counts '{}' in '{}', '{}' in '{}': {}", file.name, each.name,
-                               text_of(each.attributes, kUnits), first_->name, text_of(first.attributes, kUnits), why));
+                               text_of(each.facts->attributes, kUnits), first_->name,
+                               text_of(first.facts->attributes, kUnits), why));
     };
     for (const std::string_view name : kRelated) {
-      const std::string related = text_of(each.attributes, name);
+      const std::string related = text_of(each.facts->attributes, name);
       if (!related.empty() && file.find(related) != nullptr)
         return refuse(
             fmt::format("'{}' counts in the same units and is not converted: leave it out (drop_variables)", related));
     }
     for (const std::string_view name : kNotConverted) {
-      if (each.attributes.find(name) != nullptr || first.attributes.find(name) != nullptr)
+      if (each.facts->attributes.find(name) != nullptr || first.facts->attributes.find(name) != nullptr)
         return refuse(fmt::format("times with the attribute '{}' are not converted", name));
     }
     const std::string_view lacks = "a time that is missing is not converted";
     if (has_missing(file, each)) return refuse(std::string(lacks));
-    auto converted = convert_times(each.type, from, to, file.coordinate);
+    auto converted = convert_times(each.facts->type, from, to, file.coordinate);
     if (converted.ok() && has_missing(file, first)) return refuse(std::string(lacks));
     if (!converted.ok())
       return refuse(converted.error().message() + ": write the files with one unit, or leave the variable out");
-    json::object_t attributes = *each.attributes.as_object();
+    variable_facts facts = *each.facts;
+    json::object_t attributes = *facts.attributes.as_object();
     for (auto& [name, value] : attributes)
-      if (name == kUnits) value = json(text_of(first.attributes, kUnits));
-    each.attributes = json(std::move(attributes));
+      if (name == kUnits) value = json(text_of(first.facts->attributes, kUnits));
+    facts.attributes = json(std::move(attributes));
+    each.facts = std::make_shared<const variable_facts>(std::move(facts));
     return {};
   }
 
   result<std::vector<std::byte>> values_of(const virtual_file& file, const virtual_variable& of) const {
     virtual_variable whole = restored(of);
-    if (of.type.variable_length())
+    const dtype& type = of.facts->type;
+    if (type.variable_length())
       return error(errc::unsupported, fmt::format("values of variable length of '{}' are not compared", of.name));
     PENSTOCK_ASSIGN(const array opened, open_virtual_variable(whole, how_.context));
-    std::uint64_t bytes = of.type.item_bytes();
-    for (const std::uint64_t length : of.shape)
+    std::uint64_t bytes = type.item_bytes();
+    for (const std::uint64_t length : of.shape())
       if (!checked_mul(bytes, length, bytes)) return error(errc::unsupported, "more than 2^64 bytes");
     std::vector<std::byte> out(static_cast<std::size_t>(bytes));
-    auto read = opened.read(tensor_view::contiguous(out.data(), of.type, of.shape));
+    auto read = opened.read(tensor_view::contiguous(out.data(), type, opened.shape()));
     if (!read.ok()) return std::move(read).error().note(fmt::format("comparing '{}' of '{}'", of.name, file.name));
     return out;
   }
@@ -305,8 +313,9 @@ class virtual_group {
 
   const virtual_variable* coordinate() const {
     const virtual_variable* const found = files_.front().find(how_.concat);
-    return found != nullptr && found->shape.size() == 1 && axis_of(*found) && is_comparable(found->type) ? found
-                                                                                                         : nullptr;
+    return found != nullptr && found->shape().size() == 1 && axis_of(*found) && is_comparable(found->facts->type)
+               ? found
+               : nullptr;
   }
 
   // Sorts the files and checks the order of the coordinate.
@@ -320,7 +329,7 @@ class virtual_group {
                       "dimension and numbers",
                       how_.concat, files_.front().name));
     }
-    const dtype type = of->type;
+    const dtype type = of->facts->type;
     if (how_.order == virtual_order::values) sort_by(type);
     return check_order(type);
   }
@@ -394,25 +403,27 @@ class virtual_group {
     return join_all(name, whole, *axis);
   }
 
-  result<std::optional<array>> merge(const std::string& name, const virtual_variable& whole, std::size_t axis) const {
+  // Takes the references of the variable out of the files, if it merges them.
+  result<std::optional<array>> merge(const std::string& name, const virtual_variable& whole, std::size_t axis) {
     const referenced_array* const like = whole.what.get();
     if (like == nullptr || !whole.coding) return std::optional<array>();
-    std::vector<reference_part> parts;
-    for (const virtual_file& file : files_) {
-      const virtual_variable* const each = file.find(name);
+    std::vector<reference_part*> parts;
+    parts.reserve(files_.size());
+    std::deque<reference_part> filled;
+    for (virtual_file& file : files_) {
+      virtual_variable* const each = file.find(name);
       if (each == nullptr) {
-        reference_part filled;
-        filled.shape = whole.shape;
-        filled.shape[axis] = *file.length;
-        filled.chunks = whole.part.chunks;
-        parts.push_back(std::move(filled));
+        reference_part& made = filled.emplace_back();
+        made.shape = whole.shape();
+        made.shape[axis] = *file.length;
+        made.chunks = whole.part.chunks;
+        parts.push_back(&made);
         continue;
       }
-      auto part = part_like(whole, *each);
-      if (!part) return std::optional<array>();
-      parts.push_back(std::move(*part));
+      if (!make_part_like(whole, *each)) return std::optional<array>();
+      parts.push_back(&each->part);
     }
-    PENSTOCK_ASSIGN(std::optional<referenced_array> made, merge_references(*like, std::move(parts), axis));
+    PENSTOCK_ASSIGN(std::optional<referenced_array> made, merge_references(*like, parts, axis));
     if (!made) return std::optional<array>();
     made->uri = fmt::format("{}/{}", uri_, name);
     PENSTOCK_ASSIGN(array out, open_reference(how_.context, std::move(*made)));
@@ -435,9 +446,9 @@ class virtual_group {
     array_site where = state;
     where.uri = fmt::format("{}/{}", uri_, name);
     array_facts facts = state;
-    facts.attributes_json = whole.attributes.dump();
+    facts.attributes_json = whole.facts->attributes.dump();
     facts.dimension_names.clear();
-    for (const std::string& each : whole.dimensions)
+    for (const std::string& each : whole.facts->dimensions)
       facts.dimension_names.push_back(each.empty() ? std::nullopt : std::optional(each));
     return array(std::make_shared<const array_state>(std::move(where), state.layout, std::move(facts)));
   }
@@ -446,12 +457,11 @@ class virtual_group {
   result<array> inlined_coordinate(const virtual_variable& whole) const {
     std::vector<std::byte> values;
     for (const virtual_file& each : files_) values.insert(values.end(), each.coordinate.begin(), each.coordinate.end());
-    const std::uint64_t count = values.size() / whole.type.item_bytes();
-    const char kind = whole.type.kind() == dtype_kind::floating         ? 'f'
-                      : whole.type.kind() == dtype_kind::signed_integer ? 'i'
-                                                                        : 'u';
+    const dtype& of = whole.facts->type;
+    const std::uint64_t count = values.size() / of.item_bytes();
+    const char kind = of.kind() == dtype_kind::floating ? 'f' : of.kind() == dtype_kind::signed_integer ? 'i' : 'u';
     constexpr char kOrder = std::endian::native == std::endian::little ? '<' : '>';
-    const std::uint64_t item = whole.type.item_bytes();
+    const std::uint64_t item = of.item_bytes();
     const std::string type = fmt::format("{}{}{}", item == 1 ? '|' : kOrder, kind, item);
     const json zarray(json::object_t{{"zarr_format", std::uint64_t{2}},
                                      {"shape", json::array_t{count}},
@@ -462,7 +472,7 @@ class virtual_group {
                                      {"filters", json()},
                                      {"fill_value", json()}});
     referenced_array what;
-    what.documents = {{".zarray", zarray.dump()}, {".zattrs", whole.attributes.dump()}};
+    what.documents = {{".zarray", zarray.dump()}, {".zattrs", whole.facts->attributes.dump()}};
     PENSTOCK_ASSIGN(what.metadata, parse_array_documents(what.documents));
     reference_table::columns columns;
     if (count != 0) {
@@ -493,6 +503,17 @@ class virtual_group {
   std::string uri_;
 };
 
+// Whether the joined coordinate is made of the values that were read with the metadata, and of nothing else.
+bool has_all_values(const virtual_options& how, const virtual_file& file, const virtual_variable& of) {
+  return !file.coordinate.empty() && of.facts->dimensions == std::vector<std::string>{how.concat};
+}
+
+void drop_references(virtual_variable& of) {
+  of.part.table = nullptr;
+  of.part.variants = {};
+  of.part.objects = {};
+}
+
 result<> check_options(const virtual_options& how, const std::vector<virtual_source>& sources) {
   if (how.concat.empty()) return other("concat must name the dimension that files follow each other along");
   if (sources.empty()) return other("there are no files to open");
@@ -519,8 +540,12 @@ result<group> open_sources(const std::vector<virtual_source>& sources, virtual_o
     if (i == 0) return;
     files[i].attributes_json.clear();  // those of the first are shown
     files[i].facts = nullptr;
-    for (virtual_variable& each : files[i].variables)
-      if (const virtual_variable* const first = files[0].find(each.name)) share_with(*first, each);
+    for (virtual_variable& each : files[i].variables) {
+      const virtual_variable* const first = files[0].find(each.name);
+      if (first == nullptr) continue;
+      share_with(*first, each);
+      if (each.name == how.concat && has_all_values(how, files[i], each)) drop_references(each);
+    }
   };
   read(0);
   if (!failed[0]) {

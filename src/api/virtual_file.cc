@@ -40,6 +40,10 @@ std::vector<std::string> all_names(const std::vector<std::optional<std::string>>
   return out;
 }
 
+bool equal(const variable_facts& a, const variable_facts& b) {
+  return a.dimensions == b.dimensions && a.type == b.type && a.fill == b.fill && same_json(a.attributes, b.attributes);
+}
+
 /// Codecs without the parameters that only say how hard an encoder tried.
 json without_effort(const json::array_t& filters) {
   constexpr std::array<std::string_view, 3> kEffort = {"level", "clevel", "acceleration"};
@@ -64,6 +68,7 @@ void take_references(const referenced_array& from, virtual_variable& out) {
   if (!parsed.ok() || parsed->as_object() == nullptr) return;
   const json* chunks = parsed->find("chunks");
   if (chunks == nullptr || chunks->as_array() == nullptr) return;
+  out.part.chunks.reserve(chunks->as_array()->size());
   for (const json& each : *chunks->as_array()) {
     std::uint64_t length = 0;
     if (!each.get(length)) return;
@@ -74,7 +79,6 @@ void take_references(const referenced_array& from, virtual_variable& out) {
   coding->order = from.metadata.f_order ? "F" : "C";
   coding->key = coding->codecs.dtype.dump() + coding->order + without_effort(coding->codecs.filters).dump();
   out.coding = std::move(coding);
-  out.part.shape = out.shape;
   out.part.table = from.table;
   out.part.variants = from.variants;
   out.part.objects = from.objects;
@@ -90,12 +94,14 @@ result<virtual_variable> variable_of(std::string name, array opened) {
   virtual_variable out;
   out.name = std::move(name);
   out.uri = opened.uri();
-  out.shape = opened.shape();
-  out.dimensions = all_names(opened.dimension_names(), out.shape.size());
-  out.type = opened.type();
+  out.part.shape.assign(opened.shape().begin(), opened.shape().end());
+  auto facts = std::make_shared<variable_facts>();
+  facts->dimensions = all_names(opened.dimension_names(), out.shape().size());
+  facts->type = opened.type();
   const auto fill = opened.fill_value();
-  out.fill.assign(fill.begin(), fill.end());
-  PENSTOCK_ASSIGN(out.attributes, json::parse(opened.attributes_json()));
+  facts->fill.assign(fill.begin(), fill.end());
+  PENSTOCK_ASSIGN(facts->attributes, json::parse(opened.attributes_json()));
+  out.facts = std::move(facts);
   if (has_good_references(opened)) {
     PENSTOCK_ASSIGN(out.what, references_of(opened));
     if (out.what) take_references(*out.what, out);
@@ -149,24 +155,26 @@ result<> add_node(const location& at, const virtual_options& how, virtual_file& 
 
 result<> read_coordinate(const std::shared_ptr<context>& with, const virtual_variable& of,
                          std::vector<std::byte>& out) {
-  if (of.shape.size() != 1 || !is_comparable(of.type)) return {};
-  const std::uint64_t bytes = of.shape[0] * of.type.item_bytes();
-  if (of.shape[0] > kMostCoordinateBytes || bytes > kMostCoordinateBytes)
-    return error(errc::unsupported, fmt::format("a coordinate of {} values in one file", of.shape[0]));
+  const dtype& type = of.facts->type;
+  if (of.shape().size() != 1 || !is_comparable(type)) return {};
+  const std::uint64_t bytes = of.shape()[0] * type.item_bytes();
+  if (of.shape()[0] > kMostCoordinateBytes || bytes > kMostCoordinateBytes)
+    return error(errc::unsupported, fmt::format("a coordinate of {} values in one file", of.shape()[0]));
   out.resize(static_cast<std::size_t>(bytes));
   if (out.empty()) return {};
   PENSTOCK_ASSIGN(const array opened, open_virtual_variable(of, with));
   read_options how;
   how.threads = 1;
-  return opened.read(tensor_view::contiguous(out.data(), of.type, of.shape), how);
+  return opened.read(tensor_view::contiguous(out.data(), type, opened.shape()), how);
 }
 
 result<> find_length(const virtual_options& how, virtual_file& file) {
   const virtual_variable* from = nullptr;
   for (const virtual_variable& each : file.variables) {
-    const auto at = std::find(each.dimensions.begin(), each.dimensions.end(), how.concat);
-    if (at == each.dimensions.end()) continue;
-    const std::uint64_t length = each.shape[static_cast<std::size_t>(at - each.dimensions.begin())];
+    const auto& dimensions = each.facts->dimensions;
+    const auto at = std::find(dimensions.begin(), dimensions.end(), how.concat);
+    if (at == dimensions.end()) continue;
+    const std::uint64_t length = each.shape()[static_cast<std::size_t>(at - dimensions.begin())];
     if (file.length && *file.length != length) {
       return error(errc::invalid_argument, fmt::format("'{}' has {} elements along '{}', '{}' has {}", from->name,
                                                        *file.length, how.concat, each.name, length));
@@ -206,21 +214,23 @@ virtual_variable variable_of(std::string name, std::shared_ptr<const referenced_
   virtual_variable out;
   out.name = std::move(name);
   out.uri = what->uri;
-  out.shape = what->metadata.shape;
-  out.dimensions = all_names(what->dimension_names.empty() ? what->metadata.dimension_names : what->dimension_names,
-                             out.shape.size());
-  out.type = what->metadata.type;
-  out.fill = what->metadata.fill_value;
-  out.attributes = what->metadata.attributes;
+  out.part.shape.assign(what->metadata.shape.begin(), what->metadata.shape.end());
+  const auto& names = what->dimension_names.empty() ? what->metadata.dimension_names : what->dimension_names;
+  out.facts = std::make_shared<const variable_facts>(variable_facts{
+      all_names(names, out.shape().size()), what->metadata.type, what->metadata.fill_value, what->metadata.attributes});
   take_references(*what, out);
   out.what = std::move(what);
   return out;
 }
 
-const virtual_variable* virtual_file::find(std::string_view wanted) const noexcept {
+virtual_variable* virtual_file::find(std::string_view wanted) noexcept {
   const auto at = std::find_if(variables.begin(), variables.end(),
                                [&](const virtual_variable& each) { return each.name == wanted; });
   return at == variables.end() ? nullptr : &*at;
+}
+
+const virtual_variable* virtual_file::find(std::string_view wanted) const noexcept {
+  return const_cast<virtual_file*>(this)->find(wanted);
 }
 
 result<virtual_file> read_virtual_file(std::shared_ptr<const store> from, const std::string& key,
@@ -247,17 +257,18 @@ bool same_json(const json& a, const json& b) { return a == b || a.dump() == b.du
 
 std::string value_text(const json* value) { return value == nullptr ? "none" : value->dump(); }
 
-std::optional<reference_part> part_like(const virtual_variable& like, const virtual_variable& of) {
-  if (!like.coding || !of.coding || like.coding->order != of.coding->order) return std::nullopt;
-  reference_part out = of.part;
-  if (!has_coding_of(like, of)) out.codecs = std::shared_ptr<const chunk_codecs>(of.coding, &of.coding->codecs);
-  return out;
+bool make_part_like(const virtual_variable& like, virtual_variable& of) {
+  if (!like.coding || !of.coding || like.coding->order != of.coding->order) return false;
+  of.part.codecs =
+      has_coding_of(like, of) ? nullptr : std::shared_ptr<const chunk_codecs>(of.coding, &of.coding->codecs);
+  return true;
 }
 
 void share_with(const virtual_variable& first, virtual_variable& other) {
-  if (!has_coding_of(first, other) || !other.what || first.fill != other.fill) return;
+  if (!has_coding_of(first, other) || !other.what || first.facts->fill != other.facts->fill) return;
   other.coding = first.coding;
-  if (same_json(other.attributes, first.attributes)) other.attributes = json();
+  if (equal(*first.facts, *other.facts)) other.facts = first.facts;
+  if (*first.part.table == *other.part.table) other.part.table = first.part.table;
   other.what = nullptr;
 }
 
@@ -270,7 +281,7 @@ virtual_variable restored(const virtual_variable& first, const virtual_variable&
     json::object_t document;
     const auto parsed = json::parse(text);
     json::array_t shape, chunks;
-    for (const std::uint64_t each : of.shape) shape.emplace_back(each);
+    for (const std::uint64_t each : of.shape()) shape.emplace_back(each);
     for (const std::uint64_t each : of.part.chunks) chunks.emplace_back(each);
     if (parsed.ok() && parsed->as_object() != nullptr)
       for (const auto& [member, value] : *parsed->as_object())

@@ -23,21 +23,27 @@ struct variable_coding {
   std::string key;    ///< equal for chunks that decode alike, however hard their encoders tried
 };
 
-/// A variable of one of many files: the properties that must match those of the others.
-struct virtual_variable {
-  std::string name;
-  std::string uri;
-  extents shape;
+/// The properties of a variable that must match those in other files.
+struct variable_facts {
   std::vector<std::string> dimensions;  ///< empty text: it has no name; empty: none has
   dtype type;
   std::vector<std::byte> fill;  ///< one item
   json attributes;
+};
+
+/// A variable of one of many files. Small: there are as many as files and variables, and what is equal is shared.
+struct virtual_variable {
+  std::string name;
+  std::string uri;
+  std::shared_ptr<const variable_facts> facts;
   /// How its chunks are encoded; null: it is not of references that can be merged.
   std::shared_ptr<const variable_coding> coding;
-  reference_part part;  ///< set with `coding`
+  reference_part part;  ///< its references are set with `coding`, its shape always
   /// null: it is `opened`, and no references say where its chunks are.
   std::shared_ptr<const referenced_array> what;
   std::optional<array> opened;  ///< else `what` describes it
+
+  const short_extents& shape() const noexcept { return part.shape; }
 };
 
 /// One of many files.
@@ -50,6 +56,7 @@ struct virtual_file {
   std::optional<std::uint64_t> length;      ///< along the dimension that is joined
 
   const virtual_variable* find(std::string_view name) const noexcept;
+  virtual_variable* find(std::string_view name) noexcept;
 };
 
 /// Reads the metadata of a file, and the values of its coordinate.
@@ -73,11 +80,11 @@ std::string value_text(const json* value);
 /// A dataset that is described and not opened.
 virtual_variable variable_of(std::string name, std::shared_ptr<const referenced_array> what);
 
-/// The references of a variable as a part of an array that is stored as `like`.
-/// \returns Nothing if they cannot be merged.
-std::optional<reference_part> part_like(const virtual_variable& like, const virtual_variable& of);
+/// Makes the references of a variable those of a part of an array that is stored as `like`.
+/// \returns False if they cannot be merged.
+bool make_part_like(const virtual_variable& like, virtual_variable& of);
 
-/// Drops the properties that a variable shares with the first file's, so that thousands of files fit in memory.
+/// Replaces what is equal in the first file's variable by that, so that thousands of files fit in memory.
 void share_with(const virtual_variable& first, virtual_variable& other);
 /// A variable as it was before it shared what it is with that of the first file.
 virtual_variable restored(const virtual_variable& first, const virtual_variable& of);

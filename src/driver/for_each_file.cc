@@ -91,8 +91,8 @@ void side_by_side(std::size_t count, context& with, const std::function<void(std
   file_batches(count, 1, work, with.state().executor()).run(with.threads(), with.threads());
 }
 
-result<std::vector<std::optional<file_stamp>>> file_stamps(const std::vector<std::string>& paths, context& with) {
-  std::vector<std::optional<file_stamp>> found(paths.size());
+result<std::vector<std::optional<queried_file>>> query_files(const std::vector<std::string>& paths, context& with) {
+  std::vector<std::optional<queried_file>> found(paths.size());
   std::vector<int> failed(paths.size(), 0);
   const auto look = [&](std::size_t i) {
     struct ::stat status{};
@@ -103,7 +103,7 @@ result<std::vector<std::optional<file_stamp>>> file_stamps(const std::vector<std
       return;
     }
     const version seen = version_of(status);
-    found[i] = {static_cast<std::uint64_t>(status.st_size), static_cast<std::int64_t>(seen.word[kTimeWord])};
+    found[i] = {{static_cast<std::uint64_t>(status.st_size), static_cast<std::int64_t>(seen.word[kTimeWord])}, seen};
   };
   file_batches(paths.size(), kBatch, look, with.state().executor()).run(with.threads(), with.state().io_concurrency());
   for (std::size_t i = 0; i < failed.size(); ++i)

@@ -24,10 +24,17 @@ void side_by_side(std::size_t count, context& with, const std::function<void(std
 struct file_stamp {
   std::uint64_t size_bytes = 0;
   std::int64_t changed_ns = 0;
+  friend bool operator==(const file_stamp&, const file_stamp&) = default;
+};
+
+/// A file as it is now.
+struct queried_file {
+  file_stamp stamp;
+  version seen;  ///< as the store of local files knows it
 };
 
 /// Queries local files, in parallel. Nothing for those that do not exist.
 /// \error permission_denied, io_error  Of the first that cannot be queried.
-result<std::vector<std::optional<file_stamp>>> file_stamps(const std::vector<std::string>& paths, context& with);
+result<std::vector<std::optional<queried_file>>> query_files(const std::vector<std::string>& paths, context& with);
 
 }  // namespace penstock::inline v0

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/checked.h"
@@ -33,7 +35,7 @@ bool has_references(const reference_part& part) { return part.table && part.tabl
 
 class merger {
  public:
-  merger(const referenced_array& like, std::vector<reference_part>& parts, std::size_t axis)
+  merger(const referenced_array& like, std::span<reference_part* const> parts, std::size_t axis)
       : like_(like), parts_(parts), axis_(axis) {}
 
   result<std::optional<referenced_array>> merge() {
@@ -47,7 +49,7 @@ class merger {
     PENSTOCK_ASSIGN(out.metadata, parse_array_documents(out.documents));
     out.table = std::move(table);
     out.variants = std::move(variants_);
-    out.objects = std::move(objects_);
+    out.objects = move_objects();
     out.format = like_.format;
     out.dimension_names = like_.dimension_names;
     out.missing_is_fill = like_.missing_is_fill;
@@ -60,21 +62,19 @@ class merger {
  private:
   // Sets the positions, chains and objects of parts. Returns false if they differ.
   result<bool> place() {
-    chunks_ = parts_.front().chunks;
-    for (const reference_part& each : parts_) {
-      if (!has_references(each)) continue;
-      chunks_ = each.chunks;  // those of the first with references
-      break;
-    }
+    const auto first =
+        std::find_if(parts_.begin(), parts_.end(), [](const auto* each) { return has_references(*each); });
+    chunks_ = extents_of((first == parts_.end() ? parts_.front() : *first)->chunks);
     const std::size_t rank = chunks_.size();
     for (std::size_t d = 0; d < rank; ++d) {
-      const std::uint64_t count = ceil_div(parts_.front().shape[d], std::max<std::uint64_t>(chunks_[d], 1));
+      const std::uint64_t count = ceil_div(parts_.front()->shape[d], std::max<std::uint64_t>(chunks_[d], 1));
       if (d < axis_ && !checked_mul(outer_, count, outer_)) return too_large();
       if (d > axis_ && !checked_mul(inner_, count, inner_)) return too_large();
     }
     chains_.emplace(chain_key{{}, chunks_, {}}, std::uint16_t{0});
     std::uint64_t rows = 0, cells = 0;
-    for (reference_part& each : parts_) {
+    for (reference_part* const part : parts_) {
+      reference_part& each = *part;
       placed_part& at = placed_.emplace_back();
       at.rows = each.shape[axis_];
       at.first_row = rows;
@@ -104,9 +104,10 @@ class merger {
       if (added) variants_.push_back({std::move(skipped), shape, std::move(own)});
       at.chains.push_back(found->second);
     };
-    number({}, part.chunks, part.codecs ? part.codecs->own() : json());
+    const extents chunks = extents_of(part.chunks);
+    number({}, chunks, part.codecs ? part.codecs->own() : json());
     for (const chain_variant& each : part.variants) {
-      const extents& shape = each.shape ? *each.shape : part.chunks;
+      const extents& shape = each.shape ? *each.shape : chunks;
       if (part.codecs)
         number({}, shape, codecs_of(each, *part.codecs).own());
       else
@@ -116,7 +117,7 @@ class merger {
     return variants_.size() < kMaxChains;
   }
 
-  // Names are unique, so a file that several parts name is one object.
+  // A file that several parts name is one object.
   bool take_objects(reference_part& part, placed_part& at) {
     if (objects_.size() + part.objects.size() > ~std::uint32_t{0}) return false;
     at.objects.reserve(part.objects.size());
@@ -130,18 +131,29 @@ class merger {
       } else {
         at.objects.push_back(next);
       }
+      objects_.push_back(&each);
+    }
+    for (std::size_t i = 1; i < at.objects.size(); ++i)
+      at.in_order = at.in_order && at.objects[i] == at.objects[i - 1] + 1;
+    return true;
+  }
+
+  // The objects with unique names.
+  std::vector<referenced_object> move_objects() {
+    files_.clear();  // its keys are names of these
+    std::vector<referenced_object> out;
+    out.reserve(objects_.size());
+    for (referenced_object* const from : objects_) {
+      referenced_object& each = out.emplace_back(std::move(*from));
       if (each.inlined) {
-        each.name = fmt::format("{} {}", each.name, objects_.size());
+        each.name = fmt::format("{} {}", each.name, out.size() - 1);
       } else if (each.path.empty() && each.name.find("://") == std::string::npos) {
         // The names of remote objects are what a manifest finds them by.
         each.name = child_uri(each.from->uri(), each.key + "/");
         while (each.name.ends_with('/')) each.name.pop_back();
       }
-      objects_.push_back(std::move(each));
     }
-    for (std::size_t i = 1; i < at.objects.size(); ++i)
-      at.in_order = at.in_order && at.objects[i] == at.objects[i - 1] + 1;
-    return true;
+    return out;
   }
 
   bool is_uniform() const {
@@ -156,18 +168,19 @@ class merger {
   bool find_decoded() {
     std::uint64_t visits = 0;
     for (std::size_t k = 0; k < parts_.size(); ++k) {
-      if (!has_references(parts_[k])) continue;
+      const reference_part& part = *parts_[k];
+      if (!has_references(part)) continue;
       const placed_part& at = placed_[k];
       const auto length_of = [&](std::uint16_t chain) -> std::uint64_t {
-        const auto& variants = parts_[k].variants;
+        const auto& variants = part.variants;
         if (chain == 0 || chain > variants.size() || !variants[chain - 1u].shape) return at.step;
         return (*variants[chain - 1u].shape)[axis_];
       };
-      const bool all_whole = std::all_of(parts_[k].variants.begin(), parts_[k].variants.end(), [&](const auto& each) {
+      const bool all_whole = std::all_of(part.variants.begin(), part.variants.end(), [&](const auto& each) {
         return !each.shape || (*each.shape)[axis_] == at.step;
       });
       if (all_whole) continue;
-      const reference_table& table = *parts_[k].table;
+      const reference_table& table = *part.table;
       for (const auto& record : table.records()) {
         if (record.is_run() && length_of(record.chain) == at.step) continue;
         if (record.count > kMaxVisits - visits) return false;
@@ -204,8 +217,8 @@ class merger {
       return std::move(builder).finish();
     }
     std::uint64_t entries = 0;
-    for (const reference_part& each : parts_)
-      if (has_references(each)) entries = saturating_add(entries, each.table->entries());
+    for (const reference_part* const each : parts_)
+      if (has_references(*each)) entries = saturating_add(entries, each->table->entries());
     if (entries > kMaxVisits) return std::shared_ptr<const reference_table>();
     std::vector<std::pair<std::size_t, std::uint64_t>> next(parts_.size());  // record and entry of each part
     for (std::uint64_t row = 0; row < outer_; ++row) {
@@ -221,8 +234,8 @@ class merger {
   }
 
   void append_all(std::size_t k, reference_table_builder& builder) const {
-    if (!has_references(parts_[k])) return;
-    const reference_table& table = *parts_[k].table;
+    if (!has_references(*parts_[k])) return;
+    const reference_table& table = *parts_[k]->table;
     const std::uint64_t first = placed_[k].first_cell * inner_;
     for (const auto& record : table.records()) {
       if (!record.is_run() || !placed_[k].in_order) {
@@ -240,8 +253,8 @@ class merger {
 
   void append_row(std::size_t k, std::uint64_t row, std::pair<std::size_t, std::uint64_t>& next,
                   reference_table_builder& builder) const {
-    if (!has_references(parts_[k])) return;
-    const reference_table& table = *parts_[k].table;
+    if (!has_references(*parts_[k])) return;
+    const reference_table& table = *parts_[k]->table;
     const std::uint64_t own = placed_[k].cells * inner_, end = (row + 1) * own;
     const std::uint64_t first = (row * cells_ + placed_[k].first_cell) * inner_;
     while (next.first < table.records().size()) {
@@ -267,7 +280,7 @@ class merger {
       PENSTOCK_ASSIGN(const json parsed, json::parse(text));
       json::array_t shape, chunks;
       for (std::size_t d = 0; d < chunks_.size(); ++d) {
-        shape.emplace_back(d == axis_ ? rows_ : parts_.front().shape[d]);
+        shape.emplace_back(d == axis_ ? rows_ : parts_.front()->shape[d]);
         chunks.emplace_back(chunks_[d]);
       }
       json::object_t made;
@@ -293,7 +306,7 @@ class merger {
   };
 
   const referenced_array& like_;
-  std::vector<reference_part>& parts_;
+  const std::span<reference_part* const> parts_;
   const std::size_t axis_;
   extents chunks_;
   std::uint64_t outer_ = 1, inner_ = 1;  // chunks before and after the axis
@@ -301,16 +314,16 @@ class merger {
   std::vector<placed_part> placed_;
   std::map<chain_key, std::uint16_t, less> chains_;
   std::vector<chain_variant> variants_;
-  std::vector<referenced_object> objects_;
-  std::map<std::pair<const store*, std::string>, std::uint32_t> files_;
+  std::vector<referenced_object*> objects_;
+  std::map<std::pair<const store*, std::string_view>, std::uint32_t> files_;
   std::map<std::uint64_t, std::uint64_t> decoded_;  // by cell along the axis
 };
 
 }  // namespace
 
 result<std::optional<referenced_array>> merge_references(const referenced_array& like,
-                                                         std::vector<reference_part> parts, std::size_t axis) {
-  if (parts.empty() || axis >= parts.front().shape.size()) return std::optional<referenced_array>();
+                                                         std::span<reference_part* const> parts, std::size_t axis) {
+  if (parts.empty() || axis >= parts.front()->shape.size()) return std::optional<referenced_array>();
   return merger(like, parts, axis).merge();
 }
 

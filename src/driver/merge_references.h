@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "driver/chunk_codecs.h"
@@ -10,10 +12,14 @@
 
 namespace penstock::inline v0 {
 
+/// Lengths by dimension. `extents` has room for 32 of them, which is too much for each of thousands of files.
+using short_extents = std::vector<std::uint64_t>;
+inline extents extents_of(const short_extents& lengths) { return extents(std::span<const std::uint64_t>(lengths)); }
+
 /// One of the arrays that are joined: the part of a referenced_array that differs between files of one kind.
 struct reference_part {
-  extents shape;
-  extents chunks;                                ///< as its metadata has them
+  short_extents shape;
+  short_extents chunks;                          ///< as its metadata has them
   std::shared_ptr<const reference_table> table;  ///< null: every element is the fill value
   std::vector<chain_variant> variants;
   std::vector<referenced_object> objects;
@@ -24,11 +30,13 @@ struct reference_part {
 /// memory are in proportion to the runs and not to the references.
 ///
 /// \param like  The properties that they share: dtype, codecs, item order, fill value, attributes, dimension names.
-/// \param parts  Arrays with the rank of `like` and, outside of `axis`, one shape. They are moved from.
-/// \returns Nothing if one table of references cannot describe them: the parts have different chunks in other
+/// \param parts  Arrays with the rank of `like` and, outside of `axis`, one shape. Their objects are moved to the
+/// result.
+/// \returns Nothing, with the parts as they were, if one table of references cannot describe them: the parts have
+/// different chunks in other
 ///          dimensions, or there are too many chunks of unequal lengths.
 /// \error unsupported  More than 2^64 elements along the axis, or more chunks than 2^64.
 result<std::optional<referenced_array>> merge_references(const referenced_array& like,
-                                                         std::vector<reference_part> parts, std::size_t axis);
+                                                         std::span<reference_part* const> parts, std::size_t axis);
 
 }  // namespace penstock::inline v0

@@ -5,7 +5,6 @@
 #include <penstock/place.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -173,9 +172,7 @@ class objects_of_manifest {
 
   result<> read_path(const json& from, std::size_t i) {
     PENSTOCK_ASSIGN(const std::string relative, text_of(from, "path"));
-    std::string location = resolved_location(at_.folder, relative);
-    if (location.find("://") == std::string::npos)
-      location = std::filesystem::path(location).lexically_normal().string();
+    const std::string location = resolved_location(at_.folder, relative);
     PENSTOCK_TRY(at_.rule.check(location, relative));
     PENSTOCK_ASSIGN(referenced_object found, stores_.object(location));
     if (!found.path.empty()) found.name = std::move(out_[i].name);  // else it is found by its URL
@@ -201,12 +198,12 @@ class objects_of_manifest {
     std::vector<std::string> paths;
     paths.reserve(files_.size());
     for (const std::size_t i : files_) paths.push_back(out_[i].path);
-    PENSTOCK_ASSIGN(const auto now, file_stamps(paths, with_));
+    PENSTOCK_ASSIGN(const auto now, query_files(paths, with_));
     for (std::size_t k = 0; k < files_.size(); ++k) {
       referenced_object& file = out_[files_[k]];
-      file.pinned = now[k].has_value();
-      if (!now[k] || !file.stamp) continue;  // one that no longer exists is an error when it is read
-      if (now[k]->size_bytes != file.stamp->size_bytes || now[k]->changed_ns != file.stamp->changed_ns) {
+      if (!now[k]) continue;  // one that no longer exists is an error when it is read
+      file.seen = now[k]->seen;
+      if (file.stamp && !(now[k]->stamp == *file.stamp)) {
         return error(errc::conflict,
                      fmt::format("'{}' changed since the manifest was saved: save it again", file.path));
       }

@@ -115,10 +115,9 @@ result<array> open_saved_arrays(const json& document, const manifest_place& at, 
     documents.push_back(one.metadata);
     saved.push_back(std::move(one));
   }
-  PENSTOCK_ASSIGN(const auto now, file_stamps(documents, *with));
+  PENSTOCK_ASSIGN(const auto now, query_files(documents, *with));
   for (std::size_t i = 0; i < saved.size(); ++i) {
-    if (now[i] && now[i]->size_bytes == saved[i].stamp.size_bytes && now[i]->changed_ns == saved[i].stamp.changed_ns)
-      continue;
+    if (now[i] && now[i]->stamp == saved[i].stamp) continue;
     return error(errc::conflict, fmt::format("'{}' {} since the manifest was saved: save it again", saved[i].path,
                                              now[i] ? "changed" : "is gone"));
   }

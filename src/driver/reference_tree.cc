@@ -27,6 +27,14 @@ constexpr std::array<std::string_view, 3> kDocuments = {"zarr.json", ".zarray", 
 
 bool has_scheme(std::string_view location) { return location.find("://") != std::string_view::npos; }
 
+/// A path without links back, as most are: paths of the standard library are slow for tens of thousands of files.
+std::string normal_path(std::string path) {
+  const bool may_differ = !path.starts_with('/') || path.ends_with('/') || path.ends_with("/.") ||
+                          path.ends_with("/..") || path.find("//") != std::string::npos ||
+                          path.find("/./") != std::string::npos || path.find("/../") != std::string::npos;
+  return may_differ ? std::filesystem::path(path).lexically_normal().string() : path;
+}
+
 reference_keys keys_of(const zarr_metadata& metadata, const chunk_grid& grid) {
   reference_keys out;
   for (std::size_t d = 0; d < grid.rank(); ++d) out.grid.push_back(grid.axis(d).cells());
@@ -39,7 +47,7 @@ reference_keys keys_of(const zarr_metadata& metadata, const chunk_grid& grid) {
 
 std::string resolved_location(std::string_view base, std::string_view name) {
   if (has_scheme(name) || name.find("::") != std::string_view::npos || name.starts_with('/')) return std::string(name);
-  if (!has_scheme(base)) return (std::filesystem::path(base) / name).string();
+  if (!has_scheme(base)) return fmt::format("{}{}{}", base, base.empty() || base.ends_with('/') ? "" : "/", name);
   const std::size_t begin = base.find("://") + 3;
   const auto folder = std::filesystem::path(base.substr(begin)) / name;
   return fmt::format("{}{}", base.substr(0, begin), folder.lexically_normal().string());
@@ -79,7 +87,7 @@ result<referenced_object> reference_stores::object(const std::string& location) 
   const bool local = !chain && (!has_scheme(location) || location.starts_with(kFile));
   if (local) {
     if (location.starts_with(kFile)) path = percent_decode(location.substr(kFile.size()));
-    path = std::filesystem::path(path).lexically_normal().string();
+    path = normal_path(std::move(path));
     out.path = path;
   }
   const std::size_t slash = path.rfind('/');

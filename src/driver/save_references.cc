@@ -195,9 +195,9 @@ result<std::vector<saved_version>> versions_of(const referenced_array& what, con
       urls.push_back(each.name);
     }
   }
-  PENSTOCK_ASSIGN(const auto stamps, file_stamps(paths, with));
+  PENSTOCK_ASSIGN(const auto now, query_files(paths, with));
   for (std::size_t k = 0; k < files.size(); ++k) {
-    out[files[k]].file = stamps[k];
+    if (now[k]) out[files[k]].file = now[k]->stamp;
     PENSTOCK_TRY(check_version(what.objects[files[k]]));
   }
   if (remote.empty()) return out;

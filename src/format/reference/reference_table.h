@@ -35,6 +35,7 @@ struct reference_run {
   std::uint64_t object = 0;
   std::int64_t object_step = 0, object_outer = 0;
   std::uint16_t chain = 0;
+  friend bool operator==(const reference_run&, const reference_run&) = default;
 };
 
 /// Which bytes of which object each cell of an array has, sorted by cell. Immutable.
@@ -64,6 +65,7 @@ class reference_table {
     std::uint64_t entry = 0;  ///< the number of the first entry
     std::uint64_t rows = 0;   ///< where the rows begin
     bool is_run() const noexcept { return widths == std::array<std::uint8_t, kColumns>{}; }
+    friend bool operator==(const record&, const record&) = default;
   };
 
   /// The columns of a table. `cells` ascend; empty: entry i is cell i. All except `offsets` may be empty: all 0.
@@ -99,6 +101,11 @@ class reference_table {
   /// By number, counted over all records.
   cell_id cell(std::uint64_t entry) const noexcept;
   cell_reference operator[](std::uint64_t entry) const noexcept;
+
+  /// Whether both hold the same references in the same records.
+  friend bool operator==(const reference_table& a, const reference_table& b) noexcept {
+    return a.cell_count_ == b.cell_count_ && a.records_ == b.records_ && a.rows_ == b.rows_;
+  }
 
   /// Bytes of memory of the records and rows.
   std::uint64_t memory_bytes() const noexcept { return records_.capacity() * sizeof(record) + rows_.capacity(); }
