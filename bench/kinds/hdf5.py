@@ -14,7 +14,7 @@ from harness.setting import Setting
 from harness.timing import in_turns, once, paired
 from penstock.view.demo.benchmark_array import EncodedChunk
 
-_READS = 1000
+_READS, _OPENS = 1000, 200
 
 
 def run(scenario: dict, setting: Setting) -> Result:
@@ -24,6 +24,8 @@ def run(scenario: dict, setting: Setting) -> Result:
     except ImportError:
         result.left_out["h5py"] = "it is not installed"
         return result
+    if scenario["work"] == "value":
+        return one_value(h5py, scenario, result, setting.folder)
     path, chunks = written(h5py, scenario, setting.folder)
     array = ps.open(path, dataset="x", context=ps.Context(threads=setting.threads))
     file = h5py.File(path)
@@ -54,6 +56,49 @@ def run(scenario: dict, setting: Setting) -> Result:
     fraction = paired(ours, samples[f"ceiling {limit}"])
     text = f"penstock against {limit} alone, median of turns"
     result.bars.append(Bar(text, fraction, scenario["at_least_of_ceiling"], True, "x"))
+    return result
+
+
+def one_value(h5py: Any, scenario: dict, result: Result, folder: Path) -> Result:
+    """Opens a file of many datasets and reads one value of one of them, each time anew."""
+    count, shape, chunks = scenario["datasets"], tuple(scenario["shape"]), tuple(scenario["chunks"])
+    path = folder / f"hdf5_{count}_datasets.h5"
+    values = np.random.default_rng(1).random((count, *shape))
+    folder.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w") as file:
+        for number in range(count):
+            file.create_dataset(f"d{number:03d}", data=values[number], chunks=chunks, compression="gzip")
+    number = count // 2
+    name, at = f"d{number:03d}", tuple(length // 2 for length in shape)
+
+    def by_h5py() -> float:
+        with h5py.File(path) as file:
+            return float(file[name][at])
+
+    ways: dict[str, Callable[[], float]] = {
+        "penstock": lambda: float(ps.open(path, name)[at]),
+        "penstock, by way of the group": lambda: float(ps.open(path)[name][at]),
+        "h5py": by_h5py,
+    }
+    for way, work in ways.items():
+        if work() != values[(number, *at)]:
+            result.failed = f"{way} reads wrong values"
+            return result
+
+    def often(work: Callable[[], float]) -> Callable[[], float]:
+        def timed() -> float:
+            begin = time.perf_counter()
+            for _ in range(_OPENS):
+                work()
+            return (time.perf_counter() - begin) / _OPENS
+
+        return timed
+
+    samples = in_turns({way: often(work) for way, work in ways.items()}, scenario["turns"])
+    for way in ways:
+        result.add(way, samples[way])
+    ratio = samples["h5py"].best / samples["penstock"].best
+    result.bars.append(Bar("penstock against h5py, best runs", ratio, scenario["at_least_of_peers"], True, "x"))
     return result
 
 

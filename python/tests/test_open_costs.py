@@ -43,7 +43,7 @@ LOCAL = {
     "refs.json": (1, 1, 1),
     "refs.parq": (1, 1, 1),
     "files.json": (1, 2, 1),
-    "saved.manifest": (1, 3, 1),
+    "saved.manifest": (1, 2, 1),
 }
 # Requests for the same over HTTP.
 REMOTE = {

@@ -122,14 +122,17 @@ def _netcdf(request: Request, found: _core.Found) -> Array | Group:
 
 def _hdf5(request: Request, found: _core.Found) -> Array | Group:
     dataset = request.options.get("dataset")
-    inner = "/".join(part for part in (os.fsdecode(found.inner), dataset or "") if part).strip("/")
-    found = found.within(os.fsencode(inner))
+    inner = os.fsdecode(found.inner)
+    if dataset or inner.startswith("/") or inner.endswith("/"):
+        inner = "/".join(part for part in (inner, dataset or "") if part).strip("/")
+        found = found.within(os.fsencode(inner))
     origin = Origin.of(request, found)
     if in_memory(request.target):
         source = Source.of(request.target, request.context, None)
+    elif origin.name is not None and origin.is_file:
+        source = Source.of_file(origin.name, request.context)
     elif origin.name is not None:
-        options = None if origin.is_file else request.storage_options
-        source = Source.of(origin.name, request.context, options)
+        source = Source.of(origin.name, request.context, request.storage_options)
     else:
         source, is_same = source_in_store(request.target, found, request.context)
         node = open_node(source, inner, found=found if is_same else None)

@@ -47,7 +47,11 @@ class Request:
         path = self.path
         if isinstance(target, str) and (member := _MEMBER_URI.match(target)) is not None:
             target, path = member[1], "/".join(part for part in (member[2].strip("/"), path) if part)
-        options = {name: value for name, value in self.options.items() if name != "columns" or value is not None}
+        options = self.options
+        if "columns" in options and options["columns"] is None:
+            options = {name: value for name, value in options.items() if name != "columns"}
+        if target is self.target and path is self.path and options is self.options:
+            return self
         return replace(self, target=target, path=path, storage_options=storage_options, options=options)
 
     @property
@@ -102,8 +106,7 @@ class Origin:
     def of(cls, request: Request, found: _core.Found) -> Origin:
         uri = found.store.uri
         if uri.startswith("file:"):
-            key = os.fsdecode(found.key)
-            root = uri.removeprefix("file://")
+            key, root = os.fsdecode(found.key), uri.removeprefix("file://")
             return cls(os.path.join(root, key) if key else root, True)
         if isinstance(request.target, str) and not uri.startswith("zip:"):
             return cls(_object_uri(request.target, request.path, os.fsdecode(found.inner)), False)

@@ -39,7 +39,11 @@ class Source:
             return cls(bytes(target), context, None, "memory:")
         if "://" in target and not os.path.exists(target):
             return cls(target, context, storage_options, target)
-        path = os.path.abspath(target)
+        return cls.of_file(os.path.abspath(target), context)
+
+    @classmethod
+    def of_file(cls, path: str, context: Context) -> Source:
+        """Of a file of this machine by its absolute path."""
         return cls(path, context, None, f"file://{path}")
 
     def place(self, folders: dict[str, _core.Store] | None = None) -> tuple[_core.Store, bytes, int | None]:
