@@ -10,7 +10,7 @@
 
 #include <penstock/virtual.h>
 
-#include "api/open_datasets.h"
+#include "api/joined/open_datasets.h"
 #include "bind_nodes.h"
 #include "driver/open_hdf5.h"
 #include "engine/array_state.h"

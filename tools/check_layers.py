@@ -2,9 +2,9 @@
 
     base < array < {codec | store} < format < plan < engine < cuda < driver < api < {cli | python}
 
-Folders of one brace (and two formats) do not know each other. Tests may include what their folder may, and
-tests/support. The layers of the Python package are those of tools/check_imports.py, which this program checks, too, and
-with tools/check_threads.py who starts threads there.
+Folders of one brace, two formats, and two folders of api do not know each other; api's own files do not know its
+folders. Tests may include what their folder may, and tests/support. The layers of the Python package are those of
+tools/check_imports.py, which this program checks, too, and with tools/check_threads.py who starts threads there.
 """
 
 from __future__ import annotations
@@ -96,20 +96,23 @@ FOREIGN = {("include/penstock/mpi.h", "mpi.h")}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 
+# Layers whose folders do not know each other, and which do not know their folders.
+DIVIDED = {"format", "api"}
+
 
 def folder_of(path: str) -> str | None:
-    """The folder that a path under src/ belongs to; formats have one each, cli/ and python/ are next to src/."""
+    """The folder that a path under src/ belongs to, e.g. "format/zarr"; cli/ and python/ are next to src/."""
     parts = path.split("/")
     if len(parts) == 1 or parts[0] not in LEVEL:
         return None
-    return "/".join(parts[:2]) if parts[0] == "format" and len(parts) > 2 else parts[0]
+    return "/".join(parts[:2]) if parts[0] in DIVIDED and len(parts) > 2 else parts[0]
 
 
 def may_include(user: str, used: str) -> bool:
     """Whether `user` may include from `used`; both as `folder_of` names them."""
     level, other = LEVEL[user.split("/")[0]], LEVEL[used.split("/")[0]]
-    if other == level:  # `format` alone is the layer's public headers
-        return user == used or (used == "format" and user.startswith("format/"))
+    if other == level:  # `format` alone is the layer's public headers, `api` alone those and its own files
+        return user == used or (used in DIVIDED and user.startswith(f"{used}/"))
     return other < level
 
 

@@ -8,7 +8,7 @@
 
 namespace penstock::inline v0 {
 
-class appender_state;  // src/api/appender_state.h
+class appender_state;  // src/api/append/appender_state.h
 
 struct appender_options {
   /// Copies of rows that are not stored yet; 0: 256 MiB. A row of chunks (of shards, if the array has them) is held as

@@ -47,7 +47,7 @@ struct level_options {
   appender_options appends;
 };
 
-class level_appender_state;  // src/api/level_appender.cc
+class level_appender_state;  // src/api/image/level_appender.cc
 
 /// Appends rows to an image and, from the same rows, to its coarser levels, without reading back.
 ///

@@ -14,7 +14,7 @@
 
 namespace penstock::inline v0 {
 
-class loader_state;  // src/api/loader_pass.h
+class loader_state;  // src/api/loader/loader_pass.h
 
 /// Drops the state that was inherited through a fork without touching it: its thread does not exist here.
 struct PENSTOCK_API loader_state_deleter {

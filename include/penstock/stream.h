@@ -14,7 +14,7 @@
 
 namespace penstock::inline v0 {
 
-class stream_state;  // src/api/stream.cc
+class stream_state;  // src/api/loader/stream.cc
 
 struct PENSTOCK_API stream_state_deleter {
   void operator()(stream_state* state) const noexcept;

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include <penstock/appender.h>
+#include <penstock/variable.h>
+#include "api/append/append_session.h"
+#include "base/fork_local.h"
+#include "base/output_pool.h"
+
+namespace penstock::inline v0 {
+
+/// The state of an appender: rows in slabs of memory, and a thread that writes them while there are any.
+///
+/// The thread is detached and shares this state: the thread that drops the last appender may hold a lock (Python's)
+/// which the background thread needs for its end.
+class appender_state : public std::enable_shared_from_this<appender_state> {
+ public:
+  /// \error As appender::make.
+  static result<std::shared_ptr<appender_state>> make(const array& to, std::size_t axis,
+                                                      const appender_options& options);
+  appender_state(const appender_state&) = delete;
+  appender_state& operator=(const appender_state&) = delete;
+
+  /// \param may_wait  False: returns false instead of waiting.
+  result<bool> append(const tensor_view& rows, const std::shared_ptr<const void>& keeps, bool may_wait);
+  result<array> flush(bool close);
+
+  std::uint64_t rows() const;
+  std::uint64_t stored_rows() const;
+  std::uint64_t queued_bytes() const;
+  bool closed() const;
+  /// Created before a fork, by another process.
+  bool is_of_parent() const noexcept { return fork_clock::now() != made_at_; }
+
+ private:
+  struct sizes {
+    std::uint64_t row_bytes = 0, unit = 1, slab_rows = 1, queue_bytes = 0;
+  };
+  appender_state(const array& to, std::size_t axis, const appender_options& options, const sizes& of);
+
+  using clock = std::chrono::steady_clock;
+  /// Memory of some rows of chunks.
+  struct slab {
+    output_block memory;
+    item_arena items;
+    tensor_view rows;
+    std::uint64_t capacity = 0, filled = 0, written = 0;  // rows
+    std::uint64_t bytes = 0, item_bytes = 0;
+    std::uint64_t room() const noexcept { return capacity - filled; }
+    bool done() const noexcept { return room() == 0 && written == filled; }
+  };
+
+  using guard = std::unique_lock<std::mutex>;
+
+  result<> check_usable() const;
+  result<> check_value(const tensor_view& rows, const void* keeps) const;
+  tensor_view part_of(const tensor_view& of, std::uint64_t first, std::uint64_t count) const noexcept;
+  result<std::shared_ptr<slab>> make_slab(std::uint64_t capacity) const;
+  result<std::uint64_t> copy_items(slab& to, std::uint64_t count, bool owned) const;
+
+  // Called with the lock held; those that take it return with it.
+  bool is_full(std::uint64_t more) const noexcept;
+  bool fits_now(std::uint64_t rows) const noexcept;
+  std::uint64_t writable() const noexcept;
+  std::uint64_t next_capacity() const noexcept;
+  std::optional<error> take_errors();
+  void fail(error what);
+  void wake();
+  result<> add_slab(guard& lock);
+  result<> fill(guard& lock, const tensor_view& rows, std::uint64_t count, const std::shared_ptr<const void>& keeps);
+  static void serve(const std::shared_ptr<appender_state>& self);
+  void work(guard& lock);
+  void open_session(guard& lock);
+  void write_some(guard& lock, std::uint64_t count);
+  void publish(guard& lock);
+  result<> end_session();
+  result<> finish(guard& lock);
+
+  const array to_;
+  const std::size_t axis_;
+  const appender_options options_;
+  const std::uint64_t queue_bytes_;
+  const std::uint64_t made_at_;
+  const std::uint64_t row_bytes_;  // of variable length: the owners of the bytes
+  const std::uint64_t unit_;       // rows that fill a row of storage objects
+  const std::uint64_t slab_rows_;
+
+  std::mutex appends_;  // held by one `append`: its rows stay together
+
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<slab>> slabs_;  // the first one has rows that are written next
+  std::uint64_t slab_bytes_ = 0, item_bytes_ = 0;
+  std::uint64_t end_;                                   // elements along the axis in storage, including written rows
+  std::uint64_t taken_ = 0, written_ = 0, stored_ = 0;  // rows of this appender
+  std::uint64_t wanted_ = 0;                            // rows that `flush` waits for
+  std::vector<error> errors_;                           // not returned yet
+  std::vector<error> late_errors_;  // after storing the shape: `flush` returns them although all rows are stored
+  bool running_ = false;            // the thread
+  bool busy_ = false;               // it writes
+  bool stalled_ = false;            // it failed: no new attempt before an error was returned, or `flush` is called
+  bool broken_ = false;             // lost rows precede others
+  bool closed_ = false;
+
+  // For the background thread, or for `close` after that has ended.
+  std::unique_ptr<append_session> session_;
+  clock::time_point publish_at_;
+};
+
+}  // namespace penstock::inline v0

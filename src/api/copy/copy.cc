@@ -1,0 +1,291 @@
+#include <penstock/copy.h>
+#include <penstock/open.h>
+
+#include <penstock/create.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/copy/array_copy.h"
+#include "driver/node_files.h"
+#include "driver/node_replacement.h"
+#include "driver/zarr_nodes.h"
+#include "engine/array_state.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Groups nested deeper than this are taken for a loop of links.
+constexpr int kMaxDepth = 64;
+/// A group that several links of a file lead to is copied for each of them, up to this number.
+constexpr std::size_t kMostRepeated = 1000;
+
+int format_of(const std::string& format) { return format == "zarr2" ? 2 : 3; }
+
+bool is_zarr(const std::string& format) { return format == "zarr2" || format == "zarr3"; }
+
+bool keeps_storage(const array& from, const copy_options& options) {
+  const array_state& state = from.state();
+  if (!is_zarr(state.format)) return false;
+  if (options.zarr_format != 0 && options.zarr_format != format_of(state.format)) return false;
+  if (!options.codecs_json.empty() || options.auto_shards) return false;
+  if (options.no_shards && state.shards) return false;
+  if (options.chunks && !(*options.chunks == state.chunks)) return false;
+  if (options.chunks && !options.shards && state.shards) return false;
+  return !options.shards || (state.shards && *options.shards == *state.shards);
+}
+
+/// The options for one array: the rules for chunks and shards as lengths.
+result<copy_options> options_of(const array& from, const copy_options& options) {
+  copy_options out = options;
+  if (!options.chunk_rule && !options.shard_rule) return out;
+  const array_state& state = from.state();
+  const std::uint64_t item_bytes = state.type.variable_length() ? 0 : state.type.item_bytes();
+  if (options.chunk_rule) {
+    PENSTOCK_ASSIGN(out.chunks, options.chunk_rule->resolve(state.shape, from.dimension_names(), item_bytes));
+  }
+  if (options.shard_rule) {
+    if (!out.chunks && !is_zarr(state.format)) out.chunks = state.chunks;
+    PENSTOCK_ASSIGN(out.shards, options.shard_rule->resolve_shards(state.shape, from.dimension_names(), item_bytes,
+                                                                   out.chunks ? *out.chunks : state.chunks));
+  }
+  return out;
+}
+
+/// A node of the source and the destination of its copy.
+struct planned_node {
+  node from;
+  std::string prefix;  ///< of the destination's keys
+  std::string path;    ///< within the copied node
+};
+
+/// Opens every node of the source and checks it against the options: an impossible copy fails before it writes.
+class copy_plan {
+ public:
+  copy_plan(const std::shared_ptr<store>& to, const copy_options& options) : to_(to), options_(options) {}
+
+  result<> add(const node& from, const std::string& prefix, const std::string& path, int depth) {
+    if (const auto* a = std::get_if<array>(&from)) {
+      auto checked = check(*a, prefix, path);
+      if (!checked.ok()) return std::move(checked).error().note(fmt::format("copying '{}'", a->uri()));
+      nodes.push_back({from, prefix, path});
+      return {};
+    }
+    const group& g = std::get<group>(from);
+    const std::string& identity = g.state().identity;
+    if (!identity.empty() && !groups_.insert(identity).second && ++repeated_ > kMostRepeated) {
+      return error(errc::unsupported, fmt::format("groups that are reached by more than {} further links: the copy has "
+                                                  "no links, and each of them would be a group of its own",
+                                                  kMostRepeated));
+    }
+    nodes.push_back({from, prefix, path});
+    ++report.groups;
+    PENSTOCK_ASSIGN(const std::vector<std::string> names, g.keys());
+    if (depth == kMaxDepth && !names.empty())
+      return error(errc::unsupported, fmt::format("groups nested deeper than {}: '{}'", kMaxDepth, g.uri()));
+    for (const std::string& name : names) {
+      PENSTOCK_ASSIGN(const node child, open(g, name));
+      PENSTOCK_TRY(add(child, prefix + name + "/", path.empty() ? name : path + "/" + name, depth + 1));
+    }
+    return {};
+  }
+
+  /// \error invalid_argument  A rule names a dimension that no array has.
+  result<> check_names() const {
+    for (const std::optional<chunk_lengths>* rule : {&options_.chunk_rule, &options_.shard_rule}) {
+      for (const std::string& name : *rule ? (*rule)->names() : std::vector<std::string>()) {
+        const auto has = [&](const planned_node& each) {
+          const auto* const a = std::get_if<array>(&each.from);
+          return a != nullptr && chunk_lengths::has_dimension(name, a->shape().size(), a->dimension_names());
+        };
+        if (std::none_of(nodes.begin(), nodes.end(), has)) {
+          return error(errc::invalid_argument, fmt::format("no array that is copied has a dimension '{}'", name));
+        }
+      }
+    }
+    return {};
+  }
+
+  std::vector<planned_node> nodes;
+  copy_report report;  ///< of the planned work
+
+ private:
+  result<> check(const array& from, const std::string& prefix, const std::string& path) {
+    ++report.arrays;
+    PENSTOCK_ASSIGN(const copy_options options, options_of(from, options_));
+    if (keeps_storage(from, options)) return {};
+    return array_copy{from, to_, prefix, path, options, report}.check_elements();
+  }
+
+  const std::shared_ptr<store>& to_;
+  const copy_options& options_;
+  std::set<std::string> groups_;  // by identity
+  std::size_t repeated_ = 0;
+};
+
+class copier {
+ public:
+  copier(std::shared_ptr<store> to, const copy_options& options) : to_(std::move(to)), options_(options) {}
+
+  /// \param above  The part of the destination root's prefix that `to` does not have.
+  result<> run(const copy_plan& plan, std::size_t above) {
+    for (const planned_node& each : plan.nodes) {
+      const std::string prefix = each.prefix.substr(above);
+      if (const auto* a = std::get_if<array>(&each.from)) {
+        PENSTOCK_TRY(copy_array(*a, prefix, each.path));
+      } else {
+        PENSTOCK_TRY(copy_group(std::get<group>(each.from), prefix));
+      }
+    }
+    return {};
+  }
+
+  copy_report report;
+
+ private:
+  result<> copy_array(const array& from, const std::string& prefix, const std::string& path) {
+    ++report.arrays;
+    PENSTOCK_ASSIGN(const copy_options options, options_of(from, options_));
+    const array_copy work{from, to_, prefix, path, options, report};
+    auto done = keeps_storage(from, options) ? work.copy_objects() : work.copy_elements();
+    if (done.ok() && options.verify) done = work.compare();
+    if (!done.ok()) return std::move(done).error().note(fmt::format("copying '{}'", from.uri()));
+    return {};
+  }
+
+  result<> copy_group(const group& from, const std::string& prefix) {
+    ++report.groups;
+    open_options where;
+    where.context = from.state().context;
+    where.path = prefix;
+    where.use_consolidated = consolidation::never;
+    if (options_.resume) {
+      auto there = open(std::shared_ptr<const store>(to_), where);
+      if (there.ok() && std::holds_alternative<group>(*there)) return {};
+      if (there.ok())
+        return error(errc::invalid_argument, fmt::format("an array stands at '{}'", child_uri(to_->uri(), prefix)));
+      if (there.error().code() != errc::not_found) return std::move(there).error();
+    }
+    create_group_options made;
+    made.context = from.state().context;
+    made.path = prefix;
+    made.zarr_format = options_.zarr_format != 0 ? options_.zarr_format : format_of(from.format());
+    made.attributes_json = from.attributes_json();
+    auto group = create_group(to_, made);
+    if (!group.ok()) return std::move(group).error();
+    return {};
+  }
+
+  std::shared_ptr<store> to_;
+  const copy_options& options_;
+};
+
+// The store and the location in it, as a text that is equal for two names of one location.
+std::string place_text(const store& in, const std::string& prefix) { return child_uri(in.uri(), prefix) + "/"; }
+
+struct copy_source {
+  std::shared_ptr<penstock::context> context;
+  std::shared_ptr<const store> in;
+  std::string place;
+  bool in_zarr = true;
+  int format = 3;
+};
+
+copy_source source_of(const node& from) {
+  if (const auto* a = std::get_if<array>(&from)) {
+    const array_state& state = a->state();
+    // The store of a file is its folder.
+    const bool in_zarr = is_zarr(state.format);
+    return {state.context, state.store, in_zarr ? place_text(*state.store, state.prefix) : state.uri + "/", in_zarr,
+            format_of(state.format)};
+  }
+  const group_state& state = std::get<group>(from).state();
+  const bool in_zarr = !state.members;
+  return {state.context, state.store, in_zarr ? place_text(*state.store, state.prefix) : state.uri + "/", in_zarr,
+          format_of(state.format)};
+}
+
+/// Whether the destination exists and must be replaced.
+/// \error invalid_argument  It must not be replaced.
+result<bool> is_to_go(const copy_source& source, const place& to, const std::string& prefix,
+                      const copy_options& options) {
+  open_options where;
+  where.context = source.context;
+  where.path = prefix;
+  where.use_consolidated = consolidation::never;
+  const auto there = open(std::shared_ptr<const store>(to.store), where);
+  if (!there.ok() && there.error().code() == errc::not_found) return false;
+  if (options.resume) return false;  // each node is compared in its turn
+  if (options.overwrite) {
+    PENSTOCK_ASSIGN(const std::vector<std::string_view> documents, documents_at(*to.store, prefix));
+    return !documents.empty();
+  }
+  if (!there.ok()) return there.error().clone();
+  return error(errc::invalid_argument, fmt::format("something stands at '{}': overwrite it, or resume a copy",
+                                                   child_uri(to.store->uri(), prefix)));
+}
+
+result<> consolidate(const std::shared_ptr<store>& in, const std::string& prefix,
+                     const std::shared_ptr<penstock::context>& with) {
+  open_options where;
+  where.context = with;
+  where.path = prefix;
+  PENSTOCK_ASSIGN(const group consolidated, consolidate_metadata(in, where));
+  return in->flush();
+}
+
+}  // namespace
+
+result<copy_report> copy(const node& from, const place& to, const copy_options& options) {
+  if (options.zarr_format != 0 && options.zarr_format != 2 && options.zarr_format != 3) {
+    return error(errc::invalid_argument, fmt::format("zarr_format must be 2 or 3, it is {}", options.zarr_format));
+  }
+  if (options.overwrite && options.resume)
+    return error(errc::invalid_argument, "a copy overwrites what stands at its destination, or resumes: not both");
+  if (!to.store->traits().writable)
+    return error(errc::read_only, fmt::format("this store cannot be written to: {}", to.store->uri()));
+  const std::string prefix = prefix_of(to.path);
+  const copy_source source = source_of(from);
+  const std::string target = place_text(*to.store, prefix);
+  const bool may_be_one = source.in == to.store || source.in->uri().find("://") != std::string::npos;
+  const bool within = source.place.starts_with(target) && (source.in_zarr || source.place == target);
+  if (may_be_one && (within || target.starts_with(source.place)))
+    return error(errc::invalid_argument, fmt::format("'{}' cannot be copied into itself: '{}'", source.place, target));
+
+  copy_plan plan(to.store, options);
+  PENSTOCK_TRY(plan.add(from, prefix, "", 0));
+  PENSTOCK_TRY(plan.check_names());
+  PENSTOCK_ASSIGN(const bool replaces, is_to_go(source, to, prefix, options));
+  if (options.check_only) return std::move(plan.report);
+  const bool is_group = std::holds_alternative<group>(from);
+  // Parent groups: an array's objects and documents are put without checking for them.
+  if (!is_group || replaces)
+    PENSTOCK_TRY(make_parents(*to.store, prefix, options.zarr_format != 0 ? options.zarr_format : source.format));
+  const bool consolidated = is_group && std::get<group>(from).consolidated();
+  if (replaces) {
+    PENSTOCK_ASSIGN(const std::unique_ptr<node_replacement> fresh, node_replacement::begin(to.store, prefix));
+    if (fresh) {
+      copier all(fresh->in(), options);
+      PENSTOCK_TRY(all.run(plan, prefix.size()));
+      if (consolidated) PENSTOCK_TRY(consolidate(fresh->in(), "", source.context));
+      PENSTOCK_TRY(fresh->commit());
+      return all.report;
+    }
+    PENSTOCK_TRY(erase_node(*to.store, prefix, !is_group));
+  }
+  copier all(to.store, options);
+  auto done = all.run(plan, 0);
+  auto flushed = to.store->flush();  // also after a failure: the copied part can be continued
+  if (!done.ok()) return std::move(done).error();
+  PENSTOCK_TRY(std::move(flushed));
+  if (consolidated) PENSTOCK_TRY(consolidate(to.store, prefix, source.context));
+  return all.report;
+}
+
+}  // namespace penstock::inline v0

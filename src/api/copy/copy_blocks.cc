@@ -1,0 +1,339 @@
+#include "api/copy/copy_blocks.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/copy/copy_pieces.h"
+#include "array/equals_fill.h"
+#include "array/strided_copy.h"
+#include "base/lookup3.h"
+#include "engine/array_state.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+resolved_basic selection_of(const box& block) {
+  resolved_basic out;
+  out.shape = block.size;
+  for (std::size_t d = 0; d < block.size.size(); ++d) {
+    out.axis.push_back(static_cast<std::int8_t>(d));
+    out.from.push_back({static_cast<std::int64_t>(block.origin[d]), 1, block.size[d]});
+  }
+  return out;
+}
+
+std::uint64_t elements(const box& of) noexcept {
+  std::uint64_t out = 1;
+  for (const std::uint64_t length : of.size) out *= length;
+  return out;
+}
+
+// The offset of `piece` within `block`, whose elements are in C order with these strides.
+std::int64_t offset_of(const box& piece, const box& block, const strides& steps) noexcept {
+  std::int64_t out = 0;
+  for (std::size_t d = 0; d < piece.size.size(); ++d)
+    out += static_cast<std::int64_t>(piece.origin[d] - block.origin[d]) * steps[d];
+  return out;
+}
+
+// The same name and text for the same work.
+std::string scratch_name(const std::string& target) {
+  const std::span<const std::byte> text(reinterpret_cast<const std::byte*>(target.data()), target.size());
+  return fmt::format(".penstock-rechunk-{:08x}{:08x}", lookup3(text, 1), lookup3(text, 2));
+}
+
+std::string identity_of(const array& from, const array& to, const rechunk_plan& plan) {
+  std::string out = fmt::format("penstock rechunk 1\n{}\n{}\n{} {}\n{}\n", from.uri(), to.uri(), from.type().name(),
+                                to_string(from.shape()), from.codecs_json());
+  for (const chunk_grid* const grid : {&plan.reads, &plan.writes})
+    for (std::size_t d = 0; d < grid->rank(); ++d)
+      out += fmt::format("{}:{} ", grid->axis(d).cells(), grid->axis(d).valid_length(0));
+  return out;
+}
+
+}  // namespace
+
+result<> block_copier::run() {
+  switch (plan_.way) {
+    case rechunk_way::direct:
+      return direct();
+    case rechunk_way::gathered:
+      return gathered();
+    case rechunk_way::spilled:
+      return spilled();
+  }
+  return {};
+}
+
+result<> block_copier::compare() {
+  return each(plan_.writes.cells(), 0, 1, [&](std::uint64_t id, std::uint64_t& bytes) {
+    const box block = box_of(plan_.writes, id);
+    bytes = bytes_of(block);
+    return compare_block(block);
+  });
+}
+
+result<> block_copier::compare_block(const box& block) const {
+  const dtype& type = from_.type();
+  PENSTOCK_ASSIGN(const output_block wanted, memory_for(block));
+  PENSTOCK_ASSIGN(const output_block found, memory_for(block));
+  const bool is_variable = type.variable_length();
+  const auto first = is_variable ? std::make_shared<item_arena>() : nullptr;
+  const auto second = is_variable ? std::make_shared<item_arena>() : nullptr;
+  PENSTOCK_TRY(read(from_, block, wanted.data(), first));
+  PENSTOCK_TRY(read(to_, block, found.data(), second));
+  const std::uint64_t item = type.item_bytes();
+  if (!is_variable && std::memcmp(wanted.data(), found.data(), bytes_of(block)) == 0) return {};
+  for (std::uint64_t i = 0; i < elements(block); ++i) {
+    const std::byte* const a = wanted.data() + i * item;
+    const std::byte* const b = found.data() + i * item;
+    bool same = std::memcmp(a, b, item) == 0;
+    if (is_variable) {
+      variable_item x, y;
+      std::memcpy(&x, a, sizeof x);
+      std::memcpy(&y, b, sizeof y);
+      same = x.size == y.size && (x.size == 0 || std::memcmp(x.data, y.data, x.size) == 0);
+    }
+    // A chunk of NaN is stored as the fill value, whatever the other bits of its NaNs are.
+    if (same || (!is_variable && equals_fill(a, {}, {}, b, type))) continue;
+    std::string at;
+    std::uint64_t left = i;
+    for (std::size_t d = block.size.size(); d-- > 0;) {
+      at = fmt::format("{}{}{}", block.origin[d] + left % block.size[d], at.empty() ? "" : ", ", at);
+      left /= block.size[d];
+    }
+    return error(errc::corrupt_data, fmt::format("element ({}) of the copy differs from the source's", at))
+        .note(fmt::format("array '{}'", to_.uri()));
+  }
+  return {};
+}
+
+std::uint64_t block_copier::bytes_of(const box& block) const noexcept {
+  return elements(block) * from_.type().item_bytes();
+}
+
+// Pieces 0..count-1 in order, on the plan's workers; progress counts all passes.
+result<> block_copier::each(std::uint64_t count, unsigned pass, unsigned passes,
+                            const std::function<result<>(std::uint64_t, std::uint64_t&)>& piece) {
+  PENSTOCK_ASSIGN(std::uint64_t total, element_count(from_.shape()));
+  total *= from_.type().item_bytes();
+  copy_options shown = with_.options;
+  if (shown.progress && passes > 1) {
+    shown.progress = [&, passes, pass](const copy_progress& now) {
+      return with_.options.progress({now.path, (pass * now.total_bytes + now.done_bytes) / passes, now.total_bytes});
+    };
+  }
+  constexpr bool kWaits = false;  // it decodes and encodes
+  copy_pieces work(shown, from_.context()->state(), with_.path, total);
+  return work.run(static_cast<std::size_t>(count), plan_.workers, kWaits,
+                  [&](std::size_t i, std::uint64_t& bytes) { return piece(i, bytes); });
+}
+
+result<output_block> block_copier::memory_for(const box& block) const {
+  return from_.context()->state().outputs().take(bytes_of(block));
+}
+
+result<> block_copier::read(const array& of, const box& block, std::byte* to, std::shared_ptr<item_arena> arena) const {
+  read_options options;
+  options.arena = std::move(arena);
+  options.threads = left_for_each_;
+  return of.read(selection_of(block), tensor_view::contiguous(to, of.type(), block.size), options);
+}
+
+result<> block_copier::write(const box& block, const std::byte* values) {
+  write_options options;
+  options.threads = left_for_each_;
+  options.durable = with_.options.durable;
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): a write only reads from it
+  auto* const at = const_cast<std::byte*>(values);
+  PENSTOCK_TRY(to_.write(selection_of(block), tensor_view::contiguous(at, to_.type(), block.size), options));
+  written_ += bytes_of(block);
+  for_each_part(to_.state().layout->write_grid(), block, [&](chunk_id, const box&) { ++objects_; });
+  return {};
+}
+
+bool block_copier::skips(const box& block) {
+  if (!with_.is_there || !with_.is_there(block)) return false;
+  for_each_part(to_.state().layout->write_grid(), block, [&](chunk_id, const box&) { ++skipped_; });
+  return true;
+}
+
+void block_copier::move(const box& piece, const box& from, const std::byte* values, const box& to,
+                        std::byte* into) const noexcept {
+  const std::uint32_t item = from_.type().item_bytes();
+  const strides steps = c_order_strides(from.size, item), to_steps = c_order_strides(to.size, item);
+  strided_copy(into + offset_of(piece, to, to_steps), to_steps, values + offset_of(piece, from, steps), steps,
+               piece.size, item, 1);
+}
+
+result<> block_copier::direct() {
+  return each(plan_.reads.cells(), 0, 1, [&](std::uint64_t n, std::uint64_t& bytes) -> result<> {
+    const box block = box_of(plan_.reads, n);
+    bytes = bytes_of(block);
+    if (skips(block)) return {};
+    PENSTOCK_ASSIGN(const output_block memory, memory_for(block));
+    const auto arena = from_.type().variable_length() ? std::make_shared<item_arena>() : nullptr;
+    PENSTOCK_TRY(read(from_, block, memory.data(), arena));
+    return write(block, memory.data());
+  });
+}
+
+result<> block_copier::gathered() {
+  return each(plan_.reads.cells(), 0, 1, [&](std::uint64_t n, std::uint64_t& bytes) { return gather(n, bytes); });
+}
+
+result<> block_copier::gather(std::uint64_t n, std::uint64_t& bytes) {
+  const box block = box_of(plan_.reads, nth_block(plan_.reads, plan_.slowest, n));
+  bytes = bytes_of(block);
+  bool wanted = !with_.is_there;
+  if (!wanted)
+    for_each_part(plan_.writes, block,
+                  [&](chunk_id id, const box&) { wanted = wanted || !with_.is_there(box_of(plan_.writes, id)); });
+  output_block memory;
+  if (wanted) {
+    PENSTOCK_ASSIGN(memory, memory_for(block));
+    PENSTOCK_TRY(read(from_, block, memory.data()));
+  }
+  result<> failed;
+  for_each_part(plan_.writes, block, [&](chunk_id id, const box& piece) {
+    if (!failed.ok()) return;
+    const box whole = box_of(plan_.writes, id);
+    std::shared_ptr<open_block> of;
+    {
+      const std::lock_guard lock(mutex_);
+      std::shared_ptr<open_block>& found = open_[id];
+      if (!found) {
+        found = std::make_shared<open_block>();
+        found->left = elements(whole);
+        if (!with_.is_there || !with_.is_there(whole)) {
+          auto taken = memory_for(whole);
+          if (!taken.ok()) {
+            failed = std::move(taken).error();
+            return;
+          }
+          found->memory = std::move(*taken);
+        }
+      }
+      of = found;
+    }
+    if (of->memory.data() != nullptr) move(piece, block, memory.data(), whole, of->memory.data());
+    {
+      const std::lock_guard lock(mutex_);  // the thread that sees 0 also sees all copies of the others
+      of->left -= elements(piece);
+      if (of->left > 0) return;
+      open_.erase(id);
+    }
+    if (of->memory.data() != nullptr) {
+      failed = write(whole, of->memory.data());
+    } else {
+      skips(whole);
+    }
+  });
+  return failed;
+}
+
+bool block_copier::leaves_objects_out(const box& block, const std::byte* values) const {
+  bool out = false;
+  const strides steps = c_order_strides(block.size, to_.type().item_bytes());
+  for_each_part(to_.state().layout->write_grid(), block, [&](chunk_id, const box& object) {
+    out = out || equals_fill(values + offset_of(object, block, steps), steps, object.size, to_.fill_value().data(),
+                             to_.type());
+  });
+  return out;
+}
+
+std::uint64_t block_copier::place_of(const box& piece, const box& block) const noexcept {
+  // Parts are in C order of the grid that divides the block: a part is preceded by those that begin before it along the
+  // first axis, then by those with the same first position that begin before it along the next one, and so on.
+  std::uint64_t out = 0;
+  for (std::size_t d = 0; d < piece.size.size(); ++d) {
+    std::uint64_t volume = piece.origin[d] - block.origin[d];
+    for (std::size_t k = 0; k < piece.size.size(); ++k) {
+      if (k < d) volume *= piece.size[k];
+      if (k > d) volume *= block.size[k];
+    }
+    out += volume;
+  }
+  return out * from_.type().item_bytes();
+}
+
+result<> block_copier::spilled() {
+  std::vector<std::uint64_t> begins;  // of each block's range
+  std::uint64_t end = 0;
+  for (std::uint64_t id = 0; id < plan_.writes.cells(); ++id) {
+    begins.push_back(end);
+    end += bytes_of(box_of(plan_.writes, id));
+  }
+  const bool resumes = with_.options.resume;
+  const std::uint64_t reads = plan_.reads.cells();
+  PENSTOCK_ASSIGN(const auto file,
+                  scratch_file::open(with_.options.scratch, scratch_name(to_.uri()), identity_of(from_, to_, plan_),
+                                     end, reads + plan_.writes.cells(), resumes));
+  auto done = each(plan_.reads.cells(), 0, 2, [&](std::uint64_t n, std::uint64_t& bytes) -> result<> {
+    const box block = box_of(plan_.reads, n);
+    bytes = bytes_of(block);
+    if (file->is_marked(n)) return {};
+    PENSTOCK_ASSIGN(const output_block memory, memory_for(block));
+    PENSTOCK_TRY(read(from_, block, memory.data()));
+    output_block spare;
+    result<> failed;
+    for_each_part(plan_.writes, block, [&](chunk_id id, const box& piece) {
+      if (!failed.ok()) return;
+      const std::uint64_t size = bytes_of(piece);
+      if (spare.bytes() < size) {
+        auto taken = memory_for(piece);
+        if (!taken.ok()) {
+          failed = std::move(taken).error();
+          return;
+        }
+        spare = std::move(*taken);
+      }
+      move(piece, block, memory.data(), piece, spare.data());
+      failed = file->write(begins[static_cast<std::size_t>(id)] + place_of(piece, box_of(plan_.writes, id)),
+                           {spare.data(), static_cast<std::size_t>(size)});
+    });
+    PENSTOCK_TRY(std::move(failed));
+    return file->mark(n, with_.options.durable);
+  });
+  if (done.ok()) {
+    done = each(plan_.writes.cells(), 1, 2, [&](std::uint64_t id, std::uint64_t& bytes) -> result<> {
+      const box block = box_of(plan_.writes, id);
+      bytes = bytes_of(block);
+      const bool had_written = file->is_marked(reads + id);
+      if (skips(block)) return {};
+      if (had_written)  // a power cut removed them, and the file no longer has their parts
+        return error(errc::conflict, "objects that this copy had written are gone: begin again, without resuming");
+      const std::uint64_t begin = begins[static_cast<std::size_t>(id)];
+      PENSTOCK_ASSIGN(const output_block parts, memory_for(block));
+      PENSTOCK_TRY(file->read(begin, {parts.data(), static_cast<std::size_t>(bytes)}));
+      bool in_order = true;  // parts of whole rows, one after the other, form the block
+      for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
+        for (std::size_t d = 1; d < piece.size.size(); ++d) in_order = in_order && piece.size[d] == block.size[d];
+      });
+      output_block moved;
+      if (!in_order) {
+        PENSTOCK_ASSIGN(moved, memory_for(block));
+        for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
+          move(piece, piece, parts.data() + place_of(piece, block), block, moved.data());
+        });
+      }
+      const std::byte* const values = in_order ? parts.data() : moved.data();
+      PENSTOCK_TRY(write(block, values));
+      // A continued copy finds the objects, unless some are not stored: then the parts are kept.
+      if (leaves_objects_out(block, values)) return {};
+      PENSTOCK_TRY(file->mark(reads + id, with_.options.durable));
+      file->discard(begin, bytes);
+      return {};
+    });
+  }
+  // A copy that replaces a node begins anew; others can be continued.
+  if (done.ok() || with_.options.overwrite) file->remove();
+  return done;
+}
+
+}  // namespace penstock::inline v0

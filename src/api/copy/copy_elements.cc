@@ -1,0 +1,343 @@
+// Arrays whose encoding changes: read and written in pieces that are whole objects of the destination.
+
+#include <fmt/format.h>
+#include <penstock/create.h>
+#include <penstock/open.h>
+#include <penstock/variable.h>
+
+#include <algorithm>
+#include <memory>
+#include <unordered_set>
+
+#include <penstock/extend/json.h>
+#include "api/copy/array_copy.h"
+#include "api/copy/copy_blocks.h"
+#include "base/checked.h"
+#include "driver/check_create.h"
+#include "driver/metadata_edit.h"
+#include "driver/missing_value.h"
+#include "engine/array_state.h"
+#include "format/zarr/zarr_defaults.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// A piece is extended to the source's chunks, so that they are decoded once, but not beyond this.
+constexpr std::uint64_t kMaxPieceBytes = std::uint64_t{64} << 20;
+
+// The codecs within shards, if there are any: create_options specifies shards separately.
+result<std::string> inner_codecs(const std::string& text) {
+  PENSTOCK_ASSIGN(const json codecs, json::parse(text));
+  if (const json::array_t* list = codecs.as_array()) {
+    for (const json& each : *list) {
+      const json* const name = each.find("name");
+      if (name == nullptr || name->as_string() == nullptr || *name->as_string() != "sharding_indexed") continue;
+      const json* const configuration = each.find("configuration");
+      const json* const inner = configuration != nullptr ? configuration->find("codecs") : nullptr;
+      if (inner != nullptr) return inner->dump();
+    }
+  }
+  return text;
+}
+
+// The configuration of a codec that is given by name only.
+json default_settings(const std::string& name, const dtype& type) {
+  const std::int64_t automatic = 0;
+  if (name == "zstd") return json::object_t{{"level", automatic}, {"checksum", false}};
+  if (name == "gzip") return json::object_t{{"level", std::int64_t{5}}};
+  if (name == "blosc") {
+    return json::object_t{{"cname", "lz4"},
+                          {"clevel", std::int64_t{5}},
+                          {"shuffle", "shuffle"},
+                          {"typesize", static_cast<std::int64_t>(type.item_bytes())},
+                          {"blocksize", automatic}};
+  }
+  return json();
+}
+
+json with_settings(const json& codec, const dtype& type) {
+  const json* const named = codec.find("name");
+  const std::string* const name = codec.as_string() != nullptr ? codec.as_string()
+                                  : named != nullptr           ? named->as_string()
+                                                               : nullptr;
+  if (name == nullptr || codec.find("configuration") != nullptr) return codec;
+  json settings = default_settings(*name, type);
+  if (settings.as_object() == nullptr) return codec;
+  return json::object_t{{"name", *name}, {"configuration", std::move(settings)}};
+}
+
+// Version 2 has filters and one compressor: the last of a list of names.
+json in_version_2(const json::array_t& names) {
+  json::array_t filters;
+  for (const json& each : names) {
+    const std::string* const name = each.as_string();
+    json::object_t codec{{"id", name != nullptr ? json(*name) : each}};
+    if (name != nullptr && *name == "zstd") codec.insert(codec.end(), {"level", json(std::int64_t{0})});
+    if (name != nullptr && *name == "gzip") codec.insert(codec.end(), {"level", json(std::int64_t{5})});
+    filters.push_back(name != nullptr ? json(std::move(codec)) : each);
+  }
+  json compressor;
+  if (!filters.empty()) {
+    compressor = std::move(filters.back());
+    filters.pop_back();
+  }
+  json listed = filters.empty() ? json() : json(std::move(filters));
+  return json::object_t{{"filters", std::move(listed)}, {"compressor", std::move(compressor)}};
+}
+
+result<std::string> complete_codecs(const std::string& text, const dtype& type, int zarr_format) {
+  if (text.empty() || text == "auto") return text;
+  auto given = json::parse(text);
+  if (!given.ok())
+    return error(errc::invalid_argument, fmt::format("codecs are not JSON: {}", given.error().message()));
+  const json::array_t* const list = given->as_array();
+  if (list == nullptr) return text;
+  if (zarr_format == 2) return in_version_2(*list).dump();
+  json::array_t out;
+  for (const json& each : *list) out.push_back(with_settings(each, type));
+  return json(std::move(out)).dump();
+}
+
+/// The object of filters and compressor: only the metadata states which of the codecs is the compressor.
+result<std::string> codecs_of_version_2(const array_state& state) {
+  PENSTOCK_ASSIGN(const stored_metadata stored, read_stored_metadata(state));
+  json::object_t out;
+  for (const char* const name : {"filters", "compressor"}) {
+    const json* const member = stored.document.find(name);
+    out.emplace_back(name, member != nullptr ? *member : json());
+  }
+  return json(std::move(out)).dump();
+}
+
+/// Whether the chunks of another format are suitable for Zarr: not single rows, not a whole large array.
+bool suits_as_chunk(const array_state& from) {
+  constexpr std::uint64_t kLeast = std::uint64_t{16} << 10, kMost = std::uint64_t{32} << 20;
+  std::uint64_t bytes = from.type.item_bytes();
+  bool whole = true;
+  for (std::size_t d = 0; d < from.chunks.size(); ++d) {
+    if (from.chunks[d] == 0 || !checked_mul(bytes, from.chunks[d], bytes)) return false;
+    whole = whole && from.chunks[d] >= from.shape[d];
+  }
+  return bytes <= kMost && (whole || bytes >= kLeast);
+}
+
+/// Whether an array has shards that are multiples of `chunks`: those of other formats are files of any length.
+bool are_shards_of(const std::optional<extents>& shards, const extents& chunks) {
+  if (!shards) return false;
+  for (std::size_t d = 0; d < chunks.size(); ++d)
+    if (chunks[d] == 0 || (*shards)[d] % chunks[d] != 0) return false;
+  return true;
+}
+
+result<create_options> options_for(const array_copy& what) {
+  const array_state& state = what.from.state();
+  const copy_options& wanted = what.options;
+  create_options out;
+  out.context = state.context;
+  out.path = what.prefix;
+  const int source_format = state.format == "zarr2" ? 2 : 3;
+  out.zarr_format = wanted.zarr_format != 0 ? wanted.zarr_format : source_format;
+  out.attributes_json = state.attributes_json;
+  out.shape = state.shape;
+  out.type = state.type;
+  const auto check_rank = [&](const char* name, const extents& given) -> result<> {
+    if (given.size() == state.shape.size()) return {};
+    return error(errc::invalid_argument, fmt::format("{} {} are for {} dimensions, the array has {}", name,
+                                                     to_string(given), given.size(), state.shape.size()));
+  };
+  // Other formats have chunks of one row, or of the whole array.
+  const bool is_zarr = state.format == "zarr2" || state.format == "zarr3";
+  out.chunks = wanted.chunks                      ? *wanted.chunks
+               : is_zarr || suits_as_chunk(state) ? state.chunks
+                                                  : default_chunks(state.shape, state.type.item_bytes());
+  PENSTOCK_TRY(check_rank("chunks", *out.chunks));
+  out.auto_shards = wanted.auto_shards;
+  if (wanted.shards) {
+    PENSTOCK_TRY(check_rank("shards", *wanted.shards));
+    out.shards = wanted.shards;
+  } else if (!wanted.no_shards && !wanted.auto_shards && !wanted.chunks && out.zarr_format == 3 &&
+             are_shards_of(state.shards, *out.chunks)) {
+    out.shards = state.shards;
+  }
+  if (!wanted.codecs_json.empty()) {
+    PENSTOCK_ASSIGN(out.codecs_json, complete_codecs(wanted.codecs_json, out.type, out.zarr_format));
+  } else if (is_zarr && out.zarr_format == source_format) {
+    PENSTOCK_ASSIGN(out.codecs_json, source_format == 2 ? codecs_of_version_2(state) : inner_codecs(state.codecs_json));
+  }
+  if (what.from.fill_value_json() == "null") {
+    out.fill_is_undefined = out.zarr_format == 2;
+  } else if (state.type.variable_length()) {
+    out.fill_value_json = what.from.fill_value_json();
+  } else {
+    out.fill_value = state.fill_value;
+  }
+  if (out.zarr_format == 3) out.dimension_names = state.dimension_names;
+  const bool other_format =
+      is_zarr ? out.zarr_format != source_format : state.format == "hdf5" || state.format == "tiff";
+  if (other_format) PENSTOCK_TRY(keep_meaning(state, out));
+  return out;
+}
+
+// Whether an array is the one that the copy would have created.
+bool is_same(const array& made, const create_options& wanted) {
+  const array_state& state = made.state();
+  if (!(state.shape == wanted.shape) || !(state.type == wanted.type)) return false;
+  if (!(state.chunks == *wanted.chunks)) return false;
+  if (wanted.shards && !(state.shards && *state.shards == *wanted.shards)) return false;
+  return state.format == (wanted.zarr_format == 2 ? "zarr2" : "zarr3");
+}
+
+result<array> make_destination(const array_copy& what) {
+  PENSTOCK_ASSIGN(create_options wanted, options_for(what));
+  if (what.options.resume) {
+    open_options where;
+    where.context = wanted.context;
+    where.path = wanted.path;
+    where.use_consolidated = consolidation::never;
+    auto there = open_array(std::shared_ptr<const store>(what.to), where);
+    if (there.ok() && is_same(*there, wanted)) return there;
+    if (there.ok()) {
+      return error(
+          errc::invalid_argument,
+          fmt::format("'{}' differs from what the copy makes: it is not the one that was interrupted", there->uri()));
+    }
+    if (there.error().code() != errc::not_found) return there;
+  }
+  return create_array(what.to, wanted);
+}
+
+class key_set final : public key_sink {
+ public:
+  bool key(std::string_view key, std::uint64_t) override {
+    keys.emplace(key);
+    return true;
+  }
+  std::unordered_set<std::string> keys;
+};
+
+// Whole objects of the destination, more of them if the source's chunks are longer: chunks may be in several blocks.
+result<rechunk_plan> plan_pieces(const array_state& from, const extents& object, unsigned workers) {
+  extents piece = object;
+  const auto bytes_of = [&](const extents& of) {
+    std::uint64_t bytes = from.type.item_bytes();
+    for (std::size_t d = 0; d < of.size(); ++d)
+      if (!checked_mul(bytes, std::min(of[d], std::max<std::uint64_t>(from.shape[d], 1)), bytes))
+        return ~std::uint64_t{0};
+    return bytes;
+  };
+  for (std::size_t d = piece.size(); d-- > 0;) {
+    extents longer = piece;
+    longer[d] = object[d] * std::max<std::uint64_t>(1, ceil_div(from.chunks[d], object[d]));
+    if (bytes_of(longer) <= kMaxPieceBytes) piece = longer;
+  }
+  // Small objects are taken several at a time.
+  for (std::size_t d = piece.size(); d-- > 0;) {
+    while (piece[d] < from.shape[d] && bytes_of(piece) < kMaxPieceBytes / 8) {
+      extents longer = piece;
+      if (!checked_mul(piece[d], 2, longer[d]) || bytes_of(longer) > kMaxPieceBytes / 4) break;
+      piece = longer;
+    }
+  }
+  rechunk_plan out;
+  PENSTOCK_ASSIGN(out.reads, chunk_grid::regular(from.shape, piece));
+  out.writes = out.reads;
+  out.workers = workers;
+  out.memory_bytes = workers * bytes_of(piece);
+  return out;
+}
+
+/// \param object  The unit of a write: a shard, or a chunk.
+result<rechunk_plan> plan_for(const array_copy& what, const extents& object) {
+  const array_state& from = what.from.state();
+  const unsigned workers = what.threads();
+  // Bytes of elements of variable length are stored elsewhere: they cannot go through a file.
+  if (from.type.variable_length()) return plan_pieces(from, object, workers);
+  PENSTOCK_ASSIGN(const chunk_grid to, chunk_grid::regular(from.shape, object));
+  const std::uint64_t given = what.options.memory_bytes;
+  const std::uint64_t memory = given != 0 ? given : from.context->state().accounts().memory_limit() / 2;
+  auto plan = plan_rechunk({from.layout->grid(), to, from.type.item_bytes(), memory, workers});
+  if (what.options.decode_once && !plan.ok()) return plan;
+  const bool lacks_file = plan.ok() && plan->way == rechunk_way::spilled && what.options.scratch.empty();
+  if (lacks_file && what.options.decode_once)
+    return error(errc::invalid_argument,
+                 fmt::format("{} bytes of memory are too few to decode each chunk once without a scratch folder, for a "
+                             "file of {} bytes",
+                             memory, plan->file_bytes));
+  if (!plan.ok() || lacks_file) return plan_pieces(from, object, workers);
+  return plan;
+}
+
+copy_step step_of(const array_copy& what, const rechunk_plan& plan) {
+  copy_step out;
+  out.path = what.path;
+  out.plan = to_string(plan, what.from.type().item_bytes());
+  out.passes = plan.way == rechunk_way::spilled ? 2 : 1;
+  out.memory_bytes = plan.memory_bytes;
+  out.scratch_bytes = plan.file_bytes;
+  return out;
+}
+
+}  // namespace
+
+result<> array_copy::check_elements() const {
+  const array_state& source = from.state();
+  if (source.type.kind() == dtype_kind::object) {
+    return error(errc::unsupported, "arrays of Python objects are copied as they are stored only")
+        .note(fmt::format("array '{}'", source.uri));
+  }
+  PENSTOCK_ASSIGN(const create_options wanted, options_for(*this));
+  PENSTOCK_TRY(check_create(to, wanted));
+  PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(source.shape));
+  // Automatic shards are known when the array is created.
+  if (elements == 0 || wanted.auto_shards) return {};
+  PENSTOCK_ASSIGN(const rechunk_plan plan, plan_for(*this, wanted.shards ? *wanted.shards : *wanted.chunks));
+  report.steps.push_back(step_of(*this, plan));
+  return {};
+}
+
+result<> array_copy::copy_elements() const {
+  const array_state& source = from.state();
+  PENSTOCK_ASSIGN(const array target, make_destination(*this));
+  PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(source.shape));
+  if (elements == 0) return {};
+  const array_state& made = target.state();
+  PENSTOCK_ASSIGN(const rechunk_plan plan, plan_for(*this, made.shards ? *made.shards : made.chunks));
+  report.steps.push_back(step_of(*this, plan));
+  key_set there;
+  if (options.resume) PENSTOCK_TRY(to->list(prefix, listing::objects, there));
+  const chunk_layout& layout = *made.layout;
+  block_copier::settings with{options, path, threads(), {}};
+  if (options.resume) {
+    with.is_there = [&](const box& block) {
+      bool all = true;
+      std::string key;
+      for_each_part(layout.write_grid(), block, [&](chunk_id id, const box&) {
+        layout.key(id, key);
+        all = all && there.keys.contains(prefix + key);
+      });
+      return all;
+    };
+  }
+  block_copier blocks(from, target, plan, std::move(with));
+  auto done = blocks.run();
+  report.objects_written += blocks.written_objects();
+  report.objects_skipped += blocks.skipped_objects();
+  report.bytes += blocks.written_bytes();
+  return done;
+}
+
+result<> array_copy::compare() const {
+  open_options where;
+  where.context = from.state().context;
+  where.path = prefix;
+  where.use_consolidated = consolidation::never;
+  PENSTOCK_ASSIGN(const array made, open_array(std::shared_ptr<const store>(to), where));
+  PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(from.shape()));
+  if (elements == 0) return {};
+  const array_state& state = made.state();
+  PENSTOCK_ASSIGN(const rechunk_plan plan,
+                  plan_pieces(from.state(), state.shards ? *state.shards : state.chunks, threads()));
+  return block_copier(from, made, plan, {options, path, threads(), {}}).compare();
+}
+
+}  // namespace penstock::inline v0

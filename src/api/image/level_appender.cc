@@ -1,0 +1,250 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <penstock/levels.h>
+
+#include "api/image/level_names.h"
+#include "array/strided_copy.h"
+#include "array/weighted_means.h"
+#include "driver/metadata_edit.h"
+#include "engine/array_state.h"
+#include "format/tiff/tiff_overview.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+// The most frequent one of four; an odd edge counts twice.
+template <class T>
+void take_mode(std::byte* to, const std::byte* from, std::ptrdiff_t row, std::ptrdiff_t pixel, std::uint64_t rows,
+               std::uint64_t width) noexcept {
+  const auto at = [&](std::uint64_t y, std::uint64_t x) {
+    T out;
+    std::memcpy(&out, from + static_cast<std::ptrdiff_t>(y) * row + static_cast<std::ptrdiff_t>(x) * pixel, sizeof out);
+    return out;
+  };
+  for (std::uint64_t y = 0; y < rows; y += 2) {
+    const std::uint64_t lower = std::min(y + 1, rows - 1);
+    for (std::uint64_t x = 0; x < width; x += 2, to += sizeof(T)) {
+      const std::uint64_t right = std::min(x + 1, width - 1);
+      const T a = at(y, x), b = at(y, right), c = at(lower, x), d = at(lower, right);
+      const T most = a == b || a == c || a == d ? a : b == c || b == d ? b : c == d ? c : a;
+      std::memcpy(to, &most, sizeof most);
+    }
+  }
+}
+
+bool has_mode(const dtype& type) noexcept {
+  const std::uint32_t item = type.item_bytes();
+  return item == 1 || item == 2 || item == 4 || item == 8;
+}
+
+void halve(std::byte* to, const std::byte* from, std::ptrdiff_t row, std::ptrdiff_t pixel, std::uint64_t rows,
+           std::uint64_t width, const dtype& type, level_rule rule) noexcept {
+  if (rule != level_rule::mode) {
+    const overview_rule how{type, rule == level_rule::mean, {}};
+    return halve_rows(to, (width + 1) / 2 * type.item_bytes(), from, row, pixel, rows, width, how);
+  }
+  switch (type.item_bytes()) {
+    case 1:
+      return take_mode<std::uint8_t>(to, from, row, pixel, rows, width);
+    case 2:
+      return take_mode<std::uint16_t>(to, from, row, pixel, rows, width);
+    case 4:
+      return take_mode<std::uint32_t>(to, from, row, pixel, rows, width);
+    default:
+      return take_mode<std::uint64_t>(to, from, row, pixel, rows, width);
+  }
+}
+
+result<> check_rule(const dtype& type, level_rule rule) {
+  const bool fits = rule == level_rule::mean   ? has_weighted_means(type)
+                    : rule == level_rule::mode ? has_mode(type) && !type.variable_length()
+                                               : !type.variable_length();
+  if (fits) return {};
+  return error(errc::unsupported,
+               fmt::format("values of {} have no {}: 'nearest' takes any of fixed size", type.name(), method_of(rule)));
+}
+
+}  // namespace
+
+extents level_shape(const extents& image, unsigned number) {
+  extents out = image;
+  for (std::size_t d = image.size() < 2 ? image.size() : image.size() - 2; d < image.size(); ++d)
+    for (unsigned i = 0; i < number; ++i) out[d] = out[d] / 2 + out[d] % 2;
+  return out;
+}
+
+class level_appender_state {
+ public:
+  level_appender_state(const group& in, std::vector<std::pair<std::string, array>> levels, const level_options& options)
+      : in_(in), levels_(std::move(levels)), options_(options), odd_(levels_.size()) {}
+
+  result<> begin() {
+    for (const auto& each : levels_) {
+      PENSTOCK_ASSIGN(appender made, appender::make(each.second, 0, options_.appends));
+      to_.push_back(std::move(made));
+    }
+    return {};
+  }
+
+  result<> append(const tensor_view& rows) {
+    PENSTOCK_TRY(to_[0].append(rows));
+    return feed(1, rows, false);
+  }
+
+  result<> flush() {
+    for (appender& each : to_) PENSTOCK_TRY(each.flush());
+    return {};
+  }
+
+  result<group> close() {
+    if (std::exchange(closed_, true)) return in_;
+    std::optional<error> failed;
+    const auto keep = [&](error why) {
+      if (!failed) {
+        failed.emplace(std::move(why));
+      } else {
+        failed->note("another error: " + why.to_string());
+      }
+    };
+    if (levels_.size() > 1 && is_by_rows()) {
+      const tensor_view none = tensor_view::contiguous(nullptr, type(), with_rows(0, 0));
+      if (auto fed = feed(1, none, true); !fed.ok()) keep(std::move(fed).error());
+    }
+    std::size_t complete = 0;
+    std::uint64_t rows = 0;
+    for (std::size_t i = 0; i < to_.size(); ++i) {
+      auto done = to_[i].close();
+      if (!done.ok()) {
+        keep(std::move(done).error());
+        continue;
+      }
+      if (i == 0) rows = done->shape()[0];
+      const std::uint64_t wanted = is_by_rows() ? level_shape(extents{rows, 1}, static_cast<unsigned>(i))[0] : rows;
+      if (complete == i && done->shape()[0] == wanted) ++complete;
+    }
+    if (!failed && complete < levels_.size())
+      keep(error(errc::conflict, fmt::format("level {} has other rows than the image", complete)));
+    if (complete > 0) {
+      auto named = in_.update_attributes(names_of_levels(levels_, complete, options_));
+      if (!named.ok()) {
+        keep(std::move(named).error());
+      } else {
+        in_ = std::move(*named);
+      }
+    }
+    if (failed) return std::move(*failed);
+    return in_;
+  }
+
+ private:
+  const dtype& type() const noexcept { return levels_[0].second.type(); }
+  // Dimension 0 is y.
+  bool is_by_rows() const noexcept { return levels_[0].second.shape().size() == 2; }
+  extents with_rows(std::size_t level, std::uint64_t rows) const {
+    extents out = levels_[level].second.shape();
+    out[0] = rows;
+    return out;
+  }
+
+  // Computes rows of `level`, and of those after it, from rows of the one before.
+  result<> feed(std::size_t level, const tensor_view& rows, bool is_end) {
+    if (level == levels_.size()) return {};
+    tensor_view from = rows;
+    std::vector<std::byte> joined;
+    if (is_by_rows()) {
+      // Pairs of rows: a single one waits for the next.
+      const std::uint64_t row_bytes = rows.extents[1] * type().item_bytes(), count = rows.extents[0];
+      std::vector<std::byte>& odd = odd_[level];
+      const std::uint64_t before = odd.empty() ? 0 : 1, all = before + count;
+      const std::uint64_t now = is_end ? all : all / 2 * 2;
+      joined.resize(static_cast<std::size_t>(all * row_bytes));
+      if (row_bytes > 0) {
+        std::copy(odd.begin(), odd.end(), joined.begin());
+        if (count > 0)
+          strided_copy(joined.data() + before * row_bytes, c_order_strides(rows.extents, type().item_bytes()),
+                       rows.data, rows.strides, rows.extents, type().item_bytes(), 1);
+      }
+      odd.assign(joined.begin() + static_cast<std::ptrdiff_t>(now * row_bytes), joined.end());
+      from = tensor_view::contiguous(joined.data(), type(), extents{now, rows.extents[1]});
+    }
+    const extents shape = is_by_rows() ? extents{from.extents[0] / 2 + from.extents[0] % 2, level_width(level)}
+                                       : with_rows(level, rows.extents[0]);
+    std::uint64_t bytes = type().item_bytes();
+    for (const std::uint64_t each : shape) bytes *= each;  // fewer than those of `rows`
+    std::vector<std::byte> made(static_cast<std::size_t>(bytes));
+    tensor_view half = tensor_view::contiguous(made.data(), type(), shape);
+    if (bytes > 0) halve_all(from, half);
+    if (shape[0] > 0) PENSTOCK_TRY(to_[level].append(half));
+    return feed(level + 1, half, is_end);
+  }
+
+  std::uint64_t level_width(std::size_t level) const noexcept { return levels_[level].second.shape()[1]; }
+
+  // Every plane of the last two dimensions.
+  void halve_all(const tensor_view& from, const tensor_view& to) const noexcept {
+    const std::size_t rank = from.extents.size(), y = rank - 2, x = rank - 1;
+    dim_vector<std::uint64_t> at(y, 0);
+    for (std::byte* out = to.data;;) {
+      const std::byte* plane = from.data;
+      for (std::size_t d = 0; d < y; ++d) plane += static_cast<std::int64_t>(at[d]) * from.strides[d];
+      halve(out, plane, from.strides[y], from.strides[x], from.extents[y], from.extents[x], type(), options_.rule);
+      out += to.extents[y] * to.extents[x] * type().item_bytes();
+      std::size_t d = y;
+      while (d-- > 0) {
+        if (++at[d] < from.extents[d]) break;
+        at[d] = 0;
+      }
+      if (d == static_cast<std::size_t>(-1)) return;
+    }
+  }
+
+  group in_;
+  const std::vector<std::pair<std::string, array>> levels_;
+  const level_options options_;
+  std::vector<appender> to_;
+  std::vector<std::vector<std::byte>> odd_;
+  bool closed_ = false;
+};
+
+result<level_appender> level_appender::make(const group& in, std::vector<std::pair<std::string, array>> levels,
+                                            const level_options& options) {
+  if (levels.empty()) return error(errc::invalid_argument, "an image has at least one level");
+  const array& image = levels[0].second;
+  const std::size_t rank = image.shape().size();
+  if (rank < 2 || (options.convention == level_convention::ome && rank > 5))
+    return error(errc::invalid_argument,
+                 fmt::format("an image of {} dimensions: levels have y and x, OME-Zarr at most 5 "
+                             "dimensions",
+                             rank));
+  PENSTOCK_TRY(check_rule(image.type(), options.rule));
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    extents wanted = level_shape(image.shape(), static_cast<unsigned>(i));
+    wanted[0] = levels[i].second.shape()[0];
+    if (!(levels[i].second.shape() == wanted) || !(levels[i].second.type() == image.type()))
+      return error(errc::invalid_argument,
+                   fmt::format("level {} has shape {} and dtype {}, wanted are {} and {}", i,
+                               to_string(levels[i].second.shape()), levels[i].second.type().name(), to_string(wanted),
+                               image.type().name()));
+    if (levels[i].second.shape()[0] != 0)
+      return error(errc::invalid_argument, fmt::format("level '{}' has rows already: its coarser levels cannot be made "
+                                                       "of new rows alone",
+                                                       levels[i].first));
+  }
+  auto state = std::make_unique<level_appender_state>(in, std::move(levels), options);
+  PENSTOCK_TRY(state->begin());
+  return level_appender(std::move(state));
+}
+
+level_appender::level_appender(std::unique_ptr<level_appender_state> state) noexcept : state_(std::move(state)) {}
+level_appender::level_appender(level_appender&&) noexcept = default;
+level_appender& level_appender::operator=(level_appender&&) noexcept = default;
+level_appender::~level_appender() = default;
+result<> level_appender::append(const tensor_view& rows) { return state_->append(rows); }
+result<> level_appender::flush() { return state_->flush(); }
+result<group> level_appender::close() { return state_->close(); }
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,290 @@
+#include <penstock/window.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include <penstock/georeference.h>
+#include <penstock/tiff.h>
+#include "api/image/window_plan.h"
+#include "format/tiff/number_text.h"
+#include "format/tiff/tiff_nodata.h"
+#include "format/tiff/tiff_values.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr double kSlack = 1e-3;         // in pixels: bounds are computed with rounding errors
+constexpr double kMostPixels = 0x1p53;  // along an axis
+constexpr std::int64_t kPalette = 3;
+
+error bad_window(std::string what) { return {errc::invalid_argument, std::move(what)}; }
+
+std::string text_of_bounds(const ground_bounds& of) {
+  return fmt::format("({}, {}, {}, {})", text_of_number(of.left), text_of_number(of.bottom), text_of_number(of.right),
+                     text_of_number(of.top));
+}
+
+image_size size_of_image(const array& of) {
+  const extents& shape = of.shape();
+  return {shape[shape.size() - 2], shape[shape.size() - 1]};
+}
+
+result<> check_image(const array& image) {
+  if (image.shape().size() < 2)
+    return bad_window(fmt::format("an array of shape {} has no rows and columns", to_string(image.shape())));
+  const auto& names = image.dimension_names();
+  const bool is_named = names.size() >= 2 && names[names.size() - 2] == "y" && names[names.size() - 1] == "x";
+  if (image.format() == "tiff" && !is_named)
+    return error(errc::unsupported, "windows are read of (band, y, x): open the file without layout='native'");
+  if (image.type().variable_length())
+    return error(errc::unsupported, fmt::format("windows of {} are not read", image.type().name()));
+  return {};
+}
+
+// A window outside the image, or one that leaves an image without a value for pixels outside.
+result<> check_within(const array& image, const georeference& of, const window_plan& plan,
+                      const window_options& options) {
+  if (!options.bounds) return {};
+  const auto [rows, columns] = size_of_image(image);
+  const pixel_window& w = plan.window;
+  const auto within = [](double start, double length, std::uint64_t size) {
+    return start >= -kSlack && start + length <= static_cast<double>(size) + kSlack;
+  };
+  const auto touches = [](double start, double length, std::uint64_t size) {
+    return start < static_cast<double>(size) && start + length > 0;
+  };
+  const bool overlaps = touches(w.row, w.height, rows) && touches(w.column, w.width, columns);
+  const bool has_fill = plan.fill_value || plan.nodata;
+  if (within(w.row, w.height, rows) && within(w.column, w.width, columns)) return {};
+  if (has_fill && (overlaps || options.boundless)) return {};
+  std::string where = fmt::format("the image of {} x {} pixels", rows, columns);
+  if (const auto box = of.bounds(); box.ok() && *box) where += ", which has bounds " + text_of_bounds(**box);
+  if (const auto code = of.epsg(); code.ok() && *code) where += fmt::format(" in EPSG:{}", **code);
+  const std::string bounds = text_of_bounds(*options.bounds);
+  if (!overlaps && !options.boundless)
+    return bad_window(
+        fmt::format("the bounds {} lie outside {}. Are they of another CRS? boundless=True reads them as "
+                    "fill_value",
+                    bounds, where));
+  return bad_window(fmt::format("the bounds {} leave {}. It has no nodata value: give fill_value=", bounds, where));
+}
+
+result<pixel_window> find_window(const array& image, const georeference& of, const window_options& options) {
+  const auto [rows, columns] = size_of_image(image);
+  if (!options.bounds) return pixel_window{0, 0, static_cast<double>(rows), static_cast<double>(columns)};
+  std::optional<affine_transform> transform = options.transform;
+  if (!transform) {
+    PENSTOCK_ASSIGN(transform, of.transform());
+  }
+  if (!transform) return bad_window("the array does not know where it lies: it has no transform");
+  return window_of(*transform, *options.bounds);
+}
+
+// The overview that is `number` levels below the image; for a mask, the nearest above it that the file has.
+result<array> open_overview(const array& image, std::size_t number) {
+  tiff_options options = tiff_options_of(image);
+  const std::uint64_t own = options.level;
+  for (; number > 0; --number) {
+    options.level = own + number;
+    auto opened = open_tiff(image, options);
+    if (opened.ok()) return opened;
+    if (opened.error().code() != errc::not_found || !options.mask) return std::move(opened).error();
+  }
+  return image;
+}
+
+result<array> choose_level(const array& image, const window_plan& plan, const window_options& options,
+                           const image_size& result_size) {
+  std::vector<image_size> sizes;
+  if (options.overviews) {
+    for (const array& each : *options.overviews) {
+      if (each.shape().size() != image.shape().size() || !(each.type() == image.type()) ||
+          !std::equal(image.shape().begin(), image.shape().end() - 2, each.shape().begin()))
+        return bad_window(
+            fmt::format("overview '{}' is {} of shape {}: it differs from the image in more than rows and "
+                        "columns",
+                        each.uri(), each.type().name(), to_string(each.shape())));
+      sizes.push_back(size_of_image(each));
+    }
+  } else if (tiff_details_of(image) != nullptr) {
+    const tiff_companions companions = tiff_companions_of(image);
+    const std::uint64_t own = std::min<std::uint64_t>(tiff_options_of(image).level, companions.overviews.size());
+    sizes.assign(companions.overviews.begin() + static_cast<std::ptrdiff_t>(own), companions.overviews.end());
+  }
+  const std::size_t number = choose_overview(size_of_image(image), sizes, plan.window, result_size, plan.how);
+  if (number == 0) return image;
+  return options.overviews ? (*options.overviews)[number - 1] : open_overview(image, number);
+}
+
+bool has_means(const dtype& type) noexcept {
+  return has_weighted_means(type) || (type.kind() == dtype_kind::floating && type.bits() == 16);
+}
+
+result<> check_means(const array& image) {
+  if (!has_means(image.type()))
+    return error(errc::unsupported,
+                 fmt::format("values of {} are read with resampling='nearest' only", image.type().name()));
+  const tiff_details* const details = tiff_details_of(image);
+  if (details == nullptr) return {};
+  constexpr std::uint16_t kPhotometric = 262;
+  PENSTOCK_ASSIGN(const std::int64_t photometric, tiff_values::of_image(*details).integer(kPhotometric, 0));
+  if (photometric == kPalette)
+    return error(errc::unsupported, "indexes of a palette have no mean: read them with resampling='nearest'");
+  return {};
+}
+
+result<> set_nodata(const array& image, const georeference& of, const window_options& options, window_plan& plan) {
+  const dtype& type = image.type();
+  if (options.nodata) {
+    plan.given_nodata = true;
+    plan.nodata = held_nodata(*options.nodata, type);
+  } else if (const std::vector<band_meaning> bands = of.bands(); !bands.empty()) {
+    plan.nodata = bands.front().held_nodata;
+  }
+  if (!options.fill_value.empty()) {
+    if (options.fill_value.size() != type.item_bytes())
+      return bad_window(fmt::format("fill_value has {} bytes, an item of {} has {}", options.fill_value.size(),
+                                    type.name(), type.item_bytes()));
+    plan.fill_value = options.fill_value;
+  }
+  const bool is_number = type.kind() == dtype_kind::signed_integer || type.kind() == dtype_kind::unsigned_integer ||
+                         type.kind() == dtype_kind::floating || type.kind() == dtype_kind::complex;
+  if (plan.fill_value)
+    plan.missing = *plan.fill_value;
+  else if (plan.nodata && is_number)
+    plan.missing = item_of_nodata(*plan.nodata, type);
+  else
+    plan.missing.resize(type.item_bytes());
+  return {};
+}
+
+result<resample_taps> taps_of_axis(resampling how, double start, double length, std::uint64_t of_image,
+                                   std::uint64_t of_level, std::uint64_t count) {
+  const double scale = static_cast<double>(of_image) / static_cast<double>(of_level);
+  const double first = start / scale, step = length / scale / static_cast<double>(count);
+  const double end = first + step * static_cast<double>(count);
+  if (!(std::abs(first) < kMostPixels && std::abs(end) < kMostPixels))
+    return bad_window("the bounds are too far from the image");
+  auto made = make_taps(static_cast<resample_kernel>(how), first, step, count, of_level);
+  if (!made) return error(errc::resource_exhausted, "the window is too large for a result of so many pixels");
+  return *std::move(made);
+}
+
+result<> plan_window(const array& image, const window_options& options, window_plan& plan) {
+  PENSTOCK_TRY(check_image(image));
+  const georeference of = georeference_of(image);
+  plan.how = options.how;
+  plan.threads = options.threads;
+  PENSTOCK_TRY(set_nodata(image, of, options, plan));
+  PENSTOCK_ASSIGN(plan.window, find_window(image, of, options));
+  PENSTOCK_TRY(check_within(image, of, plan, options));
+  image_size size;
+  if (options.size) {
+    size = *options.size;
+    if (size[0] < 1 || size[1] < 1)
+      return bad_window(fmt::format("shape is (rows, columns) of 1 or more, it is ({}, {})", size[0], size[1]));
+  } else {
+    PENSTOCK_ASSIGN(size, size_of_window(plan.window));
+  }
+  plan.shape = image.shape();
+  plan.shape[plan.shape.size() - 2] = size[0];
+  plan.shape[plan.shape.size() - 1] = size[1];
+  std::uint64_t bytes = plan.image.type().item_bytes();
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
+  for (const std::uint64_t each : plan.shape) {
+    if (each != 0 && bytes > kMostBytes / each)
+      return error(errc::resource_exhausted, fmt::format("a window of shape {} is too large", to_string(plan.shape)));
+    bytes *= each;
+  }
+  PENSTOCK_ASSIGN(plan.level, choose_level(image, plan, options, size));
+  if (options.how != resampling::nearest) PENSTOCK_TRY(check_means(image));
+  const image_size full = size_of_image(image), level = size_of_image(plan.level);
+  if (full[0] == 0 || full[1] == 0 || level[0] == 0 || level[1] == 0) return bad_window("the image has no pixels");
+  PENSTOCK_ASSIGN(plan.rows,
+                  taps_of_axis(options.how, plan.window.row, plan.window.height, full[0], level[0], size[0]));
+  PENSTOCK_ASSIGN(plan.columns,
+                  taps_of_axis(options.how, plan.window.column, plan.window.width, full[1], level[1], size[1]));
+  return {};
+}
+
+}  // namespace
+
+result<pixel_window> window_of(const affine_transform& transform, const ground_bounds& bounds) {
+  const auto [a, b, c, d, e, f] = transform;
+  if (b != 0 || d != 0)
+    return error(errc::unsupported, "the image is rotated: bounds are not a rectangle of its pixels");
+  if (a == 0 || e == 0 || !std::isfinite(a) || !std::isfinite(e) || !std::isfinite(c) || !std::isfinite(f))
+    return bad_window(fmt::format("the array's transform ({}, {}, {}, {}, {}, {}) gives its pixels no place and size",
+                                  a, b, c, d, e, f));
+  const auto [left, right] = std::minmax({(bounds.left - c) / a, (bounds.right - c) / a});
+  const auto [top, bottom] = std::minmax({(bounds.bottom - f) / e, (bounds.top - f) / e});
+  const double first_column = left, last_column = right, first_row = top, last_row = bottom;
+  // The bounds of an image whose first row or column is the southern or eastern one begin with that side.
+  const bool in_order = (bounds.left < bounds.right || a < 0) && (bounds.bottom < bounds.top || e > 0);
+  const bool is_area = bounds.left != bounds.right && bounds.bottom != bounds.top && std::isfinite(first_column) &&
+                       std::isfinite(last_column) && std::isfinite(first_row) && std::isfinite(last_row);
+  if (!in_order || !is_area)
+    return bad_window(fmt::format("bounds are (left, bottom, right, top), they are {}", text_of_bounds(bounds)));
+  return pixel_window{first_row, first_column, last_row - first_row, last_column - first_column};
+}
+
+result<image_size> size_of_window(const pixel_window& window) {
+  image_size out = {1, 1};
+  const double lengths[] = {window.height, window.width};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const double whole = std::nearbyint(lengths[i]);
+    if (!(whole < kMostPixels))
+      return bad_window(fmt::format("a window of {} x {} pixels is too large", lengths[0], lengths[1]));
+    if (whole > 1) out[i] = static_cast<std::uint64_t>(whole);
+  }
+  return out;
+}
+
+std::size_t choose_overview(const image_size& image, std::span<const image_size> overviews, const pixel_window& window,
+                            const image_size& result_size, resampling how) noexcept {
+  const double pixels =
+      std::min(window.height / static_cast<double>(result_size[0]), window.width / static_cast<double>(result_size[1]));
+  const double wanted = pixels * (how == resampling::nearest ? 1.2 : 1.0) + 0.1;
+  std::size_t best = 0;
+  double best_factor = 1;
+  for (std::size_t i = 0; i < overviews.size(); ++i) {
+    const double factor = std::min(static_cast<double>(image[1]) / static_cast<double>(overviews[i][1]),
+                                   static_cast<double>(image[0]) / static_cast<double>(overviews[i][0]));
+    if (best_factor < factor && factor < wanted) {
+      best = i + 1;
+      best_factor = factor;
+    }
+  }
+  return best;
+}
+
+struct window_reader::state : window_plan {
+  using window_plan::window_plan;
+};
+
+result<window_reader> window_reader::make(const array& image, window_options options) {
+  auto made = std::make_shared<state>(image, image);
+  auto planned = plan_window(image, options, *made);
+  if (!planned.ok()) return std::move(planned).error().note(fmt::format("array '{}'", image.uri()));
+  return window_reader(std::move(made));
+}
+
+const extents& window_reader::shape() const noexcept { return state_->shape; }
+const pixel_window& window_reader::window() const noexcept { return state_->window; }
+const array& window_reader::level() const noexcept { return state_->level; }
+
+result<> window_reader::read(const tensor_view& out) const {
+  const dtype& type = state_->image.type();
+  if (out.space != memory_space::host || !(out.type == type) || out.extents != state_->shape ||
+      out.strides != c_order_strides(out.extents, type.item_bytes()))
+    return bad_window(fmt::format("a window is read into contiguous host memory of {} and shape {}", type.name(),
+                                  to_string(state_->shape)));
+  if (std::find(state_->shape.begin(), state_->shape.end(), 0U) != state_->shape.end()) return {};
+  return read_planned(*state_, out.data);
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,163 @@
+#include <penstock/loader.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/loader/loader_pass.h"
+#include "base/checked.h"
+#include "engine/array_state.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+// Parts of a data set that whole ranks can take over: usually the number of ranks divides their number.
+constexpr std::uint64_t kMostLanes = 8;
+
+// The shortest part of an axis in one of its cells, except the last one.
+std::uint64_t shortest_cell(const grid_axis& of) {
+  if (of.is_uniform() || of.cells() < 2) return longest_cell(of);
+  std::uint64_t shortest = of.valid_length(0);
+  for (std::uint64_t i = 1; i + 1 < of.cells(); ++i) shortest = std::min(shortest, of.valid_length(i));
+  return shortest;
+}
+
+result<std::vector<sample_axis>> places_of(const std::vector<loader_array>& arrays, std::span<const loader_axis> axes) {
+  std::vector<sample_axis> out;
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    sample_axis made;
+    made.crop = axes[a].crop;
+    made.stride = axes[a].stride == 0 ? axes[a].crop : axes[a].stride;
+    made.before = axes[a].before;
+    made.after = axes[a].after;
+    const loader_array* first = nullptr;
+    for (const loader_array& each : arrays) {
+      if (a >= each.dims.size() || !each.dims[a] || *each.dims[a] >= each.from.shape().size()) continue;
+      const grid_axis& axis = each.from.state().layout->grid().axis(*each.dims[a]);
+      if (first != nullptr && axis.extent() != made.extent)
+        return error(errc::invalid_argument, fmt::format("axis {} has {} elements in one array and {} in the other", a,
+                                                         made.extent, axis.extent()))
+            .note("array '" + first->from.uri() + "'")
+            .note("array '" + each.from.uri() + "'");
+      if (first == nullptr) first = &each;
+      made.extent = axis.extent();
+      made.block = std::max({made.block, longest_cell(axis), std::uint64_t{1}});
+    }
+    if (first == nullptr) return error(errc::invalid_argument, fmt::format("no array has axis {}", a));
+    out.push_back(made);
+  }
+  return out;
+}
+
+struct chunk_sizes {
+  std::uint64_t sample = 0, block = 0;  ///< bytes of the chunks of one sample at most, and of a block's
+};
+
+result<chunk_sizes> sizes_of(const std::vector<loader_array>& arrays, std::span<const sample_axis> places,
+                             bool is_grid) {
+  chunk_sizes out;
+  for (const loader_array& each : arrays) {
+    const chunk_grid& grid = each.from.state().layout->grid();
+    std::uint64_t cell = each.from.type().item_bytes(), block = cell, count = 1;
+    bool fits = true;
+    for (std::size_t d = 0; d < grid.rank(); ++d) {
+      const grid_axis& axis = grid.axis(d);
+      const std::uint64_t longest = longest_cell(axis);
+      fits = fits && checked_mul(cell, longest, cell);
+      const auto at = std::find(each.dims.begin(), each.dims.end(), std::optional<std::size_t>(d));
+      if (at == each.dims.end()) {
+        fits = fits && checked_mul(count, axis.cells(), count) && checked_mul(block, axis.extent(), block);
+        continue;
+      }
+      sample_axis of = places[static_cast<std::size_t>(at - each.dims.begin())];
+      if (!is_grid) of.stride = 1;
+      const std::uint64_t cells =
+          axis.is_uniform() ? sample_space::most_blocks(of, std::max<std::uint64_t>(longest, 1))
+                            : std::min(axis.cells(), of.crop / std::max<std::uint64_t>(shortest_cell(axis), 1) + 2);
+      fits = fits && checked_mul(count, cells, count) && checked_mul(block, std::max(of.block, longest), block);
+    }
+    std::uint64_t sample = 0;
+    fits = fits && checked_mul(cell, count, sample);
+    if (!fits)
+      return error(errc::resource_exhausted, "the bytes of a sample's chunks leave 64 bits")
+          .note("array '" + each.from.uri() + "'");
+    out.sample += sample;
+    out.block += block;
+  }
+  return out;
+}
+
+}  // namespace
+
+result<loader> loader::make(std::vector<loader_array> arrays, std::vector<loader_axis> axes, loader_options options) {
+  if (arrays.empty()) return error(errc::invalid_argument, "a loader needs an array");
+  if (options.batch == 0) return error(errc::invalid_argument, "a batch has at least one sample");
+  if (options.random_samples && !options.origins.empty())
+    return error(errc::invalid_argument, "samples are random, or listed");
+  loader_state::parts made;
+  for (const loader_array& each : arrays) {
+    auto sample = loader_sample::make(each, axes);
+    if (!sample.ok()) return std::move(sample).error().note("array '" + each.from.uri() + "'");
+    made.samples.push_back(std::move(*sample));
+  }
+  PENSTOCK_ASSIGN(made.places, places_of(arrays, axes));
+  const bool is_grid = !options.random_samples && options.origins.empty();
+  if (!options.origins.empty()) {
+    PENSTOCK_ASSIGN(made.space, sample_space::listed(made.places, std::move(options.origins)));
+    options.origins.clear();
+  } else if (is_grid) {
+    PENSTOCK_ASSIGN(made.space, sample_space::grid(made.places));
+  } else {
+    PENSTOCK_TRY(sample_space::random(made.places, 0, 0));  // whether crops fit
+  }
+  made.sample_count = made.space ? made.space->samples() : *options.random_samples;
+  constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 40;
+  if (made.sample_count > kMostSamples)
+    return error(errc::invalid_argument, fmt::format("{} samples are too many for one epoch", made.sample_count));
+
+  PENSTOCK_ASSIGN(const chunk_sizes bytes, sizes_of(arrays, made.places, is_grid));
+  made.window_bytes = options.window_bytes;
+  if (made.window_bytes == 0) {
+    const ledger& accounts = arrays[0].from.context()->state().accounts();
+    made.window_bytes = std::max(accounts.memory_limit() / 4, bytes.sample);
+  }
+  if (made.window_bytes < bytes.sample)
+    return error(errc::invalid_argument,
+                 fmt::format("a window of {} bytes does not hold the chunks of one sample, which take {}",
+                             made.window_bytes, bytes.sample));
+  made.sample_chunk_bytes = bytes.sample;
+  // Samples are drawn from three quarters of the window; the rest is read ahead.
+  const std::uint64_t blocks =
+      std::max<std::uint64_t>(1, made.window_bytes / 4 * 3 / std::max<std::uint64_t>(bytes.block, 1));
+  const std::uint64_t all_blocks = made.space ? made.space->blocks() : ~std::uint64_t{0};
+  made.lanes = kMostLanes;
+  while (made.lanes > 1 && made.lanes * 2 > std::min(blocks, all_blocks)) made.lanes /= 2;
+  made.open_blocks = std::max<std::uint64_t>(1, std::min(blocks, all_blocks) / made.lanes);
+  made.arrays = std::move(arrays);
+  made.axes = std::move(axes);
+  made.options = std::move(options);
+  return loader(std::unique_ptr<loader_state, loader_state_deleter>(new loader_state(std::move(made))));
+}
+
+void loader_state_deleter::operator()(loader_state* state) const noexcept {
+  if (!state->is_of_parent()) delete state;
+}
+
+loader::loader(std::unique_ptr<loader_state, loader_state_deleter> state) noexcept : state_(std::move(state)) {}
+
+std::uint64_t loader::samples() const noexcept { return state_->what().sample_count; }
+std::uint64_t loader::batches() const noexcept { return state_->batches(1); }
+std::uint64_t loader::batches_of(const loader_position& from) const noexcept {
+  const std::uint64_t total = from.ranks == 0 ? 0 : state_->batches(from.ranks);
+  const std::uint64_t first = from.first_batch + from.rank;
+  return first >= total ? 0 : (total - first - 1) / from.ranks + 1;
+}
+extents loader::batch_shape(std::size_t which) const { return state_->shape_of(which, state_->what().options.batch); }
+const dtype& loader::batch_type(std::size_t which) const noexcept { return state_->type_of(which); }
+result<> loader::start(const loader_position& from) { return state_->start(from); }
+result<std::optional<loader_batch>> loader::next() { return state_->next(); }
+loader_counts loader::counts() const { return state_->counts(); }
+
+}  // namespace penstock::inline v0

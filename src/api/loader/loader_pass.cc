@@ -1,0 +1,241 @@
+#include "api/loader/loader_pass.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/executor.h"
+#include "base/waiting.h"
+#include "engine/array_state.h"
+#include "plan/epoch_order.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+// Smaller batches are assembled by one thread.
+constexpr std::uint64_t kMinParallelBytes = std::uint64_t{1} << 19;
+
+/// Independent tasks for any number of workers.
+class pieces_job final : public job {
+ public:
+  pieces_job(std::size_t count, std::function<void(std::size_t)> piece)
+      : count_(count), left_(count), piece_(std::move(piece)) {}
+  progress step(unsigned) override {
+    const std::size_t i = next_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= count_) return left_.load(std::memory_order_acquire) == 0 ? progress::done : progress::idle;
+    piece_(i);
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) != 1) return progress::worked;
+    wake();
+    return progress::done;
+  }
+
+ private:
+  const std::size_t count_;
+  std::atomic<std::size_t> next_{0}, left_;
+  const std::function<void(std::size_t)> piece_;
+};
+
+}  // namespace
+
+loader_state::loader_state(parts what) : what_(std::move(what)) {
+  for (const loader_array& each : what_.arrays) arrays_.push_back(each.from);
+}
+
+std::uint64_t loader_state::batches(std::uint64_t ranks) const noexcept {
+  const std::uint64_t size = what_.options.batch;
+  if (!what_.options.drop_last) return (what_.sample_count + size - 1) / size;
+  return what_.sample_count / size / ranks * ranks;
+}
+
+extents loader_state::shape_of(std::size_t which, std::uint64_t samples) const {
+  extents shape{samples};
+  if (which < what_.arrays.size()) {
+    for (const std::uint64_t length : what_.samples[which].shape()) shape.push_back(length);
+    return shape;
+  }
+  for (const loader_axis& axis : what_.axes)
+    if (axis.keeps) shape.push_back(axis.crop);
+  return shape;
+}
+
+const dtype& loader_state::type_of(std::size_t which) const noexcept {
+  static const dtype boolean(dtype_kind::boolean, 8);
+  return which < what_.arrays.size() ? what_.samples[which].type() : boolean;
+}
+
+void loader_state::stop() {
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);  // or the thread could start to wait at this moment
+      stopped_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  if (window_) window_->stop();
+  ready_.clear();
+  ended_ = true;
+}
+
+result<> loader_state::start(const loader_position& from) {
+  if (from.ranks == 0 || from.rank >= from.ranks)
+    return error(errc::invalid_argument, fmt::format("there is no rank {} of {}", from.rank, from.ranks));
+  const std::uint64_t total = batches(from.ranks);
+  stop();
+  const loader_options& options = what_.options;
+  if (options.random_samples) {
+    PENSTOCK_ASSIGN(drawn_, sample_space::random(what_.places, *options.random_samples,
+                                                 options.seed + 0x632be59bd9b4e019 * (from.epoch + 1)));
+  }
+  epoch_options mixing;
+  mixing.shuffle = options.shuffle;
+  mixing.seed = options.seed;
+  mixing.epoch = from.epoch;
+  mixing.batch = options.batch;
+  mixing.lanes = what_.lanes;
+  mixing.open_blocks = what_.open_blocks;
+  const std::vector<std::uint64_t> order = epoch_order(space(), mixing);
+
+  samples_.clear();
+  numbers_.clear();
+  for (std::uint64_t j = from.first_batch + from.rank; j < total; j += from.ranks) {
+    numbers_.push_back(j);
+    const std::uint64_t begin = j * options.batch, end = std::min<std::uint64_t>(begin + options.batch, order.size());
+    samples_.insert(samples_.end(), order.begin() + static_cast<std::ptrdiff_t>(begin),
+                    order.begin() + static_cast<std::ptrdiff_t>(end));
+  }
+  // If the lanes are distributed to the ranks, so is the window.
+  const std::uint64_t share = what_.lanes % from.ranks == 0 ? from.ranks : 1;
+  const std::uint64_t limit = std::max(what_.window_bytes / share, what_.sample_chunk_bytes);
+  if (!window_ || window_limit_ != limit) {
+    const context_state& with = arrays_[0].context()->state();
+    window_ = std::make_unique<loader_window>(arrays_, limit, std::max(with.io_concurrency(), 2 * with.threads()));
+    window_limit_ = limit;
+  }
+  std::vector<loader_window::chunk_number> uses;
+  std::vector<chunk_id> found;
+  std::vector<std::int64_t> origin(what_.axes.size());
+  uses_.assign(1, 0);
+  for (const std::uint64_t sample : samples_) {
+    space().origin(sample, origin);
+    for (std::size_t i = 0; i < arrays_.size(); ++i) {
+      found.clear();
+      what_.samples[i].chunks_of(origin, found);
+      for (const chunk_id id : found) uses.push_back(window_->number_of(i, id));
+    }
+    uses_.push_back(uses.size());
+  }
+  window_->begin(std::move(uses), uses_);
+  stopped_ = ended_ = false;
+  failure_.reset();
+  thread_ = std::thread([this] { run(); });
+  return {};
+}
+
+void loader_state::run() {
+  for (std::size_t i = 0; i < numbers_.size() && !stopped_; ++i) {
+    auto made = make_batch(i);
+    std::unique_lock lock(mutex_);
+    if (!made.ok()) {
+      failure_ = std::move(made).error();
+      break;
+    }
+    ready_.push_back(std::move(*made));
+    changed_.notify_all();
+    // `depth` batches are ready, not counting those that the caller has taken.
+    changed_.wait(lock, [&] { return ready_.size() < std::max<std::uint64_t>(what_.options.depth, 1) || stopped_; });
+  }
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+result<loader_batch> loader_state::make_batch(std::size_t which) {
+  loader_batch out;
+  out.number = numbers_[which];
+  const std::size_t begin = which * static_cast<std::size_t>(what_.options.batch);
+  const std::size_t end = std::min(begin + static_cast<std::size_t>(what_.options.batch), samples_.size());
+  out.samples = end - begin;
+  for (std::size_t i = 0; i < values(); ++i) {
+    const extents shape = shape_of(i, out.samples);
+    PENSTOCK_ASSIGN(std::uint64_t bytes, element_count(shape));
+    bytes *= type_of(i).item_bytes();
+    PENSTOCK_ASSIGN(output_block taken, arrays_[0].context()->state().outputs().take(bytes));
+    auto owner = std::make_shared<output_block>(std::move(taken));
+    out.values.push_back({tensor_view::contiguous(owner->data(), type_of(i), shape), owner});
+  }
+  for (std::size_t first = begin; first < end;) {
+    PENSTOCK_TRY(window_->read_ahead());
+    // The next sample, and the samples directly after it whose chunks have all been read.
+    std::size_t last = first + 1;
+    while (last < end && window_->are_here(uses_[last], uses_[last + 1])) ++last;
+    PENSTOCK_TRY(window_->wait(uses_[first], uses_[last], [&] { return !stopped_; }));
+    PENSTOCK_TRY(put(first, last, begin, out));
+    window_->release(uses_[last]);
+    first = last;
+  }
+  return out;
+}
+
+result<> loader_state::put(std::size_t first, std::size_t last, std::size_t batch_begin, loader_batch& into) {
+  std::uint64_t bytes = 0;
+  for (const loader_sample& each : what_.samples) bytes += each.bytes() * (last - first);
+  std::vector<std::uint64_t> lengths;
+  for (const sample_axis& each : what_.places) lengths.push_back(each.extent);
+  const auto one = [&](std::size_t i) {
+    std::vector<std::int64_t> origin(what_.axes.size());
+    const std::size_t sample = first + i, at = sample - batch_begin;
+    space().origin(samples_[sample], origin);
+    for (std::size_t a = 0; a < arrays_.size(); ++a) {
+      const loader_sample& of = what_.samples[a];
+      of.put(
+          origin, [&](chunk_id id) { return window_->values(window_->number_of(a, id)); },
+          into.values[a].view.data + at * of.bytes());
+    }
+    if (!what_.options.mask) return;
+    std::uint64_t size = 1;
+    for (const loader_axis& axis : what_.axes) size *= axis.crop;
+    put_valid_places(origin, lengths, what_.axes, into.values.back().view.data + at * size);
+  };
+  if (last - first == 1 || bytes < kMinParallelBytes) {
+    for (std::size_t i = 0; i < last - first; ++i) one(i);
+    return {};
+  }
+  context_state& with = arrays_[0].context()->state();
+  const auto work = std::make_shared<pieces_job>(last - first, one);
+  with.executor().run(work, static_cast<unsigned>(std::min<std::size_t>(with.threads(), last - first)), {},
+                      std::chrono::seconds(1));
+  return {};
+}
+
+result<std::optional<loader_batch>> loader_state::next() {
+  std::unique_lock lock(mutex_);
+  while (ready_.empty() && !ended_) {
+    changed_.wait_for(lock, std::chrono::milliseconds(40));
+    auto* const asked = interruptible_waits::current();
+    if (asked != nullptr && ready_.empty() && !ended_) {
+      lock.unlock();
+      if (!asked->ask()) return error(errc::cancelled, "the wait for a batch was interrupted");
+      lock.lock();
+    }
+  }
+  if (!ready_.empty()) {
+    std::optional<loader_batch> out(std::move(ready_.front()));
+    ready_.pop_front();
+    changed_.notify_all();
+    return out;
+  }
+  if (failure_) return failure_->clone();
+  return std::optional<loader_batch>();
+}
+
+loader_counts loader_state::counts() const {
+  loader_counts out = window_ ? window_->counts() : loader_counts();
+  out.lanes = what_.lanes;
+  out.blocks_open = what_.lanes * what_.open_blocks;
+  return out;
+}
+
+}  // namespace penstock::inline v0

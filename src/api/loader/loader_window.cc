@@ -1,0 +1,245 @@
+#include "api/loader/loader_window.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "engine/array_state.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenQuestions{20};
+
+// The part of the chunk inside the array.
+box place_of(const chunk_grid& grid, chunk_id id) {
+  dim_vector<std::uint64_t> at;
+  grid.coordinates(id, at);
+  box out;
+  for (std::size_t d = 0; d < grid.rank(); ++d) {
+    out.origin.push_back(grid.axis(d).origin(at[d]));
+    out.size.push_back(grid.axis(d).valid_length(at[d]));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::uint64_t longest_cell(const grid_axis& of) {
+  if (of.is_uniform()) return of.cells() == 0 ? 0 : std::min(of.codec_length(0), of.extent());
+  std::uint64_t longest = 0;
+  for (std::uint64_t i = 0; i < of.cells(); ++i) longest = std::max(longest, of.valid_length(i));
+  return longest;
+}
+
+loader_window::loader_window(const std::vector<array>& arrays, std::uint64_t limit_bytes, unsigned most_reads)
+    : limit_(limit_bytes), most_reads_(most_reads) {
+  chunk_number first = 0;
+  for (const array& each : arrays) {
+    const chunk_grid& grid = each.state().layout->grid();
+    std::uint64_t bytes = each.type().item_bytes();
+    for (std::size_t d = 0; d < grid.rank(); ++d) bytes *= longest_cell(grid.axis(d));
+    sources_.push_back({&each, first, bytes, {}});
+    first += grid.cells();
+  }
+}
+
+void loader_window::begin(std::vector<chunk_number> uses, std::vector<std::uint64_t> samples) {
+  uses_ = std::move(uses);
+  samples_ = std::move(samples);
+  next_.assign(uses_.size(), kNever);
+  ahead_ = released_ = 0;
+  sample_ = 0;
+  was_read_.clear();
+  std::unordered_map<chunk_number, std::uint64_t> later;
+  for (std::size_t i = uses_.size(); i-- > 0;) {
+    const auto [at, is_last] = later.try_emplace(uses_[i], i);
+    if (!is_last) next_[i] = std::exchange(at->second, i);
+  }
+  by_next_use_.clear();
+  for (auto& [number, each] : chunks_) {
+    const auto at = later.find(number);
+    each.last_use = 0;
+    each.next_use = at == later.end() ? kNever : at->second;
+    by_next_use_.emplace(each.next_use, kNever - each.last_use, number);
+  }
+  const std::lock_guard lock(mutex_);
+  counts_.chunks_read = counts_.bytes_read = counts_.chunks_again = 0;
+}
+
+void loader_window::set_uses(chunk_number which, chunk& of, std::uint64_t last, std::uint64_t next) {
+  by_next_use_.erase({of.next_use, kNever - of.last_use, which});
+  of.last_use = last;
+  of.next_use = next;
+  by_next_use_.emplace(next, kNever - last, which);
+}
+
+std::size_t loader_window::source_of(chunk_number which) const noexcept {
+  std::size_t at = sources_.size() - 1;
+  while (sources_[at].first > which) --at;
+  return at;
+}
+
+result<> loader_window::read_ahead() {
+  const auto has_ended = [&](chunk_number which) {
+    const auto at = chunks_.find(which);
+    return at == chunks_.end() || !at->second.reading || at->second.read.done();
+  };
+  while (!under_way_.empty() && has_ended(under_way_.front())) under_way_.pop_front();
+  while (ahead_ < uses_.size() && under_way_.size() < most_reads_) {
+    while (samples_[sample_ + 1] <= ahead_) ++sample_;
+    const chunk_number which = uses_[ahead_];
+    if (!chunks_.contains(which)) {
+      const std::size_t owner = source_of(which);
+      output_block memory;
+      PENSTOCK_ASSIGN(const bool is_room, make_room(owner, memory));
+      if (!is_room) return {};
+      PENSTOCK_TRY(start(which, owner, std::move(memory)));
+    }
+    set_uses(which, chunks_.at(which), ahead_ + 1, next_[ahead_]);
+    ++ahead_;
+  }
+  return {};
+}
+
+// The chunk that is needed latest, except those of the current sample.
+std::optional<loader_window::chunk_number> loader_window::least_needed() const {
+  for (auto at = by_next_use_.rbegin(); at != by_next_use_.rend(); ++at) {
+    const chunk_number which = std::get<2>(*at);
+    const chunk& of = chunks_.at(which);
+    const bool is_of_sample = of.last_use > samples_[sample_] || of.next_use < samples_[sample_ + 1];
+    if (!is_of_sample) return which;
+  }
+  return std::nullopt;
+}
+
+// Memory for a chunk of the current sample; false: not before a chunk that must be dropped has been used.
+result<bool> loader_window::make_room(std::size_t owner, output_block& out) {
+  source& of = sources_[owner];
+  while (true) {
+    if (!of.free.empty()) {
+      out = std::move(of.free.back());
+      of.free.pop_back();
+      return true;
+    }
+    if (bytes_ + of.cell_bytes <= limit_) {
+      PENSTOCK_ASSIGN(out, of.from->context()->state().outputs().take(of.cell_bytes));
+      add_bytes(static_cast<std::int64_t>(of.cell_bytes));
+      return true;
+    }
+    // Idle memory of arrays with chunks of another size, then a chunk that can be dropped.
+    const auto idle =
+        std::find_if(sources_.begin(), sources_.end(), [](const source& each) { return !each.free.empty(); });
+    if (idle != sources_.end()) {
+      idle->free.pop_back();
+      add_bytes(-static_cast<std::int64_t>(idle->cell_bytes));
+      continue;
+    }
+    const auto spared = least_needed();
+    if (!spared) return error(errc::internal, "the window has no room for the chunks of a sample");
+    if (chunks_.at(*spared).last_use > released_) return false;
+    drop(*spared);
+  }
+}
+
+result<> loader_window::start(chunk_number which, std::size_t owner, output_block memory) {
+  const array& from = *sources_[owner].from;
+  const box place = place_of(from.state().layout->grid(), which - sources_[owner].first);
+  basic_selection which_part;
+  for (std::size_t d = 0; d < place.size.size(); ++d)
+    which_part.items.push_back(slice{
+        static_cast<std::int64_t>(place.origin[d]), static_cast<std::int64_t>(place.origin[d] + place.size[d]), {}});
+  read_options options;
+  options.threads = 1;
+  chunk& made = chunks_[which];
+  made.memory = std::move(memory);
+  made.owner = owner;
+  set_uses(which, made, 0, ahead_);
+  auto read =
+      from.read_async(which_part, tensor_view::contiguous(made.memory.data(), from.type(), place.size), options);
+  if (!read.ok()) {
+    drop(which);
+    return std::move(read).error();
+  }
+  made.read = std::move(*read);
+  made.reading = true;
+  under_way_.push_back(which);
+  const bool again = !was_read_.insert(which).second;
+  const std::lock_guard lock(mutex_);
+  ++counts_.chunks_read;
+  counts_.chunks_again += again ? 1 : 0;
+  std::uint64_t bytes = from.type().item_bytes();
+  for (const std::uint64_t length : place.size) bytes *= length;
+  counts_.bytes_read += bytes;
+  return {};
+}
+
+void loader_window::drop(chunk_number which) {
+  const auto at = chunks_.find(which);
+  chunk& of = at->second;
+  of.read = ticket();  // cancelled, and waited for: it writes to the memory
+  by_next_use_.erase({of.next_use, kNever - of.last_use, which});
+  sources_[of.owner].free.push_back(std::move(of.memory));
+  chunks_.erase(at);
+}
+
+bool loader_window::are_here(std::uint64_t first, std::uint64_t last) const {
+  if (last > ahead_) return false;
+  for (std::uint64_t use = first; use < last; ++use) {
+    const auto at = chunks_.find(uses_[use]);
+    if (at == chunks_.end() || (at->second.reading && !at->second.read.done())) return false;
+  }
+  return true;
+}
+
+result<> loader_window::wait(std::uint64_t first, std::uint64_t last, const std::function<bool()>& may_go_on) {
+  for (std::uint64_t use = first; use < last; ++use) {
+    while (use >= ahead_) {
+      PENSTOCK_TRY(read_ahead());
+      if (use < ahead_) break;
+      // The maximum number of reads is running: wait for the oldest one. (All uses before this one are done.)
+      if (under_way_.empty()) return error(errc::internal, "nothing is read for a sample");
+      chunks_.at(under_way_.front()).read.wait_for(kBetweenQuestions);
+      if (!may_go_on()) return error(errc::cancelled, "the loader was stopped");
+    }
+    chunk& of = chunks_.at(uses_[use]);
+    if (!of.reading) continue;
+    while (!of.read.wait_for(kBetweenQuestions))
+      if (!may_go_on()) return error(errc::cancelled, "the loader was stopped");
+    const auto outcome = of.read.wait();
+    of.reading = false;
+    of.read = ticket();
+    if (!outcome.ok()) {
+      error why = outcome.error().clone();
+      drop(uses_[use]);
+      return why;
+    }
+  }
+  return {};
+}
+
+void loader_window::stop() {
+  for (auto& [number, each] : chunks_)
+    if (each.reading) each.read.cancel();
+  std::vector<chunk_number> unfinished;
+  for (auto& [number, each] : chunks_)
+    if (each.reading) unfinished.push_back(number);
+  for (const chunk_number each : unfinished) drop(each);
+  under_way_.clear();
+}
+
+void loader_window::add_bytes(std::int64_t bytes) {
+  bytes_ += static_cast<std::uint64_t>(bytes);
+  const std::lock_guard lock(mutex_);
+  counts_.window_bytes = bytes_;
+  counts_.peak_window_bytes = std::max(counts_.peak_window_bytes, bytes_);
+}
+
+loader_counts loader_window::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+}  // namespace penstock::inline v0

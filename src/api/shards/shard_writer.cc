@@ -1,0 +1,204 @@
+#include <penstock/shard_writer.h>
+
+#include <fmt/format.h>
+#include <penstock/extend/json.h>
+#include <penstock/open.h>
+#include <penstock/shards.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "api/shards/shard_files.h"
+#include "array/strided_copy.h"
+#include "base/checked.h"
+#include "engine/array_state.h"
+#include "format/npy/npy_header.h"
+#include "store/file_status.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The sidecar file with the type of raw files, in their folder.
+constexpr std::string_view kSidecar = "_meta.json";
+
+bool is_raw(std::string_view suffix) { return suffix == ".raw" || suffix == ".bin"; }
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+result<> put(store& files, const std::string& path, std::span<const part> parts) {
+  auto done = files.put(key_of_path(path), parts, {});
+  if (!done.ok()) return std::move(done).error().note("writing '" + path + "'");
+  return {};
+}
+
+}  // namespace
+
+shard_writer::shard_writer(shard_pattern pattern, shard_writer_options options)
+    : pattern_(std::move(pattern)), options_(std::move(options)) {
+  files_ = open_file_store("/", options_.context->state().options().sync);
+}
+
+result<shard_writer> shard_writer::make(std::string_view pattern, shard_writer_options options) {
+  PENSTOCK_ASSIGN(shard_pattern parsed, shard_pattern::parse(pattern));
+  const std::string suffix = parsed.suffix();
+  if (!options.own_format && suffix != ".npy" && !is_raw(suffix))
+    return error(errc::unsupported, fmt::format("shards are written as .npy, .raw and .bin, not as '{}'", suffix));
+  if (!options.context) {
+    PENSTOCK_ASSIGN(options.context, context::make());
+  }
+  return shard_writer(std::move(parsed), std::move(options));
+}
+
+bool shard_writer::syncs() const noexcept { return options_.context->state().options().sync != write_sync::none; }
+
+result<std::string> shard_writer::next(const shard_values& values) {
+  const extents& shape = values.items.extents;
+  if (shape.empty()) return error(errc::invalid_argument, "a shard has at least one dimension");
+  std::string descr = values.descr.empty() ? values.items.type.numpy_typestr() : values.descr;
+  if (descr.empty() && !options_.own_format)
+    return error(errc::unsupported, fmt::format("items of {} have no type in NumPy", values.items.type.name()));
+  if (values.items.type.item_bytes() == 0)
+    return error(errc::unsupported, fmt::format("items of {} have no bytes to be written", descr));
+  extents trailing;
+  for (std::size_t d = 1; d < shape.size(); ++d) trailing.push_back(shape[d]);
+  if (!descr_) {
+    descr_ = std::move(descr);
+    row_shape_ = trailing;
+  } else if (*descr_ != descr || !(row_shape_ == trailing)) {
+    return error(errc::invalid_argument, fmt::format("the shards so far are {} (*, {}), this one is {} (*, {})",
+                                                     *descr_, to_string(row_shape_), descr, to_string(trailing)));
+  }
+  next_ = pattern_.path(paths_.size());
+  const fs::path folder = fs::path(next_).parent_path();
+  std::error_code failed;
+  if (!folder.empty()) fs::create_directories(folder, failed);
+  if (failed) return write_failure(failed.value(), "making the folder of '" + next_ + "'");
+  rows_.resize(paths_.size());
+  rows_.push_back(shape[0]);
+  return next_;
+}
+
+void shard_writer::add(std::uint32_t crc32c) {
+  paths_.push_back(std::move(next_));
+  checksums_.push_back(crc32c);
+}
+
+result<std::string> shard_writer::write(const shard_values& values) {
+  PENSTOCK_ASSIGN(std::string path, next(values));
+  const tensor_view& items = values.items;
+  PENSTOCK_ASSIGN(std::uint64_t size, element_count(items.extents));
+  const std::uint32_t item = items.type.item_bytes();
+  if (!checked_mul(size, item, size))
+    return error(errc::invalid_argument, fmt::format("'{}' would have more than 2^64 bytes", path));
+  const strides stored = c_order_strides(items.extents, item);
+  output_block copied;
+  const std::byte* data = items.data;
+  if (size != 0 && !(items.strides == stored)) {
+    PENSTOCK_ASSIGN(copied, options_.context->state().outputs().take(size));
+    strided_copy(copied.data(), stored, items.data, items.strides, items.extents, item, 1);
+    data = copied.data();
+  }
+  std::string header;
+  if (!is_raw(pattern_.suffix())) {
+    PENSTOCK_ASSIGN(const std::string descr, python_descr(*descr_));
+    header = write_npy_header(descr, storage_order::c, items.extents);
+  }
+  const part parts[] = {bytes_of(header), {data, static_cast<std::size_t>(size)}};
+  PENSTOCK_TRY(put(*files_, path, parts));
+  add(file_crc32c(parts[1], file_crc32c(parts[0])));
+  return path;
+}
+
+result<> shard_writer::write_sidecars() const {
+  std::map<std::string, json::object_t> rows;
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    const fs::path path(paths_[i]);
+    rows[path.parent_path().string()].emplace_back(path.filename().string(), json(rows_[i]));
+  }
+  json descr(*descr_);
+  if (descr_->starts_with('[')) {
+    PENSTOCK_ASSIGN(descr, json::parse(*descr_));
+  }
+  json::array_t row_shape;
+  for (const std::uint64_t length : row_shape_) row_shape.emplace_back(length);
+  for (auto& [folder, of_files] : rows) {
+    const json document(
+        json::object_t{{"dtype", descr}, {"row_shape", json(row_shape)}, {"rows", json(std::move(of_files))}});
+    const std::string text = document.dump();
+    const part whole = bytes_of(text);
+    PENSTOCK_TRY(put(*files_, (fs::path(folder) / kSidecar).string(), {&whole, 1}));
+  }
+  return {};
+}
+
+std::optional<std::string> shard_writer::manifest_path() const {
+  if (!options_.manifest) return std::nullopt;
+  return (fs::path(pattern_.folder()) / *options_.manifest).string();
+}
+
+result<> shard_writer::write_manifest() const {
+  const std::string path = *manifest_path();
+  const std::string folder = '/' + key_of_path(pattern_.folder());
+  const std::string within = folder == "/" ? folder : folder + '/';
+  std::vector<std::string> keys;
+  for (const std::string& each : paths_) keys.push_back(('/' + key_of_path(each)).substr(within.size()));
+  shard_options how;
+  how.context = options_.context;
+  if (is_raw(pattern_.suffix())) {
+    how.raw.emplace();
+    how.raw->dtype = *descr_;
+    how.raw->row_shape = row_shape_;
+    how.raw->rows.assign(rows_.begin(), rows_.end());
+  }
+  PENSTOCK_ASSIGN(const array written, open_shards(open_file_store(folder), std::move(keys), how));
+  const bool as_json = path.ends_with(".json");
+  // A manifest in the folder of the files is moved together with them.
+  const std::string root = options_.manifest->find('/') == std::string::npos ? "." : folder;
+  PENSTOCK_ASSIGN(const std::vector<std::byte> bytes,
+                  save_manifest(written, root, as_json ? manifest_form::json : manifest_form::binary, checksums_));
+  const part whole(bytes);
+  return put(*files_, path, {&whole, 1});
+}
+
+result<> shard_writer::sync() const {
+  if (!syncs()) return {};
+  return sync_names(paths_);
+}
+
+result<> shard_writer::remove_left_over() const {
+  if (paths_.empty()) return {};
+  PENSTOCK_ASSIGN(const std::vector<std::string> left, pattern_.left_over(paths_.size()));
+  if (left.empty()) return {};
+  if (const auto manifest = manifest_path(); manifest && syncs()) PENSTOCK_TRY(sync_names({&*manifest, 1}));
+  for (const std::string& path : left) {
+    std::error_code failed;
+    if (!fs::is_directory(fs::symlink_status(path, failed))) {
+      fs::remove(path, failed);
+    } else if (fs::is_regular_file(fs::path(path) / "zarr.json", failed) ||
+               fs::is_regular_file(fs::path(path) / ".zarray", failed)) {
+      fs::remove_all(path, failed);
+    } else {
+      continue;  // a folder of another owner
+    }
+    if (failed) return write_failure(failed.value(), "removing '" + path + "'");
+  }
+  return {};
+}
+
+result<> shard_writer::close() {
+  if (paths_.empty()) return {};
+  if (is_raw(pattern_.suffix())) PENSTOCK_TRY(write_sidecars());
+  // Each change is on the storage device before the next one, which depends on it: files, manifest, removals.
+  PENSTOCK_TRY(sync());
+  if (options_.manifest) PENSTOCK_TRY(write_manifest());
+  return remove_left_over();
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,239 @@
+#include <penstock/shard_writer.h>
+
+#include <gtest/gtest.h>
+#include <penstock/create.h>
+#include <penstock/open.h>
+#include <penstock/shards.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "api/shards/shard_files.h"
+
+namespace penstock {
+namespace {
+
+namespace fs = std::filesystem;
+
+class temporary_folder {
+ public:
+  temporary_folder() {
+    std::string pattern = (fs::temp_directory_path() / "penstock-shards-XXXXXX").string();
+    path_ = fs::canonical(mkdtemp(pattern.data()));
+  }
+  ~temporary_folder() { fs::remove_all(path_); }
+  temporary_folder(const temporary_folder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> out;
+  for (const auto& each : fs::directory_iterator(folder)) out.push_back(each.path().filename().string());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::vector<std::int32_t> values_of(const array& from) {
+  std::vector<std::int32_t> out(*element_count(from.shape()));
+  const auto done = from.read(tensor_view::contiguous(out.data(), from.type(), from.shape()));
+  EXPECT_TRUE(done.ok()) << done.error().to_string();
+  return out;
+}
+
+// (rows, 3) of 0, 1, 2, ...
+array numbered(std::uint64_t rows) {
+  create_options how;
+  how.shape = {rows, 3};
+  how.chunks = extents{4, 3};
+  how.type = *dtype::from_name("int32");
+  auto made = create_array(std::shared_ptr<store>(make_memory_store()), how);
+  EXPECT_TRUE(made.ok()) << made.error().to_string();
+  std::vector<std::int32_t> values(rows * 3);
+  std::iota(values.begin(), values.end(), 0);
+  EXPECT_TRUE(
+      made->write(selection(basic_selection()), tensor_view::contiguous(values.data(), how.type, how.shape)).ok());
+  return *made;
+}
+
+TEST(ShardPattern, HasOneNumberWithAWidth) {
+  const auto path = [](const char* text, std::uint64_t number) { return shard_pattern::parse(text)->path(number); };
+  EXPECT_EQ(path("run/x_{}.npy", 12), "run/x_12.npy");
+  EXPECT_EQ(path("run/x_{0:05d}.npy", 12), "run/x_00012.npy");
+  EXPECT_EQ(path("x_{:4}.npy", 12), "x_  12.npy");
+  EXPECT_EQ(path("a{{b}}_{:02d}.npy", 123), "a{b}_123.npy");
+  EXPECT_EQ(path("file:///tmp/x_{}.npy", 1), "/tmp/x_1.npy");
+  EXPECT_EQ(path("file://localhost/tmp/x_{}.npy", 1), "/tmp/x_1.npy");
+  const auto pattern = shard_pattern::parse("run/step_{}/part.NPY");
+  EXPECT_EQ(pattern->folder(), "run");
+  EXPECT_EQ(pattern->suffix(), ".npy");
+  for (const char* const bad : {"x.npy", "{}_{}.npy", "{a}.npy", "{0.real}.npy", "{!r}.npy", "{:x}.npy", "{.npy",
+                                "}{}.npy", "{1}.npy", "{:99999999999999999999999d}.npy"})
+    EXPECT_EQ(shard_pattern::parse(bad).error().code(), errc::invalid_argument) << bad;
+  EXPECT_EQ(shard_pattern::parse("s3://bucket/x_{}.npy").error().code(), errc::unsupported);
+}
+
+TEST(ShardPattern, FindsWhatAnEarlierRunLeft) {
+  const temporary_folder folder;
+  for (const char* const name : {"q_0001.npy", "q_0002.npy", "q_0010.npy", "q_3.npy", "q_0004.npy.bak", "p_0005.npy",
+                                 "q_.npy", "q_x.npy", "q_99999999999999999999.npy"})
+    std::ofstream(folder.path() / name) << "mine";
+  const auto pattern = shard_pattern::parse((folder.path() / "q_{:04d}.npy").string());
+  EXPECT_EQ(*pattern->left_over(2), (std::vector<std::string>{(folder.path() / "q_0002.npy").string(),
+                                                              (folder.path() / "q_0010.npy").string()}));
+  EXPECT_TRUE(shard_pattern::parse((folder.path() / "none" / "q_{}.npy").string())->left_over(0)->empty());
+}
+
+TEST(PythonDescr, IsWhatNumpyWrites) {
+  EXPECT_EQ(*python_descr("<f4"), "'<f4'");
+  EXPECT_EQ(*python_descr(R"([["a", "<i4"], ["", "|V4"], ["b", "<f8", [2, 3]], ["c", "<f8", [2]]])"),
+            "[('a', '<i4'), ('', '|V4'), ('b', '<f8', (2, 3)), ('c', '<f8', (2,))]");
+  EXPECT_EQ(*python_descr(R"([["it's", [["x", "<i2"]]]])"), R"([('it\'s', [('x', '<i2')])])");
+  EXPECT_EQ(*python_descr(R"([[["title", "name"], "<i2"]])"), "[(('title', 'name'), '<i2')]");
+  EXPECT_FALSE(python_descr("[1, ").ok());
+  EXPECT_FALSE(python_descr("[null]").ok());
+}
+
+TEST(ShardEdges, CutByRowsOrByNumber) {
+  using edges = std::vector<std::uint64_t>;
+  EXPECT_EQ(*shard_edges(10, 4, {}), (edges{0, 4, 8, 10}));
+  EXPECT_EQ(*shard_edges(8, 4, {}), (edges{0, 4, 8}));
+  EXPECT_EQ(*shard_edges(0, 4, {}), (edges{0, 0}));
+  EXPECT_EQ(*shard_edges(10, {}, 3), (edges{0, 3, 6, 10}));
+  EXPECT_EQ(*shard_edges(2, {}, 3), (edges{0, 0, 1, 2}));
+  EXPECT_FALSE(shard_edges(10, {}, {}).ok());
+  EXPECT_FALSE(shard_edges(10, 1, 1).ok());
+  EXPECT_FALSE(shard_edges(10, 0, {}).ok());
+}
+
+TEST(ShardWriter, WritesFilesAndAManifest) {
+  for (const char* const suffix : {".npy", ".raw"}) {
+    const temporary_folder folder;
+    const std::string pattern = (folder.path() / "run" / ("q_{:02d}" + std::string(suffix))).string();
+    save_shards_options how;
+    how.rows = 1;
+    ASSERT_TRUE(save_shards(numbered(10), pattern, how).ok());
+    how.rows = 4;
+    const auto paths = save_shards(numbered(10), pattern, how);
+    ASSERT_TRUE(paths.ok()) << paths.error().to_string();
+    ASSERT_EQ(paths->size(), 3U);
+    std::vector<std::string> expected{"penstock.shards"};
+    for (int i = 0; i < 3; ++i) expected.push_back("q_0" + std::to_string(i) + suffix);
+    if (std::string(suffix) == ".raw") expected.insert(expected.begin(), "_meta.json");
+    EXPECT_EQ(names_in(folder.path() / "run"), expected);
+
+    fs::rename(folder.path() / "run", folder.path() / "moved");
+    const auto again = open_array((folder.path() / "moved" / "penstock.shards").string());
+    ASSERT_TRUE(again.ok()) << again.error().to_string();
+    std::vector<std::int32_t> all(30);
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(values_of(*again), all);
+    const auto files = shard_files(*again);
+    ASSERT_EQ(files.size(), 3U);
+    for (const shard_file& each : files) {
+      const std::string bytes = text_of(folder.path() / "moved" / each.key);
+      EXPECT_EQ(each.crc32c, file_crc32c({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()}));
+    }
+  }
+}
+
+TEST(ShardWriter, TakesAnyStridesAndKeepsTheStoredDtype) {
+  const temporary_folder folder;
+  auto writer = shard_writer::make((folder.path() / "x_{}.npy").string());
+  ASSERT_TRUE(writer.ok()) << writer.error().to_string();
+  // Columns of a (2, 3) block, in the other byte order.
+  std::vector<std::uint8_t> bytes{0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6};
+  tensor_view view;
+  view.data = reinterpret_cast<std::byte*>(bytes.data());
+  view.type = *dtype::from_name("r16");
+  view.extents = {3, 2};
+  view.strides = {2, 6};
+  ASSERT_TRUE(writer->write({view, ">i2"}).ok());
+  ASSERT_TRUE(writer->close().ok());
+  const auto again = open_array((folder.path() / "x_0.npy").string());
+  ASSERT_TRUE(again.ok()) << again.error().to_string();
+  EXPECT_EQ(again->type().name(), "int16");
+  std::vector<std::int16_t> out(6);
+  ASSERT_TRUE(again->read(tensor_view::contiguous(out.data(), again->type(), {3, 2})).ok());
+  EXPECT_EQ(out, (std::vector<std::int16_t>{1, 4, 2, 5, 3, 6}));
+}
+
+TEST(ShardWriter, RowsThatDiffersFromTheFirstAreRefused) {
+  const temporary_folder folder;
+  auto writer = shard_writer::make((folder.path() / "x_{}.raw").string());
+  ASSERT_TRUE(writer.ok());
+  std::vector<float> values(12);
+  const dtype float32 = *dtype::from_name("float32");
+  ASSERT_TRUE(writer->write({tensor_view::contiguous(values.data(), float32, {4, 3}), {}}).ok());
+  const auto other = writer->write({tensor_view::contiguous(values.data(), float32, {3, 4}), {}});
+  EXPECT_EQ(other.error().code(), errc::invalid_argument);
+  EXPECT_NE(other.error().message().find("<f4 (*, (3,)), this one is <f4 (*, (4,))"), std::string::npos);
+  EXPECT_EQ(writer->write({tensor_view::contiguous(values.data(), float32, {}), {}}).error().code(),
+            errc::invalid_argument);
+  ASSERT_TRUE(writer->write({tensor_view::contiguous(values.data(), float32, {0, 3}), {}}).ok());
+  ASSERT_TRUE(writer->close().ok());
+  EXPECT_EQ(open_array((folder.path() / "penstock.shards").string())->shape(), (extents{4, 3}));
+  EXPECT_EQ(shard_writer::make("x_{}.csv").error().code(), errc::unsupported);
+}
+
+TEST(ShardWriter, CallersMayWriteTheFiles) {
+  const temporary_folder folder;
+  shard_writer_options how;
+  how.own_format = true;
+  auto writer = shard_writer::make((folder.path() / "deep_{}" / "x.csv").string(), how);
+  ASSERT_TRUE(writer.ok());
+  std::vector<float> values(4);
+  const auto path = writer->next({tensor_view::contiguous(values.data(), *dtype::from_name("float32"), {4}), {}});
+  ASSERT_TRUE(path.ok()) << path.error().to_string();
+  EXPECT_EQ(*path, (folder.path() / "deep_0" / "x.csv").string());
+  EXPECT_TRUE(writer->paths().empty());
+  std::ofstream(*path) << "0,0,0,0";
+  writer->add(7);
+  fs::create_directories(folder.path() / "deep_1");
+  std::ofstream(folder.path() / "deep_1" / "x.csv") << "of an earlier run";
+  ASSERT_TRUE(writer->sync().ok());
+  ASSERT_TRUE(writer->remove_left_over().ok());
+  EXPECT_TRUE(fs::exists(*path));
+  EXPECT_FALSE(fs::exists(folder.path() / "deep_1" / "x.csv"));
+  EXPECT_EQ(*writer->manifest_path(), (folder.path() / "penstock.shards").string());
+}
+
+TEST(SaveShards, AnArrayIsNotWrittenOverItsOwnFiles) {
+  const temporary_folder folder;
+  const std::string pattern = (folder.path() / "q_{}.npy").string();
+  save_shards_options how;
+  how.rows = 2;
+  ASSERT_TRUE(save_shards(numbered(6), pattern, how).ok());
+  const auto whole = open_array((folder.path() / "penstock.shards").string());
+  ASSERT_TRUE(whole.ok());
+  const auto last = open_array((folder.path() / "q_2.npy").string());
+  ASSERT_TRUE(last.ok());
+  fs::create_directory_symlink(folder.path(), folder.path() / "link");
+  how.rows = 6;
+  for (const array& from : {*whole, *last}) {  // q_2 would be removed
+    for (const std::string& to : {pattern, (folder.path() / "link" / "q_{}.npy").string()}) {
+      const auto refused = save_shards(from, to, how);
+      ASSERT_FALSE(refused.ok());
+      EXPECT_NE(refused.error().message().find("own files would be replaced or removed"), std::string::npos);
+    }
+  }
+  EXPECT_EQ(values_of(*whole).size(), 18U);
+  EXPECT_TRUE(save_shards(*whole, (folder.path() / "p_{}.npy").string(), how).ok());
+}
+
+}  // namespace
+}  // namespace penstock
