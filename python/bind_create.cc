@@ -166,7 +166,6 @@ void commit(replacement_handle& self) {
 
 group_handle consolidate(const store_handle& in, const context_handle& with, nb::bytes path) {
   open_options options;
-  options.opens_references = false;
   options.context = with.context;
   options.path = bytes_of(path);
   return {call_engine([&] { return consolidate_metadata(in.store, options); })};

@@ -122,6 +122,29 @@ nb::object open_in_hdf5(const found_handle& self, std::optional<std::uint64_t> s
   return node_object(call_engine([&] { return open_hdf5(self.found.at, self.found.inner, self.how, hints); }));
 }
 
+std::optional<std::string> name_of(const std::shared_ptr<const format_driver>& driver) {
+  if (driver == nullptr) return std::nullopt;
+  return std::string(driver->name());
+}
+
+std::optional<std::string> driver_of_bytes(nb::bytes begin, const context_handle& with) {
+  object_head head;
+  const auto* const from = static_cast<const std::byte*>(begin.data());
+  head.bytes.assign(from, from + begin.size());
+  head.object_size = head.bytes.size();
+  return name_of(driver_of(*with.context, head, {}));
+}
+
+std::optional<std::string> driver_at(const store_handle& from, const context_handle& with, nb::bytes path) {
+  const std::string key = text_of(path);
+  return call_engine([&]() -> result<std::optional<std::string>> {
+    PENSTOCK_ASSIGN(const std::optional<object_head> head,
+                    read_head(*from.store, key, head_bytes(*with.context, key)));
+    if (!head) return std::optional<std::string>();
+    return name_of(driver_of(*with.context, *head, key));
+  });
+}
+
 }  // namespace
 
 void bind_found(nb::module_& m) {
@@ -151,6 +174,14 @@ void bind_found(nb::module_& m) {
       .def("open_hdf5", &open_in_hdf5, nb::arg("size").none(), nb::arg("tries_end"),
            "Open a node of the HDF5 file. `size`: of the file, where the store does not report it. `tries_end`: a "
            "server that ignores ranges is to fail now.");
+  m.def("driver_of_bytes", &driver_of_bytes, nb::arg("begin"), nb::arg("context"),
+        "The driver that recognises the first bytes of an object; None if none does.");
+  m.def(
+      "driver_by_name",
+      [](nb::bytes name, const context_handle& with) { return name_of(driver_by_name(*with.context, text_of(name))); },
+      nb::arg("name"), nb::arg("context"), "The driver whose objects have names with such an ending; None: any may.");
+  m.def("driver_at", &driver_at, nb::arg("store"), nb::arg("context"), nb::arg("path"),
+        "The driver that recognises the object at a path; None if there is none, or it is not recognised.");
   m.def("find_node", &find_in_store, nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("inner"),
         nb::arg("cache_index") = false, nb::arg("consolidated").none() = nb::none(), nb::arg("object_first") = false,
         "Find what is at `inner` below `path` of a store.");

@@ -36,18 +36,6 @@ nb::list members(const group_handle& self) {
   return made;
 }
 
-open_options options_of(const context_handle& with, nb::bytes path, bool cache_index, nb::object consolidated) {
-  open_options options;
-  options.opens_references = false;  // Python resolves their names
-  if (!consolidated.is_none()) {
-    options.use_consolidated = nb::cast<bool>(consolidated) ? consolidation::required : consolidation::never;
-  }
-  options.context = with.context;
-  options.path = std::string(path.c_str(), path.size());
-  options.cache_unversioned_indexes = cache_index;
-  return options;
-}
-
 // The given members; penstock/target/remote.py has checked their names and types.
 remote_options remote_options_of(const nb::dict& given) {
   remote_options out;
@@ -143,22 +131,6 @@ void bind_open(nb::module_& m) {
       nb::arg("uri"), nb::arg("context"), nb::arg("options"),
       "The store that a remote URI names, and the path within it; `options` are the members of remote_options.");
   m.def(
-      "open_store",
-      [](const store_handle& from, const context_handle& with, nb::bytes path, bool cache_index,
-         nb::object consolidated, nb::object tiff) {
-        const open_options options = options_of(with, path, cache_index, consolidated);
-        if (!tiff.is_none()) {
-          const tiff_options image = tiff_options_of(tiff);
-          return node_object(call_engine([&]() -> result<node> {
-            PENSTOCK_ASSIGN(array opened, open_tiff(from.store, options, image));
-            return node(std::move(opened));
-          }));
-        }
-        return node_object(call_engine([&] { return open(from.store, options); }));
-      },
-      nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("cache_index"), nb::arg("consolidated").none(),
-      nb::arg("tiff").none() = nb::none(), "Open within a store.");
-  m.def(
       "open_zarr_arrays",
       [](const context_handle& with, nb::list paths) -> nb::object {
         std::vector<std::string> names;
@@ -168,7 +140,6 @@ void bind_open(nb::module_& m) {
         }
         open_options how;
         how.context = with.context;
-        how.opens_references = false;
         auto opened = [&] {
           const without_gil released;
           return open_arrays(names, how);

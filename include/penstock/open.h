@@ -33,7 +33,6 @@ struct open_options {
   bool cache_unversioned_indexes = false;      ///< keep shard indexes of stores that have no versions
   consolidation use_consolidated = consolidation::automatic;
   open_mode mode = open_mode::existing;
-  bool opens_references = true;  ///< kerchunk's, and files that the caller could open itself: .npy, manifests
   /// For references: an object that does not exist reads as the fill value instead of failing.
   bool missing_is_fill = false;
   /// For references and manifests: whether they may name files of this machine. Empty: only if they are local files

@@ -733,6 +733,15 @@ class Found:
     def open_hdf5(self, size: int | None, tries_end: bool) -> Array | Group:
         """Open a node of the HDF5 file, as `open_hdf5` does."""
 
+def driver_of_bytes(begin: bytes, context: Context) -> str | None:
+    """The driver that recognises the first bytes of an object."""
+
+def driver_by_name(name: bytes, context: Context) -> str | None:
+    """The driver whose objects have names with such an ending."""
+
+def driver_at(store: Store, context: Context, path: bytes) -> str | None:
+    """The driver that recognises the object at a path; None if there is no object, or it is not recognised."""
+
 def find_node(
     store: Store,
     context: Context,
@@ -759,16 +768,6 @@ def check_writable(node: Array | Group) -> None:
 
 def set_mode(node: Array | Group, mode: str) -> None:
     """Refuse writes through a node that was just opened ("r"), or fail if it cannot be written to ("r+", "a")."""
-
-def open_store(
-    store: Store,
-    context: Context,
-    path: bytes,
-    cache_index: bool,
-    consolidated: bool | None,
-    tiff: dict[str, Any] | None = None,
-) -> Array | Group:
-    """Open within a store."""
 
 def open_zarr_arrays(context: Context, paths: list[_bytes]) -> list[Array] | None:
     """Open local Zarr arrays, several at a time. None if one cannot be opened."""
@@ -934,7 +933,7 @@ class TiffDetails:
         """0 to 65535: all of red, then green, then blue."""
 
     def options(self) -> dict[str, Any] | None:
-        """Which image of the file it is, as `open_store` takes it; None: the first one."""
+        """Which image of the file it is, as `Found.open_tiff` takes it; None: the first one."""
 
     def georeference(self) -> Georeference:
         """Reads GDAL's sidecar file of a local file."""

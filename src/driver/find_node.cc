@@ -21,13 +21,6 @@ constexpr std::string_view kLocalPrefix = "file://";
 /// Where the signature of an HDF5 file may begin, after a block of the user's.
 constexpr std::uint64_t kFirstUserBlock = 512, kLastUserBlock = std::uint64_t{64} << 20;
 
-/// Whether the caller opens objects of this format itself.
-bool is_left_out(const format_driver& driver, const open_options& how) {
-  const bool own = &driver == &npy_driver() || &driver == &manifest_driver() || &driver == &references_driver() ||
-                   &driver == &hdf5_driver() || &driver == &kerchunk_driver() || &driver == &table_driver();
-  return own && !how.opens_references;
-}
-
 /// Whether paths lead on from objects of this format to what is in them.
 bool has_members(const format_driver& driver) {
   return &driver == &netcdf_driver() || &driver == &hdf5_driver() || &driver == &kerchunk_driver() ||
@@ -93,11 +86,11 @@ result<std::optional<found_node>> find_object(location at, std::string inner, co
     at.head = std::make_shared<const object_head>(std::move(**head));
   }
   std::shared_ptr<const format_driver> driver = recognise(at);
-  if (driver == nullptr && how.opens_references && begins_as_archive(at.head->bytes)) {
+  if (driver == nullptr && begins_as_archive(at.head->bytes)) {
     PENSTOCK_ASSIGN(found_node found, find_in_archive(at, std::move(inner), how));
     return std::optional<found_node>(std::move(found));
   }
-  if (driver == nullptr || is_left_out(*driver, how)) return std::optional<found_node>();
+  if (driver == nullptr) return std::optional<found_node>();
   return std::optional<found_node>(found_node{std::move(driver), std::move(at), std::move(inner), {}, {}});
 }
 
@@ -117,11 +110,11 @@ result<std::optional<found_node>> find_above(const location& at, const open_opti
     object.uri = child_uri(at.from->uri(), object.path + "/");
     std::string inner = at.path.substr(slash + 1);
     std::shared_ptr<const format_driver> driver = recognise(object);
-    if (driver == nullptr && how.opens_references && begins_as_archive(object.head->bytes)) {
+    if (driver == nullptr && begins_as_archive(object.head->bytes)) {
       PENSTOCK_ASSIGN(found_node found, find_in_archive(object, std::move(inner), how));
       return std::optional<found_node>(std::move(found));
     }
-    if (driver == nullptr || !has_members(*driver) || is_left_out(*driver, how)) continue;
+    if (driver == nullptr || !has_members(*driver)) continue;
     return std::optional<found_node>(found_node{std::move(driver), std::move(object), std::move(inner), {}, {}});
   }
   return std::optional<found_node>();
@@ -148,12 +141,12 @@ std::optional<found_node> find_target(const target_location& target, const open_
   if (target.inner.empty()) return std::nullopt;
   auto object = find_object(target.at, target.inner, how);
   if (object.ok() && *object) return std::move(*object);
-  return how.opens_references ? find_references(target.at, target.inner) : std::nullopt;
+  return find_references(target.at, target.inner);
 }
 
 /// Finds the node whose documents are at a location. Returns nullopt if no driver finds its documents there.
 result<std::optional<found_node>> find_folder(const location& at, const open_options& how) {
-  if (how.opens_references && names_references(at))
+  if (names_references(at))
     if (std::optional<found_node> found = find_references(at, {})) return found;
   found_node out;
   out.at = at;
@@ -167,7 +160,7 @@ result<std::optional<found_node>> find_folder(const location& at, const open_opt
     } else {
       node_place place = place_of(at, how);
       auto found = find_zarr_node(*place.from, place.prefix, place.use_consolidated);
-      if (found.ok() && *found && (*found)->references != nullptr && how.opens_references) {
+      if (found.ok() && *found && (*found)->references != nullptr) {
         out.references = std::move((*found)->references);
         return std::optional<found_node>(std::move(out));
       }
@@ -210,7 +203,7 @@ result<found_node> find_node(target_location target, const open_options& how, se
   if (above) return std::move(*above);
   if (!target_first)
     if (std::optional<found_node> found = find_target(target, how)) return std::move(*found);
-  PENSTOCK_ASSIGN(std::optional<found_node> referenced, find_references_above(at, how));
+  PENSTOCK_ASSIGN(std::optional<found_node> referenced, find_references_above(at));
   if (referenced) return std::move(*referenced);
   return no_zarr_node(at.uri);
 }

@@ -90,10 +90,9 @@ const format_driver& kerchunk_driver() noexcept {
   return kDriver;
 }
 
-result<std::optional<found_node>> find_references_above(const location& at, const open_options& how) {
+result<std::optional<found_node>> find_references_above(const location& at) {
   const std::string root = at.from->uri();
-  if (!how.opens_references || at.head != nullptr || !root.starts_with(kLocalPrefix))
-    return std::optional<found_node>();
+  if (at.head != nullptr || !root.starts_with(kLocalPrefix)) return std::optional<found_node>();
   const std::filesystem::path whole = std::filesystem::path(plain_location(root)) / at.path;
   std::filesystem::path folder = whole.lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();

@@ -13,7 +13,7 @@ namespace penstock::inline v0 {
 /// Finds references saved as Parquet in a local folder above a location: `saved.refs` of `saved.refs/t2m`.
 ///
 /// Returns nullopt if no folder above the location has such references.
-result<std::optional<found_node>> find_references_above(const location& at, const open_options& how);
+result<std::optional<found_node>> find_references_above(const location& at);
 
 /// Opens references that are saved as Parquet below a place, by their `.zmetadata`.
 /// \param inner  Of the node that is opened; empty: the root.

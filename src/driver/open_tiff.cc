@@ -30,7 +30,8 @@ constexpr std::uint64_t kMostRead = std::uint64_t{64} << 20;
 /// More headers than any file has.
 constexpr unsigned kMaxReads = 1U << 20;
 
-constexpr std::array<std::string_view, 8> kTiffEndings = {"tif", "tiff", "gtiff", "btf", "tf8", "cog", "ovr", "msk"};
+constexpr std::array<std::string_view, 9> kTiffEndings = {"tif", "tiff", "gtif", "gtiff", "btf",
+                                                          "tf8", "cog",  "ovr",  "msk"};
 
 /// What an open array keeps of its file's header, for others of the same file.
 constexpr std::uint64_t kKeptBytes = std::uint64_t{256} << 10;

@@ -34,14 +34,17 @@ bool has(std::span<const std::string_view> endings, std::string_view ending) {
 
 }  // namespace
 
-bool names_object(const context& with, std::string_view path) {
+std::shared_ptr<const format_driver> driver_by_name(const context& with, std::string_view path) {
   const std::string ending = ending_of(path);
-  if (ending.empty()) return false;
-  const auto of_driver = [&](const auto& each) { return has(each->endings(), ending); };
-  const auto& added = with.state().options().drivers;
-  return std::any_of(added.begin(), added.end(), of_driver) ||
-         std::any_of(builtin_drivers().begin(), builtin_drivers().end(), of_driver);
+  if (ending.empty()) return nullptr;
+  for (const auto& each : with.state().options().drivers)
+    if (has(each->endings(), ending)) return each;
+  for (const format_driver* each : builtin_drivers())
+    if (has(each->endings(), ending)) return unowned(*each);
+  return nullptr;
 }
+
+bool names_object(const context& with, std::string_view path) { return driver_by_name(with, path) != nullptr; }
 
 std::shared_ptr<const format_driver> unowned(const format_driver& driver) noexcept {
   return {std::shared_ptr<const void>(), &driver};

@@ -58,6 +58,9 @@ result<node> open_found(found_node found, const open_options& how);
 /// \error As find_node and open_found.
 result<node> open_location(location at, const open_options& how);
 
+/// The driver whose endings the name of an object has, the context's first; null: the name does not say what it is.
+std::shared_ptr<const format_driver> driver_by_name(const context& with, std::string_view path);
+
 /// True if the name is that of an object rather than of a folder's node.
 bool names_object(const context& with, std::string_view path);
 

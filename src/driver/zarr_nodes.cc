@@ -257,13 +257,8 @@ result<std::optional<node>> make_found(node_place at, result<std::optional<zarr_
   if (!*found) return std::optional<node>();
   zarr_node& here = **found;
   if (here.references != nullptr) {
-    if (at.opens_references) {
-      PENSTOCK_ASSIGN(node made, open_reference_folder(std::move(at), *here.references));
-      return std::optional<node>(std::move(made));
-    }
-    return error(errc::not_found, fmt::format("'{}{}' describes references saved as Parquet, which Python opens",
-                                              at.prefix, kZmetadataKey))
-        .note(note_uri());
+    PENSTOCK_ASSIGN(node made, open_reference_folder(std::move(at), *here.references));
+    return std::optional<node>(std::move(made));
   }
   if (at.use_consolidated == consolidation::required && here.metadata.kind == zarr_node_kind::group &&
       here.consolidated == nullptr) {
@@ -309,7 +304,6 @@ node_place place_of(const location& at, const open_options& how) {
   out.uri = at.uri;
   out.cache_unversioned_indexes = how.cache_unversioned_indexes;
   out.use_consolidated = how.use_consolidated;
-  out.opens_references = how.opens_references;
   out.missing_is_fill = how.missing_is_fill;
   out.allow_local = how.allow_local;
   out.opened_for_reading = how.mode == open_mode::read;

@@ -63,8 +63,7 @@ struct node_place {
   std::string uri;
   bool cache_unversioned_indexes = false;
   bool opened_for_reading = false;
-  bool opens_references = false;  ///< those saved as Parquet, with the two that follow
-  bool missing_is_fill = false;
+  bool missing_is_fill = false;  ///< of references saved as Parquet, with the next one
   std::optional<bool> allow_local;
   consolidation use_consolidated = consolidation::automatic;
   std::shared_ptr<const zarr_consolidated> consolidated;

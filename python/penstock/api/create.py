@@ -179,7 +179,7 @@ def _create_zarr(
         finally:
             fresh.discard()
         is_group = isinstance(target, Group)
-        opened = target[inner] if is_group else wrap(_core.open_store(place, context, encoded, False, None, None))
+        opened = target[inner] if is_group else wrap(_core.find_node(place, context, encoded, b"").open())
         assert isinstance(opened, Array)
         made = opened
     made._storage_options = reopen_by

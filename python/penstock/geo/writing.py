@@ -25,7 +25,6 @@ from penstock.geo.tiff_options import TiffOptions
 from penstock.target.local import local_path
 from penstock.target.place import place_of
 
-_ENDINGS = (".tif", ".tiff", ".gtiff", ".btf", ".tf8", ".cog")
 _COMPRESSIONS = {None: "none", "uncompressed": "none", "zlib": "deflate", "zstandard": "zstd", "lzma2": "lzma"}
 _PHOTOMETRICS = {"minisblack": 1, "miniswhite": 0, "rgb": 2}
 # The size of one call to the engine, unless a row of tiles is larger: data from another source is in memory.
@@ -41,7 +40,7 @@ def is_tiff_name(target: Any, path: str = "") -> bool:
     if not isinstance(target, str | dict | _core.Store) and not hasattr(target, "get"):
         return False
     name = path or (target if isinstance(target, str) else "")
-    return name.rstrip("/").lower().endswith(_ENDINGS)
+    return _core.driver_by_name(os.fsencode(name.rstrip("/")), current_context()) == "tiff"
 
 
 def _existing_folder(target: Any) -> bytes:

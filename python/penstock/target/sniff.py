@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+from typing import Any
 
 from penstock import _core
 from penstock.core.context import current_context
 from penstock.core.errors import Error, system_errors
+from penstock.target.file_objects import in_memory
 
 REFERENCES = b'{"penstock_manifest"'
 _ARCHIVE = b"PK\x03\x04"
 _OPENS_AS_JSON = re.compile(rb"\s*\{\s*[\"}]")  # a brace alone may be a number's
+_HEAD_BYTES = 4096
 _NAMES = {
     "tiff": "a TIFF",
     "hdf5": "an HDF5 file",
@@ -32,10 +35,26 @@ def driver_of(path: str) -> str | None:
         return None
 
 
+def driver_of_bytes(target: Any) -> str | None:
+    """The same of the bytes of a file, or of an open file, whose position does not change."""
+    if in_memory(target):
+        begin = bytes(memoryview(target)[:_HEAD_BYTES])
+    else:
+        at = target.tell()
+        begin = target.read(_HEAD_BYTES)
+        target.seek(at)
+    return _core.driver_of_bytes(begin, current_context()) if isinstance(begin, bytes) else None
+
+
+def driver_by_name(name: str) -> str | None:
+    """The driver whose objects have names with such an ending; None if the name does not say what it is."""
+    return _core.driver_by_name(os.fsencode(name.partition("?")[0].rstrip("/")), current_context())
+
+
 def known_format(path: str) -> str | None:
     """The format of a file of this machine, as errors name it; None: its bytes say nothing."""
     with system_errors(f"opening '{path}'"), open(path, "rb") as stream:
-        head = stream.read(4096)
+        head = stream.read(_HEAD_BYTES)
     if head.startswith(_ARCHIVE):
         return "a zip archive"
     driver = driver_of(path)

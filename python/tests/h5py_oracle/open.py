@@ -112,6 +112,6 @@ def _open_group(
     typed = attributes_of(found)
     document = {"zarr_format": 3, "node_type": "group", "attributes": attributes_json(typed)}
     store = _core.dict_store({"zarr.json": json.dumps(document).encode()}, None, False)
-    made = _core.open_store(store, source.context, b"", False, None)
+    made = _core.find_node(store, source.context, b"", b"").open()
     assert isinstance(made, _core.Group)
     return H5pyGroup(uri, members_of(found), typed, made, source, path, open_member)

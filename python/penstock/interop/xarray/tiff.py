@@ -18,65 +18,52 @@ from penstock.core.context import current_context
 from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
 from penstock.geo.masks import Validity, module_of, of_all_bands
-from penstock.geo.options import FIRST_IMAGE
 from penstock.geo.tiff import TiffArray
 from penstock.interop.xarray.lazy import Place, Selection, as_points, kind_of, read, read_async, settled, start
 from penstock.interop.xarray.tiff_attributes import attributes_of, grid_mapping_of, image_attributes, other_sign
-from penstock.target.file_objects import fsspec_place, is_file
+from penstock.target.file_objects import fsspec_place, in_memory, is_file
 from penstock.target.place import place_of
+from penstock.target.sniff import driver_by_name, driver_of_bytes
 
-_MAGIC = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
-_SUFFIXES = (".tif", ".tiff", ".gtif", ".gtiff")
 _ZARR_SUFFIXES = (".zarr", ".zarr.zip")
 
 
 def is_one_file(target: Any) -> bool:
     """Whether the target itself is a TIFF, not a store that may hold one; without a request to remote storage."""
     if isinstance(target, str) and "://" in target.removeprefix("file://"):
-        return target.lower().split("?")[0].endswith(_SUFFIXES)
+        return driver_by_name(target) == "tiff"
     known = isinstance(target, str | os.PathLike | bytes | bytearray | memoryview) or is_file(target)
     return known and is_tiff(target)
 
 
 def is_tiff(target: Any, path: str = "", storage_options: dict[str, Any] | None = None) -> bool:
-    """By its first bytes; by its name if they are remote and the name is sufficient."""
+    """By its name, if that is the one of a TIFF; else by its first bytes, which the registry of formats recognises."""
     if isinstance(target, Array | Group):
         return isinstance(target, TiffArray)
-    if isinstance(target, bytes | bytearray | memoryview):
-        return bytes(target[:4]) in _MAGIC
-    if is_file(target):
-        at = target.tell()
-        start = target.read(4)
-        target.seek(at)
-        return start in _MAGIC
+    if in_memory(target) or is_file(target):
+        return driver_of_bytes(target) == "tiff"
     if isinstance(target, str | os.PathLike):
-        name = os.fsdecode(target).lower().split("?")[0].rstrip("/")
-        if not path and name.endswith(_SUFFIXES):
+        name = os.fsdecode(target)
+        if not path and driver_by_name(name) == "tiff":
             return True
-        local = os.fsdecode(target).removeprefix("file://")
+        local = name.removeprefix("file://")
         if "://" not in local:
             whole = os.path.join(local, path) if path else local
             if not os.path.isfile(whole):
                 return False
             with open(whole, "rb") as file:
-                return file.read(4) in _MAGIC
-        if name.endswith(_ZARR_SUFFIXES) and not path:
+                return driver_of_bytes(file) == "tiff"
+        if not path and name.lower().split("?")[0].rstrip("/").endswith(_ZARR_SUFFIXES):
             return False
     elif not path and fsspec_place(target) is None:
         return False
-    return _begins_as_tiff(target, path, storage_options)
-
-
-def _begins_as_tiff(target: Any, path: str, storage_options: dict[str, Any] | None) -> bool:
-    """Reads the first bytes of an object. If that fails, opening it reports the reason."""
     try:
         store, inner = place_of(target, path, storage_options)
-        _core.open_store(store, current_context(), inner, False, None, FIRST_IMAGE)
+        return _core.driver_at(store, current_context(), inner) == "tiff"
     except (NotFoundError, UnsupportedError):
         return False
-    except Error as error:
+    except Error as error:  # opening it as an image reports the reason
         return not isinstance(error, InvalidArgumentError)
-    return True
 
 
 _MOST_COORDINATES = 1 << 27  # of one axis
