@@ -14,6 +14,7 @@
 #include "driver/open_hdf5.h"
 #include "driver/open_tiff.h"
 #include "driver/registry.h"
+#include "driver/tables.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
 
@@ -135,11 +136,25 @@ std::optional<std::string> driver_of_bytes(nb::bytes begin, const context_handle
   return name_of(driver_of(*with.context, head, {}));
 }
 
+std::optional<std::string> table_kind_of(nb::bytes begin) {
+  const auto* const from = static_cast<const std::byte*>(begin.data());
+  switch (kind_of_table({from, begin.size()})) {
+    case table_kind::parquet:
+      return "parquet";
+    case table_kind::arrow_file:
+      return "arrow file";
+    case table_kind::arrow_stream:
+      return "arrow stream";
+    case table_kind::none:
+      break;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> driver_at(const store_handle& from, const context_handle& with, nb::bytes path) {
   const std::string key = text_of(path);
   return call_engine([&]() -> result<std::optional<std::string>> {
-    PENSTOCK_ASSIGN(const std::optional<object_head> head,
-                    read_head(*from.store, key, head_bytes(*with.context, key)));
+    PENSTOCK_ASSIGN(const std::optional<object_head> head, read_head(*from.store, key, head_bytes(*with.context, key)));
     if (!head) return std::optional<std::string>();
     return name_of(driver_of(*with.context, *head, key));
   });
@@ -174,6 +189,12 @@ void bind_found(nb::module_& m) {
       .def("open_hdf5", &open_in_hdf5, nb::arg("size").none(), nb::arg("tries_end"),
            "Open a node of the HDF5 file. `size`: of the file, where the store does not report it. `tries_end`: a "
            "server that ignores ranges is to fail now.");
+  m.def("table_kind", &table_kind_of, nb::arg("begin"),
+        "Which of Parquet's and Arrow's files begin so; None: none of them.");
+  m.def(
+      "is_archive",
+      [](nb::bytes begin) { return begins_as_archive({static_cast<const std::byte*>(begin.data()), begin.size()}); },
+      nb::arg("begin"), "Whether bytes begin a zip archive.");
   m.def("driver_of_bytes", &driver_of_bytes, nb::arg("begin"), nb::arg("context"),
         "The driver that recognises the first bytes of an object; None if none does.");
   m.def(

@@ -4,7 +4,8 @@
 
 Folders of one brace, two formats, and two folders of api do not know each other; api's own files do not know its
 folders. Tests may include what their folder may, and tests/support. The layers of the Python package are those of
-tools/check_imports.py, which this program checks, too, and with tools/check_threads.py who starts threads there.
+tools/check_imports.py, which this program checks, too; with tools/check_threads.py who starts threads there, and with
+tools/check_dispatch.py what is left to the engine.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import sys
 from pathlib import Path
 
+import check_dispatch
 import check_imports
 import check_threads
 
@@ -172,7 +174,9 @@ def check_tree(root: Path) -> list[str]:
 def main() -> int:
     root = Path(__file__).resolve().parent.parent
     package = root / "python" / "penstock"
-    complaints = check_tree(root) + check_imports.check_package(package) + check_threads.check_package(package)
+    complaints = check_tree(root)
+    for check in (check_imports, check_threads, check_dispatch):
+        complaints += check.check_package(package)
     print("\n".join(complaints), end="\n" if complaints else "")
     return 1 if complaints else 0
 

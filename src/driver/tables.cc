@@ -1,4 +1,6 @@
 // Parquet and Arrow in the registry: the library recognises such files, and Python opens them.
+#include "driver/tables.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -87,10 +89,7 @@ class table_format final : public format_driver {
     return kEndings;
   }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
-    using namespace std::string_view_literals;
-    const std::string_view text(reinterpret_cast<const char*>(begin.data()), begin.size());
-    return text.starts_with("PAR1") || text.starts_with("ARROW1\0\0"sv) || text.starts_with("\xff\xff\xff\xff") ||
-           begins_old_stream(begin);
+    return kind_of_table(begin) != table_kind::none;
   }
   result<node> open(const location& at, const open_options&) const override {
     return error(errc::unsupported,
@@ -99,6 +98,15 @@ class table_format final : public format_driver {
 };
 
 }  // namespace
+
+table_kind kind_of_table(std::span<const std::byte> begin) noexcept {
+  using namespace std::string_view_literals;
+  const std::string_view text(reinterpret_cast<const char*>(begin.data()), begin.size());
+  if (text.starts_with("PAR1")) return table_kind::parquet;
+  if (text.starts_with("ARROW1\0\0"sv)) return table_kind::arrow_file;
+  if (text.starts_with("\xff\xff\xff\xff") || begins_old_stream(begin)) return table_kind::arrow_stream;
+  return table_kind::none;
+}
 
 const format_driver& table_driver() noexcept {
   static const table_format kDriver;

@@ -21,7 +21,7 @@ from penstock.shards.names import Files, begin_of, read_named
 from penstock.shards.readers import JoinedArray
 from penstock.shards.sharded_array import ShardedArray, changed_stamps, sharded
 from penstock.tabular.shards import JoinedTables
-from penstock.target.sniff import REFERENCES
+from penstock.target.sniff import is_manifest, is_saved_references
 
 
 def known_manifest(
@@ -36,7 +36,7 @@ def known_manifest(
     arguments."""
     name = os.fspath(path)
     begin = begin_of(name, storage_options) or b""
-    if begin.startswith(REFERENCES) and raw is None:
+    if is_saved_references(begin) and raw is None:
         return _known_arrays(name, found, axis, context)
     if not _core.is_manifest(begin):
         check_cache(name, storage_options)
@@ -110,7 +110,7 @@ def known_references(
 ) -> Array | None:
     """The array of the manifest at `path`, if it is of these files."""
 
-    if not (begin_of(os.fspath(path), storage_options) or b"").startswith(REFERENCES):
+    if not is_saved_references(begin_of(os.fspath(path), storage_options)):
         check_cache(path, storage_options)
         return None
     try:
@@ -139,6 +139,5 @@ def check_cache(path: str | os.PathLike[str], storage_options: Mapping[str, Any]
     """Refuses to overwrite a file that is not a manifest."""
     name = os.fspath(path)
     begin = begin_of(name, storage_options)
-    is_manifest = begin is not None and (_core.is_manifest(begin) or begin.startswith(REFERENCES))
-    if os.path.isdir(name) or (begin and not is_manifest):
+    if os.path.isdir(name) or (begin and not is_manifest(begin)):
         raise InvalidArgumentError(f"manifest='{name}' is there and is none: it is not written over")

@@ -30,7 +30,7 @@ from penstock.shards.readers import JoinedArray, Metadata, Reader, join_arrays, 
 from penstock.shards.sharded_array import ShardedArray, check_axis, open_manifest, save_manifest, sharded
 from penstock.tabular.shards import open_tables
 from penstock.target.local import local_file
-from penstock.target.sniff import REFERENCES, known_format, known_suffix
+from penstock.target.sniff import is_manifest, known_format, known_suffix
 
 
 def open_shards(
@@ -115,7 +115,7 @@ def open_shards(
     given = names_of(files)
     if isinstance(given, str):
         begin = begin_of(given, storage_options)
-        if begin is not None and (_core.is_manifest(begin) or begin.startswith(REFERENCES)):
+        if begin is not None and is_manifest(begin):
             return _open_manifest(request, given, begin)
         found = Files([given] if begin is not None else given, request.allow_holes, storage_options, format)
     elif any(not isinstance(each, str) for each in given):

@@ -15,6 +15,7 @@ from penstock.shards.files import side_by_side
 from penstock.shards.readers import JoinedArray
 from penstock.tabular.shards import JoinedTables, ManyBatches, ManyBatchStore, Table, check_unchanged
 from penstock.tabular.table import Cell
+from penstock.target.sniff import is_saved_references
 
 
 def takes(arguments: list[str]) -> bool:
@@ -22,7 +23,7 @@ def takes(arguments: list[str]) -> bool:
     for each in arguments:
         if not each.startswith("-") and os.path.isfile(each):
             with open(each, "rb") as stream:
-                if stream.read(20).startswith(b'{"penstock_manifest"'):
+                if is_saved_references(stream.read(64)):
                     stream.seek(0)
                     try:
                         return json.loads(stream.readline()).get("kind") in ("tables", KIND)

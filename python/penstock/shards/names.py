@@ -15,7 +15,7 @@ from penstock.core.errors import InvalidArgumentError, NotFoundError, Unsupporte
 from penstock.shards.files import complain
 from penstock.target.local import local_file, local_path
 from penstock.target.place import file_place, place_of
-from penstock.target.sniff import driver_of
+from penstock.target.sniff import driver_of, is_netcdf
 
 WILD = "*?["
 FORMATS = ("npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff")
@@ -171,7 +171,7 @@ class Files:
             return known
         suffixes = {_suffix(os.fsdecode(key)) for key in self.keys}
         if "://" in first:
-            if suffixes <= {".nc"} and (self.store.begin(os.fsdecode(self.keys[0]), 3) or b"") == b"CDF":
+            if suffixes <= {".nc"} and is_netcdf(self.store.begin(os.fsdecode(self.keys[0]), 8)):
                 return "other"
             kinds = {"hdf5": set(_HDF5), "parquet": {".parquet", ".arrow", ".feather"}}
             return next((kind for kind, known in kinds.items() if suffixes <= known), "other")

@@ -427,9 +427,10 @@ def batches_of(target: Any, storage_options: Mapping[str, Any] | None = None) ->
             return pa.OSFile(target)
 
     kind: type[Batches] = ArrowStreamBatches
-    if head.startswith(b"PAR1"):
+    named = _core.table_kind(head)
+    if named == "parquet":
         kind = ParquetBatches
-    elif head.startswith(b"ARROW1"):
+    elif named == "arrow file":
         kind = ArrowFileBatches
     made: Batches = kind(source)  # type: ignore[call-arg]
     return made

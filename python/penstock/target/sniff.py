@@ -11,8 +11,6 @@ from penstock.core.context import current_context
 from penstock.core.errors import Error, system_errors
 from penstock.target.file_objects import in_memory
 
-REFERENCES = b'{"penstock_manifest"'
-_ARCHIVE = b"PK\x03\x04"
 _OPENS_AS_JSON = re.compile(rb"\s*\{\s*[\"}]")  # a brace alone may be a number's
 _HEAD_BYTES = 4096
 _NAMES = {
@@ -46,6 +44,21 @@ def driver_of_bytes(target: Any) -> str | None:
     return _core.driver_of_bytes(begin, current_context()) if isinstance(begin, bytes) else None
 
 
+def is_saved_references(begin: bytes | None) -> bool:
+    """Whether a file with these first bytes is a manifest of references, of tables or of arrays."""
+    return begin is not None and _core.driver_of_bytes(begin, current_context()) == "references"
+
+
+def is_manifest(begin: bytes | None) -> bool:
+    """The same, or a manifest of `.npy` or raw files."""
+    return begin is not None and _core.driver_of_bytes(begin, current_context()) in ("references", "manifest")
+
+
+def is_netcdf(begin: bytes | None) -> bool:
+    """Whether a file with these first bytes is NetCDF classic."""
+    return begin is not None and _core.driver_of_bytes(begin, current_context()) == "netcdf"
+
+
 def driver_by_name(name: str) -> str | None:
     """The driver whose objects have names with such an ending; None if the name does not say what it is."""
     return _core.driver_by_name(os.fsencode(name.partition("?")[0].rstrip("/")), current_context())
@@ -55,7 +68,7 @@ def known_format(path: str) -> str | None:
     """The format of a file of this machine, as errors name it; None: its bytes say nothing."""
     with system_errors(f"opening '{path}'"), open(path, "rb") as stream:
         head = stream.read(_HEAD_BYTES)
-    if head.startswith(_ARCHIVE):
+    if _core.is_archive(head):
         return "a zip archive"
     driver = driver_of(path)
     if driver == "reference" and not _OPENS_AS_JSON.match(head):

@@ -1,0 +1,90 @@
+"""Checks what the Python package leaves to the engine.
+
+- No first bytes of file formats: the registry recognises files (`_core.driver_of_bytes`, `_core.find_node`).
+- `open` and the other functions of `DISPATCHES` are a screen or less, without their docstrings.
+
+check_dispatch.py
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+# What files of known formats begin with.
+SIGNATURES = (
+    b"PK\x03\x04", b"PK\x05\x06", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"\x89HDF", b"\x93NUMPY", b"CDF", b"PAR1",
+    b"ARROW1", b"\xff\xff\xff\xff", b'{"penstock_manifest"', b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"\x89PNG",
+)  # fmt: skip
+
+# The files that have some, each with the reason.
+ALLOWED = {
+    "cli/read.py": "writes PNG pictures",
+    "tabular/arrow_messages.py": "reads Arrow's messages for pyarrow, which does not report the rows of a batch",
+}
+
+# Functions that only choose what to call, and their most lines.
+DISPATCHES = {
+    "api/copy.py": ("copy",),
+    "api/create.py": ("create_array",),
+    "api/groups.py": ("create_group", "open_group"),
+    "api/open.py": ("open", "open_array"),
+    "api/save.py": ("save",),
+    "api/shards.py": ("open_shards",),
+}
+SCREEN = 40
+
+
+def signatures_of(tree: ast.Module) -> list[tuple[int, bytes]]:
+    """The lines that have first bytes of a format, and which."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, bytes) and node.value.startswith(SIGNATURES):
+            found.append((node.lineno, node.value))
+    return found
+
+
+def lines_of(function: ast.FunctionDef) -> int:
+    """The lines of a function's body without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def check_file(name: str, source: str) -> list[str]:
+    """The complaints about one file of the package, each `name:line: sentence`."""
+    tree = ast.parse(source)
+    complaints = []
+    if name not in ALLOWED:
+        for line, value in signatures_of(tree):
+            text = (
+                f"{value!r} begins files of a format: ask the registry, or give the reason in tools/check_dispatch.py"
+            )
+            complaints.append(f"python/penstock/{name}:{line}: {text}")
+    functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
+    for dispatch in DISPATCHES.get(name, ()):
+        if dispatch not in functions:
+            complaints.append(f"tools/check_dispatch.py:1: {name} has no function {dispatch}")
+        elif (lines := lines_of(functions[dispatch])) > SCREEN:
+            line = functions[dispatch].lineno
+            complaints.append(f"python/penstock/{name}:{line}: {dispatch} has {lines} lines, {SCREEN} are allowed")
+    return complaints
+
+
+def check_package(package: Path) -> list[str]:
+    """The complaints about a package."""
+    complaints = []
+    for path in sorted(package.rglob("*.py")):
+        complaints += check_file(path.relative_to(package).as_posix(), path.read_text())
+    missing = sorted(name for name in {*ALLOWED, *DISPATCHES} if not (package / name).exists())
+    return complaints + [f"tools/check_dispatch.py:1: there is no {name}" for name in missing]
+
+
+def main() -> int:
+    complaints = check_package(Path(__file__).resolve().parent.parent / "python" / "penstock")
+    print("\n".join(complaints), end="\n" if complaints else "")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""Tests of the check of what the Python package leaves to the engine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+import check_dispatch
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'begin.startswith(b"PK\\x03\\x04")',
+        '_MAGIC = (b"II*\\0", b"x")',
+        'begin[:8] == b"\\x89HDF\\r\\n\\x1a\\n"',
+        "if b'{\"penstock_manifest\":': pass",
+    ],
+)
+def test_first_bytes_of_formats_are_reported(source: str) -> None:
+    (line,) = check_dispatch.check_file("target/sniff.py", f"\n{source}\n")
+    assert line.startswith("python/penstock/target/sniff.py:2: ")
+    assert "ask the registry" in line
+
+
+@pytest.mark.parametrize("source", ['x = b"{}"', 'x = "PK"', 'document = b"data"', "x = 1"])
+def test_other_constants_are_not(source: str) -> None:
+    assert check_dispatch.check_file("target/sniff.py", source) == []
+
+
+def test_a_long_dispatch_is_reported_without_its_docstring() -> None:
+    docstring = '    """' + "x\n" * 100 + '    """\n'
+    body = "".join(f"    x{i} = {i}\n" for i in range(check_dispatch.SCREEN))
+    array = "\ndef open_array():\n    return 1\n"
+    assert check_dispatch.check_file("api/open.py", f"def open():\n{docstring}{body}{array}") == []
+    (line,) = check_dispatch.check_file("api/open.py", f"def open():\n{docstring}{body}    return 0\n{array}")
+    assert line == "python/penstock/api/open.py:1: open has 41 lines, 40 are allowed"
+
+
+def test_a_dispatch_that_is_gone_is_reported() -> None:
+    (line,) = check_dispatch.check_file("api/copy.py", "x = 1\n")
+    assert "no function copy" in line
+
+
+def test_the_package_has_none() -> None:
+    package = Path(__file__).resolve().parents[2] / "python" / "penstock"
+    assert check_dispatch.check_package(package) == []
