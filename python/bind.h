@@ -31,6 +31,7 @@ void bind_tiff(nb::module_& m);
 void bind_georeference(nb::module_& m);
 void bind_group(nb::module_& m);
 void bind_open(nb::module_& m);
+void bind_places(nb::module_& m);
 void bind_described(nb::module_& m);
 void bind_pipeline(nb::module_& m);
 void bind_create(nb::module_& m);

@@ -1,13 +1,10 @@
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <penstock/joined.h>
 #include <penstock/open.h>
-#include <penstock/place.h>
 
 #include "bind.h"
 #include "bind_nodes.h"
-#include "bind_tiff.h"
 #include "driver/node_mode.h"
 #include "driver/open_hdf5.h"
 
@@ -34,30 +31,6 @@ nb::list members(const group_handle& self) {
     made.append(nb::make_tuple(to_str(name), node_object(std::move(child))));
   }
   return made;
-}
-
-// The given members; penstock/target/remote.py has checked their names and types.
-remote_options remote_options_of(const nb::dict& given) {
-  remote_options out;
-  const auto take = [&](const char* name, auto& to) {
-    if (given.contains(name)) to = nb::cast<std::decay_t<decltype(to)>>(given[name]);
-  };
-  take("headers", out.headers);
-  take("token", out.token);
-  take("netrc", out.netrc);
-  take("ca_bundle", out.ca_bundle);
-  take("connect_timeout", out.connect_timeout_s);
-  take("timeout", out.timeout_s);
-  take("retries", out.retries);
-  take("anonymous", out.anonymous);
-  take("key", out.key);
-  take("secret", out.secret);
-  take("session_token", out.session_token);
-  take("profile", out.profile);
-  take("region", out.region);
-  take("endpoint_url", out.endpoint_url);
-  if (given.contains("path_style")) out.path_style = nb::cast<bool>(given["path_style"]);
-  return out;
 }
 
 }  // namespace
@@ -111,25 +84,6 @@ void bind_open(nb::module_& m) {
       },
       nb::arg("node"), nb::arg("mode"),
       "Refuse writes through a node that was just opened (\"r\"), or fail if it cannot be written to (\"r+\", \"a\").");
-  m.def(
-      "find_place",
-      [](nb::bytes uri, const context_handle& with) {
-        const std::string text(uri.c_str(), uri.size());
-        const place_options given{with.context, {}};
-        place found = call_engine([&] { return find_place(text, given); });
-        return nb::make_tuple(store_handle{std::move(found.store)}, nb::bytes(found.path.data(), found.path.size()));
-      },
-      nb::arg("uri"), nb::arg("context"), "The store that a path or a URI names, and the path within it.");
-  m.def(
-      "find_remote_place",
-      [](nb::bytes uri, const context_handle& with, const nb::dict& options) {
-        const std::string text(uri.c_str(), uri.size());
-        const place_options given{with.context, remote_options_of(options)};
-        place found = call_engine([&] { return find_place(text, given); });
-        return nb::make_tuple(store_handle{std::move(found.store)}, nb::bytes(found.path.data(), found.path.size()));
-      },
-      nb::arg("uri"), nb::arg("context"), nb::arg("options"),
-      "The store that a remote URI names, and the path within it; `options` are the members of remote_options.");
   m.def(
       "open_zarr_arrays",
       [](const context_handle& with, nb::list paths) -> nb::object {

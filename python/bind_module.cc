@@ -23,6 +23,7 @@ NB_MODULE(_core, m) {
   bind_tiff(m);
   bind_group(m);
   bind_open(m);
+  bind_places(m);
   bind_found(m);
   bind_described(m);
   bind_references(m);

@@ -1,7 +1,7 @@
 """The C++ part of the package. Users see it through `penstock`; names with `_` are the package's own."""
 
 from builtins import bytes as _bytes
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -679,11 +679,32 @@ def read_plain(array: Array, key: Any, scalar: bool, threads: int) -> Any:
 def write_plain(array: Array, key: Any, value: Any, write_empty_chunks: bool) -> bool:
     """array[key] = value for the keys of read_plain; False where it is for zarr-python to do, or to refuse."""
 
-def find_place(uri: bytes, context: Context) -> tuple[Store, bytes]:
+def find_place(uri: bytes, context: Context, storage_options: Mapping[str, Any] | None = None) -> tuple[Store, bytes]:
     """The store that a path or a URI names, and the path within it."""
 
-def find_remote_place(uri: bytes, context: Context, options: dict[str, Any]) -> tuple[Store, bytes]:
-    """The store that a remote URI names, and the path within it; `options` are the members of remote_options."""
+def find_elsewhere(
+    uri: bytes, context: Context, storage_options: Mapping[str, Any] | None, is_installed: Callable[[], bool]
+) -> tuple[Store, bytes] | str | None:
+    """The store of a URI and the path within it.
+
+    None: it names something of this machine. A text: another library has to open it; why the engine does not, or "".
+    `is_installed`: whether there is a library that exchanges Google's credentials for tokens.
+    """
+
+def serves(uri: bytes, storage_options: Mapping[str, Any] | None, is_installed: Callable[[], bool]) -> bool:
+    """Whether the engine's own stores support a remote URI's scheme and every option."""
+
+def is_elsewhere(uri: bytes) -> bool:
+    """Whether a name is a URI of something that is not of this machine, or a chain of such."""
+
+def names_for_others(uri: bytes) -> bool:
+    """Whether another process may be given a remote URI: not if it may have a secret."""
+
+def local_path(name: bytes) -> bytes:
+    """The path that a `file:` URI names; every other name unchanged."""
+
+def check_location(document: bytes, allow_local: bool | None, expected: list[_bytes], location: bytes) -> None:
+    """Fail if a document may not name a location."""
 
 class Found:
     """What is at a place, not opened yet."""
@@ -732,6 +753,12 @@ class Found:
 
     def open_hdf5(self, size: int | None, tries_end: bool) -> Array | Group:
         """Open a node of the HDF5 file, as `open_hdf5` does."""
+
+def is_archive(begin: bytes) -> bool:
+    """Whether a file with these first bytes is a zip archive."""
+
+def table_kind(begin: bytes) -> str | None:
+    """ "parquet", "arrow file" or "arrow stream": what a file with these first bytes is."""
 
 def driver_of_bytes(begin: bytes, context: Context) -> str | None:
     """The driver that recognises the first bytes of an object."""

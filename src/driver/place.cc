@@ -16,6 +16,7 @@
 
 #include "driver/registry.h"
 #include "driver/remote_place.h"
+#include "driver/schemes.h"
 #include "driver/zarr_nodes.h"
 #include "engine/context_state.h"
 #include "store/file_status.h"
@@ -88,6 +89,12 @@ write_sync sync_of(const place_options& options) {
 
 }  // namespace
 
+std::string local_path_of(std::string_view name) {
+  if (!take_scheme(name, "file:")) return std::string(name);
+  std::string path(name);
+  return is_there(path) ? path : percent_decode(path);
+}
+
 bool begins_as_archive(std::span<const std::byte> begin) noexcept {
   const std::string_view text(reinterpret_cast<const char*>(begin.data()), std::min<std::size_t>(begin.size(), 4));
   return text == "PK\x03\x04" || text == "PK\x05\x06";
@@ -137,22 +144,6 @@ result<> check_new_name(std::string_view uri) {
 }
 
 namespace {
-
-/// The scheme that was added to the context for `uri`; null if none was added.
-const uri_scheme* added_scheme(std::string_view uri, const penstock::context* with) noexcept {
-  if (with == nullptr) return nullptr;
-  for (const auto& each : with->state().options().schemes) {
-    const std::string_view name = each->name();
-    if (uri.starts_with(name) && uri.substr(name.size()).starts_with(':')) return each.get();
-  }
-  return nullptr;
-}
-
-/// Whether a URI names something of this machine.
-bool is_local(std::string_view uri) noexcept {
-  const std::size_t colon = uri.find("://");
-  return colon == std::string_view::npos || uri.substr(0, colon) == "file" || uri.substr(0, colon) == "zip";
-}
 
 class no_keys final : public key_sink {
  public:
@@ -208,7 +199,7 @@ result<place> find_place(std::string_view uri, const place_options& options) {
                    fmt::format("the scheme '{}' found no store for '{}'", added->name(), without_secrets(uri)));
     return found;
   }
-  if (!is_local(uri)) return find_remote_place(uri, options);
+  if (is_elsewhere(uri)) return find_remote_place(uri, options);
   PENSTOCK_ASSIGN(local_place found, find_local_place(uri, options, true));
   if (!found.rest.empty()) found.at.path += "/" + found.rest;
   return std::move(found.at);
@@ -223,7 +214,7 @@ result<target_location> resolve(std::string_view uri, const open_options& how) {
   }
   const place_options given{at.context, how.remote};
   local_place found;
-  if (added_scheme(uri, at.context.get()) == nullptr && is_local(uri)) {
+  if (added_scheme(uri, at.context.get()) == nullptr && !is_elsewhere(uri)) {
     PENSTOCK_ASSIGN(found, find_local_place(uri, given, false));
   } else {
     PENSTOCK_ASSIGN(found.at, find_place(uri, given));

@@ -82,6 +82,12 @@ result<std::shared_ptr<const format_driver>> driver_for_new(const context& with,
 /// of this machine.
 result<target_location> resolve(std::string_view uri, const open_options& how);
 
+/// The path that a name of this machine has: of a `file:` URI the path that it names; else the name.
+///
+/// The URI of an open array has the characters of its path, so a file with exactly that name has precedence over what
+/// its percent-encoding means.
+std::string local_path_of(std::string_view name);
+
 /// True if bytes begin a zip archive.
 bool begins_as_archive(std::span<const std::byte> begin) noexcept;
 

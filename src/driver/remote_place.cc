@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "driver/schemes.h"
 #include "engine/context_state.h"
 #include "store/http_store.h"
 #include "store/s3_store.h"
@@ -72,12 +73,12 @@ result<place> find_bucket_place(std::string_view uri, s3_flavour flavour, const 
 }  // namespace
 
 result<place> find_remote_place(std::string_view uri, const place_options& options) {
-  const std::string_view scheme = uri.substr(0, uri.find("://"));
   const auto find = [&]() -> result<place> {
-    if (scheme == "http" || scheme == "https") return find_http_place(uri, options);
-    if (scheme == "s3") return find_bucket_place(uri, s3_flavour::aws, options);
-    if (scheme == "gs") return find_bucket_place(uri, s3_flavour::google, options);
-    return error(errc::unsupported, fmt::format("no store for '{}:'", scheme));
+    const std::optional<remote_kind> kind = kind_of_remote(uri);
+    if (kind == remote_kind::http) return find_http_place(uri, options);
+    if (kind == remote_kind::s3) return find_bucket_place(uri, s3_flavour::aws, options);
+    if (kind == remote_kind::gs) return find_bucket_place(uri, s3_flavour::google, options);
+    return error(errc::unsupported, fmt::format("no store for '{}:'", uri.substr(0, uri.find("://"))));
   };
   auto found = find();
   if (!found.ok()) return std::move(found).error().note(fmt::format("opening '{}'", without_secrets(uri)));

@@ -160,7 +160,7 @@ def _create_zarr(
         reopen_by = target._storage_options
     else:
         place, encoded = place_of(target, inner, storage_options, context)
-        reopen_by = _remote.to_reopen(target, storage_options)
+        reopen_by = _remote.to_reopen_here(target, storage_options)
     native = new.native
     if isinstance(values, np.ndarray):
         if tuple(options["shape"]) != values.shape:

@@ -23,7 +23,6 @@ from penstock.shards.sharded_array import sharded
 from penstock.tabular.opening import open_target as open_table
 from penstock.target import remote as _remote
 from penstock.target.file_objects import in_memory
-from penstock.target.stores import is_elsewhere
 
 
 def open_found(request: Request, found: _core.Found) -> Array | Group:
@@ -73,7 +72,7 @@ def open_references(request: Request) -> Array | Group:
 def open_by_name(request: Request) -> Array | Group | None:
     """Opens a remote file that was not recognised as HDF5, if it is named so: the error names what is wrong with it."""
     target = request.target
-    if not isinstance(target, str) or not is_elsewhere(target):
+    if not isinstance(target, str) or not _core.is_elsewhere(os.fsencode(target)):
         return None
     if not target.partition("?")[0].lower().endswith(_HDF5_NAMES):
         return None
@@ -87,7 +86,7 @@ def _tiff(request: Request, found: _core.Found) -> Array | Group:
     made = TiffArray(found.open_tiff(options))
     if options is not None:
         made._options = options
-    made._storage_options = _remote.to_reopen(request.target, request.storage_options)
+    made._storage_options = _remote.to_reopen_here(request.target, request.storage_options)
     return made
 
 
@@ -95,7 +94,7 @@ def _folder(request: Request, found: _core.Found) -> Array | Group:
     if Origin.of(request, found).is_file:
         request.refuse_storage_options()
     node = wrap(found.open())
-    node._storage_options = _remote.to_reopen(request.target, request.storage_options)
+    node._storage_options = _remote.to_reopen_here(request.target, request.storage_options)
     return node
 
 

@@ -59,7 +59,7 @@ def create_group(
         return child
     store, inside = place_of(target, path, storage_options, context)
     group = Group(_core.create_group(store, context, inside, zarr_format, overwrite, text, durable))
-    group._storage_options = _remote.to_reopen(target, storage_options)
+    group._storage_options = _remote.to_reopen_here(target, storage_options)
     return group
 
 

@@ -19,7 +19,7 @@ from penstock.shards.files import side_by_side
 from penstock.shards.readers import join_arrays
 from penstock.shards.saved import JoinedReferences
 from penstock.shards.stamps import Stamps
-from penstock.target.place import to_reopen
+from penstock.target.remote import to_reopen
 
 _NONE = np.zeros(0, np.uint64)  # the engine has the edges
 

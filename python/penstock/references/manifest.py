@@ -28,7 +28,7 @@ from penstock.tabular.shards import JoinedTables
 from penstock.tabular.shards import open_saved as open_tables
 from penstock.target.local import local_path
 from penstock.target.locations import Document
-from penstock.target.place import to_reopen
+from penstock.target.remote import to_reopen
 from penstock.target.stores import pinned_store, remote_stamp, remote_store
 
 _GROUP = "group"

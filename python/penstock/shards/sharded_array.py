@@ -20,7 +20,8 @@ from penstock.shards.readers import JoinedArray
 from penstock.target import remote as _remote
 from penstock.target.local import local_path
 from penstock.target.locations import Document
-from penstock.target.place import file_place, folder_of, place_of, to_reopen
+from penstock.target.place import file_place, folder_of, place_of
+from penstock.target.remote import to_reopen
 from penstock.target.stores import remote_stamp
 
 _STAMPS = "stamps"

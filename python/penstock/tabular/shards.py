@@ -38,7 +38,7 @@ from penstock.tabular.table import (
 )
 from penstock.target.adapters import ObjectAdapter
 from penstock.target.locations import CALLERS_OWN, Document
-from penstock.target.place import to_reopen
+from penstock.target.remote import to_reopen
 from penstock.target.stores import remote_stamp
 
 # Open files that are cached, for each array.

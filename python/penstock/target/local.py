@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from typing import Any
-from urllib.parse import unquote
+
+from penstock import _core
 
 
 def local_path(name: str) -> str:
@@ -12,13 +13,7 @@ def local_path(name: str) -> str:
 
     The URI of an open array has the characters of its path: a file with exactly that name takes precedence.
     """
-    if not name.startswith("file:"):
-        return name
-    path = name[len("file:") :]
-    if path.startswith("//"):
-        path = path[2:].removeprefix("localhost") if path.startswith("//localhost/") else path[2:]
-    plain = unquote(path)
-    return path if plain == path or os.path.exists(path) else plain
+    return os.fsdecode(_core.local_path(os.fsencode(name))) if name.startswith("file:") else name
 
 
 def path_here(target: Any) -> str | None:

@@ -8,10 +8,10 @@ from typing import Any
 
 from penstock import _core
 from penstock.core.context import Context, current_context
-from penstock.core.errors import InvalidArgumentError, UnsupportedError
+from penstock.core.errors import InvalidArgumentError
 from penstock.target import remote as _remote
 from penstock.target.file_objects import contents, fsspec_place, in_memory, is_file
-from penstock.target.stores import fsspec_file, is_elsewhere, remote_place, store_of
+from penstock.target.stores import fsspec_file, place_of_others, store_of
 
 
 def check_path(path: Any) -> None:
@@ -36,9 +36,7 @@ def place_of(
         target, storage_options = contents(target), None
     found = place_elsewhere(target, storage_options, context, is_folder)
     if found is None:
-        if storage_options and isinstance(target, str):
-            raise UnsupportedError(f"storage_options are for remote URIs, not for '{target}'")
-        found = _core.find_place(os.fsencode(target), context)
+        found = _core.find_place(os.fsencode(target), context, storage_options if isinstance(target, str) else None)
     store, outer = found
     return store, b"/".join(part for part in (outer, os.fsencode(path)) if part)
 
@@ -48,14 +46,8 @@ def place_elsewhere(
 ) -> tuple[_core.Store, bytes] | None:
     """The store and path of a target that is not a path of this machine; None of one that is."""
     if isinstance(target, str):
-        if not is_elsewhere(target):
-            return None
-        if not _remote.serves(target, storage_options):
-            return remote_place(target, storage_options, None, is_folder)
-        try:
-            return _remote.find(target, storage_options, context)
-        except UnsupportedError as error:  # no libcurl: fsspec or obstore may be able to
-            return remote_place(target, storage_options, error.message, is_folder)
+        found = _core.find_elsewhere(os.fsencode(target), context, storage_options, _remote.is_google_installed)
+        return place_of_others(target, storage_options, found, is_folder) if isinstance(found, str) else found
     if isinstance(target, os.PathLike):
         return None
     if (file := fsspec_place(target)) is not None:
@@ -89,14 +81,3 @@ def file_place(uri: str, storage_options: Mapping[str, Any] | None = None) -> tu
         store, inner = place_of(folder_of(uri), "", storage_options, is_folder=True)
         key = b"/".join(part for part in (inner, os.fsencode(uri[uri.rindex("/") + 1 :])) if part)
     return store, os.fsdecode(key)
-
-
-def to_reopen(uri: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The options by which another process opens a remote URI; None if they are not enough."""
-    scheme, separator, rest = uri.partition("://")
-    if not separator or not scheme.isidentifier() or scheme in ("file", "zip"):
-        return None
-    is_query = "?" in rest and not scheme.startswith(("s3", "gs"))  # a character of keys in buckets
-    if is_query or "@" in rest.partition("/")[0]:
-        return None  # it may contain a secret, which an open array does not show
-    return dict(storage_options or {})

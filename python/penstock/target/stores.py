@@ -121,30 +121,18 @@ def pinned_store(fs: Any, path: str, stamp: str | None) -> _core.Store:
     return _core.object_store(adapter, fs.unstrip_protocol(adapter.root or "/"), adapter.is_asynchronous)
 
 
-def is_elsewhere(uri: str) -> bool:
-    """Whether a name is a URI of something that is not a path of this machine, or a chain of such."""
-    scheme, separator, rest = uri.partition("://")
-    is_chain = "::" in scheme or (scheme == "zip" and "::" in rest)
-    is_own = scheme in ("file", "zip") and not is_chain
-    return bool(separator) and not is_own and all(each.isidentifier() for each in scheme.split("::"))
-
-
-def remote_place(
-    uri: str, storage_options: Mapping[str, Any] | None, reason: str | None = None, is_folder: bool = False
-) -> tuple[_core.Store, bytes] | None:
-    """The store and path of a URI whose scheme is not the engine's own, through fsspec or obstore; None if it is.
+def place_of_others(
+    uri: str, storage_options: Mapping[str, Any] | None, reason: str = "", is_folder: bool = False
+) -> tuple[_core.Store, bytes]:
+    """The store and path of a URI that fsspec or obstore has to open, in this order, as in zarr-python and xarray.
 
     If it is not certainly a folder, it may be a file: the store is then that of its folder. `storage_options` are those
-    of the library that serves the scheme: fsspec first, as in zarr-python and xarray. `reason` is why the engine does
-    not serve it. Chains (`simplecache::https://...`, `zip://x::s3://...`) are fsspec's.
+    of the library. `reason` is why the engine does not serve it. Chains (`simplecache::https://...`, `zip://x::s3://...`)
+    are fsspec's.
     """
-    if not is_elsewhere(uri):
-        if storage_options:
-            raise UnsupportedError(f"storage_options are for remote URIs, not for '{uri}'")
-        return None
     scheme, _, rest = uri.partition("://")
     options = dict(storage_options or {})
-    reasons = [] if reason is None else [reason]
+    reasons = [reason] if reason else []
     try:
         url_to_fs = importlib.import_module("fsspec.core").url_to_fs
     except ImportError:
@@ -173,6 +161,9 @@ def remote_place(
 
 
 def remote_store(uri: str, storage_options: Mapping[str, Any] | None) -> _core.Store | None:
-    """The store of a folder at such a URI."""
-    place = remote_place(uri, storage_options, is_folder=True)
-    return None if place is None else place[0]
+    """The store of a folder at such a URI; None of one that is not such a URI."""
+    if _core.is_elsewhere(os.fsencode(uri)):
+        return place_of_others(uri, storage_options, is_folder=True)[0]
+    if storage_options:
+        raise UnsupportedError(f"storage_options are for remote URIs, not for '{uri}'")
+    return None

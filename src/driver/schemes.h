@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <penstock/context.h>
+#include <penstock/extend/scheme.h>
+#include <penstock/remote.h>
+#include <penstock/result.h>
+
+namespace penstock::inline v0 {
+
+/// The kinds of remote stores that the library has. schemes.cc has the one table of their schemes and options.
+enum class remote_kind : std::uint8_t { http, s3, gs };
+
+/// The kind of store that a URI's scheme has; nothing if the library has none.
+std::optional<remote_kind> kind_of_remote(std::string_view uri);
+
+/// The scheme that was added to a context for `uri`; null if none was added.
+const uri_scheme* added_scheme(std::string_view uri, const context* with) noexcept;
+
+/// Whether a URI is one of something that is not a name of this machine, or a chain of such.
+bool is_elsewhere(std::string_view uri);
+
+/// The value of a storage option, as callers of other languages have it.
+struct option_value {
+  enum class kind : std::uint8_t { none, boolean, number, text, fields, other };
+  kind is = kind::none;
+  std::string type;  ///< its name in the caller's language, for errors
+  bool truth = false;
+  double number = 0;  ///< also of a boolean
+  std::string text;
+  std::vector<std::pair<std::string, option_value>> fields;
+};
+
+/// The storage options of a URI: the names of s3fs and gcsfs, and those of obstore and of the AWS command line.
+using storage_options = std::vector<std::pair<std::string, option_value>>;
+
+/// What opens a name that a caller gave.
+enum class uri_server : std::uint8_t {
+  this_machine,          ///< a path, or a `file:` or `zip:` URI
+  library,               ///< a store of the library, or one that was added to the context
+  another_if_installed,  ///< another library, which knows the credentials, if there is one; else the library
+  another,               ///< a scheme or an option that the library does not know, or a chain (`zip://x::https://y`)
+};
+
+/// Returns what opens a name, by its scheme and its options. Storage is not asked.
+/// \param with  For the schemes that were added to it; null: none.
+uri_server server_of(std::string_view uri, const storage_options& given, const context* with = nullptr);
+
+/// Returns the options of the library for the storage options of a URI that it serves.
+/// \error invalid_argument  A value, by the name of its option.
+result<remote_options> remote_options_of(std::string_view uri, const storage_options& given);
+
+/// Whether another process may be given a remote URI as an open array shows it: false if it may have a secret, which
+/// an open array does not show, or if it is a name of this machine.
+bool names_for_others(std::string_view uri);
+
+}  // namespace penstock::inline v0
