@@ -32,7 +32,8 @@ def test_the_lines_of_a_commit_are_counted(tmp_path: Path, monkeypatch: pytest.M
         who = ("-c", "user.name=x", "-c", "user.email=x@example.org")
         subprocess.run(["git", *who, *arguments], cwd=tmp_path, check=True, capture_output=True)
 
-    for name, lines in (("src/driver/place.cc", 3), ("src/driver/place_test.cc", 9), ("python/penstock/api/open.py", 2)):
+    files = {"src/driver/place.cc": 3, "src/driver/place_test.cc": 9, "python/penstock/api/open.py": 2}
+    for name, lines in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x\n" * lines)
     git("init")
