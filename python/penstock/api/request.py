@@ -37,15 +37,16 @@ class Request:
     def normalized(self) -> Request:
         """The request with an open file as its path or bytes, references as fsspec names them, and a URI split."""
         target, storage_options = self.target, self.storage_options
+        path = self.path
         if isinstance(target, list | tuple):
             text = f"open takes one target, got a {type(target).__name__}: open_shards opens many files as one array"
             raise InvalidArgumentError(text)
-        if is_file(target):
-            target = contents(target)
-        if is_references(target):
-            storage_options, target = {**(storage_options or {}), "fo": target}, REFERENCES
-        path = self.path
-        if isinstance(target, str) and (member := _MEMBER_URI.match(target)) is not None:
+        if not isinstance(target, str):
+            if is_file(target):
+                target = contents(target)
+            if is_references(target):
+                storage_options, target = {**(storage_options or {}), "fo": target}, REFERENCES
+        elif "://" in target and (member := _MEMBER_URI.match(target)) is not None:
             target, path = member[1], "/".join(part for part in (member[2].strip("/"), path) if part)
         options = self.options
         if "columns" in options and options["columns"] is None:
@@ -107,7 +108,7 @@ class Origin:
         uri = found.store.uri
         if uri.startswith("file:"):
             key, root = os.fsdecode(found.key), uri.removeprefix("file://")
-            return cls(os.path.join(root, key) if key else root, True)
+            return cls(f"{root.rstrip('/')}/{key}" if key else root, True)
         if isinstance(request.target, str) and not uri.startswith("zip:"):
             return cls(_object_uri(request.target, request.path, os.fsdecode(found.inner)), False)
         return cls(None, False)
