@@ -18,6 +18,9 @@
 
 namespace penstock::inline v0 {
 
+/// The name of the format, as arrays and groups have it.
+inline constexpr std::string_view kHdf5Format = "hdf5";
+
 /// What an HDF5 file says of a dataset or group beyond what arrays and groups of every format have.
 struct hdf5_facts {
   std::vector<hdf5_typed_value> attributes;  ///< those whose types JSON does not say

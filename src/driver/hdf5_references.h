@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "driver/hdf5_reader.h"
+#include "driver/hdf5_sources.h"
+#include "driver/open_reference.h"
+#include "format/hdf5/hdf5_array.h"
+
+namespace penstock::inline v0 {
+
+/// Makes arrays of references of the datasets of one HDF5 file.
+class hdf5_references {
+ public:
+  hdf5_references(std::shared_ptr<context> with, std::shared_ptr<hdf5_reader> from, bool opened_for_reading)
+      : context_(std::move(with)), from_(std::move(from)), opened_for_reading_(opened_for_reading) {}
+
+  hdf5_file_place own_place() const { return {from_->from(), from_->key(), local_path()}; }
+
+  /// \param uri      Of the dataset.
+  /// \param depth    Of a source of virtual datasets: how far these have led.
+  /// \param sources  Describes datasets of this file and of others, for a virtual dataset.
+  /// \error As parse_zarr_v2_array's, reference_table::make's and compose_virtual's.
+  result<referenced_array> describe(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
+                                    const describe_hdf5_sources& sources) const;
+
+  /// A dataset of text of variable length, whose values are read: one chunk of bytes in memory.
+  /// \param pointers  The dataset as `describe` makes it, opened: elements of references to a global heap.
+  /// \error As read_hdf5_text's.
+  result<referenced_array> describe_text(hdf5_array from, const array& pointers, const std::string& uri) const;
+
+ private:
+  result<> name_external_files(const hdf5_array& from, referenced_array& what) const;
+  std::string local_path() const;
+
+  std::shared_ptr<context> context_;
+  std::shared_ptr<hdf5_reader> from_;
+  bool opened_for_reading_;
+};
+
+}  // namespace penstock::inline v0
