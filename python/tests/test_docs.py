@@ -7,11 +7,15 @@ Python blocks of a page run in order, in one namespace, next to a fresh `data.za
 from __future__ import annotations
 
 import ast
+import importlib
+import json
+import os
 import pkgutil
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from conftest import ZARR_VERSION
+from device_support import LIBRARY as FAKE_CUDA
 from test_cli import program
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +93,9 @@ def test_python_runs(page: Path) -> None:
             pytest.importorskip(peer)
     if page.name == "index.md" and page.parent == ROOT / "docs":
         write_dataset(Path("era5.zarr"))
+    if page == ROOT / "docs" / "tutorials" / "gpu.md":
+        run_on_the_fake_device(page)
+        return
     namespace: dict[str, Any] = {}
     try:
         for line, code in blocks(page, "python"):
@@ -95,6 +103,31 @@ def test_python_runs(page: Path) -> None:
             exec(compile(padded, str(page), "exec"), namespace)
     finally:
         ps.zarr.disable()
+
+
+def run_on_the_fake_device(page: Path) -> None:
+    """Runs the page in a process of its own: a driver is loaded once per process."""
+    if not FAKE_CUDA.exists():
+        pytest.skip(f"the fake CUDA driver is not built: {FAKE_CUDA}")
+    code = "\n".join(with_checks(code) for _, code in blocks(page, "python"))
+    environment = {**os.environ, "PENSTOCK_CUDA_DRIVER": str(FAKE_CUDA)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "bz2 has no device decoder" in done.stdout  # as the page says
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "tutorials").glob("*.md")), ids=lambda page: page.stem)
+def test_notebooks_have_the_code_of_the_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "docs"))
+    notebooks = importlib.import_module("notebooks")
+    cells = json.loads(notebooks.notebook(page.read_text()))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert code == [text.replace(notebooks.AGG, "").strip("\n") for _, text in blocks(page, "python")]
+    assert 'use("Agg")' not in "".join(code)
+    prose = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    assert prose[0].startswith("# ")
+    assert not any("](../" in text for text in prose)
+    assert len({cell["id"] for cell in cells}) == len(cells)
 
 
 @pytest.mark.parametrize("page", pages_with("console"))

@@ -5,15 +5,22 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+FAKE_DRIVER = ROOT / "build" / "release" / "tests" / "libpenstock_fake_cuda.so"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def main() -> None:
+    """Draws all tutorials, or those that are named: `draw_tutorials.py archive gpu`."""
+    os.environ.setdefault("PENSTOCK_CUDA_DRIVER", str(FAKE_DRIVER))  # tutorials/gpu.md runs on the fake device
+    named = sys.argv[1:]
     for page in sorted((ROOT / "docs" / "tutorials").glob("*.md")):
+        if named and page.stem not in named:
+            continue
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             shutil.copy(ROOT / "examples" / "scene.tif", folder)

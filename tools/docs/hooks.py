@@ -1,6 +1,7 @@
 """Hooks of mkdocs: pages made from files outside of docs/, and links to such files.
 
 The C++ reference is made from the public headers; the changelog and the guide for contributors are files of the root.
+Each tutorial has a notebook to download.
 The site holds no sources: a link to a source file becomes its path, a link to a public header leads to its page.
 """
 
@@ -15,6 +16,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import cpp_reference
+import notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = "reference/cpp"
@@ -117,4 +119,15 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.generated_by:
         return markdown
     place = page.file.src_uri
+    if place.startswith("tutorials/"):
+        title, _, rest = markdown.partition("\n")
+        link = f'<a href="{page.file.name}.ipynb" download>Download this page as a notebook</a>'
+        markdown = f"{title}\n\n{link}\n{rest}"
     return with_links_of_the_site(markdown, posixpath.join("docs", posixpath.dirname(place)), place)
+
+
+def on_post_build(config: Any) -> None:
+    """Writes a notebook next to the page of each tutorial."""
+    folder = Path(config["site_dir"]) / "tutorials"
+    for page in (ROOT / "docs" / "tutorials").glob("*.md"):
+        (folder / f"{page.stem}.ipynb").write_text(notebooks.notebook(page.read_text()))
