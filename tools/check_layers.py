@@ -63,6 +63,7 @@ PUBLIC = {
     "array.h": "engine",
     "array_source.h": "driver",
     "appender.h": "api",
+    "batches.h": "api",
     "levels.h": "api",
     "loader.h": "api",
     "shard_writer.h": "api",

@@ -1,0 +1,180 @@
+#include <penstock/batches.h>
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "api/loader/crop_sources.h"
+#include "array/converted_copy.h"
+#include "array/strided_copy.h"
+#include "base/checked.h"
+#include "base/output_pool.h"
+#include "engine/array_state.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Crops of one stored type: they are read together.
+struct batch_part {
+  dtype type;
+  std::vector<array_crop> crops;
+  std::vector<std::size_t> rows;  ///< of the batch, one for each crop
+};
+
+result<std::vector<batch_part>> parts_of(std::vector<array_crop> crops, bool may_differ) {
+  std::vector<batch_part> out;
+  for (std::size_t i = 0; i < crops.size(); ++i) {
+    const dtype& type = crops[i].from.type();
+    std::size_t which = 0;
+    while (which < out.size() && !(out[which].type == type)) ++which;
+    if (which == out.size()) {
+      if (which > 0 && !may_differ)
+        return error(errc::invalid_argument, fmt::format("the arrays are of {} and {}: say which dtype "
+                                                         "the batches have",
+                                                         out[0].type.name(), type.name()))
+            .note("array '" + crops[i].from.uri() + "'");
+      out.push_back({type, {}, {}});
+    }
+    out[which].rows.push_back(i);
+    out[which].crops.push_back(std::move(crops[i]));
+  }
+  return out;
+}
+
+result<owned_tensor> take(const array& of, const dtype& type, const extents& shape) {
+  PENSTOCK_ASSIGN(std::uint64_t bytes, element_count(shape));
+  if (!checked_mul(bytes, type.item_bytes(), bytes))
+    return error(errc::invalid_argument, fmt::format("a batch of shape {} has more than 2^64 bytes", to_string(shape)));
+  PENSTOCK_ASSIGN(output_block block, of.context()->state().outputs().take(bytes));
+  const auto owner = std::make_shared<output_block>(std::move(block));
+  return owned_tensor{tensor_view::contiguous(owner->data(), type, shape), owner};
+}
+
+/// Converts the rows of a part into their places.
+void convert_rows(const owned_tensor& from, const std::vector<std::size_t>& rows, const conversion& how,
+                  const owned_tensor& to) {
+  extents row = to.view.extents;
+  row[0] = 1;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::byte* const target = to.view.data + static_cast<std::int64_t>(rows[i]) * to.view.strides[0];
+    const std::byte* const source = from.view.data + static_cast<std::int64_t>(i) * from.view.strides[0];
+    if (how.converts()) {
+      strided_convert(target, to.view.strides, source, from.view.strides, row, how, 1);
+    } else {  // equal types
+      strided_copy(target, to.view.strides, source, from.view.strides, row, from.view.type.item_bytes(), 1);
+    }
+  }
+}
+
+}  // namespace
+
+class batches_state {
+ public:
+  batches_state(crop_generator crops, batch_options options) : crops_(std::move(crops)), options_(std::move(options)) {}
+
+  result<std::optional<owned_tensor>> next() {
+    auto out = take_next();
+    if (!out.ok()) cancel();
+    return out;
+  }
+
+  void cancel() noexcept {
+    ended_ = true;
+    for (under_way& each : ahead_)
+      for (read& one : each.reads) one.reading.cancel();
+    ahead_.clear();  // waits for the reads
+  }
+
+ private:
+  // Order of members: the read ends before its memory is released.
+  struct read {
+    owned_tensor values;  // the batch's own, if nothing is converted
+    std::vector<std::size_t> rows;
+    std::optional<conversion> how;
+    ticket reading;
+  };
+  struct under_way {
+    owned_tensor values;
+    std::vector<read> reads;
+  };
+
+  result<std::optional<owned_tensor>> take_next() {
+    while (!ended_ && ahead_.size() <= options_.depth) {
+      PENSTOCK_ASSIGN(std::vector<array_crop> chosen, choose());
+      if (chosen.size() < options_.size) ended_ = true;
+      if (chosen.empty() || (ended_ && options_.drop_last)) break;
+      PENSTOCK_ASSIGN(under_way begun, begin(std::move(chosen)));
+      ahead_.push_back(std::move(begun));
+    }
+    if (ahead_.empty()) return std::optional<owned_tensor>();
+    under_way first = std::move(ahead_.front());
+    ahead_.pop_front();
+    for (read& each : first.reads) {
+      PENSTOCK_TRY(each.reading.wait());
+      if (each.how) convert_rows(each.values, each.rows, *each.how, first.values);
+    }
+    return std::optional(first.values);
+  }
+
+  result<std::vector<array_crop>> choose() {
+    std::vector<array_crop> out;
+    while (out.size() < options_.size) {
+      PENSTOCK_ASSIGN(std::optional<array_crop> crop, crops_());
+      if (!crop) break;
+      out.push_back(std::move(*crop));
+    }
+    return out;
+  }
+
+  result<under_way> begin(std::vector<array_crop> crops) {
+    PENSTOCK_ASSIGN(const extents shape, crops_shape(crops));
+    const array first = crops[0].from;
+    const dtype type = options_.type ? *options_.type : first.type();
+    PENSTOCK_ASSIGN(std::vector<batch_part> parts, parts_of(std::move(crops), options_.type.has_value()));
+    under_way out;
+    PENSTOCK_ASSIGN(out.values, take(first, type, shape));
+    read_options how;
+    how.threads = options_.threads;
+    for (batch_part& each : parts) {
+      read one;
+      one.rows = std::move(each.rows);
+      if (each.type == type && parts.size() == 1) {
+        one.values = out.values;
+      } else {
+        auto converts = conversion_of(each.type, type);
+        if (!converts.ok()) return std::move(converts).error().note("array '" + each.crops[0].from.uri() + "'");
+        one.how = *converts;
+        extents own = shape;
+        own[0] = each.crops.size();
+        PENSTOCK_ASSIGN(one.values, take(first, each.type, own));
+      }
+      PENSTOCK_ASSIGN(one.reading, read_crops_async(each.crops, one.values.view, how));
+      out.reads.push_back(std::move(one));
+    }
+    return out;
+  }
+
+  const crop_generator crops_;
+  const batch_options options_;
+  std::deque<under_way> ahead_;
+  bool ended_ = false;
+};
+
+void batches_state_deleter::operator()(batches_state* state) const noexcept { delete state; }
+
+crop_batches::crop_batches(std::unique_ptr<batches_state, batches_state_deleter> state) noexcept
+    : state_(std::move(state)) {}
+
+result<crop_batches> crop_batches::make(crop_generator crops, batch_options options) {
+  if (!crops) return error(errc::invalid_argument, "batches need a generator of crops");
+  if (options.size == 0) return error(errc::invalid_argument, "a batch has 1 or more crops, not 0");
+  return crop_batches(
+      std::unique_ptr<batches_state, batches_state_deleter>(new batches_state(std::move(crops), std::move(options))));
+}
+
+result<std::optional<owned_tensor>> crop_batches::next() { return state_->next(); }
+void crop_batches::cancel() noexcept { state_->cancel(); }
+
+}  // namespace penstock::inline v0
