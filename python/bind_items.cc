@@ -108,19 +108,24 @@ PyObject* objects_of(std::span<const variable_item> items, const dtype& type, co
   return nullptr;
 }
 
-PyObject* item_block::to_ndarray(PyObject* dtype) const noexcept {
-  nb::object made = nb::steal(objects_of(items_, type_, shape_));
+PyObject* ndarray_of_items(std::span<const variable_item> items, const dtype& type, const extents& shape,
+                           PyObject* numpy_type) noexcept {
+  nb::object made = nb::steal(objects_of(items, type, shape));
   if (!made.is_valid()) return nullptr;
   try {
-    const nb::object character = nb::handle(dtype).attr("char");
+    const nb::object character = nb::handle(numpy_type).attr("char");
     if (PyUnicode_CompareWithASCIIString(character.ptr(), "O") == 0) return made.release().ptr();
-    return nb::object(made.attr("astype")(nb::handle(dtype))).release().ptr();
+    return nb::object(made.attr("astype")(nb::handle(numpy_type))).release().ptr();
   } catch (nb::python_error& failed) {
     failed.restore();
   } catch (const std::exception& failed) {
     set_error(failed);
   }
   return nullptr;
+}
+
+PyObject* item_block::to_ndarray(PyObject* dtype) const noexcept {
+  return ndarray_of_items(items_, type_, shape_, dtype);
 }
 
 bool read_result::prepare(const array_handle& from, const extents& shape) noexcept {

@@ -22,8 +22,7 @@ class item_block {
   /// Of the items; borrowed.
   tensor_view view() noexcept { return tensor_view::contiguous(items_.data(), type_, shape_); }
 
-  /// A new NumPy array with Python objects, or text, from the items; null: a Python exception is set. The GIL is held.
-  /// `dtype` as from `numpy_dtype`.
+  /// As `ndarray_of_items`.
   PyObject* to_ndarray(PyObject* dtype) const noexcept;
 
  private:
@@ -35,6 +34,10 @@ class item_block {
 
 /// A new NumPy array of Python objects; null: a Python exception is set.
 PyObject* objects_of(std::span<const variable_item> items, const dtype& type, const extents& shape) noexcept;
+/// A new NumPy array with Python objects, or text, from items; null: a Python exception is set. The GIL is held.
+/// `numpy_type` as from `numpy_dtype`.
+PyObject* ndarray_of_items(std::span<const variable_item> items, const dtype& type, const extents& shape,
+                           PyObject* numpy_type) noexcept;
 /// One item as a Python object; null: a Python exception is set.
 PyObject* object_of(const variable_item& item, const dtype& type) noexcept;
 

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "bind.h"
+#include "bind_items.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -44,7 +46,7 @@ class stream_handle {
       slices.append(nb::steal(PySlice_New(begin.ptr(), end.ptr(), nullptr)));
     }
     const nb::tuple index = to_tuple(tile->index);
-    return nb::make_tuple(index, nb::tuple(slices), ndarray_of(std::move(tile->values), dtype_));
+    return nb::make_tuple(index, nb::tuple(slices), values_of(*tile));
   }
   void cancel() {
     const without_gil released;
@@ -52,6 +54,16 @@ class stream_handle {
   }
 
  private:
+  nb::object values_of(stream_tile& tile) const {
+    const tensor_view& view = tile.values.view;
+    if (!view.type.variable_length()) return ndarray_of(std::move(tile.values), dtype_);
+    const auto* const first = reinterpret_cast<const variable_item*>(view.data);
+    const std::span items(first, static_cast<std::size_t>(unwrap(element_count(view.extents))));
+    PyObject* const made = ndarray_of_items(items, view.type, view.extents, dtype_.ptr());
+    if (made == nullptr) throw_python_error();
+    return nb::steal(made);
+  }
+
   std::optional<array_stream> made_;
   nb::object dtype_;
 };

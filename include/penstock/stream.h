@@ -32,9 +32,11 @@ struct stream_options {
 };
 
 struct stream_tile {
-  extents index;        ///< its position in the grid of tiles
-  box where;            ///< in the array
-  owned_tensor values;  ///< of the box's shape; later tiles do not change it
+  extents index;  ///< its position in the grid of tiles
+  box where;      ///< in the array
+  /// Of the box's shape; later tiles do not change it. Elements of variable length are `variable_item`s, whose bytes
+  /// live as long as the owner.
+  owned_tensor values;
 };
 
 /// The tiles of an array in C order, read ahead of the loop that computes on them.
@@ -45,7 +47,6 @@ struct stream_tile {
 class PENSTOCK_API array_stream {
  public:
   /// \error invalid_argument  A tile with the wrong rank or a length of 0; edges that do not cover the axis.
-  /// \error unsupported       Elements of variable length.
   static result<array_stream> make(array from, stream_options options = {});
 
   const extents& grid() const noexcept;  ///< tiles along each dimension

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -12,7 +11,7 @@ from typing import Any
 
 from penstock import _core
 from penstock.core.array import Array
-from penstock.core.job import Job, cancel_at_exit
+from penstock.core.job import cancel_at_exit
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Stream:
             grid[axis] = len(edges) - 1
         self.grid = tuple(grid)
         self._places: Iterator[tuple[int, ...]] = itertools.product(*map(range, self.grid))
-        self._tiles: _core._Stream | _Items | None = None  # made by the first tile
+        self._tiles: _core._Stream | None = None  # made by the first tile
         self._closed = False
 
     def __len__(self) -> int:
@@ -79,9 +78,7 @@ class Stream:
         if self._tiles is not None:
             self._tiles.cancel()
 
-    def _start(self) -> _core._Stream | _Items:
-        if self.array._has_items:
-            return _Items(self)
+    def _start(self) -> _core._Stream:
         made = _core._Stream(self.array, self.tile_shape, self.depth, self._axis, self._edges or ())
         cancel_at_exit(made)
         return made
@@ -106,34 +103,3 @@ class Stream:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class _Items:
-    """Tiles of items of variable length, which become Python objects."""
-
-    def __init__(self, of: Stream) -> None:
-        self._array, self._depth, self._places, self._box = of.array, of.depth, of._places, of._box
-        self._ahead: deque[tuple[tuple[int, ...], tuple[slice, ...], Job]] = deque()
-
-    def next(self) -> tuple[tuple[int, ...], tuple[slice, ...], Any] | None:
-        self._read_ahead(self._depth + 1)
-        if not self._ahead:
-            return None
-        index, box, job = self._ahead.popleft()
-        data = job.wait()
-        self._read_ahead(self._depth)
-        return index, box, data
-
-    def cancel(self) -> None:
-        self._places = iter(())
-        ahead, self._ahead = self._ahead, deque()
-        for _, _, job in ahead:
-            job.cancel()
-
-    def _read_ahead(self, upto: int) -> None:
-        while len(self._ahead) < upto:
-            index = next(self._places, None)
-            if index is None:
-                return
-            box = self._box(index)
-            self._ahead.append((index, box, self._array.read_async((*box, ...))))

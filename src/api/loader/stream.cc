@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -17,9 +18,6 @@ namespace {
 
 result<> check(const array& from, const stream_options& options) {
   const extents& shape = from.shape();
-  if (from.type().variable_length())
-    return error(errc::unsupported,
-                 fmt::format("elements of variable length ({}) are not streamed", from.type().name()));
   if (options.tile.size() != shape.size() ||
       std::find(options.tile.begin(), options.tile.end(), 0U) != options.tile.end())
     return error(errc::invalid_argument, fmt::format("tiles of shape {} do not fit an array of shape {}",
@@ -36,6 +34,12 @@ result<> check(const array& from, const stream_options& options) {
   }
   return {};
 }
+
+/// Of one tile.
+struct tile_memory {
+  output_block block;
+  std::shared_ptr<item_arena> bytes_of_items;  // of variable length
+};
 
 }  // namespace
 
@@ -129,11 +133,16 @@ class stream_state {
       return error(errc::invalid_argument,
                    fmt::format("a tile of shape {} has more than 2^64 bytes", to_string(out->tile.where.size)));
     PENSTOCK_ASSIGN(output_block taken, from_.context()->state().outputs().take(bytes));
-    const auto owner = std::make_shared<output_block>(std::move(taken));
-    out->tile.values = {tensor_view::contiguous(owner->data(), type, out->tile.where.size), owner};
+    const auto owner = std::make_shared<tile_memory>();
+    owner->block = std::move(taken);
     read_options how;
     how.threads = options_.threads;
     how.type = options_.type;
+    if (type.variable_length()) {
+      owner->bytes_of_items = how.arena = std::make_shared<item_arena>();
+      if (bytes != 0) std::memset(owner->block.data(), 0, bytes);  // empty items
+    }
+    out->tile.values = {tensor_view::contiguous(owner->block.data(), type, out->tile.where.size), owner};
     PENSTOCK_ASSIGN(out->reading, from_.read_async(which, out->tile.values.view, how));
     return out;
   }

@@ -4,12 +4,14 @@
 #include <penstock/array_source.h>
 #include <penstock/create.h>
 #include <penstock/open.h>
+#include <penstock/variable.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -165,6 +167,34 @@ TEST(ArrayStream, CastsAndReadsScalarsAndEmptyArrays) {
   ASSERT_TRUE(none.ok());
   EXPECT_EQ(none->tiles(), 0U);
   EXPECT_FALSE((*none->next()).has_value());
+}
+
+TEST(ArrayStream, TilesOfTextOwnTheirBytes) {
+  create_options how;
+  how.type = dtype::variable_utf8();
+  how.shape = {5};
+  how.chunks = {2};
+  const auto made = create_array(std::shared_ptr<store>(make_memory_store()), how);
+  ASSERT_TRUE(made.ok()) << made.error().to_string();
+  std::vector<std::string> words = {"", "a", "word that is longer than others", "b", "last"};
+  std::vector<variable_item> items;
+  for (const std::string& each : words) items.push_back({reinterpret_cast<const std::byte*>(each.data()), each.size()});
+  const auto written =
+      made->write(basic_selection(),
+                  tensor_view::contiguous(reinterpret_cast<std::byte*>(items.data()), dtype::variable_utf8(), {5}));
+  ASSERT_TRUE(written.ok()) << written.error().to_string();
+  auto tiles = array_stream::make(*made);
+  ASSERT_TRUE(tiles.ok()) << tiles.error().to_string();
+  std::vector<stream_tile> seen;
+  for (auto tile = tiles->next(); tile.ok() && *tile; tile = tiles->next()) seen.push_back(std::move(**tile));
+  tiles->cancel();
+  ASSERT_EQ(seen.size(), 3U);
+  std::vector<std::string> read;
+  for (const stream_tile& tile : seen) {
+    const auto* const each = reinterpret_cast<const variable_item*>(tile.values.view.data);
+    for (std::uint64_t i = 0; i < tile.where.size[0]; ++i) read.emplace_back(each[i].text());
+  }
+  EXPECT_EQ(read, words);
 }
 
 TEST(ArrayStream, WrongTilesAreRefused) {
