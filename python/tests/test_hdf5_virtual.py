@@ -173,6 +173,61 @@ def test_a_source_of_another_type_is_refused(tmp_path: Path) -> None:
         penstock.open(tmp_path / "v.h5", "v")
 
 
+def _text(number: int) -> np.ndarray:
+    return np.array([[f"{number} {row} {column} ä" * column for column in range(4)] for row in range(6)], dtype=object)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_text_of_variable_length(tmp_path: Path, encoding: str) -> None:
+    text = h5py.string_dtype(encoding)
+    for i in range(3):
+        with h5py.File(tmp_path / f"s{i}.h5", "w") as file:
+            values = _text(i) if encoding == "utf-8" else np.char.encode(_text(i).astype(str), "latin-1").astype(object)
+            file.create_dataset("x", data=values, dtype=text, chunks=(4, 3) if i else None)
+            file["other"] = np.zeros((6, 4), "S3")
+    layout = h5py.VirtualLayout((4, 6, 4), text)
+    layout[0] = h5py.VirtualSource("s0.h5", "x", (6, 4), text)
+    layout[1, ::2] = h5py.VirtualSource("s1.h5", "x", (6, 4), text)[3:]
+    layout[2, 1:3, 3] = h5py.VirtualSource("s2.h5", "x", (6, 4), text)[5, :2]
+    layout[3] = h5py.VirtualSource("absent.h5", "x", (6, 4), text)
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file.create_virtual_dataset("v", layout)
+        again = h5py.VirtualLayout((6, 4), text)
+        again[...] = h5py.VirtualSource(file["v"])[0]
+        file.create_virtual_dataset("of virtual", again)
+        wrong = h5py.VirtualLayout((6, 4), text)
+        wrong[...] = h5py.VirtualSource("s0.h5", "other", (6, 4), text)
+        file.create_virtual_dataset("wrong", wrong)
+    for name in ("v", "of virtual"):
+        with h5py.File(tmp_path / "v.h5") as file:
+            expected = file[name][...]
+        made = penstock.open(tmp_path / "v.h5", name)[...]
+        assert made.shape == expected.shape
+        stored = [each.encode() if isinstance(each, str) else bytes(each) for each in made.ravel()]
+        assert stored == [each.split(b"\0")[0] for each in expected.ravel()]
+    with pytest.raises(penstock.UnsupportedError, match="text of variable length shows a source of"):
+        penstock.open(tmp_path / "v.h5", "wrong")
+
+
+def test_text_of_variable_length_without_a_limit(tmp_path: Path) -> None:
+    text = h5py.string_dtype()
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file.create_dataset("x", data=_text(0), dtype=text, maxshape=(None, 4), chunks=(2, 2))
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        endless = h5py.h5s.create_simple((6, 4), (h5py.h5s.UNLIMITED, 4))
+        endless.select_hyperslab((0, 0), (1, 1), block=(h5py.h5s.UNLIMITED, 4))
+        plist.set_virtual(endless, b".", b"/x", endless)
+        space = h5py.h5s.create_simple((6, 4), (h5py.h5s.UNLIMITED, 4))
+        h5py.h5d.create(file.id, b"v", h5py.h5t.py_create(text, logical=True), space, plist)
+        file["x"].resize((9, 4))
+        file["x"][8, 2] = "added"
+    with h5py.File(tmp_path / "v.h5") as file:
+        expected = file["v"].asstr()[...]
+    made = penstock.open(tmp_path / "v.h5", "v")
+    assert made.shape == (9, 4)
+    np.testing.assert_array_equal(np.asarray(made[...], object), expected)
+
+
 def test_what_is_not_there_is_the_fill_value(tmp_path: Path) -> None:
     _sources(tmp_path, 2)
     with h5py.File(tmp_path / "s1.h5", "a") as file:

@@ -216,11 +216,7 @@ result<hdf5_contents> hdf5_nodes::describe(std::string_view path) const {
 }
 
 result<std::shared_ptr<const referenced_array>> hdf5_nodes::described(hdf5_array from, const std::string& uri) const {
-  if (from.text) {
-    PENSTOCK_ASSIGN(const node made, open_dataset(std::move(from), uri));
-    return std::get<array>(made).state().references;
-  }
-  PENSTOCK_ASSIGN(referenced_array made, described_bytes(std::move(from), uri, {}));
+  PENSTOCK_ASSIGN(referenced_array made, referenced(std::move(from), uri, {}));
   return std::make_shared<const referenced_array>(std::move(made));
 }
 
@@ -366,21 +362,14 @@ result<node> hdf5_nodes::open_dataset(hdf5_array from, const std::string& uri, c
     PENSTOCK_ASSIGN(array made, open_by_need(std::move(from), uri, path));
     return node(std::move(made));
   }
-  if (!from.text) {
-    PENSTOCK_ASSIGN(referenced_array what, described_bytes(std::move(from), uri, {}));
-    PENSTOCK_ASSIGN(array made, open_reference(context_, std::move(what)));
-    return node(std::move(made));
-  }
-  PENSTOCK_ASSIGN(referenced_array what, described_bytes(from, uri, {}));
-  PENSTOCK_ASSIGN(const array pointers, open_reference(context_, std::move(what)));
-  PENSTOCK_ASSIGN(referenced_array text, references_.describe_text(std::move(from), pointers, uri));
-  PENSTOCK_ASSIGN(array made, open_reference(context_, std::move(text)));
+  PENSTOCK_ASSIGN(referenced_array what, referenced(std::move(from), uri, {}));
+  PENSTOCK_ASSIGN(array made, open_reference(context_, std::move(what)));
   return node(std::move(made));
 }
 
 // A dataset whose chunks are found as they are read. Its references are all read for what needs them together.
 result<array> hdf5_nodes::open_by_need(hdf5_array from, const std::string& uri, const std::string& path) const {
-  PENSTOCK_ASSIGN(referenced_array what, described_bytes(std::move(from), uri, {}));
+  PENSTOCK_ASSIGN(referenced_array what, referenced(std::move(from), uri, {}));
   what.read_table = [of = shared_from_this(), path]() -> result<std::shared_ptr<const referenced_array>> {
     PENSTOCK_ASSIGN(auto made, of->source(path, {}));
     if (!made) return error(errc::conflict, fmt::format("'{}' is gone since the array was opened", path));
@@ -536,7 +525,7 @@ result<std::shared_ptr<const referenced_array>> hdf5_nodes::source(const std::st
   if (!facts.ok() && facts.error().code() == errc::not_found) return std::shared_ptr<const referenced_array>();
   if (!facts.ok()) return std::move(facts).error().note(opening(uri));
   if (!facts->dataset) return std::shared_ptr<const referenced_array>();
-  auto made = described_bytes(std::move(*facts->dataset), uri, depth);
+  auto made = referenced(std::move(*facts->dataset), uri, depth);
   if (!made.ok()) return std::move(made).error().note(opening(uri));
   return std::make_shared<const referenced_array>(std::move(*made));
 }
@@ -554,11 +543,12 @@ result<std::vector<hdf5_nodes::described_dataset>> hdf5_nodes::sources(const hdf
   return out;
 }
 
-result<referenced_array> hdf5_nodes::described_bytes(hdf5_array from, const std::string& uri,
-                                                     const hdf5_depth& depth) const {
+result<referenced_array> hdf5_nodes::referenced(hdf5_array from, const std::string& uri,
+                                                const hdf5_depth& depth) const {
   const auto describe = [this](const hdf5_file_place& file, const std::vector<std::string>& paths,
                                const hdf5_depth& below) { return sources(file, paths, below); };
-  return references_.describe(std::move(from), uri, depth, describe);
+  return from.text ? references_.describe_text(std::move(from), uri, depth, describe)
+                   : references_.describe(std::move(from), uri, depth, describe);
 }
 
 }  // namespace penstock::inline v0

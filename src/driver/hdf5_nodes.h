@@ -53,7 +53,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   result<array> open_by_need(hdf5_array from, const std::string& uri, const std::string& path) const;
 
   result<described_dataset> described(hdf5_array from, const std::string& uri) const;
-  result<referenced_array> described_bytes(hdf5_array from, const std::string& uri, const hdf5_depth& depth) const;
+  result<referenced_array> referenced(hdf5_array from, const std::string& uri, const hdf5_depth& depth) const;
   result<described_dataset> dataset(const std::string& path, unsigned links) const;
   result<described_dataset> source(const std::string& path, const hdf5_depth& depth) const;
   result<std::vector<described_dataset>> sources(const hdf5_file_place& file, const std::vector<std::string>& paths,

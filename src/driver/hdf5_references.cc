@@ -101,24 +101,44 @@ result<referenced_array> hdf5_references::describe(hdf5_array from, const std::s
                          depth, sources);
 }
 
-result<referenced_array> hdf5_references::describe_text(hdf5_array from, const array& pointers,
-                                                        const std::string& uri) const {
-  const extents& shape = pointers.shape();
+result<std::vector<std::byte>> hdf5_references::read_text(const hdf5_array& from, const array& pointers) const {
+  return from_->parse([&](hdf5_file& file) { return read_hdf5_text(file, from, *pointers.state().layout); });
+}
+
+result<referenced_array> hdf5_references::describe_text(hdf5_array from, const std::string& uri,
+                                                        const hdf5_depth& depth,
+                                                        const describe_hdf5_sources& sources) const {
+  auto mapped = std::exchange(from.mapped, std::nullopt);
+  if (mapped) from.cell_count = 1;
+  PENSTOCK_ASSIGN(referenced_array elements, describe(from, uri, depth, sources));  // references to a global heap
+  referenced_array like;
+  if (mapped) like = elements;
+  PENSTOCK_ASSIGN(const array pointers, open_reference(context_, std::move(elements)));
+  extents shape = pointers.shape();
+  const auto has_items = [&] { return std::find(shape.begin(), shape.end(), 0) == shape.end(); };
+  std::vector<std::byte> values;
+  if (!from.offsets.empty() || (has_items() && !from.text->fill.empty())) {
+    PENSTOCK_ASSIGN(values, read_text(from, pointers));
+  }
+  if (mapped) {
+    const std::string fill = first_hdf5_text(values);
+    PENSTOCK_ASSIGN(hdf5_virtual_text shown, read_virtual_text(std::move(like), std::move(*mapped), own_place(),
+                                                               context_, depth, sources, fill));
+    shape = shown.shape;
+    values = pack_hdf5_text(shown.values);
+  }
   hdf5_array text;
+  if (has_items() && !values.empty()) {
+    text.offsets = {0};
+    text.lengths = {values.size()};
+    text.inline_bytes = std::move(values);
+  }
   json::array_t lengths, chunks;
   for (const std::uint64_t each : shape) {
     lengths.emplace_back(each);
     chunks.emplace_back(std::max<std::uint64_t>(each, 1));
   }
-  const bool has_items = std::find(shape.begin(), shape.end(), 0) == shape.end();
-  if (!from.offsets.empty() || (has_items && !from.text->fill.empty())) {
-    auto read = from_->parse([&](hdf5_file& file) { return read_hdf5_text(file, from, *pointers.state().layout); });
-    if (!read.ok()) return std::move(read).error();
-    text.offsets = {0};
-    text.lengths = {read->size()};
-    text.inline_bytes = std::move(*read);
-  }
-  text.cell_count = has_items ? 1 : 0;
+  text.cell_count = has_items() ? 1 : 0;
   const char* const codec = from.text->utf8 ? "vlen-utf8" : "vlen-bytes";
   text.zarray = json(json::object_t{{"zarr_format", std::uint64_t{2}},
                                     {"shape", std::move(lengths)},
@@ -132,7 +152,7 @@ result<referenced_array> hdf5_references::describe_text(hdf5_array from, const a
   text.typed_attributes = std::move(from.typed_attributes);
   text.storage = std::move(from.storage);
   text.dimension_names = std::move(from.dimension_names);
-  return describe(std::move(text), uri, {}, {});
+  return describe(std::move(text), uri, depth, sources);
 }
 
 }  // namespace penstock::inline v0

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "driver/hdf5_reader.h"
 #include "driver/hdf5_sources.h"
@@ -26,11 +28,12 @@ class hdf5_references {
                                     const describe_hdf5_sources& sources) const;
 
   /// A dataset of text of variable length, whose values are read: one chunk of bytes in memory.
-  /// \param pointers  The dataset as `describe` makes it, opened: elements of references to a global heap.
-  /// \error As read_hdf5_text's.
-  result<referenced_array> describe_text(hdf5_array from, const array& pointers, const std::string& uri) const;
+  /// \error As describe's, read_hdf5_text's and read_virtual_text's.
+  result<referenced_array> describe_text(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
+                                         const describe_hdf5_sources& sources) const;
 
  private:
+  result<std::vector<std::byte>> read_text(const hdf5_array& from, const array& pointers) const;
   result<> name_external_files(const hdf5_array& from, referenced_array& what) const;
   std::string local_path() const;
 

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "driver/compose_references.h"
 #include "driver/for_each_file.h"
+#include "driver/hdf5_text.h"
 #include "driver/open_hdf5.h"
 #include "driver/zarr_nodes.h"
 #include "format/hdf5/hdf5_values.h"
@@ -23,6 +24,8 @@ constexpr unsigned kMostLevels = 8;
 constexpr std::uint64_t kMostSources = 100'000;
 /// Ranges that mappings show, divided into runs of neighbours: a few bytes of a file may stand for very many.
 constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 22;
+/// Of text of variable length, as of a dataset that is not virtual.
+constexpr std::uint64_t kMostTextItems = std::uint64_t{1} << 22;
 
 bool is_file(const std::string& path) {
   std::error_code ignored;
@@ -127,6 +130,98 @@ using shape_list = std::vector<std::uint64_t>;
 /// A dataset by its file's and its own name, as mappings say them.
 using source_name = std::pair<std::string, std::string>;
 
+/// Reads the text that a virtual dataset shows.
+class text_reader {
+ public:
+  text_reader(const std::shared_ptr<context>& with, const shape_list& shape, const std::string& fill)
+      : with_(with), shape_(shape), fill_(fill) {}
+
+  result<hdf5_virtual_text> read(const std::vector<shown_part>& parts) {
+    std::uint64_t count = 1;
+    for (const std::uint64_t length : shape_) count = saturating_mul(count, length);
+    if (count > kMostTextItems)
+      return error(errc::unsupported,
+                   fmt::format("{} items of variable length are more than this release reads", count));
+    hdf5_virtual_text out;
+    out.shape = extents(std::span<const std::uint64_t>(shape_));
+    out.values.assign(static_cast<std::size_t>(count), fill_);
+    if (saturating_mul(count, fill_.size()) > kMostHdf5TextBytes) return too_much();
+    for (const shown_part& each : parts) {
+      auto placed = place(each, out.values);
+      if (!placed.ok()) return std::move(placed).error().note(fmt::format("mapping of {}", each.name));
+    }
+    return out;
+  }
+
+ private:
+  /// Of a source: all of it, however little is shown, as of a dataset of text.
+  struct source_text {
+    std::vector<variable_item> items;
+    std::vector<std::uint64_t> steps;  // between neighbours along each dimension, in items
+    std::shared_ptr<item_arena> arena;
+  };
+
+  static error too_much() {
+    return {errc::unsupported,
+            fmt::format("more than {} bytes of text of variable length are not readable", kMostHdf5TextBytes)};
+  }
+
+  result<const source_text*> text_of(const std::shared_ptr<const referenced_array>& source) {
+    const auto [at, added] = sources_.try_emplace(source.get());
+    if (!added) return &at->second;
+    PENSTOCK_ASSIGN(const array opened, open_reference(with_, *source));
+    if (!opened.type().variable_length())
+      return error(errc::unsupported,
+                   fmt::format("text of variable length shows a source of {}", opened.type().name()));
+    source_text& out = at->second;
+    const extents& shape = opened.shape();
+    std::uint64_t count = 1;
+    out.steps.resize(shape.size());
+    for (std::size_t d = shape.size(); d-- > 0; count *= shape[d]) out.steps[d] = count;
+    out.items.resize(static_cast<std::size_t>(count));
+    out.arena = std::make_shared<item_arena>();
+    read_options how;
+    how.threads = 1;
+    how.arena = out.arena;
+    PENSTOCK_TRY(opened.read(
+        tensor_view::contiguous(reinterpret_cast<std::byte*>(out.items.data()), opened.type(), shape), how));
+    return &out;
+  }
+
+  result<> place(const shown_part& part, std::vector<std::string>& values) {
+    PENSTOCK_ASSIGN(const source_text* const from, text_of(part.source));
+    const auto& axes = part.where.axes;
+    std::uint64_t begin = 0;
+    for (std::size_t d = 0; d < from->steps.size(); ++d)
+      if (std::find(axes.begin(), axes.end(), d) == axes.end()) begin += part.where.origin[d] * from->steps[d];
+    return place(part.where, 0, 0, begin, *from, values);
+  }
+
+  // The combinations of the runs from dimension `d` on. `to`, `begin`: the item that the dimensions before it choose.
+  result<> place(const hdf5_part& part, std::size_t d, std::uint64_t to, std::uint64_t begin, const source_text& from,
+                 std::vector<std::string>& values) {
+    if (d == shape_.size()) {
+      const variable_item& item = from.items[static_cast<std::size_t>(begin)];
+      bytes_ += item.size;
+      if (bytes_ > kMostHdf5TextBytes) return too_much();
+      values[static_cast<std::size_t>(to)] = item.text();
+      return {};
+    }
+    const std::uint64_t step = part.axes[d] ? from.steps[*part.axes[d]] : 0;
+    for (const hdf5_run& run : part.runs[d]) {
+      for (std::uint64_t i = 0; i < run.count; ++i)
+        PENSTOCK_TRY(place(part, d + 1, to * shape_[d] + run.to + i, begin + (run.from + i) * step, from, values));
+    }
+    return {};
+  }
+
+  const std::shared_ptr<context>& with_;
+  const shape_list& shape_;
+  const std::string& fill_;
+  std::uint64_t bytes_ = 0;
+  std::map<const referenced_array*, source_text> sources_;
+};
+
 class virtual_reader {
  public:
   virtual_reader(referenced_array like, hdf5_array::virtual_parts parts, std::size_t inner, const hdf5_file_place& self,
@@ -141,6 +236,22 @@ class virtual_reader {
         describe_(describe) {}
 
   result<referenced_array> read() && {
+    PENSTOCK_ASSIGN(const shown_shape found, find());
+    return compose_references(std::move(like_), found.parts);
+  }
+
+  result<hdf5_virtual_text> read_text(const std::shared_ptr<context>& with, const std::string& fill) && {
+    PENSTOCK_ASSIGN(const shown_shape found, find());
+    return text_reader(with, found.shape, fill).read(found.parts);
+  }
+
+ private:
+  struct shown_shape {
+    shape_list shape;
+    std::vector<shown_part> parts;
+  };
+
+  result<shown_shape> find() {
     PENSTOCK_TRY(find_named());
     for (const hdf5_mapping& each : parts_.mappings) {
       auto added = add(each);
@@ -148,12 +259,12 @@ class virtual_reader {
         return std::move(added).error().note(fmt::format("mapping of '{}' in '{}'", hdf5_text(each.dataset),
                                                          each.file == "." ? "this file" : hdf5_text(each.file)));
     }
-    PENSTOCK_ASSIGN(const shape_list shape, final_shape());
-    std::vector<shown_part> shown;
+    shown_shape out;
+    PENSTOCK_ASSIGN(out.shape, final_shape());
     std::uint64_t count = 0;
     for (const pair& each : pairs_) {
       const shape_list theirs = outer_shape(*each.source);
-      auto matched = match_hdf5_selections(each.to, shape, each.from, theirs);
+      auto matched = match_hdf5_selections(each.to, out.shape, each.from, theirs);
       if (!matched.ok()) return std::move(matched).error().note(fmt::format("mapping of {}", each.name));
       for (hdf5_part& part : *matched) {
         for (const auto& runs : part.runs) count += runs.size();
@@ -161,13 +272,12 @@ class virtual_reader {
           return error(errc::unsupported,
                        fmt::format("virtual HDF5 datasets of more than {} runs are not readable", kMostRuns));
         with_inner_axes(part, *each.source, theirs.size());
-        shown.push_back({each.source, std::move(part), each.name});
+        out.parts.push_back({each.source, std::move(part), each.name});
       }
     }
-    return compose_references(std::move(like_), shown);
+    return out;
   }
 
- private:
   /// Selections of the dataset and of a source, both with limits.
   struct pair {
     std::shared_ptr<const referenced_array> source;
@@ -353,6 +463,13 @@ result<referenced_array> compose_virtual(referenced_array like, hdf5_array::virt
                                          const hdf5_file_place& self, context& with, const hdf5_depth& depth,
                                          const describe_hdf5_sources& describe) {
   return virtual_reader(std::move(like), std::move(parts), inner, self, with, depth, describe).read();
+}
+
+result<hdf5_virtual_text> read_virtual_text(referenced_array like, hdf5_array::virtual_parts parts,
+                                            const hdf5_file_place& self, const std::shared_ptr<context>& with,
+                                            const hdf5_depth& depth, const describe_hdf5_sources& describe,
+                                            const std::string& fill) {
+  return virtual_reader(std::move(like), std::move(parts), 0, self, *with, depth, describe).read_text(with, fill);
 }
 
 }  // namespace penstock::inline v0

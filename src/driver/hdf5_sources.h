@@ -83,4 +83,18 @@ result<referenced_array> compose_virtual(referenced_array like, hdf5_array::virt
                                          const hdf5_file_place& self, context& with, const hdf5_depth& depth,
                                          const describe_hdf5_sources& describe);
 
+/// The values of a virtual dataset, and the shape that its sources give it.
+struct hdf5_virtual_text {
+  extents shape;
+  std::vector<std::string> values;  ///< in C order
+};
+
+/// Reads a virtual dataset of text of variable length: text has no chunks to refer to.
+/// \param like  As of compose_virtual; what it says of elements is not used. \param fill  Of elements without a source.
+/// \error As compose_virtual's; unsupported  More than 2^22 elements or 2^28 bytes; a source of another type, by name.
+result<hdf5_virtual_text> read_virtual_text(referenced_array like, hdf5_array::virtual_parts parts,
+                                            const hdf5_file_place& self, const std::shared_ptr<context>& with,
+                                            const hdf5_depth& depth, const describe_hdf5_sources& describe,
+                                            const std::string& fill);
+
 }  // namespace penstock::inline v0

@@ -15,7 +15,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::uint64_t kMostPointerBytes = std::uint64_t{1} << 26, kMostTextBytes = std::uint64_t{1} << 28;
+constexpr std::uint64_t kMostPointerBytes = std::uint64_t{1} << 26;
 /// Of elements that were never written: the file's size does not bound how many there are.
 constexpr std::uint64_t kMostFillBytes = std::uint64_t{1} << 26;
 
@@ -104,9 +104,9 @@ result<std::vector<std::byte>> read_hdf5_text(hdf5_file& file, const hdf5_array&
       text = object->first(static_cast<std::size_t>(std::min<std::uint64_t>(length, object->size())));
       text = text.first(static_cast<std::size_t>(std::find(text.begin(), text.end(), std::byte{0}) - text.begin()));
     }
-    if (out.size() + text.size() > kMostTextBytes) {
+    if (out.size() + text.size() > kMostHdf5TextBytes) {
       return error(errc::unsupported,
-                   fmt::format("more than {} bytes of text of variable length are not readable", kMostTextBytes));
+                   fmt::format("more than {} bytes of text of variable length are not readable", kMostHdf5TextBytes));
     }
     const bool is_fill = std::equal(reference.begin(), reference.end(), from.text->fill.begin(), from.text->fill.end());
     if (!is_fill) {
@@ -119,6 +119,26 @@ result<std::vector<std::byte>> read_hdf5_text(hdf5_file& file, const hdf5_array&
     out.insert(out.end(), text.begin(), text.end());
   }
   return out;
+}
+
+std::vector<std::byte> pack_hdf5_text(std::span<const std::string> texts) {
+  std::vector<std::byte> out;
+  append_number(out, texts.size());
+  for (const std::string& each : texts) {
+    append_number(out, each.size());
+    const auto bytes = std::as_bytes(std::span(each));
+    out.insert(out.end(), bytes.begin(), bytes.end());
+  }
+  return out;
+}
+
+std::string first_hdf5_text(std::span<const std::byte> cell) {
+  constexpr std::size_t kNumber = 4;
+  if (cell.size() < 2 * kNumber) return {};
+  std::size_t length = 0;
+  for (std::size_t i = kNumber; i-- > 0;) length = length << 8 | static_cast<std::size_t>(cell[kNumber + i]);
+  const auto text = cell.subspan(2 * kNumber, std::min(length, cell.size() - 2 * kNumber));
+  return {reinterpret_cast<const char*>(text.data()), text.size()};
 }
 
 }  // namespace penstock::inline v0

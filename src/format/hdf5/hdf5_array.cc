@@ -172,7 +172,6 @@ class array_reader {
   }
 
   result<extents> mapped(const extents& whole) {
-    if (out_.text) return error(errc::unsupported, "virtual HDF5 datasets of text of variable length are not readable");
     out_.mapped.emplace();
     out_.mapped->shape = shape_;
     PENSTOCK_ASSIGN(out_.mapped->mappings, read_hdf5_mappings(file_, layout_));
