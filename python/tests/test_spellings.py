@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import penstock as ps
+import penstock.core.progress
 import pytest
-from penstock.core.progress import ProgressLine
+from penstock.core.progress import ProgressBar, ProgressLine, progress_display
 from penstock.core.sizes import parse_bytes
 
 
@@ -157,6 +160,77 @@ def test_a_progress_line_is_written_again_and_ends():
     assert last.startswith("reading 100% of 100 bytes")
     assert last.rstrip(" \n").endswith(" s")
     assert last.endswith("\n")
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, dict[str, str]]]:
+    """What a stand-in for a notebook's frontend received: (whether it replaced the last one, the forms by type)."""
+    received: list[tuple[bool, dict[str, str]]] = []
+
+    class Handle:
+        def update(self, forms: dict[str, str], *, raw: bool) -> None:
+            assert raw
+            received.append((True, forms))
+
+    def display(forms: dict[str, str], *, raw: bool, display_id: bool) -> Handle:
+        assert raw
+        assert display_id
+        received.append((False, forms))
+        return Handle()
+
+    notebook = types.SimpleNamespace(kernel=object())
+    stand_in = types.SimpleNamespace(get_ipython=lambda: notebook, display=types.SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "IPython", stand_in)  # type: ignore[arg-type]
+    return received
+
+
+def test_progress_true_draws_a_bar_in_a_notebook(
+    shown: list[tuple[bool, dict[str, str]]], capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    a = ps.create_array(tmp_path / "x", data=np.arange(1000.0), chunks=(10,))
+    a.read(progress=True)
+    last = shown[-1][1]
+    assert last["text/plain"].startswith("reading 100% of 8 kB")
+    assert '<progress value="1.000" max="1"' in last["text/html"]
+    assert last["text/plain"] in last["text/html"]
+    assert [each for each, _ in shown] == [False, *[True] * (len(shown) - 1)]  # one bar, which is updated
+    shown.clear()
+    ps.copy(a, tmp_path / "y", progress=True)
+    assert shown[-1][1]["text/plain"].startswith("copying 100%")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_progress_bar_is_updated_and_escapes_names(shown: list[tuple[bool, dict[str, str]]]):
+    bar = ProgressBar("copying a<b>")
+    bar._last -= 1
+    bar(1, 4)
+    bar(2, 4)  # too soon
+    bar(4, 4)
+    assert [each for each, _ in shown] == [False, True]
+    assert '<progress value="0.250"' in shown[0][1]["text/html"]
+    assert "copying a&lt;b&gt; 25% of 4 bytes" in shown[0][1]["text/html"]
+
+
+def test_progress_in_a_terminal_of_ipython_is_a_line(monkeypatch: pytest.MonkeyPatch):
+    terminal = types.SimpleNamespace()  # its shell has no kernel
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: terminal))  # type: ignore[arg-type]
+    assert type(progress_display("reading")) is ProgressLine
+
+
+def test_progress_is_compared_with_the_ceiling_that_was_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(penstock.core.progress, "_copy_ceiling", None)
+    a = ps.create_array(tmp_path / "x", data=np.arange(1000.0), chunks=(10,))
+    stream = io.StringIO()
+    ProgressLine("reading", stream)(100, 100)
+    assert "memcpy" not in stream.getvalue()
+    with ps.profile(ceiling=True) as p:
+        a[:]
+    line = ProgressLine("reading", stream)
+    line._begin -= 2.0
+    line(int(p.ceilings["memcpy"]), int(p.ceilings["memcpy"]))
+    fraction = re.search(r"/s \((\d+)% of memcpy's [\d.]+ GB/s\), 2\.0 s", stream.getvalue())
+    assert fraction
+    assert int(fraction[1]) in (49, 50)
 
 
 def test_modules_are_loaded_when_they_are_used():

@@ -15,7 +15,7 @@ from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
-from penstock.core.progress import ProgressLine, callback_of
+from penstock.core.progress import callback_of, progress_display
 from penstock.shards.sharded_array import ShardedArray
 
 _TIFF, _HDF5, _NPY = (".tif", ".tiff"), (".h5", ".hdf5", ".nc", ".nc4"), (".npy",)
@@ -111,7 +111,7 @@ def convert(
         raise InvalidArgumentError(f"something stands at '{name}': overwrite it")
     if not isinstance(source, Array | Group):
         source = open(source, context=context, storage_options=storage_options)
-    line: Callable[..., Any] | None = ProgressLine("converting") if progress is True else None
+    line: Callable[..., Any] | None = progress_display("converting") if progress is True else None
     told = callback_of(progress, "converting") if line is None else lambda _, done, total: line(done, total)
     if ending in _HDF5:
         if options:

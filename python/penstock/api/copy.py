@@ -20,7 +20,7 @@ from penstock.core.chunking import rule_text
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
-from penstock.core.progress import ProgressLine, callback_of
+from penstock.core.progress import ProgressLine, callback_of, progress_display
 from penstock.core.sizes import parse_bytes
 from penstock.core.writing import check_threads
 from penstock.hdf5.types import NoArrayError
@@ -94,8 +94,8 @@ def copy(
     storage_options, target_options
         For the source's and the target's URI, as for `open`.
     progress
-        True: a line on stderr. A function: called as `progress(path, done_bytes, total_bytes)` on any thread; False
-        stops the copy.
+        True: a line on stderr, or a bar in a notebook, for each array. A function: called as
+        `progress(path, done_bytes, total_bytes)` on any thread; False stops the copy.
     """
     more = more_options(memory, scratch) | {"verify": bool(verify), "overwrite": overwrite, "resume": resume}
     more |= {"durable": durable, "threads": threads, "progress": progress}
@@ -267,12 +267,14 @@ def _for_array(options: dict[str, Any], array: Array) -> dict[str, Any]:
 
 
 def _line(progress: Progress | bool | None) -> Callable[..., Any] | None:
-    """The function of the engine for `progress`: an array's own line on stderr for True."""
+    """The function of the engine for `progress`: a display for each array for True."""
     if progress is not True:
         return callback_of(progress, "copying")
     lines: dict[str, ProgressLine] = {}
 
     def show(path: str, done: int, total: int) -> None:
-        lines.setdefault(path, ProgressLine(f"copying {path}".rstrip()))(done, total)
+        if path not in lines:
+            lines[path] = progress_display(f"copying {path}".rstrip())
+        lines[path](done, total)
 
     return show

@@ -247,9 +247,10 @@ class Array(Reads, Writes, _core.Array):
         threads
             Decoding workers of this read; None: the context's.
         progress
-            True: a line on stderr. A function: called with (bytes done, bytes in all), about ten times a second and at
-            the end. Returning False stops the read (`CancelledError`); an exception stops it and is raised to the
-            caller. A device read with `progress` returns when all is queued on the device; it counts queued bytes.
+            True: a line on stderr, or a bar in a notebook. A function: called with (bytes done, bytes in all) about
+            ten times a second and at the end. Returning False stops the read (`CancelledError`); an exception stops it
+            and is raised to the caller. A device read with `progress` returns when all is queued on the device; it
+            counts queued bytes.
 
         Raises
         ------

@@ -1,7 +1,8 @@
-"""`progress=True`: a line on the terminal for long operations."""
+"""`progress=True`: a line on the terminal, or a bar in a notebook, for long operations."""
 
 from __future__ import annotations
 
+import html
 import sys
 import time
 from collections.abc import Callable
@@ -9,9 +10,21 @@ from typing import Any
 
 from penstock.core.errors import InvalidArgumentError
 
+# How fast this machine copies memory, in bytes per second: the last value that this process measured.
+_copy_ceiling: float | None = None
+
+
+def note_ceiling(bytes_per_second: float) -> None:
+    """Makes the lines and bars that follow compare their speed with that of copying memory."""
+    global _copy_ceiling
+    _copy_ceiling = bytes_per_second
+
 
 class ProgressLine:
-    """Writes "reading 45% of 3.3 GB, 1.2 GB/s, 2 s left" to stderr, on one line that is overwritten."""
+    """Writes "reading 45% of 3.3 GB, 1.2 GB/s, 2 s left" to stderr, on one line that is overwritten.
+
+    If this process has measured how fast the machine copies memory, the speed is followed by its fraction of that.
+    """
 
     def __init__(self, verb: str, stream: Any = None) -> None:
         self._verb, self._stream, self._begin = verb, sys.stderr if stream is None else stream, time.monotonic()
@@ -27,13 +40,45 @@ class ProgressLine:
         seconds = max(now - self._begin, 1e-9)
         rate = done / seconds
         text = f"{self._verb} {100 * done // total if total else 0}% of {_bytes(total)}, {_bytes(rate)}/s"
+        if _copy_ceiling:
+            text += f" ({100 * rate / _copy_ceiling:.0f}% of memcpy's {_bytes(_copy_ceiling)}/s)"
         if ended:
             text += f", {seconds:.1f} s"
         elif done:
             text += f", {(total - done) / rate:.0f} s left"
+        self._show(text, done / total if total else 0.0, ended)
+
+    def _show(self, text: str, fraction: float, ended: bool) -> None:
         self._stream.write("\r" + text.ljust(self._width) + ("\n" if ended else ""))
         self._stream.flush()
         self._width = len(text)
+
+
+class ProgressBar(ProgressLine):
+    """Shows the text of a `ProgressLine` in a notebook, next to a bar. Frontends without HTML show the text alone."""
+
+    def __init__(self, verb: str) -> None:
+        super().__init__(verb)
+        self._handle: Any = None
+
+    def _show(self, text: str, fraction: float, ended: bool) -> None:
+        bar = f'<progress value="{fraction:.3f}" max="1" style="width: 16em; vertical-align: middle"></progress>'
+        shown = {"text/plain": text, "text/html": f"<div>{bar} <code>{html.escape(text)}</code></div>"}
+        if self._handle is None:
+            self._handle = sys.modules["IPython"].display.display(shown, raw=True, display_id=True)
+        else:
+            self._handle.update(shown, raw=True)
+
+
+def in_notebook() -> bool:
+    """Returns whether output goes to a Jupyter frontend. Does not import IPython: a kernel has imported it."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")  # which the shell of a terminal does not have
+
+
+def progress_display(verb: str) -> ProgressLine:
+    """The display for `progress=True`: a bar in a notebook, a line on stderr elsewhere."""
+    return ProgressBar(verb) if in_notebook() else ProgressLine(verb)
 
 
 def _bytes(number: float) -> str:
@@ -45,11 +90,11 @@ def _bytes(number: float) -> str:
 
 
 def callback_of(progress: Any, verb: str) -> Callable[..., Any] | None:
-    """The callback for the engine: a line on stderr for True, nothing for None and False, a function unchanged."""
+    """The callback for the engine: a display for True, nothing for None and False, a function unchanged."""
     if progress is None or progress is False:
         return None
     if progress is True:
-        return ProgressLine(verb)
+        return progress_display(verb)
     if not callable(progress):
         raise InvalidArgumentError(f"progress must be True or a function, got {progress!r}")
     made: Callable[..., Any] = progress

@@ -85,9 +85,9 @@ class Writes(_Base):
         threads
             Encoding workers of this write; None: the context's.
         progress
-            True: a line on stderr. A function: called with (bytes done, bytes in all), about ten times a second and at
-            the end. Returning False stops the write between two objects (`CancelledError`); an exception stops it and
-            is raised to the caller.
+            True: a line on stderr, or a bar in a notebook. A function: called with (bytes done, bytes in all) about
+            ten times a second and at the end. Returning False stops the write between two objects (`CancelledError`);
+            an exception stops it and is raised to the caller.
         durable
             Return only when every object is on the storage device, if the store reports that.
         write_empty_chunks

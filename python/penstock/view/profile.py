@@ -15,6 +15,7 @@ import numpy as np
 
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError
+from penstock.core.progress import note_ceiling
 from penstock.view import markup
 from penstock.view import timeline as _timeline
 from penstock.view.sizes import bytes_text
@@ -75,6 +76,7 @@ class Profile:
         """Measure how fast this machine copies mapped memory, with as many threads as the profile had."""
         workers = max(1, int(self._finished()["workers"]))
         self.ceilings["memcpy"] = _memcpy_rate(workers)
+        note_ceiling(self.ceilings["memcpy"])
 
     def rows(self, by: str | None = None) -> list[dict[str, Any]]:
         """The table's rows: `name`, `ms`, `raw` and `effective` (bytes per second or None), `fraction` (or None).
