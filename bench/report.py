@@ -160,7 +160,7 @@ def draw_section(document: dict, section: str, path: Path) -> bool:
 
 
 def speed_page(document: dict) -> str:
-    """docs/speed.md: every bar of a result, met or missed, and for the missed ones what their scenario says of them."""
+    """The text of docs/speed.md: every target, met or missed, and why those that were missed were missed."""
     machine, packages = document["machine"], document["machine"]["packages"]
     bars = [(result, bar) for result in document["results"] for bar in result["bars"]]
     met = sum(bar["passed"] for _, bar in bars)

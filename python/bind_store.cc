@@ -354,7 +354,7 @@ void bind_stores(nb::module_& m) {
         return store_handle{std::make_shared<dict_store>(nb::object(values), wrap, writable)};
       },
       nb::arg("values"), nb::arg("wrap").none() = nb::none(), nb::arg("writable") = true,
-      "The values of a dict; the dict is not copied. `wrap` makes of bytes what is stored.");
+      "A store of a dict's values; the dict is not copied. `wrap` converts bytes to what the dict holds.");
   m.def(
       "file_store",
       [](nb::bytes root) { return store_handle{open_file_store(std::string(root.c_str(), root.size()))}; },

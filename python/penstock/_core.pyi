@@ -1038,7 +1038,7 @@ def set_attributes(node: Array | Group, set: str, removed: list[str] | None) -> 
     """Replace all attributes (removed: None), or set some and remove some."""
 
 def dict_store(values: dict[str, Any], wrap: Callable[[bytes], Any] | None = None, writable: bool = True) -> Store:
-    """The values of a dict; the dict is not copied. `wrap` makes of bytes what is stored."""
+    """A store of a dict's values; the dict is not copied. `wrap` converts bytes to what the dict holds."""
 
 def file_store(root: bytes) -> Store:
     """A folder of this machine."""

@@ -135,7 +135,7 @@ def test_shorter_tiles_are_errors_that_name_them(tmp_path, compression, planar, 
 
 @pytest.mark.parametrize("side", [2048, 4096])
 def test_short_tiles_of_one_value_are_read(side):
-    """Their streams are too short for what the whole tile takes: only tiles of up to 16 MiB are taken."""
+    """A tile whose stream is too short for the whole tile is read up to 16 MiB, and refused if it is larger."""
     stored = zlib.compress(bytes(side * 3))
     tags = image(side, 3) | {259: tag(3, 8), 322: tag(3, side), 323: tag(3, side), 324: tag(4, 8)}
     tags[325] = tag(4, len(stored))

@@ -367,7 +367,7 @@ result<node> hdf5_nodes::open_dataset(hdf5_array from, const std::string& uri, c
   return node(std::move(made));
 }
 
-// A dataset whose chunks are found as they are read. Its references are all read for what needs them together.
+// Opens a dataset whose chunks are located as they are read. `read_table` reads all locations at once.
 result<array> hdf5_nodes::open_by_need(hdf5_array from, const std::string& uri, const std::string& path) const {
   PENSTOCK_ASSIGN(referenced_array what, referenced(std::move(from), uri, {}));
   what.read_table = [of = shared_from_this(), path]() -> result<std::shared_ptr<const referenced_array>> {

@@ -12,7 +12,7 @@
 
 namespace penstock::inline v0 {
 
-/// Makes arrays of references of the datasets of one HDF5 file.
+/// Describes the datasets of one HDF5 file as arrays of references (byte ranges of the file).
 class hdf5_references {
  public:
   hdf5_references(std::shared_ptr<context> with, std::shared_ptr<hdf5_reader> from, bool opened_for_reading)

@@ -12,7 +12,7 @@ namespace penstock::inline v0 {
 /// The name of a prefix (`scene.tif/`) ends as those of TIFFs do.
 bool is_tiff_name(std::string_view prefix) noexcept;
 
-/// Opens one image of the TIFF whose key is the place's prefix; nothing where that is not an object, or no TIFF.
+/// Opens one image of the TIFF whose key is the place's prefix; nothing if it is not an object, or not a TIFF.
 ///
 /// Reads the first 16 KiB (4 KiB where requests cost nothing), which hold the header of most files, and then what is
 /// missing, in requests that grow.

@@ -59,7 +59,7 @@ class profiler {
   std::map<std::int32_t, device_times> devices_;  // by their ordinals
 };
 
-/// A read or write of a recording; of none if `profile` is null.
+/// Identifies a read or write within a recording. `profile` is null if nothing is recorded.
 struct recorded_read {
   std::shared_ptr<profiler> profile;
   std::uint32_t number = 0;

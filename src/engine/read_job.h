@@ -128,7 +128,7 @@ class read_job final : public job, private completion_sink {
   timed_stage time(stage what, unsigned worker, std::uint64_t operation) const noexcept {
     return {profiler_.get(), read_number_, what, worker, operation};
   }
-  /// For a read that began on another thread.
+  /// Records a stage that ends now and began at `begin_ns`, maybe on another thread.
   void timed(stage what, unsigned worker, std::uint64_t begin_ns, std::uint64_t operation, std::uint64_t bytes_in,
              std::uint64_t bytes_out) const;
 

@@ -20,7 +20,7 @@ std::vector<std::byte> deflate(std::span<const std::byte> plain, int level) {
   return out;
 }
 
-// Of several kinds: runs, text, noise; so that blocks are stored, of fixed and of dynamic codes.
+// Runs, text or noise, so that zlib writes stored blocks, and blocks of fixed and of dynamic codes.
 std::vector<std::byte> bytes_of(unsigned kind, std::size_t size) {
   std::mt19937 rng(kind);
   std::vector<std::byte> out(size);

@@ -353,7 +353,7 @@ TEST_F(DeviceEncode, ProfilesHoldTheTimesOfTheEncoder) {
     seen += each.launches;
     EXPECT_GT(each.busy_ns, 0U) << each.name;
   }
-  // The host has one cell's values gathered, too, and compares: that is not encoding.
+  // One more launch than encoded: to verify, the device gathers the values of one cell, and the host compares.
   EXPECT_EQ(seen + 1, launches);
   for (const char* name : {"penstock_gather", "penstock_shuffle", "penstock_encode_lz4", "penstock_append_crc32c"})
     EXPECT_TRUE(std::any_of(report.kernels.begin(), report.kernels.end(), [&](const profile_kernel& each) {

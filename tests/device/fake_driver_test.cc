@@ -1,4 +1,4 @@
-// What the engine's tests rest on: that the fake driver is as late, as unordered and as strict as it claims.
+// The engine's tests rely on the fake driver: it must be as late, as unordered and as strict as it claims.
 
 #include <atomic>
 #include <cstring>

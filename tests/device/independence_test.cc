@@ -91,7 +91,7 @@ TEST_F(DeviceIndependence, PageLockedMemoryComesBackWhenItIsCopiedWhateverIsBein
   expect(held, slow);
 }
 
-// What a read waits for holds up its own copies: not those of others, nor the page-locked memory that these come from.
+// A read that waits for its caller's stream delays its own copies only: other reads get page-locked memory.
 TEST_F(DeviceIndependence, ACallerWhoIsSlowHoldsUpNoOtherReadsCopies) {
   const array copied = open("fast");
   const auto mine = make_stream();

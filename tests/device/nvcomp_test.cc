@@ -327,7 +327,7 @@ TEST_F(Nvcomp, StreamsThatAreNoneAreLeftToOurDecoders) {
     for (const int each : values) out.push_back(static_cast<std::byte>(each));
     return out;
   };
-  // One raw block of five bytes in a frame that says so, and what is near it.
+  // A valid frame of one raw block of five bytes, then frames and sizes that differ from it in one detail.
   const auto frame = bytes({0x28, 0xb5, 0x2f, 0xfd, 0x20, 5, 0x29, 0, 0, 'a', 'b', 'c', 'd', 'e'});
   EXPECT_TRUE(given(step_kind::zstd, frame, 5));
   EXPECT_FALSE(given(step_kind::zstd, bytes({0x28, 0xb5, 0x2f, 0xfd, 0x20, 5, 1, 0, 0}), 5));  // no block of content

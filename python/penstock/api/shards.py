@@ -289,7 +289,7 @@ def _paths_of(found: Files) -> list[str]:
 
 
 def _known(request: ShardRequest, kind: str, paths: list[str], arguments: tuple[Any, ...]) -> Array | None:
-    """The array of the manifest, if it is of these files, asked for in this way."""
+    """The manifest's array, if the manifest was made from these files with these arguments; else None."""
     if request.manifest is None:
         return None
     return known_references(

@@ -56,7 +56,7 @@ def system_of(crs: Any) -> System:
 
 
 def _esri_wkt(found: Any, name: str) -> str:
-    """WKT of a system without a code as ESRI writes it, as GDAL's flavour ESRI_PE has it."""
+    """The WKT of a system without a code in ESRI's dialect, equal to what GDAL writes for ESRI_PE."""
     import pyproj
 
     wkt = None

@@ -71,7 +71,7 @@ def _rows(message: bytes) -> int:
 
 
 def begins_stream(head: bytes) -> bool:
-    """Whether bytes begin as a stream of Arrow before 0.15: with the length of a message, and that of a schema."""
+    """Whether bytes begin like a stream of Arrow before 0.15: a message's length, then a schema message."""
     try:
         length = struct.unpack_from("<i", head)[0]
         if not 16 <= length < 1 << 24 or length % 4:

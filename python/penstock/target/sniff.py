@@ -65,7 +65,7 @@ def driver_by_name(name: str) -> str | None:
 
 
 def known_format(path: str) -> str | None:
-    """The format of a file of this machine, as errors name it; None: its bytes say nothing."""
+    """The format of a local file, as errors name it; None if its first bytes are of no known format."""
     with system_errors(f"opening '{path}'"), open(path, "rb") as stream:
         head = stream.read(_HEAD_BYTES)
     if _core.is_archive(head):

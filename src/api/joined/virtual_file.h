@@ -36,7 +36,7 @@ struct virtual_variable {
   std::string name;
   std::string uri;
   std::shared_ptr<const variable_facts> facts;
-  /// How its chunks are encoded; null: it is not of references that can be merged.
+  /// How its chunks are encoded; null if its references cannot be merged with those of other files.
   std::shared_ptr<const variable_coding> coding;
   reference_part part;  ///< its references are set with `coding`, its shape always
   /// null: it is `opened`, and no references say where its chunks are.

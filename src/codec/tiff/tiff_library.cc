@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint16_t kByte = 7, kShort = 3, kLong = 4;  // types of values
 
-/// The file of the one strip, without the strip itself.
+/// Makes the header and directory of a TIFF with one strip, to be followed by the strip.
 class one_strip_header {
  public:
   void add(std::uint32_t tag, std::uint16_t type, const std::vector<std::uint32_t>& values) {

@@ -53,7 +53,7 @@ PENSTOCK_DEVICE bool read_length_code(deflate_bits& bits, inflate_shared& shared
   return !bits.overrun();
 }
 
-/// Reads the lengths of a block's codes. No code of their code is longer than its table's.
+/// Reads the code lengths of a block, which are encoded themselves. The table has all codes of that encoding.
 PENSTOCK_DEVICE bool read_lengths(deflate_bits& stream, inflate_shared& shared) {
   deflate_bits bits = stream;
   const std::uint32_t symbols = shared.length_symbols + shared.distance_symbols;

@@ -77,7 +77,7 @@ class library_streams {
     std::size_t reserved_count = 0;
     std::uint64_t total_bytes = 0;  // decoded; those of streams that were taken back too
   };
-  // Batches of the engine follow those of the kernels.
+  // Numbers below kNvcompCodecs are batches of nvCOMP's kernels; the others are of its decompression engine.
   static nvcomp_codec codec_of(int number) { return static_cast<nvcomp_codec>(number % kNvcompCodecs); }
   static nvcomp_backend backend_of(int number) {
     return number < kNvcompCodecs ? nvcomp_backend::kernels : nvcomp_backend::engine_or_kernels;

@@ -105,7 +105,7 @@ class lz_output {
         target_(target),
         size_(size),
         phase_(misalignment(target, 16)) {
-    // `last_bytes` loads words, of which some bytes are not written yet; checkers of memory need not know that.
+    // `last_bytes` loads words with bytes that are not written yet. Zeros keep memory checkers from reporting it.
     lanes.each([&](int lane) {
       PENSTOCK_SMALL_LOOP
       for (auto i = 4 * static_cast<std::uint32_t>(lane); i < kBytes; i += 4 * lanes.lanes()) store_word(ring_ + i, 0);

@@ -6,7 +6,7 @@
 
 namespace penstock::inline v0::device {
 
-/// What a token says: literals, then a match.
+/// A decoded token: a run of literals, then a match.
 struct lz_token {
   std::uint32_t literals_at;  ///< as the token's place
   std::uint32_t literals, match, offset;

@@ -108,7 +108,7 @@ std::vector<std::uint32_t> heaviest_first(std::size_t count, Weight&& weight) {
   return order;
 }
 
-// What a lane of the literals stage decodes of a block.
+// How many symbols of a block one lane of the literals stage decodes.
 std::uint32_t symbols_of_a_stream(const zstd_block& block) { return block.literals_bytes / block.streams; }
 
 // Cycles of the execute stage for a block, as docs/design/kernels.md has them: 256 sequences are a set of 2,200 to
@@ -191,7 +191,7 @@ result<> decode_wave::add(const wave_chunk& chunk) {
   return {};
 }
 
-// Fills `sizes_`: the bytes in front of each transform, and behind the last.
+// Fills `sizes_`: the bytes before each transform, and after the last.
 result<> decode_wave::find_sizes(std::uint64_t decoded_bytes) {
   sizes_.resize(transforms_.size() + 1);
   sizes_.back() = decoded_bytes;

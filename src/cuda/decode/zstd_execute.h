@@ -263,7 +263,7 @@ PENSTOCK_DEVICE void sequence_batches::copy_chain(lz_output& out, execute_group 
   counted_.step_done();
 }
 
-/// Every warp copies what needs no other batch, then one after the other what is left.
+/// First, all warps copy the sequences that need no other batch. Then they copy the others, one warp after another.
 PENSTOCK_DEVICE void sequence_batches::copy_in_turns(lz_output& out, execute_group warps) {
   of_warps<std::uint32_t> blocked;
   warps.each_warp_alone([&](int number, warp lanes) {

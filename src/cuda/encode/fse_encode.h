@@ -66,7 +66,7 @@ PENSTOCK_DEVICE_CALL void share_states(const std::uint32_t* counts, std::uint32_
   shares[largest] = static_cast<std::int16_t>(shares[largest] + left);
 }
 
-/// What symbols that occur `counts` times cost with these shares, in 1/256 bits. Shares of -1 cost as 1.
+/// The length, in 1/256 bits, of symbols that occur `counts` times, encoded with these shares. -1 costs as 1.
 PENSTOCK_DEVICE_CALL std::uint32_t fse_cost(const std::uint32_t* counts, const std::int16_t* shares,
                                             std::uint32_t symbols, int log) {
   std::uint32_t cost = 0;

@@ -89,7 +89,7 @@ PENSTOCK_DEVICE std::uint32_t encode_lz4(const encode_part& part, lz4_encode_sha
   return out.at();
 }
 
-/// What one warp does: part `turn`.
+/// Encodes part `turn` of the wave with one warp.
 PENSTOCK_DEVICE void encode_lz4_warp(const encode_wave& wave, std::uint32_t turn, lz4_encode_shared& shared,
                                      warp lanes) {
   encode_part part = pointer<const encode_part>(wave.parts)[turn];

@@ -33,7 +33,7 @@ struct found_match {
   std::uint32_t at, place, length;  ///< length 0: there are no more
 };
 
-/// How many bytes from `at` on are those from `place` on, up to `end`.
+/// The length of the match between the bytes at `at` and those at `place`; ends before `end`.
 PENSTOCK_DEVICE std::uint32_t common_bytes(const std::uint8_t* from, std::uint32_t place, std::uint32_t at,
                                            std::uint32_t end, warp lanes) {
   std::uint32_t length = 0;

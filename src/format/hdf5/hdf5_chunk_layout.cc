@@ -8,7 +8,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Of the requests from `first` on, each that is not among the others stays once.
+// Removes duplicates among the requests from `first` on, and those that are among the requests before it.
 void keep_new(std::vector<index_request>& requests, std::size_t first) {
   const auto less = [](const index_request& a, const index_request& b) { return a.key.node < b.key.node; };
   const auto same = [](const index_request& a, const index_request& b) { return a.key == b.key; };

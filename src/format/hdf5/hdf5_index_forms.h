@@ -17,7 +17,7 @@ struct hdf5_btree_1_form {
       : prefix_bytes(8 + 2 * offset_bytes), entry_bytes(8 + 8 * (rank + 1) + offset_bytes) {}
 
   std::uint64_t prefix_bytes, entry_bytes;
-  /// Of a full node as most files have them.
+  /// The size of a full node in most files, whose trees have nodes of 64 entries.
   std::uint64_t likely_bytes() const noexcept { return prefix_bytes + 64 * entry_bytes; }
 
   /// The level of a node and how many children it has. \error corrupt_data  It is not a node of chunks.

@@ -52,9 +52,9 @@ class fake_streams {
   ~fake_streams();
 
   void configure(std::uint64_t seed, bool lazy, unsigned max_delay_us);
-  /// Kernels of that name begin no more, until `configure`. Empty: of any; null: all begin.
+  /// Keeps kernels of this name from starting, until `configure`. Empty: all kernels; null: none.
   void hold_kernels(const char* name);
-  /// A random one in `one_in` calls of `maybe_block` waits. 0, and after `configure`: none.
+  /// Makes about one in `one_in` calls of `maybe_block` wait, at random. 0, the value after `configure`: none.
   void block_at_random(unsigned one_in);
   /// Waits, at random, until the stream has finished its work, as a call does with a full queue.
   void maybe_block(const fake_stream& stream);
