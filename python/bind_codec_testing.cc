@@ -9,6 +9,7 @@
 #include "codec/codec_chain.h"
 #include "cuda/decode/host_decode.h"
 #include "cuda/decode/step_settings.h"
+#include "list_argument.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -74,9 +75,8 @@ struct compiled {
   }
 };
 
-nb::tuple decode_chain(const std::string& codecs, const std::string& type, const std::vector<std::uint64_t>& shape,
-                       const nb::bytes& encoded) {
-  const compiled made = unwrap(compiled::of(codecs, type, shape));
+nb::tuple decode_chain(const std::string& codecs, const std::string& type, nb::handle shape, const nb::bytes& encoded) {
+  const compiled made = unwrap(compiled::of(codecs, type, list_of<std::uint64_t>(shape)));
   buffer room;
   const auto content = call_engine([&]() -> result<std::span<const std::byte>> {
     const codec_chain& chain = made.chain;
@@ -92,9 +92,8 @@ nb::tuple decode_chain(const std::string& codecs, const std::string& type, const
   return nb::make_tuple(to_bytes(content), numpy_dtype(made.type.type));
 }
 
-nb::bytes encode_chain(const std::string& codecs, const std::string& type, const std::vector<std::uint64_t>& shape,
-                       const nb::bytes& items) {
-  const compiled made = unwrap(compiled::of(codecs, type, shape));
+nb::bytes encode_chain(const std::string& codecs, const std::string& type, nb::handle shape, const nb::bytes& items) {
+  const compiled made = unwrap(compiled::of(codecs, type, list_of<std::uint64_t>(shape)));
   if (items.size() != made.chain.decoded_bytes()) {
     raise({errc::invalid_argument, "the chunk has " + std::to_string(items.size()) + " bytes, its shape needs " +
                                        std::to_string(made.chain.decoded_bytes())});
@@ -109,9 +108,8 @@ nb::bytes encode_chain(const std::string& codecs, const std::string& type, const
   return to_bytes(encoded);
 }
 
-std::string describe_chain(const std::string& codecs, const std::string& type,
-                           const std::vector<std::uint64_t>& shape) {
-  return unwrap(compiled::of(codecs, type, shape)).chain.describe();
+std::string describe_chain(const std::string& codecs, const std::string& type, nb::handle shape) {
+  return unwrap(compiled::of(codecs, type, list_of<std::uint64_t>(shape))).chain.describe();
 }
 
 nb::bytes decode_on_host(const std::string& codecs, const nb::bytes& encoded, std::uint64_t decoded_bytes) {

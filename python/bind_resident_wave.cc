@@ -9,6 +9,7 @@
 #include "cuda/decode/nvcomp.h"
 #include "cuda/decode/step_settings.h"
 #include "cuda/resident_wave.h"
+#include "list_argument.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -18,8 +19,8 @@ nb::bytes to_bytes(const std::vector<std::byte>& from) { return nb::bytes(from.d
 /// Decoding for `penstock.testing` and the GPU benchmark, without an array and a store.
 class wave_handle {
  public:
-  wave_handle(const std::string& codecs, const nb::list& encoded, const std::vector<std::uint64_t>& decoded_bytes,
-              int device, bool nvcomp) {
+  wave_handle(const std::string& codecs, const nb::list& encoded, nb::handle sizes, int device, bool nvcomp) {
+    const auto decoded_bytes = list_of<std::uint64_t>(sizes);
     if (encoded.size() == 0 || encoded.size() != decoded_bytes.size())
       raise({errc::invalid_argument, "a wave has one decoded size for each of its chunks, and at least one chunk"});
     std::vector<cuda::resident_wave::chunk> chunks;
@@ -78,8 +79,8 @@ std::string describe_status(std::uint32_t status) { return device::status_error(
 void bind_resident_wave(nb::module_& m) {
   nb::class_<wave_handle>(m, "_ResidentWave",
                           "Chunks on a device, or with device -1 on the host, that its kernels decode.")
-      .def(nb::init<const std::string&, const nb::list&, const std::vector<std::uint64_t>&, int, bool>(),
-           nb::arg("codecs"), nb::arg("encoded"), nb::arg("decoded_bytes"), nb::arg("device"), nb::arg("nvcomp"))
+      .def(nb::init<const std::string&, const nb::list&, nb::handle, int, bool>(), nb::arg("codecs"),
+           nb::arg("encoded"), nb::arg("decoded_bytes"), nb::arg("device"), nb::arg("nvcomp"))
       .def_prop_ro("kernels", &wave_handle::kernels, "The symbols of the kernels, in the order of their launches.")
       .def("run", &wave_handle::run, nb::arg("launch"), "Run one launch and wait.")
       .def("decode", &wave_handle::decode, "Run all launches and wait: milliseconds of each.")

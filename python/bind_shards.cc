@@ -18,6 +18,7 @@
 #include "engine/batch_job.h"
 #include "engine/context_state.h"
 #include "format/zarr/zarr_data_type.h"
+#include "list_argument.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -131,9 +132,9 @@ nb::list files(const array_handle& of) {
   return out;
 }
 
-nb::bytes save(const array_handle& of, nb::bytes root, bool as_json, const std::vector<std::uint32_t>& checksums) {
-  const auto made =
-      unwrap(save_manifest(of.array, text_of(root), as_json ? manifest_form::json : manifest_form::binary, checksums));
+nb::bytes save(const array_handle& of, nb::bytes root, bool as_json, nb::handle checksums) {
+  const auto made = unwrap(save_manifest(of.array, text_of(root), as_json ? manifest_form::json : manifest_form::binary,
+                                         list_of<std::uint32_t>(checksums)));
   return nb::bytes(made.data(), made.size());
 }
 

@@ -10,6 +10,7 @@
 
 #include "bind.h"
 #include "bind_items.h"
+#include "list_argument.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -17,14 +18,13 @@ namespace {
 /// A stream, and the dtype of its tiles.
 class stream_handle {
  public:
-  stream_handle(const array_handle& from, const std::vector<std::uint64_t>& tile, std::size_t depth, std::size_t axis,
-                std::vector<std::uint64_t> edges)
+  stream_handle(const array_handle& from, nb::handle tile, std::size_t depth, std::size_t axis, nb::handle edges)
       : dtype_(from.dtype) {
     stream_options options;
-    for (const std::uint64_t length : tile) options.tile.push_back(length);
+    for (const std::uint64_t length : list_of<std::uint64_t>(tile)) options.tile.push_back(length);
     options.depth = depth;
     options.axis = axis;
-    options.edges = std::move(edges);
+    options.edges = list_of<std::uint64_t>(edges);
     made_.emplace(unwrap(array_stream::make(from.array, std::move(options))));
   }
   stream_handle(const stream_handle&) = delete;
@@ -73,9 +73,8 @@ class stream_handle {
 void bind_stream(nb::module_& m) {
   nb::class_<stream_handle>(m, "_Stream", nb::is_weak_referenceable(),
                             "Tiles of an array, read ahead: see penstock.stream.")
-      .def(nb::init<const array_handle&, const std::vector<std::uint64_t>&, std::size_t, std::size_t,
-                    std::vector<std::uint64_t>>(),
-           nb::arg("array"), nb::arg("tile"), nb::arg("depth"), nb::arg("axis"), nb::arg("edges"))
+      .def(nb::init<const array_handle&, nb::handle, std::size_t, std::size_t, nb::handle>(), nb::arg("array"),
+           nb::arg("tile"), nb::arg("depth"), nb::arg("axis"), nb::arg("edges"))
       .def("next", &stream_handle::next)
       .def("cancel", &stream_handle::cancel);
 }

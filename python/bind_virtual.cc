@@ -1,4 +1,5 @@
 #include "bind_virtual.h"
+#include "list_argument.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -20,7 +21,7 @@ namespace {
 
 group_handle open_many(const store_handle& from, const context_handle& with, nb::list keys, nb::str concat,
                        nb::bytes path, const std::string& order, bool fills, bool all_attributes, bool compares,
-                       const std::vector<std::string>& variables, const std::vector<std::string>& without) {
+                       nb::handle variables, nb::handle without) {
   std::vector<std::string> names;
   for (const nb::handle each : keys) {
     const nb::bytes name = nb::cast<nb::bytes>(each);
@@ -36,8 +37,8 @@ group_handle open_many(const store_handle& from, const context_handle& with, nb:
   how.missing = fills ? virtual_missing::fill : virtual_missing::refuse;
   how.attributes = all_attributes ? virtual_attributes::all : virtual_attributes::meaning;
   how.compare_values = compares;
-  how.variables = variables;
-  how.without = without;
+  how.variables = list_of<std::string>(variables);
+  how.without = list_of<std::string>(without);
   return group_handle{call_engine([&] { return open_virtual(from.store, std::move(names), how); })};
 }
 
