@@ -1,6 +1,5 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 #include <penstock/place.h>
 
 #include <optional>
@@ -13,6 +12,7 @@
 #include "driver/registry.h"
 #include "driver/schemes.h"
 #include "format/reference/location_rule.h"
+#include "list_argument.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -130,6 +130,14 @@ void bind_places(nb::module_& m) {
       "is_elsewhere", [](nb::bytes uri) { return is_elsewhere(text_of(uri)); }, nb::arg("uri"),
       "Whether a name is a URI of something that is not of this machine, or a chain of such.");
   m.def(
+      "split_at_object",
+      [](nb::bytes uri) {
+        const object_uri split = split_at_object(text_of(uri));
+        return nb::make_tuple(nb::bytes(split.object.data(), split.object.size()),
+                              nb::bytes(split.inner.data(), split.inner.size()));
+      },
+      nb::arg("uri"), "A remote URI that leads into an HDF5 or NetCDF file, and the path within it; else it and \"\".");
+  m.def(
       "names_for_others", [](nb::bytes uri) { return names_for_others(text_of(uri)); }, nb::arg("uri"),
       "Whether another process may be given a remote URI: not if it may have a secret.");
   m.def(
@@ -141,11 +149,9 @@ void bind_places(nb::module_& m) {
       nb::arg("name"), "The path that a `file:` URI names; every other name unchanged.");
   m.def(
       "check_location",
-      [](nb::bytes document, std::optional<bool> allow_local, const std::vector<nb::bytes>& expected,
-         nb::bytes location) {
+      [](nb::bytes document, std::optional<bool> allow_local, nb::handle expected, nb::bytes location) {
         std::vector<std::string> names;
-        names.reserve(expected.size());
-        for (const nb::bytes& each : expected) names.push_back(text_of(each));
+        for (const nb::bytes& each : list_of<nb::bytes>(expected)) names.push_back(text_of(each));
         check_location(text_of(document), allow_local, names, text_of(location));
       },
       nb::arg("document"), nb::arg("allow_local").none(), nb::arg("expected"), nb::arg("location"),

@@ -697,6 +697,9 @@ def serves(uri: bytes, storage_options: Mapping[str, Any] | None, is_installed: 
 def is_elsewhere(uri: bytes) -> bool:
     """Whether a name is a URI of something that is not of this machine, or a chain of such."""
 
+def split_at_object(uri: bytes) -> tuple[_bytes, _bytes]:
+    """A remote URI that leads into an HDF5 or NetCDF file, and the path within it; else it and b""."""
+
 def names_for_others(uri: bytes) -> bool:
     """Whether another process may be given a remote URI: not if it may have a secret."""
 

@@ -16,6 +16,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from penstock.__main__ import main
+from support.http_server import HttpServer
 
 zarr = pytest.importorskip("zarr")
 h5py = pytest.importorskip("h5py")
@@ -428,3 +429,17 @@ def test_what_shard_refuses(files: Path, tmp_path: Path, run: Any) -> None:
         assert status != 0
         assert words in err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")
+def test_the_program_follows_a_url_into_a_file(tmp_path: Path) -> None:
+    hdf5(tmp_path / "x.h5")
+    with HttpServer({"data/x.h5": (tmp_path / "x.h5").read_bytes()}) as server:
+        for inner in ("deep/t2m", "deep/t2m/"):
+            done = program("info", f"{server.url}/data/x.h5/{inner}", "--json")
+            assert done.returncode == 0, done.stderr
+            assert json.loads(done.stdout)["shape"] == [7, 5]
+        assert program("info", f"{server.url}/data/x.h5/deep").returncode == 0
+        missing = program("info", f"{server.url}/data/x.h5/deep/none")
+        assert missing.returncode == 1
+        assert "deep/none" in missing.stderr

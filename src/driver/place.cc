@@ -217,7 +217,10 @@ result<target_location> resolve(std::string_view uri, const open_options& how) {
   if (added_scheme(uri, at.context.get()) == nullptr && !is_elsewhere(uri)) {
     PENSTOCK_ASSIGN(found, find_local_place(uri, given, false));
   } else {
-    PENSTOCK_ASSIGN(found.at, find_place(uri, given));
+    object_uri split{std::string(uri), {}};
+    if (added_scheme(uri, at.context.get()) == nullptr) split = split_at_object(uri);
+    PENSTOCK_ASSIGN(found.at, find_place(split.object, given));
+    found.rest = std::move(split.inner);
   }
   if (found.file.ends_with(kArraysSuffix)) {  // one open less where it is what its name says
     std::shared_ptr<store> archive = open_zip_store(found.file, at.context);

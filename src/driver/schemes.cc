@@ -10,6 +10,7 @@
 #include <optional>
 
 #include <penstock/extend/scheme.h>
+#include "driver/drivers.h"
 #include "engine/context_state.h"
 
 namespace penstock::inline v0 {
@@ -142,13 +143,17 @@ const std::array<known_scheme, 4> kSchemes = {{
     {"gs", remote_kind::gs, {kOfAll, kOfBuckets, kOfGs}},
 }};
 
-/// The scheme of a URI in lower case; empty: it is not one with "://".
-std::string scheme_of(std::string_view uri) {
-  const std::size_t end = uri.find("://");
-  std::string out(uri.substr(0, end == std::string_view::npos ? 0 : end));
+std::string lower(std::string_view text) {
+  std::string out(text);
   for (char& each : out)
     if (each >= 'A' && each <= 'Z') each = static_cast<char>(each - 'A' + 'a');
   return out;
+}
+
+/// The scheme of a URI in lower case; empty: it is not one with "://".
+std::string scheme_of(std::string_view uri) {
+  const std::size_t end = uri.find("://");
+  return lower(uri.substr(0, end == std::string_view::npos ? 0 : end));
 }
 
 const known_scheme* find_scheme(std::string_view uri) {
@@ -206,6 +211,16 @@ uri_server server_for_google(const storage_options& given) {
       return uri_server::another;
   }
   return uri_server::library;
+}
+
+/// Whether a file of this name is HDF5 or NetCDF.
+bool is_hdf5_name(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || dot == 0) return false;
+  const std::string ending = lower(name.substr(dot + 1));
+  const auto is = [&](std::string_view each) { return each == ending; };
+  const auto hdf5 = hdf5_driver().endings(), netcdf = netcdf_driver().endings();
+  return std::any_of(hdf5.begin(), hdf5.end(), is) || std::any_of(netcdf.begin(), netcdf.end(), is);
 }
 
 /// Whether text could be the scheme of a URI.
@@ -270,6 +285,26 @@ result<remote_options> remote_options_of(std::string_view uri, const storage_opt
       return wrong(fmt::format("storage_options['{}']: {}", name, taken.error().message()));
   }
   return out;
+}
+
+object_uri split_at_object(std::string_view uri) {
+  const std::size_t scheme = uri.find("://");
+  object_uri whole{std::string(uri), {}};
+  if (!is_elsewhere(uri) || uri.starts_with("zip:") || uri.starts_with("reference:")) return whole;
+  const std::size_t query = std::min(kind_of_remote(uri) == remote_kind::http ? uri.find('?') : uri.size(), uri.size());
+  const std::string_view path = uri.substr(0, query);
+  for (std::size_t slash = path.find('/', scheme + 3); slash != std::string_view::npos;) {
+    const std::size_t end = path.find('/', slash + 1);
+    if (end == std::string_view::npos) return whole;
+    if (is_hdf5_name(path.substr(slash + 1, end - slash - 1))) {
+      std::string_view inner = path.substr(end);
+      while (inner.starts_with('/')) inner.remove_prefix(1);
+      while (inner.ends_with('/')) inner.remove_suffix(1);
+      return {std::string(path.substr(0, end)) + std::string(uri.substr(query)), std::string(inner)};
+    }
+    slash = end;
+  }
+  return whole;
 }
 
 bool names_for_others(std::string_view uri) {

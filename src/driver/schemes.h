@@ -60,4 +60,15 @@ result<remote_options> remote_options_of(std::string_view uri, const storage_opt
 /// an open array does not show, or if it is a name of this machine.
 bool names_for_others(std::string_view uri);
 
+/// A URI that leads into an object of another machine, by the name of the object.
+struct object_uri {
+  std::string object;  ///< with the URI's query
+  std::string inner;   ///< '/'-separated, without '/' at either end; empty: the URI does not lead into an object
+};
+
+/// Splits a remote URI after the first name that an HDF5 or NetCDF file has: `https://host/x.h5` and `group/t2m`.
+///
+/// A web server shows no folders: without the split, the store of such a URI begins within the file.
+object_uri split_at_object(std::string_view uri);
+
 }  // namespace penstock::inline v0

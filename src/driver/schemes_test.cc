@@ -164,6 +164,21 @@ TEST(Schemes, AWrongValueIsNamedByItsOption) {
             "storage_options['headers']: not names and values but a str");
 }
 
+TEST(Schemes, UrisThatLeadIntoFilesAreSplitThere) {
+  const auto split = [](std::string_view uri) {
+    const object_uri made = split_at_object(uri);
+    return made.object + " " + made.inner;
+  };
+  EXPECT_EQ(split("https://h/d/x.h5/g/t2m"), "https://h/d/x.h5 g/t2m");
+  EXPECT_EQ(split("https://h/X.NC4//t2m/"), "https://h/X.NC4 t2m");
+  EXPECT_EQ(split("https://h/x.h5/g?signature=1"), "https://h/x.h5?signature=1 g");
+  EXPECT_EQ(split("s3://b/what?/x.nc/t2m"), "s3://b/what?/x.nc t2m");
+  EXPECT_EQ(split("ftp://h/x.nc/t2m"), "ftp://h/x.nc t2m");
+  for (const char* const whole : {"https://h/x.h5", "https://h/x.h5/", "https://h.nc/t2m", "https://h/get?file=x.h5/g",
+                                  "https://h/d.zarr/t2m", "/a/x.h5/g", "zip://x.h5/g::https://h/y.zip"})
+    EXPECT_EQ(split(whole), std::string(whole) == "https://h/x.h5/" ? "https://h/x.h5 " : std::string(whole) + " ");
+}
+
 TEST(Schemes, NamesThatMayHaveSecretsAreNotForOthers) {
   for (const char* const name : {"https://h/x", "s3://b/what?", "gs://b/x", "abfs://c/x", "https://h/a@b"})
     EXPECT_TRUE(names_for_others(name)) << name;

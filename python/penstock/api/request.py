@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,8 +15,6 @@ from penstock.target.file_objects import contents, in_memory, is_file
 from penstock.target.place import place_elsewhere
 
 REFERENCES = "reference://"
-# A URI that leads into a file: the store of a web server is the folder of what the URI names.
-_MEMBER_URI = re.compile(r"((?!file:|zip:|reference:).+?://.+?\.(?:h5|hdf5|nc|nc4|he5))/([^?]+)", re.IGNORECASE)
 _OF_REFERENCES = ("remote_options", "remote_protocol")
 
 
@@ -46,8 +43,10 @@ class Request:
                 target = contents(target)
             if is_references(target):
                 storage_options, target = {**(storage_options or {}), "fo": target}, REFERENCES
-        elif "://" in target and (member := _MEMBER_URI.match(target)) is not None:
-            target, path = member[1], "/".join(part for part in (member[2].strip("/"), path) if part)
+        elif "://" in target:
+            outer, inner = map(os.fsdecode, _core.split_at_object(os.fsencode(target)))
+            if inner:
+                target, path = outer, "/".join(part for part in (inner, path) if part)
         options = self.options
         if "columns" in options and options["columns"] is None:
             options = {name: value for name, value in options.items() if name != "columns"}
