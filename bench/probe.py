@@ -1,4 +1,4 @@
-"""Measures one read in this process alone and prints one line of JSON. Started by the kinds `memory` and `plan`."""
+"""Measures one read in this process alone and prints one line of JSON. Started by several kinds."""
 
 from __future__ import annotations
 
@@ -64,6 +64,26 @@ def read(peer_name: str, way: str, threads: str, path: str) -> dict:
         return {"peak_bytes": peak.bytes - got.nbytes}
 
 
+def first(peer_name: str, threads: str, path: str, repeats: str) -> dict:
+    from peers import by_name
+
+    peer = by_name(peer_name, int(threads))
+    with peer.active():
+        peer.open(Path(path))  # imports are not the read's
+        begin = time.perf_counter()
+        opened = peer.open(Path(path))
+        got = opened[:]
+        first_s = time.perf_counter() - begin
+        total = float(np.asarray(got).sum(dtype="f8"))
+        del got
+        taken = []
+        for _ in range(int(repeats)):
+            begin = time.perf_counter()
+            opened[:]
+            taken.append(time.perf_counter() - begin)
+    return {"first_s": first_s, "repeated_s": min(taken), "sum": total}
+
+
 def shards(pattern: str, options: str, threads: str) -> dict:
     import penstock as ps
 
@@ -115,4 +135,5 @@ def plan(path: str) -> dict:
 
 
 if __name__ == "__main__":
-    print(json.dumps({"read": read, "plan": plan, "shards": shards, "tiff": tiff}[sys.argv[1]](*sys.argv[2:])))
+    kinds = {"read": read, "first": first, "plan": plan, "shards": shards, "tiff": tiff}
+    print(json.dumps(kinds[sys.argv[1]](*sys.argv[2:])))

@@ -19,9 +19,12 @@ from penstock.view.demo.charts import Bar
 
 BENCH = Path(__file__).resolve().parent
 ROOT = BENCH.parent
+# Results of the scenario `first_read`, which is measured by itself: `bench/run.py first_read --results ...`.
+FIRST_READS = BENCH / "results" / "first_read"
 DEMO_PICTURES = ("timeline.png", "peers.png")
 # The sections of docs/speed.md: name, title, how the names of scenarios begin. The first that fits counts.
 GROUPS = (
+    ("first", "First and repeated reads", ("first_read",)),  # has a section of its own
     ("remote", "Over HTTP", ("http_", "tiff_http", "latency")),
     ("zarr_python", "Under zarr-python", ("zarr_",)),
     ("tiff", "TIFF and COG", ("tiff_",)),
@@ -104,6 +107,73 @@ def draw_speed(document: dict, path: Path) -> None:
     charts.save(figure, path)
 
 
+def with_first_reads(document: dict) -> dict:
+    """The document itself if it has the scenario, else the newest result of the scenario alone."""
+    return document if rows_of(document, "first_read") else json.loads(newest(FIRST_READS).read_text())
+
+
+def draw_first_reads(document: dict, path: Path) -> None:
+    """First and repeated reads, of real data and of numbers that are counted up: GB/s of each library."""
+    rows = rows_of(document, "first_read")
+    figure, panels = plt.subplots(2, 2, figsize=(12.4, 4.6), layout="constrained", sharex="row")
+    for axes, (data, when) in zip(panels.flat, FIRST_PANELS, strict=True):
+        found = {who.split(":")[0]: row for who, row in rows.items() if who.endswith(f": {data}, {when}")}
+        bars = [
+            Bar("Penstock" if who == "penstock" else who, row["bytes_per_s"] / 1e9, ours=who == "penstock")
+            for who, row in found.items()
+        ]
+        charts.bars(axes, sorted(bars, key=lambda bar: -bar.value), "GB/s")
+        axes.set_title(FIRST_PANELS[data, when], fontsize=10.5)
+    for axes in panels[1]:
+        axes.set_xlabel("decoded bytes per second (GB/s), higher is better")
+    charts.caption(figure, first_reads_caption(document))
+    charts.save(figure, path)
+
+
+FIRST_PANELS = {
+    ("terrain", "first"): "Real terrain: first read of a process, with opening",
+    ("terrain", "repeated"): "Real terrain: repeated reads",
+    ("counting", "first"): "0, 1, 2, ...: first read of a process, with opening",
+    ("counting", "repeated"): "0, 1, 2, ...: repeated reads",
+}
+
+
+def first_reads_caption(document: dict) -> str:
+    machine = document["machine"]
+    packages = machine["packages"]
+    versions = ", ".join(f"{name} {packages[name]}" for name in ("zarr", "zarrs", "tensorstore"))
+    return (
+        f"{machine['processor']}; {document['threads']} threads each, in turns, best of each; "
+        f"{versions}; commit {document['commit']}, {document['date'][:10]}"
+    )
+
+
+def first_reads_section(document: dict) -> list[str]:
+    """The section of docs/speed.md about them."""
+    (result,) = (each for each in document["results"] if each["scenario"] == "first_read")
+    title, found = result["title"], [(result, bar) for bar in result["bars"]]
+    return [
+        "",
+        "## First and repeated reads, real and counted data",
+        "",
+        "![GB/s of each library, for first and repeated reads of two arrays](img/speed_first.png)",
+        "",
+        f"{title[0].upper()}{title[1:]}, in chunks of 256 x 256 and shards. A first read",
+        "is that of a new process: it opens the array and reads all of it into fresh memory; imports are not counted.",
+        "Numbers that are counted up compress and decode in another way than real data, so both are shown.",
+        "",
+        " ".join((f"{first_reads_caption(document)}.", *(f"{note[0].upper()}{note[1:]}." for note in result["notes"]))),
+        "",
+        f'<details markdown="1"><summary>All {len(found)} rows</summary>',
+        "",
+        "| work | measured | target | |",
+        "| --- | --- | --- | --- |",
+        *[row.replace(f"| {title}: ", "| ") for row in table_rows(found)],
+        "",
+        "</details>",
+    ]
+
+
 def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
@@ -178,6 +248,7 @@ def speed_page(document: dict) -> str:
         "",
         "Pictures show the rows that compare with other libraries. The red mark is the target; a gray row missed it.",
     ]
+    lines += first_reads_section(with_first_reads(document))
     missed: dict[str, str] = {}
     titles = {name: title for name, title, _ in GROUPS}
     for section in SECTIONS:
@@ -225,6 +296,8 @@ def main() -> int:
     document = json.loads((options.result or newest(BENCH / "results")).read_text())
     draw_speed(document, options.output / "speed.png")
     print(options.output / "speed.png")
+    draw_first_reads(with_first_reads(document), options.output / "speed_first.png")
+    print(options.output / "speed_first.png")
     for section in SECTIONS:
         if draw_section(document, section, options.output / f"speed_{section}.svg"):
             print(options.output / f"speed_{section}.svg")

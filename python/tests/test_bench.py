@@ -79,7 +79,7 @@ def test_a_bar_passes_on_its_own_side() -> None:
 def test_a_scenario_runs_and_all_readers_agree(tmp_path: Path) -> None:
     """Values are compared by the scenario itself; no bar is a matter of this test."""
     done = subprocess.run(
-        [sys.executable, BENCH / "run.py", "one_chunk_file_sharded", "two_chunks", "plan_1e9", "--quick",
+        [sys.executable, BENCH / "run.py", "one_chunk_file_sharded", "two_chunks", "plan_1e9", "first_read", "--quick",
          "--folder", tmp_path],
         capture_output=True, text=True, timeout=240,
     )  # fmt: skip
@@ -98,7 +98,7 @@ def test_the_page_of_speed_is_that_of_the_newest_kept_result() -> None:
             start = f"| {result['title']}: {bar['text']} |"
             (line,) = [each for each in page.splitlines() if each.startswith(start)]
             assert line.endswith("| missed |") != bar["passed"]
-    for picture in re.findall(r"\((img/speed_\w+\.svg)\)", page):
+    for picture in re.findall(r"\((img/speed_\w+\.(?:svg|png))\)", page):
         assert (BENCH.parent / "docs" / picture).exists(), "run bench/report.py"
     assert "not explained yet" not in page
 
@@ -107,6 +107,20 @@ def test_the_newest_result_is_the_one_measured_last(tmp_path: Path) -> None:
     for name, date in (("b", "2026-11-22T15:15:00+00:00"), ("c", "2026-11-22T08:20:00+00:00"), ("a", "2026-11-21")):
         (tmp_path / f"{name}.json").write_text(json.dumps({"date": date}))
     assert report.newest(tmp_path).name == "b.json"
+
+
+def test_first_reads_are_drawn_and_are_those_of_the_page(tmp_path: Path) -> None:
+    document = report.with_first_reads(json.loads(report.newest(BENCH / "results").read_text()))
+    report.draw_first_reads(document, tmp_path / "first.png")
+    assert (tmp_path / "first.png").read_bytes().startswith(b"\x89PNG")
+    rows = report.rows_of(document, "first_read")
+    for data, when in report.FIRST_PANELS:
+        assert rows[f"penstock: {data}, {when}"]["bytes_per_s"] > 0
+    section = "\n".join(report.first_reads_section(document))
+    bars = [bar for result in document["results"] for bar in result["bars"] if result["scenario"] == "first_read"]
+    assert len(bars) == 12
+    for bar in bars:
+        assert f"| {bar['text']} | {report.number(bar['value'])} x |" in section
 
 
 def test_the_picture_is_drawn_from_the_newest_kept_result(tmp_path: Path) -> None:
