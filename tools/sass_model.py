@@ -113,7 +113,7 @@ NO_WHOLE_SET = (
     r"^      if \(next_ - first != warps",
 )
 LONG_ONE = ("zstd_execute.h", r"bool sequence_batches::append_long\(", r"^/// Appends block `index`")
-CHAIN = ("zstd_execute.h", r"void sequence_batches::copy_chain\(", r"^/// Every warp copies what needs no other")
+CHAIN = ("zstd_execute.h", r"void sequence_batches::copy_chain\(", r"^/// First, all warps copy the sequences")
 TURNS = ("zstd_execute.h", r"void sequence_batches::copy_in_turns\(", r"^/// All that the warps have taken")
 FLUSH_START = ("lz_output.h", r"i = flushed_ \+ first; i < aligned", r"i = flushed_ \+ first; i < aligned")
 FLUSH_END = ("lz_output.h", r"i = words_end \+ first; i < end", r"i = words_end \+ first; i < end")
