@@ -237,7 +237,7 @@ def depths_ms(table: str) -> dict[str, dict[str, tuple[float, float]]]:
 
 
 def wave_of(kernels: dict[str, tuple[float, float]]) -> tuple[float, float]:
-    """Literals in parallel with sequences, and execution behind both."""
+    """The time of a wave: literals and sequences run in parallel, execution runs after both."""
     literals, sequences, execution = (kernels[f"zstd_{stage}"] for stage in ("literals", "sequences", "execute"))
     return max(literals[0], sequences[0]) + execution[0], max(literals[1], sequences[1]) + execution[1]
 

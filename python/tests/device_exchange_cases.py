@@ -31,7 +31,7 @@ def array(tmp_path: Path) -> ps.Array:
 
 
 class Torch:
-    """What torch's tensor is to others: DLPack that orders, an interface of version 2 that says nothing of a stream."""
+    """Exports memory as torch does: DLPack with ordering, and an interface of version 2, without a stream."""
 
     def __init__(self, cuda: FakeCuda, memory: DeviceArray, own: int) -> None:
         self.cuda, self.memory, self.own = cuda, memory, own

@@ -297,7 +297,7 @@ for path in sys.stdin.read().split("\\n"):
 
 
 def test_no_file_of_the_corpus_takes_long_or_much_memory():
-    """Whatever its header claims: the malformed ones among them."""
+    """This includes malformed files, whatever their headers claim."""
     known = [json.loads(line) for line in (CORPUS / "oracle.jsonl").read_text().splitlines()]
     known = [record for record in known if record["path"].startswith("tiff/")]
     names = sorted({str(CORPUS / record["path"]) for record in known})

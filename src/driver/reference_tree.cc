@@ -64,7 +64,7 @@ result<std::string> allowed_location(const reference_tree_place& at, std::string
   }
   std::string location = resolved_location(at.base, name);
   PENSTOCK_TRY(at.rule.check(location, name));
-  // What is opened is a store of the folder: a chain may lead elsewhere without its last part.
+  // The folder is opened as a store, and its URL is checked too: in a chain of URLs it may name another place.
   if (has_scheme(location)) PENSTOCK_TRY(at.rule.check(location.substr(0, location.rfind('/')), name));
   return location;
 }

@@ -151,8 +151,8 @@ inline constexpr std::uint32_t kLeastStep = kFormat == lz_format::lz4_block  ? 3
                                             : kFormat == lz_format::packbits ? 1
                                                                              : 2;
 
-/// How long the token at `at` is whose first byte does not say it; 0 where it does not end in the view, or is a rare
-/// one: of lengths of several bytes.
+/// The length of the token at `at` if its first byte does not determine it. 0 if the token ends beyond the view, or
+/// has lengths of several bytes, which are rare.
 template <lz_format kFormat>
 PENSTOCK_DEVICE std::uint32_t long_step(byte_view from, std::uint32_t at) {
   const std::uint32_t head = from.begin[at], last = from.size - 1;

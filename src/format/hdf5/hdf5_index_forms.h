@@ -48,7 +48,7 @@ struct hdf5_fixed_array {
   std::uint64_t elements_of(std::uint64_t i) const noexcept;
   /// The address of page `i`; false if it is beyond 64 bits.
   bool find_page(std::uint64_t i, std::uint64_t& address_of_page) const noexcept;
-  /// Of a page that is in a bitmap.
+  /// Whether page `page` was written, by the bitmap of pages.
   static bool is_written(std::span<const std::byte> bitmap, std::uint64_t page) noexcept {
     return (static_cast<unsigned>(bitmap[static_cast<std::size_t>(page / 8)]) & (0x80U >> (page % 8))) != 0;
   }

@@ -60,7 +60,7 @@ class GrownArray(BackendArray):
         return await indexing.async_explicit_indexing_adapter(settled(key, self.shape), self.shape, support, get)
 
     def _split(self, items: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Any]]:
-        """What is stored of a selection, for each dimension, and where that is in the result."""
+        """For each dimension, the selected positions that are stored, and their positions in the result."""
         found, filled = [], []
         for item, length, stored in zip(items, self.shape, self.of.shape, strict=True):
             wanted = np.atleast_1d(np.arange(length)[item])
