@@ -3,6 +3,7 @@
 #ifdef PENSTOCK_CURL_HEADERS
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -34,11 +35,27 @@ std::chrono::milliseconds backoff(unsigned attempts) {
   return whole / 2 + std::chrono::milliseconds(random() % (static_cast<unsigned>(whole.count()) / 2 + 1));
 }
 
-// Locations of systems' certificates; libcurl has that of its own system, but a libcurl from elsewhere does not.
-const char* system_certificates() {
+// The file of certificates to trust that the environment names, or null: libcurl then uses its own. A libcurl that was
+// built for any system, as that inside a wheel, has none, so the usual places of systems are searched.
+const char* system_certificates(const curl_library& curl) {
   for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"})
     if (const char* file = std::getenv(name); file != nullptr && *file != '\0') return file;
-  return nullptr;
+  const curl_version_info_data* const version = curl.version_info(CURLVERSION_NOW);
+#if LIBCURL_VERSION_NUM >= 0x074600  // 7.70, whose version says where its own are
+  if (version->age < CURLVERSION_SEVENTH || version->cainfo != nullptr || version->capath != nullptr) return nullptr;
+#else
+  if (version != nullptr) return nullptr;
+#endif
+  static const char* const found = []() -> const char* {
+    for (const char* file : {"/etc/ssl/certs/ca-certificates.crt",                 // Debian, Ubuntu, Arch, Alpine
+                             "/etc/pki/tls/certs/ca-bundle.crt",                   // RHEL, Rocky, Fedora
+                             "/etc/ssl/ca-bundle.pem",                             // SUSE
+                             "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",  // Fedora's later place
+                             "/etc/ssl/cert.pem"})                                 // BSDs, Alpine without the package
+      if (::access(file, R_OK) == 0) return file;
+    return nullptr;
+  }();
+  return found;
 }
 
 }  // namespace
@@ -113,7 +130,7 @@ void http_transfer::set_options(CURL* handle) {
   set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(settings_->connect_timeout.count()));
   set(CURLOPT_LOW_SPEED_LIMIT, 1024L);
   set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(settings_->stall_timeout.count()));
-  const char* const bundle = settings_->ca_bundle.empty() ? system_certificates() : settings_->ca_bundle.c_str();
+  const char* const bundle = settings_->ca_bundle.empty() ? system_certificates(curl_) : settings_->ca_bundle.c_str();
   if (bundle != nullptr) set(CURLOPT_CAINFO, bundle);
   if (!settings_->netrc.empty()) {
     set(CURLOPT_NETRC, static_cast<long>(CURL_NETRC_OPTIONAL));
