@@ -117,7 +117,13 @@ wheel: ## a self-contained wheel in build/dist; CUDA=1 as for build
 	@ls -l build/dist
 	@tools/say_device_code.sh build/wheel-*/
 
+wheels: ## a wheel for glibc 2.28 or later in build/dist, checked and tried, on Debian 12; packaging/README.md. CUDA=1 as for build
+	@tools/setup.sh core $(if $(cuda),cuda)
+	@[ -x build/wheels/venv/bin/python ] || $(python) -m venv build/wheels/venv
+	@build/wheels/venv/bin/python -m pip --quiet --disable-pip-version-check install -r tools/wheels/requirements.txt
+	@$(python) tools/wheels/make_wheels.py --jobs $(jobs) $(if $(cuda),$(patsubst -D%,--define=%,$(cuda_options)))
+
 clean: ## remove build/ and the compiled module; keeps .venv
 	@rm -rf build python/penstock/_core*.so
 
-.PHONY: help build test test-emulator test-gpu test-power test-peers test-legate test-torch demo bench check docs format tidy fuzz wheel clean
+.PHONY: help build test test-emulator test-gpu test-power test-peers test-legate test-torch demo bench check docs format tidy fuzz wheel wheels clean
