@@ -65,7 +65,7 @@ storage_options options_of(nb::handle given, int depth) {
   if (!pairs.is_valid()) raise(error(errc::invalid_argument, "storage_options are a mapping of names and values"));
   for (const nb::handle each : pairs) {
     if (nb::len(each) != 2) raise(error(errc::invalid_argument, "storage options are pairs of a name and a value"));
-    out.emplace_back(utf8_of(nb::str(nb::object(each[0]))), value_of(nb::object(each[1]), depth));
+    out.push_back({utf8_of(nb::str(nb::object(each[0]))), value_of(nb::object(each[1]), depth)});
   }
   return out;
 }

@@ -171,8 +171,8 @@ const known_option* find_option(const known_scheme& scheme, std::string_view nam
 }
 
 option_value* find_value(storage_options& in, std::string_view name) {
-  const auto found = std::find_if(in.begin(), in.end(), [&](const auto& each) { return each.first == name; });
-  return found == in.end() ? nullptr : &found->second;
+  const auto found = std::find_if(in.begin(), in.end(), [&](const auto& each) { return each.name == name; });
+  return found == in.end() ? nullptr : &found->value;
 }
 
 /// The options, with those that s3fs passes to its client; gcsfs calls anonymous access "anon".
@@ -182,8 +182,8 @@ storage_options flat(std::string_view uri, storage_options given) {
   if (const option_value* const inner = find_value(given, kOfClient);
       scheme == remote_kind::s3 && inner != nullptr && inner->is == value_kind::fields) {
     for (const auto& [name, value] : std::vector(inner->fields))
-      if (find_value(given, name) == nullptr) given.emplace_back(name, value);
-    std::erase_if(given, [&](const auto& each) { return each.first == kOfClient; });
+      if (find_value(given, name) == nullptr) given.push_back({name, value});
+    std::erase_if(given, [&](const auto& each) { return each.name == kOfClient; });
   }
   if (option_value* const token = find_value(given, "token");
       scheme == remote_kind::gs && token != nullptr && token->is == value_kind::text && token->text == "anon") {
@@ -191,7 +191,7 @@ storage_options flat(std::string_view uri, storage_options given) {
     option_value anonymous;
     anonymous.is = value_kind::boolean;
     anonymous.truth = true;
-    given.emplace_back("anon", std::move(anonymous));
+    given.push_back({"anon", std::move(anonymous)});
   }
   return given;
 }
@@ -270,7 +270,7 @@ uri_server server_of(std::string_view uri, const storage_options& given, const c
   if (scheme == nullptr) return uri_server::another;
   const storage_options options = flat(uri, given);
   for (const auto& each : options)
-    if (find_option(*scheme, each.first) == nullptr) return uri_server::another;
+    if (find_option(*scheme, each.name) == nullptr) return uri_server::another;
   return scheme->kind == remote_kind::gs ? server_for_google(options) : uri_server::library;
 }
 

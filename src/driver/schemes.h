@@ -26,6 +26,10 @@ const uri_scheme* added_scheme(std::string_view uri, const context* with) noexce
 /// Whether a URI is one of something that is not a name of this machine, or a chain of such.
 bool is_elsewhere(std::string_view uri);
 
+struct storage_option;
+/// The storage options of a URI: the names of s3fs and gcsfs, and those of obstore and of the AWS command line.
+using storage_options = std::vector<storage_option>;
+
 /// The value of a storage option, as callers of other languages have it.
 struct option_value {
   enum class kind : std::uint8_t { none, boolean, number, text, fields, other };
@@ -34,11 +38,13 @@ struct option_value {
   bool truth = false;
   double number = 0;  ///< also of a boolean
   std::string text;
-  std::vector<std::pair<std::string, option_value>> fields;
+  storage_options fields;
 };
 
-/// The storage options of a URI: the names of s3fs and gcsfs, and those of obstore and of the AWS command line.
-using storage_options = std::vector<std::pair<std::string, option_value>>;
+struct storage_option {
+  std::string name;
+  option_value value;
+};
 
 /// What opens a name that a caller gave.
 enum class uri_server : std::uint8_t {
