@@ -121,9 +121,10 @@ result<referenced_array> hdf5_references::describe_text(hdf5_array from, const s
     PENSTOCK_ASSIGN(values, read_text(from, pointers));
   }
   if (mapped) {
-    const std::string fill = first_hdf5_text(values);
+    const std::vector<std::string> stored = unpack_hdf5_text(values);
+    const std::string fill = stored.empty() ? std::string() : stored.front();
     PENSTOCK_ASSIGN(hdf5_virtual_text shown, read_virtual_text(std::move(like), std::move(*mapped), own_place(),
-                                                               context_, depth, sources, fill));
+                                                               *context_, depth, sources, fill));
     shape = shown.shape;
     values = pack_hdf5_text(shown.values);
   }

@@ -14,6 +14,7 @@
 #include "driver/hdf5_text.h"
 #include "driver/open_hdf5.h"
 #include "driver/zarr_nodes.h"
+#include "engine/blocking_read.h"
 #include "format/hdf5/hdf5_values.h"
 #include "format/hdf5/hdf5_virtual.h"
 
@@ -133,8 +134,7 @@ using source_name = std::pair<std::string, std::string>;
 /// Reads the text that a virtual dataset shows.
 class text_reader {
  public:
-  text_reader(const std::shared_ptr<context>& with, const shape_list& shape, const std::string& fill)
-      : with_(with), shape_(shape), fill_(fill) {}
+  text_reader(const shape_list& shape, const std::string& fill) : shape_(shape), fill_(fill) {}
 
   result<hdf5_virtual_text> read(const std::vector<shown_part>& parts) {
     std::uint64_t count = 1;
@@ -156,9 +156,8 @@ class text_reader {
  private:
   /// Of a source: all of it, however little is shown, as of a dataset of text.
   struct source_text {
-    std::vector<variable_item> items;
+    std::vector<std::string> items;
     std::vector<std::uint64_t> steps;  // between neighbours along each dimension, in items
-    std::shared_ptr<item_arena> arena;
   };
 
   static error too_much() {
@@ -166,30 +165,28 @@ class text_reader {
             fmt::format("more than {} bytes of text of variable length are not readable", kMostHdf5TextBytes)};
   }
 
-  result<const source_text*> text_of(const std::shared_ptr<const referenced_array>& source) {
-    const auto [at, added] = sources_.try_emplace(source.get());
+  result<const source_text*> text_of(const referenced_array& source) {
+    const auto [at, added] = sources_.try_emplace(&source);
     if (!added) return &at->second;
-    PENSTOCK_ASSIGN(const array opened, open_reference(with_, *source));
-    if (!opened.type().variable_length())
-      return error(errc::unsupported,
-                   fmt::format("text of variable length shows a source of {}", opened.type().name()));
+    const dtype& type = source.metadata.type;
+    if (!type.variable_length())
+      return error(errc::unsupported, fmt::format("text of variable length shows a source of {}", type.name()));
     source_text& out = at->second;
-    const extents& shape = opened.shape();
+    const extents& shape = source.metadata.shape;
     std::uint64_t count = 1;
     out.steps.resize(shape.size());
     for (std::size_t d = shape.size(); d-- > 0; count *= shape[d]) out.steps[d] = count;
+    if (!source.objects.empty() && source.objects[0].inlined) {  // all of its values
+      const referenced_object& values = source.objects[0];
+      PENSTOCK_ASSIGN(const blocking_read read, read_and_wait(*values.from, values.key, {}, byte_range::kAll - 1));
+      out.items = unpack_hdf5_text(read.bytes);
+    }
     out.items.resize(static_cast<std::size_t>(count));
-    out.arena = std::make_shared<item_arena>();
-    read_options how;
-    how.threads = 1;
-    how.arena = out.arena;
-    PENSTOCK_TRY(opened.read(
-        tensor_view::contiguous(reinterpret_cast<std::byte*>(out.items.data()), opened.type(), shape), how));
     return &out;
   }
 
   result<> place(const shown_part& part, std::vector<std::string>& values) {
-    PENSTOCK_ASSIGN(const source_text* const from, text_of(part.source));
+    PENSTOCK_ASSIGN(const source_text* const from, text_of(*part.source));
     const auto& axes = part.where.axes;
     std::uint64_t begin = 0;
     for (std::size_t d = 0; d < from->steps.size(); ++d)
@@ -201,10 +198,10 @@ class text_reader {
   result<> place(const hdf5_part& part, std::size_t d, std::uint64_t to, std::uint64_t begin, const source_text& from,
                  std::vector<std::string>& values) {
     if (d == shape_.size()) {
-      const variable_item& item = from.items[static_cast<std::size_t>(begin)];
-      bytes_ += item.size;
+      const std::string& item = from.items[static_cast<std::size_t>(begin)];
+      bytes_ += item.size();
       if (bytes_ > kMostHdf5TextBytes) return too_much();
-      values[static_cast<std::size_t>(to)] = item.text();
+      values[static_cast<std::size_t>(to)] = item;
       return {};
     }
     const std::uint64_t step = part.axes[d] ? from.steps[*part.axes[d]] : 0;
@@ -215,7 +212,6 @@ class text_reader {
     return {};
   }
 
-  const std::shared_ptr<context>& with_;
   const shape_list& shape_;
   const std::string& fill_;
   std::uint64_t bytes_ = 0;
@@ -240,9 +236,9 @@ class virtual_reader {
     return compose_references(std::move(like_), found.parts);
   }
 
-  result<hdf5_virtual_text> read_text(const std::shared_ptr<context>& with, const std::string& fill) && {
+  result<hdf5_virtual_text> read_text(const std::string& fill) && {
     PENSTOCK_ASSIGN(const shown_shape found, find());
-    return text_reader(with, found.shape, fill).read(found.parts);
+    return text_reader(found.shape, fill).read(found.parts);
   }
 
  private:
@@ -466,10 +462,9 @@ result<referenced_array> compose_virtual(referenced_array like, hdf5_array::virt
 }
 
 result<hdf5_virtual_text> read_virtual_text(referenced_array like, hdf5_array::virtual_parts parts,
-                                            const hdf5_file_place& self, const std::shared_ptr<context>& with,
-                                            const hdf5_depth& depth, const describe_hdf5_sources& describe,
-                                            const std::string& fill) {
-  return virtual_reader(std::move(like), std::move(parts), 0, self, *with, depth, describe).read_text(with, fill);
+                                            const hdf5_file_place& self, context& with, const hdf5_depth& depth,
+                                            const describe_hdf5_sources& describe, const std::string& fill) {
+  return virtual_reader(std::move(like), std::move(parts), 0, self, with, depth, describe).read_text(fill);
 }
 
 }  // namespace penstock::inline v0

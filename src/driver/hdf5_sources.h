@@ -93,8 +93,7 @@ struct hdf5_virtual_text {
 /// \param like  As of compose_virtual; what it says of elements is not used. \param fill  Of elements without a source.
 /// \error As compose_virtual's; unsupported  More than 2^22 elements or 2^28 bytes; a source of another type, by name.
 result<hdf5_virtual_text> read_virtual_text(referenced_array like, hdf5_array::virtual_parts parts,
-                                            const hdf5_file_place& self, const std::shared_ptr<context>& with,
-                                            const hdf5_depth& depth, const describe_hdf5_sources& describe,
-                                            const std::string& fill);
+                                            const hdf5_file_place& self, context& with, const hdf5_depth& depth,
+                                            const describe_hdf5_sources& describe, const std::string& fill);
 
 }  // namespace penstock::inline v0

@@ -132,13 +132,21 @@ std::vector<std::byte> pack_hdf5_text(std::span<const std::string> texts) {
   return out;
 }
 
-std::string first_hdf5_text(std::span<const std::byte> cell) {
+std::vector<std::string> unpack_hdf5_text(std::span<const std::byte> cell) {
   constexpr std::size_t kNumber = 4;
-  if (cell.size() < 2 * kNumber) return {};
-  std::size_t length = 0;
-  for (std::size_t i = kNumber; i-- > 0;) length = length << 8 | static_cast<std::size_t>(cell[kNumber + i]);
-  const auto text = cell.subspan(2 * kNumber, std::min(length, cell.size() - 2 * kNumber));
-  return {reinterpret_cast<const char*>(text.data()), text.size()};
+  const auto number = [&] {
+    std::size_t out = 0;
+    for (std::size_t i = std::min(kNumber, cell.size()); i-- > 0;) out = out << 8 | static_cast<std::size_t>(cell[i]);
+    cell = cell.subspan(std::min(kNumber, cell.size()));
+    return out;
+  };
+  std::vector<std::string> out(std::min(number(), cell.size() / kNumber));
+  for (std::string& each : out) {
+    const auto text = cell.first(std::min(number(), cell.size()));
+    each.assign(reinterpret_cast<const char*>(text.data()), text.size());
+    cell = cell.subspan(text.size());
+  }
+  return out;
 }
 
 }  // namespace penstock::inline v0

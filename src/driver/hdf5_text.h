@@ -27,7 +27,7 @@ result<std::vector<std::byte>> read_hdf5_text(hdf5_file& file, const hdf5_array&
 
 /// Such a cell of these texts. \pre Fewer than 2^32, each of fewer bytes.
 std::vector<std::byte> pack_hdf5_text(std::span<const std::string> texts);
-/// The first text of such a cell; empty if there is none.
-std::string first_hdf5_text(std::span<const std::byte> cell);
+/// The texts of such a cell; empty of no bytes.
+std::vector<std::string> unpack_hdf5_text(std::span<const std::byte> cell);
 
 }  // namespace penstock::inline v0
