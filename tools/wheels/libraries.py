@@ -145,10 +145,10 @@ def lerc(b: Builder) -> None:
 
 
 def tiff(b: Builder) -> None:
-    on = ("jpeg", "zlib", "webp", "lerc")
-    off = ("jbig", "lzma", "zstd", "libdeflate", "old-jpeg", "tools", "tests", "contrib", "docs", "cxx", "opengl")
+    on = ("jpeg", "zlib", "webp", "lerc", "zstd")  # zstd inside LERC
+    off = ("jbig", "lzma", "libdeflate", "old-jpeg", "tools", "tests", "contrib", "docs", "cxx", "opengl")
     b.cmake("-DBUILD_SHARED_LIBS=OFF", *(f"-Dtiff-{each}=OFF" for each in off), *(f"-D{each}=ON" for each in on),
-            *(f"-D{each}=OFF" for each in off[:5]))  # fmt: skip
+            *(f"-D{each}=OFF" for each in off[:4]))  # fmt: skip
     shutil.rmtree(b.prefix / "lib" / "cmake" / "tiff")  # asks for the targets of other libraries
 
 

@@ -14,6 +14,7 @@ PICTURES = {
     "webp": {"compression": "webp", "photometric": "rgb", "compressionargs": {"lossless": True}},
     "jpeg2000": {"compression": "jpeg2000", "photometric": "rgb"},
     "lerc": {"compression": "lerc", "photometric": "rgb"},
+    "lerc_zstd": {"compression": "lerc", "photometric": "rgb", "compressionargs": {"compression": "zstd"}},
     "zstd": {"compression": "zstd", "photometric": "rgb", "predictor": True},
     "lzma": {"compression": "lzma", "photometric": "rgb"},
     "deflate": {"compression": "deflate", "photometric": "rgb"},
