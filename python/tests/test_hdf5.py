@@ -222,15 +222,16 @@ def test_what_is_not_read_is_refused_by_name(tmp_path):
     with h5py.File(path, "w") as file:
         file.create_dataset("lists", (3,), h5py.vlen_dtype(np.int32))
         file.create_dataset("refs", (3,), h5py.ref_dtype)
+        file["number"] = np.zeros(2, "i2")
         layout = h5py.VirtualLayout((4,), h5py.string_dtype())
-        layout[::2] = h5py.VirtualSource("other.h5", "x", (2,))
+        layout[::2] = h5py.VirtualSource("x.h5", "number", (2,))
         file.create_virtual_dataset("virtual", layout)
         file.create_dataset("external", (4, 2), "i4", external=[(str(tmp_path / "y.bin"), 0, 4), ("z.bin", 0, 28)])
         file["kind"] = np.dtype("i4")
     for name, words in {
         "lists": "variable length",
         "refs": "references",
-        "virtual": "virtual HDF5 datasets",
+        "virtual": "text of variable length shows a source of int16",
         "external": "external files end inside a row",
         "kind": "named type",
     }.items():
