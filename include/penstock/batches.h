@@ -42,9 +42,9 @@ class PENSTOCK_API crop_batches {
   /// The next batch, of shape (crops, *shape of each crop); nullopt after the last one, and after `cancel`.
   /// \error invalid_argument  Crops of several shapes in a batch; arrays of several dtypes and no `options.type`.
   /// \error unsupported       Lists, points or masks; items of variable length.
-  /// \error  The failure of a read, or of the generator. There are no more batches then.
+  /// \error  The failure of a read, or of the generator. The batches have ended then.
   result<std::optional<owned_tensor>> next();
-  /// Cancels the pending reads and waits for their workers. There are no more batches then.
+  /// Cancels the pending reads and waits for their workers. `next` returns no further batch.
   void cancel() noexcept;
 
  private:

@@ -56,7 +56,7 @@ class PENSTOCK_API array_stream {
   /// The next tile; nullopt after the last one, and after `cancel`.
   /// \error  The failure of its read. The stream has ended then.
   result<std::optional<stream_tile>> next();
-  /// Cancels the pending reads and waits for their workers. There are no more tiles then.
+  /// Cancels the pending reads and waits for their workers. `next` returns no further tile.
   void cancel() noexcept;
 
  private:
