@@ -1,6 +1,7 @@
 #include "driver/for_each_file.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -27,6 +28,19 @@ std::chrono::nanoseconds processor_time() {
   ::timespec now{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+/// How often this thread gave its processor up to wait for something. A busy machine takes it away: that is not
+/// counted. Where the system does not count (macOS), every look finds one more.
+long waits_of_thread() {
+#ifdef RUSAGE_THREAD
+  ::rusage use{};
+  ::getrusage(RUSAGE_THREAD, &use);
+  return use.ru_nvcsw;
+#else
+  thread_local long looks = 0;
+  return ++looks;
+#endif
 }
 
 /// Batches of files that threads of the context's pool take: few threads at first, and all of them once one had to
@@ -61,9 +75,10 @@ class file_batches {
     const std::size_t end = std::min(files_, begin + batch_);
     const auto began = std::chrono::steady_clock::now();
     const auto used = processor_time();
+    const long waits = waits_of_thread();
     for (std::size_t i = begin; i < end; ++i) work_(i);
     const auto idle = (std::chrono::steady_clock::now() - began) - (processor_time() - used);
-    const bool waited = idle > kWait * (end - begin);
+    const bool waited = idle > kWait * (end - begin) && waits_of_thread() != waits;
     // The others of the first threads go on.
     if (waited && most_ > first_ && !grown_.exchange(true, std::memory_order_relaxed)) take_all(most_ - first_ + 1);
   }
