@@ -15,7 +15,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/penstockConfig.cmake ${CMAKE_CURRENT_B
               ${PROJECT_SOURCE_DIR}/cmake/Findzstd.cmake ${PROJECT_SOURCE_DIR}/cmake/Findlibdeflate.cmake
               ${PROJECT_SOURCE_DIR}/cmake/Findlz4.cmake ${PROJECT_SOURCE_DIR}/cmake/Findblosc.cmake
               ${PROJECT_SOURCE_DIR}/cmake/Findlibaec.cmake ${PROJECT_SOURCE_DIR}/cmake/Findopenjpeg.cmake
-              ${PROJECT_SOURCE_DIR}/cmake/Findlibjxl.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/Findlibjxl.cmake ${PROJECT_SOURCE_DIR}/cmake/Findzfp.cmake
         DESTINATION ${config_dir} COMPONENT development)
 
 # For pkg-config. A static libpenstock leaves its own libraries to the program that links it.
@@ -24,6 +24,9 @@ if(NOT BUILD_SHARED_LIBS)
   set(PENSTOCK_PC_LIBS "-lzstd -ldeflate -llz4 -lblosc -lsz -lbz2 -llzma -lfmt -lm -lpthread -ldl")
   if(PENSTOCK_CURL STREQUAL "LINK")
     string(APPEND PENSTOCK_PC_LIBS " -lcurl")
+  endif()
+  if(PENSTOCK_ZFP STREQUAL "LINK")
+    string(APPEND PENSTOCK_PC_LIBS " -lzfp")
   endif()
   if(PENSTOCK_PICTURES STREQUAL "LINK")
     foreach(library IN ITEMS TIFF/tiff openjpeg/openjp2 libjxl/jxl)

@@ -30,7 +30,7 @@ TYPES: list[tuple[str, Any]] = [
     ("bytes, variable_length_bytes", "bytes"),
 ]
 # Codecs that Python carries out; a test holds both rows against the registries of numcodecs and zarr-python.
-VIA_PYTHON = ("base64", "categorize", "json2", "msgpack2", "pcodec", "pickle", "vlen-array", "zfp", "zfpy")
+VIA_PYTHON = ("base64", "categorize", "json2", "msgpack2", "pcodec", "pickle", "vlen-array")
 
 
 def works(make: Callable[[], object]) -> bool:
@@ -74,7 +74,7 @@ def codecs() -> str:
     native = [name for name in testing.codec_names() if name not in VIA_PYTHON and not name.startswith("hdf5.")]
     rows = [
         ["native", ", ".join(f"`{name}`" for name in (*native, "sharding_indexed"))],
-        ["via Python (numcodecs, zfpy)", ", ".join(f"`{name}`" for name in VIA_PYTHON) + ", and what users registered"],
+        ["via Python (numcodecs)", ", ".join(f"`{name}`" for name in VIA_PYTHON) + ", and what users registered"],
     ]
     return table(["", "codecs"], rows)
 

@@ -154,9 +154,9 @@ def with_codec(name: str) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     ("codec", "wanted"),
     [
-        (zarr_numcodecs.PCodec(level=8), "PCodec"),
-        (zarr_numcodecs.ZFPY(mode=4, tolerance=1e-3), "ZFPY"),
-        (zarr_numcodecs.ZFPY(mode=3, precision=20), "ZFPY"),
+        (zarr_numcodecs.PCodec(level=8), "PCodec("),
+        (zarr_numcodecs.ZFPY(mode=4, tolerance=1e-3), "zfpy(tolerance=0.001)"),
+        (zarr_numcodecs.ZFPY(mode=3, precision=20), "zfpy(precision=20)"),
     ],
     ids=["pcodec", "zfpy-tolerance", "zfpy-precision"],
 )
@@ -165,8 +165,8 @@ def test_array_codecs_of_numcodecs_read_as_in_zarr_python(codec, wanted, dtype):
     data = (DATA * 100).astype(dtype)
     keys = stored(data, serializer=codec)
     a = ps.open(keys)
-    assert f"{wanted}(" in a._codecs_text
-    assert "via Python" in a._codecs_text
+    assert a._codecs_text.startswith(wanted)
+    assert ("via Python" in a._codecs_text) == (not wanted.startswith("zfpy"))
     expected = zarr.open_array(
         zarr.storage.MemoryStore({k: zarr.core.buffer.cpu.Buffer.from_bytes(v) for k, v in keys.items()})
     )
@@ -175,145 +175,6 @@ def test_array_codecs_of_numcodecs_read_as_in_zarr_python(codec, wanted, dtype):
     out = np.full(data.shape, -1, dtype, order="F")
     a.read(out=out)
     np.testing.assert_array_equal(out, expected[...])
-
-
-REVERSIBLE = [(dtype, {}) for dtype in ("i1", "u1", "i2", "u2", "i4", "i8", "f4", "f8")]
-LOSSY = [
-    (dtype, limit)
-    for dtype in ("f4", "f8")
-    for limit in (
-        {"mode": "fixed_precision", "precision": 30},
-        {"mode": "fixed_rate", "rate": 64},
-        {"mode": "fixed_accuracy", "tolerance": 1e-4},
-    )
-]
-
-
-@pytest.mark.parametrize(("dtype", "limit"), REVERSIBLE + LOSSY)
-def test_zfp_of_zarr_3(dtype, limit):
-    """No header: the type is the array's, small integers are promoted as zfp's own functions do."""
-    import zfpy
-
-    values = np.linspace(0, 100, 24).reshape(4, 6).astype(dtype)
-    keys = stored(values, compressors=None)
-    text = keys["zarr.json"].decode()
-    metadata = json.loads(text)
-    metadata["chunk_grid"]["configuration"]["chunk_shape"] = [4, 6]
-    metadata["codecs"] = [{"name": "zfp", "configuration": limit or {"mode": "reversible"}}]
-    wide = values
-    if values.dtype.itemsize < 4:
-        bits = 8 * values.dtype.itemsize
-        wide = (values.astype("i4") - (1 << bits - 1 if values.dtype.kind == "u" else 0)) << (31 - bits)
-    options = {name: value for name, value in limit.items() if name != "mode"}
-    chunk = zfpy.compress_numpy(wide, write_header=False, **options)
-    a = ps.open({"zarr.json": json.dumps(metadata).encode(), "c/0/0": chunk})
-    assert "zfp(" in a._codecs_text
-    np.testing.assert_allclose(a[...].astype("f8"), values.astype("f8"), atol=1e-3)
-    if not limit:
-        np.testing.assert_array_equal(a[...], values)
-
-
-def zfp_store(dtype: str, shape: tuple[int, ...], **settings: object) -> dict[str, bytes]:
-    store: dict[str, bytes] = {}
-    ps.create_array(store, shape=shape, dtype=dtype, chunks=shape, codecs=[{"name": "zfp", "configuration": settings}])
-    return store
-
-
-@pytest.mark.parametrize("shape", [(20,), (5, 7), (3, 5, 6), (2, 3, 4, 5)])
-@pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f8"])
-def test_zfp_in_expert_mode_makes_the_streams_of_the_mode_that_it_stands_for(dtype, shape):
-    """Source: zfp's manual, "Expert mode": what the other modes set."""
-    import zfpy
-
-    values = (np.arange(np.prod(shape)).reshape(shape) * 3.5).astype(dtype)
-    most = 16658
-    block = 4 ** len(shape)
-    cases = [
-        ({"minbits": 1, "maxbits": most, "maxprec": 20, "minexp": -1074}, {"precision": 20}),
-        ({"minbits": 16 * block, "maxbits": 16 * block, "maxprec": 64, "minexp": -1074}, {"rate": 16}),
-    ]
-    if dtype[0] == "f":
-        cases.append(({"minbits": 1, "maxbits": most, "maxprec": 64, "minexp": -7}, {"tolerance": 2.0**-7}))
-    for expert, known in cases:
-        store = zfp_store(dtype, shape, mode="expert", **expert)
-        ps.open(store, mode="r+")[...] = values
-        (key,) = set(store) - {"zarr.json"}
-        stream = zfpy.compress_numpy(values, write_header=False, **known)
-        assert store[key] == stream
-        kind = {"i4": zfpy.type_int32, "i8": zfpy.type_int64, "f4": zfpy.type_float, "f8": zfpy.type_double}[dtype]
-        np.testing.assert_array_equal(ps.open(store)[...], zfpy._decompress(stream, kind, shape, **known))
-
-
-@pytest.mark.parametrize(
-    "dtype", ["int2", "uint2", "int4", "uint4", "float16", "bfloat16", "u4", "u8", "M8[s]", "m8[ms]"]
-)
-def test_zfp_of_types_that_are_promoted(dtype):
-    pytest.importorskip("ml_dtypes")
-    store = zfp_store(dtype, (4, 6), mode="reversible")
-    kind = ps.open(store).dtype
-    lowest, highest = {"int2": (-2, 2), "uint2": (0, 4), "int4": (-8, 8), "uint4": (0, 16)}.get(dtype, (0, 24))
-    values = np.resize(np.arange(lowest, highest), 24).reshape(4, 6)
-    values = (values if kind.kind in "mM" else values.astype("f4") if "float" in dtype else values).astype(kind)
-    ps.open(store, mode="r+")[...] = values
-    np.testing.assert_array_equal(ps.open(store)[...], values)
-
-
-def test_zfp_refuses_what_the_signed_types_do_not_hold():
-    for dtype, most in (("u4", 2**31 - 1), ("u8", 2**63 - 1)):
-        store = zfp_store(dtype, (8,), mode="reversible")
-        ps.open(store, mode="r+")[...] = most
-        assert ps.open(store)[3] == most
-        with pytest.raises(ps.InvalidArgumentError, match=f"up to {most} only"):
-            ps.open(store, mode="r+")[...] = most + 1
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"mode": "fixed_rate"},
-        {"mode": "fixed_rate", "rate": "4"},
-        {"mode": "fixed_rate", "rate": 1e30},
-        {"mode": "fixed_rate", "rate": float("nan")},
-        {"mode": "fixed_precision", "precision": 2.5},
-        {"mode": "fixed_precision", "precision": -1},
-        {"mode": "expert", "minbits": 1, "maxbits": 100, "maxprec": 64},
-        {"mode": "expert", "minbits": 2**32, "maxbits": 2**32, "maxprec": 64, "minexp": 0},
-        {"mode": "expert", "minbits": 2**31, "maxbits": 2**32 - 1, "maxprec": 64, "minexp": 0},
-        {"mode": "expert", "minbits": 100, "maxbits": 10, "maxprec": 64, "minexp": 0},
-        {"mode": "expert", "minbits": 1, "maxbits": 10, "maxprec": 0, "minexp": 0},
-    ],
-)
-def test_zfp_settings_that_are_none_are_refused(settings):
-    metadata = json.loads(zfp_store("f4", (4,), mode="reversible")["zarr.json"])
-    metadata["codecs"] = [{"name": "zfp", "configuration": settings}]
-    with pytest.raises(ps.CorruptDataError, match="codec 'zfp'"):
-        ps.open({"zarr.json": json.dumps(metadata).encode()})
-
-
-@pytest.mark.parametrize("expert", [(1, 16658, 64, -1074), (1, 40, 9, -20), (300, 4000, 64, 0)])
-def test_zfp_in_expert_mode_survives_any_bytes(expert):
-    names = ("minbits", "maxbits", "maxprec", "minexp")
-    store = zfp_store("f8", (7, 9), mode="expert", **dict(zip(names, expert, strict=True)))
-    ps.open(store, mode="r+")[...] = np.arange(63.0).reshape(7, 9)
-    (key,) = set(store) - {"zarr.json"}
-    whole = store[key]
-    rng = np.random.default_rng(0)
-    for length in range(0, len(whole), 3):
-        ps.open({**store, key: whole[:length]})[...]
-        ps.open({**store, key: rng.integers(0, 256, length, dtype="u1").tobytes()})[...]
-
-
-def test_zfp_of_a_single_item_and_of_half_a_stream():
-    """The library trusts streams to be complete: what is missing reads as zeros, and never as memory behind it."""
-    single = json.loads(stored(compressors=None)["zarr.json"])
-    single.update(shape=[], codecs=[{"name": "zfp", "configuration": {"mode": "reversible"}}])
-    single["chunk_grid"]["configuration"]["chunk_shape"] = []
-    store = {"zarr.json": json.dumps(single).encode()}
-    ps.open(store, mode="r+")[...] = 2.5
-    assert ps.open(store)[...] == 2.5
-    whole = store["c"]
-    for length in range(len(whole)):
-        assert ps.open({**store, "c": whole[:length]})[...].shape == ()
 
 
 def test_plans_say_that_python_decodes():

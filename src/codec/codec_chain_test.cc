@@ -74,8 +74,8 @@ TEST(CodecChain, KnowsWhichChainsHaveOneEncodedSize) {
 TEST(CodecChain, RefusesCodecsByName) {
   expect_refused(R"([{"name":"bytes","configuration":{"endian":"little"}},"gdeflate"])", errc::unsupported,
                  "'gdeflate'");
-  expect_refused(R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"numcodecs.zfpy"}])",
-                 errc::unsupported, "'numcodecs.zfpy'");
+  expect_refused(R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"numcodecs.pcodec"}])",
+                 errc::unsupported, "'numcodecs.pcodec'");
   expect_refused(R"(["jpegxl"])", errc::unsupported, "'jpegxl'");
   expect_refused(R"(["sharding_indexed"])", errc::unsupported, "'sharding_indexed'");
   expect_refused(R"(["vlen-utf8"])", errc::unsupported, "codec 'vlen-utf8' does not take int32");

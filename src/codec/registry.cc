@@ -64,6 +64,8 @@ constexpr entry kCodecs[] = {
     {"squeeze", place::array, make_squeeze_codec},
     {"vlen-bytes", place::array_to_bytes, make_vlen_bytes_codec, true},
     {"vlen-utf8", place::array_to_bytes, make_vlen_utf8_codec, true},
+    {"zfp", place::array_to_bytes, make_zfp_codec},
+    {"zfpy", place::array_to_bytes, make_zfpy_codec},
     {"zlib", place::bytes, make_zlib_codec},
     {"zstd", place::bytes, make_zstd_codec},
 };

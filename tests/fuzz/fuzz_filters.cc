@@ -43,6 +43,10 @@ constexpr subject kSubjects[] = {
      R"({"codecs":[{"name":"transpose","configuration":{"order":[0]}},{"name":"bytes","configuration":{"endian":"big"}}]})",
      true},
     {"int16", "reshape", R"({"shape":[-1]})", true},
+    {"float32", "zfp", R"({"mode":"reversible"})", true},
+    {"int64", "zfp", R"({"mode":"expert","minbits":1,"maxbits":3,"maxprec":64,"minexp":-1074})", false},
+    {"uint16", "zfp", R"({"mode":"fixed_precision","precision":9})", false},
+    {"float64", "numcodecs.zfpy", R"({"mode":4,"tolerance":0.01})", false},
 };
 
 }  // namespace
@@ -59,6 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   codec_chain_options options;
   options.stored_order_filters = true;
   const auto chain = codec_chain::compile(codecs, type, cell, options);
+  if (!chain.ok() && chain.error().to_string().find("libzfp") != std::string::npos) return 0;
   require(chain.ok() && !chain->describe().empty());
   ledger accounts(std::uint64_t{64} << 20, 0);
   worker_scratch scratch(&accounts);

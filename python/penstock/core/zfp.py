@@ -1,11 +1,10 @@
-"""`zfp` of Zarr v3: streams without zfp's header, through zfpy and its bundled library.
+"""`zfp` of Zarr v3 where the engine has no libzfp, which wheels do not carry: through zfpy and its bundled library.
 
 Source: zarr-extensions, codecs/zfp; zfp's manual, "Compression modes" and `zfp_promote_*`.
 """
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import math
 from typing import Any
@@ -16,11 +15,8 @@ import numpy.typing as npt
 from penstock.core.errors import CorruptDataError, InvalidArgumentError, UnsupportedError
 
 _LIMITS = {"reversible": None, "fixed_rate": "rate", "fixed_precision": "precision", "fixed_accuracy": "tolerance"}
-_EXPERT = ("minbits", "maxbits", "maxprec", "minexp")
 
 _FIELDS = {"int32": "int32", "int64": "int64", "float32": "float", "float64": "double"}
-_TYPE_NUMBERS = {"int32": 1, "int64": 2, "float": 3, "double": 4}
-"""`zfp_type`."""
 
 _SMALL_INTEGERS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "int8": 8, "uint8": 8, "int16": 16, "uint16": 16}
 _WIDER = {"float16": "float32", "bfloat16": "float32"}
@@ -40,15 +36,13 @@ def make_stage(settings: dict[str, Any], dtype: np.dtype[Any] | None, shape: tup
     if dtype is None or shape is None or len(shape) > 4 or _Items.named(dtype) is None:
         raise UnsupportedError(f"codec 'zfp' does not take {dtype} of {len(shape or ())} dimensions")
     mode = settings.get("mode")
-    if mode != "expert" and mode not in _LIMITS:
-        raise UnsupportedError(f"codec 'zfp' in the mode {mode!r} is not readable")
-    names = _EXPERT if mode == "expert" else tuple(filter(None, [_LIMITS[mode]]))
-    limits = {name: _number(settings, name, mode) for name in names}
-    values = 4 ** max(1, len(shape))
-    if max(limits.get("rate", 0) * values, limits.get("minbits", 0)) > _MOST_BITS_A_VALUE * values:
+    if mode not in _LIMITS:
+        return None
+    limits = {name: _number(settings, name, mode) for name in filter(None, [_LIMITS[mode]])}
+    if limits.get("rate", 0) > _MOST_BITS_A_VALUE:
         raise CorruptDataError(f"codec 'zfp' asks for more than {_MOST_BITS_A_VALUE} bits a value")
-    coder = _Expert(library, limits) if mode == "expert" else _Bounded(library, limits)
-    return _Stage(coder, _Items(dtype, shape or (1,)), limits, f"zfp({mode}{_text(limits)}) via Python")
+    description = f"zfp({mode}{_text(limits)}) via Python"
+    return _Stage(_Coder(library, limits), _Items(dtype, shape or (1,)), limits, description)
 
 
 def _text(limits: dict[str, float]) -> str:
@@ -57,10 +51,9 @@ def _text(limits: dict[str, float]) -> str:
 
 def _number(settings: dict[str, Any], name: str, mode: str) -> float:
     value: Any = settings.get(name)
-    whole = name not in ("rate", "tolerance")
+    whole = name == "precision"
     good = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-    least, most = (-(2**31), 2**31 - 1) if name == "minexp" else (0, 2**32 - 1)
-    if not good or not (least <= value <= most if whole else 0 <= value < math.inf):
+    if not good or not 0 <= value < (2**32 if whole else math.inf):
         raise CorruptDataError(f"codec 'zfp' in the mode {mode!r} needs a number '{name}', not {value!r}")
     return float(value) if not whole else int(value)
 
@@ -109,7 +102,7 @@ class _Stage:
     output_dtype: npt.DTypeLike | None = None
     output_shape: tuple[int, ...] | None = None
 
-    def __init__(self, coder: _Bounded | _Expert, items: _Items, limits: dict[str, float], description: str) -> None:
+    def __init__(self, coder: _Coder, items: _Items, limits: dict[str, float], description: str) -> None:
         self._coder = coder
         self._items = items
         self._limits = limits
@@ -124,7 +117,6 @@ class _Stage:
         blocks: int = math.prod(-(-length // 4) for length in shape)
         widest = 8 * max(4, self._items.dtype.itemsize) + 2
         bits: int = 4 ** len(shape) * max(widest, math.ceil(self._limits.get("rate", 0)))
-        bits = max(bits, int(self._limits.get("minbits", 0)))
         return blocks * (bits // 8 + 16) + 64
 
     def decode(self, data: bytes) -> Any:
@@ -133,8 +125,8 @@ class _Stage:
         return np.ascontiguousarray(self._items.from_field(values)).reshape(-1).view("u1").data
 
 
-class _Bounded:
-    """The modes that zfpy has."""
+class _Coder:
+    """zfpy, which has all modes but the expert one."""
 
     def __init__(self, library: Any, limits: dict[str, float]) -> None:
         self._library = library
@@ -147,74 +139,3 @@ class _Bounded:
     def decode(self, data: bytes, field: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         kind = getattr(self._library, f"type_{field}")
         return np.asarray(self._library._decompress(data, kind, shape, **self._limits))
-
-
-class _Expert:
-    """All four parameters of a stream. zfpy cannot set them; the library that it is linked with can."""
-
-    def __init__(self, library: Any, limits: dict[str, float]) -> None:
-        self._zfp = _functions(library.__file__)
-        self._limits = [int(limits[name]) for name in _EXPERT]
-        stream = self._zfp.zfp_stream_open(None)
-        good = self._zfp.zfp_stream_set_params(stream, *self._limits)
-        self._zfp.zfp_stream_close(stream)
-        if not good:
-            raise CorruptDataError(f"codec 'zfp' has no mode{_text(limits)}")
-
-    def _run(self, work: str, values: npt.NDArray[Any], field: str, bits: Any, size: int) -> int:
-        zfp = self._zfp
-        make_field = getattr(zfp, f"zfp_field_{values.ndim}d")
-        of = make_field(values.ctypes.data, _TYPE_NUMBERS[field], *reversed(values.shape))
-        held = zfp.stream_open(bits, size)
-        stream = zfp.zfp_stream_open(held)
-        try:
-            zfp.zfp_stream_set_params(stream, *self._limits)
-            if work == "size":
-                return int(zfp.zfp_stream_maximum_size(stream, of))
-            zfp.zfp_stream_rewind(stream)
-            return int(getattr(zfp, work)(stream, of))
-        finally:
-            zfp.zfp_stream_close(stream)
-            zfp.stream_close(held)
-            zfp.zfp_field_free(of)
-
-    def encode(self, values: npt.NDArray[Any], field: str) -> bytes:
-        size = self._run("size", values, field, None, 0)
-        made = ctypes.create_string_buffer(max(1, size))
-        written = self._run("zfp_compress", values, field, made, size)
-        if not written and values.size:
-            raise InvalidArgumentError(f"codec 'zfp' cannot encode {values.dtype} in this mode")
-        return made.raw[:written]
-
-    def decode(self, data: bytes, field: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        values = np.zeros(shape, {number: name for name, number in _FIELDS.items()}[field])
-        held = ctypes.create_string_buffer(data, len(data))
-        if not self._run("zfp_decompress", values, field, held, len(data)) and values.size:
-            raise CorruptDataError("codec 'zfp' cannot decode these bytes")
-        return values
-
-
-def _functions(module: str) -> Any:
-    """zfp's functions as zfpy's own module finds them. Source: zfp.h and bitstream.h of zfp 1.0."""
-    library = ctypes.CDLL(module)
-    pointer, size, unsigned = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint
-    signatures = {
-        "stream_open": (pointer, [pointer, size]),
-        "stream_close": (None, [pointer]),
-        "zfp_stream_open": (pointer, [pointer]),
-        "zfp_stream_close": (None, [pointer]),
-        "zfp_stream_set_params": (ctypes.c_int, [pointer, unsigned, unsigned, unsigned, ctypes.c_int]),
-        "zfp_stream_rewind": (None, [pointer]),
-        "zfp_stream_maximum_size": (size, [pointer, pointer]),
-        "zfp_compress": (size, [pointer, pointer]),
-        "zfp_decompress": (size, [pointer, pointer]),
-        "zfp_field_free": (None, [pointer]),
-        **{f"zfp_field_{rank}d": (pointer, [pointer, unsigned] + [size] * rank) for rank in range(1, 5)},
-    }
-    try:
-        for name, (result, arguments) in signatures.items():
-            function = getattr(library, name)
-            function.restype, function.argtypes = result, arguments
-    except AttributeError as missing:
-        raise UnsupportedError("codec 'zfp' in the mode 'expert' needs a zfpy with zfp's own library") from missing
-    return library

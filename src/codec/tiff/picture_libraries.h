@@ -2,8 +2,8 @@
 
 // The libraries of this build that decode pictures in TIFF. Included only by the sources that call them.
 //
-// They are loaded at first use: a program without such files should not load fifteen libraries at its start, and a
-// wheel uses those of the system. A build with PENSTOCK_PICTURES=LINK links them instead.
+// They are loaded at first use: a program without such files should not load fifteen libraries at its start. A build
+// with PENSTOCK_PICTURES=LINK links them instead.
 
 #include <penstock/result.h>
 

@@ -17,6 +17,7 @@ class Penstock(CMakePackage, PythonExtension):
     variant("shared", default=True, description="a shared library")
     variant("curl", default=True, description="HTTP, S3 and Google Cloud Storage")
     variant("pictures", default=True, description="JPEG, JPEG 2000 and JPEG XL in TIFF")
+    variant("zfp", default=True, description="the codecs zfp and zfpy")
 
     depends_on("cxx", type="build")
     depends_on("cmake@3.26:", type="build")
@@ -27,6 +28,7 @@ class Penstock(CMakePackage, PythonExtension):
     depends_on("curl", when="+curl")
     for library in ("libtiff", "openjpeg@2.5:", "libjxl"):
         depends_on(library, when="+pictures")
+    depends_on("zfp@1:", when="+zfp")
     with when("+python"):
         extends("python@3.11:")
         depends_on("py-nanobind@3.1:", type="build")
@@ -44,6 +46,7 @@ class Penstock(CMakePackage, PythonExtension):
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
             self.define("PENSTOCK_CURL", "LINK" if self.spec.satisfies("+curl") else "OFF"),
             self.define("PENSTOCK_PICTURES", "LINK" if self.spec.satisfies("+pictures") else "OFF"),
+            self.define("PENSTOCK_ZFP", "LINK" if self.spec.satisfies("+zfp") else "OFF"),
             self.define("PENSTOCK_TESTS", "OFF"),
             self.define("PENSTOCK_CUDA", "OFF"),
         ]

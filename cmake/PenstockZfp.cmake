@@ -1,0 +1,22 @@
+# Says whether this build has the codecs zfp and zfpy, and how it comes by libzfp: see docs/design/0025-codecs.md.
+# Where its headers are missing, the codecs are refused by name.
+
+set(PENSTOCK_ZFP_LIBS "")
+set(PENSTOCK_ZFP_HEADERS "")
+set(PENSTOCK_ZFP_DEFINITIONS "")
+if(PENSTOCK_ZFP STREQUAL "LINK")
+  find_package(zfp 1.0 MODULE REQUIRED)
+  set(PENSTOCK_ZFP_LIBS zfp::zfp)
+  set(PENSTOCK_ZFP_DEFINITIONS PENSTOCK_LIBZFP PENSTOCK_ZFP_LINKED)
+elseif(PENSTOCK_ZFP STREQUAL "OFF")
+  message(STATUS "Codecs zfp and zfpy: left out (PENSTOCK_ZFP=OFF)")
+else()
+  find_package(zfp 1.0 MODULE QUIET)
+  if(zfp_FOUND)
+    get_target_property(PENSTOCK_ZFP_HEADERS zfp::zfp INTERFACE_INCLUDE_DIRECTORIES)
+    set(PENSTOCK_ZFP_LIBS ${CMAKE_DL_LIBS})
+    set(PENSTOCK_ZFP_DEFINITIONS PENSTOCK_LIBZFP)
+  else()
+    message(STATUS "Codecs zfp and zfpy: left out (no zfp 1.0)")
+  endif()
+endif()
