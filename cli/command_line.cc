@@ -48,19 +48,23 @@ void command::flag(const char* name, bool& value, const char* what, const char* 
 
 void command::storage(storage_flags& flags) {
   const char* const group = "Remote storage";
-  app_->add_flag("--anon", flags.anonymous, "Do not sign requests")->group(group);
-  app_->add_option("--profile", flags.profile, "Of the credentials file")->group(group);
-  app_->add_option("--region", flags.region, "Of the bucket")->group(group);
-  app_->add_option("--endpoint-url", flags.endpoint_url, "Of another service with the same protocol")->group(group);
-  app_->add_flag("--path-style", flags.path_style, "Name the bucket in the path")->group(group);
-  app_->add_option("--header", flags.headers, "'NAME: VALUE', sent with each request; may be repeated")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->group(group);
-  app_->add_option("--ca-bundle", flags.ca_bundle, "A file of certificates to trust")->group(group);
-  app_->add_flag("--netrc", flags.netrc, "Take names and passwords from ~/.netrc")->group(group);
-  app_->add_option("--timeout", flags.timeout, "Seconds that a server may be silent")->group(group);
-  app_->add_option("--retries", flags.retries, "After failures that may pass")->group(group);
+  for (const storage_flag& each : known_storage_flags()) {
+    const std::string name = each.name();
+    switch (each.takes) {
+      case storage_flag::kind::on:
+        app_->add_flag(name, flags.on[each.option], each.what)->group(group);
+        break;
+      case storage_flag::kind::text:
+        app_->add_option(name, flags.texts[each.option], each.what)->group(group);
+        break;
+      case storage_flag::kind::header:
+        app_->add_option(name, flags.headers, each.what)
+            ->expected(1)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+            ->group(group);
+        break;
+    }
+  }
 }
 
 void command::json(const char* what) { app_->add_flag("--json", *as_json_, what); }

@@ -1,5 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
 #include <penstock/config.h>
 #include "opened.h"
 
@@ -9,6 +14,17 @@ namespace penstock::inline v0::cli {
 inline constexpr int kOk = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
+
+/// An option of remote storage that the command line has: `--endpoint-url` sets `endpoint_url`.
+struct storage_flag {
+  enum class kind : std::uint8_t { on, text, header };
+  std::string_view option;  ///< in the one table of storage options; `headers` is `--header`
+  kind takes;
+  const char* what;  ///< for the help
+
+  std::string name() const;  ///< `--endpoint-url`
+};
+std::span<const storage_flag> known_storage_flags() noexcept;
 
 /// Runs one command line and returns its exit status. `argv[0]` is the program's name; no state remains.
 ///

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 
+#include "driver/schemes.h"
 #include "interrupt.h"
 #include "run.h"
 
@@ -19,14 +20,6 @@ constexpr const char* kReaderGone = "the reader of the output has gone";
 
 /// "penstock: ", in red on a terminal.
 std::string error_prefix() { return has_colors(STDERR_FILENO) ? "\x1b[31mpenstock:\x1b[0m " : "penstock: "; }
-
-result<double> number_of(const std::string& text, const char* flag, double most) {
-  double out = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (failed != std::errc() || end != text.data() + text.size() || !(out >= 0 && out <= most))
-    return error(errc::invalid_argument, fmt::format("{} takes a number from 0 to {}, got '{}'", flag, most, text));
-  return out;
-}
 
 }  // namespace
 
@@ -59,50 +52,92 @@ std::string painted(color as, std::string_view text) {
   return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<std::size_t>(as)], text);
 }
 
-result<remote_options> storage_flags::options() const {
-  remote_options out;
-  out.anonymous = anonymous;
-  out.profile = profile;
-  out.region = region;
-  out.endpoint_url = endpoint_url;
-  out.ca_bundle = ca_bundle;
-  if (path_style) out.path_style = true;
-  if (netrc) out.netrc = "~";
-  if (!timeout.empty()) {
-    PENSTOCK_ASSIGN(out.timeout_s, number_of(timeout, "--timeout", 86400));
-  }
-  if (!retries.empty()) {
-    PENSTOCK_ASSIGN(const double count, number_of(retries, "--retries", 1000));
-    out.retries = static_cast<unsigned>(count);
-  }
+std::string storage_flag::name() const {
+  std::string out = takes == kind::header ? "--header" : fmt::format("--{}", option);
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
+
+std::span<const storage_flag> known_storage_flags() noexcept {
+  using enum storage_flag::kind;
+  static constexpr storage_flag kFlags[] = {
+      {"anon", on, "Do not sign requests"},
+      {"profile", text, "Of the credentials file"},
+      {"region", text, "Of the bucket"},
+      {"endpoint_url", text, "Of another service with the same protocol"},
+      {"path_style", on, "Name the bucket in the path"},
+      {"headers", header, "'NAME: VALUE', sent with each request; may be repeated"},
+      {"ca_bundle", text, "A file of certificates to trust"},
+      {"netrc", on, "Take names and passwords from ~/.netrc"},
+      {"timeout", text, "Seconds that a server may be silent"},
+      {"retries", text, "After failures that may pass"},
+  };
+  return kFlags;
+}
+
+namespace {
+
+result<option_value> fields_of(const std::vector<std::string>& headers) {
+  option_value out;
+  out.is = option_value::kind::fields;
   for (const std::string& each : headers) {
     const std::size_t colon = each.find(':');
     if (colon == std::string::npos || colon == 0)
       return error(errc::invalid_argument, fmt::format("--header takes 'NAME: VALUE', got '{}'", each));
     const std::size_t value = each.find_first_not_of(' ', colon + 1);
-    out.headers.emplace_back(each.substr(0, colon), value == std::string::npos ? "" : each.substr(value));
+    option_value field;
+    field.is = option_value::kind::text;
+    if (value != std::string::npos) field.text = each.substr(value);
+    out.fields.push_back({each.substr(0, colon), std::move(field)});
   }
+  return out;
+}
+
+/// The given flags, in the order of the help.
+result<storage_options> given_options(const storage_flags& from) {
+  storage_options out;
+  for (const storage_flag& each : known_storage_flags()) {
+    option_value value;
+    if (const auto on = from.on.find(each.option); on != from.on.end() && on->second) {
+      value.is = option_value::kind::boolean;
+      value.truth = true;
+    } else if (const auto text = from.texts.find(each.option); text != from.texts.end() && !text->second.empty()) {
+      value.is = option_value::kind::text;
+      value.text = text->second;
+    } else if (each.takes == storage_flag::kind::header && !from.headers.empty()) {
+      PENSTOCK_ASSIGN(value, fields_of(from.headers));
+    } else {
+      continue;
+    }
+    out.push_back({std::string(each.option), std::move(value)});
+  }
+  return out;
+}
+
+}  // namespace
+
+result<remote_options> storage_flags::options() const {
+  PENSTOCK_ASSIGN(const storage_options given, given_options(*this));
+  remote_options out;
+  for (const storage_flag& each : known_storage_flags())
+    for (const auto& [name, value] : given)
+      if (name == each.option)
+        if (auto set = set_remote_option(out, name, value); !set.ok())
+          return error(errc::invalid_argument, fmt::format("{}: {}", each.name(), set.error().message()));
   return out;
 }
 
 json storage_flags::document() const {
   json::object_t out;
-  const auto add = [&out](const char* name, const std::string& value) {
-    if (!value.empty()) out.emplace_back(name, value);
-  };
-  if (anonymous) out.emplace_back("anon", true);
-  if (path_style) out.emplace_back("path_style", true);
-  if (netrc) out.emplace_back("netrc", true);
-  add("profile", profile);
-  add("region", region);
-  add("endpoint_url", endpoint_url);
-  add("ca_bundle", ca_bundle);
-  add("timeout", timeout);
-  add("retries", retries);
-  json::object_t fields;
-  if (auto known = options(); known.ok())
-    for (const auto& [name, value] : known->headers) fields.emplace_back(name, value);
-  if (!fields.empty()) out.emplace_back("headers", std::move(fields));
+  const auto given = given_options(*this);
+  if (!given.ok()) return out;
+  for (const auto& [name, value] : *given) {
+    json::object_t fields;
+    for (const auto& [field, text] : value.fields) fields.emplace_back(field, text.text);
+    if (value.is == option_value::kind::boolean) out.emplace_back(name, true);
+    if (value.is == option_value::kind::text) out.emplace_back(name, value.text);
+    if (value.is == option_value::kind::fields) out.emplace_back(name, std::move(fields));
+  }
   return out;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,16 +11,17 @@
 #include <penstock/result.h>
 #include <penstock/shape.h>
 #include "opened.h"
+#include "run.h"
 
 namespace penstock::inline v0::cli {
 
 /// The options of the command line for remote storage, also as the Python package's `storage_options`.
 struct storage_flags {
-  bool anonymous = false, path_style = false, netrc = false;
-  std::string profile, region, endpoint_url, ca_bundle, timeout, retries;
-  std::vector<std::string> headers;  ///< `NAME: VALUE`
+  std::map<std::string_view, bool> on;            ///< by the option's name
+  std::map<std::string_view, std::string> texts;  ///< the same; empty: not given
+  std::vector<std::string> headers;               ///< `NAME: VALUE`
 
-  /// \error invalid_argument  A header without a colon, or not a number.
+  /// \error invalid_argument  A value, by its flag.
   result<remote_options> options() const;
   /// A JSON object of the given options; `{}` if there are none.
   json document() const;

@@ -157,6 +157,16 @@ int run_cli(nb::list arguments, nb::object open, bool with_bench, nb::object nam
 }  // namespace
 
 void bind_cli(nb::module_& m) {
+  m.def(
+      "storage_flags",
+      [] {
+        nb::list out;
+        for (const cli::storage_flag& each : cli::known_storage_flags())
+          out.append(nb::make_tuple(to_str(each.name()), to_str(std::string(each.option)),
+                                    each.takes == cli::storage_flag::kind::on));
+        return out;
+      },
+      "The flags of the program for remote storage: (flag, storage option, whether it takes no value).");
   m.def("cli_main", run_cli, nb::arg("argv"), nb::arg("open") = nb::none(), nb::arg("with_bench") = true,
         nb::arg("name_system") = nb::none(),
         "Run the command line program with these arguments (bytes; the first is its name); returns its exit status. "

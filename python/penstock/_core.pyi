@@ -1143,6 +1143,9 @@ def store_means(
     made: npt.NDArray[Any],
     nodata: npt.NDArray[Any] | None,
 ) -> bool: ...
+def storage_flags() -> list[tuple[str, str, bool]]:
+    """The flags of the program for remote storage: (flag, storage option, whether it takes no value)."""
+
 def cli_main(
     argv: list[bytes],
     open: Callable[[str, int, str], Array | Group] | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -262,3 +263,35 @@ def test_flags_reach_the_server(tmp_path: Path, run: Run):
         server.shutdown()
         server.server_close()
     assert run("head", "http://127.0.0.1:1/a", "--header", "nonsense")[0] == 2
+
+
+def test_flags_of_storage_are_options_of_the_one_table(run: Run):
+    known = ps._core.storage_flags()
+    for flag, option, takes_none in known:
+        assert flag == ("--header" if option == "headers" else f"--{option.replace('_', '-')}")
+        value = [] if takes_none else ["A: b"] if option == "headers" else ["3"]
+        status, _, err = run("info", "/nothing/there", flag, *value)
+        assert (status, "/nothing/there" in err) == (1, True), flag
+        storage = "s3://b/x" if option not in ("netrc", "headers") else "https://h/x"
+        wanted = {"A": "b"} if option == "headers" else True if takes_none else "3"
+        assert ps._core.serves(storage.encode(), {option: wanted}, lambda: False), option
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "command-line.md").read_text()
+    assert [(f, o) for f, o, _ in known] == re.findall(r"^\| `(--[a-z-]+)[^`]*` \| `(\w+)` \|", page, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--retries", "x"], "--retries: not a number: 'x'"),
+        (["--retries", "2.5"], "--retries: not a whole number"),
+        (["--retries", "1001"], "--retries: not between 0 and 1000"),
+        (["--timeout", "0"], "--timeout: not a time above 0"),
+        (["--timeout", "1s"], "--timeout: not a number: '1s'"),
+        (["--header", ": x"], "--header takes 'NAME: VALUE', got ': x'"),
+        (["--header", "A: b", "--header", "none"], "--header takes 'NAME: VALUE', got 'none'"),
+        (["--region", "a\x01b"], "--region: a text with control characters"),
+    ],
+)
+def test_wrong_values_of_storage_flags_are_named(run: Run, flags: list[str], words: str):
+    status, _, err = run("info", "https://127.0.0.1:1/x", *flags)
+    assert (status, words in err) == (2, True), err

@@ -287,6 +287,12 @@ result<remote_options> remote_options_of(std::string_view uri, const storage_opt
   return out;
 }
 
+result<> set_remote_option(remote_options& to, std::string_view name, const option_value& value) {
+  for (const known_scheme& scheme : kSchemes)
+    if (const known_option* const known = find_option(scheme, name)) return known->take(to, value);
+  return wrong(fmt::format("no scheme has the storage option '{}'", name));
+}
+
 object_uri split_at_object(std::string_view uri) {
   const std::size_t scheme = uri.find("://");
   object_uri whole{std::string(uri), {}};

@@ -62,6 +62,11 @@ uri_server server_of(std::string_view uri, const storage_options& given, const c
 /// \error invalid_argument  A value, by the name of its option.
 result<remote_options> remote_options_of(std::string_view uri, const storage_options& given);
 
+/// Sets an option of remote stores by its name, as the first scheme takes it that has it: for callers that do not know
+/// the URI yet.
+/// \error invalid_argument  The value; or no scheme has such an option.
+result<> set_remote_option(remote_options& to, std::string_view name, const option_value& value);
+
 /// Whether another process may be given a remote URI as an open array shows it: false if it may have a secret, which
 /// an open array does not show, or if it is a name of this machine.
 bool names_for_others(std::string_view uri);

@@ -164,6 +164,21 @@ TEST(Schemes, AWrongValueIsNamedByItsOption) {
             "storage_options['headers']: not names and values but a str");
 }
 
+TEST(Schemes, AnOptionCanBeSetBeforeTheUriIsKnown) {
+  remote_options made;
+  EXPECT_TRUE(set_remote_option(made, "anon", yes()).ok());
+  EXPECT_TRUE(set_remote_option(made, "netrc", yes()).ok());
+  EXPECT_TRUE(set_remote_option(made, "region", text("eu")).ok());
+  EXPECT_TRUE(set_remote_option(made, "retries", text("7")).ok());
+  EXPECT_TRUE(made.anonymous);
+  EXPECT_EQ(made.netrc, "~");
+  EXPECT_EQ(made.region, "eu");
+  EXPECT_EQ(made.retries, 7U);
+  EXPECT_EQ(set_remote_option(made, "retries", text("2.5")).error().message(), "not a whole number");
+  EXPECT_EQ(set_remote_option(made, "timeout", text("0")).error().message(), "not a time above 0");
+  EXPECT_EQ(set_remote_option(made, "shape", text("7")).error().message(), "no scheme has the storage option 'shape'");
+}
+
 TEST(Schemes, UrisThatLeadIntoFilesAreSplitThere) {
   const auto split = [](std::string_view uri) {
     const object_uri made = split_at_object(uri);
