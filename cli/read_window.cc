@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <penstock/array_writer.h>
 #include <penstock/georeference.h>
 #include <penstock/place.h>
 #include <penstock/tiff.h>
@@ -9,6 +10,7 @@
 #include <cctype>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -139,20 +141,7 @@ result<tiff_create_options> tiff_options_for(const window_reader& window, const 
   return out;
 }
 
-/// The location of a new TIFF: its folder, and its name there.
-result<place> place_of_tiff(const std::string& output) {
-  if (output.find("://") != std::string::npos) return find_place(output);
-  const std::filesystem::path path(output);
-  PENSTOCK_ASSIGN(place out, find_place(path.has_parent_path() ? path.parent_path().string() : "."));
-  out.path = out.path.empty() ? path.filename().string() : out.path + "/" + path.filename().string();
-  return out;
-}
-
 result<> write_tiff(const read_arguments& given, const window_reader& window, tiff_create_options options) {
-  PENSTOCK_ASSIGN(const place to, place_of_tiff(given.output));
-  options.path = to.path;
-  options.overwrite = given.force;
-  if (to.store->uri().starts_with("file:///")) options.temporary_folder = to.store->uri().substr(7);
   PENSTOCK_ASSIGN(const std::uint64_t count, element_count(window.shape()));
   const std::uint64_t item = options.type.item_bytes();
   const std::unique_ptr<std::byte[]> values(new (std::nothrow) std::byte[count * item]);
@@ -166,13 +155,19 @@ result<> write_tiff(const read_arguments& given, const window_reader& window, ti
   const extents shape{options.bands, height, options.width};
   tensor_view view = tensor_view::contiguous(values.get(), options.type, shape);
   std::byte* const begin = view.data;
-  PENSTOCK_ASSIGN(tiff_writer writer, tiff_writer::create(to.store, std::move(options)));
+  create_options how;
+  how.format = "tiff";
+  how.shape = shape;
+  how.type = options.type;
+  how.overwrite = given.force;
+  how.tiff = std::make_shared<const tiff_create_options>(std::move(options));
+  PENSTOCK_ASSIGN(const std::unique_ptr<array_writer> writer, begin_array(given.output, how));
   for (std::uint64_t row = 0; row < height; row += rows) {
     view.data = begin + static_cast<std::int64_t>(row) * view.strides[1];
     view.extents[1] = std::min(rows, height - row);
-    PENSTOCK_TRY(writer.write(0, row, view));
+    PENSTOCK_TRY(writer->write(extents{0, row, 0}, view));
   }
-  return writer.close();
+  return writer->close();
 }
 
 result<> write_values(const read_arguments& given, const window_reader& window, const dtype& type) {

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "bind.h"
+#include "bind_create.h"
 #include "driver/missing_value.h"
 #include "driver/node_files.h"
 #include "driver/node_mode.h"
 #include "driver/node_replacement.h"
+#include "driver/registry.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
 
@@ -36,8 +38,9 @@ extents extents_of(nb::handle value, const char* name) {
   return extents(std::span<const std::uint64_t>(lengths));
 }
 
-/// The members that Python passes, all of them named as those of create_options.
-create_options options_of(const context_handle& with, const nb::bytes& path, const nb::dict& given) {
+}  // namespace
+
+create_options create_options_of(const context_handle& with, const nb::bytes& path, const nb::dict& given) {
   create_options out;
   out.context = with.context;
   out.path = bytes_of(path);
@@ -47,10 +50,12 @@ create_options options_of(const context_handle& with, const nb::bytes& path, con
   const auto text = [&](const char* name, std::string& to) {
     if (const nb::object value = find(name); !value.is_none()) to = utf8_of(value);
   };
-  out.zarr_format = nb::cast<int>(find("zarr_format"));
+  text("format", out.format);
+  if (const nb::object number = find("zarr_format"); !number.is_none()) out.zarr_format = nb::cast<int>(number);
   out.overwrite = nb::cast<bool>(find("overwrite"));
   if (const nb::object durable = find("durable"); !durable.is_none()) out.durable = nb::cast<bool>(durable);
   out.shape = extents_of(find("shape"), "shape");
+  if (const nb::object type = find("type"); !type.is_none()) out.type = dtype_of(type);
   text("dtype", out.dtype_json);
   text("attributes", out.attributes_json);
   text("codecs", out.codecs_json);
@@ -91,11 +96,15 @@ create_options options_of(const context_handle& with, const nb::bytes& path, con
   text("key_suffix", out.key_suffix);
   if (!separator.empty()) out.separator = separator[0];
   if (const nb::object keys = find("v2_keys"); !keys.is_none()) out.v2_keys = nb::cast<bool>(keys);
+  if (const nb::object tiff = find("tiff"); !tiff.is_none())
+    out.tiff = std::make_shared<const tiff_create_options>(tiff_create_options_of(nb::cast<nb::dict>(tiff)));
   return out;
 }
 
+namespace {
+
 array_handle create(const nb::object& in, const context_handle& with, nb::bytes path, const nb::dict& given) {
-  const create_options options = options_of(with, path, given);
+  const create_options options = create_options_of(with, path, given);
   if (nb::isinstance<group_handle>(in)) {
     const group parent = nb::cast<const group_handle&>(in).group;
     return array_handle(call_engine([&] { return create_array(parent, options); }));
@@ -225,6 +234,12 @@ void bind_create(nb::module_& m) {
   m.def(
       "check_new_name", [](nb::bytes name) { call_engine([&] { return check_new_name(bytes_of(name)); }); },
       nb::arg("name"), "Refuse the name of a file of another format for a new Zarr node.");
+  m.def(
+      "format_for_new",
+      [](nb::bytes name, const context_handle& with) {
+        return to_str(std::string(unwrap(driver_for_new(*with.context, "", bytes_of(name)))->name()));
+      },
+      nb::arg("name"), nb::arg("context"), "The format of a new array of this name.");
   m.def("replace", replace, nb::arg("target"), nb::arg("path"),
         "Begin to replace a node; None where there is none, or the store has no way to.");
 

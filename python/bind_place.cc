@@ -105,6 +105,11 @@ nb::tuple find_here(nb::bytes uri, const context_handle& with, nb::handle storag
   return as_tuple(call_engine([&] { return find_place(name, {with.context, {}}); }));
 }
 
+nb::tuple find_object(nb::bytes uri, const context_handle& with) {
+  const std::string name = text_of(uri);
+  return as_tuple(call_engine([&] { return find_object_place(name, {with.context, {}}); }));
+}
+
 bool serves(nb::bytes uri, nb::handle storage_options, const nb::callable& is_installed) {
   return is_served_here(server_of(text_of(uri), options_of(storage_options, 0)), is_installed);
 }
@@ -120,6 +125,8 @@ void check_location(const std::string& document, std::optional<bool> allow_local
 void bind_places(nb::module_& m) {
   m.def("find_place", &find_here, nb::arg("uri"), nb::arg("context"), nb::arg("storage_options").none() = nb::none(),
         "The store that a path of this machine names, and the path within it.");
+  m.def("find_object_place", &find_object, nb::arg("uri"), nb::arg("context"),
+        "The store and the name there of a new file that a path of this machine names.");
   m.def("find_elsewhere", &find_elsewhere, nb::arg("uri"), nb::arg("context"), nb::arg("storage_options").none(),
         nb::arg("is_installed"),
         "The store of a URI and the path within it; None if it names something of this machine; a text if another "

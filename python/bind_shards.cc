@@ -46,7 +46,7 @@ shard_options options_of(const context_handle& with, std::int64_t axis, nb::obje
   if (!nb::object(raw["row_shape"]).is_none()) how.row_shape = extents_of(raw["row_shape"]);
   how.offset = nb::cast<std::uint64_t>(raw["offset"]);
   how.fortran_order = nb::cast<bool>(raw["fortran_order"]);
-  how.rows = nb::cast<std::vector<std::optional<std::uint64_t>>>(raw["rows"]);
+  how.rows = list_of<std::optional<std::uint64_t>>(raw["rows"]);
   out.raw = std::move(how);
   return out;
 }

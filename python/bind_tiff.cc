@@ -12,6 +12,7 @@
 #include "format/tiff/tiff_nodata.h"
 #include "format/tiff/tiff_tags.h"
 #include "format/tiff/tiff_values.h"
+#include "list_argument.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -202,11 +203,11 @@ tiff_options tiff_options_of(nb::handle from) {
   tiff_options out;
   const auto given = nb::cast<nb::dict>(from);
   out.page = nb::cast<std::uint64_t>(given["page"]);
-  out.sub_ifds = nb::cast<std::vector<std::uint64_t>>(given["sub_ifds"]);
+  out.sub_ifds = list_of<std::uint64_t>(given["sub_ifds"]);
   out.level = nb::cast<std::uint64_t>(given["level"]);
   out.mask = nb::cast<bool>(given["mask"]);
   out.native_order = nb::cast<bool>(given["native_order"]);
-  out.bands = nb::cast<std::vector<std::uint64_t>>(given["bands"]);
+  out.bands = list_of<std::uint64_t>(given["bands"]);
   if (!given["ifd"].is_none()) out.ifd = nb::cast<std::uint64_t>(given["ifd"]);
   return out;
 }

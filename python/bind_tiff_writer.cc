@@ -2,21 +2,22 @@
 
 #include <array>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <nanobind/stl/vector.h>
-
 #include "bind.h"
+#include "bind_create.h"
 #include "bind_tiff.h"
+#include "list_argument.h"
 
 namespace penstock::inline v0::python {
 namespace {
 
 struct tiff_writer_handle {
-  tiff_writer writer;
+  std::unique_ptr<tiff_writer> writer;
 };
 
 std::vector<std::byte> bytes_of(nb::handle from) {
@@ -89,17 +90,10 @@ nb::tuple epsg_system_of(std::uint32_t code) {
   return nb::make_tuple(code, found.of == coordinate_system::kind::geographic, nb::none(), "", "");
 }
 
-tiff_create_options options_of(const context_handle& with, const nb::bytes& path, const nb::dict& given) {
+}  // namespace
+
+tiff_create_options tiff_create_options_of(const nb::dict& given) {
   tiff_create_options out;
-  out.context = with.context;
-  out.path = text_of(path);
-  out.overwrite = nb::cast<bool>(given["overwrite"]);
-  out.durable = nb::cast<bool>(given["durable"]);
-  out.temporary_folder = text_of(given["temporary_folder"]);
-  out.bands = nb::cast<std::uint64_t>(given["bands"]);
-  out.height = nb::cast<std::uint64_t>(given["height"]);
-  out.width = nb::cast<std::uint64_t>(given["width"]);
-  out.type = dtype_of(given["dtype"]);
   if (!given["bits"].is_none()) out.bits = nb::cast<std::uint32_t>(given["bits"]);
   out.mask = nb::cast<bool>(given["mask"]);
   out.tile_height = nb::cast<std::uint32_t>(given["tile_height"]);
@@ -109,9 +103,9 @@ tiff_create_options options_of(const context_handle& with, const nb::bytes& path
   if (!given["predictor"].is_none()) out.predictor = nb::cast<std::uint32_t>(given["predictor"]);
   out.planar = nb::cast<bool>(given["planar"]);
   out.photometric = nb::cast<std::uint16_t>(given["photometric"]);
-  out.extra_samples = nb::cast<std::vector<std::uint16_t>>(given["extra_samples"]);
+  out.extra_samples = list_of<std::uint16_t>(given["extra_samples"]);
   out.auto_overviews = given["overviews"].is_none();
-  if (!out.auto_overviews) out.overviews = nb::cast<std::vector<std::uint64_t>>(given["overviews"]);
+  if (!out.auto_overviews) out.overviews = list_of<std::uint64_t>(given["overviews"]);
   if (!given["average"].is_none())
     out.resampling = nb::cast<bool>(given["average"]) ? overview_resampling::average : overview_resampling::nearest;
   if (!given["nodata"].is_none()) out.nodata = nodata_of_object(given["nodata"]);
@@ -121,10 +115,16 @@ tiff_create_options options_of(const context_handle& with, const nb::bytes& path
   return out;
 }
 
-tiff_writer_handle create(const store_handle& to, const context_handle& with, nb::bytes path, const nb::dict& given) {
-  tiff_create_options options = options_of(with, path, given);
+namespace {
+
+tiff_writer_handle begin(const store_handle& to, const context_handle& with, nb::bytes path, const nb::dict& given) {
+  const create_options options = create_options_of(with, path, given);
   const std::shared_ptr<store> where = to.store;
-  return {call_engine([&] { return tiff_writer::create(where, std::move(options)); })};
+  std::unique_ptr<array_writer> begun = call_engine([&] { return begin_array(where, options); });
+  auto* const of_tiff = dynamic_cast<tiff_writer*>(begun.get());
+  if (of_tiff == nullptr) raise(error(errc::unsupported, "Python has no writer for arrays of this format"));
+  begun.release();  // NOLINT(bugprone-unused-return-value)
+  return {std::unique_ptr<tiff_writer>(of_tiff)};
 }
 
 // Memory of an ndarray, read-only or not, for as long as the object lives.
@@ -154,10 +154,10 @@ class exported_values {
 
 void write(tiff_writer_handle& self, std::uint64_t first_band, std::uint64_t first_row, nb::handle values,
            nb::handle mask) {
-  const exported_values from(values, self.writer.options().type, 3);
+  const exported_values from(values, self.writer->options().type, 3);
   std::optional<exported_values> valid;
   if (!mask.is_none()) valid.emplace(mask, dtype(dtype_kind::unsigned_integer, 8), 2);
-  call_engine([&] { return self.writer.write(first_band, first_row, from.view(), valid ? &valid->view() : nullptr); });
+  call_engine([&] { return self.writer->write(first_band, first_row, from.view(), valid ? &valid->view() : nullptr); });
 }
 
 }  // namespace
@@ -167,23 +167,23 @@ void bind_tiff_writer(nb::module_& m) {
       .def("write", write, nb::arg("first_band"), nb::arg("first_row"), nb::arg("values"), nb::arg("mask").none(),
            "Write values of shape (bands, rows, columns), and a mask of (rows, columns).")
       .def(
-          "close", [](tiff_writer_handle& self) { call_engine([&] { return self.writer.close(); }); },
+          "close", [](tiff_writer_handle& self) { call_engine([&] { return self.writer->close(); }); },
           "Put the file in its place.")
       .def(
-          "discard", [](tiff_writer_handle& self) { self.writer.discard(); }, "Give up what was written.")
+          "discard", [](tiff_writer_handle& self) { self.writer->discard(); }, "Give up what was written.")
       .def_prop_ro(
-          "closed", [](const tiff_writer_handle& self) { return self.writer.closed(); }, "Closed or discarded.")
+          "closed", [](const tiff_writer_handle& self) { return self.writer->closed(); }, "Closed or discarded.")
       .def_prop_ro(
           "overviews",
-          [](const tiff_writer_handle& self) { return nb::tuple(nb::cast(self.writer.options().overviews)); },
+          [](const tiff_writer_handle& self) { return nb::tuple(nb::cast(self.writer->options().overviews)); },
           "Factors.")
       .def_prop_ro(
-          "predictor", [](const tiff_writer_handle& self) { return self.writer.options().predictor.value_or(1); },
+          "predictor", [](const tiff_writer_handle& self) { return self.writer->options().predictor.value_or(1); },
           "1, 2 or 3.");
-  m.def("create_tiff", create, nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("options"),
-        "Begin a new TIFF.");
+  m.def("begin_array", begin, nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("options"),
+        "Begin a new array of a format of one file.");
   m.def("epsg_system", epsg_system_of, nb::arg("code"),
-        "The system of a code that is known without a database: see `create_tiff`.");
+        "The system of a code that is known without a database: see `begin_array`.");
 }
 
 }  // namespace penstock::inline v0::python

@@ -71,6 +71,7 @@ PUBLIC = {
     "open.h": "driver",
     "extend/driver.h": "driver",
     "create.h": "driver",
+    "array_writer.h": "driver",
     "tiff.h": "driver",
     "tiff_writer.h": "driver",
     "place.h": "driver",

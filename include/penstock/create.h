@@ -18,12 +18,14 @@
 
 namespace penstock::inline v0 {
 
+struct tiff_create_options;  // <penstock/tiff_writer.h>
+
 /// A new array. Members that are empty have defaults.
 struct create_options {
   std::shared_ptr<penstock::context> context;  ///< null: one of its own
   std::string path;                            ///< within the store, '/'-separated; empty: the root
-  /// `zarr`, or the name of a driver. Empty: for a URI, the format of the name's ending, if a driver of the context can
-  /// create such arrays; else Zarr.
+  /// `zarr`, or the name of a driver. Empty: for a URI, the format of the name's ending, if a driver of the context has
+  /// it or the library creates such arrays (`x.tif`); else Zarr.
   std::string format;
   int zarr_format = 3;          ///< 2 or 3
   bool overwrite = false;       ///< erase the existing node, and all below it
@@ -55,17 +57,22 @@ struct create_options {
   bool v2_keys = false;    ///< version 3: `0/3` instead of `c/0/3`
   std::string key_suffix;  ///< version 3: of each key, as in `c/0/3.tiff`
   char separator = 0;      ///< of the numbers in keys; 0: '/', or '.' if keys are as in version 2
+
+  /// Options of TIFFs only; null: their defaults. The members that are above (context, path, sizes, type) count from
+  /// there.
+  std::shared_ptr<const tiff_create_options> tiff;
 };
 
 /// Writes the metadata of a new array and opens it. Creates missing parent groups.
 ///
 /// Nothing is written if the metadata is wrong. With `overwrite` the old metadata is erased first, then the objects
-/// that it described.
+/// that it described. A TIFF that is created in this way has no values but nodata or 0, and is read-only:
+/// `begin_array` (<penstock/array_writer.h>) writes one.
 /// \error invalid_argument  A member that makes no sense, by name; the path exists.
 /// \error unsupported  A data type or a codec, by name.
 PENSTOCK_API result<array> create_array(std::shared_ptr<store> in, const create_options& options);
 /// The same at a path or URI, which `options.path` is within.
-/// \error invalid_argument  The name belongs to another format (`x.tif`): see `check_new_name`.
+/// \error invalid_argument  The name belongs to another format (`x.nc`): see `check_new_name`.
 PENSTOCK_API result<array> create_array(std::string_view uri, const create_options& options);
 /// Below an open group, in its format. Its consolidated metadata is no longer used.
 PENSTOCK_API result<array> create_array(const group& parent, const create_options& options);

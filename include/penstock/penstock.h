@@ -5,6 +5,7 @@
 #include <penstock/appender.h>
 #include <penstock/array.h>
 #include <penstock/array_source.h>
+#include <penstock/array_writer.h>
 #include <penstock/batches.h>
 #include <penstock/chunk_lengths.h>
 #include <penstock/context.h>

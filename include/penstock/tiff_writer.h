@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <penstock/array_writer.h>
 #include <penstock/context.h>
 #include <penstock/dtype.h>
 #include <penstock/geo_values.h>
@@ -30,7 +31,8 @@ struct tiff_create_options {
   std::string path;                            ///< within the store
   bool overwrite = false;                      ///< replace an existing file, when this one is complete
   bool durable = false;                        ///< `close` returns when the file is on the storage device
-  std::string temporary_folder;                ///< for encoded tiles until then; empty: $TMPDIR, or /tmp
+  /// For encoded tiles until then. Empty: the folder of the file if it is of this machine, else $TMPDIR or /tmp.
+  std::string temporary_folder;
 
   std::uint64_t bands = 1, height = 0, width = 0;
   dtype type;                                         ///< integers and floats of 8 to 64 bits, complex numbers
@@ -64,7 +66,7 @@ struct tiff_create_options {
 /// there is one. Memory: one row of tiles of each overview, and a few tiles for each thread.
 ///
 /// Thread-safe; writes take turns. Destroying it without `close` leaves no files.
-class PENSTOCK_API tiff_writer {
+class PENSTOCK_API tiff_writer final : public array_writer {
  public:
   /// Nothing is written yet.
   /// \error invalid_argument  An option that makes no sense, by name; the path exists.
@@ -74,7 +76,7 @@ class PENSTOCK_API tiff_writer {
 
   tiff_writer(tiff_writer&&) noexcept;
   tiff_writer& operator=(tiff_writer&&) noexcept;
-  ~tiff_writer();
+  ~tiff_writer() override;
 
   /// The options, with the chosen defaults.
   const tiff_create_options& options() const noexcept;
@@ -88,16 +90,16 @@ class PENSTOCK_API tiff_writer {
   /// \error  After any other error, also for values with too many bits, all later calls fail.
   result<> write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values,
                  const tensor_view* mask = nullptr);
+  /// The same: `origin` is (band, row, 0), or (row, 0) in an image of one band.
+  result<> write(std::span<const std::uint64_t> origin, const tensor_view& values) override;
 
   /// Completes the overviews and stores the file. Rows that were never written are nodata, or 0, and take no space. A
   /// second call does nothing, except that it tries again if the store refused the file.
   /// \error unsupported  A classic TIFF was asked for, and the file is too large.
   /// \error invalid_argument  The path exists by now, and must not be replaced.
-  result<> close();
-  /// Discards the written data.
-  void discard() noexcept;
-  /// `close` or `discard` was called.
-  bool closed() const noexcept;
+  result<> close() override;
+  void discard() noexcept override;
+  bool closed() const noexcept override;
 
  private:
   class state;

@@ -682,6 +682,9 @@ def write_plain(array: Array, key: Any, value: Any, write_empty_chunks: bool) ->
 def find_place(uri: bytes, context: Context, storage_options: Mapping[str, Any] | None = None) -> tuple[Store, bytes]:
     """The store that a path or a URI names, and the path within it."""
 
+def find_object_place(uri: bytes, context: Context) -> tuple[Store, bytes]:
+    """The store and the name there of a new file that a path of this machine names."""
+
 def find_elsewhere(
     uri: bytes, context: Context, storage_options: Mapping[str, Any] | None, is_installed: Callable[[], bool]
 ) -> tuple[Store, bytes] | str | None:
@@ -995,8 +998,8 @@ class TiffWriter:
     def predictor(self) -> int:
         """1, 2 or 3."""
 
-def create_tiff(store: Store, context: Context, path: bytes, options: dict[str, Any]) -> TiffWriter:
-    """Begin a new TIFF."""
+def begin_array(store: Store, context: Context, path: bytes, options: dict[str, Any]) -> TiffWriter:
+    """Begin a new array of a format of one file."""
 
 def epsg_system(code: int) -> tuple[int | None, bool, int | None, str, str]:
     """The system of an EPSG code that is known without a database, as `geo.new_system.System`."""
@@ -1027,6 +1030,9 @@ class Replacement:
 
 def replace(target: Store | Group, path: bytes) -> Replacement | None:
     """Begin to replace a node; None where there is none, or the store has no way to."""
+
+def format_for_new(name: bytes, context: Context) -> str:
+    """The format of a new array of this name."""
 
 def check_new_name(name: bytes) -> None:
     """Refuse the name of a file of another format for a new Zarr node."""

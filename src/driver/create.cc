@@ -1,4 +1,5 @@
 // Creating by name: which format, and where.
+#include <penstock/array_writer.h>
 #include <penstock/create.h>
 #include <penstock/place.h>
 
@@ -33,25 +34,42 @@ auto create_by_driver(std::shared_ptr<store> in, const Options& options, const M
   at.to = std::move(in);
   auto made = make(*driver, at, how);
   if (made.ok()) return made;
-  return std::move(made).error().note(fmt::format("creating '{}'", at.uri));
+  const std::string note = fmt::format("creating '{}'", at.uri);
+  error why = std::move(made).error();
+  if (const auto& notes = why.notes(); notes.empty() || notes.back() != note) why.note(note);
+  return why;
+}
+
+/// Where a new array of a name goes, and the options with its format and path there.
+struct new_place {
+  std::shared_ptr<store> in;
+  create_options how;
+};
+
+result<new_place> place_of_new(std::string_view uri, const create_options& options) {
+  new_place out;
+  out.how = options;
+  if (!out.how.context) {
+    PENSTOCK_ASSIGN(out.how.context, context::make());
+  }
+  const bool whole = prefix_of(options.path).empty();
+  const std::string_view name = whole ? uri : std::string_view(options.path);
+  PENSTOCK_ASSIGN(const auto driver, driver_for_new(*out.how.context, options.format, name));
+  const bool is_zarr = driver.get() == &zarr_driver();
+  if (is_zarr) PENSTOCK_TRY(check_new_name(name, out.how.context.get()));
+  const place_options where{out.how.context, {}};
+  PENSTOCK_ASSIGN(place found, whole && !is_zarr ? find_object_place(uri, where) : find_place(uri, where));
+  out.in = std::move(found.store);
+  out.how.path = found.path + "/" + options.path;
+  out.how.format = driver->name();
+  return out;
 }
 
 }  // namespace
 
 result<array> create_array(std::string_view uri, const create_options& options) {
-  create_options how = options;
-  if (!how.context) {
-    PENSTOCK_ASSIGN(how.context, context::make());
-  }
-  const bool whole = prefix_of(options.path).empty();
-  const std::string_view name = whole ? uri : std::string_view(options.path);
-  PENSTOCK_ASSIGN(const auto driver, driver_for_new(*how.context, options.format, name));
-  const bool is_zarr = driver.get() == &zarr_driver();
-  if (is_zarr) PENSTOCK_TRY(check_new_name(name));
-  PENSTOCK_ASSIGN(place found, find_place(uri, {how.context, {}, whole && !is_zarr}));
-  how.path = found.path + "/" + options.path;
-  how.format = driver->name();
-  return create_array(std::move(found.store), how);
+  PENSTOCK_ASSIGN(new_place at, place_of_new(uri, options));
+  return create_array(std::move(at.in), at.how);
 }
 
 result<array> create_array(std::shared_ptr<store> in, const create_options& options) {
@@ -59,6 +77,23 @@ result<array> create_array(std::shared_ptr<store> in, const create_options& opti
                           [](const format_driver& driver, const new_location& at, const create_options& how) {
                             return driver.create(at, how);
                           });
+}
+
+result<std::unique_ptr<array_writer>> begin_array(std::string_view uri, const create_options& options) {
+  PENSTOCK_ASSIGN(new_place at, place_of_new(uri, options));
+  return begin_array(std::move(at.in), at.how);
+}
+
+result<std::unique_ptr<array_writer>> begin_array(std::shared_ptr<store> in, const create_options& options) {
+  create_options how = options;
+  if (!how.context) {
+    PENSTOCK_ASSIGN(how.context, context::make());
+  }
+  PENSTOCK_ASSIGN(const auto driver, driver_for_new(*how.context, how.format, how.path));
+  how.format = driver->name();
+  return create_by_driver(
+      std::move(in), how,
+      [](const format_driver& by, const new_location& at, const create_options& as) { return by.begin(at, as); });
 }
 
 result<group> create_group(std::shared_ptr<store> in, const create_group_options& options) {

@@ -19,6 +19,7 @@ class npy_format final : public format_driver {
     static constexpr std::array<std::string_view, 1> kEndings = {"npy"};
     return kEndings;
   }
+  std::string_view written_by() const noexcept override { return "penstock.save in Python"; }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override { return is_npy(begin); }
   result<node> open(const location& at, const open_options&) const override {
     const auto note = [&] { return fmt::format("opening '{}'", at.uri); };

@@ -74,6 +74,7 @@ class kerchunk_format final : public format_driver {
     static constexpr std::array<std::string_view, 1> kEndings = {"json"};
     return kEndings;
   }
+  std::string_view written_by() const noexcept override { return "penstock.save_references in Python"; }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
     return begins_as_json_object(begin);
   }

@@ -11,6 +11,7 @@
 
 #include "driver/drivers.h"
 #include "driver/node_mode.h"
+#include "driver/tiff_new_options.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
@@ -488,6 +489,16 @@ class tiff_format final : public format_driver {
     if (!image) return error(errc::not_found, fmt::format("no TIFF at '{}'", at.uri));
     return node(std::move(*image));
   }
+  bool writes_once() const noexcept override { return true; }
+  result<std::unique_ptr<array_writer>> begin(const new_location& at, const create_options& how) const override {
+    return begin_tiff(at, how);
+  }
+  result<array> create(const new_location& at, const create_options& how) const override {
+    PENSTOCK_ASSIGN(const std::unique_ptr<array_writer> writer, begin(at, how));
+    PENSTOCK_TRY(writer->close());
+    return open_new_object(at, *this);
+  }
+  std::string_view written_by() const noexcept override { return "penstock.save in Python, or begin_array in C++"; }
 };
 
 }  // namespace

@@ -100,46 +100,30 @@ bool begins_as_archive(std::span<const std::byte> begin) noexcept {
   return text == "PK\x03\x04" || text == "PK\x05\x06";
 }
 
-result<> check_new_name(std::string_view uri) {
-  struct suffix {
-    std::string_view ending, format, writer;
+result<> check_new_name(std::string_view uri, const context* with) {
+  struct other_file {
+    std::string_view ending, writer;
   };
-  static constexpr suffix kSuffixes[] = {
-      {".h5", "an HDF5", "h5py"},
-      {".hdf5", "an HDF5", "h5py"},
-      {".he5", "an HDF5", "h5py"},
-      {".nc", "a NetCDF", "xarray's Dataset.to_netcdf"},
-      {".nc4", "a NetCDF", "xarray's Dataset.to_netcdf"},
-      {".npy", "a NumPy", "penstock.save in Python"},
-      {".npz", "a NumPy", "numpy.savez"},
-      {".tif", "a TIFF", "penstock.save in Python"},
-      {".tiff", "a TIFF", "penstock.save in Python"},
-      {".gtiff", "a TIFF", "penstock.save in Python"},
-      {".btf", "a TIFF", "penstock.save in Python"},
-      {".tf8", "a TIFF", "penstock.save in Python"},
-      {".cog", "a TIFF", "penstock.save in Python"},
-      {".parquet", "a Parquet", "penstock.save_shards in Python"},
-      {".arrow", "an Arrow", "penstock.save_shards in Python"},
-      {".feather", "an Arrow", "penstock.save_shards in Python"},
-      {".raw", "a raw", "penstock.save_shards in Python"},
-      {".bin", "a raw", "penstock.save_shards in Python"},
-      {".json", "a JSON", "an editor"},
-      {".csv", "a CSV", "numpy.savetxt"},
-      {".png", "a PNG", "penstock read SRC -o FILE"},
-      {".jpg", "a JPEG", "another library"},
+  // No driver opens these by their names; users take them for files.
+  static constexpr other_file kOthers[] = {
+      {".npz", "numpy.savez"},   {".raw", "penstock.save_shards"},      {".bin", "penstock.save_shards"},
+      {".csv", "numpy.savetxt"}, {".png", "penstock read SRC -o FILE"}, {".jpg", "another library"},
   };
   while (uri.ends_with('/')) uri.remove_suffix(1);
+  const auto refuse = [&](std::string_view kind, std::string_view writer) {
+    return error(errc::invalid_argument,
+                 fmt::format("'{}' is the name of a {} file, and this would write a Zarr folder: use {}a name that "
+                             "ends with '.zarr' or '.zip'",
+                             uri, kind, writer.empty() ? std::string() : fmt::format("{}, or ", writer)));
+  };
+  const auto named = with != nullptr ? driver_by_name(*with, uri) : driver_by_name(uri);
+  if (named != nullptr) return refuse(named->name(), named->written_by());
   const std::string_view name = uri.substr(uri.rfind('/') + 1);
   std::string end(name.substr(std::min(name.size(), name.rfind('.'))));
   for (char& c : end)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  for (const suffix& each : kSuffixes) {
-    if (end != each.ending) continue;
-    return error(errc::invalid_argument,
-                 fmt::format("'{}' is the name of {} file, and this would write a Zarr folder: use {}, or a name that "
-                             "ends with '.zarr' or '.zip'",
-                             uri, each.format, each.writer));
-  }
+  for (const other_file& each : kOthers)
+    if (end == each.ending) return refuse(end, each.writer);
   return {};
 }
 
@@ -203,6 +187,18 @@ result<place> find_place(std::string_view uri, const place_options& options) {
   PENSTOCK_ASSIGN(local_place found, find_local_place(uri, options, true));
   if (!found.rest.empty()) found.at.path += "/" + found.rest;
   return std::move(found.at);
+}
+
+result<place> find_object_place(std::string_view uri, const place_options& options) {
+  PENSTOCK_ASSIGN(place found, find_place(uri, options));
+  if (!found.path.empty() || added_scheme(uri, options.context.get()) != nullptr || is_elsewhere(uri)) return found;
+  place_options as_file = options;
+  as_file.is_file = true;
+  PENSTOCK_ASSIGN(local_place local, find_local_place(uri, as_file, false));
+  struct ::stat status{};
+  if (!local.file.empty() && ::stat(local.file.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    return error(errc::invalid_argument, fmt::format("'{}' is a folder", uri));
+  return std::move(local.at);
 }
 
 result<target_location> resolve(std::string_view uri, const open_options& how) {

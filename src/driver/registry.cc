@@ -39,6 +39,11 @@ std::shared_ptr<const format_driver> driver_by_name(const context& with, std::st
   if (ending.empty()) return nullptr;
   for (const auto& each : with.state().options().drivers)
     if (has(each->endings(), ending)) return each;
+  return driver_by_name(path);
+}
+
+std::shared_ptr<const format_driver> driver_by_name(std::string_view path) {
+  const std::string ending = ending_of(path);
   for (const format_driver* each : builtin_drivers())
     if (has(each->endings(), ending)) return unowned(*each);
   return nullptr;
@@ -89,10 +94,10 @@ result<std::shared_ptr<const format_driver>> driver_for_new(const context& with,
   const auto& added = with.state().options().drivers;
   if (format == zarr_driver().name()) return unowned(zarr_driver());
   if (format.empty()) {
-    const std::string ending = ending_of(path);
-    const auto at =
-        std::find_if(added.begin(), added.end(), [&](const found& each) { return has(each->endings(), ending); });
-    return at == added.end() ? unowned(zarr_driver()) : *at;
+    found named = driver_by_name(with, path);
+    const bool serves =
+        named != nullptr && (named->writes_once() || std::find(added.begin(), added.end(), named) != added.end());
+    return serves ? named : unowned(zarr_driver());
   }
   for (const found& each : added)
     if (each->name() == format) return each;
@@ -108,6 +113,12 @@ result<std::optional<node>> format_driver::open_folder(const location& /*at*/, c
 result<array> format_driver::create(const new_location& /*at*/, const create_options& /*how*/) const {
   return error(errc::unsupported,
                fmt::format("an array of format {} is written as one file and cannot be created first", name()));
+}
+
+result<std::unique_ptr<array_writer>> format_driver::begin(const new_location& /*at*/,
+                                                           const create_options& /*how*/) const {
+  return error(errc::unsupported,
+               fmt::format("arrays of format {} are created first and written then: create_array", name()));
 }
 
 result<group> format_driver::create_group(const new_location& /*at*/, const create_group_options& /*how*/) const {

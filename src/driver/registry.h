@@ -8,6 +8,7 @@
 
 #include <penstock/extend/driver.h>
 #include <penstock/extend/json.h>
+#include <penstock/place.h>
 
 namespace penstock::inline v0 {
 
@@ -61,6 +62,9 @@ result<node> open_location(location at, const open_options& how);
 /// The driver whose endings the name of an object has, the context's first; null: the name does not say what it is.
 std::shared_ptr<const format_driver> driver_by_name(const context& with, std::string_view path);
 
+/// The same without a context: the library's drivers.
+std::shared_ptr<const format_driver> driver_by_name(std::string_view path);
+
 /// True if the name is that of an object rather than of a folder's node.
 bool names_object(const context& with, std::string_view path);
 
@@ -70,11 +74,15 @@ std::uint64_t head_bytes(const context& with, std::string_view path);
 /// A driver of the library, which nothing owns.
 std::shared_ptr<const format_driver> unowned(const format_driver& driver) noexcept;
 
-/// The driver that creates nodes of `format`; if that is empty, the driver of the context whose endings `path` has, or
-/// else Zarr's. Not null.
+/// The driver that creates nodes of `format`; if that is empty, the driver whose endings `path` has, if it is one of
+/// the context or its arrays are written once; or else Zarr's. Not null.
 /// \error unsupported  There is no driver of that name.
 result<std::shared_ptr<const format_driver>> driver_for_new(const context& with, std::string_view format,
                                                             std::string_view path);
+
+/// The place of a new object: its store, and its name there, which is not empty.
+/// \error invalid_argument  It is a folder. \error As `find_place`.
+result<place> find_object_place(std::string_view uri, const place_options& options);
 
 /// Resolves what a caller names: a path or URI to a store, what it names there, and the path from there.
 ///

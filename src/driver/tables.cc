@@ -88,6 +88,7 @@ class table_format final : public format_driver {
     static constexpr std::array<std::string_view, 4> kEndings = {"parquet", "parq", "arrow", "feather"};
     return kEndings;
   }
+  std::string_view written_by() const noexcept override { return "penstock.save_shards in Python"; }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
     return kind_of_table(begin) != table_kind::none;
   }

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include <penstock/extend/driver.h>
 #include <penstock/result.h>
 #include <penstock/tiff_header.h>
 #include <penstock/tiff_writer.h>
@@ -26,6 +28,9 @@ struct tiff_new_image {
 /// Checks the options and sets those that were left open.
 /// \error invalid_argument, unsupported  By name.
 result<tiff_new_image> resolve_options(tiff_create_options& options);
+
+/// Begins a TIFF. \error invalid_argument, unsupported  An option of `how`, or of `how.tiff`, by name.
+result<std::unique_ptr<array_writer>> begin_tiff(const new_location& at, const create_options& how);
 
 /// invalid_argument.
 error wrong_image(std::string what);

@@ -1,11 +1,15 @@
 #include <penstock/tiff_writer.h>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "driver/tiff_new_options.h"
@@ -45,7 +49,19 @@ std::vector<tiff_tag> place_tags(const tiff_create_options& from, const tiff_lev
           number(323, from.tile_height)};
 }
 
-std::string usual_folder() {
+/// The folder of a file of this machine, or the first one above it that exists: the tiles are on its file system, and
+/// not in a folder of temporary files, which may be small. Empty: there is none that can be written to.
+std::string folder_of_file(std::string_view uri) {
+  constexpr std::string_view kFile = "file://";
+  if (!uri.starts_with(kFile)) return {};
+  std::filesystem::path folder = std::filesystem::path(uri.substr(kFile.size())).parent_path();
+  std::error_code failed;
+  while (!std::filesystem::is_directory(folder, failed) && folder.has_relative_path()) folder = folder.parent_path();
+  return ::access(folder.c_str(), W_OK) == 0 ? folder.string() : std::string();
+}
+
+std::string usual_folder(std::string_view uri) {
+  if (std::string beside = folder_of_file(uri); !beside.empty()) return beside;
   const char* const named = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe)
   return named != nullptr && *named != 0 ? named : "/tmp";
 }
@@ -148,7 +164,7 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   shop_->fill = made_.nodata;
   shop_->fill.resize(options_.type.item_bytes());
   PENSTOCK_ASSIGN(shop_->spool,
-                  spool_file::make(options_.temporary_folder.empty() ? usual_folder() : options_.temporary_folder));
+                  spool_file::make(options_.temporary_folder.empty() ? usual_folder(uri_) : options_.temporary_folder));
   std::vector<tiff_level> levels = std::move(made_.levels);
   for (tiff_level& level : levels)
     if (level.stored) level.tiles.resize(level.across * level.down);
@@ -389,6 +405,18 @@ const tiff_create_options& tiff_writer::options() const noexcept { return state_
 result<> tiff_writer::write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values,
                             const tensor_view* mask) {
   return state_->write(first_band, first_row, values, mask);
+}
+result<> tiff_writer::write(std::span<const std::uint64_t> origin, const tensor_view& values) {
+  const std::size_t rank = origin.size();
+  if ((rank != 2 && rank != 3) || values.extents.size() != rank || (rank == 2 && options().bands != 1))
+    return wrong_image("origin and values are (band, y, x), or (y, x) in an image of one band");
+  if (origin[rank - 1] != 0) return wrong_image("whole rows are written: they begin at column 0");
+  tensor_view rows = values;
+  if (rank == 2) {
+    rows.extents = {1, values.extents[0], values.extents[1]};
+    rows.strides = {0, values.strides[0], values.strides[1]};
+  }
+  return write(rank == 3 ? origin[0] : 0, origin[rank - 2], rows, nullptr);
 }
 result<> tiff_writer::close() { return state_->close(); }
 void tiff_writer::discard() noexcept { state_->discard(); }

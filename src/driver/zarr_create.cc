@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "driver/check_create.h"
+#include "driver/new_type.h"
 #include "driver/node_files.h"
 #include "driver/node_mode.h"
 #include "driver/node_replacement.h"
@@ -127,33 +128,6 @@ result<> set_v2_codecs(const create_options& options, zarr_metadata& out) {
 
 // --- arrays ---
 
-result<> set_type(const create_options& options, zarr_metadata& out) {
-  out.type = options.type;
-  out.endian = out.type.has_byte_order() ? json("little") : json();
-  if (options.dtype_json.empty()) return {};
-  PENSTOCK_ASSIGN(const json given, parse_option(options.dtype_json, "dtype"));
-  const std::string* text = given.as_string();
-  const bool numpy =
-      given.as_array() != nullptr ||
-      (text != nullptr && !text->empty() && std::string_view("<>|=").find(text->front()) != std::string_view::npos);
-  const auto refused = [&](const error& why) {
-    return error(why.code() == errc::corrupt_data ? errc::invalid_argument : why.code(),
-                 fmt::format("dtype {} cannot be stored: {}", given.dump(), why.message()));
-  };
-  if (!numpy) {
-    result<dtype> type = parse_data_type(given);
-    if (!type.ok()) return refused(type.error());
-    out.type = std::move(*type);
-    out.endian = out.type.has_byte_order() ? json("little") : json();
-    return {};
-  }
-  result<zarr_v2_type> type = parse_v2_dtype(given);
-  if (!type.ok()) return refused(type.error());
-  out.type = std::move(type->type);
-  out.endian = std::move(type->endian);
-  return {};
-}
-
 result<> check_rank(std::string_view name, std::size_t rank, const extents& shape) {
   if (rank == shape.size()) return {};
   return wrong(fmt::format("{} has {} dimensions, shape {} has {}", name, rank, to_string(shape), shape.size()));
@@ -246,11 +220,14 @@ result<> set_names(const std::vector<std::optional<std::string>>& names, zarr_me
 
 result<zarr_metadata> new_array(const create_options& options) {
   PENSTOCK_TRY(check_format(options.zarr_format));
+  if (options.tiff != nullptr) return wrong("'tiff': options of TIFFs are not options of Zarr arrays");
   zarr_metadata out;
   out.zarr_format = options.zarr_format;
   out.kind = zarr_node_kind::array;
   out.shape = options.shape;
-  PENSTOCK_TRY(set_type(options, out));
+  PENSTOCK_ASSIGN(zarr_v2_type type, type_of_new(options));
+  out.type = std::move(type.type);
+  out.endian = std::move(type.endian);
   PENSTOCK_ASSIGN(out.attributes, attributes_of(options.attributes_json));
   extents chunks;
   PENSTOCK_TRY(set_grid(options, out, chunks));

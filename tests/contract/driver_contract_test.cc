@@ -72,7 +72,7 @@ bytes pgm_file() {
 
 const driver_case kCases[] = {
     {"npy", "a.npy", npy_file},
-    {"tiff", "a.tif", tiff_file},
+    {"tiff", "a.tif", tiff_file, {}, [](create_options& how) { how.shape = {2, 3, 4}; }},
     {"reference", "a.json", kerchunk_file},
     {"hdf5", "a.h5", hdf5_file, {}, {}, "x"},
     {"hdf5", "a.nc", new_hdf5_file, {}, {}, "x"},
@@ -153,7 +153,7 @@ TEST(FolderDrivers, CreateGroupsByTheirName) {
 }
 
 TEST(FolderDrivers, ZarrIsOne) {
-  const format_driver& zarr = *driver_for_new(*context::make().value(), "", "a.tif").value();
+  const format_driver& zarr = *driver_for_new(*context::make().value(), "", "a.zarr").value();
   EXPECT_EQ(zarr.name(), "zarr");
   const std::shared_ptr<store> in = make_memory_store();
   const auto with = context::make().value();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <penstock/array.h>
+#include <penstock/array_writer.h>
 #include <penstock/context.h>
 #include <penstock/create.h>
 #include <penstock/extend/array_description.h>
@@ -79,6 +80,15 @@ class PENSTOCK_API format_driver {
   ///              have (`invalid_argument`, by name), and replaces an existing node only with `overwrite`.
   /// \error unsupported  Arrays of this format cannot be created before their values are written.
   virtual result<array> create(const new_location& at, const create_options& how) const;
+  /// True if `begin` makes new arrays: those of a format of one file, whose values are written with it.
+  virtual bool writes_once() const noexcept { return false; }
+  /// Begins an array that is stored when all of it is written. Nothing is written yet.
+  /// \param how  As for `create`.
+  /// \error unsupported  `writes_once` is false.
+  virtual result<std::unique_ptr<array_writer>> begin(const new_location& at, const create_options& how) const;
+  /// What writes new files of this format, if it is not this driver: the error that refuses their names for nodes of
+  /// other formats says it. Empty: nothing that has a name.
+  virtual std::string_view written_by() const noexcept { return {}; }
   /// The same for a group without members.
   /// \error unsupported  The format has no groups, or cannot create them without members.
   virtual result<group> create_group(const new_location& at, const create_group_options& how) const;

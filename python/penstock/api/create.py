@@ -13,6 +13,7 @@ from penstock import _core
 from penstock.api.create_options import (
     AUTO,
     check_name,
+    format_for_new,
 )
 from penstock.api.new_array import NewArray
 from penstock.api.written_values import for_tiff
@@ -23,7 +24,7 @@ from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group, wrap
 from penstock.geo.tiff_options import TiffOptions
-from penstock.geo.writing import create_tiff, is_tiff_name
+from penstock.geo.writing import create_tiff
 from penstock.target import remote as _remote
 from penstock.target.place import check_path, place_of
 
@@ -125,7 +126,7 @@ def create_array(
         serializer=serializer, compressors=compressors, order=order, chunk_key_encoding=chunk_key_encoding,
         dimension_separator=dimension_separator,
     )  # fmt: skip
-    if is_tiff_name(target, inner):
+    if format_for_new(target, inner) == "tiff":
         new.refuse_for_tiff()
         data = data if data is None else for_tiff(data, tiff)
         return create_tiff(

@@ -8,10 +8,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock import _core
+from penstock.core.context import current_context
 from penstock.core.data_types import codec_json
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 
 AUTO = "auto"
+
+
+def format_for_new(target: Any, path: str) -> str:
+    """The format of a new array, by its name: "zarr", or that of a registered format whose arrays are one file."""
+    if isinstance(target, os.PathLike):
+        target = os.fsdecode(target)
+    if isinstance(target, _core.Group):
+        return "zarr"  # its arrays may have any name
+    if not isinstance(target, str | dict | _core.Store) and not hasattr(target, "get"):
+        return "zarr"
+    name = path or (target if isinstance(target, str) else "")
+    return _core.format_for_new(os.fsencode(name.rstrip("/")), current_context())
 
 
 def check_name(target: Any, path: str, storage_options: Any = None) -> None:

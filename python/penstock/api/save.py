@@ -14,7 +14,7 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.api.copy import copy
 from penstock.api.create import create_array
-from penstock.api.create_options import check_name
+from penstock.api.create_options import check_name, format_for_new
 from penstock.api.groups import create_group
 from penstock.api.open import open
 from penstock.api.written_values import check_is_array
@@ -23,7 +23,6 @@ from penstock.core.array import Array
 from penstock.core.context import current_context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
-from penstock.geo.writing import is_tiff_name
 from penstock.shards.names import write_atomically
 from penstock.target.local import local_path
 from penstock.target.place import place_of
@@ -49,7 +48,7 @@ def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **ar
     arrays
         Values of several arrays by name, below a new group. For a TIFF: options of `create_array`.
     """
-    if is_tiff_name(target, path):
+    if format_for_new(target, path) == "tiff":
         if data is None:
             raise InvalidArgumentError("a TIFF holds one array: save(name, x)")
         create_array(target, path, data=data, **{"overwrite": True, **arrays})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 import os
-import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -22,38 +21,12 @@ from penstock.core.errors import InvalidArgumentError, OutOfRangeError, Unsuppor
 from penstock.core.writing import as_value
 from penstock.geo.new_system import system_of
 from penstock.geo.tiff_options import TiffOptions
-from penstock.target.local import local_path
 from penstock.target.place import place_of
 
 _COMPRESSIONS = {None: "none", "uncompressed": "none", "zlib": "deflate", "zstandard": "zstd", "lzma2": "lzma"}
 _PHOTOMETRICS = {"minisblack": 1, "miniswhite": 0, "rgb": 2}
 # The size of one call to the engine, unless a row of tiles is larger: data from another source is in memory.
 _PIECE_BYTES = 32 << 20
-
-
-def is_tiff_name(target: Any, path: str = "") -> bool:
-    """Whether the new node is a TIFF, by the ending of its name."""
-    if isinstance(target, os.PathLike):
-        target = os.fsdecode(target)
-    if isinstance(target, _core.Group):
-        return False  # its arrays may have any name
-    if not isinstance(target, str | dict | _core.Store) and not hasattr(target, "get"):
-        return False
-    name = path or (target if isinstance(target, str) else "")
-    return _core.driver_by_name(os.fsencode(name.rstrip("/")), current_context()) == "tiff"
-
-
-def _existing_folder(target: Any) -> bytes:
-    """A folder on the file system of the new file; for other locations, the one for temporary files."""
-    if isinstance(target, str | os.PathLike):
-        text = local_path(os.fsdecode(target))
-        if "://" not in text and not text.startswith(("memory:", "zip:")):
-            folder = os.path.dirname(os.path.abspath(text))
-            while not os.path.isdir(folder) and folder != os.path.dirname(folder):
-                folder = os.path.dirname(folder)
-            if os.access(folder, os.W_OK):
-                return os.fsencode(folder)
-    return os.fsencode(tempfile.gettempdir())
 
 
 class TiffWriter:
@@ -240,14 +213,7 @@ def create_tiff(
         area_or_point = "Area"
     if not isinstance(attributes or {}, Mapping):
         raise InvalidArgumentError(f"attributes must be a mapping, not {type(attributes).__name__}")
-    options = {
-        "overwrite": bool(overwrite),
-        "durable": bool(durable),
-        "temporary_folder": _existing_folder(target),
-        "bands": bands,
-        "height": sizes[-2],
-        "width": sizes[-1],
-        "dtype": type_,
+    of_tiff = {
         "tile_height": tile[0],
         "tile_width": tile[1],
         "bits": _small(how.bits, "bits"),
@@ -269,37 +235,29 @@ def create_tiff(
         "metadata": [(str(name), str(value)) for name, value in (attributes or {}).items()],
         "band_meanings": _meanings_of(bands, how),
     }
+    options = {
+        "format": "tiff",
+        "shape": sizes,
+        "type": type_,
+        "overwrite": bool(overwrite),
+        "durable": bool(durable),
+        "tiff": of_tiff,
+    }
     context = current_context() if context is None else context
-    store, inside = _place_of(target, path, storage_options, context)
+    store, inside = place_of(target, path, storage_options, context, is_object=True)
     writer = TiffWriter(
-        _core.create_tiff(store, context, inside, options),
+        _core.begin_array(store, context, inside, options),
         sizes,
         type_,
         tile,
         f"{store.uri.rstrip('/')}/{os.fsdecode(inside)}",
     )
-    writer._planar = bool(options["planar"])
+    writer._planar = bool(of_tiff["planar"])
     if data is None:
         return writer
     with writer:
         _write_all(writer, data, None if how.mask is True or not masked else how.mask)
     return registry.call("open", target, path, context=context, storage_options=storage_options)
-
-
-def _place_of(
-    target: Any, path: str, storage_options: Mapping[str, Any] | None, context: Context
-) -> tuple[_core.Store, bytes]:
-    """The folder of a new file, and its name there."""
-    store, inside = place_of(target, path, storage_options, context)
-    if inside or not isinstance(target, str | os.PathLike):
-        return store, inside
-    text = local_path(os.fsdecode(target)).rstrip("/")
-    folder, _, name = text.rpartition("/")
-    if os.path.isdir(text):
-        raise InvalidArgumentError(f"'{text}' is a folder")
-    if not folder:
-        folder = "/" if text.startswith("/") else "."
-    return place_of(folder, name, storage_options, context)
 
 
 def _write_all(writer: TiffWriter, data: Any, mask: Any) -> None:

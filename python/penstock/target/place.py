@@ -28,13 +28,19 @@ def place_of(
     storage_options: Mapping[str, Any] | None = None,
     context: Context | None = None,
     is_folder: bool = False,
+    is_object: bool = False,
 ) -> tuple[_core.Store, bytes]:
-    """The store that `target` is (if `is_folder` is certain) or is in, and the path in it of `path` below it."""
+    """The store that `target` is (if `is_folder` is certain) or is in, and the path in it of `path` below it.
+
+    `is_object`: what a path of this machine names is a file, or will be one.
+    """
     check_path(path)
     context = current_context() if context is None else context
     if is_file(target):
         target, storage_options = contents(target), None
     found = place_elsewhere(target, storage_options, context, is_folder)
+    if found is None and is_object and not path:
+        found = _core.find_object_place(os.fsencode(target), context)
     if found is None:
         found = _core.find_place(os.fsencode(target), context, storage_options if isinstance(target, str) else None)
     store, outer = found
