@@ -59,7 +59,8 @@ object_finder object_finder_of(nb::object function) {
   return [function = held_function(std::move(function))](const std::vector<remote_object>& objects) {
     return function.call([&](nb::handle find) {
       nb::list wanted;
-      for (const remote_object& each : objects) wanted.append(nb::make_tuple(to_str(each.url), to_str(each.stamp)));
+      for (const remote_object& each : objects)
+        wanted.append(nb::make_tuple(to_str(each.url), to_str(each.stamp), each.has_version));
       std::vector<std::optional<place>> out;
       for (const nb::handle each : find(wanted)) out.push_back(place_from(each));
       return out;
@@ -193,7 +194,8 @@ void bind_references(nb::module_& m) {
         nb::arg("document"), nb::arg("allow_local").none(), nb::arg("expected"), nb::arg("missing_is_fill"),
         nb::arg("find_objects"),
         "The array or group of a manifest of references whose files are below `folder` (b'': it has whole paths). "
-        "`find_objects` returns the (store, key) of each (URL, stamp), or None.");
+        "`find_objects` returns the (store, key) of each (URL, stamp, whether its "
+        "version is known as HTTP names it), or None.");
   m.def("save_references", &save_array, nb::arg("from_"), nb::arg("folder"), nb::arg("shards"),
         nb::arg("find_stamps") = nb::none(),
         "The manifest of an array of references, with files named relative to `folder`. `shards`: JSON of what was "

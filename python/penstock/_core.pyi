@@ -548,7 +548,7 @@ def open_saved_references(
     allow_local: bool | None,
     expected: list[_bytes],
     missing_is_fill: bool,
-    find_objects: Callable[[list[tuple[str, str]]], list[tuple[Store, _bytes] | None]],
+    find_objects: Callable[[list[tuple[str, str, bool]]], list[tuple[Store, _bytes] | None]],
 ) -> Array | Group:
     """The array or group of a manifest whose files are below `folder`. `find_objects` finds remote ones."""
 

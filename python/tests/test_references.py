@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from support.http_server import HttpServer
 
 ZGROUP = '{"zarr_format": 2}'
 
@@ -328,6 +329,24 @@ def test_parquet_references(files, monkeypatch):
     array = ps.open(out)["x"]
     assert np.array_equal(array[...], data)
     assert np.array_equal(pickle.loads(pickle.dumps(array))[...], data)
+
+
+@pytest.mark.parametrize("options", [None, {"remote_options": {"headers": {"X-Key": "1"}}}])
+def test_files_over_http_are_read_by_the_engine_itself(files, options, monkeypatch):
+    folder, data, refs = files
+    for library in ("fsspec.core", "obstore.store"):
+        monkeypatch.setitem(sys.modules, library, None)
+    objects = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.bin")}
+    with HttpServer(objects) as server:
+        remote = {
+            key: [f"{server.url}/{value[0]}", *value[1:]] if isinstance(value, list) else value
+            for key, value in refs.items()
+        }
+        (folder / "remote.json").write_text(json.dumps(remote))
+        assert np.array_equal(ps.open(folder / "remote.json", "x", storage_options=options)[...], data)
+        agents = {request.headers["user-agent"].split("/")[0] for request in server.requests}
+        assert agents == {"penstock"}
+        assert all(request.headers.get("x-key") == ("1" if options else None) for request in server.requests)
 
 
 @pytest.fixture

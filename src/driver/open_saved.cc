@@ -24,6 +24,10 @@
 #include "driver/reference_tree.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
+#include "engine/blocking_read.h"
+#include "engine/index_io.h"
+#include "store/http_message.h"
+#include "store/validated_store.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -153,7 +157,12 @@ class objects_of_manifest {
     if (from.find("remote_stamp") != nullptr) {
       PENSTOCK_ASSIGN(out.remote_stamp, text_of(from, "remote_stamp"));
     }
+    std::string version;
+    if (from.find("version") != nullptr) {
+      PENSTOCK_ASSIGN(version, text_of(from, "version"));
+    }
     remote_.push_back(i);
+    versions_.push_back(std::move(version));
     return {};
   }
 
@@ -216,7 +225,10 @@ class objects_of_manifest {
     if (at_.find_objects && !remote_.empty()) {
       std::vector<remote_object> wanted;
       wanted.reserve(remote_.size());
-      for (const std::size_t i : remote_) wanted.push_back({out_[i].name, out_[i].remote_stamp});
+      for (std::size_t k = 0; k < remote_.size(); ++k) {
+        const referenced_object& each = out_[remote_[k]];
+        wanted.push_back({each.name, each.remote_stamp, !versions_[k].empty() || size_in(each.remote_stamp)});
+      }
       PENSTOCK_ASSIGN(found, at_.find_objects(wanted));
       if (found.size() != remote_.size()) return error(errc::internal, "other objects were found than were named");
     }
@@ -225,16 +237,38 @@ class objects_of_manifest {
       if (found[k]) {
         out.from = std::move(found[k]->store);
         out.key = std::move(found[k]->path);
-        continue;
-      }
-      if (!out.remote_stamp.empty()) {
+      } else if (out.remote_stamp.empty() || !versions_[k].empty() || size_in(out.remote_stamp)) {
+        const std::string stamp = std::move(out.remote_stamp);
+        PENSTOCK_ASSIGN(out, stores_.object(out.name));
+        out.remote_stamp = stamp;
+      } else {
         return error(errc::unsupported, fmt::format("'{}' is pinned to a version as another store knows it: open the "
                                                     "manifest in Python",
                                                     out.name));
       }
-      PENSTOCK_ASSIGN(out, stores_.object(out.name));
+      if (dynamic_cast<const validated_store*>(out.from.get()) == nullptr) continue;
+      if (!versions_[k].empty()) {
+        out.seen = version_of_text(std::move(versions_[k]));
+      } else if (const auto size = size_in(out.remote_stamp)) {
+        PENSTOCK_TRY(check_size(out, *size));
+      }
+      out.remote_stamp.clear();
     }
     return {};
+  }
+
+  /// The size, where a stamp has nothing else.
+  static std::optional<std::uint64_t> size_in(std::string_view stamp) {
+    constexpr std::string_view kSize = "size=";
+    return stamp.starts_with(kSize) ? parse_number(stamp.substr(kSize.size())) : std::nullopt;
+  }
+
+  result<> check_size(const referenced_object& of, std::uint64_t size) const {
+    const auto read = read_and_wait(*of.from, of.key, {0, 1, false}, 1);
+    if (!read.ok() && read.error().code() == errc::not_found && at_.missing_is_fill) return {};
+    if (!read.ok()) return read.error().clone().note(read_note(of.name, {}));
+    if (read->object_size == size) return {};
+    return error(errc::conflict, fmt::format("'{}' changed since the manifest was saved: save it again", of.name));
   }
 
   const manifest_place& at_;
@@ -243,6 +277,7 @@ class objects_of_manifest {
   std::shared_ptr<store> inlined_ = make_memory_store();
   std::vector<referenced_object> out_;
   std::vector<std::size_t> files_, remote_;  // numbers of objects
+  std::vector<std::string> versions_;        // of the remote ones, as HTTP names them; empty: not known
 };
 
 // Expands pairs [number, repetitions] to the numbers themselves, at most `most` of them.

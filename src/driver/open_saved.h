@@ -21,7 +21,8 @@ bool is_saved_references(std::span<const std::byte> begin) noexcept;
 /// An object of a manifest that is not a file of this machine.
 struct remote_object {
   std::string url;
-  std::string stamp;  ///< by which the caller's store recognises its version; empty: any version will do
+  std::string stamp;         ///< by which the caller's store recognises its version; empty: any version will do
+  bool has_version = false;  ///< the manifest also has its version as HTTP names it: a store over HTTP needs no stamp
 };
 
 /// Finds remote objects, all of a manifest at once: for each its store and key, or nullopt for the engine's own.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include <penstock/extend/json.h>
@@ -15,6 +17,8 @@
 #include "engine/blocking_read.h"
 #include "engine/index_io.h"
 #include "format/reference/location_rule.h"
+#include "store/http_message.h"
+#include "store/validated_store.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -111,8 +115,12 @@ bool is_remote(const referenced_object& of) { return of.path.empty() && !is_in_m
 /// The version of an object, which is looked up while the references are saved.
 struct saved_version {
   std::optional<file_stamp> file;  ///< of a file of this machine
-  std::string remote;              ///< of a remote object
+  std::string stamp;               ///< of a remote object, as fsspec knows it
+  std::string validator;           ///< the same as HTTP knows it
 };
+
+/// Versions of remote objects that members of a group share, by name and the version that was seen.
+using known_versions = std::map<std::pair<std::string, std::string>, saved_version>;
 
 result<json> saved(const referenced_object& each, const std::string& folder, const saved_version& now) {
   json::object_t out = {{"name", each.name}};
@@ -124,21 +132,45 @@ result<json> saved(const referenced_object& each, const std::string& folder, con
     out.emplace_back("path", name_in(folder, each.path));
     out.emplace_back("stamp", stamp_json(each.stamp ? each.stamp : now.file));
     if (each.crc32c) out.emplace_back("crc32c", number(*each.crc32c));
-  } else if (const std::string& stamp = each.remote_stamp.empty() ? now.remote : each.remote_stamp; !stamp.empty()) {
-    out.emplace_back("remote_stamp", stamp);
+  } else {
+    const std::string& stamp = each.remote_stamp.empty() ? now.stamp : each.remote_stamp;
+    if (!stamp.empty()) out.emplace_back("remote_stamp", stamp);
+    if (!now.validator.empty()) out.emplace_back("version", now.validator);
   }
   return json(std::move(out));
+}
+
+/// What a read of an object's beginning says of it: that it is still the version that the table describes.
+result<blocking_read> read_version(const referenced_object& of) {
+  const std::uint64_t bytes = is_remote(of) ? 1 : 0;  // a server is queried by a request of some bytes
+  auto read = read_and_wait(*of.from, of.key, {0, bytes, false}, bytes, of.seen.known() ? &of.seen : nullptr);
+  if (read.ok()) return read;
+  if (read.error().code() == errc::version_changed)
+    return error(errc::conflict, fmt::format("'{}' changed after it was opened", of.name));
+  return std::move(read).error().note(read_note(of.name, {}));
 }
 
 /// The stamp of now is that of the bytes that the table describes.
 result<> check_version(const referenced_object& of) {
   if (!of.seen.known()) return {};
-  const std::uint64_t bytes = is_remote(of) ? 1 : 0;  // a server is queried by a request of some bytes
-  const auto read = read_and_wait(*of.from, of.key, {0, bytes, false}, bytes, &of.seen);
-  if (read.ok()) return {};
-  if (read.error().code() == errc::version_changed)
-    return error(errc::conflict, fmt::format("'{}' changed after it was opened", of.name));
-  return read.error().clone().note(read_note(of.name, {}));
+  PENSTOCK_TRY(read_version(of));
+  return {};
+}
+
+bool has_validators(const referenced_object& of) {
+  return dynamic_cast<const validated_store*>(of.from.get()) != nullptr;
+}
+
+/// The version of an object of a store over HTTP. Other stores know it by the stamp, which is made as fsspec's facts
+/// about such objects are named.
+result<saved_version> validator_now(const referenced_object& of) {
+  PENSTOCK_ASSIGN(const blocking_read read, read_version(of));
+  saved_version out;
+  out.validator = text_of(read.seen);
+  if (read.object_size == byte_range::kAll) return out;
+  out.stamp = fmt::format("size={}", read.object_size);
+  if (const std::string_view tag = entity_tag_of(read.seen); !tag.empty()) out.stamp += fmt::format(" ETag={}", tag);
+  return out;
 }
 
 struct packed_table {
@@ -178,18 +210,40 @@ std::string on_one_line(std::string_view text) {
   return out;
 }
 
+/// Of objects of stores over HTTP, all in parallel; each once for all arrays of a group.
+result<> find_validators(const referenced_array& what, const std::vector<std::size_t>& which, known_versions& known,
+                         context& with, std::vector<saved_version>& out) {
+  const auto key_of = [&](std::size_t i) {
+    return std::pair(what.objects[i].name, std::string(text_of(what.objects[i].seen)));
+  };
+  std::vector<std::size_t> fresh;
+  for (const std::size_t i : which)
+    if (known.try_emplace(key_of(i)).second) fresh.push_back(i);
+  std::vector<std::optional<result<saved_version>>> found(fresh.size());
+  if (!fresh.empty())
+    for_each_file(fresh.size(), *what.objects[fresh[0]].from, with,
+                  [&](std::size_t k) { found[k] = validator_now(what.objects[fresh[k]]); });
+  for (std::size_t k = 0; k < fresh.size(); ++k) {
+    PENSTOCK_ASSIGN(known[key_of(fresh[k])], std::move(*found[k]));
+  }
+  for (const std::size_t i : which) out[i] = known[key_of(i)];
+  return {};
+}
+
 /// Facts about objects whose version is not known, queried for all of them in parallel. The bytes that the table
 /// describes are those of this version.
 result<std::vector<saved_version>> versions_of(const referenced_array& what, const manifest_options& how,
-                                               context& with) {
+                                               known_versions& known, context& with) {
   std::vector<saved_version> out(what.objects.size());
-  std::vector<std::size_t> files, remote;  // numbers of objects
+  std::vector<std::size_t> files, remote, validated;  // numbers of objects
   std::vector<std::string> paths, urls;
   for (std::size_t i = 0; i < what.objects.size(); ++i) {
     const referenced_object& each = what.objects[i];
     if (!each.path.empty() && !each.stamp) {
       files.push_back(i);
       paths.push_back(each.path);
+    } else if (is_remote(each) && has_validators(each)) {
+      validated.push_back(i);
     } else if (is_remote(each) && each.remote_stamp.empty() && how.find_stamps) {
       remote.push_back(i);
       urls.push_back(each.name);
@@ -200,6 +254,7 @@ result<std::vector<saved_version>> versions_of(const referenced_array& what, con
     if (now[k]) out[files[k]].file = now[k]->stamp;
     PENSTOCK_TRY(check_version(what.objects[files[k]]));
   }
+  PENSTOCK_TRY(find_validators(what, validated, known, with, out));
   if (remote.empty()) return out;
   PENSTOCK_ASSIGN(std::vector<std::string> found, how.find_stamps(urls));
   if (found.size() != remote.size()) return error(errc::internal, "stamps of other objects were found");
@@ -208,14 +263,12 @@ result<std::vector<saved_version>> versions_of(const referenced_array& what, con
                 [&](std::size_t k) { checked[k] = check_version(what.objects[remote[k]]); });
   for (std::size_t k = 0; k < remote.size(); ++k) {
     PENSTOCK_TRY(std::move(checked[k]));
-    out[remote[k]].remote = std::move(found[k]);
+    out[remote[k]].stamp = std::move(found[k]);
   }
   return out;
 }
 
-}  // namespace
-
-result<std::vector<std::byte>> save_references(const array& from, const manifest_options& how) {
+result<std::vector<std::byte>> save_array(const array& from, const manifest_options& how, known_versions& known) {
   PENSTOCK_ASSIGN(const std::shared_ptr<const referenced_array> what, references_of(from));
   if (what == nullptr) {
     return error(errc::invalid_argument,
@@ -223,7 +276,7 @@ result<std::vector<std::byte>> save_references(const array& from, const manifest
   }
   const std::vector<std::byte> plain = what->table->save();
   PENSTOCK_ASSIGN(const packed_table table, pack(plain));
-  PENSTOCK_ASSIGN(const std::vector<saved_version> versions, versions_of(*what, how, *from.state().context));
+  PENSTOCK_ASSIGN(const std::vector<saved_version> versions, versions_of(*what, how, known, *from.state().context));
   json::array_t objects;
   objects.reserve(what->objects.size());
   for (std::size_t i = 0; i < what->objects.size(); ++i) {
@@ -259,8 +312,6 @@ result<std::vector<std::byte>> save_references(const array& from, const manifest
   return made;
 }
 
-namespace {
-
 constexpr std::size_t kMaxLevels = 32;
 
 struct saved_member {
@@ -282,7 +333,7 @@ result<> check_can_be_found(const array& of, const std::string& path) {
 }
 
 result<> save_members(const group& from, const std::string& path, const manifest_options& how, std::size_t level,
-                      std::vector<saved_member>& out, json::array_t& groups) {
+                      std::vector<saved_member>& out, json::array_t& groups, known_versions& known) {
   const group_state& state = from.state();
   if (!state.members)
     return error(errc::invalid_argument,
@@ -298,12 +349,12 @@ result<> save_members(const group& from, const std::string& path, const manifest
     const std::string inner = path.empty() ? name : path + "/" + name;
     PENSTOCK_ASSIGN(const node member, state.members->open(state.prefix + name));
     if (const auto* const below = std::get_if<group>(&member)) {
-      PENSTOCK_TRY(save_members(*below, inner, how, level + 1, out, groups));
+      PENSTOCK_TRY(save_members(*below, inner, how, level + 1, out, groups, known));
       continue;
     }
     const array& one = std::get<array>(member);
     PENSTOCK_TRY(check_can_be_found(one, inner));
-    auto saved = save_references(one, how);
+    auto saved = save_array(one, how, known);
     if (!saved.ok()) return std::move(saved).error().note(fmt::format("member '{}' of '{}'", inner, state.uri));
     out.push_back({inner, std::move(*saved)});
   }
@@ -312,10 +363,16 @@ result<> save_members(const group& from, const std::string& path, const manifest
 
 }  // namespace
 
+result<std::vector<std::byte>> save_references(const array& from, const manifest_options& how) {
+  known_versions known;
+  return save_array(from, how, known);
+}
+
 result<std::vector<std::byte>> save_references(const group& from, const manifest_options& how) {
   std::vector<saved_member> members;
   json::array_t groups;
-  PENSTOCK_TRY(save_members(from, "", how, 0, members, groups));
+  known_versions known;
+  PENSTOCK_TRY(save_members(from, "", how, 0, members, groups, known));
   PENSTOCK_ASSIGN(json attributes, json::parse(from.state().attributes_json));
   json::array_t list;
   std::size_t bytes = 0;

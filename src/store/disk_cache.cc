@@ -20,6 +20,7 @@
 #include "store/disk_index.h"
 #include "store/disk_segments.h"
 #include "store/http_message.h"
+#include "store/validated_store.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -514,7 +515,7 @@ struct disk_cache::cached_write final : write_sink {
   }
 };
 
-class disk_cache::cached_store final : public store {
+class disk_cache::cached_store final : public validated_store {
  public:
   cached_store(std::shared_ptr<disk_cache> cache, std::shared_ptr<store> from, std::string origin, std::string variant)
       : cache_(std::move(cache)), from_(std::move(from)), origin_(std::move(origin)), variant_(std::move(variant)) {}

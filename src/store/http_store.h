@@ -8,6 +8,7 @@
 
 #include "store/http_read.h"
 #include "store/http_url.h"
+#include "store/validated_store.h"
 
 namespace penstock::inline v0 {
 
@@ -16,7 +17,7 @@ namespace penstock::inline v0 {
 /// Requests of one call are sent together. A version is the object's entity tag, or its modification time; it is sent
 /// along (`If-Match`) and compared with the response's. An object is absent if the status is 404 or 410; every other
 /// failure is an error.
-class http_store final : public store {
+class http_store final : public validated_store {
  public:
   /// \param base  The URL above the keys; its query, if any, is sent with every request.
   http_store(std::shared_ptr<http_transport> through, http_url base, const remote_options& options);

@@ -11,6 +11,7 @@
 #include "store/http_read.h"
 #include "store/s3_account.h"
 #include "store/s3_write.h"
+#include "store/validated_store.h"
 
 namespace penstock::inline v0 {
 
@@ -20,7 +21,7 @@ namespace penstock::inline v0 {
 /// of the generation): the service decides, so writers anywhere lose nothing. Large objects are uploaded in parts,
 /// which become one object at the end. A conditional erase compares before it erases; only services with `If-Match` for
 /// DELETE make that atomic.
-class s3_store final : public store {
+class s3_store final : public validated_store {
  public:
   s3_store(std::shared_ptr<http_transport> through, std::shared_ptr<s3_account> account, const remote_options& options,
            const s3_store_options& sizes = {});

@@ -20,7 +20,7 @@ from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group
 from penstock.references.objects import UNPICKLABLE, ReferencedArray
 from penstock.target.locations import Document
-from penstock.target.stores import remote_store
+from penstock.target.place import place_of_folder
 
 _Place = tuple[_core.Store, bytes]
 
@@ -30,14 +30,14 @@ class Where:
     """The location of references, and how the files that they name are opened."""
 
     base: str  # the folder of the references: a local path or a URL
+    context: Context
     target_options: Mapping[str, Any] | None = None  # the options with which they were opened
     remote_options: Mapping[str, Any] | None = None  # the options for the files that they name
     protocol: str | None = None  # for names without a scheme, as fsspec's `remote_protocol`
 
     def store_of(self, folder: str) -> _Place | None:
         """The store of a folder at a URL; None: the engine's own."""
-        made = remote_store(folder, self._options_of(folder))
-        return None if made is None else (made, b"")
+        return place_of_folder(folder, self._options_of(folder), self.context)
 
     def _options_of(self, url: str) -> Mapping[str, Any] | None:
         """The options of the references also serve files on the same server; no other server receives them."""
@@ -97,9 +97,9 @@ def open_dict(
     protocol: str | None,
 ) -> Array | Group:
     """The node at `path` of a document of references that is a dict."""
-    where = Where(os.getcwd(), None, remote_options, protocol)
+    where = Where(os.getcwd(), context, None, remote_options, protocol)
     source = Source(UNPICKLABLE, None, missing, allow_local).at(path)
-    return _open(_text_of(references), "reference:", where, Document.of("", allow_local), source, context)
+    return _open(_text_of(references), "reference:", where, Document.of("", allow_local), source)
 
 
 def open_found(
@@ -134,8 +134,8 @@ def open_found(
         content, base = (found.store, found.key, zmetadata), document.rstrip("/")
     target, again_options = (UNPICKLABLE, None) if again is None else (again[0], again[1] or None)
     source = Source(target, again_options, missing, allow_local).at(os.fsdecode(found.inner))
-    where = Where(base, options or None, remote, protocol)
-    return _open(content, uri, where, Document.of(document, allow_local), source, context)
+    where = Where(base, context, options or None, remote, protocol)
+    return _open(content, uri, where, Document.of(document, allow_local), source)
 
 
 def _text_of(references: Mapping[str, Any]) -> bytes:
@@ -160,11 +160,10 @@ def _open(
     where: Where,
     document: Document,
     source: Source,
-    context: Context,
 ) -> Array | Group:
     """The node of references: a JSON document, or the store, folder and metadata of those in Parquet."""
     node = _core.open_references(
-        context,
+        where.context,
         found,
         os.fsencode(source.path),
         uri=os.fsencode(uri),

@@ -28,8 +28,9 @@ from penstock.tabular.shards import JoinedTables
 from penstock.tabular.shards import open_saved as open_tables
 from penstock.target.local import local_path
 from penstock.target.locations import Document
-from penstock.target.remote import to_reopen
-from penstock.target.stores import pinned_store, remote_stamp, remote_store
+from penstock.target.place import place_of, place_of_folder
+from penstock.target.remote import serves, to_reopen
+from penstock.target.stores import pinned_store, remote_stamp
 
 _GROUP = "group"
 _NONE = np.zeros(0, np.uint64)  # the engine has the edges
@@ -95,7 +96,7 @@ def open_manifest_bytes(
     if document.get("kind") not in ("references", _GROUP):
         raise UnsupportedError(f"a manifest of {document.get('kind')!r} is not opened by its path alone")
     folder = os.path.dirname(os.path.abspath(path)) if path and "://" not in path else ""
-    remote = _RemoteObjects(missing, storage_options)
+    remote = _RemoteObjects(missing, storage_options, context)
     made = _core.open_saved_references(
         context,
         saved,
@@ -121,11 +122,15 @@ def open_manifest_bytes(
 
 
 class _RemoteObjects:
-    """Finds the remote objects of a manifest, pinned to its versions of them."""
+    """Finds the remote objects of a manifest, pinned to its versions of them.
 
-    def __init__(self, missing: str, storage_options: Mapping[str, Any] | None) -> None:
-        self.missing, self.storage_options = missing, storage_options
-        self._stores: dict[str, _core.Store | None] = {}
+    The engine pins objects that its own stores serve, without a request. Those of other libraries are compared with
+    their stamps now, and at each read.
+    """
+
+    def __init__(self, missing: str, storage_options: Mapping[str, Any] | None, context: Context) -> None:
+        self.missing, self.storage_options, self._context = missing, storage_options, context
+        self._folders: dict[str, tuple[_core.Store, bytes] | None] = {}
         self._found: dict[tuple[str, str], tuple[_core.Store, bytes]] = {}  # stores that read only that version
         self._urls: list[str] = []
 
@@ -133,12 +138,19 @@ class _RemoteObjects:
         """What another process needs to find them."""
         return [Object(url, storage_options=to_reopen(url, self.storage_options)) for url in self._urls]
 
-    def find(self, wanted: list[tuple[str, str]]) -> list[tuple[_core.Store, bytes] | None]:
-        """The store and key of each URL with its stamp ("": of any version), in parallel; None: the engine's own."""
-        self._urls = [url for url, _ in wanted]
-        if sum(bool(stamp) and (url, stamp) not in self._found for url, stamp in wanted) > 1:
-            return side_by_side(self._one, wanted)
-        return [self._one(each) for each in wanted]
+    def find(self, wanted: list[tuple[str, str, bool]]) -> list[tuple[_core.Store, bytes] | None]:
+        """The store and key of each URL, in parallel; None: the engine's own.
+
+        Beside it are its stamp ("": of any version), and whether its version is known as HTTP names it.
+        """
+        self._urls = [url for url, _, _ in wanted]
+        pins = [
+            "" if is_versioned and serves(url, self.storage_options) else stamp for url, stamp, is_versioned in wanted
+        ]
+        places = list(zip(self._urls, pins, strict=True))
+        if sum(bool(stamp) and (url, stamp) not in self._found for url, stamp in places) > 1:
+            return side_by_side(self._one, places)
+        return [self._one(each) for each in places]
 
     def _one(self, wanted: tuple[str, str]) -> tuple[_core.Store, bytes] | None:
         url, stamp = wanted
@@ -146,11 +158,16 @@ class _RemoteObjects:
         if pinned is not None:
             self._found[wanted] = pinned
             return pinned
-        folder, _, key = url.rpartition("/")
-        if folder not in self._stores:
-            self._stores[folder] = remote_store(folder, self.storage_options)
-        store = self._stores[folder]
-        return None if store is None else (store, os.fsencode(key))
+        if "?" in url:
+            return place_of(url, "", self.storage_options, self._context)
+        folder, _, name = url.rpartition("/")
+        if folder not in self._folders:
+            self._folders[folder] = place_of_folder(folder, self.storage_options, self._context)
+        found = self._folders[folder]
+        if found is None:
+            return None
+        store, prefix = found
+        return store, b"/".join(part for part in (prefix, os.fsencode(name)) if part)
 
     def _pinned(self, url: str, stamp: str) -> tuple[_core.Store, bytes] | None:
         """The location of the object if it has the stamp; None if its version is not known or it may be missing."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock import _core
 from penstock.core.context import Context, current_context
-from penstock.core.errors import InvalidArgumentError
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.target import remote as _remote
 from penstock.target.file_objects import contents, fsspec_place, in_memory, is_file
 from penstock.target.stores import fsspec_file, place_of_others, store_of
@@ -72,6 +72,17 @@ def place_elsewhere(
             f"cannot open {type(target).__name__}: it is not a path, not a dict, and has no get(key)",
         )
     return made, inner
+
+
+def place_of_folder(
+    uri: str, storage_options: Mapping[str, Any] | None, context: Context
+) -> tuple[_core.Store, bytes] | None:
+    """The store and path of a folder whose files references name; None of one of this machine."""
+    if _core.is_elsewhere(os.fsencode(uri)):
+        return place_of(uri, "", storage_options, context, is_folder=True)
+    if storage_options:
+        raise UnsupportedError(f"storage_options are for remote URIs, not for '{uri}'")
+    return None
 
 
 def folder_of(uri: str) -> str:

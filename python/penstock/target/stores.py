@@ -158,12 +158,3 @@ def place_of_others(
             reasons.append(f"obstore: {error}".partition("\n")[0])
     message = f"no store for '{scheme}:': '{uri}' ({'; '.join(reasons)}); fsspec or obstore would serve it"
     raise UnsupportedError(message)
-
-
-def remote_store(uri: str, storage_options: Mapping[str, Any] | None) -> _core.Store | None:
-    """The store of a folder at such a URI; None of one that is not such a URI."""
-    if _core.is_elsewhere(os.fsencode(uri)):
-        return place_of_others(uri, storage_options, is_folder=True)[0]
-    if storage_options:
-        raise UnsupportedError(f"storage_options are for remote URIs, not for '{uri}'")
-    return None
