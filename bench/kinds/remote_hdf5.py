@@ -29,10 +29,10 @@ def run(scenario: dict, setting: Setting) -> Result:
     path = setting.folder / f"goes_{scenario['variables']}.nc"
     if not path.exists():
         write(path, scenario["variables"])
-    manifest = path.with_suffix(".manifest")
+    manifest, references = path.with_suffix(".manifest"), path.with_suffix(".json")
     with serving(path.parent, scenario["latency_s"]) as server:
         url = f"{server}/{path.name}"
-        save(url, manifest)
+        save(url, manifest, references)
         ways: dict[str, Callable[[], Any]] = {
             "penstock": lambda: by_penstock(url),
             "penstock, manifest": lambda: by_penstock(str(manifest)),
@@ -40,6 +40,7 @@ def run(scenario: dict, setting: Setting) -> Result:
             "h5py over fsspec": lambda: by_file(url, "h5py", {}),
             "h5netcdf over fsspec's block cache": lambda: by_file(url, "h5netcdf", {"cache_type": "blockcache"}),
             "pyfive over fsspec": lambda: by_file(url, "pyfive", {}),
+            "zarr, kerchunk's references on the server": lambda: by_references(f"{server}/{references.name}"),
         }
         values = set()
         for name, open_by in ways.items():
@@ -64,16 +65,23 @@ def run(scenario: dict, setting: Setting) -> Result:
     for what in ("all variables", "one value"):
         ours = best[f"penstock: {what}"]
         result.bars.append(Bar(f"{what}, of h5py", ours / best[f"h5py over fsspec: {what}"], 0.1, False, "x"))
-        for where in ("manifest", "manifest on the server"):  # a DMR++ document is next to its file
-            bar = ours / best[f"penstock, {where}: {what}"]
-            result.bars.append(Bar(f"{what}, of a {where}", bar, 1.2, False, "x"))
+        # A DMR++ document is next to its file.
+        for where in (
+            "penstock, manifest",
+            "penstock, manifest on the server",
+            "zarr, kerchunk's references on the server",
+        ):
+            if f"{where}: {what}" in best:
+                result.bars.append(Bar(f"{what}, of {where}", ours / best[f"{where}: {what}"], 1.2, False, "x"))
     return result
 
 
-def save(url: str, manifest: Path) -> None:
+def save(url: str, manifest: Path, references: Path) -> None:
     import penstock as ps
 
-    ps.save_manifest(ps.open(url), manifest)
+    group = ps.open(url)
+    ps.save_manifest(group, manifest)
+    ps.save_references(group, references)
 
 
 def by_penstock(target: str) -> Any:
@@ -88,6 +96,15 @@ def by_file(url: str, package: str, options: dict[str, Any]) -> Any:
     stream = fsspec.open(url, **options).open()
     how = {"phony_dims": "access"} if package == "h5netcdf" else {}
     return importlib.import_module(package).File(stream, "r", **how)
+
+
+def by_references(url: str) -> Any:
+    """As VirtualiZarr and kerchunk have them read."""
+    import fsspec
+    import zarr
+
+    files = fsspec.filesystem("reference", fo=url, remote_protocol="http", asynchronous=True, skip_instance_cache=True)
+    return zarr.open_group(zarr.storage.FsspecStore(files, read_only=True), mode="r", zarr_format=2)
 
 
 @contextmanager
