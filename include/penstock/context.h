@@ -42,7 +42,7 @@ enum class chunk_encoder : std::uint8_t {
 
 struct context_options {
   unsigned threads = 0;  ///< decoding workers of one read, the calling thread among them; 0: the processor's cores
-  unsigned io_concurrency = 0;           ///< requests in flight at stores that complete later; 0: 64
+  unsigned io_concurrency = 0;           ///< in flight at stores that complete later; 0: 64, short ones over HTTP 256
   std::uint64_t memory_limit_bytes = 0;  ///< scratch, encoded bytes and indexes together, results not counted;
                                          ///< 0: an eighth of the machine's memory, at least 1 GiB, at most 8 GiB
   std::uint64_t chunk_cache_bytes = ~std::uint64_t{0};  ///< decoded chunks cached for reads of parts of them, in

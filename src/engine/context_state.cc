@@ -15,6 +15,8 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr unsigned kDefaultIoConcurrency = 64;
+// Short requests, as those for metadata, are mostly a wait: more of them cost a server and a network little.
+constexpr unsigned kDefaultShortRequests = 256;
 /// Idle jobs for the next read; more concurrent reads than this create and free their own.
 constexpr std::size_t kMaxIdleJobs = 16;
 /// Arrays that are recognised when they are opened again.
@@ -147,7 +149,8 @@ result<std::shared_ptr<http_transport>> context_state::http() {
   shared& mine = shared_.get();
   const std::lock_guard lock(mine.mutex);
   if (mine.http == nullptr) {
-    PENSTOCK_ASSIGN(mine.http, http_transport::make(io_concurrency_));
+    PENSTOCK_ASSIGN(mine.http,
+                    http_transport::make(io_concurrency_, options_.io_concurrency == 0 ? kDefaultShortRequests : 0));
   }
   return mine.http;
 }

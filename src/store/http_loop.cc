@@ -21,11 +21,14 @@ using transfer_ptr = std::unique_ptr<http_transfer>;
 // Shared by the loop's owner and its thread, so that the owner may be destroyed on that thread.
 class machine {
  public:
-  machine(const curl_library& curl, unsigned connections) : curl_(curl), connections_(std::max(1U, connections)) {
+  machine(const curl_library& curl, unsigned connections, unsigned short_ones)
+      : curl_(curl),
+        connections_(std::max(1U, connections)),
+        short_ones_(std::max<std::size_t>(connections_, short_ones)) {
     multi_ = curl_.multi_init();
     if (multi_ == nullptr) return;
     curl_.multi_setopt(multi_, CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_MULTIPLEX));
-    curl_.multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(connections_));
+    curl_.multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(short_ones_));
   }
   ~machine() {
     for (CURL* each : idle_) curl_.easy_cleanup(each);
@@ -88,7 +91,7 @@ class machine {
       int running = 0;
       curl_.multi_perform(multi_, &running);
       collect();
-      if (!queued_.empty() && active_.size() < connections_) continue;
+      if (may_launch()) continue;
       curl_.multi_poll(multi_, nullptr, 0, wait_ms(), nullptr);
     }
     for (const auto& [handle, each] : active_) {
@@ -141,9 +144,13 @@ class machine {
     }
   }
 
+  bool may_launch() const noexcept {
+    return !queued_.empty() && active_.size() < (queued_.front()->is_short() ? short_ones_ : connections_);
+  }
+
   // Sends exchanges while there are free connections.
   void launch() {
-    while (!queued_.empty() && active_.size() < connections_) {
+    while (may_launch()) {
       transfer_ptr next = std::move(queued_.front());
       queued_.pop_front();
       CURL* const handle = take_handle();
@@ -211,7 +218,7 @@ class machine {
   }
 
   const curl_library& curl_;
-  const std::size_t connections_;
+  const std::size_t connections_, short_ones_;
   CURLM* multi_ = nullptr;
 
   std::mutex mutex_;  // of these three
@@ -247,8 +254,8 @@ result<> http_loop::available() {
   return {};
 }
 
-std::shared_ptr<http_loop> http_loop::make(unsigned connections) {
-  return std::make_shared<curl_loop>(std::make_shared<machine>(**curl_library::get(), connections));
+std::shared_ptr<http_loop> http_loop::make(unsigned connections, unsigned short_ones) {
+  return std::make_shared<curl_loop>(std::make_shared<machine>(**curl_library::get(), connections, short_ones));
 }
 
 }  // namespace penstock::inline v0
@@ -261,7 +268,7 @@ result<> http_loop::available() {
   return error(errc::unsupported, "this build has no HTTP: libcurl's headers were not there (PENSTOCK_CURL)");
 }
 
-std::shared_ptr<http_loop> http_loop::make(unsigned) { return nullptr; }
+std::shared_ptr<http_loop> http_loop::make(unsigned, unsigned) { return nullptr; }
 
 }  // namespace penstock::inline v0
 

@@ -13,7 +13,7 @@ class http_loop {
   virtual ~http_loop() = default;
   /// \error unsupported  This build or this machine has no libcurl.
   static result<> available();
-  static std::shared_ptr<http_loop> make(unsigned connections);
+  static std::shared_ptr<http_loop> make(unsigned connections, unsigned short_ones);
 
   virtual void start(std::unique_ptr<http_exchange> what, std::shared_ptr<const http_settings> settings,
                      std::stop_token stop) = 0;

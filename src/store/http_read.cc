@@ -19,6 +19,9 @@ constexpr std::uint64_t kMaxSkip = std::uint64_t{4} << 20;
 /// An attempt that returned this much counts as progress.
 constexpr std::uint64_t kProgress = std::uint64_t{64} << 10;
 
+/// A response that is no longer than that is mostly a wait.
+constexpr std::uint64_t kShort = std::uint64_t{64} << 10;
+
 /// Objects whose redirect targets are remembered; beyond this number, all are dropped.
 constexpr std::size_t kMostTargets = 4096;
 
@@ -35,6 +38,7 @@ class http_read final : public http_exchange {
   void led_to(const std::string& url) override {
     if (from_->redirects && !checks_only_) from_->redirects->set(wanted_.key, url);
   }
+  bool is_short() const noexcept override { return (whole() ? wanted_.max_bytes : wanted_.range.length) <= kShort; }
   bool has_progressed() override { return std::exchange(fresh_, 0) >= kProgress; }
   void finish(result<> outcome) noexcept override {
     if (!outcome.ok()) return sink_.complete(wanted_.tag, std::move(outcome).error());

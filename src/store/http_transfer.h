@@ -33,6 +33,7 @@ class http_transfer {
     if (stop_.stop_possible()) watch_ = std::make_unique<watch<Wake>>(stop_, std::move(wake));
   }
   bool stop_requested() const noexcept { return stop_.stop_requested(); }
+  bool is_short() const noexcept { return exchange_->is_short(); }
 
   /// Prepares `handle` for the next attempt. After an error the exchange is over.
   result<> begin(CURL* handle);

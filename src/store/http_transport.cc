@@ -11,18 +11,18 @@
 namespace penstock::inline v0 {
 
 struct http_transport::running {
-  explicit running(unsigned connections) : of(http_loop::make(connections)) {}
+  running(unsigned connections, unsigned short_ones) : of(http_loop::make(connections, short_ones)) {}
   std::shared_ptr<http_loop> of;
 };
 
-http_transport::http_transport(unsigned connections)
-    : running_([connections] { return std::make_unique<running>(connections); }) {}
+http_transport::http_transport(unsigned connections, unsigned short_ones)
+    : running_([connections, short_ones] { return std::make_unique<running>(connections, short_ones); }) {}
 
 http_transport::~http_transport() = default;
 
-result<std::shared_ptr<http_transport>> http_transport::make(unsigned connections) {
+result<std::shared_ptr<http_transport>> http_transport::make(unsigned connections, unsigned short_ones) {
   PENSTOCK_TRY(http_loop::available());
-  return std::shared_ptr<http_transport>(new http_transport(connections));
+  return std::shared_ptr<http_transport>(new http_transport(connections, short_ones));
 }
 
 void http_transport::start(std::unique_ptr<http_exchange> what, std::shared_ptr<const http_settings> settings,

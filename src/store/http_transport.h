@@ -49,6 +49,8 @@ class http_exchange {
   }
   /// The request succeeded at `url`, to which its own URL redirected; or (empty) an earlier target no longer works.
   virtual void led_to(const std::string& url) { static_cast<void>(url); }
+  /// Whether the response is short: mostly a wait, which needs no bandwidth. Constant.
+  virtual bool is_short() const noexcept { return false; }
   /// Whether the next attempt can request less, thanks to the received bytes.
   virtual bool has_progressed() { return false; }
   /// Called last, once. Afterwards the exchange is destroyed.
@@ -63,8 +65,9 @@ class http_exchange {
 class http_transport {
  public:
   /// \param connections  Exchanges that run at the same time; more wait for their turn.
+  /// \param short_ones   More of them, as long as the next one is short; `connections` at least.
   /// \error unsupported  This build or this machine has no libcurl.
-  static result<std::shared_ptr<http_transport>> make(unsigned connections);
+  static result<std::shared_ptr<http_transport>> make(unsigned connections, unsigned short_ones = 0);
   ~http_transport();
   http_transport(const http_transport&) = delete;
   http_transport& operator=(const http_transport&) = delete;
@@ -73,7 +76,7 @@ class http_transport {
   void start(std::unique_ptr<http_exchange> what, std::shared_ptr<const http_settings> settings, std::stop_token stop);
 
  private:
-  explicit http_transport(unsigned connections);
+  http_transport(unsigned connections, unsigned short_ones);
   struct running;
   fork_local<running> running_;
 };

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -30,9 +31,9 @@ class HttpStore : public testing::Test {
   }
 
   // A store of its own transport for the options as they are.
-  std::shared_ptr<http_store> make(unsigned connections = 8) const {
-    return std::make_shared<http_store>(*http_transport::make(connections), *http_url::parse(server_.url() + "/base"),
-                                        options_);
+  std::shared_ptr<http_store> make(unsigned connections = 8, unsigned short_ones = 0) const {
+    return std::make_shared<http_store>(*http_transport::make(connections, short_ones),
+                                        *http_url::parse(server_.url() + "/base"), options_);
   }
   result<read_outcome> read(byte_range range = {4, 4, false}, const version* expected = nullptr) const {
     return read_now(*make(), "k", range, expected);
@@ -102,6 +103,33 @@ TEST_F(HttpStore, HoldsToItsNumberOfConnectionsAndKeepsThem) {
   for (const request& each : server_.log()) connections = std::max(connections, each.connection);
   EXPECT_LE(connections, 2u);
   EXPECT_EQ(server_.log().size(), 120u);
+}
+
+TEST_F(HttpStore, MoreShortRequestsAreInFlightThanLongOnes) {
+  constexpr std::size_t kReads = 12;
+  server_.set("/base/k", std::string(std::size_t{256} << 10, 'k'));
+  server_.on_request([](const request&, reply& out) { out.delay = std::chrono::milliseconds(20); });
+  const auto connections_of = [&](std::uint64_t length) {
+    std::vector<byte_read> reads(kReads);
+    std::vector<growing_buffer> rooms(kReads);
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      reads[i].key = "k";
+      reads[i].range = {i, length, false};
+      reads[i].max_bytes = length;
+      reads[i].tag = i;
+      reads[i].buffer = &rooms[i];
+    }
+    const std::size_t before = server_.log().size();
+    const auto from = make(3, kReads);
+    waiting_sink sink;
+    from->read(reads, sink, {});
+    for (const auto& [tag, done] : sink.wait(kReads)) EXPECT_TRUE(done.ok());
+    std::set<std::uint64_t> connections;
+    for (std::size_t i = before; i < server_.log().size(); ++i) connections.insert(server_.log()[i].connection);
+    return connections.size();
+  };
+  EXPECT_EQ(connections_of((std::uint64_t{64} << 10) + 1), 3U);
+  EXPECT_EQ(connections_of(std::uint64_t{64} << 10), kReads);
 }
 
 TEST_F(HttpStore, TriesAgainAfterTemporaryFailures) {

@@ -41,7 +41,8 @@ class Context(_core.Context):
     threads
         Decoding workers of one read, the calling thread among them; None: one for each core.
     io_concurrency
-        Maximum number of concurrent requests to asynchronous (remote) stores; None: 64.
+        Maximum number of concurrent requests to asynchronous (remote) stores; None: 64, and up to 256 over HTTP and S3
+        while the next one is for at most 64 KiB, as requests for metadata are.
     memory_limit
         Bytes of scratch, encoded data and indexes together, results not counted. None: an eighth of the machine's
         memory, at least 1 GiB, at most 8 GiB.

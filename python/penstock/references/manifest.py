@@ -141,7 +141,7 @@ class _RemoteObjects:
     def find(self, wanted: list[tuple[str, str, bool]]) -> list[tuple[_core.Store, bytes] | None]:
         """The store and key of each URL, in parallel; None: the engine's own.
 
-        Beside it are its stamp ("": of any version), and whether its version is known as HTTP names it.
+        With it are its stamp ("": of any version), and whether its version is known as HTTP names it.
         """
         self._urls = [url for url, _, _ in wanted]
         pins = [
