@@ -66,7 +66,7 @@ async def serve(folder: Path, latency_s: float) -> None:
 
 
 def answer(path: Path, wanted: str | None, has_body: bool) -> tuple[bytes, bytes]:
-    """The head and the body of an answer, RFC 9110. The body of a large file takes time to read, and an answer to HEAD has none."""
+    """The head and the body of an answer, RFC 9110. To read a body that HEAD does not get would take time."""
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
