@@ -44,7 +44,7 @@ int save(const session& speak, const shard_arguments& given) {
 
 void add_shard(command_line& line) {
   auto given = std::make_shared<shard_arguments>();
-  command verb = line.add("shard", "Write an array as many .npy or raw files");
+  command verb = line.add("shard", "Write an array as many files");
   verb.required("SRC", given->from, "A path, or a file: or zip: URI");
   verb.required("PATTERN", given->pattern, "Names with {} for the number, which may have a width: run/part_{:05d}.npy");
   verb.option("--rows", given->rows, "Rows of each file but the last");
@@ -53,8 +53,8 @@ void add_shard(command_line& line) {
   verb.threads(given->threads, "Threads that read; the processor's cores without it");
   verb.json("Print one JSON document");
   verb.footer(
-      "Cuts the array along its first dimension. The suffix is .npy, .raw or .bin. Files of the same pattern and of\n"
-      "higher numbers, which an earlier run left, are removed at the end.\n\n"
+      "Cuts the array along its first dimension. The suffix is .npy, .raw, .bin, .npz, .zarr or .tif.\n"
+      "Files of the same pattern and of higher numbers, which an earlier run left, are removed at the end.\n\n"
       "Examples:\n"
       "  penstock shard data.zarr 'run/part_{:05d}.npy' --rows 100000\n"
       "  penstock shard data.h5/speed 'raw/part_{}.raw' --shards 8 --manifest none");

@@ -52,9 +52,9 @@ create_options create_options_of(const context_handle& with, const nb::bytes& pa
   };
   text("format", out.format);
   if (const nb::object number = find("zarr_format"); !number.is_none()) out.zarr_format = nb::cast<int>(number);
-  out.overwrite = nb::cast<bool>(find("overwrite"));
+  if (const nb::object overwrite = find("overwrite"); !overwrite.is_none()) out.overwrite = nb::cast<bool>(overwrite);
   if (const nb::object durable = find("durable"); !durable.is_none()) out.durable = nb::cast<bool>(durable);
-  out.shape = extents_of(find("shape"), "shape");
+  if (const nb::object shape = find("shape"); !shape.is_none()) out.shape = extents_of(shape, "shape");
   if (const nb::object type = find("type"); !type.is_none()) out.type = dtype_of(type);
   text("dtype", out.dtype_json);
   text("attributes", out.attributes_json);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bind.h"
+#include "bind_create.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -59,14 +60,15 @@ void bind_shard_writer(nb::module_& m) {
       .def_static(
           "make",
           [](const context_handle& with, const nb::bytes& pattern, const std::optional<nb::bytes>& manifest,
-             bool own_format) {
+             bool own_format, const std::string& name) {
             shard_writer_options options;
             options.context = with.context;
             options.manifest = manifest ? std::optional(text_of(*manifest)) : std::nullopt;
             options.own_format = own_format;
+            options.name = name;
             return unwrap(shard_writer::make(text_of(pattern), std::move(options)));
           },
-          nb::arg("context"), nb::arg("pattern"), nb::arg("manifest").none(), nb::arg("own_format"))
+          nb::arg("context"), nb::arg("pattern"), nb::arg("manifest").none(), nb::arg("own_format"), nb::arg("name"))
       .def(
           "write",
           [](shard_writer& self, nb::handle values, const nb::bytes& descr) {
@@ -74,6 +76,23 @@ void bind_shard_writer(nb::module_& m) {
             return name_of(call_engine([&] { return self.write(values_of(items, descr)); }));
           },
           nb::arg("values"), nb::arg("descr"), "Writes the next file; returns its path.")
+      .def(
+          "write_array",
+          [](shard_writer& self, const context_handle& with, nb::handle values, const nb::bytes& descr,
+             const nb::dict& options, nb::handle mask) {
+            const create_options how = create_options_of(with, nb::bytes(""), options);
+            const exported_items items(values);
+            std::optional<exported_items> valid;
+            shard_values given = values_of(items, descr);
+            if (!mask.is_none()) {
+              valid.emplace(mask);
+              given.mask = valid->view();
+              given.mask->type = dtype(dtype_kind::unsigned_integer, 8);
+            }
+            return name_of(call_engine([&] { return self.write(given, how); }));
+          },
+          nb::arg("context"), nb::arg("values"), nb::arg("descr"), nb::arg("options"), nb::arg("mask").none(),
+          "Writes the next Zarr array or TIFF with options of `create_array`; returns its path.")
       .def(
           "next",
           [](shard_writer& self, nb::handle values, const nb::bytes& descr) {

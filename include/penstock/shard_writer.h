@@ -11,6 +11,7 @@
 
 #include <penstock/array.h>
 #include <penstock/context.h>
+#include <penstock/create.h>
 #include <penstock/result.h>
 #include <penstock/tensor.h>
 
@@ -51,6 +52,7 @@ struct shard_values {
   /// How the items are stored: NumPy's type string, or a JSON list of fields as in `dtype.descr`. Empty: as
   /// `items.type` in memory.
   std::string descr;
+  std::optional<tensor_view> mask = std::nullopt;  ///< TIFF: of valid pixels, as `tiff_writer::write` takes it
 };
 
 struct shard_writer_options {
@@ -58,9 +60,15 @@ struct shard_writer_options {
   std::optional<std::string> manifest{std::in_place, kShardManifest};  ///< in the folder of the names; nullopt: none
   /// The caller writes the files, of any format: `next` and `add` instead of `write`.
   bool own_format = false;
+  std::string name = "x";  ///< of the member of `.npz` archives, without its ending
+  /// Of each `.zarr` or TIFF: chunks, codecs, `tiff`. Path, shape and type are set by the writer; files are replaced.
+  create_options arrays;
 };
 
-/// Writes an array as many files, one after the other: `.npy`, `.raw` and `.bin`.
+/// Writes an array as many files, one after the other: `.npy`, `.raw`, `.bin`, `.npz`, `.zarr`, `.tif` and `.tiff`.
+///
+/// Zarr arrays and TIFFs (of shape (band, y, x)) are created by the drivers of these formats. Their items have native
+/// byte order.
 ///
 /// A file appears under its name when it is complete, and replaces an earlier one. `close` writes the manifest, with
 /// the checksum of each file, and removes the files of the same pattern and of higher numbers, which remain from an
@@ -74,9 +82,13 @@ class PENSTOCK_API shard_writer {
   /// Writes the next file.
   /// \returns Its path. \error invalid_argument  No dimensions; the type of the items or the shape of the rows differs
   /// from earlier files.
-  /// \error unsupported  Items without bytes, or without a type in NumPy.
-  /// \error  Of the system.
+  /// \error unsupported  Items without bytes, without a type in NumPy, or without one in the format.
+  /// \error conflict  There is a folder of the name of a `.zarr` that is not an array.
+  /// \error  Of the system, and as `create_array`'s and `begin_array`'s.
   result<std::string> write(const shard_values& values);
+  /// The same for a `.zarr` or a TIFF with options of its own, which are in place of `shard_writer_options::arrays`.
+  /// \error invalid_argument  The path exists, and `how` does not have `overwrite`.
+  result<std::string> write(const shard_values& values, const create_options& how);
   /// Writes the manifest and removes files of an earlier run. Without a file, it does nothing.
   result<> close();
 
@@ -101,6 +113,7 @@ class PENSTOCK_API shard_writer {
   shard_writer(shard_pattern pattern, shard_writer_options options);
   result<> write_sidecars() const;
   result<> write_manifest() const;
+  result<> write_array_manifest() const;
   bool syncs() const noexcept;
 
   shard_pattern pattern_;

@@ -346,9 +346,14 @@ class _ShardWriter:
     """Files of one pattern, one after the other: see penstock.ShardWriter."""
 
     @staticmethod
-    def make(context: Context, pattern: _bytes, manifest: _bytes | None, own_format: bool) -> _ShardWriter: ...
+    def make(
+        context: Context, pattern: _bytes, manifest: _bytes | None, own_format: bool, name: str
+    ) -> _ShardWriter: ...
     def write(self, values: Any, descr: _bytes) -> _bytes:
         """Writes the next file; returns its path."""
+
+    def write_array(self, context: Context, values: Any, descr: _bytes, options: dict[str, Any], mask: Any) -> _bytes:
+        """Writes the next Zarr array or TIFF with options of `create_array`; returns its path."""
 
     def next(self, values: Any, descr: _bytes) -> _bytes:
         """The path of the next file, which the caller writes."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import builtins
-import ctypes
 import itertools
+import json
 import math
 import operator
 import os
-import shutil
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -19,15 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
-from penstock.api.create import create_array
 from penstock.api.hdf5_writer import import_h5py
+from penstock.api.written_values import for_tiff, for_zarr
 from penstock.core.context import current_context
-from penstock.core.errors import ConflictError, InvalidArgumentError, UnsupportedError, system_errors
+from penstock.core.data_types import dtype_json, native_dtype
+from penstock.core.errors import InvalidArgumentError, UnsupportedError, system_errors
+from penstock.core.writing import as_value
+from penstock.geo.tiff_options import TiffOptions
+from penstock.geo.writing import mask_bytes, new_tiff
 from penstock.hdf5.shards import open_datasets
 from penstock.references.objects import ReferencedArray
-from penstock.shards import arrays as _array_shards
 from penstock.shards.files import complain
-from penstock.shards.names import sync_file, sync_names
+from penstock.shards.names import sync_file
 from penstock.shards.raw import descr_text
 from penstock.shards.readers import JoinedArray
 from penstock.shards.sharded_array import root_of
@@ -60,17 +61,18 @@ class ShardWriter:
         if not isinstance(pattern, str | os.PathLike) or not isinstance(os.fspath(pattern), str):
             raise InvalidArgumentError(f"a pattern is a str or a path with one {{}}, not {pattern!r}")
         given, kept = os.fsencode(local_path(os.fspath(pattern))), None if manifest is None else os.fsencode(manifest)
-        made = _core._ShardWriter.make(current_context(), given, kept, True)
-        self.pattern, self.manifest = os.fsdecode(made.pattern), manifest
-        self.suffix = os.fsdecode(made.suffix)
-        if self.suffix not in (*_PLAIN, *_WRITERS):
-            raise UnsupportedError(f"shards are written as {', '.join((*_PLAIN, *_WRITERS))}, not as '{self.suffix}'")
-        if options and self.suffix not in (*_HDF5, *_TABLES, *_TIFF):
-            raise InvalidArgumentError(f"{self.suffix} files take no option {next(iter(options))!r}")
         if not isinstance(name, str) or not name:
             raise InvalidArgumentError(f"name is that of a dataset, a column or a member, not {name!r}")
-        plain = self.suffix in _PLAIN
-        self._writer = _core._ShardWriter.make(current_context(), given, kept, False) if plain else made
+        made = _core._ShardWriter.make(current_context(), given, kept, True, name)
+        self.pattern, self.manifest = os.fsdecode(made.pattern), manifest
+        self.suffix = os.fsdecode(made.suffix)
+        known = (*_PLAIN, *_ARRAYS, *_WRITERS)
+        if self.suffix not in known:
+            raise UnsupportedError(f"shards are written as {', '.join(known)}, not as '{self.suffix}'")
+        if options and self.suffix not in (*_HDF5, *_TABLES, *_TIFF):
+            raise InvalidArgumentError(f"{self.suffix} files take no option {next(iter(options))!r}")
+        own = self.suffix in _WRITERS
+        self._writer = made if own else _core._ShardWriter.make(current_context(), given, kept, False, name)
         self.name, self._options = name, options
 
     @property
@@ -87,29 +89,38 @@ class ShardWriter:
             raise UnsupportedError(f"items of {made.dtype} cannot be written without pickling them")
         if not made.dtype.itemsize:
             raise UnsupportedError(f"items of {made.dtype} have no bytes to be written")
-        if self.suffix in (*_PLAIN, ".npz") and made.dtype.char in "gG":
+        if self.suffix in _PLAIN and made.dtype.char in "gG":
             raise UnsupportedError(f"{made.dtype} differs from machine to machine: write it as float64")
-        items = np.asarray(made).view(f"V{made.dtype.itemsize}")
-        of_numpy = self.suffix == ".npy" and made.dtype.names is None  # has no name in headers other than its own
-        descr = (made.dtype.str if of_numpy else descr_text(made.dtype)).encode()
+        if self.suffix in _ARRAYS:
+            return self._write_array(made)
+        items = _bytes_of(made)
+        headers = self.suffix in (".npy", ".npz") and made.dtype.names is None  # no name in them but NumPy's own
+        descr = (made.dtype.str if headers else descr_text(made.dtype)).encode()
         if self.suffix in _PLAIN:
             return os.fsdecode(self._writer.write(items, descr))
         path = os.fsdecode(self._writer.next(items, descr))
         self._writer.add(_WRITERS[self.suffix](path, made, self.name, self._options))
         return path
 
+    def _write_array(self, made: npt.NDArray[Any]) -> str:
+        options: dict[str, Any] = {"overwrite": True}
+        mask = None
+        if self.suffix in _TIFF:
+            values, options, mask = _tiff_items(made, self._options)
+            descr = values.dtype.str
+        else:
+            values, descr = _zarr_items(made)
+        path = self._writer.write_array(current_context(), _bytes_of(values), descr.encode(), options, mask)
+        return os.fsdecode(path)
+
     def close(self) -> None:
         """Write the manifest, and remove shards of an earlier run with the same pattern."""
-        if self.suffix in _PLAIN or not self.paths:
+        if self.suffix not in _WRITERS or not self.paths:
             self._writer.close()
             return
         self._writer.sync()
         if self.manifest is not None:
-            manifest = os.path.join(os.fsdecode(self._writer.folder), self.manifest)
-            if self.suffix in (*_HDF5, *_TABLES):
-                self._index().save(manifest)
-            else:
-                _array_shards.save(manifest, self.paths, self._writer.checksums)
+            self._index().save(os.path.join(os.fsdecode(self._writer.folder), self.manifest))
         self._writer.remove_left_over()
 
     def _index(self) -> Any:
@@ -133,53 +144,38 @@ class ShardWriter:
             self.close()
 
 
-def _write_npz(path: str, made: npt.NDArray[Any], name: str, _options: dict[str, Any]) -> int:
-    def write(draft: str) -> None:
-        with zipfile.ZipFile(draft, "w") as archive, archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-            np.lib.format.write_array(member, np.asarray(made), allow_pickle=False)
-
-    return _write_with(path, write)
+def _bytes_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same memory as items of bytes; the engine gets their dtype separately."""
+    return np.asarray(values).view(f"V{values.dtype.itemsize}")
 
 
-def _write_zarr(path: str, made: npt.NDArray[Any], _name: str, _options: dict[str, Any]) -> int:
-    draft, old = f"{path}.{os.getpid()}.tmp", f"{path}.{os.getpid()}.old"
-    if os.path.isdir(path) and _array_shards.metadata_of(path) == path:
-        raise ConflictError(f"'{path}' is there and is not a Zarr array: it is not replaced")
-    try:
-        create_array(draft, data=made, overwrite=True, durable=current_context().sync != "none")
-        total = _array_shards.crc32c_of(draft)
-        if not os.path.isdir(path):
-            os.replace(draft, path)
-        elif not _exchange(draft, path):  # then not atomically
-            os.rename(path, old)
-            os.replace(draft, path)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            sync_names([path])  # an old file is removed with the draft
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    return total
+def _zarr_items(made: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str]:
+    """Values in native byte order, and their data type as JSON or as NumPy's type string."""
+    given: dict[str, Any] = {"attributes": None, "dimension_names": None, "fill_value": None, "dtype": None}
+    values = np.asarray(for_zarr(made, {**given, "zarr_format": 3}))
+    described = dtype_json(values.dtype, 3)
+    native = native_dtype(described)
+    if native is not None and native != values.dtype:
+        values = values.astype(native, casting="same_kind")
+    return values, described if isinstance(described, str) else json.dumps(described)
 
 
-def _exchange(one: str, other: str) -> bool:
-    """Exchanges the names of two folders atomically. False if the system cannot."""
-    try:
-        call = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError):
-        return False
-    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-    done: int = call(here, os.fsencode(one), here, os.fsencode(other), exchange)
-    return done == 0
-
-
-def _write_tiff(path: str, made: npt.NDArray[Any], _name: str, options: dict[str, Any]) -> int:
+def _tiff_items(made: npt.NDArray[Any], options: dict[str, Any]) -> tuple[npt.NDArray[Any], dict[str, Any], Any]:
+    """Values, the options of the engine and the mask of a new TIFF."""
     if made.ndim != 3 or not made.size:
         raise UnsupportedError(f"TIFF shards are (band, y, x) with at least one pixel, not {made.shape}")
+    given: dict[str, Any] = {"overwrite": True, **options}
+    of_file: dict[str, Any] = {name: bool(given.pop(name)) for name in ("overwrite", "durable") if name in given}
+    attributes, dtype = given.pop("attributes", None), given.pop("dtype", None)
+    data = for_tiff(made, given)
     try:
-        create_array(path, data=made, **{"overwrite": True, **options})
+        how = TiffOptions.of(given)
     except TypeError as error:
         raise InvalidArgumentError(f"TIFF does not take {options}: {error}") from error
-    return _array_shards.crc32c_of(path)
+    request = new_tiff(made.shape, made.dtype if dtype is None else dtype, how, attributes)
+    masked = how.mask is not None and not isinstance(how.mask, bool)
+    mask = mask_bytes(how.mask, made.shape[1:]) if masked else None
+    return as_value(np.asarray(data), request["type"], made.shape), {**of_file, "tiff": request["tiff"]}, mask
 
 
 def _write_with(path: str, write: Callable[[str], None]) -> int:
@@ -277,15 +273,12 @@ def _write_arrow(path: str, made: npt.NDArray[Any], name: str, options: dict[str
     return _write_with(path, write)
 
 
-_PLAIN = (".npy", ".raw", ".bin")
+_PLAIN = (".npy", ".raw", ".bin", ".npz")
 _HDF5 = (".h5", ".hdf5")
 _TIFF = (".tif", ".tiff")
+_ARRAYS = (".zarr", *_TIFF)
 _TABLES = (".parquet", ".arrow", ".feather")
 _WRITERS: dict[str, Callable[[str, npt.NDArray[Any], str, dict[str, Any]], int]] = {
-    ".npz": _write_npz,
-    ".zarr": _write_zarr,
-    ".tif": _write_tiff,
-    ".tiff": _write_tiff,
     ".h5": _write_hdf5,
     ".hdf5": _write_hdf5,
     ".parquet": _write_parquet,

@@ -97,7 +97,7 @@ class TiffWriter:
             value = np.asarray(value)
         # As in NumPy: the shape of the selection has no axes that an integer dropped.
         items = as_value(value, self.dtype, shape)
-        valid = None if mask is None else _mask_of(mask, shape[1:])
+        valid = None if mask is None else mask_bytes(mask, shape[1:])
         self._core.write(bands.start, rows.start, items, valid)
 
     def close(self) -> None:
@@ -146,7 +146,7 @@ class TiffWriter:
         return ranges[0], ranges[1]
 
 
-def _mask_of(mask: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
+def mask_bytes(mask: npt.ArrayLike, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
     """Bytes of 0 and 255."""
     given = np.asarray(mask)
     if given.shape != shape or given.dtype.kind not in "biu":
@@ -169,6 +169,48 @@ def _range(key: Any, length: int) -> slice:
     if not -length <= number < length:
         raise OutOfRangeError(f"index {number} leaves a dimension of {length}")
     return slice(number % length, number % length + 1)
+
+
+def new_tiff(shape: Any, dtype: Any, how: TiffOptions, attributes: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The options of a new TIFF in the form for the engine."""
+    sizes = _shape_of(shape)
+    type_ = _dtype_of(dtype)
+    bands = 1 if len(sizes) == 2 else sizes[0]
+    tile = _tile_of(how.tiles)
+    is_palette = how.colormap is not None
+    _choice(how.resampling, "resampling", ("auto", "average", "nearest"))
+    colours, extra = _colours_of(how.photometric, is_palette, how.alpha, bands, type_)
+    nodata = _nodata_of(how.nodata, type_)
+    if how.area_or_point not in (None, "Area", "Point"):
+        raise InvalidArgumentError(f"area_or_point must be 'Area' or 'Point', it is {how.area_or_point!r}")
+    area_or_point = how.area_or_point
+    if area_or_point is None and (how.crs is not None or how.transform is not None):
+        area_or_point = "Area"
+    if not isinstance(attributes or {}, Mapping):
+        raise InvalidArgumentError(f"attributes must be a mapping, not {type(attributes).__name__}")
+    of_tiff = {
+        "tile_height": tile[0],
+        "tile_width": tile[1],
+        "bits": _small(how.bits, "bits"),
+        "mask": how.mask is not None and how.mask is not False,
+        "compression": _compression_of(how.compress).encode(),
+        "level": _small(how.level, "level"),
+        "predictor": _predictor_of(how.predictor),
+        "planar": _choice(how.interleave, "interleave", ("pixel", "band")) == "band",
+        "photometric": colours,
+        "extra_samples": extra,
+        "overviews": _overviews_of(how.overviews),
+        "average": {"auto": None, "average": True, "nearest": False}[how.resampling],
+        "nodata": nodata,
+        "colormap": b"" if how.colormap is None else _colormap_of(how.colormap),
+        "big_tiff": None if how.bigtiff in ("auto", None) else _yes_or_no(how.bigtiff),
+        "transform": None if how.transform is None else _transform_of(how.transform),
+        "extent": (None, "Area", "Point").index(area_or_point),
+        "system": None if how.crs is None else system_of(how.crs),
+        "metadata": [(str(name), str(value)) for name, value in (attributes or {}).items()],
+        "band_meanings": _meanings_of(bands, how),
+    }
+    return {"format": "tiff", "shape": sizes, "type": type_, "tiff": of_tiff}
 
 
 def create_tiff(
@@ -195,61 +237,19 @@ def create_tiff(
         dtype = data.dtype if dtype is None else dtype
     if shape is None or dtype is None:
         raise InvalidArgumentError("shape and dtype are needed where no data is given")
-    sizes = _shape_of(shape)
-    type_ = _dtype_of(dtype)
-    bands = 1 if len(sizes) == 2 else sizes[0]
-    tile = _tile_of(how.tiles)
     masked = how.mask is not None and how.mask is not False
     if masked and how.mask is not True and data is None:
         raise InvalidArgumentError("a mask comes with data=, or, where mask=True, with each write")
-    is_palette = how.colormap is not None
-    _choice(how.resampling, "resampling", ("auto", "average", "nearest"))
-    colours, extra = _colours_of(how.photometric, is_palette, how.alpha, bands, type_)
-    nodata = _nodata_of(how.nodata, type_)
-    if how.area_or_point not in (None, "Area", "Point"):
-        raise InvalidArgumentError(f"area_or_point must be 'Area' or 'Point', it is {how.area_or_point!r}")
-    area_or_point = how.area_or_point
-    if area_or_point is None and (how.crs is not None or how.transform is not None):
-        area_or_point = "Area"
-    if not isinstance(attributes or {}, Mapping):
-        raise InvalidArgumentError(f"attributes must be a mapping, not {type(attributes).__name__}")
-    of_tiff = {
-        "tile_height": tile[0],
-        "tile_width": tile[1],
-        "bits": _small(how.bits, "bits"),
-        "mask": masked,
-        "compression": _compression_of(how.compress).encode(),
-        "level": _small(how.level, "level"),
-        "predictor": _predictor_of(how.predictor),
-        "planar": _choice(how.interleave, "interleave", ("pixel", "band")) == "band",
-        "photometric": colours,
-        "extra_samples": extra,
-        "overviews": _overviews_of(how.overviews),
-        "average": {"auto": None, "average": True, "nearest": False}[how.resampling],
-        "nodata": nodata,
-        "colormap": b"" if how.colormap is None else _colormap_of(how.colormap),
-        "big_tiff": None if how.bigtiff in ("auto", None) else _yes_or_no(how.bigtiff),
-        "transform": None if how.transform is None else _transform_of(how.transform),
-        "extent": (None, "Area", "Point").index(area_or_point),
-        "system": None if how.crs is None else system_of(how.crs),
-        "metadata": [(str(name), str(value)) for name, value in (attributes or {}).items()],
-        "band_meanings": _meanings_of(bands, how),
-    }
-    options = {
-        "format": "tiff",
-        "shape": sizes,
-        "type": type_,
-        "overwrite": bool(overwrite),
-        "durable": bool(durable),
-        "tiff": of_tiff,
-    }
+    options = new_tiff(shape, dtype, how, attributes)
+    options |= {"overwrite": bool(overwrite), "durable": bool(durable)}
+    sizes, type_, of_tiff = options["shape"], options["type"], options["tiff"]
     context = current_context() if context is None else context
     store, inside = place_of(target, path, storage_options, context, is_object=True)
     writer = TiffWriter(
         _core.begin_array(store, context, inside, options),
         sizes,
         type_,
-        tile,
+        (of_tiff["tile_height"], of_tiff["tile_width"]),
         f"{store.uri.rstrip('/')}/{os.fsdecode(inside)}",
     )
     writer._planar = bool(of_tiff["planar"])

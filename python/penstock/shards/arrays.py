@@ -6,7 +6,6 @@ import json
 import math
 import os
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError
-from penstock.shards.files import describe_all
 from penstock.shards.names import write_atomically
 from penstock.shards.raw import descr_text
 from penstock.shards.readers import JoinedArray, SavedPart, join_parts
@@ -65,18 +63,6 @@ def _of_file(path: str, total: int) -> int:
         while piece := stream.read(_PIECE):
             total = _core.crc32c(piece, total)
     return total
-
-
-def save(manifest: str, paths: Sequence[str], checksums: Sequence[int]) -> None:
-    """Write the manifest of shards that were just written, joined along their first axis."""
-    paths = [os.path.abspath(path) for path in paths]
-    stamps = [stamp_of(path) for path in paths]
-    opened = describe_all(paths, [partial(registry.call, "open_array", path) for path in paths])
-    parts = [
-        part_of(array, path, stamp, sum_)
-        for array, path, stamp, sum_ in zip(opened, paths, stamps, checksums, strict=True)
-    ]
-    save_parts(manifest, parts, 0)
 
 
 def save_parts(manifest: str, parts: Sequence[ArrayOfManifest], axis: int) -> None:

@@ -11,6 +11,7 @@
 #include <map>
 #include <utility>
 
+#include "api/shards/shard_arrays.h"
 #include "api/shards/shard_files.h"
 #include "array/strided_copy.h"
 #include "base/checked.h"
@@ -48,8 +49,11 @@ shard_writer::shard_writer(shard_pattern pattern, shard_writer_options options)
 result<shard_writer> shard_writer::make(std::string_view pattern, shard_writer_options options) {
   PENSTOCK_ASSIGN(shard_pattern parsed, shard_pattern::parse(pattern));
   const std::string suffix = parsed.suffix();
-  if (!options.own_format && suffix != ".npy" && !is_raw(suffix))
-    return error(errc::unsupported, fmt::format("shards are written as .npy, .raw and .bin, not as '{}'", suffix));
+  if (!options.own_format && suffix != ".npy" && !is_raw(suffix) && !is_array_shard(suffix))
+    return error(
+        errc::unsupported,
+        fmt::format("shards are written as .npy, .raw, .bin, .npz, .zarr, .tif and .tiff, not as '{}'", suffix));
+  if (options.name.empty()) return error(errc::invalid_argument, "the name of an archive's member is empty");
   if (!options.context) {
     PENSTOCK_ASSIGN(options.context, context::make());
   }
@@ -62,6 +66,8 @@ result<std::string> shard_writer::next(const shard_values& values) {
   const extents& shape = values.items.extents;
   if (shape.empty()) return error(errc::invalid_argument, "a shard has at least one dimension");
   std::string descr = values.descr.empty() ? values.items.type.numpy_typestr() : values.descr;
+  // Zarr has types that NumPy does not have.
+  if (descr.empty() && pattern_.suffix() == ".zarr") descr = values.items.type.name();
   if (descr.empty() && !options_.own_format)
     return error(errc::unsupported, fmt::format("items of {} have no type in NumPy", values.items.type.name()));
   if (values.items.type.item_bytes() == 0)
@@ -90,7 +96,22 @@ void shard_writer::add(std::uint32_t crc32c) {
   checksums_.push_back(crc32c);
 }
 
+result<std::string> shard_writer::write(const shard_values& values, const create_options& how) {
+  if (!is_array_shard(pattern_.suffix())) return write(values);
+  PENSTOCK_ASSIGN(std::string path, next(values));
+  const shard_files_context with{options_.context, files_, syncs()};
+  PENSTOCK_ASSIGN(const std::uint32_t sum,
+                  write_array_shard(with, path, pattern_.suffix(), values, *descr_, how, options_.name));
+  add(sum);
+  return path;
+}
+
 result<std::string> shard_writer::write(const shard_values& values) {
+  if (is_array_shard(pattern_.suffix())) {
+    create_options how = options_.arrays;
+    how.overwrite = true;
+    return write(values, how);
+  }
   PENSTOCK_ASSIGN(std::string path, next(values));
   const tensor_view& items = values.items;
   PENSTOCK_ASSIGN(std::uint64_t size, element_count(items.extents));
@@ -141,6 +162,15 @@ result<> shard_writer::write_sidecars() const {
 std::optional<std::string> shard_writer::manifest_path() const {
   if (!options_.manifest) return std::nullopt;
   return (fs::path(pattern_.folder()) / *options_.manifest).string();
+}
+
+result<> shard_writer::write_array_manifest() const {
+  const std::string path = *manifest_path();
+  const std::string folder = fs::path('/' + key_of_path(path)).parent_path().string();
+  const shard_files_context with{options_.context, files_, syncs()};
+  PENSTOCK_ASSIGN(const std::string text, array_manifest(with, folder, paths_, checksums_, *descr_));
+  const part whole = bytes_of(text);
+  return put(*files_, path, {&whole, 1});
 }
 
 result<> shard_writer::write_manifest() const {
@@ -197,7 +227,7 @@ result<> shard_writer::close() {
   if (is_raw(pattern_.suffix())) PENSTOCK_TRY(write_sidecars());
   // Each change is on the storage device before the next one, which depends on it: files, manifest, removals.
   PENSTOCK_TRY(sync());
-  if (options_.manifest) PENSTOCK_TRY(write_manifest());
+  if (options_.manifest) PENSTOCK_TRY(is_array_shard(pattern_.suffix()) ? write_array_manifest() : write_manifest());
   return remove_left_over();
 }
 

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <penstock/create.h>
+#include <penstock/extend/json.h>
 #include <penstock/open.h>
 #include <penstock/shards.h>
+#include <penstock/tiff.h>
+#include <penstock/tiff_writer.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -11,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -210,6 +214,132 @@ TEST(ShardWriter, CallersMayWriteTheFiles) {
   EXPECT_TRUE(fs::exists(*path));
   EXPECT_FALSE(fs::exists(folder.path() / "deep_1" / "x.csv"));
   EXPECT_EQ(*writer->manifest_path(), (folder.path() / "penstock.shards").string());
+}
+
+/// (bands, y, x) as TIFFs have them.
+array picture(std::uint64_t bands) {
+  create_options how;
+  how.shape = {bands, 20, 30};
+  how.type = *dtype::from_name("uint16");
+  const array made = create_array(std::shared_ptr<store>(make_memory_store()), how).value();
+  std::vector<std::uint16_t> values(bands * 600);
+  std::iota(values.begin(), values.end(), std::uint16_t{0});
+  EXPECT_TRUE(
+      made.write(selection(basic_selection()), tensor_view::contiguous(values.data(), how.type, how.shape)).ok());
+  return made;
+}
+
+std::vector<std::uint16_t> pixels_of(const array& from) {
+  std::vector<std::uint16_t> out(element_count(from.shape()).value());
+  EXPECT_TRUE(from.read(tensor_view::contiguous(out.data(), from.type(), from.shape())).ok());
+  return out;
+}
+
+TEST(ShardWriter, WritesArraysByTheDriversOfTheirNames) {
+  for (const std::string suffix : {".npz", ".zarr", ".tif", ".TIFF"}) {
+    const temporary_folder folder;
+    const std::string pattern = (folder.path() / "run" / ("q_{:02d}" + suffix)).string();
+    const array from = picture(7);
+    save_shards_options how;
+    how.rows = 1;
+    ASSERT_TRUE(save_shards(from, pattern, how).ok()) << suffix;
+    how.rows = 3;
+    const auto paths = save_shards(from, pattern, how);
+    ASSERT_TRUE(paths.ok()) << paths.error().to_string();
+    EXPECT_EQ(names_in(folder.path() / "run"),
+              (std::vector<std::string>{"penstock.shards", "q_00" + suffix, "q_01" + suffix, "q_02" + suffix}));
+    EXPECT_EQ(fs::is_directory((*paths)[0]), suffix == ".zarr");
+    fs::rename(folder.path() / "run", folder.path() / "moved");
+    const auto again = open_array((folder.path() / "moved" / "penstock.shards").string());
+    ASSERT_TRUE(again.ok()) << again.error().to_string();
+    EXPECT_EQ(again->shape(), (extents{7, 20, 30}));
+    EXPECT_EQ(pixels_of(*again), pixels_of(from)) << suffix;
+    const json manifest = json::parse(text_of(folder.path() / "moved" / "penstock.shards")).value();
+    const json& first = manifest.find("shards")->as_array()->at(0);
+    EXPECT_EQ(*first.find("path")->as_string(), "q_00" + suffix);
+    EXPECT_EQ(*first.find("dtype")->as_string(), "<u2");
+    std::uint64_t sum = 0;
+    EXPECT_TRUE(first.find("crc32c")->get(sum));
+    if (suffix == ".zarr") continue;
+    const std::string bytes = text_of(folder.path() / "moved" / ("q_00" + suffix));
+    EXPECT_EQ(sum, file_crc32c({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()})) << suffix;
+  }
+}
+
+TEST(ShardWriter, TakesOptionsOfTheArrays) {
+  const temporary_folder folder;
+  const array from = picture(2);
+  save_shards_options how;
+  how.rows = 2;
+  how.arrays.chunks = extents{1, 10, 10};
+  how.arrays.codecs_json = R"(["bytes"])";
+  how.arrays.attributes_json = R"({"units": "K"})";
+  ASSERT_TRUE(save_shards(from, (folder.path() / "z_{}.zarr").string(), how).ok());
+  const array zarr = open_array((folder.path() / "z_0.zarr").string()).value();
+  EXPECT_EQ(zarr.chunks(), (extents{1, 10, 10}));
+  EXPECT_NE(zarr.attributes_json().find("units"), std::string::npos);
+
+  const auto refused = save_shards(from, (folder.path() / "t_{}.tif").string(), how);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("'chunks' is an option of Zarr arrays"), std::string::npos);
+  how.arrays = {};
+  auto tiff = std::make_shared<tiff_create_options>();
+  tiff->tile_height = tiff->tile_width = 16;
+  how.arrays.tiff = tiff;
+  ASSERT_TRUE(save_shards(from, (folder.path() / "t_{}.tif").string(), how).ok());
+  EXPECT_EQ(open_array((folder.path() / "t_0.tif").string())->chunks()[2], 16U);
+
+  how.arrays = {};
+  how.name = "";
+  EXPECT_EQ(save_shards(from, (folder.path() / "n_{}.npz").string(), how).error().code(), errc::invalid_argument);
+  how.name = "speed";
+  ASSERT_TRUE(save_shards(from, (folder.path() / "n_{}.npz").string(), how).ok());
+  EXPECT_TRUE(open_array((folder.path() / "n_0.npz/speed").string()).ok());
+}
+
+TEST(ShardWriter, RefusesWhatAFormatCannotHold) {
+  const temporary_folder folder;
+  const auto write = [&](const std::string& suffix, const char* type, extents shape, std::string descr = {}) {
+    auto writer = shard_writer::make((folder.path() / ("x_{}" + suffix)).string());
+    std::vector<std::byte> values(1024);
+    return writer->write({tensor_view::contiguous(values.data(), *dtype::from_name(type), shape), std::move(descr)});
+  };
+  EXPECT_EQ(write(".tif", "uint8", {4, 4}).error().code(), errc::unsupported);
+  EXPECT_EQ(write(".tif", "uint8", {0, 4, 4}).error().code(), errc::unsupported);
+  EXPECT_EQ(write(".tif", "bool", {1, 4, 4}).error().code(), errc::unsupported);
+  EXPECT_EQ(write(".npy", "bfloat16", {4}).error().code(), errc::unsupported);
+  EXPECT_EQ(write(".npz", "bfloat16", {4}).error().code(), errc::unsupported);
+  EXPECT_EQ(write(".zarr", "uint8", {4}, "<f4").error().code(), errc::invalid_argument);
+  EXPECT_TRUE(names_in(folder.path()).empty());
+  ASSERT_TRUE(write(".zarr", "bfloat16", {4}).ok());
+  EXPECT_EQ(open_array((folder.path() / "x_0.zarr").string())->type().name(), "bfloat16");
+  ASSERT_TRUE(write(".zarr", "uint8", {0, 3}).ok());
+  EXPECT_EQ(open_array((folder.path() / "x_0.zarr").string())->shape(), (extents{0, 3}));
+
+  fs::remove_all(folder.path() / "x_0.zarr");
+  fs::create_directory(folder.path() / "x_0.zarr");
+  EXPECT_EQ(write(".zarr", "uint8", {4}).error().code(), errc::conflict);
+  EXPECT_EQ(names_in(folder.path()), (std::vector<std::string>{"x_0.zarr"}));
+}
+
+TEST(ShardWriter, ATiffMayHaveAMaskAndOptionsOfItsOwn) {
+  const temporary_folder folder;
+  auto writer = shard_writer::make((folder.path() / "x_{}.tif").string());
+  std::vector<std::byte> values(400, std::byte{7}), valid(400, std::byte{255});
+  valid[0] = std::byte{0};
+  const dtype byte(dtype_kind::unsigned_integer, 8);
+  shard_values given{tensor_view::contiguous(values.data(), byte, {1, 20, 20}), {}};
+  given.mask = tensor_view::contiguous(valid.data(), byte, {20, 20});
+  create_options how;
+  EXPECT_EQ(writer->write(given, how).error().code(), errc::invalid_argument);  // begun without a mask
+  auto tiff = std::make_shared<tiff_create_options>();
+  tiff->mask = true;
+  how.tiff = tiff;
+  ASSERT_TRUE(writer->write(given, how).ok());
+  const array opened = open_array(writer->paths()[0]).value();
+  EXPECT_TRUE(tiff_companions_of(opened).has_mask);
+  auto second = shard_writer::make((folder.path() / "x_{}.tif").string());
+  EXPECT_EQ(second->write(given, how).error().code(), errc::invalid_argument);  // it exists
 }
 
 TEST(SaveShards, AnArrayIsNotWrittenOverItsOwnFiles) {

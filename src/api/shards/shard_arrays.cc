@@ -1,0 +1,273 @@
+#include "api/shards/shard_arrays.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/fs.h>
+#include <penstock/array_writer.h>
+#include <penstock/extend/json.h>
+#include <penstock/joined.h>
+#include <penstock/place.h>
+#include <penstock/shards.h>
+#include <penstock/tiff_writer.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "api/shards/shard_files.h"
+#include "array/strided_copy.h"
+#include "driver/for_each_file.h"
+#include "driver/new_type.h"
+#include "driver/registry.h"
+#include "engine/array_state.h"
+#include "engine/context_state.h"
+#include "format/npy/npy_header.h"
+#include "format/zarr/zarr_data_type.h"
+#include "format/zarr/zarr_metadata.h"
+#include "format/zarr/zarr_v2.h"
+#include "store/file_status.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+constexpr int kManifestVersion = 1;
+
+std::string absolute(const std::string& path) { return '/' + key_of_path(path); }
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+/// Removes what is left under a name at the end.
+class draft {
+ public:
+  explicit draft(std::string path) : path_(std::move(path)) { remove(); }
+  draft(const draft&) = delete;
+  ~draft() { remove(); }
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  void remove() noexcept {
+    std::error_code failed;
+    fs::remove_all(path_, failed);
+  }
+  std::string path_;
+};
+
+result<std::uint32_t> checksum_of_file(const std::string& path, std::uint32_t so_far, bool sync) {
+  const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return read_failure(errno, "reading '" + path + "'");
+  std::vector<std::byte> piece(kPieceBytes);
+  for (;;) {
+    const ::ssize_t count = ::read(file.get(), piece.data(), piece.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return read_failure(errno, "reading '" + path + "'");
+    if (count == 0) break;
+    so_far = file_crc32c({piece.data(), static_cast<std::size_t>(count)}, so_far);
+  }
+  if (sync && ::fsync(file.get()) != 0 && errno != EINVAL && errno != ENOSYS)
+    return write_failure(errno, "syncing '" + path + "'");
+  return so_far;
+}
+
+result<std::uint32_t> checksum_of_folder(const std::string& path) {
+  std::vector<fs::path> files;
+  std::error_code failed;
+  fs::recursive_directory_iterator entries(path, failed);
+  for (; !failed && entries != fs::recursive_directory_iterator(); entries.increment(failed))
+    if (entries->is_regular_file(failed)) files.push_back(entries->path());
+  if (failed) return read_failure(failed.value(), "listing the folder '" + path + "'");
+  // By the parts of the names: 'c/0' comes before 'c-0'.
+  std::sort(files.begin(), files.end());
+  std::uint32_t out = 0;
+  for (const fs::path& each : files) {
+    std::string name = each.lexically_relative(path).string();
+    name += '\0';
+    out = file_crc32c(bytes_of(name), out);
+    PENSTOCK_ASSIGN(out, checksum_of_file(each.string(), out, false));
+  }
+  return out;
+}
+
+result<> rename(const std::string& from, const std::string& to) {
+  std::error_code failed;
+  fs::rename(from, to, failed);
+  if (failed) return write_failure(failed.value(), "writing '" + to + "'");
+  return {};
+}
+
+/// The document of a Zarr array in a folder; empty: there is none.
+std::string document_in(const std::string& folder) {
+  std::error_code none;
+  for (const std::string_view name : {kZarrKey, kZarrayKey}) {
+    std::string path = fmt::format("{}/{}", folder, name);
+    if (fs::is_regular_file(path, none)) return path;
+  }
+  return {};
+}
+
+/// Puts a folder that is complete in the place of `path`.
+result<> take_place(const std::string& from, const std::string& path) {
+  std::error_code none;
+  if (!fs::is_directory(path, none)) return rename(from, path);
+  if (::syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0)
+    return sync_names({&path, 1});                              // an old file is removed with the draft
+  const draft old(fmt::format("{}.{}.old", path, ::getpid()));  // then not atomically
+  PENSTOCK_TRY(rename(path, old.path()));
+  return rename(from, path);
+}
+
+result<std::uint32_t> write_zarr(const shard_files_context& with, const std::string& path, const tensor_view& items,
+                                 create_options how) {
+  std::error_code none;
+  if (fs::is_directory(path, none) && document_in(path).empty())
+    return error(errc::conflict, fmt::format("'{}' is there and is not a Zarr array: it is not replaced", path));
+  const draft made(absolute(fmt::format("{}.{}.tmp", path, ::getpid())));
+  how.path.clear();
+  how.durable = with.syncs;
+  const auto to = open_file_store(made.path(), with.context->state().options().sync);
+  PENSTOCK_ASSIGN(const array created, create_array(to, how));
+  write_options writing;
+  writing.durable = with.syncs;
+  PENSTOCK_ASSIGN(const std::uint64_t count, element_count(items.extents));
+  if (count != 0) PENSTOCK_TRY(created.write(basic_selection(), items, writing));
+  PENSTOCK_ASSIGN(const std::uint32_t out, checksum_of_folder(made.path()));
+  PENSTOCK_TRY(take_place(made.path(), path));
+  return out;
+}
+
+result<std::uint32_t> write_tiff(const shard_files_context& with, const std::string& path, const shard_values& values,
+                                 const tensor_view& items, create_options how) {
+  PENSTOCK_ASSIGN(const std::uint64_t count, element_count(items.extents));
+  if (items.extents.size() != 3 || count == 0)
+    return error(errc::unsupported,
+                 fmt::format("TIFF shards are (band, y, x) with at least one pixel, not {}", to_string(items.extents)));
+  how.path = key_of_path(path);
+  PENSTOCK_ASSIGN(const std::unique_ptr<array_writer> writer, begin_array(with.files, how));
+  auto* const of_tiff = dynamic_cast<tiff_writer*>(writer.get());
+  if (values.mask && of_tiff == nullptr) return error(errc::unsupported, "masks are of TIFF shards");
+  const extents origin(3, 0);
+  PENSTOCK_TRY(values.mask ? of_tiff->write(0, 0, items, &*values.mask) : writer->write(origin, items));
+  PENSTOCK_TRY(writer->close());
+  return checksum_of_file(path, 0, false);
+}
+
+result<std::uint32_t> write_npz(const shard_files_context& with, const std::string& path, const tensor_view& items,
+                                const std::string& descr, const std::string& name) {
+  const std::uint32_t item = items.type.item_bytes();
+  PENSTOCK_ASSIGN(std::uint64_t size, element_count(items.extents));
+  size *= item;
+  const strides stored = c_order_strides(items.extents, item);
+  output_block copied;
+  const std::byte* data = items.data;
+  if (size != 0 && !(items.strides == stored)) {
+    PENSTOCK_ASSIGN(copied, with.context->state().outputs().take(size));
+    strided_copy(copied.data(), stored, items.data, items.strides, items.extents, item, 1);
+    data = copied.data();
+  }
+  PENSTOCK_ASSIGN(const std::string python, python_descr(descr));
+  const std::string header = write_npy_header(python, storage_order::c, items.extents);
+  const part parts[] = {bytes_of(header), {data, static_cast<std::size_t>(size)}};
+  const draft made(absolute(fmt::format("{}.{}.tmp", path, ::getpid())));
+  {
+    const std::shared_ptr<store> archive = open_zip_store(made.path(), with.context);
+    const auto note = [&](error why) { return std::move(why).note("writing '" + path + "'"); };
+    if (auto put = archive->put(name + ".npy", parts, {}); !put.ok()) return note(std::move(put).error());
+    if (auto done = archive->flush(); !done.ok()) return note(std::move(done).error());
+  }
+  PENSTOCK_ASSIGN(const std::uint32_t out, checksum_of_file(made.path(), 0, with.syncs));
+  PENSTOCK_TRY(rename(made.path(), path));
+  return out;
+}
+
+/// As a manifest in `folder` names it: relative where the file is below the folder.
+std::string name_in(const std::string& path, const std::string& folder) {
+  const fs::path below = fs::path(path).lexically_relative(folder);
+  return below.empty() || *below.begin() == ".." ? path : below.string();
+}
+
+/// The type of an open array, whose items have native byte order, in the form of a `descr`.
+std::string descr_as_opened(const dtype& type, const std::string& descr) {
+  constexpr bool kBig = std::endian::native == std::endian::big;
+  const auto written = write_v2_dtype(type, kBig ? "big" : "little");
+  if (!written.ok()) return descr;
+  const std::string* const text = written->as_string();
+  return text != nullptr ? *text : written->dump();
+}
+
+template <class Lengths>
+json lengths_of(const Lengths& from) {
+  json::array_t out;
+  for (const std::uint64_t each : from) out.emplace_back(each);
+  return out;
+}
+
+}  // namespace
+
+bool is_array_shard(std::string_view suffix) {
+  return suffix == ".zarr" || suffix == ".tif" || suffix == ".tiff" || suffix == ".npz";
+}
+
+result<std::uint32_t> write_array_shard(const shard_files_context& with, const std::string& path,
+                                        std::string_view suffix, const shard_values& values, const std::string& descr,
+                                        create_options how, const std::string& name) {
+  if (suffix == ".npz") return write_npz(with, path, values.items, descr, name);
+  how.context = with.context;
+  how.shape = values.items.extents;
+  how.type = values.items.type;
+  how.dtype_json.clear();
+  if (!values.descr.empty()) how.dtype_json = descr.starts_with('[') ? descr : json(descr).dump();
+  PENSTOCK_ASSIGN(const zarr_v2_type type, type_of_new(how));
+  if (type.type.item_bytes() != values.items.type.item_bytes())
+    return error(errc::invalid_argument, fmt::format("items of {} have {} bytes, these have {}", type.type.name(),
+                                                     type.type.item_bytes(), values.items.type.item_bytes()));
+  tensor_view items = values.items;
+  items.type = type.type;
+  PENSTOCK_ASSIGN(const auto driver, driver_for_new(*with.context, how.format, path));
+  how.format = driver->name();
+  return driver->writes_once() ? write_tiff(with, path, values, items, std::move(how))
+                               : write_zarr(with, path, items, std::move(how));
+}
+
+result<std::string> array_manifest(const shard_files_context& with, const std::string& folder,
+                                   std::span<const std::string> paths, std::span<const std::uint32_t> checksums,
+                                   const std::string& descr) {
+  std::vector<std::string> names, documents;
+  for (const std::string& each : paths) {
+    names.push_back(absolute(each));
+    std::string document = document_in(names.back());
+    documents.push_back(document.empty() ? names.back() : std::move(document));
+  }
+  PENSTOCK_ASSIGN(const auto now, query_files(documents, *with.context));
+  open_options opening;
+  opening.context = with.context;
+  opening.mode = open_mode::read;
+  PENSTOCK_ASSIGN(const std::vector<array> opened, open_arrays(names, opening));
+  json::array_t shards;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!now[i]) return error(errc::conflict, fmt::format("'{}' is gone while its manifest is written", names[i]));
+    const json::array_t stamp{json(now[i]->stamp.size_bytes), json(now[i]->stamp.changed_ns)};
+    shards.push_back(json::object_t{{"path", name_in(names[i], folder)},
+                                    {"stamp", json(stamp)},
+                                    {"crc32c", json(std::uint64_t{checksums[i]})},
+                                    {"format", opened[i].format()},
+                                    {"shape", lengths_of(opened[i].shape())},
+                                    {"dtype", descr_as_opened(opened[i].type(), descr)},
+                                    {"chunks", lengths_of(opened[i].chunks())}});
+  }
+  const json document(json::object_t{{"penstock_manifest", json(std::uint64_t{kManifestVersion})},
+                                     {"kind", "arrays"},
+                                     {"axis", json(std::uint64_t{0})},
+                                     {"shards", json(std::move(shards))}});
+  return document.dump() + "\n";
+}
+
+}  // namespace penstock::inline v0
