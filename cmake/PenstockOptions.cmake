@@ -9,6 +9,10 @@ target_compile_options(penstock_options INTERFACE -Wall -Wextra -Wpedantic -Wsha
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   # Every x86-64 since 2009; faster code is chosen at run time, in the source that has it.
   target_compile_options(penstock_options INTERFACE -march=x86-64-v2)
+else()
+  # As x86-64 computes: char has a sign, and a product and a sum round one after the other. The same file then gives the
+  # same numbers everywhere.
+  target_compile_options(penstock_options INTERFACE -fsigned-char -ffp-contract=off)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

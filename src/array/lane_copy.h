@@ -10,11 +10,8 @@
 #include <type_traits>
 #include <utility>
 
-#if defined(__SSSE3__)
-#include <immintrin.h>
-#endif
-
 #include "array/item_movers.h"
+#include "array/vector16.h"
 
 namespace penstock::inline v0 {
 
@@ -32,16 +29,16 @@ class lane_copy {
   static void split(std::byte* to, std::int64_t lane_stride, const std::byte* from, std::uint64_t groups,
                     std::uint64_t lanes) noexcept {
     std::uint64_t i = 0;
-#if defined(__SSSE3__)
+#if defined(PENSTOCK_VECTOR16)
     // If a lane is missing, the last group may end at the end of readable memory.
     const std::uint64_t safe = lanes == Group ? groups : groups - 1;
     for (; i + kGroups <= safe; i += kGroups) {
-      __m128i have[Group];
-      for (std::uint32_t v = 0; v < Group; ++v) have[v] = load(from + (i * Group * Item + v * 16));
+      vector16::bytes16 have[Group];
+      for (std::uint32_t v = 0; v < Group; ++v) have[v] = vector16::load(from + (i * Group * Item + v * 16));
       for (std::uint32_t lane = 0; lane < Group; ++lane) {
         if (lane >= lanes) break;
-        store(to + (static_cast<std::int64_t>(lane) * lane_stride + static_cast<std::int64_t>(i * Item)),
-              picked(have, kSplit[lane]));
+        vector16::store(to + (static_cast<std::int64_t>(lane) * lane_stride + static_cast<std::int64_t>(i * Item)),
+                        picked(have, kSplit[lane]));
       }
     }
 #endif
@@ -55,12 +52,14 @@ class lane_copy {
   /// From lanes, as many as a group has items, to groups.
   static void join(std::byte* to, const std::byte* from, std::int64_t lane_stride, std::uint64_t groups) noexcept {
     std::uint64_t i = 0;
-#if defined(__SSSE3__)
+#if defined(PENSTOCK_VECTOR16)
     for (; i + kGroups <= groups; i += kGroups) {
-      __m128i have[Group];
+      vector16::bytes16 have[Group];
       for (std::uint32_t lane = 0; lane < Group; ++lane)
-        have[lane] = load(from + (static_cast<std::int64_t>(lane) * lane_stride + static_cast<std::int64_t>(i * Item)));
-      for (std::uint32_t v = 0; v < Group; ++v) store(to + (i * Group * Item + v * 16), picked(have, kJoin[v]));
+        have[lane] = vector16::load(
+            from + (static_cast<std::int64_t>(lane) * lane_stride + static_cast<std::int64_t>(i * Item)));
+      for (std::uint32_t v = 0; v < Group; ++v)
+        vector16::store(to + (i * Group * Item + v * 16), picked(have, kJoin[v]));
     }
 #endif
     for (; i < groups; ++i) {
@@ -73,7 +72,7 @@ class lane_copy {
  private:
   static constexpr fixed_mover<Item, Unit> kMove{};
 
-#if defined(__SSSE3__)
+#if defined(PENSTOCK_VECTOR16)
   static constexpr std::uint64_t kGroups = 16 / Item;
   /// For each vector of the result: the bytes that it takes from each vector of the source; 0x80 is none.
   using shuffles = std::array<std::array<std::array<std::uint8_t, 16>, Group>, Group>;
@@ -112,17 +111,11 @@ class lane_copy {
   alignas(16) static constexpr shuffles kSplit = split_shuffles();
   alignas(16) static constexpr shuffles kJoin = join_shuffles();
 
-  static __m128i load(const std::byte* from) noexcept {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  }
-  static void store(std::byte* to, __m128i value) noexcept { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value); }
-  static __m128i picked(const __m128i (&have)[Group],
-                        const std::array<std::array<std::uint8_t, 16>, Group>& which) noexcept {
-    __m128i out = _mm_setzero_si128();
-    for (std::uint32_t v = 0; v < Group; ++v) {
-      const __m128i shuffle = _mm_load_si128(reinterpret_cast<const __m128i*>(which[v].data()));
-      out = _mm_or_si128(out, _mm_shuffle_epi8(have[v], shuffle));
-    }
+  static vector16::bytes16 picked(const vector16::bytes16 (&have)[Group],
+                                  const std::array<std::array<std::uint8_t, 16>, Group>& which) noexcept {
+    vector16::bytes16 out = vector16::zero();
+    for (std::uint32_t v = 0; v < Group; ++v)
+      out = vector16::either(out, vector16::pick(have[v], vector16::load(which[v].data())));
     return out;
   }
 #endif

@@ -8,6 +8,9 @@
 #include "codec/codec_members.h"
 #if defined(__x86_64__)
 #include <nmmintrin.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace penstock::inline v0 {
@@ -44,6 +47,36 @@ std::uint64_t load_little_64(const std::byte* at) noexcept {
 }
 
 #if defined(__x86_64__)
+#define PENSTOCK_CRC32C_INSTRUCTION __attribute__((target("sse4.2")))
+
+PENSTOCK_CRC32C_INSTRUCTION inline std::uint64_t add_word(std::uint64_t rest, std::uint64_t word) noexcept {
+  return _mm_crc32_u64(rest, word);
+}
+PENSTOCK_CRC32C_INSTRUCTION inline std::uint32_t add_byte(std::uint32_t rest, std::byte byte) noexcept {
+  return _mm_crc32_u8(rest, static_cast<std::uint8_t>(byte));
+}
+bool has_instruction() noexcept { return __builtin_cpu_supports("sse4.2"); }
+
+#elif defined(__aarch64__) && defined(__linux__)
+#define PENSTOCK_CRC32C_INSTRUCTION
+
+// ARMv8.0 leaves it to the processor; all later ones have it. g++ and clang call their functions for it by other names.
+inline std::uint64_t add_word(std::uint64_t rest, std::uint64_t word) noexcept {
+  __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(rest) : "r"(word));
+  return rest;
+}
+inline std::uint32_t add_byte(std::uint32_t rest, std::byte byte) noexcept {
+  __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(rest) : "r"(static_cast<std::uint32_t>(byte)));
+  return rest;
+}
+bool has_instruction() noexcept {
+  static const bool has = (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
+  return has;
+}
+
+#endif
+
+#if defined(PENSTOCK_CRC32C_INSTRUCTION)
 
 // The instruction takes 3 cycles but can start in every cycle: three runs in parallel use it fully. Their remainders
 // are joined by multiplying with x^(8 * run length), which four look-ups do.
@@ -82,20 +115,20 @@ std::uint32_t shift(const shift_tables& by, std::uint32_t rest) noexcept {
   return by.at[0][rest & 255] ^ by.at[1][rest >> 8 & 255] ^ by.at[2][rest >> 16 & 255] ^ by.at[3][rest >> 24];
 }
 
-__attribute__((target("sse4.2"))) std::uint32_t three_runs(const shift_tables& join, std::size_t run,
-                                                           const std::byte* at, std::uint32_t rest) noexcept {
+PENSTOCK_CRC32C_INSTRUCTION std::uint32_t three_runs(const shift_tables& join, std::size_t run, const std::byte* at,
+                                                     std::uint32_t rest) noexcept {
   std::uint64_t a = rest, b = 0, c = 0;
   for (const std::byte* const end = at + run; at != end; at += 8) {
-    a = _mm_crc32_u64(a, load_little_64(at));
-    b = _mm_crc32_u64(b, load_little_64(at + run));
-    c = _mm_crc32_u64(c, load_little_64(at + 2 * run));
+    a = add_word(a, load_little_64(at));
+    b = add_word(b, load_little_64(at + run));
+    c = add_word(c, load_little_64(at + 2 * run));
   }
   const std::uint32_t first_two = shift(join, static_cast<std::uint32_t>(a)) ^ static_cast<std::uint32_t>(b);
   return shift(join, first_two) ^ static_cast<std::uint32_t>(c);
 }
 
-__attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::span<const std::byte> bytes,
-                                                             std::uint32_t so_far) noexcept {
+PENSTOCK_CRC32C_INSTRUCTION std::uint32_t crc32c_by_instruction(std::span<const std::byte> bytes,
+                                                                std::uint32_t so_far) noexcept {
   const std::byte* at = bytes.data();
   std::size_t left = bytes.size();
   std::uint32_t rest = ~so_far;
@@ -106,9 +139,9 @@ __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::span<const std
     rest = three_runs(kShortShift, kShortRun, at, rest);
   }
   std::uint64_t wide = rest;
-  for (; left >= 8; at += 8, left -= 8) wide = _mm_crc32_u64(wide, load_little_64(at));
+  for (; left >= 8; at += 8, left -= 8) wide = add_word(wide, load_little_64(at));
   rest = static_cast<std::uint32_t>(wide);
-  for (; left > 0; ++at, --left) rest = _mm_crc32_u8(rest, static_cast<std::uint8_t>(*at));
+  for (; left > 0; ++at, --left) rest = add_byte(rest, *at);
   return ~rest;
 }
 
@@ -130,8 +163,8 @@ std::uint32_t crc32c_portable(std::span<const std::byte> bytes, std::uint32_t so
 }
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t so_far) noexcept {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("sse4.2")) return crc32c_sse42(bytes, so_far);
+#if defined(PENSTOCK_CRC32C_INSTRUCTION)
+  if (has_instruction()) return crc32c_by_instruction(bytes, so_far);
 #endif
   return crc32c_portable(bytes, so_far);
 }

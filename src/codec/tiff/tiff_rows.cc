@@ -5,12 +5,9 @@
 #include <bit>
 #include <cstring>
 
-#if defined(__SSE4_1__)
-#include <immintrin.h>
-#endif
-
 #include "array/lane_copy.h"
 #include "array/strided_copy.h"
+#include "array/vector16.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -51,13 +48,8 @@ void sum_pixels(std::byte* to, const std::byte* from, std::size_t pixels) noexce
   }
 }
 
-#if defined(__SSE4_1__)
-template <class T>
-__m128i add(__m128i a, __m128i b) noexcept {
-  if constexpr (sizeof(T) == 1) return _mm_add_epi8(a, b);
-  if constexpr (sizeof(T) == 2) return _mm_add_epi16(a, b);
-  return _mm_add_epi32(a, b);
-}
+#if defined(PENSTOCK_VECTOR16)
+using vector16::bytes16;
 
 // Every byte is replaced by one of its own item, `kBytes` each, in reverse order.
 template <std::size_t kBytes>
@@ -77,8 +69,8 @@ constexpr std::array<std::uint8_t, 16> kLastOfEach = [] {
 }();
 
 template <class T, std::size_t kBytes>
-__m128i add_shifted(__m128i x) noexcept {
-  if constexpr (kBytes < 16) return add<T>(x, _mm_slli_si128(x, kBytes));
+bytes16 add_shifted(bytes16 x) noexcept {
+  if constexpr (kBytes < 16) return vector16::add<T>(x, vector16::later<kBytes>(x));
   return x;
 }
 
@@ -87,20 +79,20 @@ template <class T, bool kSwap, std::size_t kStep>
 std::size_t sum_wide(std::byte* to, const std::byte* from, std::size_t count) noexcept {
   constexpr std::size_t kItems = 16 / sizeof(T), kBytes = kStep * sizeof(T);
   static_assert(kBytes <= 16);
-  const __m128i last = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kLastOfEach<kBytes>.data()));
-  const __m128i order = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kSwapped<sizeof(T)>.data()));
-  __m128i before = _mm_setzero_si128();
+  const bytes16 last = vector16::load(kLastOfEach<kBytes>.data());
+  const bytes16 order = vector16::load(kSwapped<sizeof(T)>.data());
+  bytes16 before = vector16::zero();
   std::size_t i = 0;
   for (; i + kItems <= count; i += kItems) {
-    __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * sizeof(T)));
-    if constexpr (kSwap && sizeof(T) > 1) x = _mm_shuffle_epi8(x, order);
+    bytes16 x = vector16::load(from + i * sizeof(T));
+    if constexpr (kSwap && sizeof(T) > 1) x = vector16::pick(x, order);
     x = add_shifted<T, kBytes>(x);
     x = add_shifted<T, 2 * kBytes>(x);
     x = add_shifted<T, 4 * kBytes>(x);
     x = add_shifted<T, 8 * kBytes>(x);
-    x = add<T>(x, before);
-    before = _mm_shuffle_epi8(x, last);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * sizeof(T)), x);
+    x = vector16::add<T>(x, before);
+    before = vector16::pick(x, last);
+    vector16::store(to + i * sizeof(T), x);
   }
   return i;
 }
@@ -108,7 +100,7 @@ std::size_t sum_wide(std::byte* to, const std::byte* from, std::size_t count) no
 
 template <class T, bool kSwap, std::size_t kStep>
 std::size_t sum_step(std::byte* to, const std::byte* from, std::size_t count) noexcept {
-#if defined(__SSE4_1__)
+#if defined(PENSTOCK_VECTOR16)
   if constexpr (sizeof(T) < 8) return sum_wide<T, kSwap, kStep>(to, from, count);
 #endif
   sum_pixels<T, kSwap, kStep>(to, from, count / kStep);
@@ -146,18 +138,13 @@ void join_planes(std::byte* to, const std::byte* planes, std::size_t begin, std:
   }
 }
 
-#if defined(__SSE4_1__)
-inline __m128i load16(const std::byte* from) noexcept {
-  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-}
-inline void store16(std::byte* to, __m128i x) noexcept { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), x); }
-
+#if defined(PENSTOCK_VECTOR16)
 std::size_t join_wide_2(std::byte* to, const std::byte* planes, std::size_t count) noexcept {
   std::size_t i = 0;
   for (; i + 16 <= count; i += 16) {
-    const __m128i high = load16(planes + i), low = load16(planes + count + i);
-    store16(to + 2 * i, _mm_unpacklo_epi8(low, high));
-    store16(to + 2 * i + 16, _mm_unpackhi_epi8(low, high));
+    const bytes16 high = vector16::load(planes + i), low = vector16::load(planes + count + i);
+    vector16::store(to + 2 * i, vector16::zip_first(low, high));
+    vector16::store(to + 2 * i + 16, vector16::zip_second(low, high));
   }
   return i;
 }
@@ -165,14 +152,14 @@ std::size_t join_wide_2(std::byte* to, const std::byte* planes, std::size_t coun
 std::size_t join_wide_4(std::byte* to, const std::byte* planes, std::size_t count) noexcept {
   std::size_t i = 0;
   for (; i + 16 <= count; i += 16) {
-    const __m128i b3 = load16(planes + i), b2 = load16(planes + count + i), b1 = load16(planes + 2 * count + i),
-                  b0 = load16(planes + 3 * count + i);
-    const __m128i low_a = _mm_unpacklo_epi8(b0, b1), low_b = _mm_unpackhi_epi8(b0, b1);
-    const __m128i high_a = _mm_unpacklo_epi8(b2, b3), high_b = _mm_unpackhi_epi8(b2, b3);
-    store16(to + 4 * i, _mm_unpacklo_epi16(low_a, high_a));
-    store16(to + 4 * i + 16, _mm_unpackhi_epi16(low_a, high_a));
-    store16(to + 4 * i + 32, _mm_unpacklo_epi16(low_b, high_b));
-    store16(to + 4 * i + 48, _mm_unpackhi_epi16(low_b, high_b));
+    const bytes16 b3 = vector16::load(planes + i), b2 = vector16::load(planes + count + i),
+                  b1 = vector16::load(planes + 2 * count + i), b0 = vector16::load(planes + 3 * count + i);
+    const bytes16 low_a = vector16::zip_first(b0, b1), low_b = vector16::zip_second(b0, b1);
+    const bytes16 high_a = vector16::zip_first(b2, b3), high_b = vector16::zip_second(b2, b3);
+    vector16::store(to + 4 * i, vector16::zip_first_pairs(low_a, high_a));
+    vector16::store(to + 4 * i + 16, vector16::zip_second_pairs(low_a, high_a));
+    vector16::store(to + 4 * i + 32, vector16::zip_first_pairs(low_b, high_b));
+    vector16::store(to + 4 * i + 48, vector16::zip_second_pairs(low_b, high_b));
   }
   return i;
 }
@@ -200,14 +187,14 @@ void restore_float_row(std::byte* to, const std::byte* from, std::size_t count, 
   std::size_t done = 0;
   switch (item_bytes) {
     case 2:
-#if defined(__SSE4_1__)
+#if defined(PENSTOCK_VECTOR16)
       done = join_wide_2(to, work, count);
 #endif
       return join_planes<2, std::uint16_t>(to, work, done, count);
     case 3:
       return join_planes<3, std::uint32_t>(to, work, 0, count);
     case 4:
-#if defined(__SSE4_1__)
+#if defined(PENSTOCK_VECTOR16)
       done = join_wide_4(to, work, count);
 #endif
       return join_planes<4, std::uint32_t>(to, work, done, count);
@@ -265,15 +252,17 @@ std::size_t unpack_groups(std::byte* to, const std::byte* from, std::size_t room
   return group * 8;
 }
 
-#if defined(__SSE4_1__)
+#if defined(PENSTOCK_VECTOR16)
 // Single bits, sixteen at once: each of two bytes in eight copies, each of which keeps a bit of its own.
 std::size_t unpack_wide_1(std::byte* to, const std::byte* from, std::size_t count) noexcept {
-  const __m128i spread = _mm_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
-  const __m128i own = _mm_set1_epi64x(0x0102040810204080), one = _mm_set1_epi8(1);
+  constexpr std::uint8_t kSpread[16] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};
+  constexpr std::uint8_t kOwn[16] = {0x80, 0x40, 0x20, 0x10, 8, 4, 2, 1, 0x80, 0x40, 0x20, 0x10, 8, 4, 2, 1};
+  constexpr std::uint8_t kOnes[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  const bytes16 spread = vector16::load(kSpread), own = vector16::load(kOwn), one = vector16::load(kOnes);
   std::size_t i = 0;
   for (; i + 16 <= count; i += 16) {
-    const __m128i pair = _mm_cvtsi32_si128(load<std::uint16_t, false>(from + i / 8));
-    store16(to + i, _mm_min_epu8(_mm_and_si128(_mm_shuffle_epi8(pair, spread), own), one));
+    const bytes16 pair = vector16::first_two(load<std::uint16_t, false>(from + i / 8));
+    vector16::store(to + i, vector16::smaller(vector16::both(vector16::pick(pair, spread), own), one));
   }
   return i;
 }
@@ -283,7 +272,7 @@ std::size_t unpack_wide_1(std::byte* to, const std::byte* from, std::size_t coun
 std::size_t unpack_small(std::byte* to, const std::byte* from, std::size_t row_bytes, std::size_t count,
                          std::uint32_t bits) noexcept {
   std::size_t done = 0;
-#if defined(__SSE4_1__)
+#if defined(PENSTOCK_VECTOR16)
   if (bits == 1) done = unpack_wide_1(to, from, count);
 #endif
   const auto left = [&] { return row_bytes - done / 8 * bits; };

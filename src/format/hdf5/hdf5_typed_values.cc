@@ -11,6 +11,12 @@ namespace {
 
 using kind = hdf5_type::kind;
 
+#if defined(__x86_64__)
+constexpr bool kLongDoubleIsX87 = true;
+#else
+constexpr bool kLongDoubleIsX87 = false;  // NumPy's type of 16 bytes is another one, or there is none
+#endif
+
 // The 80-bit numbers of x87 in 16 bytes, which C calls long double on x86-64.
 bool is_x87(const hdf5_type& type) noexcept {
   const hdf5_type::float_fields& f = type.fields;
@@ -52,6 +58,7 @@ std::optional<hdf5_typed_value> hdf5_typed(const hdf5_attribute& from) {
     return made();
   }
   if (is_x87(type)) {
+    if (!kLongDoubleIsX87) return std::nullopt;
     form.emplace_back("dtype", "<f16");
   } else {
     const auto element = hdf5_element_of(type);
