@@ -117,11 +117,14 @@ wheel: ## a self-contained wheel in build/dist; CUDA=1 as for build
 	@ls -l build/dist
 	@tools/say_device_code.sh build/wheel-*/
 
-wheels: ## a wheel for glibc 2.28 or later in build/dist, checked and tried, on Debian 12; packaging/README.md. CUDA=1 as for build
-	@tools/setup.sh core $(if $(cuda),cuda)
-	@[ -x build/wheels/venv/bin/python ] || $(python) -m venv build/wheels/venv
-	@build/wheels/venv/bin/python -m pip --quiet --disable-pip-version-check install -r tools/wheels/requirements.txt
-	@$(python) tools/wheels/make_wheels.py --jobs $(jobs) $(if $(cuda),$(patsubst -D%,--define=%,$(cuda_options)))
+# All that these need from the package index is in an environment of their own: .venv stays as it is.
+wheels_env := build/wheels/venv
+ARCH ?= $(shell uname -m)
+wheels: ## a wheel for glibc 2.28 or later in build/dist, checked and tried, on Debian 12; ARCH="x86_64 aarch64", CUDA=1 as for build
+	@VENV=$(wheels_env) tools/setup.sh core wheels $(ARCH:%=wheels-%) $(if $(cuda),cuda)
+	@set -e; for arch in $(ARCH); do \
+	  $(wheels_env)/bin/python tools/wheels/make_wheels.py --arch $$arch --jobs $(jobs) \
+	    $(if $(cuda),--define=PENSTOCK_CUDA=ON --define=PENSTOCK_NVCC_PROGRAM=$$(tools/find_nvcc.sh $(wheels_env))); done
 
 clean: ## remove build/ and the compiled module; keeps .venv
 	@rm -rf build python/penstock/_core*.so

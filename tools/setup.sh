@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# setup.sh SET...: makes ready what a make target needs (sets: core, test, demo, docs, bench, cuda).
+# setup.sh SET...: makes ready what a make target needs (sets: core, test, demo, docs, bench, cuda, wheels).
+# VENV=FOLDER stands for another environment than .venv; the project is not installed into it.
 #
 # System packages first (the list is printed before anything is installed), then .venv, then pinned Python packages.
 # Each step is skipped when it has been done, so a second run takes a fraction of a second and no network.
 set -eu
 cd "$(dirname "$0")/.."
-venv=.venv
+venv=${VENV:-.venv}
 stamps=$venv/.penstock
 
 # --- the interpreter, unless .venv already holds the one that is wanted -------------------------------------------------
@@ -13,12 +14,12 @@ python=""
 if [ -n "${PYTHON:-}" ]; then
   python=$(tools/find_python.sh "$PYTHON") || { echo "PYTHON=$PYTHON does not work: it must be 3.11-3.14 with venv, ensurepip and Python.h"; exit 1; }
   if [ "$(cat $stamps/interpreter 2>/dev/null)" != "$python" ] && [ -e $venv ]; then
-    echo "Replacing .venv: it was made by another interpreter than $python"
+    echo "Replacing $venv: it was made by another interpreter than $python"
     rm -rf $venv
   fi
 fi
 if [ -e $venv ] && ! { [ -x $venv/bin/pip ] && $venv/bin/python -c '' 2>/dev/null; }; then
-  echo "Replacing .venv: it is half made, or its interpreter is gone"
+  echo "Replacing $venv: it is half made, or its interpreter is gone"
   rm -rf $venv
 fi
 missing=()
@@ -62,10 +63,10 @@ fi
 
 # --- .venv ----------------------------------------------------------------------------------------------------------------
 if [ ! -e $venv ]; then
-  echo "Creating .venv with $python"
+  echo "Creating $venv with $python"
   "$python" -m venv $venv
   # The build folder remembers the interpreter that it was configured with.
-  rm -f build/release/CMakeCache.txt build/release/build.ninja
+  [ $venv = .venv ] && rm -f build/release/CMakeCache.txt build/release/build.ninja
 fi
 mkdir -p $stamps
 [ -n "$python" ] && echo "$python" >$stamps/interpreter
@@ -78,6 +79,7 @@ finished() { sha256sum "${@:2}" >"$stamps/$1"; }
 
 for set in "$@"; do
   requirements=tools/requirements/$set.txt
+  [ -e $requirements ] || continue   # of the system only
   # An nvcc that the machine has is taken as it is.
   [ "$set" = cuda ] && tools/find_nvcc.sh "$PWD/$venv" >/dev/null && continue
   # The lists include one another: a change to any asks pip again.
@@ -97,7 +99,7 @@ if [[ " $* " == *" bench "* || " $* " == *" test "* ]] && changed peers tools/re
 fi
 
 # Registers python/ and the console script in .venv. CMake puts the compiled module into python/penstock itself.
-if changed project pyproject.toml; then
+if [ $venv = .venv ] && changed project pyproject.toml; then
   pip install --no-build-isolation --no-deps --editable . \
     --config-settings=wheel.cmake=false --config-settings=wheel.py-api=py3
   finished project pyproject.toml

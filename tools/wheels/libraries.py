@@ -28,7 +28,7 @@ class Prebuilt:
     name: str
     version: str
     suite: str
-    checksum: str  # SHA-256 of the .deb
+    checksums: dict[str, str]  # SHA-256 of the .deb, by Debian's name of the machine
     archives: tuple[str, ...]
 
 
@@ -242,7 +242,10 @@ PREBUILT = [
         "libaec-dev",
         "1.0.6-1+b1",
         "bookworm",
-        "03df1b8a86344eeecfd0e1a095cc0394c885c6fae8bd6aafe5e774404c67670a",
+        {
+            "amd64": "03df1b8a86344eeecfd0e1a095cc0394c885c6fae8bd6aafe5e774404c67670a",
+            "arm64": "8cbd7afc1d6f7fbab32604fea06dfa39378fbee00e4f063dff5d327ca0caeb39",
+        },
         ("libaec.a", "libsz.a"),
     ),
 ]

@@ -1,46 +1,47 @@
-"""Makes a wheel that installs on any x86-64 Linux with glibc 2.28 or later: `make wheels`. See packaging/README.md.
+"""Makes a wheel that installs on any Linux with glibc 2.28 or later: `make wheels`. See packaging/README.md.
 
 g++ compiles Penstock as ever, with the headers of this Debian. zig links it: against the symbols of glibc 2.28, with
-libstdc++ and all libraries inside. These are built once into build/wheels/x86_64/prefix, from this Debian's sources.
+libstdc++ and all libraries inside. These are built once into build/wheels/<machine>/prefix, from this Debian's sources.
+For another machine than this one it is the same with Debian's g++ for that machine, and an emulator runs the result.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import zipfile
 from pathlib import Path
 
+import ziglang
+from emulated import Emulator
 from libraries import LIBRARIES, PREBUILT
 from recipes import HERE, Builder, Debian
 
-MACHINE = "x86_64"
+DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}  # how Debian calls a machine
 GLIBC = "2.28"  # RHEL 8, Debian 10, Ubuntu 18.10 and all later ones
 MOST_BYTES = 20_000_000
 ROOT = HERE.parent.parent
 BUILD = ROOT / "build" / "wheels"
-FOLDER = BUILD / MACHINE
-TOOLS = BUILD / "venv" / "bin" / "python"  # has what requirements/wheels.txt names
 
 
-def write_tools() -> None:
+def write_tools(machine: str, folder: Path) -> None:
     """A C compiler and a linker for the old glibc, as scripts: CMake and Configure want programs without arguments."""
-    found = subprocess.run(
-        [TOOLS, "-c", "import ziglang; print(ziglang.__file__)"], check=True, capture_output=True, text=True
-    )
-    zig = Path(found.stdout.strip()).parent / "zig"
-    gcc = subprocess.run(["g++", "-print-file-name=libstdc++.a"], check=True, capture_output=True, text=True)
+    zig = Path(ziglang.__file__).parent / "zig"
+    command = [f"{machine}-linux-gnu-g++", "-print-file-name=libstdc++.a"]
+    gcc = subprocess.run(command, check=True, capture_output=True, text=True)
     runtime = " ".join(
         str(Path(gcc.stdout.strip()).parent / f"{name}.a") for name in ("libstdc++", "libgcc_eh", "libgcc")
     )
-    (FOLDER / "bin").mkdir(parents=True, exist_ok=True)
+    (folder / "bin").mkdir(parents=True, exist_ok=True)
     # zig traps undefined behaviour in what it compiles without optimisation: not in configure checks.
-    cc = f'"{zig}" cc -target {MACHINE}-linux-gnu.{GLIBC} -fno-sanitize=undefined'
+    cc = f'"{zig}" cc -target {machine}-linux-gnu.{GLIBC} -fno-sanitize=undefined'
     scripts = {
         "cc": f'exec {cc} "$@"',
         "ar": f'exec "{zig}" ar "$@"',
@@ -54,51 +55,59 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-exec {cc} -O2 "${{keep[@]}}" {FOLDER}/glibc.o {FOLDER}/prefix/lib/*.a {runtime} -lm -ldl -lpthread""",
+exec {cc} -O2 "${{keep[@]}}" {folder}/glibc.o {folder}/prefix/lib/*.a {runtime} -lm -ldl -lpthread""",
     }
     for name, text in scripts.items():
-        script = FOLDER / "bin" / name
+        script = folder / "bin" / name
         script.write_text(f"#!/bin/bash\n{text}\n")
         script.chmod(0o755)
     subprocess.run(
-        [FOLDER / "bin" / "cc", "-O2", "-fPIC", "-c", HERE / "glibc_2_28.c", "-o", FOLDER / "glibc.o"], check=True
+        [folder / "bin" / "cc", "-O2", "-fPIC", "-c", HERE / "glibc_2_28.c", "-o", folder / "glibc.o"], check=True
     )
 
 
-def build_libraries(jobs: int) -> None:
+def build_libraries(machine: str, folder: Path, jobs: int) -> None:
     """Builds the libraries whose version, or checksum, is not the one that was built."""
     debian = Debian(BUILD / "sources")
-    stamps = FOLDER / "stamps"
+    stamps = folder / "stamps"
     stamps.mkdir(parents=True, exist_ok=True)
     for package in PREBUILT:
         stamp = stamps / package.name
-        if stamp.exists() and stamp.read_text() == package.checksum:
+        checksum = package.checksums[DEBIAN[machine]]
+        if stamp.exists() and stamp.read_text() == checksum:
             continue
         print(f"{package.name} {package.version}", flush=True)
-        deb = debian.binary(package.name, package.version, package.suite, "amd64", package.checksum)
+        deb = debian.binary(package.name, package.version, package.suite, DEBIAN[machine], checksum)
         with tempfile.TemporaryDirectory() as unpacked:
             subprocess.run(["dpkg-deb", "-x", deb, unpacked], check=True)
             for name in package.archives:
                 (found,) = Path(unpacked).rglob(name)
-                (FOLDER / "prefix" / "lib").mkdir(parents=True, exist_ok=True)
-                shutil.copy(found, FOLDER / "prefix" / "lib")
-        stamp.write_text(package.checksum)
+                (folder / "prefix" / "lib").mkdir(parents=True, exist_ok=True)
+                shutil.copy(found, folder / "prefix" / "lib")
+            shutil.copytree(f"{unpacked}/usr/include", folder / "prefix" / "include", dirs_exist_ok=True)
+        stamp.write_text(checksum)
     for library in LIBRARIES:
         stamp = stamps / library.name
         if stamp.exists() and stamp.read_text() == library.dsc:
             continue
         print(f"{library.name} {library.version}", flush=True)
-        source = FOLDER / "source" / library.name
+        source = folder / "source" / library.name
         debian.unpack(debian.source(library.name, library.version, library.suite, library.dsc), source)
-        library.build(Builder(MACHINE, FOLDER, source, jobs))
+        library.build(Builder(machine, folder, source, jobs))
         shutil.rmtree(source)
         stamp.write_text(library.dsc)
 
 
-def build_wheel(cuda: list[str]) -> Path:
+def copy_headers(prefix: Path) -> None:
+    """For another machine, those libraries of this system that are nothing but headers."""
+    for name in ("include/nlohmann", "include/CLI", "share/cmake/nlohmann_json", "share/cmake/CLI11"):
+        shutil.copytree(f"/usr/{name}", prefix / name, dirs_exist_ok=True)
+
+
+def build_wheel(machine: str, folder: Path, more: list[str]) -> Path:
     """The wheel, with its platform's tag; compiles only what has changed since the last one."""
-    builder = Builder(MACHINE, FOLDER, ROOT, 0)
-    link = FOLDER / "bin" / "link"
+    builder = Builder(machine, folder, ROOT, 0)
+    link = folder / "bin" / "link"
     defines = {
         "CMAKE_CXX_CREATE_SHARED_MODULE": f"{link} -shared <LINK_FLAGS> -o <TARGET> <OBJECTS> <LINK_LIBRARIES>",
         "CMAKE_MODULE_LINKER_FLAGS": f"-Wl,--gc-sections -Wl,--version-script={HERE / 'exports.map'}",
@@ -106,28 +115,37 @@ def build_wheel(cuda: list[str]) -> Path:
         "PENSTOCK_CURL": "LINK",
         "PENSTOCK_PICTURES": "LINK",
     }
-    options = {"build-dir": str(ROOT / "build" / "wheels-project")}
+    defines |= dict(each.split("=", 1) for each in more)
+    if machine != platform.machine():
+        copy_headers(folder / "prefix")
+        defines |= {"CMAKE_TOOLCHAIN_FILE": str(HERE / "toolchain.cmake"), "PENSTOCK_CUDA": "OFF"}
+        # CMake finds no Python for another machine. The headers of the stable interface are the same.
+        defines |= {"Python_INCLUDE_DIR": sysconfig.get_path("include")}
+    else:
+        # With the flags of `make test`, and a folder as deep as its own: a compiler cache then has most of the objects.
+        defines |= {"PENSTOCK_WERROR": "ON"}
+    options = {"build-dir": str(ROOT / "build" / f"wheels-{machine}-{sys.implementation.cache_tag}")}
     options |= {f"cmake.define.{name}": value for name, value in defines.items()}
-    options |= {f"cmake.define.{name}": value for name, value in (each.split("=", 1) for each in cuda)}
-    made = FOLDER / "made"
+    made = folder / "made"
     shutil.rmtree(made, ignore_errors=True)
     builder.run(
         sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-cache-dir",
         f"--wheel-dir={made}", *(f"--config-settings={name}={value}" for name, value in options.items()), str(ROOT),
     )  # fmt: skip
     (wheel,) = made.glob("*.whl")
-    tag = f"manylinux_{GLIBC.replace('.', '_')}_{MACHINE}"
-    builder.run(str(TOOLS), "-m", "wheel", "tags", "--remove", f"--platform-tag={tag}", str(wheel))
+    tag = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
+    builder.run(sys.executable, "-m", "wheel", "tags", "--remove", f"--platform-tag={tag}", str(wheel))
     (wheel,) = made.glob("*.whl")
     return wheel
 
 
-def check_wheel(wheel: Path) -> None:
+def check_wheel(machine: str, wheel: Path) -> None:
     """What the tag promises: no symbol of a later glibc, no library that a system may lack; and a small size."""
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         (module,) = (each for each in archive.namelist() if each.endswith(".so"))
         text = subprocess.run(
-            ["readelf", "--wide", "--dynamic", "--version-info", "--dyn-syms", archive.extract(module, folder)],
+            ["readelf", "--wide", "--dynamic", "--version-info", "--dyn-syms", "--segments",
+             archive.extract(module, folder)],
             check=True, capture_output=True, text=True,
         ).stdout  # fmt: skip
     newest = max(tuple(int(part) for part in each) for each in re.findall(r"GLIBC_(\d+)\.(\d+)", text))
@@ -141,7 +159,10 @@ def check_wheel(wheel: Path) -> None:
     }
     # Two libraries of one name in a process must not find each other's functions.
     exported = {name for _, index, name in symbols if index != "UND"}
+    alignments = {int(each, 16) for each in re.findall(r"^ +LOAD .* (0x[0-9a-f]+)$", text, re.M)}
     size = wheel.stat().st_size
+    if machine == "aarch64" and min(alignments) < 65536:
+        raise SystemExit(f"{wheel.name} does not load on systems with pages of 64 KiB (Red Hat's for aarch64)")
     if newest > tuple(int(part) for part in GLIBC.split(".")):
         raise SystemExit(f"{wheel.name} needs glibc {newest}, more than {GLIBC}")
     if surplus := {
@@ -158,11 +179,17 @@ def check_wheel(wheel: Path) -> None:
     print(f"{wheel.name}: {size / 1e6:.1f} MB, needs glibc {newest[0]}.{newest[1]} and no other library ({libraries})")
 
 
-def try_wheel(wheel: Path) -> None:
+def try_wheel(machine: str, folder: Path, wheel: Path) -> None:
     """Installs the wheel in an environment of its own and reads with it: see try_wheel.py."""
+    subprocess.run([sys.executable, HERE / "make_samples.py", BUILD / "samples"], check=True)
+    if machine != platform.machine():
+        emulator = Emulator(machine, DEBIAN[machine], folder / "emulated", Debian(BUILD / "sources"))
+        emulator.install(wheel)
+        if emulator.run(HERE / "try_wheel.py", BUILD / "samples"):
+            raise SystemExit(f"{wheel.name} failed under emulation")
+        return
     environment = BUILD / "try"
     shutil.rmtree(environment, ignore_errors=True)
-    subprocess.run([TOOLS, HERE / "make_samples.py", BUILD / "samples"], check=True)
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
     python = environment / "bin" / "python"
     subprocess.run([python, "-m", "pip", "--quiet", "--disable-pip-version-check", "install", wheel], check=True)
@@ -171,21 +198,22 @@ def try_wheel(wheel: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Makes, checks and tries a manylinux wheel.")
+    parser.add_argument("--arch", choices=DEBIAN, default=platform.machine())
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--define", action="append", default=[], help="a variable of CMake: NAME=VALUE")
     a = parser.parse_args()
     # The headers that Penstock is compiled with, and the libraries that it is linked with, are those of one release.
     if 'VERSION_ID="12"' not in Path("/etc/os-release").read_text():
         raise SystemExit("This builds on Debian 12 only, whose sources libraries.py names. The wheel installs anywhere")
-    for program in ("g++", "nasm", "perl", "make", "readelf", "dpkg-source", "apt-get"):
-        if shutil.which(program) is None:
-            raise SystemExit(f"{program} is not on PATH: apt-get install g++ nasm perl make binutils dpkg-dev")
-    write_tools()
-    build_libraries(a.jobs)
+    if a.arch != platform.machine() and sys.version_info < (3, 12):
+        raise SystemExit("For another machine, only with the stable interface of Python 3.12 and later: set PYTHON=")
+    folder = BUILD / a.arch
+    write_tools(a.arch, folder)
+    build_libraries(a.arch, folder, a.jobs)
     os.environ["CMAKE_BUILD_PARALLEL_LEVEL"] = str(a.jobs)
-    wheel = build_wheel(a.define)
-    check_wheel(wheel)
-    try_wheel(wheel)
+    wheel = build_wheel(a.arch, folder, a.define)
+    check_wheel(a.arch, wheel)
+    try_wheel(a.arch, folder, wheel)
     (ROOT / "build" / "dist").mkdir(parents=True, exist_ok=True)
     print(shutil.copy(wheel, ROOT / "build" / "dist"))
 

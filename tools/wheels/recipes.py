@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -27,6 +28,7 @@ class Builder:
             **os.environ,
             "PENSTOCK_WHEEL_FOLDER": str(folder),
             "PENSTOCK_WHEEL_MACHINE": machine,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "CC": str(self.bin / "cc"),
             "AR": str(self.bin / "ar"),
             "RANLIB": str(self.bin / "ranlib"),

@@ -1,12 +1,17 @@
-# How CMake compiles the libraries inside the wheels: C with zig's clang for an old glibc, C++ with g++ (make_wheels.py).
+# How CMake compiles for the wheels: C with zig's clang for an old glibc, C++ with g++ (make_wheels.py).
 set(folder $ENV{PENSTOCK_WHEEL_FOLDER})
+set(machine $ENV{PENSTOCK_WHEEL_MACHINE})
 set(CMAKE_C_COMPILER ${folder}/bin/cc)
-set(CMAKE_CXX_COMPILER g++)
+set(CMAKE_CXX_COMPILER ${machine}-linux-gnu-g++)
 set(CMAKE_AR ${folder}/bin/ar CACHE FILEPATH "")
 set(CMAKE_RANLIB ${folder}/bin/ranlib CACHE FILEPATH "")
 set(CMAKE_ASM_NASM_COMPILER nasm)
+if(NOT CMAKE_HOST_SYSTEM_PROCESSOR STREQUAL machine)
+  set(CMAKE_SYSTEM_NAME Linux)
+  set(CMAKE_SYSTEM_PROCESSOR ${machine})
+endif()
 
-# The libraries of this system are for another glibc: only those in prefix/ are found.
+# The libraries of this system are for another glibc, or another machine: only those in prefix/ are found.
 set(CMAKE_FIND_ROOT_PATH ${folder}/prefix)
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)

@@ -1,4 +1,6 @@
-"""Reads with an installed Penstock what make_samples.py wrote, from files and over https. Needs NumPy only.
+"""Reads with an installed Penstock what make_samples.py wrote, from files and over https, and Zarr that it writes.
+
+Needs NumPy only.
 
 try_wheel.py SAMPLES [--system-trusts]: the latter where authority.pem is among the system's certificates.
 """
@@ -61,7 +63,24 @@ class Server(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+def write_and_read() -> list[str]:
+    """Zarr arrays of both versions and with shards through each compression that is inside; returns their names."""
+    values = np.arange(60_000, dtype=">u4").reshape(200, 300) // 7
+    names = ["blosc", "bz2", "crc32c", "gzip", "lz4", "lzma", "shuffle", "zlib", "zstd"]
+    for name in names:
+        for options in ({"zarr_format": 2}, {}, {"shards": (128, 128)}):
+            stored: dict[str, bytes] = {}
+            array = ps.create_array(
+                stored, shape=values.shape, dtype=values.dtype, chunks=(64, 32), codecs=[name], **options
+            )
+            array[...] = values
+            np.testing.assert_array_equal(ps.open_array(stored)[...], values)
+            np.testing.assert_array_equal(ps.open_array(stored)[3:190:7, 250:10:-1], values[3:190:7, 250:10:-1])
+    return names
+
+
 def main(samples: Path, system_trusts: bool) -> None:
+    names = write_and_read()
     pictures = sorted(samples.glob("*.tif"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(samples / "server.pem")
@@ -97,7 +116,8 @@ def main(samples: Path, system_trusts: bool) -> None:
             assert difference <= (2 if picture.stem == "jpeg" else 0), (uri, difference)
         read.append(picture.stem)
     where = f"Python {platform.python_version()}, {platform.machine()}, {' '.join(platform.libc_ver())}"
-    print(f"Read from files and over https: {', '.join(read)} ({where})")
+    print(f"Written and read as Zarr: {', '.join(names)} ({where})")
+    print(f"Read from files and over https: {', '.join(read)}")
 
 
 if __name__ == "__main__":
