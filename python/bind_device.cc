@@ -201,16 +201,6 @@ std::vector<array_crop> crops_of(nb::handle wanted) {
   return out;
 }
 
-ticket_handle start_crops(nb::handle crops, nb::object out, unsigned threads) {
-  const std::vector<array_crop> wanted = crops_of(crops);
-  if (wanted.empty()) raise(error(errc::invalid_argument, "there is no crop to read"));
-  exported_buffer target(out, wanted[0].from.type());
-  read_options options;
-  options.threads = threads;
-  ticket started = call_engine([&] { return read_crops_async(wanted, target.view(), options); });
-  return {std::move(started), std::move(out), std::move(target)};
-}
-
 device_handle read_crops(nb::handle crops, int device, std::optional<std::uintptr_t> stream, nb::object type) {
   const std::vector<array_crop> wanted = crops_of(crops);
   device_read_options options;
@@ -285,8 +275,6 @@ void bind_device(nb::module_& m) {
         nb::arg("check"), nb::arg("dtype").none() = nb::none());
   m.def("_device_memory", take_memory, nb::arg("context"), nb::arg("device"), nb::arg("shape"), nb::arg("dtype"),
         "Device memory of the context's pool: `order` makes a stream wait until it may be written to.");
-  m.def("_start_crops", start_crops, nb::arg("crops"), nb::arg("out"), nb::arg("threads"),
-        "Reads (array, selection) pairs into the rows of `out`, as one read.");
   m.def("_read_crops_to_device", read_crops, nb::arg("crops"), nb::arg("device"), nb::arg("stream").none(),
         nb::arg("dtype"));
   nb::class_<device_stream>(m, "_DeviceStream", "A stream of ours, for the caller's work.")

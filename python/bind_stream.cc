@@ -1,8 +1,10 @@
+#include <penstock/batches.h>
 #include <penstock/stream.h>
 
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <utility>
@@ -10,10 +12,22 @@
 
 #include "bind.h"
 #include "bind_items.h"
+#include "bind_selection.h"
 #include "list_argument.h"
 
 namespace penstock::inline v0::python {
 namespace {
+
+/// An ndarray with the memory of `values`.
+nb::object ndarray_of_values(owned_tensor values, nb::handle dtype) {
+  const tensor_view& view = values.view;
+  if (!view.type.variable_length()) return ndarray_of(std::move(values), dtype);
+  const auto* const first = reinterpret_cast<const variable_item*>(view.data);
+  const std::span items(first, static_cast<std::size_t>(unwrap(element_count(view.extents))));
+  PyObject* const made = ndarray_of_items(items, view.type, view.extents, dtype.ptr());
+  if (made == nullptr) throw_python_error();
+  return nb::steal(made);
+}
 
 /// A stream, and the dtype of its tiles.
 class stream_handle {
@@ -46,7 +60,7 @@ class stream_handle {
       slices.append(nb::steal(PySlice_New(begin.ptr(), end.ptr(), nullptr)));
     }
     const nb::tuple index = to_tuple(tile->index);
-    return nb::make_tuple(index, nb::tuple(slices), values_of(*tile));
+    return nb::make_tuple(index, nb::tuple(slices), ndarray_of_values(std::move(tile->values), dtype_));
   }
   void cancel() {
     const without_gil released;
@@ -54,18 +68,68 @@ class stream_handle {
   }
 
  private:
-  nb::object values_of(stream_tile& tile) const {
-    const tensor_view& view = tile.values.view;
-    if (!view.type.variable_length()) return ndarray_of(std::move(tile.values), dtype_);
-    const auto* const first = reinterpret_cast<const variable_item*>(view.data);
-    const std::span items(first, static_cast<std::size_t>(unwrap(element_count(view.extents))));
-    PyObject* const made = ndarray_of_items(items, view.type, view.extents, dtype_.ptr());
-    if (made == nullptr) throw_python_error();
-    return nb::steal(made);
-  }
-
   std::optional<array_stream> made_;
   nb::object dtype_;
+};
+
+/// Batches of crops that a function of Python names, of the dtypes of the crops' arrays.
+class batches_handle {
+ public:
+  /// \param crops  Returns (array, key), or None after the last one. It is called by `next` alone.
+  batches_handle(nb::callable crops, std::size_t size, std::size_t depth, bool drop_last)
+      : source_(std::move(crops)), size_(size) {
+    batch_options options;
+    options.size = size;
+    options.depth = depth;
+    options.drop_last = drop_last;
+    made_.emplace(unwrap(crop_batches::make([this] { return next_crop(); }, std::move(options))));
+  }
+  batches_handle(const batches_handle&) = delete;
+  batches_handle& operator=(const batches_handle&) = delete;
+  ~batches_handle() {
+    const without_gil released;  // as for streams
+    made_.reset();
+  }
+
+  /// An ndarray of shape (crops, *shape of a crop), or None at the end.
+  nb::object next() {
+    std::optional<owned_tensor> batch = call_engine([&] { return made_->next(); });
+    if (!batch) return nb::none();
+    const nb::object dtype = std::move(dtypes_.front());
+    dtypes_.pop_front();
+    return ndarray_of_values(std::move(*batch), dtype);
+  }
+  void cancel() {
+    const without_gil released;
+    made_->cancel();
+  }
+
+ private:
+  /// Called by the engine without the GIL, in the thread of `next`.
+  result<std::optional<array_crop>> next_crop() {
+    const with_gil gil;
+    try {
+      const nb::object made = source_();
+      if (made.is_none()) return std::optional<array_crop>();
+      const nb::tuple pair = tuple_of(made, 2, "a crop");
+      const auto& from = nb::cast<const array_handle&>(pair[0]);
+      std::optional<array_crop> out({from.array, resolve_key(from, pair[1])});
+      if (crops_++ % size_ == 0) dtypes_.push_back(from.dtype);
+      return out;
+    } catch (nb::python_error& failed) {
+      failed.restore();
+      stash_exception();  // `next` raises it
+      return error(errc::cancelled, "the samples failed");
+    } catch (const std::exception& failed) {
+      return error(errc::internal, failed.what());
+    }
+  }
+
+  const nb::callable source_;
+  const std::size_t size_;
+  std::size_t crops_ = 0;          // so far
+  std::deque<nb::object> dtypes_;  // of the batches that are begun, each of its first crop
+  std::optional<crop_batches> made_;
 };
 
 }  // namespace
@@ -77,6 +141,11 @@ void bind_stream(nb::module_& m) {
            nb::arg("tile"), nb::arg("depth"), nb::arg("axis"), nb::arg("edges"))
       .def("next", &stream_handle::next)
       .def("cancel", &stream_handle::cancel);
+  nb::class_<batches_handle>(m, "_Batches", "Batches of crops of arrays, read ahead: see penstock.batches.")
+      .def(nb::init<nb::callable, std::size_t, std::size_t, bool>(), nb::arg("next_crop"), nb::arg("size"),
+           nb::arg("depth"), nb::arg("drop_last"))
+      .def("next", &batches_handle::next)
+      .def("cancel", &batches_handle::cancel);
 }
 
 }  // namespace penstock::inline v0::python

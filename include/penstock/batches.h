@@ -32,7 +32,8 @@ using crop_generator = std::function<result<std::optional<array_crop>>()>;
 /// Batches of crops, read ahead of the loop that computes on them, in the order of the crops.
 ///
 /// A batch is one read: a chunk that several of its crops need is fetched and decoded once. (With `type`, the arrays of
-/// a batch may have several dtypes; each of these is one read.) Needs memory for `depth` + 1 batches, and for those
+/// a batch may have several dtypes; each of these is one read. Where a crop has lists, points or a mask, or items of
+/// variable length, each crop of the batch is a read of its own.) Needs memory for `depth` + 1 batches, and for those
 /// that the caller keeps. Not thread-safe. Destroying it cancels the reads under way and waits for their workers.
 class PENSTOCK_API crop_batches {
  public:
@@ -41,7 +42,6 @@ class PENSTOCK_API crop_batches {
 
   /// The next batch, of shape (crops, *shape of each crop); nullopt after the last one, and after `cancel`.
   /// \error invalid_argument  Crops of several shapes in a batch; arrays of several dtypes and no `options.type`.
-  /// \error unsupported       Lists, points or masks; items of variable length.
   /// \error  The failure of a read, or of the generator. The batches have ended then.
   result<std::optional<owned_tensor>> next();
   /// Cancels the pending reads and waits for their workers. `next` returns no further batch.

@@ -333,6 +333,15 @@ class _Loader:
 
     def counts(self) -> dict[str, int]: ...
 
+class _Batches:
+    """Batches of crops of arrays, read ahead: see penstock.batches."""
+
+    def __init__(
+        self, next_crop: Callable[[], tuple[Array, Any] | None], size: int, depth: int, drop_last: bool
+    ) -> None: ...
+    def next(self) -> npt.NDArray[Any] | None: ...
+    def cancel(self) -> None: ...
+
 class _Stream:
     """Tiles of an array, read ahead: see penstock.stream."""
 
@@ -642,9 +651,6 @@ def _read_to_device(
 ) -> _DeviceRead: ...
 def _device_memory(context: Context, device: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _DeviceRead:
     """Device memory of the context's pool: `order` makes a stream wait until it may be written to."""
-
-def _start_crops(crops: Sequence[tuple[Array, Any]], out: Any, threads: int) -> _Ticket:
-    """Reads (array, selection) pairs into the rows of `out`, as one read."""
 
 def _read_crops_to_device(
     crops: Sequence[tuple[Array, Any]], device: int, stream: int | None, dtype: np.dtype[Any]

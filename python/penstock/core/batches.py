@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,6 @@ from penstock.core import device as _device
 from penstock.core.array import Array
 from penstock.core.convert import as_dtype
 from penstock.core.errors import InvalidArgumentError
-from penstock.core.job import Job
 from penstock.core.tensor import Tensor, aligned_empty
 
 Arrays = Array | Sequence[Array] | Mapping[Any, Array]
@@ -67,17 +68,20 @@ def batches(
     if batch_size < 1 or depth < 0:
         raise InvalidArgumentError(f"batch_size must be 1 or more and depth 0 or more: {batch_size}, {depth}")
     reader = CropReader(arrays, dtype, device)
-    return _read_ahead(reader, iter(samples), batch_size, depth, drop_last, check)
+    if reader.is_for_device:
+        return _read_ahead(reader, iter(samples), batch_size, depth, drop_last, check)
+    return reader.batches(iter(samples), batch_size, depth, drop_last)
 
 
 def _read_ahead(
     reader: CropReader, samples: Iterator[Sample], batch_size: int, depth: int, drop_last: bool, check: bool
 ) -> Iterator[Tensor]:
-    ahead: deque[Batch | DeviceBatch] = deque()
+    """Batches in a device's memory."""
+    ahead: deque[DeviceBatch] = deque()
     try:
         while True:
             while len(ahead) <= depth:
-                chosen = [sample for _, sample in zip(range(batch_size), samples, strict=False)]
+                chosen = list(itertools.islice(samples, batch_size))
                 if not chosen or (drop_last and len(chosen) < batch_size):
                     break
                 ahead.append(reader.start(chosen))
@@ -111,34 +115,8 @@ class DeviceBatch:
         self._read.cancel()
 
 
-class Batch:
-    """A batch under way to host memory."""
-
-    def __init__(self, values: npt.NDArray[Any], jobs: list[Job], dtype: np.dtype[Any], of: Array) -> None:
-        self._values, self._jobs, self._dtype = values, jobs, dtype
-        self._of = of
-
-    def wait(self, check: bool = False) -> Tensor:
-        """The tensor, once all crops are read; the first failure is raised, independent of `check`."""
-        try:
-            for job in self._jobs:
-                job.wait()
-        except BaseException:
-            self.cancel()
-            raise
-        if self._values.dtype == self._dtype:
-            return Tensor(self._values)
-        made = aligned_empty(self._values.shape, self._dtype, self._of)
-        np.copyto(made, self._values, casting="unsafe")  # CropReader has checked the types
-        return Tensor(made)
-
-    def cancel(self) -> None:
-        for job in self._jobs:
-            job.cancel()
-
-
 class CropReader:
-    """Starts batches: holds the arrays, the stored type, the type of the batches, and the memory for values."""
+    """Reads batches: holds the arrays, the stored type and the type of the batches."""
 
     def __init__(self, arrays: Arrays, dtype: npt.DTypeLike | None, device: str | None = None) -> None:
         self._arrays: Any = [arrays] if isinstance(arrays, Array) else arrays
@@ -155,34 +133,60 @@ class CropReader:
         self._stored = stored.pop() if len(stored) == 1 else None
         self._dtype = self._stored if dtype is None else as_dtype(dtype)
         self._device = _device.device_number(device) if _device.is_device(device) else None
-        self._together = self._stored is not None and not any(each._has_items for each in every)
+        self._first: Array = every[0]
 
-    def start(self, samples: Sequence[Sample]) -> Batch | DeviceBatch:
-        """Begin to read the crops of one batch."""
-        wanted = [self._crop(sample) for sample in samples]
-        shapes = [array._resolve(selection)[1] for array, selection in wanted]
-        for i, shape in enumerate(shapes):
-            if shape != shapes[0]:
-                raise InvalidArgumentError(
-                    f"the crops of a batch have one shape: {shapes[0]} and, for sample {samples[i]!r}, {shape}",
-                )
+    @property
+    def is_for_device(self) -> bool:
+        """The batches are in the memory of a device."""
+        return self._device is not None
+
+    def start(self, samples: Sequence[Sample]) -> DeviceBatch:
+        """Begin to read the crops of one batch into the memory of a device."""
+        assert self._device is not None
         assert self._dtype is not None
-        if self._device is not None:
-            return DeviceBatch(_core._read_crops_to_device(wanted, self._device, None, self._dtype))
-        of = wanted[0][0]
-        values = aligned_empty((len(wanted), *shapes[0]), self._stored or self._dtype, of)
-        if self._together and not any(isinstance(selection, _core._Selection) for _, selection in wanted):
-            ticket = _core._start_crops(wanted, values, 0)
-            return Batch(values, [Job(ticket, lambda made: made)], self._dtype, of)
-        jobs: list[Job] = []
-        try:
-            for i, (array, selection) in enumerate(wanted):
-                jobs.append(array.read_async(selection, out=values[i, ...]))
-        except BaseException:
-            for job in jobs:
-                job.cancel()
-            raise
-        return Batch(values, jobs, self._dtype, of)
+        wanted = list(self._crops(iter(samples), len(samples)))
+        return DeviceBatch(_core._read_crops_to_device(wanted, self._device, None, self._dtype))
+
+    def read(self, samples: Sequence[Sample]) -> Tensor:
+        """The crops of one batch, in host memory."""
+        return next(self.batches(iter(samples), len(samples), 0, False))
+
+    def batches(self, samples: Iterator[Sample], size: int, depth: int, drop_last: bool) -> Iterator[Tensor]:
+        """Batches in host memory, which the engine reads ahead."""
+        crops = partial(next, self._crops(samples, size), None)
+        if self._stored is not None:
+            for values in _all_of(_core._Batches(crops, size, depth, drop_last)):
+                yield self._as_tensor([values])
+            return
+        # Arrays of several dtypes: NumPy converts each crop.
+        alone = _all_of(_core._Batches(crops, 1, size * (depth + 1) - 1, False))
+        while (parts := list(itertools.islice(alone, size))) and not (drop_last and len(parts) < size):
+            yield self._as_tensor(parts)
+
+    def _as_tensor(self, parts: Sequence[npt.NDArray[Any]]) -> Tensor:
+        """The parts of a batch, one after the other, in its dtype."""
+        assert self._dtype is not None
+        if len(parts) == 1 and parts[0].dtype == self._dtype:
+            return Tensor(parts[0])
+        made = aligned_empty((sum(map(len, parts)), *parts[0].shape[1:]), self._dtype, self._first)
+        at = 0
+        for part in parts:
+            np.copyto(made[at : at + len(part)], part, casting="unsafe")  # the types are checked
+            at += len(part)
+        return Tensor(made)
+
+    def _crops(self, samples: Iterator[Sample], size: int) -> Iterator[tuple[Array, Any]]:
+        """The array and the selection of each sample. The crops of each batch have one shape."""
+        first: tuple[int, ...] = ()
+        for number, sample in enumerate(samples):
+            array, selection = self._crop(sample)
+            shape = array._resolve(selection)[1]
+            first = shape if number % size == 0 else first
+            if shape != first:
+                raise InvalidArgumentError(
+                    f"the crops of a batch have one shape: {first} and, for sample {sample!r}, {shape}",
+                )
+            yield array, selection
 
     def _crop(self, sample: Sample) -> tuple[Array, Any]:
         if self.alone:
@@ -194,6 +198,14 @@ class CropReader:
         except (KeyError, IndexError, TypeError):
             raise InvalidArgumentError(f"sample {sample!r} names none of the {len(self._arrays)} arrays") from None
         return array, array._prepare(sample[1])[0]
+
+
+def _all_of(ahead: _core._Batches) -> Iterator[npt.NDArray[Any]]:
+    try:
+        while (values := ahead.next()) is not None:
+            yield values
+    finally:
+        ahead.cancel()
 
 
 def _check_cast(array: Array, dtype: np.dtype[Any]) -> None:

@@ -61,7 +61,7 @@ class Crops(data.Dataset):  # type: ignore[misc]
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """The tensors of several samples, read together."""
-        both = as_tensor(self._reader.start([self._samples[i] for i in indices]).wait())
+        both = as_tensor(self._reader.read([self._samples[i] for i in indices]))
         return [each if self._transform is None else self._transform(each) for each in both]
 
 

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
 #include <deque>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -43,13 +46,43 @@ result<std::vector<batch_part>> parts_of(std::vector<array_crop> crops, bool may
   return out;
 }
 
-result<owned_tensor> take(const array& of, const dtype& type, const extents& shape) {
+/// Of one batch.
+struct batch_memory {
+  output_block block;
+  std::vector<std::shared_ptr<item_arena>> bytes_of_items;  // of variable length, for each crop
+};
+
+result<owned_tensor> take(const array& of, const dtype& type, const extents& shape, std::size_t arenas = 0) {
   PENSTOCK_ASSIGN(std::uint64_t bytes, element_count(shape));
   if (!checked_mul(bytes, type.item_bytes(), bytes))
     return error(errc::invalid_argument, fmt::format("a batch of shape {} has more than 2^64 bytes", to_string(shape)));
-  PENSTOCK_ASSIGN(output_block block, of.context()->state().outputs().take(bytes));
-  const auto owner = std::make_shared<output_block>(std::move(block));
-  return owned_tensor{tensor_view::contiguous(owner->data(), type, shape), owner};
+  const auto owner = std::make_shared<batch_memory>();
+  PENSTOCK_ASSIGN(owner->block, of.context()->state().outputs().take(bytes));
+  for (std::size_t i = 0; i < arenas; ++i) owner->bytes_of_items.push_back(std::make_shared<item_arena>());
+  if (arenas > 0 && bytes > 0) std::memset(owner->block.data(), 0, bytes);  // empty items
+  return owned_tensor{tensor_view::contiguous(owner->block.data(), type, shape), owner};
+}
+
+/// True if the crops are not boxes of items of one length: such are read one by one.
+bool are_read_alone(std::span<const array_crop> crops) {
+  return std::any_of(crops.begin(), crops.end(), [](const array_crop& each) {
+    return each.which.indexed != nullptr || each.from.type().variable_length();
+  });
+}
+
+result<extents> shape_of(std::span<const array_crop> crops) {
+  if (!are_read_alone(crops)) return crops_shape(crops);
+  const extents& first = crops[0].which.shape;
+  if (first.size() == kMaxRank)
+    return error(errc::invalid_argument, fmt::format("a crop has at most {} dimensions", kMaxRank - 1));
+  extents out{crops.size()};
+  for (const std::uint64_t each : first) out.push_back(each);
+  for (const array_crop& each : crops)
+    if (!(each.which.shape == first))
+      return error(errc::invalid_argument, fmt::format("the crops of a batch have one shape: {} and {}",
+                                                       to_string(first), to_string(each.which.shape)))
+          .note("array '" + each.from.uri() + "'");
+  return out;
 }
 
 /// Converts the rows of a part into their places.
@@ -128,10 +161,40 @@ class batches_state {
     return out;
   }
 
+  /// Each crop by a read of its own, into its row.
+  result<under_way> begin_alone(std::span<const array_crop> crops, const extents& shape, const dtype& type) {
+    under_way out;
+    const bool has_items = type.variable_length();
+    PENSTOCK_ASSIGN(out.values, take(crops[0].from, type, shape, has_items ? crops.size() : 0));
+    const auto& memory = *static_cast<const batch_memory*>(out.values.owner.get());
+    for (std::size_t i = 0; i < crops.size(); ++i) {
+      if (!options_.type && !(crops[i].from.type() == type)) {
+        auto differs = parts_of(std::vector(crops.begin(), crops.end()), false);
+        return std::move(differs).error();
+      }
+      tensor_view row;
+      row.type = type;
+      row.data = out.values.view.data + static_cast<std::int64_t>(i) * out.values.view.strides[0];
+      for (std::size_t d = 1; d < shape.size(); ++d) {
+        row.extents.push_back(shape[d]);
+        row.strides.push_back(out.values.view.strides[d]);
+      }
+      read_options how;
+      how.threads = options_.threads;
+      how.type = options_.type;
+      if (has_items) how.arena = memory.bytes_of_items[i];
+      read one;
+      PENSTOCK_ASSIGN(one.reading, crops[i].from.read_async(crops[i].which, row, how));
+      out.reads.push_back(std::move(one));
+    }
+    return out;
+  }
+
   result<under_way> begin(std::vector<array_crop> crops) {
-    PENSTOCK_ASSIGN(const extents shape, crops_shape(crops));
+    PENSTOCK_ASSIGN(const extents shape, shape_of(crops));
     const array first = crops[0].from;
     const dtype type = options_.type ? *options_.type : first.type();
+    if (are_read_alone(crops)) return begin_alone(crops, shape, type);
     PENSTOCK_ASSIGN(std::vector<batch_part> parts, parts_of(std::move(crops), options_.type.has_value()));
     under_way out;
     PENSTOCK_ASSIGN(out.values, take(first, type, shape));

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <penstock/array_source.h>
+#include <penstock/create.h>
+#include <penstock/open.h>
+#include <penstock/variable.h>
 
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -165,6 +169,64 @@ TEST(CropBatches, AFailureEndsThem) {
   EXPECT_FALSE(crop_batches::make(nullptr).ok());
   options.size = 0;
   EXPECT_FALSE(crop_batches::make(each_of({}), options).ok());
+}
+
+TEST(CropBatches, CropsMayBeListsAndPoints) {
+  const array a = numbered<std::int32_t>("int32", 20), b = numbered<std::int16_t>("int16", 20);
+  orthogonal_selection lists;
+  lists.items = {index_list{9, 2}, index_list{6, 0, 3}};
+  coordinate_selection points;
+  points.points = {index_list{1, 2, 3, 19, 0, 5}, index_list{1, 2, 3, 6, 0, 5}};
+  points.shape = {2, 3};
+  const resolved_selection listed = a.select(lists).value(), pointed = a.select(points).value();
+  batch_options options;
+  options.size = 3;
+  auto made = crop_batches::make(each_of({crop_of(a, 2), {a, listed}, {a, pointed}, crop_of(a, 0)}), options);
+  const auto batch = made->next();
+  ASSERT_TRUE(batch.ok() && *batch) << batch.error().to_string();
+  EXPECT_EQ((*batch)->view.extents, (extents{3, 2, 3}));
+  EXPECT_EQ(values_of<std::int32_t>(**batch),
+            (std::vector<std::int32_t>{15, 16, 17, 22, 23, 24, 69, 63, 66, 20, 14, 17, 8, 16, 24, 139, 0, 40}));
+  const auto last = made->next();
+  ASSERT_TRUE(last.ok() && *last);
+  EXPECT_EQ(values_of<std::int32_t>(**last), (std::vector<std::int32_t>{1, 2, 3, 8, 9, 10}));
+
+  auto mixed = crop_batches::make(each_of({{a, listed}, {b, listed}}), options);
+  EXPECT_EQ(mixed->next().error().code(), errc::invalid_argument);
+  options.type = *dtype::from_name("float64");
+  mixed = crop_batches::make(each_of({{a, listed}, {b, listed}}), options);
+  const auto converted = mixed->next();
+  ASSERT_TRUE(converted.ok() && *converted) << converted.error().to_string();
+  EXPECT_EQ(values_of<double>(**converted), (std::vector<double>{69, 63, 66, 20, 14, 17, 69, 63, 66, 20, 14, 17}));
+  auto shapes = crop_batches::make(each_of({{a, listed}, crop_of(a, 0, 3)}));
+  EXPECT_EQ(shapes->next().error().code(), errc::invalid_argument);
+}
+
+TEST(CropBatches, TextOwnsItsBytes) {
+  create_options how;
+  how.type = dtype::variable_utf8();
+  how.shape = {4};
+  how.chunks = extents{2};
+  const array made = create_array(std::shared_ptr<store>(make_memory_store()), how).value();
+  const std::vector<std::string> words = {"", "a", "word that is longer than others", "b"};
+  std::vector<variable_item> items;
+  for (const std::string& each : words) items.push_back({reinterpret_cast<const std::byte*>(each.data()), each.size()});
+  ASSERT_TRUE(made.write(basic_selection(),
+                         tensor_view::contiguous(reinterpret_cast<std::byte*>(items.data()), how.type, how.shape))
+                  .ok());
+  const auto rows = [&](std::int64_t low) {
+    basic_selection which;
+    which.items = {slice{low, low + 2, {}}};
+    return array_crop{made, made.select(which).value()};
+  };
+  auto batches = crop_batches::make(each_of({rows(2), rows(0), rows(1)}));
+  const auto batch = batches->next();
+  ASSERT_TRUE(batch.ok() && *batch) << batch.error().to_string();
+  batches->cancel();
+  std::vector<std::string> read;
+  const auto* const first = reinterpret_cast<const variable_item*>((*batch)->view.data);
+  for (std::size_t i = 0; i < 6; ++i) read.emplace_back(first[i].text());
+  EXPECT_EQ(read, (std::vector<std::string>{words[2], "b", "", "a", "a", words[2]}));
 }
 
 TEST(CropBatches, CancelledOnesEnd) {
