@@ -31,6 +31,8 @@ def test_every_pair(name: str, target: str, tmp_path: Path) -> None:
         assert not (tmp_path / target).exists()
         return
     made = ps.convert(source, tmp_path / target, verify=True)
+    if isinstance(node, ps.Array) and isinstance(made, ps.Group) and "band_data" in made:
+        made = made["band_data"]  # an image with its coordinates
     got = made[...] if isinstance(made, ps.Array) else ps.load(tmp_path / target)
     wanted = node[...] if isinstance(node, ps.Array) else ps.load(source)
     for one, other in zip(leaves(got), leaves(wanted), strict=True):
@@ -97,6 +99,180 @@ def test_georeferencing_goes_from_tiff_to_tiff(tmp_path: Path) -> None:
     assert made.epsg == 32633
     assert tuple(made.transform)[:6] == (10, 0, 5e5, 0, -10, 5e6)
     assert made.nodata == 3
+
+
+PLACE = {"crs": 32633, "transform": (10, 0, 500000, 0, -10, 4600000)}
+MEANING = {
+    "nodata": -9999,
+    "scales": [0.1, 0.1],
+    "offsets": [2.0, 2.0],
+    "units": ["m", "m"],
+    "descriptions": ["red", "nir"],
+    "attributes": {"sensor": "MSI"},
+}
+
+
+def scene(path: Path, dtype: str = "i2", **options: Any) -> Path:
+    """A GeoTIFF of two bands; one pixel in nine is nodata."""
+    values = np.arange(2 * 40 * 60).reshape(2, 40, 60).astype(dtype)
+    if "nodata" in options:
+        values[:, ::3, ::3] = options["nodata"]
+    ps.save(path, values, tiles=16, **PLACE, **options)
+    return path
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(("dtype", "meaning"), [("i2", MEANING), ("f4", {"nodata": -1.5}), ("f8", {}), ("u1", {})])
+def test_a_placed_image_becomes_a_dataset(
+    tmp_path: Path, dtype: str, meaning: dict[str, Any], zarr_format: int
+) -> None:
+    """xarray's datasets of the TIFF and of the group are equal, by our engine and by its own."""
+    xarray = pytest.importorskip("xarray")
+    source = scene(tmp_path / "a.tif", dtype, **meaning)
+    made = ps.convert(source, tmp_path / "a.zarr", zarr_format=zarr_format, chunks=(1, 16, 16), verify=True)
+    assert isinstance(made, ps.Group)
+    assert sorted(made) == ["band", "band_data", "spatial_ref", "x", "y"]
+    assert made["band_data"].chunks == (1, 16, 16)
+    np.testing.assert_array_equal(made["band_data"][...], ps.open(source)[...])
+    wanted = xarray.open_dataset(source, engine="penstock", decode_coords="all").load()
+    for engine in ("penstock", "zarr"):
+        got = xarray.open_dataset(tmp_path / "a.zarr", engine=engine, decode_coords="all", consolidated=False).load()
+        xarray.testing.assert_allclose(got, wanted, rtol=1e-6)  # xarray scales int16 as float64
+        in_json = {k: list(v) if isinstance(v, tuple) else v for k, v in wanted["band_data"].attrs.items()}
+        assert got["band_data"].attrs == in_json
+        assert got["spatial_ref"].attrs == wanted["spatial_ref"].attrs
+        encoding = wanted["band_data"].encoding
+        assert got["band_data"].encoding.get("_FillValue") == encoding.get("_FillValue")
+        if meaning.get("scales"):
+            for name in ("scale_factor", "add_offset"):
+                assert got["band_data"].encoding[name] == encoding[name]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(("dtype", "meaning"), [("i2", MEANING), ("f4", {"nodata": -1.5}), ("f4", {"nodata": "nan"})])
+def test_a_scene_is_the_same_after_zarr(tmp_path: Path, dtype: str, meaning: dict[str, Any], zarr_format: int) -> None:
+    if meaning["nodata"] == "nan":
+        meaning = {"nodata": float("nan")}
+    source = scene(tmp_path / "a.tif", dtype, **meaning)
+    group = ps.convert(source, tmp_path / "a.zarr", zarr_format=zarr_format)
+    for name, given in (("b.tif", group), ("c.tif", tmp_path / "a.zarr"), ("d.tif", tmp_path / "a.zarr" / "band_data")):
+        ps.convert(given, tmp_path / name, verify=True)
+        one, other = ps.open(source), ps.open(tmp_path / name)
+        assert other.epsg == 32633
+        for fact in ("transform", "scales", "offsets", "units", "descriptions", "area_or_point"):
+            assert getattr(other, fact) == getattr(one, fact), fact
+        assert other.nodata == one.nodata or (np.isnan(one.nodata) and np.isnan(other.nodata))
+        assert other.gdal_metadata.get("sensor") == one.gdal_metadata.get("sensor")
+        np.testing.assert_array_equal(other[...], one[...])
+
+
+def test_gdal_finds_the_facts_after_zarr(tmp_path: Path) -> None:
+    rasterio = pytest.importorskip("rasterio")
+    ps.convert(scene(tmp_path / "a.tif", **MEANING), tmp_path / "a.zarr")
+    ps.convert(tmp_path / "a.zarr", tmp_path / "b.tif")
+    with rasterio.open(tmp_path / "a.tif") as one, rasterio.open(tmp_path / "b.tif") as other:
+        for fact in ("crs", "transform", "nodata", "scales", "offsets", "units", "descriptions", "dtypes"):
+            assert getattr(other, fact) == getattr(one, fact), fact
+        assert other.tags()["sensor"] == "MSI"
+
+
+def test_an_image_group_is_replaced_when_all_is_written(tmp_path: Path) -> None:
+    source, target = scene(tmp_path / "a.tif"), tmp_path / "a.zarr"
+    ps.convert(source, target)
+    with pytest.raises(ps.InvalidArgumentError):
+        ps.convert(source, target)
+    with pytest.raises(ps.Error):
+        ps.convert(source, target, codecs=["no such codec"], overwrite=True)
+    assert ps.open(target)["band_data"].shape == (2, 40, 60)
+    ps.convert(source, target, zarr_format=2, overwrite=True)
+    assert ps.open(target).format == "zarr2"
+    ps.save(tmp_path / "plain.tif", VALUES)
+    ps.convert(tmp_path / "plain.tif", target, overwrite=True)
+    assert isinstance(ps.open(target), ps.Array)  # without a place an image stays an array
+
+
+def netcdf(path: Path, kind: str) -> Path:
+    netcdf4 = pytest.importorskip("netCDF4")
+    pyproj = pytest.importorskip("pyproj")
+    with netcdf4.Dataset(path, "w", format=kind) as file:
+        file.title = "T"
+        for name, size in (("time", 2), ("y", 4), ("x", 5)):
+            file.createDimension(name, size)
+        file.createVariable("x", "f8", ("x",))[:] = 500005 + 10.0 * np.arange(5)
+        file.createVariable("y", "f4", ("y",))[:] = 4000.5 - 10 * np.arange(4)
+        time = file.createVariable("time", "i4", ("time",))
+        time.units = "days since 2000-01-01"
+        time[:] = [0, 1]
+        file.createVariable("crs", "S1", ()).setncatts(pyproj.CRS.from_epsg(32633).to_cf())
+        for name, dtype in (("t", "i2"), ("f", "f4")):
+            variable = file.createVariable(name, dtype, ("time", "y", "x"), fill_value=-99)
+            variable.setncatts({"grid_mapping": "crs", "units": "K", "long_name": "temperature"})
+            if name == "t":
+                variable.setncatts({"scale_factor": 0.5, "add_offset": 10.0})
+            variable[:] = np.arange(40).reshape(2, 4, 5)
+    return path
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("kind", ["NETCDF4", "NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET"])
+def test_netcdf_means_the_same_as_zarr(tmp_path: Path, kind: str, zarr_format: int) -> None:
+    xarray = pytest.importorskip("xarray")
+    source = netcdf(tmp_path / "a.nc", kind)
+    ps.convert(source, tmp_path / "a.zarr", zarr_format=zarr_format, verify=True)
+    wanted = xarray.open_dataset(source, engine="netcdf4", decode_coords="all").load()
+    for engine in ("penstock", "zarr"):
+        got = xarray.open_dataset(tmp_path / "a.zarr", engine=engine, decode_coords="all", consolidated=False).load()
+        xarray.testing.assert_identical(got, wanted)
+
+
+@pytest.mark.parametrize("kind", ["NETCDF4", "NETCDF3_CLASSIC"])
+def test_a_variable_of_netcdf_becomes_a_geotiff(tmp_path: Path, kind: str) -> None:
+    source = netcdf(tmp_path / "a.nc", kind)
+    variable = ps.open(source)["t"]
+    made = ps.convert(variable, tmp_path / "a.tif", verify=True)
+    assert made.epsg == 32633
+    assert tuple(made.transform)[:6] == (10, 0, 500000, 0, -10, 4005.5)
+    assert (made.nodata, made.scales, made.offsets) == (-99, (0.5, 0.5), (10, 10))
+    assert (made.units, made.descriptions) == (("K", "K"), ("temperature", "temperature"))
+    with pytest.raises(ps.UnsupportedError, match="choose one"):
+        ps.convert(source, tmp_path / "b.tif")  # t and f
+
+
+def test_coordinates_lead_to_a_transform_in_metres(tmp_path: Path) -> None:
+    """Kilometres and packed coordinates; the rows of GDAL's files begin in the south."""
+    pyproj = pytest.importorskip("pyproj")
+    group = ps.create_group(tmp_path / "a.zarr")
+    attributes = pyproj.CRS.from_epsg(32633).to_cf()
+    group.create_array("m", data=np.int8(0), attributes={**attributes, "GeoTransform": "0 1000 0 40000 0 -1000"})
+    group.create_array("x", data=np.arange(5.0) + 0.5, dimension_names=("x",), attributes={"units": "km"})
+    packed = {"units": "km", "scale_factor": 0.5, "add_offset": 36.5}
+    group.create_array("y", data=np.arange(4, dtype="i2") * 2, dimension_names=("y",), attributes=packed)
+    group.create_array("v", data=VALUES[:4, :5], dimension_names=("y", "x"), attributes={"grid_mapping": "m: x y"})
+    made = ps.convert(group["v"], tmp_path / "a.tif")
+    assert made.epsg == 32633
+    assert tuple(made.transform)[:6] == (1000, 0, 0, 0, 1000, 36000)
+
+
+def test_what_a_target_cannot_hold_is_named(tmp_path: Path) -> None:
+    pyproj = pytest.importorskip("pyproj")
+    group = ps.create_group(tmp_path / "a.zarr")
+    pole = {
+        "grid_mapping_name": "rotated_latitude_longitude",
+        "grid_north_pole_latitude": 39.25,
+        "grid_north_pole_longitude": -162.0,
+    }
+    assert pyproj.CRS.from_cf(pole)
+    group.create_array("rotated", data=np.int8(0), attributes={**pole, "gcps": "{}"})
+    group.create_array("v", data=VALUES, dimension_names=("y", "x"), attributes={"grid_mapping": "rotated"})
+    with pytest.warns(UserWarning, match="not written") as told:
+        made = ps.convert(group["v"], tmp_path / "v.tif")
+    assert made.crs is None
+    texts = [str(each.message) for each in told]
+    assert any("ground control points" in text for text in texts)
+    assert any("coordinate system" in text for text in texts)
+    mask = np.ones((40, 60), bool)
+    with pytest.warns(UserWarning, match="the mask of"):
+        ps.convert(scene(tmp_path / "m.tif", mask=mask), tmp_path / "m.zarr")
 
 
 def test_the_verb(tmp_path: Path) -> None:

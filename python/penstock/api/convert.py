@@ -6,7 +6,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.api.copy import Progress, copy
+from penstock.api import images
+from penstock.api.copy import Progress, copy, more_options
 from penstock.api.hdf5_writer import compare, write_hdf5
 from penstock.api.open import open
 from penstock.api.rechunk import folder_of
@@ -16,6 +17,7 @@ from penstock.core.context import Context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.progress import callback_of, progress_display
+from penstock.geo.placed import image_in
 from penstock.shards.sharded_array import ShardedArray
 
 _TIFF, _HDF5, _NPY = (".tif", ".tiff"), (".h5", ".hdf5", ".nc", ".nc4"), (".npy",)
@@ -52,10 +54,12 @@ def convert(
     source
         An open array or group, or what `penstock.open` takes.
     target
-        `.tif`, `.tiff`: a Cloud Optimized GeoTIFF of one array, with its coordinate system, transform and nodata if the
-        source is a TIFF. `.h5`, `.hdf5`, `.nc`, `.nc4`: an HDF5 file of an array or a group, written by h5py, with
-        attributes and, for dimensions that are named, scales, as netCDF-4 has them. `.npy`: one array. Every other name
-        is Zarr: arrays and groups, with attributes and names of dimensions.
+        `.tif`, `.tiff`: a Cloud Optimized GeoTIFF of one array, or of the only image of a group, with its coordinate
+        system, transform, nodata, scales, offsets, units and names of bands. `.h5`, `.hdf5`, `.nc`, `.nc4`: an HDF5
+        file of an array or a group, written by h5py, with attributes and, for dimensions that are named, scales, as
+        netCDF-4 has them. `.npy`: one array. Every other name is Zarr: arrays and groups, with attributes and names of
+        dimensions; a TIFF with a place, or with scales, becomes a group: `band_data`, its coordinates and its grid
+        mapping `spatial_ref`.
     path
         Within a Zarr target.
     chunks
@@ -88,6 +92,26 @@ def convert(
             of_zarr["scratch"] = folder_of(target)
         if shards is None and isinstance(source, ShardedArray):
             of_zarr["shards"] = False  # its files must not become Zarr's shards
+        if not isinstance(source, Array | Group):
+            source = open(source, context=context, storage_options=storage_options)
+        if images.is_placed(source):
+            return images.write_image(
+                source,
+                target,
+                path,
+                how={"chunks": chunks, "shards": shards, "codecs": codecs, "zarr_format": zarr_format},
+                more={
+                    **more_options(memory, of_zarr["scratch"]),
+                    "verify": bool(verify),
+                    "overwrite": overwrite,
+                    "resume": False,
+                    "durable": False,
+                    "threads": threads,
+                    "progress": progress,
+                },
+                context=context,
+                target_options=target_options,
+            )
         return copy(
             source,
             target,
@@ -118,10 +142,13 @@ def convert(
             raise InvalidArgumentError(f"HDF5 has no option {next(iter(options))!r}")
         write_hdf5(source, name, chunks, verify, told)
         return open(name, context=context)
-    if isinstance(source, Group):
-        raise UnsupportedError(f"a '{ending}' file holds one array, '{source.uri}' is a group")
     if ending in _NPY and options:
         raise InvalidArgumentError(f".npy has no option {next(iter(options))!r}")
+    if isinstance(source, Group):
+        found = image_in(source) if ending in _TIFF else None
+        if found is None:
+            raise UnsupportedError(f"a '{ending}' file holds one array, '{source.uri}' is a group: choose one of it")
+        source = found
     save(name, source, **options)
     made = open(name, context=context)
     if verify and isinstance(made, Array):

@@ -102,6 +102,7 @@ def copy(
     job = CopyJob(
         source, target, path, chunks, shards, codecs, zarr_format, more, context, storage_options, target_options
     )
+    warn_of_place(job.source)
     job.run()
     return job.open()
 
@@ -128,8 +129,8 @@ class CopyJob:
         zarr_format: int | None,
         more: dict[str, Any],
         context: Context | None,
-        storage_options: Mapping[str, Any] | None,
-        target_options: Mapping[str, Any] | None,
+        storage_options: Mapping[str, Any] | None = None,
+        target_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.context = current_context() if context is None else context
         if not isinstance(self.context, _core.Context):
@@ -137,7 +138,6 @@ class CopyJob:
         if not isinstance(source, Array | Group):
             source = open(source, context=self.context, storage_options=storage_options)
         self.source = source
-        warn_of_place(source)
         check_name(target, path, target_options)
         if zarr_format is not None:
             check_format(zarr_format)

@@ -128,7 +128,9 @@ def create_array(
     )  # fmt: skip
     if format_for_new(target, inner) == "tiff":
         new.refuse_for_tiff()
-        data = data if data is None else for_tiff(data, tiff)
+        if data is not None:
+            data, texts = for_tiff(data, tiff)
+            attributes = texts if attributes is None else attributes
         return create_tiff(
             target, inner, shape=[shape] if isinstance(shape, int) else shape, dtype=dtype, data=data,
             how=TiffOptions.of(tiff), attributes=attributes, overwrite=overwrite, durable=durable, context=context,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, overload
 
 from penstock.api.copy import CopyJob, Progress, more_options
+from penstock.api.written_values import warn_of_place
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.group import Group
@@ -158,6 +159,7 @@ def rechunk(
     )
     if dry_run:
         return RechunkPlan(tuple(RechunkStep(*step) for step in job.run(check_only=True)["steps"]))
+    warn_of_place(job.source)
     job.run()
     return job.open()
 

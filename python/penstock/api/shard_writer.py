@@ -167,7 +167,7 @@ def _tiff_items(made: npt.NDArray[Any], options: dict[str, Any]) -> tuple[npt.ND
     given: dict[str, Any] = {"overwrite": True, **options}
     of_file: dict[str, Any] = {name: bool(given.pop(name)) for name in ("overwrite", "durable") if name in given}
     attributes, dtype = given.pop("attributes", None), given.pop("dtype", None)
-    data = for_tiff(made, given)
+    data, _ = for_tiff(made, given)
     try:
         how = TiffOptions.of(given)
     except TypeError as error:

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from penstock import _core
+from penstock.core import registry
 from penstock.core.array import Array
-from penstock.core.errors import InvalidArgumentError, UnsupportedError
+from penstock.core.errors import Error, InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
+from penstock.geo import placed
+from penstock.geo.tiff import TiffArray
 
 
 def check_is_array(data: Any) -> None:
@@ -60,7 +63,7 @@ def for_zarr(data: Any, given: dict[str, Any]) -> Any:
 
 
 def _take_from_array(data: Array, given: dict[str, Any]) -> None:
-    named = data.format in ("zarr2", "zarr3", "hdf5")  # those of a TIFF are its tags
+    named = data.format in ("zarr2", "zarr3", "hdf5", "netcdf")  # those of a TIFF are its tags
     same_type = given["dtype"] is None or given["dtype"] == data.dtype
     nothing_given = all(given[name] is None for name in ("attributes", "dimension_names", "fill_value"))
     if (
@@ -94,23 +97,46 @@ def warn_of_place(data: Any) -> None:
     if any(each != 1 for each in data.scales) or any(data.offsets):
         lost.append("scale and offset")
     if lost:
-        text = f"{' and '.join(lost)} of a TIFF are not written to Zarr (xarray's to_zarr writes them)"
+        text = f"{' and '.join(lost)} of a TIFF are not written with an array of Zarr (penstock.convert writes them)"
         warnings.warn(text, UserWarning, stacklevel=3)
 
 
-def for_tiff(data: Any, options: dict[str, Any]) -> Any:
-    """The same for a TIFF: `options` gets crs, transform and nodata."""
+def for_tiff(data: Any, options: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    """The same for a TIFF: the values, and GDAL's metadata. `options` gets crs, transform, nodata and what bands
+    mean.
+    """
     check_is_array(data)
+    if not isinstance(data, Array):
+        return _for_tiff(data, options), {}
+    if isinstance(data, TiffArray):
+        facts, texts = placed.options_of_image(data)
+    else:
+        facts, texts = placed.options_of(data, _group_of(data))
+    if options.get("crs") is None and facts.get("crs") is not None:
+        facts["crs"] = placed.crs_that_tiffs_hold(facts["crs"], data.uri)
+    for name, value in facts.items():
+        if value is not None and options.get(name) is None:
+            options[name] = value
+    return data, texts
 
+
+def _group_of(array: Array) -> Group | None:
+    """The group that holds an array, if it is known or the array was opened by a path or a URI."""
+    if array._within is not None:
+        return array._within  # type: ignore[no-any-return]
+    try:
+        uri, storage_options = registry.location_of(array)
+        above = registry.reopen(uri.rpartition("/")[0], storage_options, "r")
+    except (Error, TypeError, OSError):
+        return None
+    return above if isinstance(above, Group) else None
+
+
+def _for_tiff(data: Any, options: dict[str, Any]) -> Any:
     def add(name: str, value: Any) -> None:
         if value is not None and options.get(name) is None:
             options[name] = value
 
-    if isinstance(data, Array):
-        if data.format == "tiff":
-            for name in ("crs", "transform", "nodata"):
-                add(name, getattr(data, name))
-        return data
     if _is_xarray(data, "DataArray"):
         reference = data.coords[_mapping_of(data)].attrs if _mapping_of(data) in data.coords else {}
         add("crs", reference.get("crs_wkt") or reference.get("spatial_ref"))

@@ -48,6 +48,8 @@ class Array(Reads, Writes, _core.Array):
 
     # The URI if the array was opened by a remote one; with these options it can be opened again. None otherwise.
     _storage_options: dict[str, Any] | None = None
+    # The group whose member it was opened as, if that matters to a caller: it may hold coordinates.
+    _within: Any = None
 
     # `shape`, `dtype`, `chunks`, `shards`, `dimension_names`, `format`, `uri`, `read_only` and `[]` are _core's.
 

@@ -172,8 +172,8 @@ result<create_options> options_for(const array_copy& what) {
     out.fill_value = state.fill_value;
   }
   if (out.zarr_format == 3) out.dimension_names = state.dimension_names;
-  const bool other_format =
-      is_zarr ? out.zarr_format != source_format : state.format == "hdf5" || state.format == "tiff";
+  const bool other_format = is_zarr ? out.zarr_format != source_format
+                                    : state.format == "hdf5" || state.format == "netcdf" || state.format == "tiff";
   if (other_format) PENSTOCK_TRY(keep_meaning(state, out));
   return out;
 }

@@ -17,10 +17,10 @@ from penstock.core.array import Array
 from penstock.core.context import current_context
 from penstock.core.errors import Error, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
+from penstock.geo.image_attributes import attributes_of, grid_mapping_of, image_attributes, other_sign
 from penstock.geo.masks import Validity, module_of, of_all_bands
 from penstock.geo.tiff import TiffArray
 from penstock.interop.xarray.lazy import Place, Selection, as_points, kind_of, read, read_async, settled, start
-from penstock.interop.xarray.tiff_attributes import attributes_of, grid_mapping_of, image_attributes, other_sign
 from penstock.target.file_objects import fsspec_place, in_memory, is_file
 from penstock.target.place import place_of
 from penstock.target.sniff import driver_by_name, driver_of_bytes

@@ -1,0 +1,247 @@
+"""Where the pixels of an array of another format lie, and what they mean, as the options of a TIFF.
+
+Source: CF conventions, 5.6 "Grid Mappings" and 8.1 "Packed Data"; GDAL's attributes `spatial_ref` and `GeoTransform`.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from penstock.core.array import Array
+from penstock.core.errors import UnsupportedError
+from penstock.core.group import Group
+from penstock.geo.new_system import system_of
+from penstock.geo.tiff import TiffArray
+
+_MOST_COORDINATES = 1 << 24  # of one axis: they are read to find the transform
+_NOT_WRITTEN = (("gcps", "ground control points"), ("rpcs", "rational polynomials"))
+_PACKED = (("scale_factor", 1.0), ("add_offset", 0.0))
+# Attributes that have a place of their own in a TIFF, or in a Zarr array.
+_SPOKEN_FOR = {
+    *("_FillValue", "missing_value", "scale_factor", "add_offset", "scales", "offsets", "units", "long_name"),
+    *("grid_mapping", "coordinates", "_ARRAY_DIMENSIONS", "AREA_OR_POINT", "DIMENSION_LIST", "CLASS", "NAME"),
+}
+
+
+def options_of(array: Array, group: Group | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """Options of `create_array` for a TIFF of the array, and GDAL's metadata.
+
+    Parameters
+    ----------
+    group
+        Holds the array, its grid mapping and its coordinates. None: it is not known.
+    """
+    attributes = array.attrs.asdict()
+    names = dimension_names_of(array)
+    made: dict[str, Any] = {}
+    if group is not None and len(names) >= 2:
+        # Also of the form "crs: x y other: lat lon", of which the first system is that of the dimensions.
+        mapping = _member(group, str(attributes.get("grid_mapping", "spatial_ref")).split(":")[0].split(" ")[0])
+        reference = {} if mapping is None else mapping.attrs.asdict()
+        made["crs"] = _crs_of(reference)
+        lost = [what for key, what in _NOT_WRITTEN if reference.get(key)]
+        if lost:
+            message = f"the {' and '.join(lost)} of '{array.uri}' are not written to TIFFs"
+            warnings.warn(message, UserWarning, stacklevel=5)
+        made["transform"] = _transform_of(group, names[-2:], array.shape[-2:], reference)
+    made["nodata"] = nodata_of(array, attributes)
+    bands = 1 if array.ndim == 2 else array.shape[0]
+    for name, many, one in (("scales", "scales", "scale_factor"), ("offsets", "offsets", "add_offset")):
+        made[name] = _of_bands(attributes.get(many, attributes.get(one)), bands, float)
+    for name in ("units", "long_name"):
+        made[{"long_name": "descriptions"}.get(name, name)] = _of_bands(attributes.get(name), bands, str)
+    if attributes.get("AREA_OR_POINT") in ("Area", "Point"):
+        made["area_or_point"] = attributes["AREA_OR_POINT"]
+    texts = {
+        name: str(value)
+        for name, value in attributes.items()
+        if isinstance(value, str | int | float) and name not in _SPOKEN_FOR and not name.startswith(("TIFFTAG_", "_Nc"))
+    }
+    return {name: value for name, value in made.items() if value is not None}, texts
+
+
+def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
+    """The same for an image of a TIFF."""
+    made: dict[str, Any] = {name: getattr(image, name) for name in ("crs", "transform", "nodata")}
+    if image.gcps or image.rpcs:
+        what = "ground control points" if image.gcps else "rational polynomials"
+        warnings.warn(f"the {what} of '{image.uri}' are not written to TIFFs", UserWarning, stacklevel=5)
+    if image.dimension_names == ("band", "y", "x"):
+        if set(image.scales) != {1.0} or any(image.offsets):
+            made |= {"scales": image.scales, "offsets": image.offsets}
+        for name in ("units", "descriptions"):
+            if any(getattr(image, name)):
+                made[name] = getattr(image, name)
+    if image.area_or_point is not None and made["transform"] is not None:
+        made["area_or_point"] = image.area_or_point
+    if image.colormap is not None and image.shape[0] == 1 and image.dtype.kind == "u":
+        made["colormap"] = image.colormap
+    texts = {name: text for name, text in image.gdal_metadata.items() if name != "AREA_OR_POINT"}
+    return {name: value for name, value in made.items() if value is not None}, texts
+
+
+def dimension_names_of(array: Array) -> tuple[str | None, ...]:
+    """Of each dimension; empty if they are not known."""
+    names = array.dimension_names
+    return () if names is None or len(names) != array.ndim else tuple(names)
+
+
+def image_in(group: Group) -> Array | None:
+    """The only array of a group that can be an image: numbers with rows and columns, which are not coordinates."""
+    found = []
+    for name, array in group.arrays():
+        names = dimension_names_of(array)
+        attributes = array.attrs.asdict()
+        if array.dtype.kind not in "iufc" or array.ndim not in (2, 3) or name in names:
+            continue
+        found.append((array, "grid_mapping" in attributes))
+    chosen = [array for array, placed in found if placed] or [array for array, _ in found]
+    if len(chosen) != 1:
+        return None
+    chosen[0]._within = group
+    return chosen[0]
+
+
+def crs_that_tiffs_hold(crs: Any, uri: str) -> Any:
+    """The system, or None and a warning if GeoTIFF has no keys for it."""
+    try:
+        system_of(crs)
+    except UnsupportedError as error:
+        warnings.warn(f"the coordinate system of '{uri}' is not written: {error.message}", UserWarning, stacklevel=4)
+        return None
+    return crs
+
+
+def nodata_of(array: Array, attributes: Mapping[str, Any]) -> int | float | None:
+    """The missing value, by the rules of each format that xarray has."""
+    value = attributes.get("_FillValue", attributes.get("missing_value"))
+    if value is None and array.format == "zarr2":
+        value = array.fill_value
+    value = _single(value)
+    if isinstance(value, str) and array.dtype.kind == "f":
+        try:
+            value = struct.unpack("<d", base64.b64decode(value, validate=True))[0]
+        except (ValueError, struct.error):
+            try:
+                value = float(value)
+            except ValueError:
+                return None
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return None
+    plain = value.item() if isinstance(value, np.generic) else value
+    if array.dtype.kind in "iu":
+        limits = np.iinfo(array.dtype)
+        whole = plain == plain and plain not in (float("inf"), float("-inf")) and plain == int(plain)
+        return int(plain) if whole and limits.min <= plain <= limits.max else None
+    return plain
+
+
+def _single(value: Any) -> Any:
+    while isinstance(value, list | tuple | np.ndarray) and len(value) == 1:
+        value = value[0]
+    return value
+
+
+def _member(group: Group, name: str) -> Array | None:
+    try:
+        found = group.get(name)
+    except UnsupportedError:
+        return None
+    return found if isinstance(found, Array) else None
+
+
+def _crs_of(reference: Mapping[str, Any]) -> Any:
+    wkt = reference.get("crs_wkt") or reference.get("spatial_ref")
+    if wkt or not reference.get("grid_mapping_name"):
+        return wkt
+    try:
+        import pyproj
+    except ImportError:
+        return None
+    try:
+        return pyproj.CRS.from_cf({name: _single(value) for name, value in reference.items()}).to_wkt()
+    except (pyproj.exceptions.CRSError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _transform_of(
+    group: Group, names: tuple[str | None, ...], shape: tuple[int, ...], reference: Mapping[str, Any]
+) -> tuple[float, ...] | None:
+    """GDAL's own numbers where the coordinates agree with them, or there are none; else those of the coordinates.
+
+    Files of GDAL whose rows begin in the south have the transform of the image turned upside down.
+    """
+    stated = _stated(reference.get("GeoTransform"))
+    rows, columns = (_line_of(group, name, length, reference) for name, length in zip(names, shape, strict=True))
+    if rows is None or columns is None:
+        return stated
+    (y, down), (x, right) = rows, columns
+    if stated is not None and stated[1] == stated[3] == 0:
+        same = np.allclose((stated[0], stated[4]), (right, down), rtol=1e-4)
+        first = stated[2] + stated[0] / 2 - x, stated[5] + stated[4] / 2 - y
+        if same and abs(first[0]) <= abs(right) / 8 and abs(first[1]) <= abs(down) / 8:
+            return stated
+    return right, 0.0, x - right / 2, 0.0, down, y - down / 2
+
+
+def _stated(text: Any) -> tuple[float, ...] | None:
+    """Attribute `GeoTransform`, in GDAL's order."""
+    try:
+        c, a, b, f, d, e = (float(part) for part in str(text).split())
+    except ValueError:
+        return None
+    return a, b, c, d, e, f
+
+
+def _line_of(group: Group, name: str | None, length: int, reference: Mapping[str, Any]) -> tuple[float, float] | None:
+    """The first coordinate of a dimension, and the step, in the units of the system; None if steps differ."""
+    line = None if name is None else _member(group, name)
+    if line is None or line.shape != (length,) or line.dtype.kind not in "iuf" or not 2 <= length <= _MOST_COORDINATES:
+        return None
+    attributes = line.attrs.asdict()
+    try:
+        scale, offset = (float(_single(attributes.get(key, less))) for key, less in _PACKED)
+        factor = _factor_of(str(attributes.get("units", "")), reference)
+    except (KeyError, TypeError, ValueError):
+        return None
+    values = line[...]
+    exact = (values.astype("f8") * scale + offset) * factor
+    step = (exact[-1] - exact[0]) / (length - 1)
+    # Coordinates of 32 bits are rounded, each by half of its last bit.
+    rounding = np.finfo(values.dtype).eps * np.abs(exact).max() if values.dtype.kind == "f" else 0
+    if not step or not np.allclose(np.diff(exact), step, rtol=1e-5, atol=rounding):
+        return None
+    return float(exact[0]), float(step)
+
+
+def _factor_of(units: str, reference: Mapping[str, Any]) -> float:
+    """From a coordinate's units to those of its system, which CF leaves to readers: metres, but for degrees.
+
+    Angles of a geostationary satellite are multiplied by its height. Source: CF conventions, appendix F; GDAL's
+    netCDF driver.
+    """
+    if units in ("km", "kilometer", "kilometre", "kilometers", "kilometres"):
+        return 1000.0
+    if units in ("rad", "radian", "radians") and reference.get("grid_mapping_name") == "geostationary":
+        return float(_single(reference["perspective_point_height"]))
+    return 1.0
+
+
+def _of_bands(value: Any, bands: int, kind: type) -> list[Any] | None:
+    """One for each band, from one for all or a list."""
+    if value is None:
+        return None
+    single = _single(value)
+    values = list(single) if isinstance(single, list | tuple | np.ndarray) else [single] * bands
+    if len(values) != bands:
+        return None
+    try:
+        return [None if each is None else kind(each) for each in values]
+    except (TypeError, ValueError):
+        return None
