@@ -127,6 +127,17 @@ def test_options_of_tiffs(tmp_path):
     assert os.listdir(tmp_path) == ["s_0.tif"]
 
 
+@pytest.mark.parametrize("suffix", [".zarr", ".npz", ".tif"])
+def test_names_need_not_be_utf_8(tmp_path, suffix):
+    folder = tmp_path / os.fsdecode(b"f\xff\xfe")
+    values = _values("<f4", (5, 20, 30))
+    name = os.fsdecode(b"s\xff_{}")
+    ps.save_shards(values, folder / f"{name}{suffix}", rows=2)
+    np.testing.assert_array_equal(ps.open_shards(folder / "penstock.shards")[...], values)
+    folder.rename(tmp_path / os.fsdecode(b"g\xfe"))
+    np.testing.assert_array_equal(ps.open_shards(tmp_path / os.fsdecode(b"g\xfe") / "penstock.shards")[...], values)
+
+
 def test_a_folder_that_is_not_an_array_is_kept(tmp_path):
     (tmp_path / "s_0.zarr").mkdir()
     (tmp_path / "s_0.zarr" / "mine").write_text("text")

@@ -21,6 +21,7 @@
 
 #include "api/shards/shard_files.h"
 #include "array/strided_copy.h"
+#include "base/json_bytes.h"
 #include "driver/for_each_file.h"
 #include "driver/new_type.h"
 #include "driver/registry.h"
@@ -267,7 +268,7 @@ result<std::string> array_manifest(const shard_files_context& with, const std::s
                                      {"kind", "arrays"},
                                      {"axis", json(std::uint64_t{0})},
                                      {"shards", json(std::move(shards))}});
-  return document.dump() + "\n";
+  return dump_json_with_bytes(document) + "\n";  // names need not be UTF-8
 }
 
 }  // namespace penstock::inline v0

@@ -266,6 +266,20 @@ TEST(ShardWriter, WritesArraysByTheDriversOfTheirNames) {
   }
 }
 
+TEST(ShardWriter, NamesNeedNotBeUtf8) {
+  for (const std::string suffix : {".npz", ".zarr", ".tif"}) {
+    const temporary_folder folder;
+    save_shards_options how;
+    how.rows = 2;
+    const fs::path here = folder.path() / "f\xff";
+    const auto paths = save_shards(picture(3), (here / ("s\xfe_{}" + suffix)).string(), how);
+    ASSERT_TRUE(paths.ok()) << paths.error().to_string();
+    const auto again = open_array((here / "penstock.shards").string());
+    ASSERT_TRUE(again.ok()) << again.error().to_string();
+    EXPECT_EQ(pixels_of(*again), pixels_of(picture(3))) << suffix;
+  }
+}
+
 TEST(ShardWriter, TakesOptionsOfTheArrays) {
   const temporary_folder folder;
   const array from = picture(2);
