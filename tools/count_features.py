@@ -24,7 +24,7 @@ FEATURES = {
     "shards: finding, opening, writing": r"shard_(files|writer|names|table|request)|scan_shards|open_shards|save_shards"
     r"|shards\.(h|py)|/shards/|for_each_file|_sharded_array|_shards\.py|_shard_readers|map_shards|known_shards|format/(npy|raw)|driver/np[yz]|one_chunk|api/npy\.py",
     "tiles, streams, batches, loader": r"tiles|stream|loader|crop|batch(es|_job)|sample_space|epoch_order",
-    "opening, creating, targets": r"src/driver/|penstock/(open|create|place|extend/driver|extend/scheme)\.h"
+    "opening, creating, targets": r"src/driver/|penstock/(open|create|array_writer|place|extend/(driver|scheme))\.h"
     r"|src/api/(open|create|place|remote_place|zarr_nodes|metadata_edit)|python/penstock/(target|api)/"
     r"|penstock/_(adapters|create|file_objects|open|place|portable|remote|single_file|stores|copy)\.py",
 }
