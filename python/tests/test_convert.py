@@ -191,6 +191,16 @@ def test_an_image_group_is_replaced_when_all_is_written(tmp_path: Path) -> None:
     assert isinstance(ps.open(target), ps.Array)  # without a place an image stays an array
 
 
+def test_colours_go_from_tiff_to_tiff_unless_others_are_wanted(tmp_path: Path) -> None:
+    colours = np.arange(768, dtype="u2").reshape(256, 3)
+    ps.save(tmp_path / "a.tif", VALUES.astype("u1"), colormap=colours)
+    made = ps.convert(tmp_path / "a.tif", tmp_path / "b.tif", verify=True)
+    np.testing.assert_array_equal(made.colormap, ps.open(tmp_path / "a.tif").colormap)
+    assert ps.convert(tmp_path / "a.tif", tmp_path / "c.tif", photometric="minisblack").colormap is None
+    ps.create_array(tmp_path / "d.tif", data=ps.open(tmp_path / "a.tif"), dtype="f4")
+    assert ps.open(tmp_path / "d.tif").dtype == np.float32
+
+
 def netcdf(path: Path, kind: str) -> Path:
     netcdf4 = pytest.importorskip("netCDF4")
     pyproj = pytest.importorskip("pyproj")

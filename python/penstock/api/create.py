@@ -129,7 +129,7 @@ def create_array(
     if format_for_new(target, inner) == "tiff":
         new.refuse_for_tiff()
         if data is not None:
-            data, texts = for_tiff(data, tiff)
+            data, texts = for_tiff(data, tiff, dtype)
             attributes = texts if attributes is None else attributes
         return create_tiff(
             target, inner, shape=[shape] if isinstance(shape, int) else shape, dtype=dtype, data=data,

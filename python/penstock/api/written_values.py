@@ -101,7 +101,7 @@ def warn_of_place(data: Any) -> None:
         warnings.warn(text, UserWarning, stacklevel=3)
 
 
-def for_tiff(data: Any, options: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def for_tiff(data: Any, options: dict[str, Any], dtype: Any = None) -> tuple[Any, dict[str, str]]:
     """The same for a TIFF: the values, and GDAL's metadata. `options` gets crs, transform, nodata and what bands
     mean.
     """
@@ -112,6 +112,8 @@ def for_tiff(data: Any, options: dict[str, Any]) -> tuple[Any, dict[str, str]]:
         facts, texts = placed.options_of_image(data)
     else:
         facts, texts = placed.options_of(data, _group_of(data))
+    if dtype is not None or any(options.get(name) for name in ("photometric", "alpha")):
+        facts.pop("colormap", None)  # other values, or other colours, are wanted
     if options.get("crs") is None and facts.get("crs") is not None:
         facts["crs"] = placed.crs_that_tiffs_hold(facts["crs"], data.uri)
     for name, value in facts.items():
