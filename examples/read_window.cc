@@ -13,20 +13,22 @@ constexpr std::uint64_t side = 1024;
 
 ps::result<> write_scene(const std::shared_ptr<ps::store>& to) {
   ps::tiff_create_options options;
-  options.path = "scene.tif";
-  options.height = options.width = side;
-  options.type = ps::dtype(ps::dtype_kind::unsigned_integer, 16);
   options.tile_height = options.tile_width = 256;
   options.nodata = std::int64_t{0};
   options.meaning.transform = ps::affine_transform{10, 0, 500000, 0, -10, 4600000};
   PENSTOCK_ASSIGN(const ps::coordinate_system system, ps::epsg_system(32633));
   PENSTOCK_ASSIGN(options.meaning.geo_keys, ps::geo_keys_of(system));
-  PENSTOCK_ASSIGN(ps::tiff_writer writer, ps::tiff_writer::create(to, options));
+  ps::create_options image;
+  image.path = "scene.tif";
+  image.shape = {1, side, side};
+  image.type = ps::dtype(ps::dtype_kind::unsigned_integer, 16);
+  image.tiff = std::make_shared<const ps::tiff_create_options>(options);
+  PENSTOCK_ASSIGN(const std::unique_ptr<ps::array_writer> writer, ps::begin_array(to, image));
   std::vector<std::uint16_t> values(side * side);
   std::iota(values.begin(), values.end(), std::uint16_t{1});
-  const ps::extents shape{1, side, side};
-  PENSTOCK_TRY(writer.write(0, 0, ps::tensor_view::contiguous(values.data(), options.type, shape)));
-  return writer.close();
+  const ps::tensor_view all = ps::tensor_view::contiguous(values.data(), image.type, image.shape);
+  PENSTOCK_TRY(writer->write(ps::extents{0, 0, 0}, all));
+  return writer->close();
 }
 
 ps::result<std::vector<std::uint16_t>> read_coarse(const ps::array& a) {
