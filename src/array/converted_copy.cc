@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "array/loop_nest.h"
+#include "array/streaming_copy.h"
 #include "array/strided_copy.h"
 
 namespace penstock::inline v0 {
@@ -15,6 +16,9 @@ constexpr std::uint64_t kMaxItemBytes = 16;
 /// A block of rows and columns, in which one side has its neighbours along rows, the other along columns.
 constexpr std::uint64_t kRows = 24, kColumns = 32;
 static_assert(kRows * kColumns == kBlockItems);
+
+/// Lines that are longer when they are converted do not stay in the second level of most caches.
+constexpr std::uint64_t kStreamedBytes = std::uint64_t{1} << 20;
 
 struct blocks {
   alignas(64) std::byte from[kBlockItems * kMaxItemBytes];
@@ -38,12 +42,23 @@ void convert_tiled(const nest_level& outer, const nest_level& inner, std::byte* 
   }
 }
 
+void convert_streaming(std::byte* to, const std::byte* from, std::uint64_t count, const conversion& how) noexcept {
+  alignas(64) std::byte made[kBlockItems * kMaxItemBytes];
+  for (std::uint64_t i = 0; i < count; i += kBlockItems) {
+    const std::uint64_t some = std::min(kBlockItems, count - i);
+    convert_items(how, from + i * how.from_bytes, made, some);
+    streaming_copy(to + i * how.to_bytes, made, static_cast<std::size_t>(some * how.to_bytes));
+  }
+  end_streaming();
+}
+
 }  // namespace
 
 void convert_line(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step,
                   std::uint64_t count, const conversion& how, std::uint32_t swap_bytes) noexcept {
   const bool as_read = swap_bytes <= 1 && (count == 1 || from_step == static_cast<std::int64_t>(how.from_bytes));
   const bool as_made = count == 1 || to_step == static_cast<std::int64_t>(how.to_bytes);
+  if (as_read && as_made && count * how.to_bytes > kStreamedBytes) return convert_streaming(to, from, count, how);
   if (as_read && as_made) return convert_items(how, from, to, count);
   blocks room;
   for (std::uint64_t i = 0; i < count; i += kBlockItems) {

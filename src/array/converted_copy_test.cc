@@ -55,6 +55,25 @@ TEST(ConvertItems, AreThoseOfOneAfterTheOther) {
   EXPECT_GE(seen, 100U);
 }
 
+// Longer than a megabyte, they are written past the caches, at any address.
+TEST(ConvertLine, OfManyElementsIsThatOfFew) {
+  std::mt19937_64 random(2);
+  for_each_conversion([&](const conversion& how, const dtype& from, const std::string& name) {
+    const std::size_t count = (std::size_t{1} << 20) / how.to_bytes + 5;
+    for (const std::size_t offset : {0, 1, 8, 15}) {
+      const std::vector<std::byte> items = random_items(random, count * how.from_bytes, from.name() == "bool");
+      const std::size_t end = offset + count * how.to_bytes;
+      std::vector<std::byte> made(end + 1, std::byte{0x5a}), expected(count * how.to_bytes);
+      convert_items(how, items.data(), expected.data(), count);
+      convert_line(made.data() + offset, how.to_bytes, items.data(), how.from_bytes, count, how, 1);
+      EXPECT_EQ(std::memcmp(made.data() + offset, expected.data(), expected.size()), 0) << name << ' ' << offset;
+      EXPECT_EQ(std::count(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(offset), std::byte{0x5a}),
+                static_cast<std::ptrdiff_t>(offset));
+      EXPECT_EQ(made[end], std::byte{0x5a}) << name << ' ' << offset;
+    }
+  });
+}
+
 // Axes in any order and direction, with gaps.
 strides random_strides(std::mt19937_64& random, const extents& counts, std::uint32_t item, std::int64_t& first,
                        std::size_t& bytes) {
