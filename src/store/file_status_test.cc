@@ -4,6 +4,7 @@
 #include <time.h>  // NOLINT: the coarse clock is the system's, not C++'s
 
 #include <cerrno>
+#include <algorithm>
 #include <chrono>
 #include <string>
 
@@ -79,9 +80,14 @@ TEST(FileStatus, WaitsUntilTheClockHasPassedTheChange) {
   const struct ::stat now = changed(0);
   wait_until_distinct(now);
   EXPECT_FALSE(may_be_indistinct(now));
-  const auto begin = std::chrono::steady_clock::now();
-  wait_until_distinct(now);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(5));
+  // Once of many: a busy machine takes the processor away for longer.
+  auto shortest = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 100; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    wait_until_distinct(now);
+    shortest = std::min(shortest, std::chrono::steady_clock::now() - begin);
+  }
+  EXPECT_LT(shortest, std::chrono::milliseconds(5));
 }
 #endif
 
