@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <time.h>  // NOLINT: the coarse clock is the system's, not C++'s
 
-#include <cerrno>
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <string>
 
