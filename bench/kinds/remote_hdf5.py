@@ -103,7 +103,10 @@ def by_references(url: str) -> Any:
     import fsspec
     import zarr
 
-    files = fsspec.filesystem("reference", fo=url, remote_protocol="http", asynchronous=True, skip_instance_cache=True)
+    how = {"asynchronous": True}
+    files = fsspec.filesystem(
+        "reference", fo=url, remote_protocol="http", remote_options=how, skip_instance_cache=True, **how
+    )
     return zarr.open_group(zarr.storage.FsspecStore(files, read_only=True), mode="r", zarr_format=2)
 
 
