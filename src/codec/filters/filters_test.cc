@@ -103,6 +103,20 @@ TEST(Packbits, RefusesOtherSizesAndPaddings) {
   EXPECT_TRUE(decode_all(chain, hex({5, 3}), out, scratch).ok());
 }
 
+TEST(Packbits, OfNumcodecsRefusesWhatItWouldLose) {
+  constexpr std::string_view kText = R"([{"name":"numcodecs.packbits"},"bytes"])";
+  expect_stored(kText, "uint8", 3, hex({1, 0, 1}), hex({5, 0xa0}));
+  expect_stored(kText, "int16", 1, bytes_of<std::int16_t>({0x101}), hex({6, 0xc0}));
+  worker_scratch scratch;
+  buffer room;
+  bytes items = hex({1, 0, 7});
+  const dtype type = dtype::from_name("uint8").value();
+  const auto made = chain_of(kText, "uint8", 3).encode(tensor_view::contiguous(items.data(), type, {3}), room, scratch);
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().code(), errc::invalid_argument);
+  EXPECT_NE(made.error().to_string().find("a byte of 7"), std::string::npos) << made.error().to_string();
+}
+
 TEST(Bitround, KeepsTheHighestBitsOfIntegers) {
   worker_scratch scratch;
   const codec_chain chain = chain_of(R"([{"name":"bitround","configuration":{"keepbits":3}},"bytes"])", "uint8", 7);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -52,8 +53,10 @@ void pack_booleans(const std::byte* from, std::byte* to, std::size_t count) noex
   }
 }
 
+/// A bit for each byte. Of types other than booleans, bytes above 1 would come back as 1: they are refused.
 class boolean_packbits_codec final : public byte_codec {
  public:
+  explicit boolean_packbits_codec(bool booleans) noexcept : booleans_(booleans) {}
   std::string_view name() const override { return "packbits"; }
   std::string describe() const override { return "packbits"; }
   std::optional<device_form> form_on_device() const override {
@@ -85,10 +88,22 @@ class boolean_packbits_codec final : public byte_codec {
 
   result<std::uint64_t> encode(std::span<const std::byte> decoded, std::span<std::byte> out,
                                worker_scratch&) const override {
+    if (!booleans_) {
+      const auto lost =
+          std::find_if(decoded.begin(), decoded.end(), [](std::byte each) { return each > std::byte{1}; });
+      if (lost != decoded.end()) {
+        return error{errc::invalid_argument,
+                     fmt::format("codec 'packbits' of numcodecs keeps one bit of each byte: a byte of {} would be 1",
+                                 static_cast<unsigned>(*lost))};
+      }
+    }
     out[0] = static_cast<std::byte>((8 - decoded.size() % 8) % 8);
     pack_booleans<true>(decoded.data(), out.data() + 1, decoded.size());
     return max_encoded_bytes(decoded.size());
   }
+
+ private:
+  const bool booleans_;
 };
 
 /// The layout of a component in memory, and its stored bits.
@@ -268,7 +283,7 @@ std::uint32_t component_bits(const dtype& type) noexcept {
 
 result<compiled_codec> make_numcodecs_packbits_codec(const codec_config& config, const stage_type& input) {
   PENSTOCK_TRY(codec_members::of(config, {}));
-  auto codec = std::make_shared<boolean_packbits_codec>();
+  auto codec = std::make_shared<boolean_packbits_codec>(input.type.kind() == dtype_kind::boolean);
   stage_type output = input;
   output.type = dtype(dtype_kind::unsigned_integer, 8);
   output.shape = {codec->max_encoded_bytes(input.bytes())};
