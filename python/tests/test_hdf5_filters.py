@@ -134,6 +134,53 @@ def test_filters_of_hdf5plugin(tmp_path, dtype):
         assert same(group[name][...], wanted), (name, group[name].codecs)
 
 
+ZFP_MODES: dict[str, dict[str, Any]] = {
+    "rate": {"rate": 20},
+    "precision": {"precision": 17},
+    "accuracy": {"accuracy": 0.01},
+    "reversible": {"reversible": True},
+    "expert": {"minbits": 1, "maxbits": 1657, "maxprec": 40, "minexp": -1074},
+}
+ZFP_CHUNKS = (((100,), (33,)), ((40, 50), (16, 16)), ((5, 40, 50), (1, 16, 32)), ((3, 4, 9, 10), (2, 4, 8, 8)))
+
+
+@pytest.mark.skipif(hdf5plugin is None, reason="hdf5plugin is not installed")
+@pytest.mark.parametrize("mode", ZFP_MODES)
+@pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f8", "<i4", ">i4", "<i8", "<u4", "<u8"])
+def test_zfp_of_hdf5plugin(tmp_path, dtype, mode):
+    """The filter takes any numbers of 4 or 8 bytes as zfp's own, also of more dimensions where some have length 1."""
+    random = np.random.default_rng(1)
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        for shape, chunks in (*ZFP_CHUNKS, ((2, 2, 2, 9, 10), (1, 2, 2, 8, 8))):
+            wanted = (np.cumsum(random.normal(size=shape), axis=-1) * 1000).astype(dtype)
+            filters = hdf5plugin.Zfp(**ZFP_MODES[mode])
+            file.create_dataset(f"{len(shape)}", data=wanted, chunks=chunks, **filters)
+        both = {"shuffle": True, **filters} if mode == "reversible" else filters
+        file.create_dataset("flat", data=wanted.ravel(), chunks=(300,), **both)
+    group = ps.open(path)
+    with h5py.File(path) as file:
+        for name in file:
+            assert group[name].codecs[-1]["id"] == "hdf5.zfp"
+            assert same(group[name][...], file[name][...]), name
+
+
+@pytest.mark.skipif(hdf5plugin is None, reason="hdf5plugin is not installed")
+def test_zfp_of_damaged_parameters_is_an_error(tmp_path):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", data=np.arange(64, dtype="f4"), chunks=(32,), **hdf5plugin.Zfp(reversible=True))
+        values = file["x"]._filters["32013"]
+    stored = path.read_bytes()
+    at = stored.index(b"".join(value.to_bytes(4, "little") for value in values))
+    for word, text in ((1, "has no header of zfp"), (2, "chunks of 128 bytes")):
+        damaged = bytearray(stored)
+        damaged[at + 4 * word] ^= 16
+        path.write_bytes(damaged)
+        with pytest.raises(ps.CorruptDataError, match=text):
+            ps.open(path, "x")[...]
+
+
 def test_filter_masks_skip_filters_chunk_by_chunk(tmp_path):
     path = tmp_path / "x.h5"
     data = values("<i4", (8, 8))

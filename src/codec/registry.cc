@@ -49,6 +49,7 @@ constexpr entry kCodecs[] = {
     {"hdf5.shuffle", place::bytes, make_hdf5_shuffle_codec},
     {"hdf5.string", place::bytes, make_hdf5_string_codec},
     {"hdf5.szip", place::bytes, make_hdf5_szip_codec},
+    {"hdf5.zfp", place::bytes, make_hdf5_zfp_codec},
     {"jenkins_lookup3", place::bytes, make_jenkins_lookup3_codec},
     {"lz4", place::bytes, make_lz4_codec},
     {"lzma", place::bytes, make_lzma_codec},

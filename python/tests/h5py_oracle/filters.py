@@ -71,6 +71,10 @@ class _Filters:
         return {"id": "hdf5.bitshuffle", "elementsize": size, "blocksize": block, "compression": names[kind]}
 
     @staticmethod
+    def zfp(values: tuple[int, ...], item: int) -> dict[str, Any]:
+        return {"id": "hdf5.zfp", "parameters": list(values)}
+
+    @staticmethod
     def zstd(values: tuple[int, ...], item: int) -> dict[str, Any]:
         return {"id": "zstd"}
 
@@ -93,6 +97,7 @@ _KNOWN = {
     32001: _Filters.blosc,
     32004: _Filters.lz4,
     32008: _Filters.bitshuffle,
+    32013: _Filters.zfp,
     32015: _Filters.zstd,
     32022: _Filters.nothing,
     32023: _Filters.nothing,

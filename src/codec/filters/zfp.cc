@@ -1,5 +1,6 @@
-// zfp's compressed arrays: `zfp` of Zarr v3, whose streams have no header, and numcodecs' `zfpy`, whose streams have
-// one. Sources: zarr-extensions, codecs/zfp; numcodecs' documentation, "ZFPY"; zfp's manual, "Compression modes".
+// zfp's compressed arrays: `zfp` of Zarr v3, whose streams have no header, numcodecs' `zfpy`, whose streams have one,
+// and HDF5's filter 32013, which has the header of all chunks in its parameters. Sources: zarr-extensions, codecs/zfp;
+// numcodecs' documentation, "ZFPY"; zfp's manual, "Compression modes"; H5Z-ZFP's manual, "Interfaces".
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
 #include "codec/filters/zfp_library.h"
+#include "codec/hdf5/hdf5_parameters.h"
 
 namespace penstock::inline v0 {
 
@@ -187,6 +189,34 @@ class zfp_bits {
 
 error zfp_no_memory() { return {errc::resource_exhausted, "libzfp has no memory for a stream"}; }
 
+/// The mode and shape that the header at the beginning of `bytes` has.
+/// \error corrupt_data  There is none; `what` names the bytes.
+result<> read_zfp_header(const zfp_library& library, std::span<const std::byte> bytes, std::string_view what,
+                         zfp_stream& mode, zfp_field& field) {
+  alignas(kZfpWordBytes) std::byte head[kZfpHeaderBytes] = {};
+  if (!bytes.empty()) std::memcpy(head, bytes.data(), std::min<std::size_t>(bytes.size(), sizeof head));
+  const zfp_bits bits(library, head);
+  if (bits.get() == nullptr) return zfp_no_memory();
+  zfp_stream read_mode = mode;
+  field = {};
+  read_mode.stream = bits.get();
+  if (library.read_header(&read_mode, &field, ZFP_HEADER_FULL) == 0) {
+    return error{errc::corrupt_data, fmt::format("{} of {} bytes has no header of zfp", what, bytes.size())};
+  }
+  if (read_mode.minbits > kZfpMostBitsAValue << (2 * dimensions_of(field))) {
+    return error{errc::corrupt_data,
+                 fmt::format("{} has a header that asks for more than {} bits a value", what, kZfpMostBitsAValue)};
+  }
+  mode = read_mode;
+  mode.stream = nullptr;
+  return {};
+}
+
+std::string described_field(const zfp_field& field) {
+  return fmt::format("type {}, {} x {} x {} x {}", static_cast<int>(field.type), field.nw, field.nz, field.ny,
+                     field.nx);
+}
+
 struct zfp_settings {
   std::string_view name;
   std::string description;
@@ -303,30 +333,15 @@ class zfp_codec final : public byte_codec {
  private:
   /// The mode and shape of a stream with a header. As in numcodecs, the header's mode counts, not that of the metadata.
   result<> read_header(std::span<const std::byte> encoded, zfp_stream& mode, zfp_field& field) const {
-    alignas(kZfpWordBytes) std::byte head[kZfpHeaderBytes] = {};
-    std::memcpy(head, encoded.data(), std::min<std::size_t>(encoded.size(), sizeof head));
-    const zfp_bits bits(library_, head);
-    if (bits.get() == nullptr) return zfp_no_memory();
-    zfp_stream read_mode = mode;
     zfp_field read = {};
-    read_mode.stream = bits.get();
-    if (library_.read_header(&read_mode, &read, ZFP_HEADER_FULL) == 0) {
-      return error{errc::corrupt_data,
-                   fmt::format("{} chunk of {} bytes has no header of zfp", name(), encoded.size())};
-    }
+    PENSTOCK_TRY(read_zfp_header(library_, encoded, fmt::format("{} chunk", name()), mode, read));
     // Filters of Zarr v2 flatten what numcodecs then encodes.
     const bool flat = dimensions_of(read) == 1 && read.nx == all_.values;
     const bool same = read.nx == field.nx && read.ny == field.ny && read.nz == field.nz && read.nw == field.nw;
     if (read.type != field.type || !(flat || same)) {
-      return error{errc::corrupt_data,
-                   fmt::format("{} header has another type or shape than the chunk: type {}, {} x {} x {} x {}", name(),
-                               static_cast<int>(read.type), read.nw, read.nz, read.ny, read.nx)};
+      return error{errc::corrupt_data, fmt::format("{} header has another type or shape than the chunk: {}", name(),
+                                                   described_field(read))};
     }
-    if (read_mode.minbits > kZfpMostBitsAValue << (2 * dimensions_of(read))) {
-      return error{errc::corrupt_data,
-                   fmt::format("{} header asks for more than {} bits a value", name(), kZfpMostBitsAValue)};
-    }
-    mode = read_mode;
     field = read;
     return {};
   }
@@ -517,6 +532,42 @@ result<compiled_codec> make_zfpy_codec(const codec_config& config, const stage_t
   return make_zfp_of(*library, config, wanted, input, std::move(settings));
 }
 
+result<compiled_codec> make_hdf5_zfp_codec(const codec_config& config, const stage_type& input) {
+  PENSTOCK_ASSIGN(const zfp_library* const library, zfp_library_for(config));
+  PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"parameters"}));
+  PENSTOCK_ASSIGN(const std::vector<std::uint32_t> parameters, parameter_list(members));
+  // Behind a number of versions comes the header, in words of 32 bits.
+  std::vector<std::byte> head;
+  for (std::size_t i = 1; i < parameters.size(); ++i) {
+    for (std::uint32_t bit = 0; bit < 32; bit += 8) head.push_back(static_cast<std::byte>(parameters[i] >> bit));
+  }
+  zfp_settings settings;
+  settings.name = "hdf5.zfp";
+  zfp_field& field = settings.field;
+  PENSTOCK_TRY(read_zfp_header(*library, head, "hdf5.zfp's list of parameters", settings.mode, field));
+  // The header has the type and the shape, whatever the array has: another byte order, signs, more dimensions of
+  // length 1.
+  settings.mode.exec.policy = zfp_exec_serial;
+  settings.numbers = {field.type};
+  settings.item_bytes = settings.numbers.item_bytes();
+  settings.values = field.nx;
+  for (const std::size_t length : {field.ny, field.nz, field.nw}) {
+    if (length != 0) settings.values = saturating_mul(settings.values, std::uint64_t{length});
+  }
+  if (const std::uint64_t bytes = saturating_mul(settings.values, settings.item_bytes);
+      bytes == kUnbounded || (input.bytes() != kUnbounded && bytes != input.bytes())) {
+    return zfp_wrong(config,
+                     fmt::format("has a header of {}, and chunks of {} bytes", described_field(field), input.bytes()));
+  }
+  settings.description = fmt::format("hdf5.zfp(minbits={}, maxbits={}, maxprec={}, minexp={})", settings.mode.minbits,
+                                     settings.mode.maxbits, settings.mode.maxprec, settings.mode.minexp);
+  auto codec = std::make_shared<zfp_codec>(*library, std::move(settings));
+  if (codec->max_encoded_bytes(0) == kUnbounded) {
+    return zfp_wrong(config, "has a header of a shape whose streams leave 64 bits");
+  }
+  return compressed_stage(std::move(codec), input);
+}
+
 #else
 
 result<compiled_codec> make_zfp_codec(const codec_config& config, const stage_type&) {
@@ -526,6 +577,10 @@ result<compiled_codec> make_zfp_codec(const codec_config& config, const stage_ty
 }
 
 result<compiled_codec> make_zfpy_codec(const codec_config& config, const stage_type& input) {
+  return make_zfp_codec(config, input);
+}
+
+result<compiled_codec> make_hdf5_zfp_codec(const codec_config& config, const stage_type& input) {
   return make_zfp_codec(config, input);
 }
 

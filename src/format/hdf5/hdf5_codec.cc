@@ -101,6 +101,8 @@ result<json> hdf5_codec_of(const hdf5_filter& filter, std::uint64_t element_byte
       return codec_with("hdf5.lz4");
     case 32008:
       return bitshuffle(values, element_bytes);
+    case 32013:
+      return codec_with("hdf5.zfp", {{"parameters", list(values)}});
     case 32015:
       return codec_with("zstd");
     case 32022:
