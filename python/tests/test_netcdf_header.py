@@ -11,6 +11,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from penstock import _core
+from support import netcdf_library
 
 netCDF4 = pytest.importorskip("netCDF4")
 
@@ -119,9 +120,7 @@ def test_the_corpus_is_what_netcdf_reads():
         data = path.read_bytes()
         if data[:3] != b"CDF" or data[3:4] not in (b"\1", b"\2", b"\5"):
             continue
-        try:
-            netCDF4.Dataset(path).close()
-        except (OSError, RuntimeError):
+        if not netcdf_library.opens(path):
             continue
         if path.name.startswith("bad_unlimited"):  # two record dimensions: netCDF reads one of them as of length 0
             with pytest.raises(ps.CorruptDataError, match="two record dimensions"):
