@@ -99,7 +99,13 @@ class Stages:
 def run(*command: str, **environment: str) -> int:
     """Runs a command in the project's folder, its output going where ours goes."""
     sys.stdout.flush()
-    return subprocess.run(command, cwd=ROOT, env={**os.environ, **environment}).returncode
+    return subprocess.run(command, cwd=ROOT, env={**inherited(), **environment}).returncode
+
+
+def inherited() -> dict[str, str]:
+    """Our environment, but Python may keep what it compiles: tests start some thousand interpreters, and each would
+    compile the package again (0.2 s), and each worker of pytest the tests."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def output(*command: str) -> str:

@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent.parent))
 import run_tests as driver
 
@@ -46,3 +48,11 @@ def test_counts_what_pytest_reports(tmp_path: Path) -> None:
         "<testsuites><testsuite><testcase/><testcase><error/></testcase><testcase><skipped/></testcase></testsuite></testsuites>"
     )
     assert driver.count_junit(report, 1) == {"passed": 1, "failed": 1, "skipped": 1}
+
+
+def test_python_keeps_what_it_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "kept"))
+    (tmp_path / "imported.py").write_text("")
+    assert driver.run(sys.executable, "-c", "import imported", PYTHONPATH=str(tmp_path)) == 0
+    assert list((tmp_path / "kept").rglob("imported.*.pyc"))
