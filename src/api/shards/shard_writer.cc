@@ -29,10 +29,6 @@ constexpr std::string_view kSidecar = "_meta.json";
 
 bool is_raw(std::string_view suffix) { return suffix == ".raw" || suffix == ".bin"; }
 
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
-
 result<> put(store& files, const std::string& path, std::span<const part> parts) {
   auto done = files.put(key_of_path(path), parts, {});
   if (!done.ok()) return std::move(done).error().note("writing '" + path + "'");
@@ -131,7 +127,7 @@ result<std::string> shard_writer::write(const shard_values& values) {
     PENSTOCK_ASSIGN(const std::string descr, python_descr(*descr_));
     header = write_npy_header(descr, storage_order::c, items.extents);
   }
-  const part parts[] = {bytes_of(header), {data, static_cast<std::size_t>(size)}};
+  const part parts[] = {std::as_bytes(std::span(header)), {data, static_cast<std::size_t>(size)}};
   PENSTOCK_TRY(put(*files_, path, parts));
   add(file_crc32c(parts[1], file_crc32c(parts[0])));
   return path;
@@ -153,7 +149,7 @@ result<> shard_writer::write_sidecars() const {
     const json document(
         json::object_t{{"dtype", descr}, {"row_shape", json(row_shape)}, {"rows", json(std::move(of_files))}});
     const std::string text = document.dump();
-    const part whole = bytes_of(text);
+    const part whole = std::as_bytes(std::span(text));
     PENSTOCK_TRY(put(*files_, (fs::path(folder) / kSidecar).string(), {&whole, 1}));
   }
   return {};
@@ -169,7 +165,7 @@ result<> shard_writer::write_array_manifest() const {
   const std::string folder = fs::path('/' + key_of_path(path)).parent_path().string();
   const shard_files_context with{options_.context, files_, syncs()};
   PENSTOCK_ASSIGN(const std::string text, array_manifest(with, folder, paths_, checksums_, *descr_));
-  const part whole = bytes_of(text);
+  const part whole = std::as_bytes(std::span(text));
   return put(*files_, path, {&whole, 1});
 }
 
