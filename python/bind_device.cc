@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bind.h"
+#include "bind_device.h"
 #include "bind_read.h"
 #include "bind_selection.h"
 #include "dlpack.h"
@@ -244,6 +245,10 @@ nb::tuple view_of_capsule(nb::handle capsule, bool writable) {
 }
 
 }  // namespace
+
+nb::object device_read_of(device_tensor made, nb::object dtype) {
+  return nb::cast(device_handle(std::move(made), std::move(dtype), nb::none()));
+}
 
 void bind_device(nb::module_& m) {
   nb::class_<device_handle>(m, "_DeviceRead", "A read into device memory, and that memory.")

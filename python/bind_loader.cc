@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bind.h"
+#include "bind_device.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -63,7 +64,7 @@ class loader_handle {
  public:
   loader_handle(const nb::list& arrays, const nb::list& axes, std::optional<std::uint64_t> random_samples,
                 std::optional<nb::bytes> origins, std::uint64_t batch, bool drop_last, bool shuffle, std::uint64_t seed,
-                std::uint64_t window_bytes, std::uint64_t depth, bool mask)
+                std::uint64_t window_bytes, std::uint64_t depth, bool mask, std::optional<int> device)
       : mask_(mask) {
     std::vector<loader_array> from;
     for (const nb::handle each : arrays) {
@@ -87,6 +88,7 @@ class loader_handle {
     options.window_bytes = window_bytes;
     options.depth = depth;
     options.mask = mask;
+    options.device = device;
     made_.emplace(unwrap(loader::make(std::move(from), std::move(along), std::move(options))));
   }
   loader_handle(const loader_handle&) = delete;
@@ -105,14 +107,14 @@ class loader_handle {
     call_engine([&] { return made_->start({epoch, first, rank, ranks}); });
   }
 
-  /// (number, samples, one ndarray for each array, the mask or None), or None at the end.
+  /// (number, samples, one ndarray or _DeviceRead for each array, the mask or None), or None at the end.
   nb::object next() {
     std::optional<loader_batch> batch = call_engine([&] { return made_->next(); });
     if (!batch) return nb::none();
     nb::list values;
-    for (std::size_t i = 0; i < nb::len(dtypes_); ++i)
-      values.append(ndarray_of(std::move(batch->values[i]), dtypes_[i]));
-    const nb::object mask = mask_ ? ndarray_of(std::move(batch->values.back()), nb::str("?")) : nb::none();
+    for (std::size_t i = 0; i < nb::len(dtypes_); ++i) values.append(take(*batch, i, dtypes_[i]));
+    const nb::object mask =
+        mask_ ? take(*batch, nb::len(dtypes_), nb::module_::import_("numpy").attr("dtype")("?")) : nb::none();
     return nb::make_tuple(batch->number, batch->samples, values, mask);
   }
 
@@ -130,6 +132,11 @@ class loader_handle {
   }
 
  private:
+  static nb::object take(loader_batch& from, std::size_t which, nb::object dtype) {
+    if (from.device_values.empty()) return ndarray_of(std::move(from.values[which]), dtype);
+    return device_read_of(std::move(from.device_values[which]), std::move(dtype));
+  }
+
   std::optional<loader> made_;
   nb::list dtypes_;
   bool mask_;
@@ -148,10 +155,10 @@ void bind_loader(nb::module_& m) {
                            "Memory of a batch, from a context's pool; goes back to it when dropped.");
   nb::class_<loader_handle>(m, "_Loader", "Batches of crops of arrays: see penstock.loader.")
       .def(nb::init<const nb::list&, const nb::list&, std::optional<std::uint64_t>, std::optional<nb::bytes>,
-                    std::uint64_t, bool, bool, std::uint64_t, std::uint64_t, std::uint64_t, bool>(),
+                    std::uint64_t, bool, bool, std::uint64_t, std::uint64_t, std::uint64_t, bool, std::optional<int>>(),
            nb::arg("arrays"), nb::arg("axes"), nb::arg("random_samples").none(), nb::arg("origins").none(),
            nb::arg("batch"), nb::arg("drop_last"), nb::arg("shuffle"), nb::arg("seed"), nb::arg("window_bytes"),
-           nb::arg("depth"), nb::arg("mask"))
+           nb::arg("depth"), nb::arg("mask"), nb::arg("device").none() = nb::none())
       .def_prop_ro("samples", &loader_handle::samples)
       .def("batches_of", &loader_handle::batches_of, nb::arg("first"), nb::arg("rank"), nb::arg("ranks"))
       .def("start", &loader_handle::start, nb::arg("epoch"), nb::arg("first"), nb::arg("rank"), nb::arg("ranks"))

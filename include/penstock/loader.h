@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <penstock/array.h>
+#include <penstock/device.h>
 #include <penstock/dtype.h>
 #include <penstock/owned_tensor.h>
 #include <penstock/result.h>
@@ -53,6 +54,7 @@ struct loader_options {
   std::uint64_t window_bytes = 0;  ///< decoded chunks of all ranks together; 0: a quarter of the context's limit
   std::uint64_t depth = 2;         ///< batches that are prepared in advance
   bool mask = false;               ///< batches also report which elements are inside of the arrays
+  std::optional<int> device;       ///< batches are in the memory of this CUDA device; else in host memory
 };
 
 /// The range of one rank.
@@ -65,7 +67,10 @@ struct loader_position {
 struct loader_batch {
   std::uint64_t number = 0;          ///< in the epoch, over all ranks
   std::uint64_t samples = 0;         ///< less than a batch only in the last one
-  std::vector<owned_tensor> values;  ///< of each array, then the mask
+  std::vector<owned_tensor> values;  ///< of each array, then the mask; none if the loader is for a device
+  /// The same in the memory of `loader_options::device`: copies that are queued there. A stream waits for them by
+  /// `order` or `to_dlpack`.
+  std::vector<device_tensor> device_values;
 };
 
 struct loader_counts {
@@ -84,12 +89,14 @@ struct loader_counts {
 /// within the window's bytes, until its last sample has it. If the window is too small, the chunk that is needed last
 /// is dropped.
 ///
-/// Reads run on the context's threads, and one more thread assembles batches. One caller at a time.
+/// Reads run on the context's threads, and one more thread assembles batches. For a device, it assembles them in
+/// page-locked memory of the context (in ordinary memory where that is full, or smaller than a batch) and queues the
+/// copies, so that a batch is on its way while the caller's step runs. One caller at a time.
 class PENSTOCK_API loader {
  public:
   /// \error invalid_argument  Arrays whose axes differ in length; crops that do not fit; types that cannot be
   ///                          converted; a window that does not hold the chunks of one sample.
-  /// \error unsupported       Items of variable length.
+  /// \error unsupported       Items of variable length; a device without a CUDA driver.
   static result<loader> make(std::vector<loader_array> arrays, std::vector<loader_axis> axes, loader_options options);
   /// Destroying it cancels pending reads. After a fork the child creates its own.
 

@@ -323,13 +323,14 @@ class _Loader:
         window_bytes: int,
         depth: int,
         mask: bool,
+        device: int | None = None,
     ) -> None: ...
     @property
     def samples(self) -> int: ...
     def batches_of(self, first: int, rank: int, ranks: int) -> int: ...
     def start(self, epoch: int, first: int, rank: int, ranks: int) -> None: ...
-    def next(self) -> tuple[int, int, list[npt.NDArray[Any]], npt.NDArray[Any] | None] | None:
-        """(number, samples, one ndarray for each array, the mask), or None at the end."""
+    def next(self) -> tuple[int, int, list[Any], Any] | None:
+        """(number, samples, one ndarray or _DeviceRead for each array, the mask), or None at the end."""
 
     def counts(self) -> dict[str, int]: ...
 

@@ -159,6 +159,31 @@ result<> device_tensor_state::begin(std::span<source> sources, std::shared_ptr<c
   return {};
 }
 
+result<> device_tensor_state::fill(const std::byte* from, std::byte* block) {
+  if (block_.address == 0) return {};
+  PENSTOCK_ASSIGN(const std::uint64_t bytes, bytes_of(view_.extents, view_.type.item_bytes()));
+  auto ready = engine_->results().event_of(block_);
+  if (!ready.ok()) {
+    if (block != nullptr) engine_->give_block(block);
+    return std::move(ready).error();
+  }
+  PENSTOCK_TRY(engine_->fill(from, bytes, block_, block));
+  filled_ = true;
+  return {};
+}
+
+result<> device_tensor_state::wait_for_fill() {
+  if (!filled_) return {};
+  const cuda::current_context current(engine_->api(), engine_->context());
+  return engine_->api().check(engine_->api().event_synchronize(block_.ready), "cuEventSynchronize");
+}
+
+bool device_tensor_state::fill_is_complete() const {
+  if (!filled_) return true;
+  const cuda::current_context current(engine_->api(), engine_->context());
+  return engine_->api().event_query(block_.ready) != cuda::kNotReady;
+}
+
 result<> device_tensor_state::order(stream_handle stream) {
   const mutex_lock lock(mutex_);
   if (released_) return error(errc::invalid_argument, "the tensor's memory was released");
@@ -192,6 +217,12 @@ result<> device_tensor_state::release(stream_handle stream) {
   return {};
 }
 
+// Of what writes to the memory; null: nothing does.
+cuda::event_ref device_tensor_state::end_event() const {
+  if (read_) return read_->end_event();
+  return filled_ ? block_.ready : nullptr;
+}
+
 // The memory is returned with the wait for all work that was queued on it: by us, and by the consumers of an export.
 device_tensor_state::~device_tensor_state() {
   if (engine_->is_of_parent()) return;
@@ -209,7 +240,7 @@ device_tensor_state::~device_tensor_state() {
   const cuda::driver& with = engine_->api();
   const cuda::current_context current(with, engine_->context(), cuda::driver_calls::queues_only);
   if (auto ready = engine_->results().event_of(block_);
-      !ready.ok() || !engine_->record_end(block_.ready, read_ ? read_->end_event() : nullptr, handed_)) {
+      !ready.ok() || !engine_->record_end(block_.ready, end_event(), handed_)) {
     // It is not known when it is free: wait for it.
     (void)engine_->wait_for_all();
   }
@@ -224,7 +255,7 @@ device_tensor::~device_tensor() = default;
 const tensor_view& device_tensor::view() const noexcept { return state_->view_; }
 int device_tensor::device() const noexcept { return state_->engine_->ordinal(); }
 bool device_tensor::queued() const noexcept { return !state_->read_ || state_->read_->queued(); }
-bool device_tensor::done() const { return !state_->read_ || state_->read_->complete(); }
+bool device_tensor::done() const { return state_->read_ ? state_->read_->complete() : state_->fill_is_complete(); }
 result<> device_tensor::wait() {
   if (!state_->read_) return {};
   PENSTOCK_TRY(state_->read_->wait_queued());
@@ -241,7 +272,7 @@ result<DLManagedTensorVersioned*> device_tensor::to_dlpack(stream_handle stream)
   PENSTOCK_TRY(order(stream));
   return penstock::to_dlpack(view(), state_, {kCuda, device()});
 }
-result<> device_tensor::outcome() { return state_->read_ ? state_->read_->synchronize() : result<>(); }
+result<> device_tensor::outcome() { return state_->read_ ? state_->read_->synchronize() : state_->wait_for_fill(); }
 void device_tensor::claim_outcome() noexcept {
   if (state_->read_) state_->read_->claim_outcome();
 }

@@ -35,9 +35,17 @@ class device_tensor_state {
   /// Starts a read of sources whose targets are in `view_`.
   result<> begin(std::span<source> sources, std::shared_ptr<const void> keep_alive, std::string note,
                  const device_read_options& options);
+  /// Queues a copy of the host's values at `from`, in C order, after the last use of the memory. `block`: the block of
+  /// the engine's ring that they are in, which is returned after the copy; null: they are in ordinary memory, which is
+  /// not read after the call.
+  result<> fill(const std::byte* from, std::byte* block);
+  /// Waits for that copy. Success if there is none.
+  result<> wait_for_fill();
+  bool fill_is_complete() const;
   result<> order(stream_handle stream);
   result<> release(stream_handle stream);
   result<> order_on(stream_handle stream) PENSTOCK_REQUIRES(mutex_);
+  cuda::event_ref end_event() const;
 
   std::shared_ptr<cuda::device_engine> engine_;
   std::shared_ptr<const array_state> from_;
@@ -46,6 +54,7 @@ class device_tensor_state {
   // change.
   cuda::device_block block_;
   tensor_view view_;
+  bool filled_ = false;  // `block_.ready` was recorded after a copy into the memory; then it is not null
   mutex mutex_;
   bool released_ PENSTOCK_GUARDED_BY(mutex_) = false;  // `block_.ready` was recorded after the last use
   std::atomic<bool> handed_{false};                    // consumers may have queued work on the memory

@@ -118,6 +118,10 @@ class device_engine final : public device_service, public std::enable_shared_fro
   /// Queues on `stream` a copy of an item's units, in C order from its `to` on. Returns how many kernels that takes: 0
   /// if the driver's copy does it.
   result<std::uint64_t> copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream);
+  /// Queues a copy of host memory to `to`, on a stream of results, between the last use of `to` and what waits for its
+  /// event from now on. `block`: the block of the ring that `from` is in, the engine's from now on; null: ordinary
+  /// memory, which the driver has read on return.
+  result<> fill(const std::byte* from, std::uint64_t bytes, const device_block& to, std::byte* block);
   /// The stream that values to be written are ordered on: their producer makes it wait for them.
   stream_ref write_stream() const noexcept { return write_[0]; }
   /// From now on `gather` reads its input only after the work that is queued on `write_stream` and on `stream`.

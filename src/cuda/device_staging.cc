@@ -359,6 +359,21 @@ result<> device_engine::copy_runs(parcel& what, stream_ref stream) {
   return {};
 }
 
+result<> device_engine::fill(const std::byte* from, std::uint64_t bytes, const device_block& to, std::byte* block) {
+  const current_context current(driver_, context_);
+  const mutex_lock lock(mutex_);
+  PENSTOCK_TRY(healthy());  // the memory of a broken engine's ring is not used again
+  const unsigned which = take_result_stream();
+  const stream_ref on = result_[which];
+  PENSTOCK_ASSIGN(const event_ref copied, new_event());
+  PENSTOCK_TRY(check(driver_.stream_wait_event(on, to.ready, 0), "cuStreamWaitEvent"));
+  PENSTOCK_TRY(check(driver_.copy_to_device(to.address, from, bytes, on), "cuMemcpyHtoDAsync"));
+  PENSTOCK_TRY(check(driver_.event_record(to.ready, on), "cuEventRecord"));
+  PENSTOCK_TRY(check(driver_.event_record(copied, on), "cuEventRecord"));
+  completions_.push(kFirstResultNumber + which, {copied, true, block, nullptr, nullptr});
+  return {};
+}
+
 result<> device_engine::release_block(read_slot& read, parcel& what) {
   if (what.block == nullptr) return {};  // the driver has read ordinary memory by now
   if (!what.copied && !what.copied_at_end) {

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock import _core
+from penstock.core import device as _device
 from penstock.core.array import Array
 from penstock.core.convert import as_dtype
 from penstock.core.errors import InvalidArgumentError
@@ -43,6 +44,7 @@ def loader(
     depth: int = 2,
     rank: int = 0,
     ranks: int = 1,
+    device: str | None = None,
 ) -> Loader:
     """Return an iterable of shuffled batches of crops of arrays, which decodes each chunk once an epoch.
 
@@ -101,6 +103,11 @@ def loader(
         Batches that are prepared in advance.
     rank, ranks
         The part of the batches that this process gets.
+    device
+        None or "cpu": batches are in host memory. "cuda:0" (or another number), or "cuda", the caller's current device:
+        batches are in that device's memory. Chunks are decoded and samples put together on the host, and the copy is
+        queued while the caller has an earlier batch; a consumer's stream waits for it, the host does not. The memory
+        is used again when a batch is dropped, after the work that has been queued on it.
 
     Returns
     -------
@@ -154,6 +161,7 @@ def loader(
         0 if window is None else parse_bytes(window, "window"),
         _whole(depth, "depth"),
         bool(mask),
+        _device.device_number(device) if _device.is_device(device) else None,
     )
     shape = _Shape(keys, bool(mask), int(batch_size), int(seed))
     return Loader(engine, shape, rank, ranks)
@@ -168,14 +176,14 @@ class _Shape:
     batch_size: int
     seed: int
 
-    def batch(self, values: list[npt.NDArray[Any]], valid: npt.NDArray[np.bool_] | None) -> Any:
-        tensors = [Tensor(each) for each in values]
+    def batch(self, values: list[Any], valid: Any) -> Any:
+        tensors = [_tensor_of(each) for each in values]
         batch: Any = tuple(tensors)
         if self.keys == [None]:
             batch = tensors[0]
         elif self.keys != list(range(len(self.keys))):
             batch = dict(zip(self.keys, tensors, strict=True))
-        return batch if valid is None else (batch, Tensor(valid))
+        return batch if valid is None else (batch, _tensor_of(valid))
 
 
 class Loader:
@@ -288,6 +296,10 @@ class Loader:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_made": None, "_iteration": None}
+
+
+def _tensor_of(values: npt.NDArray[Any] | _core._DeviceRead) -> Tensor:
+    return Tensor(values) if isinstance(values, np.ndarray) else _device.DeviceTensor(values)
 
 
 def _as_list(arrays: Arrays) -> tuple[list[Any], list[Array]]:

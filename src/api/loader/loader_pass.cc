@@ -85,6 +85,9 @@ result<> loader_state::start(const loader_position& from) {
   const std::uint64_t total = batches(from.ranks);
   stop();
   const loader_options& options = what_.options;
+  if (options.device) {
+    PENSTOCK_ASSIGN(device_, device_tensor_state::engine_of(arrays_[0].context()->state(), *options.device));
+  }
   if (options.random_samples) {
     PENSTOCK_ASSIGN(drawn_, sample_space::random(what_.places, *options.random_samples,
                                                  options.seed + 0x632be59bd9b4e019 * (from.epoch + 1)));
@@ -158,14 +161,8 @@ result<loader_batch> loader_state::make_batch(std::size_t which) {
   const std::size_t begin = which * static_cast<std::size_t>(what_.options.batch);
   const std::size_t end = std::min(begin + static_cast<std::size_t>(what_.options.batch), samples_.size());
   out.samples = end - begin;
-  for (std::size_t i = 0; i < values(); ++i) {
-    const extents shape = shape_of(i, out.samples);
-    PENSTOCK_ASSIGN(std::uint64_t bytes, element_count(shape));
-    bytes *= type_of(i).item_bytes();
-    PENSTOCK_ASSIGN(output_block taken, arrays_[0].context()->state().outputs().take(bytes));
-    auto owner = std::make_shared<output_block>(std::move(taken));
-    out.values.push_back({tensor_view::contiguous(owner->data(), type_of(i), shape), owner});
-  }
+  std::vector<device_batch> staged;
+  PENSTOCK_TRY(take_memory(out, staged));
   for (std::size_t first = begin; first < end;) {
     PENSTOCK_TRY(window_->read_ahead());
     // The next sample, and the samples directly after it whose chunks have all been read.
@@ -176,7 +173,32 @@ result<loader_batch> loader_state::make_batch(std::size_t which) {
     window_->release(uses_[last]);
     first = last;
   }
+  for (device_batch& each : staged) {
+    PENSTOCK_ASSIGN(device_tensor sent, each.send());
+    out.device_values.push_back(std::move(sent));
+  }
+  if (!staged.empty()) out.values.clear();
   return out;
+}
+
+// `batch.values` becomes the host memory that its samples are written to: for a device, that of `staged`.
+result<> loader_state::take_memory(loader_batch& batch, std::vector<device_batch>& staged) {
+  context_state& with = arrays_[0].context()->state();
+  for (std::size_t i = 0; i < values(); ++i) {
+    const extents shape = shape_of(i, batch.samples);
+    if (device_) {
+      PENSTOCK_ASSIGN(device_batch made, device_batch::make(device_, with, type_of(i), shape));
+      batch.values.push_back({tensor_view::contiguous(made.data(), type_of(i), shape), nullptr});
+      staged.push_back(std::move(made));
+      continue;
+    }
+    PENSTOCK_ASSIGN(std::uint64_t bytes, element_count(shape));
+    bytes *= type_of(i).item_bytes();
+    PENSTOCK_ASSIGN(output_block taken, with.outputs().take(bytes));
+    auto owner = std::make_shared<output_block>(std::move(taken));
+    batch.values.push_back({tensor_view::contiguous(owner->data(), type_of(i), shape), owner});
+  }
+  return {};
 }
 
 result<> loader_state::put(std::size_t first, std::size_t last, std::size_t batch_begin, loader_batch& into) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <penstock/loader.h>
+#include "api/loader/device_batch.h"
 #include "api/loader/loader_sample.h"
 #include "api/loader/loader_window.h"
 #include "base/fork_local.h"
@@ -50,6 +51,7 @@ class loader_state {
  private:
   void run();
   result<loader_batch> make_batch(std::size_t which);
+  result<> take_memory(loader_batch& batch, std::vector<device_batch>& staged);
   result<> put(std::size_t first, std::size_t last, std::size_t batch_begin, loader_batch& into);
   std::size_t values() const noexcept { return what_.arrays.size() + (what_.options.mask ? 1 : 0); }
 
@@ -58,6 +60,7 @@ class loader_state {
   std::vector<array> arrays_;  // the window refers to them
   std::unique_ptr<loader_window> window_;
   std::uint64_t window_limit_ = 0;
+  std::shared_ptr<cuda::device_engine> device_;  // of this epoch; null: batches are in host memory
 
   // For the epoch; owned by the thread while it runs.
   std::optional<sample_space> drawn_;
