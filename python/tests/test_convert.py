@@ -11,35 +11,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from test_names_and_formats import SOURCES, VALUES, leaves
-
-GROUPS = {"Zarr group", "HDF5 group"}
-
-
-@pytest.mark.parametrize("target", ["t.zarr", "t.zip", "t.tif", "t.h5", "t.nc", "t.npy"])
-@pytest.mark.parametrize("name", [name for name in SOURCES if name != "ndarray"])
-@pytest.mark.filterwarnings("ignore")
-def test_every_pair(name: str, target: str, tmp_path: Path) -> None:
-    if target in ("t.h5", "t.nc"):
-        pytest.importorskip("h5py")
-    source = SOURCES[name](tmp_path)
-    node = ps.open(source) if isinstance(source, Path) else source
-    holds_one = target in ("t.tif", "t.npy")
-    if holds_one and isinstance(node, ps.Group):
-        with pytest.raises((ps.Error, TypeError)):
-            ps.convert(source, tmp_path / target, verify=True)
-        assert not (tmp_path / target).exists()
-        return
-    made = ps.convert(source, tmp_path / target, verify=True)
-    if isinstance(node, ps.Array) and isinstance(made, ps.Group) and "band_data" in made:
-        made = made["band_data"]  # an image with its coordinates
-    got = made[...] if isinstance(made, ps.Array) else ps.load(tmp_path / target)
-    wanted = node[...] if isinstance(node, ps.Array) else ps.load(source)
-    for one, other in zip(leaves(got), leaves(wanted), strict=True):
-        np.testing.assert_array_equal(np.squeeze(one), np.squeeze(other))
-    with pytest.raises(ps.InvalidArgumentError, match="overwrite"):
-        ps.convert(source, tmp_path / target)
-    ps.convert(source, tmp_path / target, overwrite=True)
+from test_names_and_formats import VALUES
 
 
 def test_meaning_goes_along_to_hdf5(tmp_path: Path) -> None:
