@@ -42,14 +42,15 @@ endif()
 # The standard library checks its indexes and preconditions wherever speed is not the point.
 target_compile_definitions(penstock_options INTERFACE $<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
 
+find_program(PENSTOCK_LLD ld.lld)
+mark_as_advanced(PENSTOCK_LLD)
+
 # PENSTOCK_SANITIZE is a list as -fsanitize takes it.
 if(PENSTOCK_SANITIZE)
   set(flags -fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_compile_options(penstock_options INTERFACE ${flags})
   target_link_options(penstock_options INTERFACE ${flags})
   # Some fifty programs with all of the library in each: a third of the time that the usual linker takes.
-  find_program(PENSTOCK_LLD ld.lld)
-  mark_as_advanced(PENSTOCK_LLD)
   if(PENSTOCK_LLD AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_link_options(penstock_options INTERFACE -fuse-ld=lld)
   endif()
