@@ -5,6 +5,7 @@
 
 #include "bind.h"
 #include "bind_codec.h"
+#include "engine/context_state.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -208,6 +209,8 @@ void bind_context(nb::module_& m) {
           nb::arg("disk_cache_trust") = 0.0)
       .def_prop_ro("decoder", [](const context_handle& self) { return self.context->device_decoder(); })
       .def_prop_ro("threads", [](const context_handle& self) { return self.context->threads(); })
+      .def_prop_ro("_memory_limit",
+                   [](const context_handle& self) { return self.context->state().accounts().memory_limit(); })
       .def("usage", usage)
       .def("clear",
            [](const context_handle& self) {

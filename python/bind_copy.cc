@@ -1,6 +1,7 @@
 #include <penstock/copy.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "bind.h"
@@ -27,6 +28,22 @@ bool go_on(const nb::object& progress, const copy_progress& now) noexcept {
     stash_exception();
     return false;
   }
+}
+
+// Of (stage, number, count).
+copy_part part_of(const nb::tuple& given) {
+  constexpr std::pair<std::string_view, copy_stage> kStages[] = {{"prepare", copy_stage::prepare},
+                                                                 {"first", copy_stage::first},
+                                                                 {"second", copy_stage::second},
+                                                                 {"compare", copy_stage::compare},
+                                                                 {"finish", copy_stage::finish}};
+  copy_part out;
+  const std::string name = utf8_of(given[0]);
+  for (const auto& [each, stage] : kStages)
+    if (each == name) out.stage = stage;
+  out.number = nb::cast<std::uint64_t>(given[1]);
+  out.count = nb::cast<std::uint64_t>(given[2]);
+  return out;
 }
 
 nb::dict copy_node(const node& from, const store_handle& to, const nb::bytes& path, const nb::dict& given) {
@@ -59,6 +76,7 @@ nb::dict copy_node(const node& from, const store_handle& to, const nb::bytes& pa
     const auto folder = nb::cast<nb::bytes>(scratch);
     options.scratch.assign(folder.c_str(), folder.size());
   }
+  if (const nb::object part = find("part"); !part.is_none()) options.part = part_of(tuple_of(part, 3, "a part"));
   const nb::object progress = find("progress");
   options.progress = [&progress](const copy_progress& now) { return go_on(progress, now); };
   const place target{to.store, std::string(path.c_str(), path.size())};

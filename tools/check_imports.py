@@ -37,6 +37,7 @@ OPTIONAL = {
     "affine",
     "cupy",
     "dask",
+    "distributed",
     "fsspec",
     "h5py",
     "icechunk",

@@ -23,6 +23,22 @@ struct copy_progress {
   std::uint64_t total_bytes = 0;  ///< 0: not known
 };
 
+/// What a process does of a copy that several processes share.
+enum class copy_stage : std::uint8_t {
+  whole,    ///< the complete copy: the only process
+  prepare,  ///< one process: all checks, groups, metadata, and the files in `scratch`
+  first,    ///< every process: its blocks and objects, or its part of the first of two passes
+  second,   ///< every process: its part of the second pass. No process begins it before all have ended `first`
+  compare,  ///< every process: its part of what `verify` does, after all blocks are written
+  finish,   ///< one process: consolidated metadata, and removal of the files
+};
+
+/// The part of one process. Processes exchange nothing: part i of n has an n-th of the blocks of each array.
+struct copy_part {
+  copy_stage stage = copy_stage::whole;
+  std::uint64_t number = 0, count = 1;
+};
+
 struct copy_options {
   unsigned threads = 0;           ///< 0: the source's context's
   std::optional<extents> chunks;  ///< for arrays of this rank; nothing: the source's
@@ -46,6 +62,10 @@ struct copy_options {
   bool decode_once = false;  ///< fail instead of decoding a chunk of the source more than once
   /// Read the copy and the source, and compare them; with `overwrite`, before the copy replaces the old node.
   bool verify = false;
+  /// For a copy by several processes, which have equal options, with `memory_bytes`, `threads`, and a `scratch` that
+  /// all of them see. All stages but the last can be repeated, after processes that died: they continue as with
+  /// `resume`. Not with `overwrite`.
+  copy_part part;
   /// Called on one of the copying threads at a time; false stops the copy (`cancelled`).
   std::function<bool(const copy_progress&)> progress;
 };
@@ -81,6 +101,7 @@ struct copy_report {
 /// again. The node at the destination must then have the same metadata.
 /// \error invalid_argument  The destination exists, or is not the array that the copy would make.
 /// \error corrupt_data      `verify`: elements differ. Names the first one.
+/// \error conflict          `part`: another process has prepared a copy with other options.
 PENSTOCK_API result<copy_report> copy(const node& from, const place& to, const copy_options& options = {});
 
 }  // namespace penstock::inline v0

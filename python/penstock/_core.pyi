@@ -177,6 +177,8 @@ class Context:
     def decoder(self) -> str:
         """What decodes on devices: `penstock`, or `nvcomp 6.0.0`."""
 
+    @property
+    def _memory_limit(self) -> int: ...
     def usage(self) -> dict[str, int]:
         """Bytes held now and at most, by account, hits and misses of the index cache, and hits of the chunk cache."""
 

@@ -258,7 +258,7 @@ result<rechunk_plan> plan_rechunk(const rechunk_request& what) {
   grow_to(small_write, rank, std::min(kGoodBlockBytes, memory / workers / 8));
   PENSTOCK_ASSIGN(out.reads, small_read.grid());
   PENSTOCK_ASSIGN(out.writes, small_write.grid());
-  if (parts_of(out.reads, out.writes) <= kMostTried) {
+  if (what.gathers && parts_of(out.reads, out.writes) <= kMostTried) {
     std::uint64_t best = ~std::uint64_t{0};
     for (std::size_t axis = 0; axis < rank; ++axis) {
       const std::uint64_t waiting = waiting_bytes(out.reads, out.writes, axis, item, workers + 1);

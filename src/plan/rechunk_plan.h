@@ -17,6 +17,7 @@ struct rechunk_request {
   std::uint64_t item_bytes = 1;
   std::uint64_t memory_bytes = 0;  ///< for blocks of elements
   unsigned workers = 1;
+  bool gathers = true;  ///< blocks of the destination may wait in memory; false: they are shared by processes
 };
 
 enum class rechunk_way : std::uint8_t {

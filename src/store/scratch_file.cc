@@ -62,6 +62,26 @@ result<std::unique_ptr<scratch_file>> scratch_file::open(const std::string& fold
   return made;
 }
 
+result<std::unique_ptr<scratch_file>> scratch_file::join(const std::string& folder, std::string_view name,
+                                                         std::string_view identity, std::uint64_t bytes,
+                                                         std::uint64_t marks) {
+  const std::string path = fmt::format("{}/{}", folder, name);
+  descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!file && errno == ENOENT)
+    return error(errc::conflict, fmt::format("there is no scratch file '{}': the copy was not prepared, or not with "
+                                             "these options",
+                                             path));
+  if (!file) return write_failure(errno, fmt::format("opening the scratch file '{}'", path));
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) != 0)
+    return error(errc::conflict, fmt::format("another process has the scratch file '{}' alone", path));
+  if (!has_identity(file.get(), bytes + marks, identity))
+    return error(errc::conflict, fmt::format("the scratch file '{}' is of a copy with other options", path));
+  std::unique_ptr<scratch_file> made(new scratch_file(std::move(file), path, bytes));
+  made->marks_.resize(static_cast<std::size_t>(marks));
+  PENSTOCK_TRY(made->read(bytes, made->marks_));
+  return made;
+}
+
 result<> scratch_file::write(std::uint64_t offset, std::span<const std::byte> bytes) {
   const part all[] = {bytes};
   auto done = write_file_at(file_.get(), offset, all);

@@ -25,6 +25,12 @@ class scratch_file {
                                                     std::string_view identity, std::uint64_t bytes, std::uint64_t marks,
                                                     bool goes_on);
 
+  /// Opens a file that `open` has created, next to other processes that do the same. Each step is done by one of them.
+  /// \error conflict  There is none with this identity, or a process has it alone.
+  static result<std::unique_ptr<scratch_file>> join(const std::string& folder, std::string_view name,
+                                                    std::string_view identity, std::uint64_t bytes,
+                                                    std::uint64_t marks);
+
   result<> write(std::uint64_t offset, std::span<const std::byte> bytes);
   result<> read(std::uint64_t offset, std::span<std::byte> out) const;
   bool is_marked(std::uint64_t step) const noexcept { return marks_[static_cast<std::size_t>(step)] != std::byte{0}; }

@@ -23,6 +23,17 @@ from penstock.shards.sharded_array import ShardedArray
 _TIFF, _HDF5, _NPY = (".tif", ".tiff"), (".h5", ".hdf5", ".nc", ".nc4"), (".npy",)
 
 
+def _name_of(target: Any) -> tuple[str, str]:
+    """The name of a target, and its ending."""
+    name = os.fsdecode(target) if isinstance(target, str | os.PathLike) else ""
+    return name, os.path.splitext(name)[1].lower()
+
+
+def is_one_file(target: Any) -> bool:
+    """Whether the target's name is that of another format than Zarr."""
+    return _name_of(target)[1] in _TIFF + _HDF5 + _NPY
+
+
 def convert(
     source: Any,
     target: Any,
@@ -82,10 +93,9 @@ def convert(
     UnsupportedError
         The format cannot hold the source.
     """
-    name = os.fsdecode(target) if isinstance(target, str | os.PathLike) else ""
-    ending = os.path.splitext(name)[1].lower()
+    name, ending = _name_of(target)
     of_zarr = {"shards": shards, "codecs": codecs, "zarr_format": zarr_format, "memory": memory, "scratch": scratch}
-    if ending not in _TIFF + _HDF5 + _NPY:
+    if not is_one_file(target):
         if options:
             raise InvalidArgumentError(f"Zarr has no option {next(iter(options))!r}")
         if scratch is None:

@@ -181,8 +181,8 @@ def _copy_members(
 ) -> Mapping[str, Any]:
     """Copy a group whose members Python opens (HDF5): everything is opened and checked before the first write."""
     done: Counter[str] = Counter(groups=1)
-    if options["resume"]:
-        raise UnsupportedError(f"a copy of {source.format} groups cannot be resumed: '{source.uri}'")
+    if options["resume"] or options.get("part"):
+        raise UnsupportedError(f"a copy of {source.format} groups cannot be resumed or shared: '{source.uri}'")
     nodes, left_out = _nodes_below(source)
     if left_out and not options.get("check_only"):
         warnings.warn(f"not copied from '{source.uri}': {'; '.join(left_out)}", stacklevel=4)

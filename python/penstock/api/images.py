@@ -90,6 +90,41 @@ def write_image(
     return made
 
 
+def write_image_part(
+    source: TiffArray,
+    target: Any,
+    path: str,
+    *,
+    how: Mapping[str, Any],
+    more: dict[str, Any],
+    target_options: Mapping[str, Any] | None,
+) -> list[tuple[Any, ...]]:
+    """`write_image` by several processes: the stage of `more["part"]`, whose plan is returned.
+
+    All but the image is written by the process that prepares the copy.
+    """
+    context = current_context()
+    store, inside = place_of(target, path, target_options, context)
+    root = os.fsdecode(inside)
+    image = CopyJob(source, store, f"{root}/{NAME}".lstrip("/"), **how, more=more, context=context)
+    if more["part"][0] != "prepare":
+        return list(image.run()["steps"])
+    zarr_format = how["zarr_format"] or 3
+    check_name(target, path, target_options)
+    check_format(zarr_format)
+    if source.has_mask:
+        warnings.warn(f"the mask of '{source.uri}' is not written to Zarr", UserWarning, stacklevel=3)
+    plain: dict[str, Any] = {"chunks": None, "shards": None, "codecs": None, "zarr_format": zarr_format}
+    group_job = {**more, "part": None, "verify": False}
+    members = _others(source)
+    CopyJob(create_group({}), store, root, **plain, more=group_job, context=context).run()
+    steps = list(image.run()["steps"])
+    _describe(image.open(), source)
+    for name, member in members.arrays():
+        CopyJob(member, store, f"{root}/{name}".lstrip("/"), **plain, more=group_job, context=context).run()
+    return steps
+
+
 def _describe(made: Array | Group, source: TiffArray) -> None:
     """Gives the image the attributes of xarray's variable. What masks it is there, in the form of its version."""
     with warnings.catch_warnings():

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
+import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from penstock.api.open import open_array
+from penstock.api.shared_copy import SharedCopy, Steps, has_two_passes, shared_copy
 from penstock.core.array import Array
 from penstock.core.errors import InvalidArgumentError
+from penstock.core.group import Group
+from penstock.core.sizes import check_count
 
 if TYPE_CHECKING:
     import dask.array
+    import distributed
 
-__all__ = ["blocks", "from_array"]
+__all__ = ["blocks", "convert", "from_array", "rechunk"]
 
 
 def blocks(array: Array, block_bytes: int = 128 << 20) -> tuple[int, ...]:
@@ -61,3 +67,87 @@ def from_array(source: Any, chunks: Any = None, **options: Any) -> dask.array.Ar
         raise InvalidArgumentError("blocks of an array are ndarrays: asarray cannot be False")
     made: dask.array.Array = dask.array.from_array(array, chunks=blocks(array) if chunks is None else chunks, **options)
     return made
+
+
+def rechunk(
+    source: Any,
+    target: Any,
+    chunks: Any,
+    *,
+    client: distributed.Client | None = None,
+    parts: int | None = None,
+    **options: Any,
+) -> Array | Group:
+    """`penstock.rechunk` by the workers of a cluster: each task writes a part of the target's objects.
+
+    Tasks exchange nothing; where an array needs two passes, those of the second begin when the first are done, and the
+    file in `scratch` must be one that all workers see. The scheduler repeats the tasks of a worker that died; they
+    continue where it stopped. Each task returns once its objects are written.
+
+    Parameters
+    ----------
+    source, target
+        What `penstock.open` takes, from every worker; or an open array or group that pickles.
+    chunks
+        As for `penstock.rechunk`.
+    client
+        None: the current one.
+    parts
+        Tasks of a pass; by default four for each worker.
+    options
+        As for `penstock.mpi.rechunk`. `memory` and `threads` are of one task; by default those of this process's
+        context, divided among the workers of one machine.
+
+    Returns
+    -------
+    Array or Group
+        The copy.
+    """
+    return _share(shared_copy(source, target, chunks, False, options), client, parts)
+
+
+def convert(
+    source: Any,
+    target: Any,
+    *,
+    chunks: Any = None,
+    client: distributed.Client | None = None,
+    parts: int | None = None,
+    **options: Any,
+) -> Array | Group:
+    """`penstock.convert` to Zarr by the workers of a cluster: as `rechunk`, with the source's chunks if none are given.
+
+    Raises
+    ------
+    UnsupportedError
+        The target is one file: TIFF, HDF5 or `.npy`.
+    """
+    return _share(shared_copy(source, target, chunks, True, options), client, parts)
+
+
+def _share(work: SharedCopy, client: distributed.Client | None, parts: int | None) -> Array | Group:
+    if client is None:
+        from distributed import get_client
+
+        client = get_client()
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    if not workers:
+        raise InvalidArgumentError("the cluster has no workers")
+    hosts = Counter(each["host"] for each in workers)
+    together = max(hosts.values()) * max(each["nthreads"] for each in workers)  # tasks at a time on one machine
+    work = work.bounded(together, max(1, (os.cpu_count() or 1) // together))
+    count = 4 * len(workers) if parts is None else check_count(parts, "parts")
+
+    def stage(name: str, plan: Steps | None = None) -> None:
+        tasks = [client.submit(work.run, name, number, count, plan, pure=False) for number in range(count)]
+        for task in tasks:
+            task.result()
+
+    plan = work.run("prepare")
+    stage("first", plan)
+    if has_two_passes(plan):
+        stage("second", plan)
+    if work.more["verify"]:
+        stage("compare")
+    work.run("finish")
+    return work.open()

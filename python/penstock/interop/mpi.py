@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from penstock import _core
 from penstock.api.open import open_array
+from penstock.api.shared_copy import SharedCopy, has_two_passes, shared_copy
 from penstock.core.array import Array
 from penstock.core.errors import Error, InvalidArgumentError, StorageError
+from penstock.core.group import Group
 from penstock.core.tiles import tiles
 from penstock.target import portable as _portable
 
-__all__ = ["load", "open", "tile"]
+__all__ = ["convert", "load", "open", "rechunk", "tile"]
 
 T = TypeVar("T")
 
@@ -36,18 +39,8 @@ def open(target: Any, comm: Any = None, *, opener: Callable[..., Array] = open_a
         The error of rank 0, on every rank.
     """
     comm = _world(comm)
-    packed, failure = b"", None
-    if comm.Get_rank() == 0:
-        try:
-            packed = _portable.pack(opener(target, **options))
-        except Exception as error:
-            failure = error
-    sent = comm.bcast((packed, None if failure is None else _Failure(failure)), root=0)
-    if failure is not None:
-        raise failure
-    if sent[1] is not None:
-        raise sent[1].on_rank(0, comm.Get_size())
-    return _together(comm, lambda: _portable.unpack(sent[0]))
+    packed = _on_first(comm, lambda: _portable.pack(opener(target, **options)))
+    return _together(comm, lambda: _portable.unpack(packed))
 
 
 def tile(shape: tuple[int, ...], comm: Any = None, *, axis: int = 0) -> tuple[slice, ...]:
@@ -120,6 +113,61 @@ def load(
     return _together(comm, read)
 
 
+def rechunk(source: Any, target: Any, chunks: Any, comm: Any = None, **options: Any) -> Array | Group:
+    """`penstock.rechunk` by all ranks: each writes its part of the target's objects, and they exchange nothing.
+
+    Rank 0 checks the arguments and writes the metadata. Where an array needs two passes, the ranks wait once for each
+    other, and the file in `scratch` must be one that all of them see.
+
+    Parameters
+    ----------
+    source, target
+        What `penstock.open` takes, the same on every rank; or an open array or group.
+    chunks
+        As for `penstock.rechunk`.
+    comm
+        An `mpi4py` communicator; None: `MPI.COMM_WORLD`.
+    options
+        `path`, `shards`, `codecs`, `zarr_format`, `memory`, `scratch`, `resume`, `durable`, `verify`, `threads`,
+        `storage_options` and `target_options` of `penstock.rechunk`. `memory` and `threads` are of one rank; ranks of
+        one machine share both by default. After a rank was killed, `resume=True` continues.
+
+    Returns
+    -------
+    Array or Group
+        The copy, on every rank.
+    """
+    return _share(comm, shared_copy(source, target, chunks, False, options))
+
+
+def convert(source: Any, target: Any, comm: Any = None, *, chunks: Any = None, **options: Any) -> Array | Group:
+    """`penstock.convert` to Zarr by all ranks: as `rechunk`, with the source's chunks if none are given.
+
+    Raises
+    ------
+    UnsupportedError
+        The target is one file: TIFF, HDF5 or `.npy`.
+    """
+    return _share(comm, shared_copy(source, target, chunks, True, options))
+
+
+def _share(comm: Any, work: SharedCopy) -> Array | Group:
+    comm = _world(comm)
+    machine = _Machine(comm)
+    rank, ranks = comm.Get_rank(), comm.Get_size()
+    # The plan depends on memory and threads: every rank has those of rank 0.
+    bounds = _on_first(comm, lambda: work.bounded(machine.size, machine.threads()).more)
+    mine = replace(work, more=bounds)
+    plan = _on_first(comm, lambda: mine.run("prepare"))
+    _together(comm, lambda: mine.run("first", rank, ranks, plan))
+    if has_two_passes(plan):
+        _together(comm, lambda: mine.run("second", rank, ranks, plan))
+    if bounds["verify"]:
+        _together(comm, lambda: mine.run("compare", rank, ranks))
+    _on_first(comm, lambda: mine.run("finish"))
+    return _together(comm, mine.open)
+
+
 class _Machine:
     """The ranks of one communicator that share this machine's memory."""
 
@@ -150,6 +198,24 @@ class _Failure:
 
     def on_rank(self, rank: int, size: int) -> Error:
         return self.kind(f"rank {rank} of {size} failed", *self.text.splitlines())
+
+
+def _on_first(comm: Any, work: Callable[[], T]) -> T:
+    """The result of `work()` on rank 0, or its error, on all ranks."""
+    failure: Exception | None = None
+    made: Any = None
+    if comm.Get_rank() == 0:
+        try:
+            made = work()
+        except Exception as error:
+            failure = error
+    sent = comm.bcast((made, None if failure is None else _Failure(failure)), root=0)
+    if failure is not None:
+        raise failure
+    if sent[1] is not None:
+        raise sent[1].on_rank(0, comm.Get_size())
+    result: T = sent[0]
+    return result
 
 
 def _together(comm: Any, work: Callable[[], T]) -> T:

@@ -1,11 +1,22 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <penstock/copy.h>
 
 namespace penstock::inline v0 {
+
+/// The range, of `count` things, of one of the processes.
+inline std::pair<std::uint64_t, std::uint64_t> share_of(const copy_part& which, std::uint64_t count) noexcept {
+  const auto begin = [&](std::uint64_t number) {
+    return count / which.count * number + std::min(number, count % which.count);
+  };
+  return {begin(which.number), begin(which.number + 1)};
+}
 
 /// One array to copy. `report` is added to.
 struct array_copy {
@@ -17,13 +28,14 @@ struct array_copy {
   copy_report& report;
 
   unsigned threads() const;
+  copy_stage stage() const noexcept { return options.part.stage; }
   /// Whether the elements can be copied with these options. Does not write.
   result<> check_elements() const;
-  /// Metadata and objects, byte for byte.
+  /// Metadata and objects, byte for byte. This and `copy_elements` do what the stage has of it.
   result<> copy_objects() const;
   /// Decodes and encodes again.
   result<> copy_elements() const;
-  /// Whether the copy's elements equal the source's.
+  /// Whether the copy's elements equal the source's: of the blocks of this process.
   result<> compare() const;
 };
 

@@ -41,6 +41,27 @@ bool keeps_storage(const array& from, const copy_options& options) {
   return !options.shards || (state.shards && *options.shards == *state.shards);
 }
 
+/// Whether groups and metadata are created: of several processes, one does that.
+bool makes_metadata(const copy_options& options) {
+  return options.part.stage == copy_stage::whole || options.part.stage == copy_stage::prepare;
+}
+
+/// The options with which each stage of a copy by several processes can be repeated.
+result<copy_options> of_stage(const copy_options& options) {
+  const copy_part& which = options.part;
+  if (which.stage == copy_stage::whole) return options;
+  if (which.count == 0 || which.number >= which.count)
+    return error(errc::invalid_argument, fmt::format("there is no part {} of {}", which.number, which.count));
+  if (options.overwrite)
+    return error(errc::invalid_argument, "a copy by several processes overwrites nothing: remove what stands there");
+  if (options.memory_bytes == 0 || options.threads == 0)
+    return error(errc::invalid_argument,
+                 "processes that share a copy need memory_bytes and threads: their plans must be equal");
+  copy_options out = options;
+  out.resume = options.resume || which.stage != copy_stage::prepare;
+  return out;
+}
+
 /// The options for one array: the rules for chunks and shards as lengths.
 result<copy_options> options_of(const array& from, const copy_options& options) {
   copy_options out = options;
@@ -139,7 +160,7 @@ class copier {
       const std::string prefix = each.prefix.substr(above);
       if (const auto* a = std::get_if<array>(&each.from)) {
         PENSTOCK_TRY(copy_array(*a, prefix, each.path));
-      } else {
+      } else if (makes_metadata(options_)) {
         PENSTOCK_TRY(copy_group(std::get<group>(each.from), prefix));
       }
     }
@@ -153,8 +174,11 @@ class copier {
     ++report.arrays;
     PENSTOCK_ASSIGN(const copy_options options, options_of(from, options_));
     const array_copy work{from, to_, prefix, path, options, report};
-    auto done = keeps_storage(from, options) ? work.copy_objects() : work.copy_elements();
-    if (done.ok() && options.verify) done = work.compare();
+    const copy_stage stage = options.part.stage;
+    result<> done;
+    if (stage != copy_stage::compare) done = keeps_storage(from, options) ? work.copy_objects() : work.copy_elements();
+    const bool compares = stage == copy_stage::whole || stage == copy_stage::compare;
+    if (done.ok() && options.verify && compares) done = work.compare();
     if (!done.ok()) return std::move(done).error().note(fmt::format("copying '{}'", from.uri()));
     return {};
   }
@@ -242,7 +266,8 @@ result<> consolidate(const std::shared_ptr<store>& in, const std::string& prefix
 
 }  // namespace
 
-result<copy_report> copy(const node& from, const place& to, const copy_options& options) {
+result<copy_report> copy(const node& from, const place& to, const copy_options& given) {
+  PENSTOCK_ASSIGN(const copy_options options, of_stage(given));
   if (options.zarr_format != 0 && options.zarr_format != 2 && options.zarr_format != 3) {
     return error(errc::invalid_argument, fmt::format("zarr_format must be 2 or 3, it is {}", options.zarr_format));
   }
@@ -265,9 +290,11 @@ result<copy_report> copy(const node& from, const place& to, const copy_options& 
   if (options.check_only) return std::move(plan.report);
   const bool is_group = std::holds_alternative<group>(from);
   // Parent groups: an array's objects and documents are put without checking for them.
-  if (!is_group || replaces)
+  if ((!is_group || replaces) && makes_metadata(options))
     PENSTOCK_TRY(make_parents(*to.store, prefix, options.zarr_format != 0 ? options.zarr_format : source.format));
-  const bool consolidated = is_group && std::get<group>(from).consolidated();
+  const copy_stage stage = options.part.stage;
+  const bool is_last = stage == copy_stage::whole || stage == copy_stage::finish;
+  const bool consolidated = is_last && is_group && std::get<group>(from).consolidated();
   if (replaces) {
     PENSTOCK_ASSIGN(const std::unique_ptr<node_replacement> fresh, node_replacement::begin(to.store, prefix));
     if (fresh) {

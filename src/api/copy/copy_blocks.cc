@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "api/copy/array_copy.h"
 #include "api/copy/copy_pieces.h"
 #include "array/equals_fill.h"
 #include "array/strided_copy.h"
@@ -117,11 +118,16 @@ std::uint64_t block_copier::bytes_of(const box& block) const noexcept {
   return elements(block) * from_.type().item_bytes();
 }
 
-// Pieces 0..count-1 in order, on the plan's workers; progress counts all passes.
+// Pieces 0..count-1 in order, on the plan's workers: of several processes, this one's. Progress counts all passes.
 result<> block_copier::each(std::uint64_t count, unsigned pass, unsigned passes,
                             const std::function<result<>(std::uint64_t, std::uint64_t&)>& piece) {
   PENSTOCK_ASSIGN(std::uint64_t total, element_count(from_.shape()));
   total *= from_.type().item_bytes();
+  const auto [first, last] = share_of(with_.options.part, count);
+  if (first == last) return {};
+  if (last - first != count)
+    total = static_cast<std::uint64_t>(static_cast<double>(total) * static_cast<double>(last - first) /
+                                       static_cast<double>(count));
   copy_options shown = with_.options;
   if (shown.progress && passes > 1) {
     shown.progress = [&, passes, pass](const copy_progress& now) {
@@ -130,8 +136,8 @@ result<> block_copier::each(std::uint64_t count, unsigned pass, unsigned passes,
   }
   constexpr bool kWaits = false;  // it decodes and encodes
   copy_pieces work(shown, from_.context()->state(), with_.path, total);
-  return work.run(static_cast<std::size_t>(count), plan_.workers, kWaits,
-                  [&](std::size_t i, std::uint64_t& bytes) { return piece(i, bytes); });
+  return work.run(static_cast<std::size_t>(last - first), plan_.workers, kWaits,
+                  [&, begin = first](std::size_t i, std::uint64_t& bytes) { return piece(begin + i, bytes); });
 }
 
 result<output_block> block_copier::memory_for(const box& block) const {
@@ -262,22 +268,39 @@ std::uint64_t block_copier::place_of(const box& piece, const box& block) const n
   return out * from_.type().item_bytes();
 }
 
+// Where the parts of each block of the destination begin in the file; the last one is the end.
+std::vector<std::uint64_t> block_copier::ranges() const {
+  std::vector<std::uint64_t> out{0};
+  for (std::uint64_t id = 0; id < plan_.writes.cells(); ++id)
+    out.push_back(out.back() + bytes_of(box_of(plan_.writes, id)));
+  return out;
+}
+
 result<> block_copier::spilled() {
-  std::vector<std::uint64_t> begins;  // of each block's range
-  std::uint64_t end = 0;
-  for (std::uint64_t id = 0; id < plan_.writes.cells(); ++id) {
-    begins.push_back(end);
-    end += bytes_of(box_of(plan_.writes, id));
-  }
-  const bool resumes = with_.options.resume;
-  const std::uint64_t reads = plan_.reads.cells();
-  PENSTOCK_ASSIGN(const auto file,
-                  scratch_file::open(with_.options.scratch, scratch_name(to_.uri()), identity_of(from_, to_, plan_),
-                                     end, reads + plan_.writes.cells(), resumes));
-  auto done = each(plan_.reads.cells(), 0, 2, [&](std::uint64_t n, std::uint64_t& bytes) -> result<> {
+  const std::vector<std::uint64_t> begins = ranges();
+  const copy_options& options = with_.options;
+  const copy_stage stage = options.part.stage;
+  const std::string name = scratch_name(to_.uri()), identity = identity_of(from_, to_, plan_);
+  const std::uint64_t bytes = begins.back(), marks = plan_.reads.cells() + plan_.writes.cells();
+  const bool alone = stage == copy_stage::whole || stage == copy_stage::prepare;
+  auto opened = alone ? scratch_file::open(options.scratch, name, identity, bytes, marks, options.resume)
+                      : scratch_file::join(options.scratch, name, identity, bytes, marks);
+  if (!opened.ok()) return std::move(opened).error();
+  scratch_file& file = **opened;
+  result<> done;
+  if (stage == copy_stage::whole || stage == copy_stage::first) done = spill(file, begins);
+  if (done.ok() && (stage == copy_stage::whole || stage == copy_stage::second)) done = collect(file, begins);
+  // A copy that replaces a node begins anew; others can be continued.
+  if ((stage == copy_stage::whole && (done.ok() || options.overwrite)) || stage == copy_stage::finish) file.remove();
+  return done;
+}
+
+// The first pass: the parts of each block of the source go to their places in the file.
+result<> block_copier::spill(scratch_file& file, std::span<const std::uint64_t> begins) {
+  return each(plan_.reads.cells(), 0, 2, [&](std::uint64_t n, std::uint64_t& bytes) -> result<> {
     const box block = box_of(plan_.reads, n);
     bytes = bytes_of(block);
-    if (file->is_marked(n)) return {};
+    if (file.is_marked(n)) return {};
     PENSTOCK_ASSIGN(const output_block memory, memory_for(block));
     PENSTOCK_TRY(read(from_, block, memory.data()));
     output_block spare;
@@ -294,46 +317,46 @@ result<> block_copier::spilled() {
         spare = std::move(*taken);
       }
       move(piece, block, memory.data(), piece, spare.data());
-      failed = file->write(begins[static_cast<std::size_t>(id)] + place_of(piece, box_of(plan_.writes, id)),
-                           {spare.data(), static_cast<std::size_t>(size)});
+      failed = file.write(begins[static_cast<std::size_t>(id)] + place_of(piece, box_of(plan_.writes, id)),
+                          {spare.data(), static_cast<std::size_t>(size)});
     });
     PENSTOCK_TRY(std::move(failed));
-    return file->mark(n, with_.options.durable);
+    return file.mark(n, with_.options.durable);
   });
-  if (done.ok()) {
-    done = each(plan_.writes.cells(), 1, 2, [&](std::uint64_t id, std::uint64_t& bytes) -> result<> {
-      const box block = box_of(plan_.writes, id);
-      bytes = bytes_of(block);
-      const bool had_written = file->is_marked(reads + id);
-      if (skips(block)) return {};
-      if (had_written)  // a power cut removed them, and the file no longer has their parts
-        return error(errc::conflict, "objects that this copy had written are gone: begin again, without resuming");
-      const std::uint64_t begin = begins[static_cast<std::size_t>(id)];
-      PENSTOCK_ASSIGN(const output_block parts, memory_for(block));
-      PENSTOCK_TRY(file->read(begin, {parts.data(), static_cast<std::size_t>(bytes)}));
-      bool in_order = true;  // parts of whole rows, one after the other, form the block
-      for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
-        for (std::size_t d = 1; d < piece.size.size(); ++d) in_order = in_order && piece.size[d] == block.size[d];
-      });
-      output_block moved;
-      if (!in_order) {
-        PENSTOCK_ASSIGN(moved, memory_for(block));
-        for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
-          move(piece, piece, parts.data() + place_of(piece, block), block, moved.data());
-        });
-      }
-      const std::byte* const values = in_order ? parts.data() : moved.data();
-      PENSTOCK_TRY(write(block, values));
-      // A continued copy finds the objects, unless some are not stored: then the parts are kept.
-      if (leaves_objects_out(block, values)) return {};
-      PENSTOCK_TRY(file->mark(reads + id, with_.options.durable));
-      file->discard(begin, bytes);
-      return {};
+}
+
+// The second pass: the parts of each block of the destination are read and written as its objects.
+result<> block_copier::collect(scratch_file& file, std::span<const std::uint64_t> begins) {
+  const std::uint64_t reads = plan_.reads.cells();
+  return each(plan_.writes.cells(), 1, 2, [&](std::uint64_t id, std::uint64_t& bytes) -> result<> {
+    const box block = box_of(plan_.writes, id);
+    bytes = bytes_of(block);
+    const bool had_written = file.is_marked(reads + id);
+    if (skips(block)) return {};
+    if (had_written)  // a power cut removed them, and the file no longer has their parts
+      return error(errc::conflict, "objects that this copy had written are gone: begin again, without resuming");
+    const std::uint64_t begin = begins[static_cast<std::size_t>(id)];
+    PENSTOCK_ASSIGN(const output_block parts, memory_for(block));
+    PENSTOCK_TRY(file.read(begin, {parts.data(), static_cast<std::size_t>(bytes)}));
+    bool in_order = true;  // parts of whole rows, one after the other, form the block
+    for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
+      for (std::size_t d = 1; d < piece.size.size(); ++d) in_order = in_order && piece.size[d] == block.size[d];
     });
-  }
-  // A copy that replaces a node begins anew; others can be continued.
-  if (done.ok() || with_.options.overwrite) file->remove();
-  return done;
+    output_block moved;
+    if (!in_order) {
+      PENSTOCK_ASSIGN(moved, memory_for(block));
+      for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
+        move(piece, piece, parts.data() + place_of(piece, block), block, moved.data());
+      });
+    }
+    const std::byte* const values = in_order ? parts.data() : moved.data();
+    PENSTOCK_TRY(write(block, values));
+    // A continued copy finds the objects, unless some are not stored: then the parts are kept.
+    if (leaves_objects_out(block, values)) return {};
+    PENSTOCK_TRY(file.mark(reads + id, with_.options.durable));
+    file.discard(begin, bytes);
+    return {};
+  });
 }
 
 }  // namespace penstock::inline v0

@@ -6,8 +6,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include <penstock/array.h>
 #include <penstock/copy.h>
@@ -63,6 +65,9 @@ class block_copier {
   result<> gathered();
   result<> gather(std::uint64_t n, std::uint64_t& bytes);
   result<> spilled();
+  std::vector<std::uint64_t> ranges() const;
+  result<> spill(scratch_file& file, std::span<const std::uint64_t> begins);
+  result<> collect(scratch_file& file, std::span<const std::uint64_t> begins);
   /// Whether an object of the block equals the fill value, and is therefore not stored.
   bool leaves_objects_out(const box& block, const std::byte* values) const;
   /// The position of a part in the range of its block, and of that range in the file.

@@ -202,6 +202,8 @@ result<array> make_destination(const array_copy& what) {
           fmt::format("'{}' differs from what the copy makes: it is not the one that was interrupted", there->uri()));
     }
     if (there.error().code() != errc::not_found) return there;
+    if (what.stage() != copy_stage::whole && what.stage() != copy_stage::prepare)
+      return error(errc::conflict, fmt::format("there is no array '{}': the copy was not prepared", what.prefix));
   }
   return create_array(what.to, wanted);
 }
@@ -255,7 +257,9 @@ result<rechunk_plan> plan_for(const array_copy& what, const extents& object) {
   PENSTOCK_ASSIGN(const chunk_grid to, chunk_grid::regular(from.shape, object));
   const std::uint64_t given = what.options.memory_bytes;
   const std::uint64_t memory = given != 0 ? given : from.context->state().accounts().memory_limit() / 2;
-  auto plan = plan_rechunk({from.layout->grid(), to, from.type.item_bytes(), memory, workers});
+  // Blocks that wait in memory would wait for other processes: these use a file.
+  const bool gathers = what.stage() == copy_stage::whole;
+  auto plan = plan_rechunk({from.layout->grid(), to, from.type.item_bytes(), memory, workers, gathers});
   if (what.options.decode_once && !plan.ok()) return plan;
   const bool lacks_file = plan.ok() && plan->way == rechunk_way::spilled && what.options.scratch.empty();
   if (lacks_file && what.options.decode_once)
@@ -303,6 +307,7 @@ result<> array_copy::copy_elements() const {
   const array_state& made = target.state();
   PENSTOCK_ASSIGN(const rechunk_plan plan, plan_for(*this, made.shards ? *made.shards : made.chunks));
   report.steps.push_back(step_of(*this, plan));
+  if (plan.way != rechunk_way::spilled && stage() != copy_stage::whole && stage() != copy_stage::first) return {};
   key_set there;
   if (options.resume) PENSTOCK_TRY(to->list(prefix, listing::objects, there));
   const chunk_layout& layout = *made.layout;

@@ -93,8 +93,18 @@ unsigned array_copy::threads() const {
 
 result<> array_copy::copy_objects() const {
   const array_state& state = from.state();
-  PENSTOCK_TRY(copy_documents(*this));
+  const bool is_whole = stage() == copy_stage::whole;
+  if (is_whole || stage() == copy_stage::prepare) PENSTOCK_TRY(copy_documents(*this));
+  if (!is_whole && stage() != copy_stage::first) return {};
   PENSTOCK_ASSIGN(std::vector<stored_object> objects, objects_of(state));
+  if (!is_whole) {
+    // All processes see one order, whatever that of the listing is.
+    std::sort(objects.begin(), objects.end(),
+              [](const stored_object& a, const stored_object& b) { return a.key < b.key; });
+    const auto [begin, end] = share_of(options.part, objects.size());
+    objects.erase(objects.begin() + static_cast<std::ptrdiff_t>(end), objects.end());
+    objects.erase(objects.begin(), objects.begin() + static_cast<std::ptrdiff_t>(begin));
+  }
   if (options.resume) {
     object_list there(prefix.size());
     PENSTOCK_TRY(to->list(prefix, listing::objects, there));

@@ -1,0 +1,255 @@
+"""`convert` and `rechunk` by several processes: MPI ranks, workers of Dask, and processes that are killed."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, MutableMapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from penstock.api.shared_copy import has_two_passes, shared_copy
+
+VALUES = np.random.default_rng(3).integers(0, 1000, (37, 60, 50)).astype("i4")
+PROGRAM = Path(__file__).parent / "programs" / "mpi_copies.py"
+LAUNCHER = shutil.which("mpirun")
+
+# Of each: the function, chunks, options. The second rechunk needs a file, even in this much memory.
+WORK: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "direct": ("rechunk", (8, 60, 50), {"memory": "600KiB"}),
+    "two passes": ("rechunk", {"t": -1, "y": 7, "x": 9}, {"memory": "256KiB"}),
+    "bytes": ("convert", None, {}),
+    "other codec": ("convert", None, {"codecs": ["gzip"], "verify": True}),
+    "version 2": ("convert", None, {"zarr_format": 2}),
+}
+
+
+def source(folder: Path) -> Path:
+    group = ps.create_group(folder / "s.zarr", attributes={"title": "T"})
+    names = ("t", "y", "x")
+    group.create_array("a", data=VALUES, chunks=(2, 60, 50), dimension_names=names, attributes={"units": "K"})
+    holes = np.zeros_like(VALUES)
+    holes[20:30] = VALUES[20:30]
+    group.create_array("in/b", data=holes, chunks=(5, 13, 50), dimension_names=names)
+    ps.consolidate_metadata(folder / "s.zarr")
+    return folder / "s.zarr"
+
+
+def alone(which: str, of: Path, to: Path) -> None:
+    name, chunks, options = WORK[which]
+    if name == "rechunk":
+        ps.rechunk(of, to, chunks, **options)
+    else:
+        ps.convert(of, to, chunks=chunks, **options)
+
+
+def assert_same_files(one: Path, other: Path) -> None:
+    files = [sorted(str(path.relative_to(at)) for path in at.rglob("*") if path.is_file()) for at in (one, other)]
+    assert files[0] == files[1]
+    assert filecmp.cmpfiles(one, other, files[0], shallow=False)[0] == files[0]
+
+
+def scratch_files(folder: Path) -> list[Path]:
+    return list(folder.glob(".penstock-rechunk-*"))
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("which", WORK)
+def test_parts_in_any_order_are_the_whole(which: str, count: int, tmp_path: Path) -> None:
+    of = source(tmp_path)
+    alone(which, of, tmp_path / "whole.zarr")
+    name, chunks, options = WORK[which]
+    work = shared_copy(of, tmp_path / "t.zarr", chunks, name == "convert", options).bounded(1, 2)
+    plan = work.run("prepare")
+    assert has_two_passes(plan) == (which == "two passes") == bool(scratch_files(tmp_path))
+    for stage in ("first", "second", "compare"):
+        for number in reversed(range(count)):
+            work.run(stage, number, count, None if stage == "compare" else plan)
+    work.run("finish")
+    assert_same_files(tmp_path / "whole.zarr", tmp_path / "t.zarr")
+    assert not scratch_files(tmp_path)
+
+
+class Counting(MutableMapping):  # type: ignore[type-arg]
+    """A store that notes the chunks that are read, and how often each object is written."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, bytes] = {}
+        self.reads: list[str] = []
+        self.writes: list[str] = []
+
+    def __getitem__(self, key: str) -> bytes:
+        found = self.held[key]
+        if "c/" in key:
+            self.reads.append(key)
+        return found
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        if "c/" in key:
+            self.writes.append(key)
+        self.held[key] = bytes(value)
+
+    def __delitem__(self, key: str) -> None:
+        del self.held[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self.held))
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+
+@pytest.mark.parametrize("which", ["direct", "two passes"])
+def test_parts_decode_a_chunk_once_and_write_an_object_once(which: str, tmp_path: Path) -> None:
+    _, wanted, options = WORK[which]
+    of, to = Counting(), Counting()
+    ps.create_array(of, data=VALUES, chunks=(2, 60, 50), dimension_names=("t", "y", "x"))
+    chunks = len(of.writes)
+    assert chunks == 19
+    work = shared_copy(of, to, wanted, False, {**options, "scratch": tmp_path}).bounded(1, 2)
+    plan = work.run("prepare")
+    of.reads.clear()
+    for stage in ("first", "second"):
+        for number in range(3):
+            work.run(stage, number, 3, plan)
+    assert len(of.reads) == len(set(of.reads)) == chunks
+    assert len(to.writes) == len(set(to.writes)) == {"direct": 5, "two passes": 9 * 6}[which]
+    np.testing.assert_array_equal(ps.open(to)[...], VALUES)
+
+
+def test_a_part_with_another_plan_is_refused(tmp_path: Path) -> None:
+    of = source(tmp_path)
+    _, chunks, options = WORK["two passes"]
+    work = shared_copy(of, tmp_path / "t.zarr", chunks, False, options).bounded(1, 2)
+    plan = work.run("prepare")
+    other = shared_copy(of, tmp_path / "t.zarr", chunks, False, {**options, "memory": "200KiB"}).bounded(1, 2)
+    with pytest.raises(ps.ConflictError, match="other options"):
+        other.run("first", 0, 2, plan)
+    direct = shared_copy(of / "a", tmp_path / "d.zarr", (8, 60, 50), False, {}).bounded(1, 2)
+    with pytest.raises(ps.ConflictError, match="not prepared"):
+        direct.run("first", 0, 2)
+    plan = direct.run("prepare")
+    slower = shared_copy(of / "a", tmp_path / "d.zarr", (8, 60, 50), False, {"memory": 300_000}).bounded(1, 1)
+    with pytest.raises(ps.ConflictError, match="another plan"):
+        slower.run("first", 0, 2, plan)
+
+
+def test_what_cannot_be_shared_is_refused(tmp_path: Path) -> None:
+    of = source(tmp_path)
+    with pytest.raises(ps.UnsupportedError, match="one file"):
+        shared_copy(of, tmp_path / "t.h5", None, True, {})
+    with pytest.raises(ps.InvalidArgumentError, match="no option 'overwrite'"):
+        shared_copy(of, tmp_path / "t.zarr", None, True, {"overwrite": True})
+    ps.create_group(tmp_path / "t.zarr")
+    with pytest.raises(ps.InvalidArgumentError, match="something stands"):
+        shared_copy(of, tmp_path / "t.zarr", None, True, {}).bounded(1).run("prepare")
+
+
+def test_an_image_with_a_place_becomes_its_group(tmp_path: Path) -> None:
+    image = VALUES[:2].astype("i2")
+    ps.save(tmp_path / "a.tif", image, crs=32633, transform=(10, 0, 5e5, 0, -10, 5e6), nodata=3, tiles=16)
+    ps.convert(tmp_path / "a.tif", tmp_path / "whole.zarr", chunks=(1, 16, 16))
+    work = shared_copy(tmp_path / "a.tif", tmp_path / "t.zarr", (1, 16, 16), True, {"verify": True}).bounded(1, 1)
+    plan = work.run("prepare")
+    for number in range(3):
+        work.run("first", number, 3, plan)
+    for number in range(3):
+        work.run("compare", number, 3)
+    work.run("finish")
+    assert_same_files(tmp_path / "whole.zarr", tmp_path / "t.zarr")
+
+
+def killer(folder: Path, array: np.ndarray[Any, Any] = VALUES) -> ps.Array:
+    """Shards whose reader kills its process when it reads the third one for the first time."""
+    ps.save_shards(array, folder / "p_{}.npy", shards=6)
+    mark, parent = str(folder / "killed"), os.getpid()
+
+    def rows_of(path: str) -> tuple[int, tuple[int, ...], str]:
+        found = np.load(path, mmap_mode="r")
+        return found.shape[0], found.shape[1:], found.dtype.str
+
+    def read_rows(path: str, low: int, high: int) -> Any:
+        if path.endswith("p_2.npy") and not os.path.exists(mark) and os.getpid() != parent:
+            with open(mark, "x"):
+                os.kill(os.getpid(), signal.SIGKILL)
+        return np.load(path, mmap_mode="r")[low:high]
+
+    return ps.open_shards(str(folder / "p_*.npy"), metadata=rows_of, reader=read_rows)
+
+
+@pytest.mark.parametrize("which", ["direct", "two passes"])
+def test_dask_redoes_what_a_killed_worker_had(which: str, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    import penstock.dask
+
+    of = killer(tmp_path)
+    chunks = {"direct": (7, 60, 50), "two passes": (37, 7, 9)}[which]
+    options = {"memory": "256KiB"} if which == "two passes" else {}
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+    with cluster, distributed.Client(cluster):
+        made = penstock.dask.rechunk(of, tmp_path / "t.zarr", chunks, verify=True, **options)
+    assert (tmp_path / "killed").exists()
+    assert made.chunks == chunks
+    np.testing.assert_array_equal(made[...], VALUES)
+    assert not scratch_files(tmp_path)
+
+
+def test_two_workers_of_dask_convert_a_group(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    import penstock.dask
+
+    of = source(tmp_path)
+    alone("other codec", of, tmp_path / "whole.zarr")
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        made = penstock.dask.convert(of, tmp_path / "t.zarr", client=client, codecs=["gzip"], verify=True, parts=5)
+        assert made.attrs["title"] == "T"
+        with pytest.raises(ps.InvalidArgumentError, match="something stands"):
+            penstock.dask.convert(of, tmp_path / "t.zarr")
+    assert_same_files(tmp_path / "whole.zarr", tmp_path / "t.zarr")
+
+
+def launch(ranks: int, *arguments: Any) -> subprocess.CompletedProcess[str]:
+    command = [
+        *(LAUNCHER or "", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)),
+        *("--mca", "btl", "self,vader", "--mca", "plm", "isolated"),
+        *(sys.executable, str(PROGRAM), *map(str, arguments)),
+    ]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+needs_mpi: Callable[..., Any] = pytest.mark.skipif(LAUNCHER is None, reason="mpirun is not here (Debian: openmpi-bin)")
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_ranks_write_what_one_process_writes(ranks: int, tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py")
+    of = source(tmp_path)
+    done = launch(ranks, "all", of, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for which in WORK:
+        alone(which, of, tmp_path / "whole.zarr")
+        assert_same_files(tmp_path / "whole.zarr", tmp_path / f"{which}.zarr")
+        shutil.rmtree(tmp_path / "whole.zarr")
+    assert not scratch_files(tmp_path)
+
+
+@needs_mpi
+def test_ranks_go_on_after_one_was_killed(tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py")
+    ps.save_shards(VALUES, tmp_path / "p_{}.npy", shards=6)
+    killed = launch(3, "killed", tmp_path, tmp_path)
+    assert killed.returncode != 0
+    assert (tmp_path / "killed").exists()
+    done = launch(2, "killed", tmp_path, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    np.testing.assert_array_equal(ps.open(tmp_path / "t.zarr")[...], VALUES)
+    assert not scratch_files(tmp_path)
