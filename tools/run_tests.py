@@ -23,6 +23,7 @@ REPORTS = ROOT / "build" / "test-reports"
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 ASAN = "detect_stack_use_after_return=1:strict_string_checks=1"
 UBSAN = "print_stacktrace=1"
+FUZZ_SECONDS = "2"  # for each of some fifty targets, from all seeds; `make fuzz` is the search
 SANITIZED = (  # Python tests that hand every kind of argument and buffer to the module
     *("casts", "codec_numcodecs", "create", "dtypes", "entry_points", "file_targets", "registered_codecs"),
     *("joined_shards", "read_options", "selections", "sources", "strings", "strings_write", "tensor"),
@@ -48,20 +49,24 @@ class Stages:
     def python(self) -> Counter[str]:
         """The Python tests, against the module that `unit` built."""
         report = REPORTS / "python.xml"
-        status = run(sys.executable, "-m", "pytest", "-n", self.jobs, "--dist", "loadfile", f"--junitxml={report}")
+        status = run(*self.pytest(report))
         return count_junit(report, status)
 
     def asan(self) -> Counter[str]:
         """The C++ tests under AddressSanitizer and UBSan, each fuzz target for seconds, and a part of Python's."""
         failed = self.build("asan", "-DPENSTOCK_PYTHON=ON", f"-DPython_EXECUTABLE={sys.executable}")
-        return failed or self.ctest("asan", "asan", ASAN_OPTIONS=ASAN, UBSAN_OPTIONS=UBSAN) + self.python_asan()
+        return (
+            failed
+            or self.ctest("asan", "asan", PENSTOCK_FUZZ_SECONDS=FUZZ_SECONDS, ASAN_OPTIONS=ASAN, UBSAN_OPTIONS=UBSAN)
+            + self.python_asan()
+        )
 
     def python_asan(self) -> Counter[str]:
         """A part of the Python tests, without their leaks: Python frees little when it ends."""
         report = REPORTS / "python-asan.xml"
         runtime = output("clang++", f"-print-file-name=libclang_rt.asan-{platform.machine()}.so")
         status = run(
-            *(sys.executable, "-m", "pytest", "-n", self.jobs, "--dist", "loadfile", f"--junitxml={report}"),
+            *self.pytest(report),
             *(f"python/tests/test_{name}.py" for name in SANITIZED),
             PENSTOCK_CORE=str(next((ROOT / "build" / "asan" / "python").glob("_core*.so"))),
             PYTHONPATH=str(ROOT / "python" / "tests" / "support" / "other_core"),
@@ -76,6 +81,11 @@ class Stages:
         return self.build("tsan", target="threaded_tests") or self.ctest(
             "tsan", "tsan", "-L", "threaded", prefix=without_randomised_addresses(), TSAN_OPTIONS="halt_on_error=1"
         )
+
+    def pytest(self, report: Path) -> tuple[str, ...]:
+        """A file's tests run in one process; files begin in the order that conftest.py gives them."""
+        how = ("-n", self.jobs, "--dist", "loadfile", "--no-loadscope-reorder", f"--junitxml={report}")
+        return (sys.executable, "-m", "pytest", *how)
 
     def build(self, *configure: str, target: str = "all") -> Counter[str] | None:
         """Configures and builds a preset; counts one failure when that fails, nothing when it works."""

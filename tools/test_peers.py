@@ -171,8 +171,8 @@ def announce_pipeline() -> None:
     (metadata / "entry_points.txt").write_text("[zarr.codec_pipeline]\npenstock = penstock.zarr:CodecPipeline\n")
 
 
-def run(suite: Suite, mode: str, options: argparse.Namespace) -> Outcomes:
-    """Runs a suite in a mode ("default": the peer's own code) and returns the outcome of each test."""
+def run(suite: Suite, mode: str, options: argparse.Namespace, only: list[str] | None = None) -> Outcomes:
+    """Runs a suite in a mode ("default": the peer's own code) and returns the outcome of each test, or of `only`."""
     folder = suite.folder(options)
     announce_pipeline()
     name = f"{suite.name}-{mode}" + ("-part" if options.extra else "")
@@ -183,6 +183,10 @@ def run(suite: Suite, mode: str, options: argparse.Namespace) -> Outcomes:
     counts_folder.mkdir(parents=True)
     environment = dict(os.environ, PENSTOCK_PEERS_SUITE=suite.name, PENSTOCK_PEERS_MODE=mode)
     environment["PENSTOCK_PEERS_COUNTS"] = str(counts_folder)
+    if only is not None:
+        chosen_names = WORK / f"{name}-only.txt"
+        chosen_names.write_text("\n".join(each.rpartition("::")[2] for each in only))
+        environment["PENSTOCK_PEERS_ONLY"] = str(chosen_names)
     paths = [str(PLUGINS), str(WORK), str(requirements()), *filter(None, [environment.get("PYTHONPATH")])]
     environment["PYTHONPATH"] = os.pathsep.join(paths)
     extra = []
@@ -378,6 +382,11 @@ def main() -> int:
     parser.add_argument("--sdist", type=Path, help="zarr-python's source distribution; pip downloads it otherwise")
     parser.add_argument("--rioxarray", type=Path, help="a checkout of rioxarray; git clones it otherwise")
     parser.add_argument("--reuse-default", action="store_true", help="take the peers' own results from the last run")
+    parser.add_argument(
+        "--default-last",
+        action="store_true",
+        help="the peer's own code runs last, and only what did not pass with Penstock: for a part, in one mode",
+    )
     parser.add_argument("--table", type=Path, help="write the page of differences there")
     parser.add_argument("--fetch", action="store_true", help="only download what the Python stage runs a part of")
     arguments = sys.argv[1:]
@@ -390,7 +399,13 @@ def main() -> int:
     defaults: dict[str, Outcomes] = {}
     found = []
     for suite, mode in chosen(options.suites):
-        if suite.name not in defaults:
+        if options.default_last:
+            ours = run(suite, mode, options)
+            left = [name for name, outcome in ours.items() if outcome != "passed"]
+            defaults[suite.name] = run(suite, "default", options, left) if left else {}
+            print(f"{suite.name}, {len(left)} that did not pass, by its own code:", end=" ")
+            print(counts(Counter(defaults[suite.name].values())), flush=True)
+        elif suite.name not in defaults:
             last = WORK / f"{suite.name}-default.xml"
             reuse = options.reuse_default and not options.extra and last.exists()
             try:
@@ -399,7 +414,8 @@ def main() -> int:
                 print(f"SKIPPED {suite.name}: its tests are not available: {error}")
                 continue
             print(f"{suite.name}, its own code: {counts(Counter(defaults[suite.name].values()))}", flush=True)
-        ours = run(suite, mode, options)
+        if not options.default_last:
+            ours = run(suite, mode, options)
         reasons = reasons_of(suite.name, mode)
         made = compare(suite.name, mode, defaults[suite.name], ours, reasons, bool(options.extra))
         found.append(made)

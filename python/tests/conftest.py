@@ -107,4 +107,12 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files whose tests take minutes come first: one that comes last keeps the other workers waiting."""
-    items.sort(key=lambda item: not item.path.name.startswith(("test_device", "test_appends", "test_zarr_plugin")))
+    long = (
+        "test_bench_gpu",
+        "test_zarr_plugin_suite",
+        "test_device",
+        "test_appends",
+        "test_power_cuts",
+        "test_thread_safety",
+    )
+    items.sort(key=lambda item: not item.path.name.startswith(long))

@@ -34,7 +34,7 @@ CODECS: dict[str, dict[str, Any]] = {
     "lzw": {"compression": "lzw"},
     "zstd": {"compression": "zstd"},
     "packbits": {"compression": "packbits"},
-    "lzma": {"compression": "lzma"},
+    "lzma": {"compression": "lzma", "compressionargs": {"level": 0}},
 }
 
 

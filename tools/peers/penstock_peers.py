@@ -40,6 +40,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     if MODE == "engine" and SUITE == "xarray":
         read_by_engine()
+    if (path := os.environ.get("PENSTOCK_PEERS_ONLY")) is not None:
+        with open(path) as file:
+            names = set(file.read().splitlines())
+        config.hook.pytest_deselected(items=[each for each in items if each.name not in names])
+        items[:] = [each for each in items if each.name in names]
 
 
 def read_by_engine() -> None:
