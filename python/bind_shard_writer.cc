@@ -1,3 +1,4 @@
+#include <penstock/array_writer.h>
 #include <penstock/shard_writer.h>
 
 #include <nanobind/stl/optional.h>
@@ -5,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -120,6 +122,21 @@ void bind_shard_writer(nb::module_& m) {
       .def_prop_ro("checksums", [](const shard_writer& self) {
         return std::vector<std::uint32_t>(self.checksums().begin(), self.checksums().end());
       });
+  m.def(
+      "write_array",
+      [](const store_handle& to, const context_handle& with, const nb::bytes& path, const nb::dict& options,
+         nb::handle values) {
+        const create_options how = create_options_of(with, path, options);
+        const exported_items items(values);
+        const std::shared_ptr<store> where = to.store;
+        call_engine([&]() -> result<> {
+          PENSTOCK_ASSIGN(const std::unique_ptr<array_writer> writer, begin_array(where, how));
+          PENSTOCK_TRY(writer->write(extents(how.shape.size(), 0), items.view()));
+          return writer->close();
+        });
+      },
+      nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("options"), nb::arg("values"),
+      "Writes a new array of a format of one file, of items as they are: `type` is that of raw bytes.");
   m.def(
       "shard_edges",
       [](std::uint64_t length, std::optional<std::uint64_t> rows, std::optional<std::uint64_t> shards) {

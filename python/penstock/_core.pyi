@@ -1015,6 +1015,9 @@ class TiffWriter:
 def begin_array(store: Store, context: Context, path: bytes, options: dict[str, Any]) -> TiffWriter:
     """Begin a new array of a format of one file."""
 
+def write_array(store: Store, context: Context, path: bytes, options: dict[str, Any], values: Any) -> None:
+    """Writes a new array of a format of one file, of items as they are: `type` is that of raw bytes."""
+
 def epsg_system(code: int) -> tuple[int | None, bool, int | None, str, str]:
     """The system of an EPSG code that is known without a database, as `geo.new_system.System`."""
 

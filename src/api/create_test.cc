@@ -74,8 +74,9 @@ TEST_F(NewArray, HasTheFormatOfItsNamesEnding) {
   const auto format = [&](std::string_view path) { return driver_for_new(*how_.context, "", path).value()->name(); };
   for (const char* tiff : {"a.tif", "a.TIFF", "b/a.gtif", "a.b.btf", "a.tf8", "a.cog", "a.gtiff"})
     EXPECT_EQ(format(tiff), "tiff") << tiff;
-  for (const char* zarr : {"", "a", "a.zarr", "a.tif/b", "a.h5", "a.npy", "a.nc", "tif", "a.zip"})
+  for (const char* zarr : {"", "a", "a.zarr", "a.tif/b", "a.h5", "a.npz", "a.nc", "tif", "a.zip"})
     EXPECT_EQ(format(zarr), "zarr") << zarr;
+  EXPECT_EQ(format("b/a.NPY"), "npy");
   EXPECT_EQ(driver_for_new(*how_.context, "tiff", "a").value()->name(), "tiff");
 }
 
@@ -85,7 +86,6 @@ TEST_F(NewArray, IsRefusedANameOfAnotherFormat) {
       {"a.HE5", "hdf5"},
       {"a.nc4", "hdf5"},
       {"a.nc", "netcdf file, and this would write a Zarr folder: use xarray's Dataset.to_netcdf"},
-      {"a.npy", "npy file, and this would write a Zarr folder: use penstock.save in Python"},
       {"a.json", "reference file"},
       {"a.parquet", "penstock.save_shards in Python"},
       {"a.feather", "penstock.save_shards in Python"},
@@ -103,7 +103,7 @@ TEST_F(NewArray, IsRefusedANameOfAnotherFormat) {
     EXPECT_EQ(begin_array(name(ending), how_).error().code(), errc::invalid_argument) << ending;
     EXPECT_FALSE(check_new_name(ending).ok()) << ending;
   }
-  EXPECT_FALSE(check_new_name("a.tif").ok());  // of a group
+  for (const char* file : {"a.tif", "a.npy"}) EXPECT_FALSE(check_new_name(file).ok()) << file;  // of a group
   for (const char* plain : {"a", "a.zarr", "a.zip", "a.tif/b", ".hidden"}) EXPECT_TRUE(check_new_name(plain).ok());
   EXPECT_TRUE(fs::is_empty(folder_.path()));
 }

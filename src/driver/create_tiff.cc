@@ -14,29 +14,10 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Refuses what TIFFs do not have, or have under another name.
-result<> refuse_others(const create_options& how) {
-  struct other {
-    bool given;
-    std::string_view name, instead;
-  };
-  const bool codecs = !how.codecs_json.empty() && how.codecs_json != "auto" && how.codecs_json != "\"auto\"";
-  const bool fill = !how.fill_value.empty() || !how.fill_value_json.empty() || how.fill_is_undefined;
-  const other all[] = {
-      {how.zarr_format != 3, "zarr_format", ""},
-      {how.chunks || !how.chunk_lengths.empty(), "chunks", ": tile_height and tile_width"},
-      {how.shards || !how.shard_lengths.empty() || how.auto_shards || how.shard_index_first, "shards", ""},
-      {codecs, "codecs", ": compression and predictor"},
-      {fill, "fill_value", ": nodata"},
-      {!how.dimension_names.empty(), "dimension_names", ""},
-      {how.order != 'C', "order", ": planar"},
-      {how.v2_keys || !how.key_suffix.empty() || how.separator != 0, "the encoding of keys", ""},
-  };
-  for (const other& each : all)
-    if (each.given)
-      return wrong_image(fmt::format("'{}' is an option of Zarr arrays, not of TIFFs{}", each.name, each.instead));
-  return {};
-}
+constexpr other_option kOwnNames[] = {{"chunks", ": tile_height and tile_width"},
+                                      {"codecs", ": compression and predictor"},
+                                      {"fill_value", ": nodata"},
+                                      {"order", ": planar"}};
 
 /// GDAL's metadata, where attributes are given in their place.
 result<> add_attributes(const std::string& text, metadata_items& to) {
@@ -54,7 +35,7 @@ result<> add_attributes(const std::string& text, metadata_items& to) {
 }  // namespace
 
 result<std::unique_ptr<array_writer>> begin_tiff(const new_location& at, const create_options& how) {
-  PENSTOCK_TRY(refuse_others(how));
+  PENSTOCK_TRY(refuse_zarr_options(how, "TIFFs", kOwnNames));
   tiff_create_options made = how.tiff ? *how.tiff : tiff_create_options();
   made.context = at.context;
   made.path = at.path;

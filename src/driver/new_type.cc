@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -33,6 +34,33 @@ result<zarr_v2_type> type_of_new(const create_options& options) {
   result<zarr_v2_type> type = parse_v2_dtype(given);
   if (!type.ok()) return refused(type.error());
   return std::move(*type);
+}
+
+result<> refuse_zarr_options(const create_options& how, std::string_view kind, std::span<const other_option> instead) {
+  struct option {
+    bool given;
+    std::string_view name;
+  };
+  const bool codecs = !how.codecs_json.empty() && how.codecs_json != "auto" && how.codecs_json != "\"auto\"";
+  const bool fill = !how.fill_value.empty() || !how.fill_value_json.empty() || how.fill_is_undefined;
+  const option all[] = {
+      {how.zarr_format != 3, "zarr_format"},
+      {how.chunks || !how.chunk_lengths.empty(), "chunks"},
+      {how.shards || !how.shard_lengths.empty() || how.auto_shards || how.shard_index_first, "shards"},
+      {codecs, "codecs"},
+      {fill, "fill_value"},
+      {!how.dimension_names.empty(), "dimension_names"},
+      {how.order != 'C', "order"},
+      {how.v2_keys || !how.key_suffix.empty() || how.separator != 0, "the encoding of keys"},
+  };
+  for (const option& each : all) {
+    if (!each.given) continue;
+    const auto own =
+        std::find_if(instead.begin(), instead.end(), [&](const other_option& one) { return one.name == each.name; });
+    return error(errc::invalid_argument, fmt::format("'{}' is an option of Zarr arrays, not of {}{}", each.name, kind,
+                                                     own == instead.end() ? "" : own->instead));
+  }
+  return {};
 }
 
 }  // namespace penstock::inline v0

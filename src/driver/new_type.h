@@ -1,6 +1,10 @@
 #pragma once
 
 #include <penstock/create.h>
+
+#include <span>
+#include <string_view>
+
 #include "format/zarr/zarr_data_type.h"
 
 namespace penstock::inline v0 {
@@ -9,5 +13,16 @@ namespace penstock::inline v0 {
 /// null).
 /// \error invalid_argument, unsupported  Names the type.
 result<zarr_v2_type> type_of_new(const create_options& options);
+
+/// What a format has in place of an option of Zarr arrays: the end of the error that refuses it.
+struct other_option {
+  std::string_view name, instead;
+};
+
+/// Refuses given options that only Zarr arrays have.
+/// \param kind  `TIFFs`.
+/// \error invalid_argument  Names the option.
+result<> refuse_zarr_options(const create_options& options, std::string_view kind,
+                             std::span<const other_option> instead = {});
 
 }  // namespace penstock::inline v0

@@ -6,6 +6,7 @@
 
 #include <penstock/shards.h>
 #include "driver/drivers.h"
+#include "driver/npy_writer.h"
 #include "driver/shard_table.h"
 #include "format/npy/npy_header.h"
 
@@ -19,7 +20,16 @@ class npy_format final : public format_driver {
     static constexpr std::array<std::string_view, 1> kEndings = {"npy"};
     return kEndings;
   }
-  std::string_view written_by() const noexcept override { return "penstock.save in Python"; }
+  std::string_view written_by() const noexcept override { return "penstock.save in Python, or begin_array in C++"; }
+  bool writes_once() const noexcept override { return true; }
+  result<std::unique_ptr<array_writer>> begin(const new_location& at, const create_options& how) const override {
+    return begin_npy(at, how);
+  }
+  result<array> create(const new_location& at, const create_options& how) const override {
+    PENSTOCK_ASSIGN(const std::unique_ptr<array_writer> writer, begin(at, how));
+    PENSTOCK_TRY(writer->close());
+    return open_new_object(at, *this);
+  }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override { return is_npy(begin); }
   result<node> open(const location& at, const open_options&) const override {
     const auto note = [&] { return fmt::format("opening '{}'", at.uri); };

@@ -1,15 +1,11 @@
 #include <penstock/tiff_writer.h>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "driver/tiff_new_options.h"
@@ -47,23 +43,6 @@ std::vector<tiff_tag> place_tags(const tiff_create_options& from, const tiff_lev
   };
   return {number(256, level.width), number(257, level.height), number(322, from.tile_width),
           number(323, from.tile_height)};
-}
-
-/// The folder of a file of this machine, or the first one above it that exists: the tiles are on its file system, and
-/// not in a folder of temporary files, which may be small. Empty: there is none that can be written to.
-std::string folder_of_file(std::string_view uri) {
-  constexpr std::string_view kFile = "file://";
-  if (!uri.starts_with(kFile)) return {};
-  std::filesystem::path folder = std::filesystem::path(uri.substr(kFile.size())).parent_path();
-  std::error_code failed;
-  while (!std::filesystem::is_directory(folder, failed) && folder.has_relative_path()) folder = folder.parent_path();
-  return ::access(folder.c_str(), W_OK) == 0 ? folder.string() : std::string();
-}
-
-std::string usual_folder(std::string_view uri) {
-  if (std::string beside = folder_of_file(uri); !beside.empty()) return beside;
-  const char* const named = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe)
-  return named != nullptr && *named != 0 ? named : "/tmp";
 }
 
 }  // namespace
@@ -164,7 +143,7 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   shop_->fill = made_.nodata;
   shop_->fill.resize(options_.type.item_bytes());
   PENSTOCK_ASSIGN(shop_->spool,
-                  spool_file::make(options_.temporary_folder.empty() ? usual_folder(uri_) : options_.temporary_folder));
+                  spool_file::make(options_.temporary_folder.empty() ? spool_folder(uri_) : options_.temporary_folder));
   std::vector<tiff_level> levels = std::move(made_.levels);
   for (tiff_level& level : levels)
     if (level.stored) level.tiles.resize(level.across * level.down);

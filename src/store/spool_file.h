@@ -25,6 +25,10 @@ class spool_file {
   /// Writes `bytes` after all earlier appends; returns their offset.
   result<std::uint64_t> append(std::span<const std::byte> bytes);
   result<> read(std::uint64_t offset, std::span<std::byte> out) const;
+  /// Makes the file `bytes` long, in place of appends: zeros until `write` writes them. Takes no space yet.
+  result<> extend(std::uint64_t bytes);
+  /// Writes `bytes` at an offset in a file that is long enough.
+  result<> write(std::uint64_t offset, std::span<const std::byte> bytes);
 
   /// All bytes, as mapped memory.
   class view {
@@ -49,5 +53,10 @@ class spool_file {
   descriptor file_;
   std::atomic<std::uint64_t> end_{0};
 };
+
+/// The folder for the bytes of a new object, whose URI this is: the file's own or the first one above it that exists,
+/// so that they are on its file system and not in a folder of temporary files, which may be small. Of other objects,
+/// and where nothing can be written, that folder: `TMPDIR`.
+std::string spool_folder(std::string_view uri);
 
 }  // namespace penstock::inline v0

@@ -71,7 +71,7 @@ bytes pgm_file() {
 }
 
 const driver_case kCases[] = {
-    {"npy", "a.npy", npy_file},
+    {"npy", "a.npy", npy_file, {}, [](create_options&) {}},
     {"tiff", "a.tif", tiff_file, {}, [](create_options& how) { how.shape = {2, 3, 4}; }},
     {"reference", "a.json", kerchunk_file},
     {"hdf5", "a.h5", hdf5_file, {}, {}, "x"},

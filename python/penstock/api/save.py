@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import math
+import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,11 +22,7 @@ from penstock.core.array import Array
 from penstock.core.context import current_context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
-from penstock.shards.names import write_atomically
-from penstock.target.local import local_path
 from penstock.target.place import place_of
-
-_PIECE = 16 << 20
 
 
 def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **arrays: Any) -> None:
@@ -92,30 +87,19 @@ def _is_npy_name(target: Any) -> bool:
 
 def _save_npy(target: Any, data: Any) -> None:
     check_is_array(data)
-    path = local_path(os.fsdecode(target))
-    if "://" in path:
-        raise UnsupportedError(f".npy files are written to this machine, not to '{path}'")
-    if os.path.isdir(path):
-        raise InvalidArgumentError(f"'{path}' is a folder")
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
         raise InvalidArgumentError("a .npy file has no mask: write data.filled(value)")
-    values = np.asarray(_device.to_host(data, current_context()) if _device.is_device_value(data) else data)
+    context = current_context()
+    values = np.asarray(_device.to_host(data, context) if _device.is_device_value(data) else data)
     if values.dtype.hasobject:
         raise UnsupportedError(f"items of {values.dtype} cannot be written without pickling them")
-    header = io.BytesIO()
-    described = {"descr": np.lib.format.dtype_to_descr(values.dtype), "fortran_order": False, "shape": values.shape}
-    np.lib.format.write_array_header_2_0(header, described)
-    write_atomically(path, _pieces(header.getvalue(), values))
-
-
-def _pieces(header: bytes, values: npt.NDArray[Any]) -> Iterator[Any]:
-    yield header
-    rows = max(1, _PIECE // max(1, values.dtype.itemsize * math.prod(values.shape[1:])))
-    whole = values.reshape(1) if values.ndim == 0 else values
-    for at in range(0, len(whole), rows):
-        data = np.ascontiguousarray(whole[at : at + rows])
-        if data.nbytes:
-            yield data.reshape(-1).view(np.uint8).data
+    if not values.dtype.itemsize:
+        raise UnsupportedError(f"items of {values.dtype} have no bytes to be written")
+    raw = np.dtype(f"V{values.dtype.itemsize}")
+    descr = np.lib.format.dtype_to_descr(values.dtype)
+    options = {"format": "npy", "shape": values.shape, "type": raw, "dtype": json.dumps(descr), "overwrite": True}
+    store, inside = place_of(target, "", None, context, is_object=True)
+    _core.write_array(store, context, inside, options, values.view(raw))
 
 
 def load(target: Any, path: str = "", **options: Any) -> Any:

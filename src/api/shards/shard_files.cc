@@ -27,47 +27,7 @@ constexpr std::size_t kMostDigits = 20;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// A str of Python.
-std::string python_text(std::string_view text) {
-  std::string out = "'";
-  for (const char each : text) {
-    if (each == '\'' || each == '\\') out += '\\';
-    if (static_cast<unsigned char>(each) < 0x20) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(each));
-    } else {
-      out += each;
-    }
-  }
-  return out + "'";
-}
-
-result<std::string> python_of(const json& from, bool is_field) {
-  if (const std::string* const text = from.as_string()) return python_text(*text);
-  std::uint64_t number = 0;
-  if (is_field && from.get(number)) return std::to_string(number);
-  const json::array_t* const list = from.as_array();
-  if (list == nullptr) return error(errc::invalid_argument, fmt::format("a dtype has no {}", from.kind_name()));
-  // A list of lists is a list of fields; any other list is a tuple: a field, a shape, a title and a name.
-  const bool fields =
-      std::all_of(list->begin(), list->end(), [](const json& each) { return each.as_array() != nullptr; }) &&
-      !list->empty();
-  std::string out(fields ? "[" : "(");
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    PENSTOCK_ASSIGN(const std::string one, python_of((*list)[i], true));
-    out += (i == 0 ? "" : ", ") + one;
-  }
-  if (!fields && list->size() == 1) out += ',';
-  return out + (fields ? "]" : ")");
-}
-
 }  // namespace
-
-result<std::string> python_descr(std::string_view descr) {
-  if (!descr.starts_with('[')) return python_text(descr);
-  auto parsed = json::parse(descr);
-  if (!parsed.ok()) return error(errc::invalid_argument, fmt::format("'{}' is not a dtype of NumPy", descr));
-  return python_of(*parsed, false);
-}
 
 std::string key_of_path(const std::string& path) {
   std::error_code none;

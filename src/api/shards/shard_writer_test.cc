@@ -102,16 +102,6 @@ TEST(ShardPattern, FindsWhatAnEarlierRunLeft) {
   EXPECT_TRUE(shard_pattern::parse((folder.path() / "none" / "q_{}.npy").string())->left_over(0)->empty());
 }
 
-TEST(PythonDescr, IsWhatNumpyWrites) {
-  EXPECT_EQ(*python_descr("<f4"), "'<f4'");
-  EXPECT_EQ(*python_descr(R"([["a", "<i4"], ["", "|V4"], ["b", "<f8", [2, 3]], ["c", "<f8", [2]]])"),
-            "[('a', '<i4'), ('', '|V4'), ('b', '<f8', (2, 3)), ('c', '<f8', (2,))]");
-  EXPECT_EQ(*python_descr(R"([["it's", [["x", "<i2"]]]])"), R"([('it\'s', [('x', '<i2')])])");
-  EXPECT_EQ(*python_descr(R"([[["title", "name"], "<i2"]])"), "[(('title', 'name'), '<i2')]");
-  EXPECT_FALSE(python_descr("[1, ").ok());
-  EXPECT_FALSE(python_descr("[null]").ok());
-}
-
 TEST(ShardEdges, CutByRowsOrByNumber) {
   using edges = std::vector<std::uint64_t>;
   EXPECT_EQ(*shard_edges(10, 4, {}), (edges{0, 4, 8, 10}));

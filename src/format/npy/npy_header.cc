@@ -14,6 +14,8 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMagicBytes = 6;
 /// NumPy itself aligns the items to this.
 constexpr std::size_t kAlignment = 64;
+/// NumPy leaves space for that many digits of the axis along which a file can grow.
+constexpr std::size_t kGrowthDigits = 21;
 /// NumPy has up to 64 dimensions.
 constexpr std::size_t kMaxRank = 64;
 
@@ -44,6 +46,55 @@ result<extents> read_shape(const json& value) {
     out.push_back(length);
   }
   return out;
+}
+
+// A str of Python.
+std::string python_text(std::string_view text) {
+  std::string out = "'";
+  for (const char each : text) {
+    if (each == '\'' || each == '\\') out += '\\';
+    if (static_cast<unsigned char>(each) < 0x20) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(each));
+    } else {
+      out += each;
+    }
+  }
+  return out + "'";
+}
+
+result<std::string> python_of(const json& from, bool is_field) {
+  if (const std::string* const text = from.as_string()) return python_text(*text);
+  std::uint64_t number = 0;
+  if (is_field && from.get(number)) return std::to_string(number);
+  const json::array_t* const list = from.as_array();
+  if (list == nullptr) return error(errc::invalid_argument, fmt::format("a dtype has no {}", from.kind_name()));
+  // A list of lists is a list of fields; any other list is a tuple: a field, a shape, a title and a name.
+  const bool fields =
+      std::all_of(list->begin(), list->end(), [](const json& each) { return each.as_array() != nullptr; }) &&
+      !list->empty();
+  std::string out(fields ? "[" : "(");
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    PENSTOCK_ASSIGN(const std::string one, python_of((*list)[i], true));
+    out += (i == 0 ? "" : ", ") + one;
+  }
+  if (!fields && list->size() == 1) out += ',';
+  return out + (fields ? "]" : ")");
+}
+
+/// Text of the versions 1 and 2. Returns false, and changes nothing, if it has characters beyond Latin-1.
+bool to_latin1(std::string& utf8) {
+  std::string out;
+  for (std::size_t i = 0; i < utf8.size(); ++i) {
+    const auto first = static_cast<unsigned char>(utf8[i]);
+    if (first < 0x80) {
+      out += utf8[i];
+      continue;
+    }
+    if ((first & 0xFC) != 0xC0 || ++i == utf8.size()) return false;
+    out += static_cast<char>((first & 3U) << 6 | (static_cast<unsigned char>(utf8[i]) & 0x3FU));
+  }
+  utf8 = std::move(out);
+  return true;
 }
 
 }  // namespace
@@ -98,17 +149,27 @@ result<npy_header> parse_npy_header(std::span<const std::byte> begin) {
   return out;
 }
 
+result<std::string> python_descr(std::string_view descr) {
+  if (!descr.starts_with('[')) return python_text(descr);
+  auto parsed = json::parse(descr);
+  if (!parsed.ok()) return error(errc::invalid_argument, fmt::format("'{}' is not a dtype of NumPy", descr));
+  return python_of(*parsed, false);
+}
+
 std::string write_npy_header(std::string_view descr, storage_order order, const extents& shape) {
   std::string tuple;
   for (std::size_t d = 0; d < shape.size(); ++d) tuple += fmt::format("{}{}", d == 0 ? "" : ", ", shape[d]);
   if (shape.size() == 1) tuple += ',';
-  const std::string text = fmt::format("{{'descr': {}, 'fortran_order': {}, 'shape': ({}), }}", descr,
-                                       order == storage_order::fortran ? "True" : "False", tuple);
-  const bool ascii = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+  std::string text = fmt::format("{{'descr': {}, 'fortran_order': {}, 'shape': ({}), }}", descr,
+                                 order == storage_order::fortran ? "True" : "False", tuple);
+  std::size_t spare = 0;
+  if (!shape.empty())
+    spare = kGrowthDigits - std::to_string(order == storage_order::fortran ? shape[shape.size() - 1] : shape[0]).size();
+  const bool of_latin1 = to_latin1(text);
   const auto padded = [&](std::size_t start) {
-    return (start + text.size() + 1 + kAlignment - 1) / kAlignment * kAlignment - start;
+    return ((start + text.size() + spare + 1) / kAlignment + 1) * kAlignment - start;  // also where none is needed
   };
-  const char major = !ascii ? 3 : padded(kMagicBytes + 4) > 0xFFFF ? 2 : 1;
+  const char major = !of_latin1 ? 3 : padded(kMagicBytes + 4) > 0xFFFF ? 2 : 1;
   const std::size_t width = major == 1 ? 2 : 4;
   const std::size_t length = padded(kMagicBytes + 2 + width);
   std::string out(kMagic);

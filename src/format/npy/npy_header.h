@@ -42,9 +42,14 @@ result<std::uint64_t> npy_header_bytes(std::span<const std::byte> begin);
 /// \error corrupt_data  Not a dictionary of descr, fortran_order and shape. \error unsupported  Pickled objects.
 result<npy_header> parse_npy_header(std::span<const std::byte> begin);
 
+/// NumPy's type as Python text, for headers of `.npy` files: `'<f4'`, `[('a', '<i4'), ('b', '<f8', (2,))]`.
+/// \param descr  A type string, or the JSON of a list of fields.
+/// \error invalid_argument  It is neither of them.
+result<std::string> python_descr(std::string_view descr);
+
 /// A header as NumPy writes it, padded to 64 bytes, of the first version that can hold it.
 ///
-/// \param descr  Python text, as `dtype::numpy_descr` gives it.
+/// \param descr  Python text, as `dtype::numpy_descr` or `python_descr` gives it.
 std::string write_npy_header(std::string_view descr, storage_order order, const extents& shape);
 
 }  // namespace penstock::inline v0

@@ -37,8 +37,39 @@ TEST(NpyHeader, TakesAVersionThatHasRoom) {
   EXPECT_EQ(long_one[6], 2);
   EXPECT_TRUE(parse_npy_header(bytes_of(long_one)).ok());
   const std::string umlaut = write_npy_header("[('\xC3\xA4', '<f4')]", storage_order::c, {1});
-  EXPECT_EQ(umlaut[6], 3);
+  EXPECT_EQ(umlaut[6], 1);  // Latin-1
+  EXPECT_NE(umlaut.find("'\xE4'"), std::string::npos);
   EXPECT_EQ(parse_npy_header(bytes_of(umlaut))->descr.as_array()->front().as_array()->front(), json("\xC3\xA4"));
+  const std::string euro = write_npy_header("[('\xE2\x82\xAC', '<f4')]", storage_order::c, {1});
+  EXPECT_EQ(euro[6], 3);
+  EXPECT_EQ(parse_npy_header(bytes_of(euro))->descr.as_array()->front().as_array()->front(), json("\xE2\x82\xAC"));
+}
+
+// Source: NumPy 2, numpy.lib.format: spaces for 21 digits of the axis that grows.
+TEST(NpyHeader, HasSpaceForAGrowingAxis) {
+  const auto length = [](const std::string& descr, storage_order order, const extents& shape) {
+    return write_npy_header(descr, order, shape).size();
+  };
+  const std::string fields = "[('a', '<f4'), ('bcdefgh', '<f8'), ('i', '<i4')]";
+  EXPECT_EQ(length(fields, storage_order::c, {}), 128U);
+  EXPECT_EQ(length(fields, storage_order::c, {5, 1}), 192U);
+  EXPECT_EQ(length("'<f4'", storage_order::c, {5, 1}), 128U);
+  const auto quoted = [](std::size_t count) { return "'" + std::string(count, 'x') + "'"; };
+  EXPECT_EQ(length(quoted(64), storage_order::c, {}), 128U);
+  EXPECT_EQ(length(quoted(65), storage_order::c, {}), 192U);  // one byte before the end of a line of 64
+  const std::string same = "[('a', '<f4'), ('b', '<f8')]";
+  EXPECT_EQ(length(same, storage_order::c, {1, 1234567890123456789}), 192U);
+  EXPECT_EQ(length(same, storage_order::fortran, {1, 1234567890123456789}), 128U);
+}
+
+TEST(PythonDescr, IsWhatNumpyWrites) {
+  EXPECT_EQ(*python_descr("<f4"), "'<f4'");
+  EXPECT_EQ(*python_descr(R"([["a", "<i4"], ["", "|V4"], ["b", "<f8", [2, 3]], ["c", "<f8", [2]]])"),
+            "[('a', '<i4'), ('', '|V4'), ('b', '<f8', (2, 3)), ('c', '<f8', (2,))]");
+  EXPECT_EQ(*python_descr(R"([["it's", [["x", "<i2"]]]])"), R"([('it\'s', [('x', '<i2')])])");
+  EXPECT_EQ(*python_descr(R"([[["title", "name"], "<i2"]])"), "[(('title', 'name'), '<i2')]");
+  EXPECT_FALSE(python_descr("[1, ").ok());
+  EXPECT_FALSE(python_descr("[null]").ok());
 }
 
 TEST(NpyHeader, OfFirstVersionsHasLatin1Names) {
