@@ -20,7 +20,6 @@
 #include <utility>
 
 #include "api/shards/shard_files.h"
-#include "array/strided_copy.h"
 #include "base/json_bytes.h"
 #include "driver/for_each_file.h"
 #include "driver/new_type.h"
@@ -163,20 +162,12 @@ result<std::uint32_t> write_tiff(const shard_files_context& with, const std::str
 
 result<std::uint32_t> write_npz(const shard_files_context& with, const std::string& path, const tensor_view& items,
                                 const std::string& descr, const std::string& name) {
-  const std::uint32_t item = items.type.item_bytes();
   PENSTOCK_ASSIGN(std::uint64_t size, element_count(items.extents));
-  size *= item;
-  const strides stored = c_order_strides(items.extents, item);
-  output_block copied;
-  const std::byte* data = items.data;
-  if (size != 0 && !(items.strides == stored)) {
-    PENSTOCK_ASSIGN(copied, with.context->state().outputs().take(size));
-    strided_copy(copied.data(), stored, items.data, items.strides, items.extents, item, 1);
-    data = copied.data();
-  }
+  size *= items.type.item_bytes();
+  PENSTOCK_ASSIGN(const items_in_order ordered, in_c_order(items, size, *with.context));
   PENSTOCK_ASSIGN(const std::string python, python_descr(descr));
   const std::string header = write_npy_header(python, storage_order::c, items.extents);
-  const part parts[] = {bytes_of(header), {data, static_cast<std::size_t>(size)}};
+  const part parts[] = {bytes_of(header), ordered.bytes};
   const draft made(absolute(fmt::format("{}.{}.tmp", path, ::getpid())));
   {
     const std::shared_ptr<store> archive = open_zip_store(made.path(), with.context);

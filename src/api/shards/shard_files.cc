@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "array/strided_copy.h"
+#include "engine/context_state.h"
 #include "store/file_status.h"
 
 namespace penstock::inline v0 {
@@ -28,6 +30,18 @@ constexpr std::size_t kMostDigits = 20;
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
+
+result<items_in_order> in_c_order(const tensor_view& items, std::uint64_t size, context& with) {
+  items_in_order out;
+  out.bytes = {items.data, static_cast<std::size_t>(size)};
+  const std::uint32_t item = items.type.item_bytes();
+  const strides stored = c_order_strides(items.extents, item);
+  if (size == 0 || items.strides == stored) return out;
+  PENSTOCK_ASSIGN(out.copied, with.state().outputs().take(size));
+  strided_copy(out.copied.data(), stored, items.data, items.strides, items.extents, item, 1);
+  out.bytes = {out.copied.data(), out.bytes.size()};
+  return out;
+}
 
 std::string key_of_path(const std::string& path) {
   std::error_code none;

@@ -13,7 +13,6 @@
 
 #include "api/shards/shard_arrays.h"
 #include "api/shards/shard_files.h"
-#include "array/strided_copy.h"
 #include "base/checked.h"
 #include "engine/array_state.h"
 #include "format/npy/npy_header.h"
@@ -111,23 +110,15 @@ result<std::string> shard_writer::write(const shard_values& values) {
   PENSTOCK_ASSIGN(std::string path, next(values));
   const tensor_view& items = values.items;
   PENSTOCK_ASSIGN(std::uint64_t size, element_count(items.extents));
-  const std::uint32_t item = items.type.item_bytes();
-  if (!checked_mul(size, item, size))
+  if (!checked_mul(size, items.type.item_bytes(), size))
     return error(errc::invalid_argument, fmt::format("'{}' would have more than 2^64 bytes", path));
-  const strides stored = c_order_strides(items.extents, item);
-  output_block copied;
-  const std::byte* data = items.data;
-  if (size != 0 && !(items.strides == stored)) {
-    PENSTOCK_ASSIGN(copied, options_.context->state().outputs().take(size));
-    strided_copy(copied.data(), stored, items.data, items.strides, items.extents, item, 1);
-    data = copied.data();
-  }
+  PENSTOCK_ASSIGN(const items_in_order ordered, in_c_order(items, size, *options_.context));
   std::string header;
   if (!is_raw(pattern_.suffix())) {
     PENSTOCK_ASSIGN(const std::string descr, python_descr(*descr_));
     header = write_npy_header(descr, storage_order::c, items.extents);
   }
-  const part parts[] = {std::as_bytes(std::span(header)), {data, static_cast<std::size_t>(size)}};
+  const part parts[] = {std::as_bytes(std::span(header)), ordered.bytes};
   PENSTOCK_TRY(put(*files_, path, parts));
   add(file_crc32c(parts[1], file_crc32c(parts[0])));
   return path;
