@@ -7,23 +7,12 @@
 #include <fmt/format.h>
 
 #include "engine/array_state.h"
+#include "plan/rechunk_plan.h"
 
 namespace penstock::inline v0 {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenQuestions{20};
-
-// The part of the chunk inside the array.
-box place_of(const chunk_grid& grid, chunk_id id) {
-  dim_vector<std::uint64_t> at;
-  grid.coordinates(id, at);
-  box out;
-  for (std::size_t d = 0; d < grid.rank(); ++d) {
-    out.origin.push_back(grid.axis(d).origin(at[d]));
-    out.size.push_back(grid.axis(d).valid_length(at[d]));
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -146,7 +135,7 @@ result<bool> loader_window::make_room(std::size_t owner, output_block& out) {
 
 result<> loader_window::start(chunk_number which, std::size_t owner, output_block memory) {
   const array& from = *sources_[owner].from;
-  const box place = place_of(from.state().layout->grid(), which - sources_[owner].first);
+  const box place = box_of(from.state().layout->grid(), which - sources_[owner].first);
   basic_selection which_part;
   for (std::size_t d = 0; d < place.size.size(); ++d)
     which_part.items.push_back(slice{
