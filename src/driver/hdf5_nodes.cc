@@ -75,6 +75,16 @@ std::string trimmed(std::string path) {
   return path.substr(std::min(path.find_first_not_of('/'), path.size()));
 }
 
+/// The facts about an object and all of its chunks. `exit` is set if the path leads into another file.
+result<hdf5_object_facts> whole_facts(hdf5_reader& from, const std::string& path, std::optional<hdf5_exit>& exit) {
+  return from.parse([&](hdf5_file& file) {
+    hdf5_tree tree(file);
+    auto found = read_facts(file, tree, path, hdf5_chunk_listing::whole);
+    exit = tree.exit();
+    return found;
+  });
+}
+
 error too_many_links(const hdf5_exit& exit) {
   return {errc::not_found, fmt::format("'{}' is reached over more than {} links into other files", hdf5_text(exit.path),
                                        kMostExternalLinks)};
@@ -485,12 +495,7 @@ result<> hdf5_nodes::match_here(hdf5_file& file, const std::string& base, std::s
 // A dataset that is described and not opened. \error invalid_argument  It is a group.
 result<std::shared_ptr<const referenced_array>> hdf5_nodes::dataset(const std::string& path, unsigned links) const {
   std::optional<hdf5_exit> exit;
-  auto facts = from_->parse([&](hdf5_file& file) {
-    hdf5_tree tree(file);
-    auto found = read_facts(file, tree, path, hdf5_chunk_listing::whole);
-    exit = tree.exit();
-    return found;
-  });
+  auto facts = whole_facts(*from_, path, exit);
   if (!facts.ok() && exit) {
     if (links == kMostExternalLinks) return too_many_links(*exit);
     PENSTOCK_ASSIGN(const auto there, beyond(*exit));
@@ -509,12 +514,7 @@ result<std::shared_ptr<const referenced_array>> hdf5_nodes::source(const std::st
                                                                    const hdf5_depth& depth) const {
   const std::string uri = child_uri(uri_, percent_encode(prefix_of(path), true));
   std::optional<hdf5_exit> exit;
-  auto facts = from_->parse([&](hdf5_file& file) {
-    hdf5_tree tree(file);
-    auto found = read_facts(file, tree, path, hdf5_chunk_listing::whole);
-    exit = tree.exit();
-    return found;
-  });
+  auto facts = whole_facts(*from_, path, exit);
   if (!facts.ok() && exit) {
     PENSTOCK_ASSIGN(const hdf5_depth below, depth.deeper(1));
     const auto there = beyond(*exit);
