@@ -60,4 +60,9 @@ result<const Functions*> once_per_process(std::string name, Take take) {
   return error(errc::unsupported, trouble);
 }
 
+/// Takes the function `prefix``name` into the member `name` of `found`: that of the library that the build links, or
+/// that of the loaded one.
+#define PENSTOCK_TAKE_LINKED(from, prefix, name) from.take(found.name, #prefix #name, &::prefix##name)
+#define PENSTOCK_TAKE_LOADED(from, prefix, name) from.take(found.name, #prefix #name, decltype(found.name)())
+
 }  // namespace penstock::inline v0

@@ -7,9 +7,9 @@
 namespace penstock::inline v0 {
 
 #ifdef PENSTOCK_ZFP_LINKED
-#define PENSTOCK_TAKE(from, prefix, name) from.take(found.name, #prefix #name, &::prefix##name)
+#define PENSTOCK_TAKE PENSTOCK_TAKE_LINKED
 #else
-#define PENSTOCK_TAKE(from, prefix, name) from.take(found.name, #prefix #name, decltype(found.name)())
+#define PENSTOCK_TAKE PENSTOCK_TAKE_LOADED
 #endif
 
 result<const zfp_library*> zfp_library::get() {
