@@ -101,7 +101,7 @@ def open(
     """
     check_mode(mode)
     check_path(path)
-    image = ImageOptions.of(page, level or 0, layout, bands, mask, ifd, unpack)
+    image = ImageOptions(page, level or 0, layout, bands, mask, ifd, unpack)
     context = current_context() if context is None else context
     request = Request(target, path, context, storage_options, cache_index, use_consolidated, image, format_options)
     try:

@@ -36,21 +36,6 @@ class ImageOptions:
         """
         return options_of(self.page, self.level, self.layout, self.bands, self.mask, self.ifd)
 
-    @classmethod
-    def of(
-        cls,
-        page: int | Sequence[int],
-        level: int,
-        layout: str | None,
-        bands: Sequence[int] | None,
-        mask: bool,
-        ifd: int | None,
-        unpack: bool,
-    ) -> ImageOptions:
-        """The options, which are the same object wherever none is given."""
-        others = page != 0 or level or mask or unpack or layout is not None or bands is not None or ifd is not None
-        return cls(page, level, layout, bands, mask, ifd, unpack) if others else _DEFAULTS
-
     def check_goes_with(self, node: Any) -> None:
         """Refuses options that were given for a node that is not an image of a TIFF.
 
@@ -59,11 +44,6 @@ class ImageOptions:
         InvalidArgumentError
             Names the options and the node's format.
         """
-        if self is _DEFAULTS:
-            return
         if (self.unpack or self.for_engine() is not None) and not isinstance(node, TiffArray):
             names = "page, level, layout, bands, mask, ifd, unpack are options of TIFFs"
             raise InvalidArgumentError(f"{names}, '{node.uri}' is {node.format}")
-
-
-_DEFAULTS = ImageOptions()
