@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -118,75 +119,87 @@ def create_array(
     check_path(path)
     if path and name:
         raise InvalidArgumentError("path and name are the same thing: give one of them")
-    inner = path or name or ""
     context = current_context() if context is None else context
+    at = NewPlace(target, path or name or "", bool(overwrite), bool(durable), context, storage_options)
     new = NewArray(
         shape=shape, dtype=dtype, chunks=chunks, shards=shards, codecs=codecs, fill_value=fill_value,
         zarr_format=zarr_format, attributes=attributes, dimension_names=dimension_names, filters=filters,
         serializer=serializer, compressors=compressors, order=order, chunk_key_encoding=chunk_key_encoding,
         dimension_separator=dimension_separator,
     )  # fmt: skip
-    if format_for_new(target, inner) == "tiff":
-        new.refuse_for_tiff()
-        if data is not None:
-            data, texts = for_tiff(data, tiff, dtype)
-            attributes = texts if attributes is None else attributes
-        return create_tiff(
-            target, inner, shape=[shape] if isinstance(shape, int) else shape, dtype=dtype, data=data,
-            how=TiffOptions.of(tiff), attributes=attributes, overwrite=overwrite, durable=durable, context=context,
-            storage_options=storage_options,
-        )  # fmt: skip
-    if tiff:
-        raise TypeError(f"create_array() has no option '{next(iter(tiff))}' for Zarr arrays")
-    check_name(target, inner, storage_options)
-    if isinstance(target, Group):
-        new.zarr_format = 2 if target.format == "zarr2" else 3
+    create: Callable[..., Any] = _CREATORS.get(format_for_new(target, at.path), _create_zarr)
+    return create(at, new, tiff, data)
+
+
+@dataclass(frozen=True)
+class NewPlace:
+    """Where an array is created, and what becomes of what is there."""
+
+    target: Any
+    path: str
+    overwrite: bool
+    durable: bool
+    context: Context
+    storage_options: Mapping[str, Any] | None
+
+
+def _create_tiff(at: NewPlace, new: NewArray, options: Mapping[str, Any], data: Any) -> Any:
+    new.refuse_for_tiff()
+    given = dict(options)
+    attributes = new.attributes
+    if data is not None:
+        data, texts = for_tiff(data, given, new.dtype)
+        attributes = texts if attributes is None else attributes
+    shape = [new.shape] if isinstance(new.shape, int) else new.shape
+    return create_tiff(
+        at.target, at.path, shape=shape, dtype=new.dtype, data=data, how=TiffOptions.of(given), attributes=attributes,
+        overwrite=at.overwrite, durable=at.durable, context=at.context, storage_options=at.storage_options,
+    )  # fmt: skip
+
+
+def _create_zarr(at: NewPlace, new: NewArray, options: Mapping[str, Any], data: Any) -> Array:
+    if options:
+        raise TypeError(f"create_array() has no option '{next(iter(options))}' for Zarr arrays")
+    check_name(at.target, at.path, at.storage_options)
+    if isinstance(at.target, Group):
+        new.zarr_format = 2 if at.target.format == "zarr2" else 3
     new.check()
     values = None if data is None else new.take(data)
-    return _create_zarr(target, inner, new, values, overwrite, durable, context, storage_options)
+    made = _write_zarr(at, new, values)
+    is_group = isinstance(at.target, Group)
+    made._storage_options = (
+        at.target._storage_options if is_group else _remote.to_reopen_here(at.target, at.storage_options)
+    )
+    return made
 
 
-def _create_zarr(
-    target: Any,
-    inner: str,
-    new: NewArray,
-    values: Any,
-    overwrite: bool,
-    durable: bool,
-    context: Context,
-    storage_options: Mapping[str, Any] | None,
-) -> Array:
+def _write_zarr(at: NewPlace, new: NewArray, values: Any) -> Array:
     """Creates the array and writes `values` (None: nothing): an ndarray, or an array of a device."""
-    options = {**new.for_engine(), "overwrite": bool(overwrite), "durable": bool(durable)}
-    place, encoded = target, os.fsencode(inner)
-    if isinstance(target, Group):
-        reopen_by = target._storage_options
-    else:
-        place, encoded = place_of(target, inner, storage_options, context)
-        reopen_by = _remote.to_reopen_here(target, storage_options)
+    options = {**new.for_engine(), "overwrite": at.overwrite, "durable": at.durable}
+    place, encoded = at.target, os.fsencode(at.path)
+    if not isinstance(at.target, Group):
+        place, encoded = place_of(at.target, at.path, at.storage_options, at.context)
     native = new.native
     if isinstance(values, np.ndarray):
         if tuple(options["shape"]) != values.shape:
             np.broadcast_to(values, options["shape"])  # raises before anything is written
         if native is not None and native != values.dtype:
             values = values.astype(native, casting="same_kind")
-    fresh = _core.replace(place, encoded) if overwrite and values is not None else None
+    fresh = _core.replace(place, encoded) if at.overwrite and values is not None else None
     if fresh is None:
-        made = Array(_core.create_array(place, context, encoded, options))
-        _fill(made, values, native, context, durable)
-    else:  # the old node is kept until all of the new one is written
-        try:
-            draft = Array(_core.create_array(fresh.store, context, b"", options))
-            _fill(draft, values, native, context, durable)
-            fresh.commit()
-        finally:
-            fresh.discard()
-        is_group = isinstance(target, Group)
-        opened = target[inner] if is_group else wrap(_core.find_node(place, context, encoded, b"").open())
-        assert isinstance(opened, Array)
-        made = opened
-    made._storage_options = reopen_by
-    return made
+        made = Array(_core.create_array(place, at.context, encoded, options))
+        _fill(made, values, native, at.context, at.durable)
+        return made
+    try:  # the old node is kept until all of the new one is written
+        draft = Array(_core.create_array(fresh.store, at.context, b"", options))
+        _fill(draft, values, native, at.context, at.durable)
+        fresh.commit()
+    finally:
+        fresh.discard()
+    is_group = isinstance(at.target, Group)
+    opened = at.target[at.path] if is_group else wrap(_core.find_node(place, at.context, encoded, b"").open())
+    assert isinstance(opened, Array)
+    return opened
 
 
 def _fill(made: Array, values: Any, native: np.dtype[Any] | None, context: Context, durable: bool) -> None:
@@ -197,5 +210,8 @@ def _fill(made: Array, values: Any, native: np.dtype[Any] | None, context: Conte
         values = _device.to_host(values, context).astype(native, casting="same_kind")
     made.write(..., values, durable=durable)
 
+
+_CREATORS: dict[str, Callable[..., Any]] = {"tiff": _create_tiff}
+"""What creates an array of a format other than Zarr."""
 
 registry.register(create_array)
