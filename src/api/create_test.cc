@@ -82,7 +82,8 @@ TEST_F(NewArray, HasTheFormatOfItsNamesEnding) {
 
 TEST_F(NewArray, IsRefusedANameOfAnotherFormat) {
   const std::pair<const char*, const char*> all[] = {
-      {"a.h5", "hdf5 file, and this would write a Zarr folder: use h5py"},
+      {"a.h5",
+       "hdf5 file, and this would write a Zarr folder: use penstock.convert in Python, penstock convert, or h5py"},
       {"a.HE5", "hdf5"},
       {"a.nc4", "hdf5"},
       {"a.nc", "netcdf file, and this would write a Zarr folder: use xarray's Dataset.to_netcdf"},

@@ -20,7 +20,9 @@ class npy_format final : public format_driver {
     static constexpr std::array<std::string_view, 1> kEndings = {"npy"};
     return kEndings;
   }
-  std::string_view written_by() const noexcept override { return "penstock.save in Python, or begin_array in C++"; }
+  std::string_view written_by() const noexcept override {
+    return "penstock.convert or penstock.save in Python, penstock convert, or begin_array in C++";
+  }
   bool writes_once() const noexcept override { return true; }
   result<std::unique_ptr<array_writer>> begin(const new_location& at, const create_options& how) const override {
     return begin_npy(at, how);

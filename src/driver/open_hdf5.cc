@@ -78,7 +78,9 @@ class hdf5_format final : public format_driver {
     static constexpr std::array<std::string_view, 5> kEndings = {"h5", "hdf5", "nc", "nc4", "he5"};
     return kEndings;
   }
-  std::string_view written_by() const noexcept override { return "h5py"; }
+  std::string_view written_by() const noexcept override {
+    return "penstock.convert in Python, penstock convert, or h5py";
+  }
   std::uint64_t head_bytes() const noexcept override { return std::uint64_t{64} << 10; }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override { return is_hdf5(begin); }
   result<node> open(const location& at, const open_options& how) const override { return open_inside(at, {}, how); }

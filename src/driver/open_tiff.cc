@@ -498,7 +498,9 @@ class tiff_format final : public format_driver {
     PENSTOCK_TRY(writer->close());
     return open_new_object(at, *this);
   }
-  std::string_view written_by() const noexcept override { return "penstock.save in Python, or begin_array in C++"; }
+  std::string_view written_by() const noexcept override {
+    return "penstock.convert or penstock.save in Python, penstock convert, or begin_array in C++";
+  }
 };
 
 }  // namespace
