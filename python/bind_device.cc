@@ -1,4 +1,3 @@
-#include <penstock/crops.h>
 #include <penstock/device.h>
 
 #include <nanobind/stl/optional.h>
@@ -191,27 +190,6 @@ device_handle take_memory(const context_handle& with, int device, nb::tuple shap
   return {std::move(made), std::move(type), nb::none()};
 }
 
-// Of a sequence of (array, key).
-std::vector<array_crop> crops_of(nb::handle wanted) {
-  std::vector<array_crop> out;
-  for (const nb::handle each : wanted) {
-    const nb::tuple pair = tuple_of(each, 2, "a crop");
-    const auto& from = nb::cast<const array_handle&>(pair[0]);
-    out.push_back({from.array, resolve_key(from, pair[1])});
-  }
-  return out;
-}
-
-device_handle read_crops(nb::handle crops, int device, std::optional<std::uintptr_t> stream, nb::object type) {
-  const std::vector<array_crop> wanted = crops_of(crops);
-  device_read_options options;
-  options.device = device;
-  options.stream = stream;
-  options.type = dtype_of(type);
-  device_tensor made = call_engine([&] { return read_crops_to_device(wanted, std::nullopt, options); });
-  return {std::move(made), std::move(type), nb::none()};
-}
-
 // (address, shape, strides in bytes, (code, bits), (device type, device)) of a capsule, which is not consumed.
 nb::tuple view_of_capsule(nb::handle capsule, bool writable) {
   const dlpack_tensor* tensor = nullptr;
@@ -280,8 +258,6 @@ void bind_device(nb::module_& m) {
         nb::arg("check"), nb::arg("dtype").none() = nb::none());
   m.def("_device_memory", take_memory, nb::arg("context"), nb::arg("device"), nb::arg("shape"), nb::arg("dtype"),
         "Device memory of the context's pool: `order` makes a stream wait until it may be written to.");
-  m.def("_read_crops_to_device", read_crops, nb::arg("crops"), nb::arg("device"), nb::arg("stream").none(),
-        nb::arg("dtype"));
   nb::class_<device_stream>(m, "_DeviceStream", "A stream of ours, for the caller's work.")
       .def(
           "__init__",

@@ -1,6 +1,7 @@
 #include <penstock/batches.h>
 #include <penstock/stream.h>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "bind.h"
+#include "bind_device.h"
 #include "bind_items.h"
 #include "bind_selection.h"
 #include "list_argument.h"
@@ -72,16 +74,20 @@ class stream_handle {
   nb::object dtype_;
 };
 
-/// Batches of crops that a function of Python names, of the dtypes of the crops' arrays.
+/// Batches of crops that a function of Python names, of the dtypes of the crops' arrays or, on a device, of another.
 class batches_handle {
  public:
   /// \param crops  Returns (array, key), or None after the last one. It is called by `next` alone.
-  batches_handle(nb::callable crops, std::size_t size, std::size_t depth, bool drop_last)
-      : source_(std::move(crops)), size_(size) {
+  batches_handle(nb::callable crops, std::size_t size, std::size_t depth, bool drop_last, std::optional<int> device,
+                 nb::object type, bool check)
+      : source_(std::move(crops)), size_(size), on_device_(device), device_type_(std::move(type)) {
     batch_options options;
     options.size = size;
     options.depth = depth;
     options.drop_last = drop_last;
+    options.device = device;
+    options.check = check;
+    if (device) options.type = dtype_of(device_type_);
     made_.emplace(unwrap(crop_batches::make([this] { return next_crop(); }, std::move(options))));
   }
   batches_handle(const batches_handle&) = delete;
@@ -91,8 +97,12 @@ class batches_handle {
     made_.reset();
   }
 
-  /// An ndarray of shape (crops, *shape of a crop), or None at the end.
+  /// An ndarray of shape (crops, *shape of a crop), or a read to a device; None at the end.
   nb::object next() {
+    if (on_device_) {
+      std::optional<device_tensor> read = call_engine([&] { return made_->next_on_device(); });
+      return read ? device_read_of(std::move(*read), device_type_) : nb::none();
+    }
     std::optional<owned_tensor> batch = call_engine([&] { return made_->next(); });
     if (!batch) return nb::none();
     const nb::object dtype = std::move(dtypes_.front());
@@ -114,7 +124,7 @@ class batches_handle {
       const nb::tuple pair = tuple_of(made, 2, "a crop");
       const auto& from = nb::cast<const array_handle&>(pair[0]);
       std::optional<array_crop> out({from.array, resolve_key(from, pair[1])});
-      if (crops_++ % size_ == 0) dtypes_.push_back(from.dtype);
+      if (crops_++ % size_ == 0 && !on_device_) dtypes_.push_back(from.dtype);
       return out;
     } catch (nb::python_error& failed) {
       failed.restore();
@@ -127,6 +137,8 @@ class batches_handle {
 
   const nb::callable source_;
   const std::size_t size_;
+  const std::optional<int> on_device_;
+  const nb::object device_type_;
   std::size_t crops_ = 0;          // so far
   std::deque<nb::object> dtypes_;  // of the batches that are begun, each of its first crop
   std::optional<crop_batches> made_;
@@ -142,8 +154,9 @@ void bind_stream(nb::module_& m) {
       .def("next", &stream_handle::next)
       .def("cancel", &stream_handle::cancel);
   nb::class_<batches_handle>(m, "_Batches", "Batches of crops of arrays, read ahead: see penstock.batches.")
-      .def(nb::init<nb::callable, std::size_t, std::size_t, bool>(), nb::arg("next_crop"), nb::arg("size"),
-           nb::arg("depth"), nb::arg("drop_last"))
+      .def(nb::init<nb::callable, std::size_t, std::size_t, bool, std::optional<int>, nb::object, bool>(),
+           nb::arg("next_crop"), nb::arg("size"), nb::arg("depth"), nb::arg("drop_last"),
+           nb::arg("device").none() = nb::none(), nb::arg("dtype").none() = nb::none(), nb::arg("check") = false)
       .def("next", &batches_handle::next)
       .def("cancel", &batches_handle::cancel);
 }

@@ -340,9 +340,18 @@ class _Batches:
     """Batches of crops of arrays, read ahead: see penstock.batches."""
 
     def __init__(
-        self, next_crop: Callable[[], tuple[Array, Any] | None], size: int, depth: int, drop_last: bool
+        self,
+        next_crop: Callable[[], tuple[Array, Any] | None],
+        size: int,
+        depth: int,
+        drop_last: bool,
+        device: int | None = None,
+        dtype: np.dtype[Any] | None = None,
+        check: bool = False,
     ) -> None: ...
-    def next(self) -> npt.NDArray[Any] | None: ...
+    def next(self) -> Any:
+        """An ndarray, or a `_DeviceRead` where there is a device; None after the last one."""
+
     def cancel(self) -> None: ...
 
 class _Stream:
@@ -655,9 +664,6 @@ def _read_to_device(
 def _device_memory(context: Context, device: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _DeviceRead:
     """Device memory of the context's pool: `order` makes a stream wait until it may be written to."""
 
-def _read_crops_to_device(
-    crops: Sequence[tuple[Array, Any]], device: int, stream: int | None, dtype: np.dtype[Any]
-) -> _DeviceRead: ...
 def _context_of(array: Array) -> Context: ...
 def _write_stream(context: Context, device: int) -> int:
     """The stream that values to be written are ordered on."""

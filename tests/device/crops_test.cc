@@ -221,5 +221,91 @@ TEST_F(Crops, ThatDoNotFitAreRefused) {
   EXPECT_EQ(read_crops_async({two, 1}, wrong).error().code(), errc::invalid_argument);
 }
 
+/// A generator of the crops of `from`.
+crop_generator each_of(const std::vector<array_crop>& from, std::size_t* asked = nullptr) {
+  return [from, asked, at = std::size_t{0}]() mutable -> result<std::optional<array_crop>> {
+    if (asked != nullptr) ++*asked;
+    if (at == from.size()) return std::optional<array_crop>();
+    return std::optional(from[at++]);
+  };
+}
+
+TEST_F(Crops, BatchesOnADeviceAreThoseOfTheHost) {
+  std::mt19937_64 random(5);
+  const auto ctx = context::make({}).value();
+  const auto store = make_memory_store();
+  std::vector<opened_array> arrays;
+  for (std::uint64_t i = 0; i < 3; ++i)
+    arrays.push_back(make_array(store, ctx, "a" + std::to_string(i), small_model(i)));
+  const batch wanted = random_batch(random, arrays, 11);
+  for (const std::size_t depth : {0U, 1U, 9U}) {
+    batch_options options;
+    options.size = 3;
+    options.depth = depth;
+    options.device = 0;
+    std::size_t asked = 0;
+    auto made = crop_batches::make(each_of(wanted.crops, &asked), options).value();
+    EXPECT_EQ(made.next().error().code(), errc::invalid_argument);
+    std::vector<std::byte> seen;
+    for (std::uint64_t crops : {3U, 3U, 3U, 2U}) {
+      auto next = made.next_on_device();
+      ASSERT_TRUE(next.ok() && *next) << next.error().to_string();
+      if (seen.empty()) {
+        EXPECT_EQ(asked, std::min<std::size_t>(3 * (depth + 1), 12));
+      }
+      device_tensor& tensor = **next;
+      ASSERT_EQ(tensor.view().extents[0], crops);
+      const std::size_t bytes = wanted.expected.size() / 11 * crops;
+      seen.resize(seen.size() + bytes);
+      ASSERT_TRUE(tensor.copy_to_host(seen.data() + seen.size() - bytes).ok());
+    }
+    EXPECT_EQ(seen, wanted.expected);
+    EXPECT_FALSE(*made.next_on_device());
+    options.drop_last = true;
+    auto whole = crop_batches::make(each_of(wanted.crops), options).value();
+    int batches = 0;
+    while (*whole.next_on_device()) ++batches;
+    EXPECT_EQ(batches, 3);
+    auto left = crop_batches::make(each_of(wanted.crops), options).value();
+    ASSERT_TRUE(*left.next_on_device());
+    left.cancel();
+    EXPECT_FALSE(*left.next_on_device());
+  }
+  batch_options on_host;
+  on_host.size = 3;
+  auto host = crop_batches::make(each_of(wanted.crops), on_host).value();
+  EXPECT_EQ(host.next_on_device().error().code(), errc::invalid_argument);
+  ASSERT_TRUE(*host.next());
+}
+
+TEST_F(Crops, BatchesOnADeviceConvertAndEndWithAnError) {
+  const auto ctx = context::make({}).value();
+  const auto store = make_memory_store();
+  const opened_array all = make_array(store, ctx, "a", small_model(1));
+  const auto crop_of = [&](std::int64_t rows) {
+    basic_selection box;
+    box.items.emplace_back(slice{0, rows, 1});
+    return array_crop{all.from, all.from.select(selection(box)).value()};
+  };
+  batch_options options;
+  options.size = 2;
+  options.depth = 0;
+  options.device = 0;
+  options.check = true;
+  options.type = dtype::from_name("float32").value();
+  auto made =
+      crop_batches::make(each_of({crop_of(1), crop_of(1), crop_of(1), crop_of(2), crop_of(1)}), options).value();
+  auto first = made.next_on_device();
+  ASSERT_TRUE(first.ok() && *first) << first.error().to_string();
+  EXPECT_EQ((*first)->view().type, *options.type);
+  std::vector<float> seen(2 * 17 * 9);
+  ASSERT_TRUE((*first)->copy_to_host(reinterpret_cast<std::byte*>(seen.data())).ok());
+  std::vector<std::int16_t> expected(17 * 9);
+  std::memcpy(expected.data(), all.model.values.data(), expected.size() * 2);
+  for (std::size_t i = 0; i < seen.size(); ++i) ASSERT_EQ(seen[i], static_cast<float>(expected[i % expected.size()]));
+  EXPECT_EQ(made.next_on_device().error().code(), errc::invalid_argument);  // two shapes
+  EXPECT_FALSE(*made.next_on_device());
+}
+
 }  // namespace
 }  // namespace penstock::test

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -67,58 +66,17 @@ def batches(
     """
     if batch_size < 1 or depth < 0:
         raise InvalidArgumentError(f"batch_size must be 1 or more and depth 0 or more: {batch_size}, {depth}")
-    reader = CropReader(arrays, dtype, device)
-    if reader.is_for_device:
-        return _read_ahead(reader, iter(samples), batch_size, depth, drop_last, check)
+    reader = CropReader(arrays, dtype)
+    if _device.is_device(device):
+        number = _device.device_number(device)
+        return reader.batches_on_device(iter(samples), batch_size, depth, drop_last, number, check)
     return reader.batches(iter(samples), batch_size, depth, drop_last)
-
-
-def _read_ahead(
-    reader: CropReader, samples: Iterator[Sample], batch_size: int, depth: int, drop_last: bool, check: bool
-) -> Iterator[Tensor]:
-    """Batches in a device's memory."""
-    ahead: deque[DeviceBatch] = deque()
-    try:
-        while True:
-            while len(ahead) <= depth:
-                chosen = list(itertools.islice(samples, batch_size))
-                if not chosen or (drop_last and len(chosen) < batch_size):
-                    break
-                ahead.append(reader.start(chosen))
-            if not ahead:
-                return
-            yield ahead.popleft().wait(check)
-    finally:
-        for batch in ahead:
-            batch.cancel()
-
-
-class DeviceBatch:
-    """A batch under way to a device."""
-
-    def __init__(self, read: _core._DeviceRead) -> None:
-        self._read = read
-
-    def wait(self, check: bool = False) -> Tensor:
-        """The tensor, once all is queued on the device; `check`: once the device is done."""
-        try:
-            if check:
-                self._read.synchronize()
-            else:
-                self._read.wait()
-        except BaseException:
-            self.cancel()
-            raise
-        return _device.DeviceTensor(self._read)
-
-    def cancel(self) -> None:
-        self._read.cancel()
 
 
 class CropReader:
     """Reads batches: holds the arrays, the stored type and the type of the batches."""
 
-    def __init__(self, arrays: Arrays, dtype: npt.DTypeLike | None, device: str | None = None) -> None:
+    def __init__(self, arrays: Arrays, dtype: npt.DTypeLike | None) -> None:
         self._arrays: Any = [arrays] if isinstance(arrays, Array) else arrays
         self.alone = isinstance(arrays, Array)
         every = list(self._arrays.values()) if isinstance(self._arrays, Mapping) else list(self._arrays)
@@ -132,20 +90,7 @@ class CropReader:
             _check_cast(each, each.dtype if dtype is None else as_dtype(dtype))
         self._stored = stored.pop() if len(stored) == 1 else None
         self._dtype = self._stored if dtype is None else as_dtype(dtype)
-        self._device = _device.device_number(device) if _device.is_device(device) else None
         self._first: Array = every[0]
-
-    @property
-    def is_for_device(self) -> bool:
-        """The batches are in the memory of a device."""
-        return self._device is not None
-
-    def start(self, samples: Sequence[Sample]) -> DeviceBatch:
-        """Begin to read the crops of one batch into the memory of a device."""
-        assert self._device is not None
-        assert self._dtype is not None
-        wanted = list(self._crops(iter(samples), len(samples)))
-        return DeviceBatch(_core._read_crops_to_device(wanted, self._device, None, self._dtype))
 
     def read(self, samples: Sequence[Sample]) -> Tensor:
         """The crops of one batch, in host memory."""
@@ -162,6 +107,14 @@ class CropReader:
         alone = _all_of(_core._Batches(crops, 1, size * (depth + 1) - 1, False))
         while (parts := list(itertools.islice(alone, size))) and not (drop_last and len(parts) < size):
             yield self._as_tensor(parts)
+
+    def batches_on_device(
+        self, samples: Iterator[Sample], size: int, depth: int, drop_last: bool, device: int, check: bool
+    ) -> Iterator[Tensor]:
+        """Batches in a device's memory, which the engine reads ahead."""
+        crops = partial(next, self._crops(samples, size), None)
+        for read in _all_of(_core._Batches(crops, size, depth, drop_last, device, self._dtype, check)):
+            yield _device.DeviceTensor(read)
 
     def _as_tensor(self, parts: Sequence[npt.NDArray[Any]]) -> Tensor:
         """The parts of a batch, one after the other, in its dtype."""
@@ -200,7 +153,7 @@ class CropReader:
         return array, array._prepare(sample[1])[0]
 
 
-def _all_of(ahead: _core._Batches) -> Iterator[npt.NDArray[Any]]:
+def _all_of(ahead: _core._Batches) -> Iterator[Any]:
     try:
         while (values := ahead.next()) is not None:
             yield values

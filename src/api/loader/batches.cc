@@ -108,7 +108,15 @@ class batches_state {
   batches_state(crop_generator crops, batch_options options) : crops_(std::move(crops)), options_(std::move(options)) {}
 
   result<std::optional<owned_tensor>> next() {
+    if (options_.device) return error(errc::invalid_argument, "these batches are in device memory: next_on_device");
     auto out = take_next();
+    if (!out.ok()) cancel();
+    return out;
+  }
+
+  result<std::optional<device_tensor>> next_on_device() {
+    if (!options_.device) return error(errc::invalid_argument, "these batches are in host memory: next");
+    auto out = take_next_on_device();
     if (!out.ok()) cancel();
     return out;
   }
@@ -117,7 +125,9 @@ class batches_state {
     ended_ = true;
     for (under_way& each : ahead_)
       for (read& one : each.reads) one.reading.cancel();
+    for (device_tensor& each : on_device_) each.cancel();
     ahead_.clear();  // waits for the reads
+    on_device_.clear();
   }
 
  private:
@@ -133,14 +143,36 @@ class batches_state {
     std::vector<read> reads;
   };
 
-  result<std::optional<owned_tensor>> take_next() {
-    while (!ended_ && ahead_.size() <= options_.depth) {
+  /// Begins batches until `depth` of them are ahead of the next one.
+  template <class Batch, class Begin>
+  result<> read_ahead(std::deque<Batch>& ahead, const Begin& begin_batch) {
+    while (!ended_ && ahead.size() <= options_.depth) {
       PENSTOCK_ASSIGN(std::vector<array_crop> chosen, choose());
       if (chosen.size() < options_.size) ended_ = true;
       if (chosen.empty() || (ended_ && options_.drop_last)) break;
-      PENSTOCK_ASSIGN(under_way begun, begin(std::move(chosen)));
-      ahead_.push_back(std::move(begun));
+      PENSTOCK_ASSIGN(Batch begun, begin_batch(std::move(chosen)));
+      ahead.push_back(std::move(begun));
     }
+    return {};
+  }
+
+  result<std::optional<device_tensor>> take_next_on_device() {
+    device_read_options how;
+    how.device = *options_.device;
+    how.type = options_.type;
+    how.threads = options_.threads;
+    PENSTOCK_TRY(read_ahead(on_device_, [&](const std::vector<array_crop>& crops) {
+      return read_crops_to_device(crops, std::nullopt, how);
+    }));
+    if (on_device_.empty()) return std::optional<device_tensor>();
+    device_tensor first = std::move(on_device_.front());
+    on_device_.pop_front();
+    PENSTOCK_TRY(options_.check ? first.synchronize() : first.wait());
+    return std::optional(std::move(first));
+  }
+
+  result<std::optional<owned_tensor>> take_next() {
+    PENSTOCK_TRY(read_ahead(ahead_, [&](std::vector<array_crop> crops) { return begin(std::move(crops)); }));
     if (ahead_.empty()) return std::optional<owned_tensor>();
     under_way first = std::move(ahead_.front());
     ahead_.pop_front();
@@ -222,6 +254,7 @@ class batches_state {
   const crop_generator crops_;
   const batch_options options_;
   std::deque<under_way> ahead_;
+  std::deque<device_tensor> on_device_;  // instead
   bool ended_ = false;
 };
 
@@ -238,6 +271,7 @@ result<crop_batches> crop_batches::make(crop_generator crops, batch_options opti
 }
 
 result<std::optional<owned_tensor>> crop_batches::next() { return state_->next(); }
+result<std::optional<device_tensor>> crop_batches::next_on_device() { return state_->next_on_device(); }
 void crop_batches::cancel() noexcept { state_->cancel(); }
 
 }  // namespace penstock::inline v0
