@@ -190,7 +190,8 @@ class Disk:
     def apply(self, op: Operation) -> None:
         if op.what == CREATE:
             self.files[op.inode] = File()
-            self._change((*self._find(op.path), self.files[op.inode]))
+            if op.path:  # else O_TMPFILE's: a cut leaves nothing of it
+                self._change((*self._find(op.path), self.files[op.inode]))
         elif op.what == WRITE:
             self.files[op.inode].write(op.offset, op.data)
         elif op.what == TRUNCATE:

@@ -359,6 +359,32 @@ def check_shards(folder: Path, marks: int) -> str | None:
     return None
 
 
+# --- files that are written once ---
+
+
+def make_npy(root: Path) -> None:
+    ps.save(root / "a.npy", np.zeros((2, 2048), "i4"))
+    ps.save(root / "b.npy", np.zeros((2, 2048), "i4"))
+
+
+# The first without a copy, the second through a file without a name.
+WRITE_NPY = """
+for version in range(1, 7):
+    values = np.full((2, 4096), version, "i4")
+    ps.save(root + "/a.npy", values[:, :2048].copy())
+    ps.save(root + "/b.npy", values[:, ::2])
+    mark()
+"""
+
+
+def check_npy(folder: Path, marks: int) -> str | None:
+    for name in ("a.npy", "b.npy"):
+        values = np.load(folder / name)
+        if values.shape != (2, 2048) or (values != values.flat[0]).any() or not 0 <= values.flat[0] <= VERSIONS:
+            return f"{name} is neither old nor new: {np.unique(values)}"
+    return None
+
+
 SCENARIOS = {
     "chunk": Scenario(make_chunks, WRITE_CHUNKS, check_chunks),
     "shard": Scenario(make_shard, WRITE_SHARD, check_shard),
@@ -367,6 +393,7 @@ SCENARIOS = {
     "metadata": Scenario(make_tree, EDIT, check_tree),
     "shrink": Scenario(make_ones, SHRINK, check_ones, damaged_without=False, repeats=False),  # durable by itself
     "zip": Scenario(make_zip, WRITE_ZIP.format(durable=False), check_zip),
+    "npy": Scenario(make_npy, WRITE_NPY, check_npy),
     "save_shards": Scenario(make_shards, WRITE_SHARDS, check_shards),
 }
 DURABLE = {

@@ -155,14 +155,17 @@ static int fails(const char* call) {
 static int open_at(int at, const char* name, int flags, mode_t mode) {
   char path[PATH_MAX];
   const openat_fn real = REAL(openat_fn, "openat");
-  if ((flags & (O_CREAT | O_TRUNC)) == 0 || !place(at, name, path)) return real(at, name, flags, mode);
+  const int nameless = (flags & O_TMPFILE) == O_TMPFILE;
+  if ((!nameless && (flags & (O_CREAT | O_TRUNC)) == 0) || !place(at, name, path)) return real(at, name, flags, mode);
   pthread_mutex_lock(&mutex);
   struct stat before, status;
   const int was_there = fstatat(at, name, &before, 0) == 0;
   int out = -1;
   if (fail_how == 0 || !fails("open")) out = real(at, name, flags, mode);
   if (out >= 0 && fstat(out, &status) == 0 && S_ISREG(status.st_mode)) {
-    if (!was_there)
+    if (nameless)
+      record(kCreate, status.st_ino, 0, 0, "", NULL, NULL, 0);
+    else if (!was_there)
       record(kCreate, status.st_ino, 0, 0, path, NULL, NULL, 0);
     else if ((flags & O_TRUNC) != 0)
       record(kTruncate, status.st_ino, 0, 0, path, NULL, NULL, 0);
