@@ -15,8 +15,6 @@
 #include "driver/open_tiff.h"
 #include "driver/registry.h"
 #include "driver/tables.h"
-#include "engine/blocking_read.h"
-#include "engine/index_io.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -90,9 +88,9 @@ nb::bytes content_of(const found_handle& self) {
   if (at.head == nullptr) raise(error(errc::invalid_argument, "'" + at.uri + "' is a folder"));
   if (at.head->object_size == at.head->bytes.size()) return begin_of(self);
   const std::vector<std::byte> bytes = call_engine([&]() -> result<std::vector<std::byte>> {
-    auto read = read_and_wait(*at.from, at.path, {}, kMostObjectBytes, &at.head->seen);
-    if (!read.ok()) return std::move(read).error().note(read_note(at.path, {})).note("opening '" + at.uri + "'");
-    return std::move(read->bytes);
+    auto read = read_whole(at, kMostObjectBytes);
+    if (!read.ok()) return std::move(read).error().note("opening '" + at.uri + "'");
+    return read;
   });
   return nb::bytes(bytes.data(), bytes.size());
 }

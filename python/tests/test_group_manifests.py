@@ -175,3 +175,25 @@ def test_what_is_in_memory_is_in_the_manifest_of_an_array(tmp_path: Path, monkey
         with pytest.raises(ps.UnsupportedError, match="no location that a manifest can name"):
             ps.save_manifest(group, tmp_path / "group.manifest")
         assert not (tmp_path / "group.manifest").exists()
+
+
+@pytest.mark.parametrize(("name", "padding"), [("x.manifest", 0), ("x.json", 0), ("x.json", 1 << 20)])
+def test_one_value_of_a_remote_file_takes_a_request_for_its_references(tmp_path, name, padding):
+    """The first request brings a MiB; what is beyond it takes one more."""
+    path = write(tmp_path / "x.h5")
+    with HttpServer({"x.h5": path.read_bytes()}) as server:
+        group = ps.open(f"{server.url}/x.h5")
+        save = ps.save_references if name == "x.json" else ps.save_manifest
+        save(group, tmp_path / name)
+        stored = (tmp_path / name).read_bytes()
+        stored += b" " * padding
+        server.put(name, stored)
+        expected = group["t2m"][1, 2]
+        server.forget()
+        assert ps.open(f"{server.url}/{name}", "t2m")[1, 2] == expected
+        asked = [(each.path, each.headers.get("range")) for each in server.requests]
+    wanted = [(f"/{name}", "bytes=0-1048575")]
+    if padding:
+        wanted.append((f"/{name}", f"bytes=1048576-{len(stored) - 1}"))
+    assert asked[:-1] == wanted
+    assert asked[-1][0] == "/x.h5"

@@ -1,6 +1,7 @@
 // Manifests of .npy and raw files, and of references.
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 #include <utility>
 
@@ -8,9 +9,8 @@
 #include <penstock/shards.h>
 #include "driver/drivers.h"
 #include "driver/open_saved.h"
+#include "driver/registry.h"
 #include "driver/shard_table.h"
-#include "engine/blocking_read.h"
-#include "engine/index_io.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -18,14 +18,6 @@ namespace {
 /// Manifests of 100,000 files have some 10 MB.
 constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 32;
 constexpr std::string_view kFile = "file://";
-
-/// All bytes of a manifest: its head, where that is all of it.
-result<std::vector<std::byte>> all_bytes(const location& at) {
-  if (at.head->object_size == at.head->bytes.size()) return at.head->bytes;
-  auto read = read_and_wait(*at.from, at.path, {}, kMaxManifestBytes, &at.head->seen);
-  if (!read.ok()) return std::move(read).error().note(read_note(at.path, {}));
-  return std::move(read->bytes);
-}
 
 /// The folder of this machine that an object is in; nothing where its store is something else.
 std::optional<std::filesystem::path> folder_of(const location& at) {
@@ -51,7 +43,7 @@ class manifest_format final : public format_driver {
   std::span<const std::string_view> endings() const noexcept override { return {}; }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override { return is_manifest(begin); }
   result<node> open(const location& at, const open_options&) const override {
-    PENSTOCK_ASSIGN(const std::vector<std::byte> bytes, all_bytes(at));
+    PENSTOCK_ASSIGN(const std::vector<std::byte> bytes, read_whole(at, kMaxManifestBytes));
     PENSTOCK_ASSIGN(array made, open_files_of(at, bytes));
     return node(std::move(made));
   }
@@ -60,13 +52,19 @@ class manifest_format final : public format_driver {
 class references_format final : public format_driver {
  public:
   std::string_view name() const noexcept override { return "references"; }
-  std::span<const std::string_view> endings() const noexcept override { return {}; }
+  std::span<const std::string_view> endings() const noexcept override {
+    static constexpr std::array<std::string_view, 1> kEndings = {"manifest"};
+    return kEndings;
+  }
+  std::string_view written_by() const noexcept override { return "penstock.save_manifest in Python"; }
+  // All of it is needed, and most have less.
+  std::uint64_t head_bytes() const noexcept override { return std::uint64_t{1} << 20; }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
     return is_saved_references(begin);
   }
   result<node> open(const location& at, const open_options& how) const override {
     const auto folder = folder_of(at);
-    PENSTOCK_ASSIGN(std::vector<std::byte> bytes, all_bytes(at));
+    PENSTOCK_ASSIGN(std::vector<std::byte> bytes, read_whole(at, kMaxManifestBytes));
     manifest_place place = {folder ? folder->string() : at.uri.substr(0, at.uri.rfind('/')),
                             location_rule::of_stored(at.uri, how.allow_local), nullptr, how.missing_is_fill};
     auto made = open_saved_node(std::move(bytes), std::move(place), at.context);

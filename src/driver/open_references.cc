@@ -14,8 +14,6 @@
 #include "driver/drivers.h"
 #include "driver/reference_tree.h"
 #include "driver/registry.h"
-#include "engine/blocking_read.h"
-#include "engine/index_io.h"
 #include "format/zarr/zarr_v2.h"
 
 namespace penstock::inline v0 {
@@ -56,14 +54,8 @@ result<node> open_json(const location& at, const open_options& how, std::string_
   place.base = folder_of_location(plain_location(at.uri));
   place.missing_is_fill = how.missing_is_fill;
   place.opened_for_reading = how.mode == open_mode::read;
-  std::shared_ptr<const reference_tree> tree;
-  if (at.head->object_size == at.head->bytes.size()) {
-    PENSTOCK_ASSIGN(tree, reference_tree::of_json(as_text(at.head->bytes), std::move(place)));
-  } else {
-    auto read = read_and_wait(*at.from, at.path, {}, kMaxReferenceBytes, &at.head->seen);
-    if (!read.ok()) return std::move(read).error().note(read_note(at.path, {}));
-    PENSTOCK_ASSIGN(tree, reference_tree::of_json(as_text(read->bytes), std::move(place)));
-  }
+  PENSTOCK_ASSIGN(const std::vector<std::byte> text, read_whole(at, kMaxReferenceBytes));
+  PENSTOCK_ASSIGN(const auto tree, reference_tree::of_json(as_text(text), std::move(place)));
   return tree->open(inner);
 }
 
@@ -75,6 +67,8 @@ class kerchunk_format final : public format_driver {
     return kEndings;
   }
   std::string_view written_by() const noexcept override { return "penstock.save_references in Python"; }
+  // All of it is needed.
+  std::uint64_t head_bytes() const noexcept override { return std::uint64_t{1} << 20; }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
     return begins_as_json_object(begin);
   }

@@ -158,4 +158,17 @@ result<std::optional<object_head>> read_head(const store& from, const std::strin
   return std::optional<object_head>({std::move(read->bytes), read->object_size, std::move(read->seen)});
 }
 
+result<std::vector<std::byte>> read_whole(const location& at, std::uint64_t max_bytes) {
+  const object_head& head = *at.head;
+  if (head.object_size == head.bytes.size()) return head.bytes;
+  const bool rest_only = head.object_size != byte_range::kAll && head.object_size <= max_bytes &&
+                         head.object_size > head.bytes.size() && at.from->traits().request_bytes != 0;
+  const std::uint64_t known = rest_only ? head.bytes.size() : 0;
+  const byte_range wanted = rest_only ? byte_range{known, head.object_size - known, false} : byte_range{};
+  auto read = read_and_wait(*at.from, at.path, wanted, max_bytes, &head.seen);
+  if (!read.ok()) return std::move(read).error().note(read_note(at.path, wanted));
+  read->bytes.insert(read->bytes.begin(), head.bytes.begin(), head.bytes.begin() + static_cast<std::ptrdiff_t>(known));
+  return std::move(read->bytes);
+}
+
 }  // namespace penstock::inline v0

@@ -23,6 +23,10 @@ std::shared_ptr<const format_driver> driver_of(const context& with, const object
 result<std::optional<object_head>> read_head(const store& from, const std::string& key,
                                              std::uint64_t remote_bytes = std::uint64_t{16} << 10);
 
+/// All bytes of an object whose first ones are known. Where requests cost time, only the others are requested.
+/// \error corrupt_data  It has more than `max_bytes`.
+result<std::vector<std::byte>> read_whole(const location& at, std::uint64_t max_bytes);
+
 /// Where a caller's target is, and the path that the caller gave from there.
 struct target_location {
   location at;        ///< `head` is set if the target is a file of this machine
