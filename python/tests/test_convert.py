@@ -244,7 +244,7 @@ def test_what_a_target_cannot_hold_is_named(tmp_path: Path) -> None:
         "grid_north_pole_longitude": -162.0,
     }
     assert pyproj.CRS.from_cf(pole)
-    group.create_array("rotated", data=np.int8(0), attributes={**pole, "gcps": "{}"})
+    group.create_array("rotated", data=np.int8(0), attributes={**pole, "gcps": "{}", "GeoTransform": "0 1 0 0 0 -1"})
     group.create_array("v", data=VALUES, dimension_names=("y", "x"), attributes={"grid_mapping": "rotated"})
     with pytest.warns(UserWarning, match="not written") as told:
         made = ps.convert(group["v"], tmp_path / "v.tif")
@@ -255,6 +255,45 @@ def test_what_a_target_cannot_hold_is_named(tmp_path: Path) -> None:
     mask = np.ones((40, 60), bool)
     with pytest.warns(UserWarning, match="the mask of"):
         ps.convert(scene(tmp_path / "m.tif", mask=mask), tmp_path / "m.zarr")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("nodata", [0.0, -2.5, float("nan")])
+def test_complex_images_keep_their_nodata(tmp_path: Path, nodata: float, zarr_format: int) -> None:
+    values = np.array([[1 + 2j, nodata], [3, 4 - 1j]], "c8")
+    ps.save(tmp_path / "a.tif", values, nodata=nodata, **PLACE)
+    made = ps.convert(tmp_path / "a.tif", tmp_path / "a.zarr", zarr_format=zarr_format)
+    back = ps.convert(made, tmp_path / "b.tif", verify=True)
+    np.testing.assert_equal(back.nodata, nodata)
+    xarray = pytest.importorskip("xarray")
+    for engine in ("zarr", "penstock"):
+        with xarray.open_dataset(tmp_path / "a.zarr", engine=engine, consolidated=False, mask_and_scale=False) as shown:
+            np.testing.assert_equal(complex(shown["band_data"].attrs["_FillValue"]), complex(nodata))
+
+
+@pytest.mark.parametrize("way", ["zarr", "tif"])
+def test_a_system_of_control_points_is_not_that_of_pixels(tmp_path: Path, way: str) -> None:
+    rasterio = pytest.importorskip("rasterio")
+    points = [rasterio.control.GroundControlPoint(r, c, 10 + c, 50 - r) for r, c in ((0, 0), (0, 8), (6, 0))]
+    profile = {"driver": "GTiff", "width": 8, "height": 6, "count": 1, "dtype": "int32"}
+    with rasterio.open(tmp_path / "a.tif", "w", **profile, gcps=points, crs="EPSG:4326") as file:
+        file.write(VALUES, 1)
+    of = tmp_path / "a.tif" if way == "tif" else ps.convert(tmp_path / "a.tif", tmp_path / "a.zarr")
+    with pytest.warns(UserWarning, match="ground control points"):
+        made = ps.convert(of, tmp_path / "b.tif", verify=True)
+    assert (made.crs, made.transform) == (None, None)
+
+
+def test_the_part_of_a_system_that_has_keys_is_written(tmp_path: Path) -> None:
+    pyproj = pytest.importorskip("pyproj")
+    wkt = pyproj.CRS.from_user_input("EPSG:32632+5773").to_wkt().replace("5773", "99999").replace("EGM96", "own")
+    assert pyproj.CRS.from_wkt(wkt).is_compound
+    group = ps.create_group(tmp_path / "a.zarr")
+    group.create_array("crs", data=np.int8(0), attributes={"crs_wkt": wkt, "GeoTransform": "0 1 0 0 0 -1"})
+    group.create_array("v", data=VALUES, dimension_names=("y", "x"), attributes={"grid_mapping": "crs"})
+    with pytest.warns(UserWarning, match="the whole coordinate system .* is not written: the vertical system"):
+        made = ps.convert(group["v"], tmp_path / "v.tif")
+    assert made.epsg == 32632
 
 
 def test_the_verb(tmp_path: Path) -> None:

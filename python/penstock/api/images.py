@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import struct
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -131,6 +133,9 @@ def _describe(made: Array | Group, source: TiffArray) -> None:
         warnings.simplefilter("ignore")  # bands that differ: the attributes have a list
         attributes, _ = attributes_of(source, False, False, source.dtype)
     attributes.pop("_FillValue", None)
+    if source.dtype.kind == "c" and source.nodata is not None and made.format == "zarr3":
+        parts = (struct.pack("<d", float(each)) for each in (source.nodata, 0))  # as xarray has it
+        attributes["_FillValue"] = [base64.b64encode(part).decode() for part in parts]
     for name, nothing in (("scale_factor", 1), ("add_offset", 0)):
         if attributes.get(name) == nothing:
             del attributes[name]

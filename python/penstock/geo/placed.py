@@ -21,6 +21,7 @@ from penstock.geo.tiff import TiffArray
 
 _MOST_COORDINATES = 1 << 24  # of one axis: they are read to find the transform
 _NOT_WRITTEN = (("gcps", "ground control points"), ("rpcs", "rational polynomials"))
+_IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)  # of images without a transform, in their grid mapping
 _PACKED = (("scale_factor", 1.0), ("add_offset", 0.0))
 # Attributes that have a place of their own in a TIFF, or in a Zarr array.
 _SPOKEN_FOR = {
@@ -44,12 +45,16 @@ def options_of(array: Array, group: Group | None) -> tuple[dict[str, Any], dict[
         # Also of the form "crs: x y other: lat lon", of which the first system is that of the dimensions.
         mapping = _member(group, str(attributes.get("grid_mapping", "spatial_ref")).split(":")[0].split(" ")[0])
         reference = {} if mapping is None else mapping.attrs.asdict()
-        made["crs"] = _crs_of(reference)
         lost = [what for key, what in _NOT_WRITTEN if reference.get(key)]
         if lost:
             message = f"the {' and '.join(lost)} of '{array.uri}' are not written to TIFFs"
             warnings.warn(message, UserWarning, stacklevel=5)
         made["transform"] = _transform_of(group, names[-2:], array.shape[-2:], reference)
+        if lost and made["transform"] in (None, _IDENTITY):
+            # The system is that of the points or polynomials, and not of the pixels.
+            made["transform"] = None
+        else:
+            made["crs"] = _crs_of(reference)
     made["nodata"] = nodata_of(array, attributes)
     bands = 1 if array.ndim == 2 else array.shape[0]
     for name, many, one in (("scales", "scales", "scale_factor"), ("offsets", "offsets", "add_offset")):
@@ -72,6 +77,8 @@ def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
     if image.gcps or image.rpcs:
         what = "ground control points" if image.gcps else "rational polynomials"
         warnings.warn(f"the {what} of '{image.uri}' are not written to TIFFs", UserWarning, stacklevel=5)
+        if made["transform"] is None:
+            made["crs"] = None
     if image.dimension_names == ("band", "y", "x"):
         if set(image.scales) != {1.0} or any(image.offsets):
             made |= {"scales": image.scales, "offsets": image.offsets}
@@ -109,13 +116,30 @@ def image_in(group: Group) -> Array | None:
 
 
 def crs_that_tiffs_hold(crs: Any, uri: str) -> Any:
-    """The system, or None and a warning if GeoTIFF has no keys for it."""
+    """The system, or the part of it that GeoTIFF has keys for, or None; a warning if anything is lost."""
     try:
         system_of(crs)
+        return crs
     except UnsupportedError as error:
-        warnings.warn(f"the coordinate system of '{uri}' is not written: {error.message}", UserWarning, stacklevel=4)
-        return None
-    return crs
+        part = _plainer(crs)
+        try:
+            system_of(part)
+        except UnsupportedError:
+            part = None
+        whole = "" if part is None else "whole "
+        message = f"the {whole}coordinate system of '{uri}' is not written: {error.message}"
+        warnings.warn(message, UserWarning, stacklevel=4)
+        return part
+
+
+def _plainer(crs: Any) -> Any:
+    """The system without heights, or without a datum shift of its own."""
+    import pyproj
+
+    found = pyproj.CRS.from_user_input(crs)
+    if found.is_compound:
+        return found.sub_crs_list[0].to_wkt()
+    return found.source_crs.to_wkt() if found.is_bound and found.source_crs is not None else found.to_wkt()
 
 
 def nodata_of(array: Array, attributes: Mapping[str, Any]) -> int | float | None:
@@ -124,6 +148,8 @@ def nodata_of(array: Array, attributes: Mapping[str, Any]) -> int | float | None
     if value is None and array.format == "zarr2":
         value = array.fill_value
     value = _single(value)
+    if array.dtype.kind == "c":
+        return _real_of(value)
     if isinstance(value, str) and array.dtype.kind == "f":
         try:
             value = struct.unpack("<d", base64.b64decode(value, validate=True))[0]
@@ -140,6 +166,20 @@ def nodata_of(array: Array, attributes: Mapping[str, Any]) -> int | float | None
         whole = plain == plain and plain not in (float("inf"), float("-inf")) and plain == int(plain)
         return int(plain) if whole and limits.min <= plain <= limits.max else None
     return plain
+
+
+def _real_of(value: Any) -> float | None:
+    """Of a complex missing value: TIFFs have a real one."""
+    if isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(each, str) for each in value):
+        try:  # xarray's form in Zarr v3
+            real, imaginary = (struct.unpack("<d", base64.b64decode(each, validate=True))[0] for each in value)
+        except (ValueError, struct.error):
+            return None
+        value = complex(real, imaginary)
+    if isinstance(value, bool) or not isinstance(value, int | float | complex | np.number):
+        return None
+    number = complex(value)
+    return number.real if number.imag == 0 else None
 
 
 def _single(value: Any) -> Any:
