@@ -38,24 +38,31 @@ void index_cache::insert(std::uint64_t uid, const index_key& key, const index_en
   if (!ledger_.take(memory_use::index, bytes).ok()) return;  // no space: the next read requests it from storage again
   order_.push_front({name, entry, bytes});
   by_key_.emplace(name, order_.begin());
+  ++entries_of_[uid];
   bytes_ += bytes;
   while (bytes_ > limit_bytes_ && order_.size() > 1) remove(std::prev(order_.end()));
 }
 
 void index_cache::drop(std::uint64_t uid, object_id object) {
   const std::lock_guard lock(mutex_);
-  for (auto at = order_.begin(); at != order_.end();) {
-    const auto next = std::next(at);
-    if (at->key.uid == uid && at->key.object == object) remove(at);
-    at = next;
-  }
+  drop_where(uid, [&](const key_type& key) { return key.object == object; });
 }
 
 void index_cache::drop_all(std::uint64_t uid) {
   const std::lock_guard lock(mutex_);
-  for (auto at = order_.begin(); at != order_.end();) {
+  drop_where(uid, [](const key_type&) { return true; });
+}
+
+template <class Which>
+void index_cache::drop_where(std::uint64_t uid, const Which& which) {
+  const auto own = entries_of_.find(uid);
+  std::size_t left = own == entries_of_.end() ? 0 : own->second;
+  for (auto at = order_.begin(); left > 0;) {
     const auto next = std::next(at);
-    if (at->key.uid == uid) remove(at);
+    if (at->key.uid == uid) {
+      --left;
+      if (which(at->key)) remove(at);
+    }
     at = next;
   }
 }
@@ -79,6 +86,8 @@ void index_cache::remove(slots::iterator at) {
   bytes_ -= at->bytes;
   ledger_.give(memory_use::index, at->bytes);
   by_key_.erase(at->key);
+  const auto own = entries_of_.find(at->key.uid);
+  if (--own->second == 0) entries_of_.erase(own);
   order_.erase(at);
 }
 

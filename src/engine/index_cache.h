@@ -54,12 +54,16 @@ class index_cache {
   using slots = std::list<slot>;
 
   void remove(slots::iterator at);
+  // Of one open array. Ends at the last of them: an array that is closed was mostly the last one that was used.
+  template <class Which>
+  void drop_where(std::uint64_t uid, const Which& which);
 
   ledger& ledger_;
   const std::uint64_t limit_bytes_;
   mutable std::mutex mutex_;
   slots order_;  // most recently used first
   std::unordered_map<key_type, slots::iterator, hash> by_key_;
+  std::unordered_map<std::uint64_t, std::size_t> entries_of_;  // their number of each open array that has any
   std::uint64_t bytes_ = 0, hits_ = 0, misses_ = 0;
 };
 
