@@ -68,9 +68,10 @@ result<std::unique_ptr<scratch_file>> scratch_file::join(const std::string& fold
   const std::string path = fmt::format("{}/{}", folder, name);
   descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (!file && errno == ENOENT)
-    return error(errc::conflict, fmt::format("there is no scratch file '{}': the copy was not prepared, or not with "
-                                             "these options",
-                                             path));
+    return error(errc::conflict,
+                 fmt::format("the scratch file '{}' does not exist: the copy was not prepared, or not with "
+                             "these options",
+                             path));
   if (!file) return write_failure(errno, fmt::format("opening the scratch file '{}'", path));
   if (::flock(file.get(), LOCK_SH | LOCK_NB) != 0)
     return error(errc::conflict, fmt::format("another process has the scratch file '{}' alone", path));

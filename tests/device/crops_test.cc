@@ -201,16 +201,17 @@ TEST_F(Crops, AFailedChunkIsCountedOnceAndPoisonsAllItsPlaces) {
   EXPECT_EQ(std::vector<std::uint8_t>(seen.begin() + 8000, seen.end()), std::vector<std::uint8_t>(8000, 0xFF));
 }
 
+array_crop first_rows(const array& from, std::int64_t rows) {
+  basic_selection box;
+  box.items.emplace_back(slice{0, rows, 1});
+  return {from, from.select(selection(box)).value()};
+}
+
 TEST_F(Crops, ThatDoNotFitAreRefused) {
   const auto ctx = context::make({}).value();
   const auto store = make_memory_store();
   const opened_array all = make_array(store, ctx, "a", small_model(1));
-  const auto crop_of = [&](std::int64_t rows) {
-    basic_selection box;
-    box.items.emplace_back(slice{0, rows, 1});
-    return array_crop{all.from, all.from.select(selection(box)).value()};
-  };
-  const array_crop two[] = {crop_of(1), crop_of(2)};
+  const array_crop two[] = {first_rows(all.from, 1), first_rows(all.from, 2)};
   EXPECT_EQ(read_crops_to_device(two).error().code(), errc::invalid_argument);
   EXPECT_EQ(read_crops_to_device({}).error().code(), errc::invalid_argument);
   device_read_options options;
@@ -282,19 +283,16 @@ TEST_F(Crops, BatchesOnADeviceConvertAndEndWithAnError) {
   const auto ctx = context::make({}).value();
   const auto store = make_memory_store();
   const opened_array all = make_array(store, ctx, "a", small_model(1));
-  const auto crop_of = [&](std::int64_t rows) {
-    basic_selection box;
-    box.items.emplace_back(slice{0, rows, 1});
-    return array_crop{all.from, all.from.select(selection(box)).value()};
-  };
   batch_options options;
   options.size = 2;
   options.depth = 0;
   options.device = 0;
   options.check = true;
   options.type = dtype::from_name("float32").value();
-  auto made =
-      crop_batches::make(each_of({crop_of(1), crop_of(1), crop_of(1), crop_of(2), crop_of(1)}), options).value();
+  auto made = crop_batches::make(each_of({first_rows(all.from, 1), first_rows(all.from, 1), first_rows(all.from, 1),
+                                          first_rows(all.from, 2), first_rows(all.from, 1)}),
+                                 options)
+                  .value();
   auto first = made.next_on_device();
   ASSERT_TRUE(first.ok() && *first) << first.error().to_string();
   EXPECT_EQ((*first)->view().type, *options.type);

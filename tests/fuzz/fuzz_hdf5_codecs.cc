@@ -42,7 +42,7 @@ void fuzz_zfp(fuzz_input& input) {
     words.push_back(json(std::uint64_t{word ^ (damage & 15) << (2 * (damage >> 4))}));
   }
   const auto codec = make_byte_codec({"hdf5.zfp", json(json::object_t{{"parameters", json(std::move(words))}})}, 1);
-  if (!codec.ok()) {  // also where there is no libzfp
+  if (!codec.ok()) {  // also on a machine without libzfp
     require(codec.error().code() == errc::corrupt_data || codec.error().code() == errc::unsupported);
     return;
   }

@@ -51,7 +51,7 @@ result<copy_options> of_stage(const copy_options& options) {
   const copy_part& which = options.part;
   if (which.stage == copy_stage::whole) return options;
   if (which.count == 0 || which.number >= which.count)
-    return error(errc::invalid_argument, fmt::format("there is no part {} of {}", which.number, which.count));
+    return error(errc::invalid_argument, fmt::format("part {} of {} does not exist", which.number, which.count));
   if (options.overwrite)
     return error(errc::invalid_argument, "a copy by several processes overwrites nothing: remove what stands there");
   if (options.memory_bytes == 0 || options.threads == 0)

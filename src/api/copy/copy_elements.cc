@@ -203,7 +203,8 @@ result<array> make_destination(const array_copy& what) {
     }
     if (there.error().code() != errc::not_found) return there;
     if (what.stage() != copy_stage::whole && what.stage() != copy_stage::prepare)
-      return error(errc::conflict, fmt::format("there is no array '{}': the copy was not prepared", what.prefix));
+      return error(errc::conflict,
+                   fmt::format("the array '{}' does not exist: the copy was not prepared", what.prefix));
   }
   return create_array(what.to, wanted);
 }
