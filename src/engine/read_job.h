@@ -64,8 +64,8 @@ class read_job final : public job, private completion_sink {
   /// Drops the read and keeps reusable memory.
   void reset();
 
-  /// Reads a single cell on the calling thread, if its location needs no index from storage and the store completes
-  /// inside of `read`. The job must be idle, and is afterwards.
+  /// Reads a single cell on the calling thread, if its location needs no index that is not cached and the store
+  /// completes inside of `read`. The job must be idle, and is afterwards.
   ///
   /// Returns false if this fast path does not apply or failed. The caller then runs the general path, which reports the
   /// error; the target's contents are unspecified.

@@ -1,5 +1,6 @@
 // A read of one cell whose location is known: no plan, no workers, no lock.
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -19,6 +20,48 @@ std::optional<cell_id> only_cell(const chunk_grid& grid, const strided_box& want
   return grid.id(walk.coordinates());
 }
 
+/// The indexes that earlier reads have cached, as far as one cell needs them.
+class cached_indexes final : public index_lookup {
+ public:
+  /// \param uid  Of the array; 0: nothing is cached.
+  cached_indexes(index_cache& cache, std::uint64_t uid) noexcept : cache_(cache), uid_(uid) {}
+
+  const index_entry* find(const index_key& key) const override {
+    if (const index_entry* const found = taken(key)) return found;
+    if (uid_ == 0 || count_ == entries_.size()) return nullptr;
+    index_entry& entry = entries_[count_];
+    if (!cache_.find(uid_, key, entry)) return nullptr;
+    if (key.node != 0) {
+      // A node below the root is valid only with the root of the same version.
+      const index_entry* const root = taken({key.object, 0});
+      if (root == nullptr || !(root->seen == entry.seen)) return nullptr;
+    }
+    entry.cached = true;
+    keys_[count_++] = key;
+    return &entry;
+  }
+
+  bool empty() const noexcept { return count_ == 0; }
+  /// Null if it was not asked for.
+  const index_entry* root_of(object_id object) const noexcept { return taken({object, 0}); }
+
+ private:
+  const index_entry* taken(const index_key& key) const noexcept {
+    for (std::size_t i = 0; i < count_; ++i)
+      if (keys_[i] == key) return &entries_[i];
+    return nullptr;
+  }
+
+  // Deeper indexes are read with a plan.
+  static constexpr std::size_t kMostNodes = 6;
+
+  index_cache& cache_;
+  const std::uint64_t uid_;
+  mutable std::size_t count_ = 0;
+  mutable std::array<index_key, kMostNodes> keys_;
+  mutable std::array<index_entry, kMostNodes> entries_;
+};
+
 }  // namespace
 
 bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_arena>& arena) {
@@ -28,9 +71,12 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
   if (!cell) return false;
   chunk_extent extent;
   missing_.clear();
-  const bool located = from.layout->locate({&*cell, 1}, no_indexes(), {&extent, 1}, missing_).ok() && missing_.empty();
+  const cached_indexes indexes(state_->indexes(), from.uid);
+  const bool located = from.layout->locate({&*cell, 1}, indexes, {&extent, 1}, missing_).ok() && missing_.empty();
   missing_.clear();
   if (!located) return false;
+  // That a cell is absent is not known from a cached index: with a plan, the store is asked for the object's version.
+  if (!indexes.empty() && extent.state != presence::present) return false;
 
   worker_state& mine = first_worker();
   placement& where = mine.where;
@@ -45,12 +91,18 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
 
   from.layout->key(extent.object, one_key_);
   one_key_.insert(0, from.prefix);
-  const version expected = from.layout->expected(extent.object);
+  version expected = from.layout->expected(extent.object);
+  const bool pinned = expected.known();
+  if (!indexes.empty() && !pinned) {
+    const index_entry* const root = indexes.root_of(extent.object);
+    if (root == nullptr) return false;
+    expected = root->seen;
+  }
   byte_read read;
   read.key = one_key_;
   read.range = extent.range;
   read.expected = &expected;
-  read.same_handle = expected.known();
+  read.same_handle = pinned;
   read.buffer = &mine;
   if (whole) read.max_bytes = chain.max_encoded_bytes();
   const bool in_part = chain.is_plain() && !whole && extent.range.length == chain.decoded_bytes();

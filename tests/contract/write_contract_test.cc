@@ -2,13 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <random>
 #include <thread>
 
 #include <penstock/penstock.h>
 #include "contract/fault_store.h"
+#include "store/store_fixture.h"
 #include "support/model_array.h"
 
 namespace penstock::test {
@@ -202,6 +205,42 @@ TEST(Write, AnObjectThatChangedMeanwhileIsDoneAgain) {
   ASSERT_TRUE(s.write(span_of(13, 27), -50).ok());
   EXPECT_EQ(interruptions, 5);
   EXPECT_EQ(s.read(), s.model.values);
+}
+
+// Reads of one chunk go by an index that an earlier read has cached, and see what another process has written since.
+TEST(Write, AChunkOfAShardIsReadAsItIsNow) {
+  const temporary_folder folder;
+  const std::shared_ptr<store> kinds[] = {make_memory_store(), open_file_store(folder.path().string())};
+  for (const auto& store : kinds) {
+    model_options options = plain({100}, {10}, {{50}});
+    model_array model = write_model(*store, "", options);
+    const auto read_by = open_array(std::shared_ptr<const penstock::store>(store)).value();
+    const auto written_by = open_array(std::shared_ptr<const penstock::store>(store)).value();
+    std::mt19937_64 random(7);
+    std::vector<std::int32_t> values(100);
+    for (int turn = 0; turn < 600; ++turn) {
+      const auto chunk = static_cast<std::int64_t>(random() % 10);
+      if (random() % 3 == 0) {  // one chunk, a shard, or a shard that is removed because all of it is the fill value
+        const std::uint64_t what = random() % 4;
+        const std::int64_t begin = what == 0 ? chunk * 10 : chunk / 5 * 50;
+        const std::int64_t length = what == 0 ? 10 : 50;
+        if (what == 3)
+          std::fill(values.begin(), values.end(), 0);
+        else
+          std::iota(values.begin(), values.end(), turn * 1000);
+        const auto done = written_by.write(
+            selection(span_of(begin, begin + length)),
+            tensor_view::contiguous(values.data(), written_by.type(), {static_cast<std::uint64_t>(length)}));
+        ASSERT_TRUE(done.ok()) << done.error().to_string();
+        std::memcpy(model.values.data() + begin * 4, values.data(), static_cast<std::size_t>(length) * 4);
+      }
+      const auto done = read_by.read(selection(span_of(chunk * 10, chunk * 10 + 10)),
+                                     tensor_view::contiguous(values.data(), read_by.type(), {10}));
+      ASSERT_TRUE(done.ok()) << done.error().to_string();
+      ASSERT_EQ(std::memcmp(values.data(), model.values.data() + chunk * 40, 40), 0)
+          << store->uri() << ", turn " << turn << ", chunk " << chunk;
+    }
+  }
 }
 
 TEST(Write, AnObjectThatNeverHoldsStillIsAConflict) {
