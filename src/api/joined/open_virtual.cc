@@ -94,10 +94,10 @@ class virtual_group {
     auto converted = convert_coordinates();
     if (!converted.ok()) return std::move(converted).error().note(fmt::format("opening '{}'", uri_));
     const std::vector<std::string> names = names_of_all();
-    for (const std::string& name : names) {
-      auto checked = check(name);
-      if (!checked.ok()) return std::move(checked).error().note(fmt::format("opening '{}'", uri_));
-    }
+    std::vector<result<>> checked(names.size());
+    side_by_side(names.size(), *how_.context, [&](std::size_t i) { checked[i] = check(names[i]); });
+    for (result<>& each : checked)
+      if (!each.ok()) return std::move(each).error().note(fmt::format("opening '{}'", uri_));
     auto ordered = order();
     if (!ordered.ok()) return std::move(ordered).error().note(fmt::format("opening '{}'", uri_));
     std::vector<std::optional<result<array>>> made(names.size());
