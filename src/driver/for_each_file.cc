@@ -31,15 +31,15 @@ std::chrono::nanoseconds processor_time() {
 }
 
 /// How often this thread gave its processor up to wait for something. A busy machine takes it away: that is not
-/// counted. Where the system does not count (macOS), every look finds one more.
+/// counted. Where the system does not count (macOS), every look finds as many more as a batch has files.
 long waits_of_thread() {
 #ifdef RUSAGE_THREAD
   ::rusage use{};
   ::getrusage(RUSAGE_THREAD, &use);
   return use.ru_nvcsw;
 #else
-  thread_local long looks = 0;
-  return ++looks;
+  thread_local long counted = 0;
+  return counted += static_cast<long>(kBatch);
 #endif
 }
 
@@ -78,7 +78,8 @@ class file_batches {
     const long waits = waits_of_thread();
     for (std::size_t i = begin; i < end; ++i) work_(i);
     const auto idle = (std::chrono::steady_clock::now() - began) - (processor_time() - used);
-    const bool waited = idle > kWait * (end - begin) && waits_of_thread() != waits;
+    // Files that are waited for are waited for one by one; a thread that meets another at a lock waits now and then.
+    const bool waited = idle > kWait * (end - begin) && waits_of_thread() - waits >= static_cast<long>(end - begin);
     // The others of the first threads go on.
     if (waited && most_ > first_ && !grown_.exchange(true, std::memory_order_relaxed)) take_all(most_ - first_ + 1);
   }

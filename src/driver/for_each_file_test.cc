@@ -62,6 +62,20 @@ TEST(ForEachFile, ComputingIsTheWorkOfTheContextsThreadsAlone) {
   EXPECT_LE(threads_of(64, **with, compute), 2U);
 }
 
+// As threads that meet at a lock, or at a page that one of them brings in: a wait now and then, and not for each file.
+TEST(ForEachFile, AWaitNowAndThenTakesNoMoreThreads) {
+  context_options options;
+  options.threads = 2;
+  options.io_concurrency = 24;
+  const auto with = context::make(options);
+  ASSERT_TRUE(with.ok());
+  std::atomic<int> files{0};
+  const auto wait_at_times = [&files] {
+    if (files.fetch_add(1) % 8 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  EXPECT_LE(threads_of(64 * 4, **with, wait_at_times), 2U);
+}
+
 TEST(ForEachFile, ParallelCallsVisitEachNumberOnce) {
   const auto with = context::make();
   ASSERT_TRUE(with.ok());
