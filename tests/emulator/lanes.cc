@@ -50,6 +50,9 @@ std::uint32_t until_switch = 0;
 namespace {
 
 constexpr int kWarp = 32;
+// Stacks do not begin at equal places of their pages: what lanes have there would compete for the same sets of the
+// caches.
+constexpr std::uintptr_t kStackOffset = 9 * 64;
 
 struct fiber {
   void* stack_pointer = nullptr;
@@ -217,7 +220,8 @@ void run_block(std::uint32_t block, std::uint32_t threads) {
   waiting = {};
   waiting_for_all = 0;
   for (int lane = 0; lane < lanes; ++lane) {
-    auto* const top = reinterpret_cast<void**>(stack_of(lane + 1)) - 2;
+    auto* const top =
+        reinterpret_cast<void**>(stack_of(lane + 1) - kStackOffset * static_cast<std::uintptr_t>(lane % kWarp)) - 2;
     *top = reinterpret_cast<void*>(&lane_begins);
     fibers[static_cast<std::size_t>(lane)] = fiber{};
     fibers[static_cast<std::size_t>(lane)].stack_pointer = std::fill_n(top - 6, 6, nullptr) - 6;

@@ -68,49 +68,65 @@ region* find(std::uintptr_t at) {
   return recent[0] = std::prev(behind)->get();
 }
 
+// Out of line: with what makes these texts in it, each access would save all registers.
+[[gnu::cold, gnu::noinline]] void finding(const char* before, const region& in, const char* behind, const void* site) {
+  emulator::finding(before + in.name + behind, site);
+}
+[[gnu::cold, gnu::noinline]] void finding(const char* what, const void* site) {
+  emulator::finding(std::string(what), site);
+}
+[[gnu::cold, gnu::noinline]] void misaligned(std::uint32_t bytes, const region& in, const void* site) {
+  emulator::finding("a misaligned access of " + std::to_string(bytes) + " bytes to " + in.name, site);
+}
+
 void check_shared_range(std::uintptr_t at, std::uint32_t bytes, const void* site) {
   shared_low = std::min(shared_low, at);
   shared_high = std::max(shared_high, at + bytes);
   if (shared_high - shared_low > shared_bytes_allowed) finding("an access outside of the kernel's shared memory", site);
 }
 
+// The times that an access is compared with; in registers, as marks might be anywhere to the compiler.
+struct moments {
+  epoch_number now, all_met, block_began, launch_began;
+};
+
 // Whether no barrier is between an access then and one now.
-[[gnu::always_inline]] inline bool unordered(epoch_number when, toucher who, epoch_number now, toucher me) {
-  if (when < all_met || who == me) return false;
-  if (warp_of(who) == warp_of(me)) return when == now;
+[[gnu::always_inline]] inline bool unordered(epoch_number when, toucher who, const moments& at, toucher me) {
+  if (when < at.all_met || who == me) return false;
+  if (warp_of(who) == warp_of(me)) return when == at.now;
   return (who & me & kAtomic) == 0;
 }
 
-[[gnu::always_inline]] inline void write_byte(const region& in, marks& byte, epoch_number now, toucher lane,
+[[gnu::always_inline]] inline void write_byte(const region& in, marks& byte, const moments& at, toucher lane,
                                               const void* site) {
-  if (unordered(byte.written, byte.writer, now, lane)) finding("two lanes write a byte of " + in.name, site);
-  if (unordered(byte.read, byte.reader, now, lane) || unordered(byte.read_before, byte.reader_before, now, lane))
-    finding("a lane writes a byte of " + in.name + " that another reads", site);
-  if (byte.written >= launch_began && byte.written < block_began)
-    finding("two blocks write a byte of " + in.name, site);
-  if (byte.read >= launch_began && byte.read < block_began)
-    finding("a block writes a byte of " + in.name + " that another reads", site);
-  byte.written = now;
+  if (unordered(byte.written, byte.writer, at, lane)) finding("two lanes write a byte of ", in, "", site);
+  if (unordered(byte.read, byte.reader, at, lane) || unordered(byte.read_before, byte.reader_before, at, lane))
+    finding("a lane writes a byte of ", in, " that another reads", site);
+  if (byte.written >= at.launch_began && byte.written < at.block_began)
+    finding("two blocks write a byte of ", in, "", site);
+  if (byte.read >= at.launch_began && byte.read < at.block_began)
+    finding("a block writes a byte of ", in, " that another reads", site);
+  byte.written = at.now;
   byte.writer = lane;
 }
 
-[[gnu::always_inline]] inline void read_byte(const region& in, marks& byte, epoch_number now, toucher lane,
+[[gnu::always_inline]] inline void read_byte(const region& in, marks& byte, const moments& at, toucher lane,
                                              const void* site) {
-  if (unordered(byte.written, byte.writer, now, lane))
-    finding("a lane reads a byte of " + in.name + " that another writes", site);
-  if (byte.written >= launch_began && byte.written < block_began)
-    finding("a block reads a byte of " + in.name + " that another writes", site);
-  if (byte.written == kNever) finding("a byte of " + in.name + " is read that was never written", site);
+  if (unordered(byte.written, byte.writer, at, lane))
+    finding("a lane reads a byte of ", in, " that another writes", site);
+  if (byte.written >= at.launch_began && byte.written < at.block_began)
+    finding("a block reads a byte of ", in, " that another writes", site);
+  if (byte.written == kNever) finding("a byte of ", in, " is read that was never written", site);
   if (warp_of(byte.reader) != warp_of(lane)) {
     byte.reader_before = byte.reader;
     byte.read_before = byte.read;
     byte.reader = lane;
-  } else if (byte.read != now) {
+  } else if (byte.read != at.now) {
     byte.reader = lane;
   } else if (byte.reader != lane) {
     byte.reader = static_cast<toucher>(kSeveral | warp_of(lane));
   }
-  byte.read = now;
+  byte.read = at.now;
 }
 
 [[gnu::always_inline]] inline void access(const void* address, std::uint32_t bytes, use how, const void* site) {
@@ -131,17 +147,17 @@ void check_shared_range(std::uintptr_t at, std::uint32_t bytes, const void* site
       return;
     }
   }
-  if (at % bytes != 0) finding("a misaligned access of " + std::to_string(bytes) + " bytes to " + in->name, site);
-  if (at + bytes > in->end) return finding("an access past the end of " + in->name, site);
-  if (how == use::write && !in->writable) finding("a write to " + in->name, site);
+  if (at % bytes != 0) misaligned(bytes, *in, site);
+  if (at + bytes > in->end) return finding("an access past the end of ", *in, "", site);
+  if (how == use::write && !in->writable) finding("a write to ", *in, "", site);
   // Atomic accesses go with each other, in shared memory with no others.
   if (atomic != 0 && in != &shared_memory) return;
   const auto warp = static_cast<std::size_t>(current / kWarp);
   const auto lane = static_cast<toucher>(atomic != 0 ? kAtomic | warp : static_cast<std::size_t>(current));
+  const moments times = {epochs[warp], all_met, block_began, launch_began};
   marks* const first = in->bytes.data() + (at - in->begin);
   for (std::uint32_t i = 0; i < bytes; ++i)
-    how == use::write ? write_byte(*in, first[i], epochs[warp], lane, site)
-                      : read_byte(*in, first[i], epochs[warp], lane, site);
+    how == use::write ? write_byte(*in, first[i], times, lane, site) : read_byte(*in, first[i], times, lane, site);
   if (atomic == 0 && until_switch != 0 && --until_switch == 0) switch_lanes();
 }
 

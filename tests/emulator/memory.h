@@ -27,7 +27,8 @@ std::uintptr_t offset_in_program(const void* site);
 
 // lanes.cc: the running lane. Read at every access, so these are not functions.
 inline constexpr int kNobody = -1;
-inline constexpr std::size_t kStackBytes = 256 * 1024;
+// An odd number of pages: the tops of all stacks would be in few sets of the caches of pages otherwise.
+inline constexpr std::size_t kStackBytes = 260 * 1024;
 inline constexpr int kMostLanes = 256;
 extern int current;                ///< the lane, or kNobody
 extern std::uintptr_t all_stacks;  ///< of kMostLanes
