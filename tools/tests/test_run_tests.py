@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -56,3 +58,41 @@ def test_python_keeps_what_it_compiles(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "imported.py").write_text("")
     assert driver.run(sys.executable, "-c", "import imported", PYTHONPATH=str(tmp_path)) == 0
     assert list((tmp_path / "kept").rglob("imported.*.pyc"))
+
+
+@pytest.mark.skipif(not shutil.which("chrt"), reason="chrt gives what runs ahead its priority")
+def test_what_runs_ahead_builds_in_turn_until_it_is_stopped_or_fails(tmp_path: Path) -> None:
+    def touch(name: str) -> tuple[str, ...]:
+        return ("touch", str(tmp_path / name))
+
+    ahead = driver.Ahead([(touch("a"), touch("b")), (touch("c"), ("false",)), (touch("d"), touch("e"))])
+    ahead.thread.join()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
+
+    ahead = driver.Ahead([(touch("f"), ("sleep", "60")), (touch("g"), touch("h"))])
+    while not (tmp_path / "f").exists():
+        time.sleep(0.01)
+    begun = time.monotonic()
+    ahead.stop()
+    assert time.monotonic() - begun < 30
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c", "f"]
+
+
+def test_only_the_builds_of_later_stages_run_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    class Noted:
+        def __init__(self, builds: list[tuple[tuple[str, ...], tuple[str, ...]]]) -> None:
+            asked.append([configure[2] for configure, _ in builds])
+
+        def stop(self) -> None:
+            asked[-1].append("stopped")
+
+    monkeypatch.setattr(driver, "Ahead", Noted)
+    monkeypatch.setattr(driver, "run", lambda *command: 0)
+    stages = driver.Stages(2, ["unit", "asan", "tsan"])
+    assert [stages.build(name) for name in ("unit", "asan", "tsan")] == [None, None, None]
+    assert asked == [["asan", "tsan", "stopped"], ["tsan", "stopped"], []]
+    stages = driver.Stages(2, ["lint", "unit", "python"])
+    assert stages.build("unit") is None
+    assert asked[-1] == []
