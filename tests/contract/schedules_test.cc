@@ -10,13 +10,14 @@
 
 #include <penstock/penstock.h>
 #include "contract/fault_store.h"
+#include "support/cases.h"
 #include "support/deterministic_executor.h"
 #include "support/model_array.h"
 
 namespace penstock::test {
 namespace {
 
-constexpr std::uint64_t kSeeds = 1500;
+const std::uint64_t kSeeds = cases_of_one_thread(1500);
 
 // Metadata comes from the store itself, so that opening needs no schedule; chunks and indexes come through the faults.
 class faulty_chunks final : public store {

@@ -11,13 +11,14 @@
 
 #include <penstock/penstock.h>
 #include "contract/fault_store.h"
+#include "support/cases.h"
 #include "support/deterministic_executor.h"
 #include "support/model_array.h"
 
 namespace penstock::test {
 namespace {
 
-constexpr std::uint64_t kSeeds = 1500;
+const std::uint64_t kSeeds = cases_of_one_thread(1500);
 
 // Chunks and shards are read and written through the faults, everything else as it is.
 class faulty_chunks final : public store {
@@ -253,7 +254,8 @@ result<> write_with_memory(std::uint64_t limit_bytes, bool in_flight, std::uint6
 // Memory for one whole shard, but not for an adjacent partial one, which is first.
 TEST(WriteSchedules, ObjectsWaitForMemoryThatIsInFlight) {
   int written = 0, refused = 0;
-  for (std::uint64_t limit = 400'000; limit < 1'200'000; limit += 10'000) {
+  const int limits = static_cast<int>(cases_of_one_thread(80));
+  for (std::uint64_t limit = 400'000; limit < 1'200'000; limit += 800'000U / static_cast<unsigned>(limits)) {
     const bool alone = write_with_memory(limit, false, limit).ok();
     ++(alone ? written : refused);
     for (std::uint64_t seed = 0; seed < (alone ? 3U : 1U); ++seed) {
@@ -261,8 +263,8 @@ TEST(WriteSchedules, ObjectsWaitForMemoryThatIsInFlight) {
       ASSERT_TRUE(done.ok() || !alone) << limit << " bytes, seed " << seed << ": " << done.error().to_string();
     }
   }
-  EXPECT_GT(written, 20);
-  EXPECT_GT(refused, 5) << "the limits should begin where one object does not fit";
+  EXPECT_GT(written, limits / 4);
+  EXPECT_GT(refused, limits / 16) << "the limits should begin where one object does not fit";
 }
 
 TEST(WriteSchedules, AFailureIsAnErrorThatNamesItsObject) {

@@ -8,6 +8,7 @@
 #include <penstock/extend/json.h>
 #include "codec/codec_chain.h"
 #include "cuda/decode/decode_fixture.h"
+#include "support/cases.h"
 
 namespace penstock::inline v0::device {
 namespace {
@@ -109,7 +110,7 @@ TEST(DeviceBitshuffle, NeverMakesOfDamagedBytesWhatTheHostDoesNot) {
     const bytes encoded = encode(content, how, 4, 512, true);
     const codec_chain chain = chain_of(how, 4, 0, content.size());
     const device_step step = step_of(how, 4, 0);
-    for (int round = 0; round < 500; ++round) {
+    for (std::uint64_t round = test::cases(500); round-- > 0;) {
       bytes damaged = encoded;
       for (std::uint32_t i = 0; i <= random() % 3; ++i) {
         const std::size_t at = random() % 3 == 0 ? random() % 20 : random() % damaged.size();

@@ -7,6 +7,7 @@
 #include "codec/bytes/crc32c.h"
 
 #include "cuda/decode/decode_fixture.h"
+#include "support/cases.h"
 
 namespace penstock::inline v0::device {
 namespace {
@@ -47,7 +48,7 @@ template <class Accepts>
 void expect_no_more_than(std::span<const device_step> steps, const bytes& encoded, std::size_t size, std::uint32_t seed,
                          Accepts&& accepts) {
   std::mt19937 random(seed);
-  for (int round = 0; round < 200; ++round) {
+  for (std::uint64_t round = test::cases(200); round-- > 0;) {
     bytes damaged = encoded;
     for (std::uint32_t i = 0; i <= random() % 3; ++i)
       damaged[random() % damaged.size()] ^= std::byte(1u << random() % 8);

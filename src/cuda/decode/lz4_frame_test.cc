@@ -3,6 +3,7 @@
 #include <lz4frame.h>
 
 #include "cuda/decode/decode_fixture.h"
+#include "support/cases.h"
 
 namespace penstock::inline v0::device {
 namespace {
@@ -77,7 +78,7 @@ TEST(DeviceLz4Frame, NeverMakesOfDamagedBytesWhatTheLibraryDoesNot) {
       how.frameInfo.blockChecksumFlag = checks != 0 ? LZ4F_blockChecksumEnabled : LZ4F_noBlockChecksum;
       how.frameInfo.contentChecksumFlag = checks != 0 ? LZ4F_contentChecksumEnabled : LZ4F_noContentChecksum;
       const bytes content = content_of(kind, 3000), encoded = frame_of(content, how);
-      for (int round = 0; round < 200; ++round) {
+      for (std::uint64_t round = test::cases(200); round-- > 0;) {
         bytes damaged = encoded;
         for (std::uint32_t i = 0; i <= random() % 3; ++i)
           damaged[random() % damaged.size()] ^= std::byte(1u << random() % 8);

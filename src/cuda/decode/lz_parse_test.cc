@@ -8,6 +8,7 @@
 
 #include "cuda/decode/decode_fixture.h"
 #include "cuda/encode/encode_fixture.h"
+#include "support/cases.h"
 
 namespace penstock::inline v0::device {
 namespace {
@@ -49,7 +50,7 @@ TEST(LzParse, FindsTheTokensThatOneLaneStepsOver) {
   std::mt19937 random(7);
   const warp lanes;
   alignas(16) std::uint8_t room[6016];
-  for (int round = 0; round < 1500; ++round) {
+  for (std::uint64_t round = test::cases(1500); round-- > 0;) {
     const lz_format format = kFormats[round % 4];
     const std::size_t size = random() % 3 == 0 ? 1 + random() % 200 : 1 + random() % 6000;
     const auto source = any_bytes(static_cast<int>(random() % 7), size, random);
@@ -198,7 +199,7 @@ TEST(LzParse, RefusesEveryTruncation) {
 TEST(LzParse, MakesOfDamagedTokensWhatTheLibraryMakes) {
   std::mt19937 random(17);
   int accepted = 0;
-  for (int round = 0; round < 300; ++round) {
+  for (std::uint64_t round = test::cases(300); round-- > 0;) {
     const token_lengths& lengths = kLengths[static_cast<std::size_t>(round) % std::size(kLengths)];
     auto [encoded, content] = stream_of(false, lengths, 3'000, random);
     for (std::uint32_t i = 0; i <= random() % 2; ++i)

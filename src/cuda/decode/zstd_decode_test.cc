@@ -3,6 +3,7 @@
 #include <zstd.h>
 
 #include "cuda/decode/decode_fixture.h"
+#include "support/cases.h"
 
 namespace penstock::inline v0::device {
 namespace {
@@ -155,7 +156,7 @@ TEST(DeviceZstd, NeverMakesOfDamagedBytesWhatLibzstdDoesNot) {
     for (const int level : {-3, 1, 3, 9, 19}) {
       const bytes content = content_of(kind, 6000);
       const bytes encoded = compress(content, {level});
-      for (int round = 0; round < 150; ++round) {
+      for (std::uint64_t round = test::cases(150); round-- > 0;) {
         bytes damaged = encoded;
         for (std::uint32_t i = 0; i <= random() % 3; ++i)
           damaged[random() % damaged.size()] ^= std::byte(1u << random() % 8);
