@@ -7,7 +7,7 @@ namespace penstock::inline v0::cli {
 namespace {
 
 /// `text` as one word of a POSIX shell.
-std::string quoted(std::string_view text) {
+std::string shell_word(std::string_view text) {
   std::string out = "'";
   for (const char each : text) out += each == '\'' ? std::string("'\\''") : std::string(1, each);
   return out + "'";
@@ -26,7 +26,7 @@ std::string bash_script(const std::vector<verb_description>& verbs) {
   for (const verb_description& verb : verbs) {
     names += (names.empty() ? "" : " ") + verb.name;
     if (verb.name == "completion") continue;
-    cases += fmt::format("    {}) options={} ;;\n", verb.name, quoted(all_names(verb)));
+    cases += fmt::format("    {}) options={} ;;\n", verb.name, shell_word(all_names(verb)));
   }
   return R"sh(# penstock completion for bash: eval "$(penstock completion bash)"
 _penstock() {
@@ -55,7 +55,7 @@ std::string zsh_script(const std::vector<verb_description>& verbs) {
   for (const verb_description& verb : verbs) {
     std::string text;  // a colon ends the name
     for (const char each : verb.what) text += each == ':' ? std::string("\\:") : std::string(1, each);
-    names += fmt::format("    {}\n", quoted(verb.name + ":" + text));
+    names += fmt::format("    {}\n", shell_word(verb.name + ":" + text));
     if (verb.name == "completion") continue;
     cases += fmt::format("    {}) options=({}) ;;\n", verb.name, all_names(verb));
   }

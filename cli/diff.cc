@@ -18,8 +18,8 @@
 namespace penstock::inline v0::cli {
 namespace {
 
-constexpr std::uint64_t kSlabBytes = std::uint64_t{32} << 20;
-constexpr int kMaxDepth = 64;
+constexpr std::uint64_t kComparedBytes = std::uint64_t{32} << 20;
+constexpr int kMostLevels = 64;
 constexpr int kTrouble = kUsage;  // as of diff(1): 2 if the comparison could not be made
 
 struct diff_arguments {
@@ -219,7 +219,7 @@ class comparison {
       }
       PENSTOCK_ASSIGN(const opened one, a.open(name));
       PENSTOCK_ASSIGN(const opened other, b.open(name));
-      if (depth < kMaxDepth) PENSTOCK_TRY(visit(one, other, below, depth + 1));
+      if (depth < kMostLevels) PENSTOCK_TRY(visit(one, other, below, depth + 1));
     }
     const std::set<std::string> known(left.begin(), left.end());
     for (const std::string& name : right)
@@ -267,7 +267,7 @@ class comparison {
     progress_line line(path.empty() ? "comparing" : "comparing " + path);
     const stoppable reading;
     std::vector<std::byte> left, right;
-    for (const slab& piece : cut_into_slabs(all, chunks, item, kSlabBytes)) {
+    for (const slab& piece : cut_into_slabs(all, chunks, item, kComparedBytes)) {
       PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(piece.shape));
       left.resize(elements * item);
       right.resize(elements * item);

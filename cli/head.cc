@@ -11,7 +11,7 @@
 namespace penstock::inline v0::cli {
 namespace {
 
-constexpr std::size_t kMost = 1000;
+constexpr std::size_t kMostItems = 1000;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
 
 struct head_arguments {
@@ -20,8 +20,8 @@ struct head_arguments {
 };
 
 int head(const session& speak, const head_arguments& given) {
-  if (given.count == 0 || given.count > kMost)
-    return speak.refuse(fmt::format("--count must be from 1 to {}, got {}", kMost, given.count));
+  if (given.count == 0 || given.count > kMostItems)
+    return speak.refuse(fmt::format("--count must be from 1 to {}, got {}", kMostItems, given.count));
   const auto a = open_one(speak, given.uri);
   if (!a.ok()) return speak.fail(a.error());
   const std::size_t rank = a->shape().size();

@@ -12,7 +12,7 @@ namespace penstock::inline v0::cli {
 namespace {
 
 /// Groups nested deeper than this are taken for a loop of links.
-constexpr int kMaxDepth = 64;
+constexpr int kMostIndent = 64;
 
 double decoded_bytes(const array& a) {
   double bytes = a.type().item_bytes();
@@ -136,7 +136,7 @@ struct tree {
     text += fmt::format("{}{}{}\n", indent, branch, painted(color::blue, name + "/"));
     tree below(described_);
     const std::string own_path = (path == "/" ? path : path + "/") + name;
-    if (depth < kMaxDepth) below.describe(g, own_path, indent + (last ? "    " : "│   "), depth + 1);
+    if (depth < kMostIndent) below.describe(g, own_path, indent + (last ? "    " : "│   "), depth + 1);
     text += below.text;
     complete = complete && below.complete;
     documents.emplace_back(json::object_t{{"name", name},

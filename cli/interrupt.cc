@@ -26,14 +26,14 @@ void on_signal(int number) {
 
 signal_scope::signal_scope() {
   caught = 0;
-  struct sigaction action = {};
-  sigemptyset(&action.sa_mask);
+  struct sigaction handling = {};
+  sigemptyset(&handling.sa_mask);
   for (int i = 0; i < 4; ++i) {
-    action.sa_handler = kSignals[i] == SIGPIPE ? SIG_IGN : on_signal;
+    handling.sa_handler = kSignals[i] == SIGPIPE ? SIG_IGN : on_signal;
     sigaction(kSignals[i], nullptr, &before_[i]);
     // A signal that the parent ignores (nohup) stays ignored.
     if (before_[i].sa_handler == SIG_IGN && kSignals[i] != SIGPIPE) continue;
-    sigaction(kSignals[i], &action, nullptr);
+    sigaction(kSignals[i], &handling, nullptr);
   }
 }
 

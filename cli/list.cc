@@ -22,7 +22,7 @@ struct row {
   json document;
 };
 
-double decoded_bytes(const array& a) {
+double listed_bytes(const array& a) {
   double bytes = a.type().item_bytes();
   for (const std::uint64_t size : a.shape()) bytes *= static_cast<double>(size);
   return bytes;
@@ -35,14 +35,14 @@ row row_of(const std::string& name, const opened& found) {
     out.type = a->type().name();
     out.shape = to_string(a->shape());
     out.chunks = to_string(a->chunks());
-    out.bytes = bytes_text(decoded_bytes(*a));
+    out.bytes = bytes_text(listed_bytes(*a));
     out.codecs = a->codecs_text();
     out.document = json::object_t{{"name", name},
                                   {"kind", "array"},
                                   {"dtype", out.type},
                                   {"shape", to_json(a->shape())},
                                   {"chunks", to_json(a->chunks())},
-                                  {"decoded_bytes", decoded_bytes(*a)},
+                                  {"decoded_bytes", listed_bytes(*a)},
                                   {"codecs", out.codecs}};
     return out;
   }

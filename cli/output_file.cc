@@ -58,7 +58,7 @@ result<output_file> output_file::create(const std::string& path, std::uint64_t b
   // The target's own name may have the maximum length, so it is not part of this one.
   for (unsigned attempt = 0; file.descriptor_ < 0; ++attempt) {
     const std::string name = fmt::format("{}.penstock-{}-{}.partial", folder, getpid(), attempt);
-    file.descriptor_ = open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    file.descriptor_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file.descriptor_ >= 0) {
       file.temporary_ = name;
       remove_on_exit(name);

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t kMostPrinted = 1000;
 constexpr std::uint64_t kMostPrintedBytes = std::uint64_t{1} << 20;  // r* items can be of any size
-constexpr std::uint64_t kSlabBytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t kReadBytes = std::uint64_t{256} << 20;
 constexpr std::uint64_t kCsvBytes = std::uint64_t{8} << 20;  // of elements that become text at a time
 constexpr std::uint64_t kMostCsv = std::uint64_t{1} << 30;
 
@@ -47,8 +47,8 @@ result<request_to_read> prepare(const session& speak, const read_arguments& give
   if (item_bytes == 0) {
     return error(errc::unsupported, fmt::format("cannot write out elements of {}", work.from.type().name()));
   }
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
-  if (work.elements > kMost / item_bytes) {
+  constexpr std::uint64_t kMostAddressed = std::uint64_t{1} << 62;
+  if (work.elements > kMostAddressed / item_bytes) {
     return error(errc::resource_exhausted, fmt::format("{} elements of {} are more than a file can hold", work.elements,
                                                        work.from.type().name()));
   }
@@ -162,7 +162,7 @@ result<> read_to_stream(int descriptor, bool as_csv, request_to_read& work) {
   const dtype type = work.from.type();
   std::unique_ptr<std::byte[]> memory;
   std::uint64_t capacity = 0, written = 0;
-  for (const slab& piece : cut_into_slabs(work.resolved, work.from.chunks(), type.item_bytes(), kSlabBytes)) {
+  for (const slab& piece : cut_into_slabs(work.resolved, work.from.chunks(), type.item_bytes(), kReadBytes)) {
     PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(piece.shape));
     const std::uint64_t bytes = elements * type.item_bytes();
     if (bytes > capacity) {

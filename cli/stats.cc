@@ -16,7 +16,7 @@
 namespace penstock::inline v0::cli {
 namespace {
 
-constexpr std::uint64_t kSlabBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMeasuredBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kBlock = 4096;  // elements whose squares are summed around their own mean
 
 struct stats_arguments {
@@ -101,7 +101,7 @@ int report(const session& speak, const stats_arguments& given, const array& a, c
     progress_line line("reading");
     std::unique_ptr<std::byte[]> memory;
     std::uint64_t capacity = 0, done = 0;
-    for (const slab& piece : cut_into_slabs(all, a.chunks(), sizeof(T), kSlabBytes)) {
+    for (const slab& piece : cut_into_slabs(all, a.chunks(), sizeof(T), kMeasuredBytes)) {
       const auto elements = element_count(piece.shape);
       if (!elements.ok()) return speak.fail(elements.error());
       const std::uint64_t bytes = *elements * sizeof(T);

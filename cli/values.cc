@@ -114,7 +114,7 @@ std::string utf32_text(const std::byte* item, std::size_t bytes) {
 }
 
 /// Text in quotes, as Python writes it: terminal control characters are escaped.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   const char quote = text.find('\'') != text.npos && text.find('"') == text.npos ? '"' : '\'';
   std::string out(1, quote);
   for (const char each : text) {
@@ -241,9 +241,9 @@ std::string item_text(dtype type, const std::byte* item) {
       return fmt::format("({}{}{}j)", re, im[0] == '-' ? "" : "+", im);
     }
     case dtype_kind::variable_utf8:
-      return quoted(load<variable_item>(item).text());
+      return in_quotes(load<variable_item>(item).text());
     case dtype_kind::fixed_utf32:
-      return quoted(utf32_text(item, bytes));
+      return in_quotes(utf32_text(item, bytes));
     case dtype_kind::variable_bytes: {
       const auto found = load<variable_item>(item);
       return hex_text(found.data, found.size);

@@ -36,17 +36,22 @@ function(penstock_folder name)
     add_library(${target} OBJECT ${sources})
     target_link_libraries(${target} PRIVATE penstock_options $<TARGET_NAME_IF_EXISTS:penstock_fuzzed> ${libs})
     target_compile_definitions(${target} PRIVATE PENSTOCK_BUILDING)
-    if(PENSTOCK_UNITY)
-      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${PENSTOCK_UNITY})
-      # g++ inlines less in what it takes for a large source.
-      target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:--param=large-unit-insns=1000000>)
-    endif()
+    penstock_unity(${target})
   else()
     add_library(${target} INTERFACE)
   endif()
 
   if(tests AND PENSTOCK_TESTS)
     penstock_test(test_${name} FOLDERS ${folders} LIBS ${libs} SOURCES ${tests})
+  endif()
+endfunction()
+
+# penstock_unity(<target>): compiles PENSTOCK_UNITY of its sources as one.
+function(penstock_unity target)
+  if(PENSTOCK_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${PENSTOCK_UNITY})
+    # g++ inlines less in what it takes for a large source.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:--param=large-unit-insns=1000000>)
   endif()
 endfunction()
 
