@@ -1,4 +1,5 @@
 #include <penstock/array_writer.h>
+#include <penstock/save.h>
 #include <penstock/shard_writer.h>
 
 #include <nanobind/stl/optional.h>
@@ -127,16 +128,26 @@ void bind_shard_writer(nb::module_& m) {
       [](const store_handle& to, const context_handle& with, const nb::bytes& path, const nb::dict& options,
          nb::handle values) {
         const create_options how = create_options_of(with, path, options);
-        const exported_items items(values);
         const std::shared_ptr<store> where = to.store;
-        call_engine([&]() -> result<> {
-          PENSTOCK_ASSIGN(const std::unique_ptr<array_writer> writer, begin_array(where, how));
-          PENSTOCK_TRY(writer->write(extents(how.shape.size(), 0), items.view()));
-          return writer->close();
-        });
+        const auto write = [&](const auto& from, const save_options& as) {
+          call_engine([&]() -> result<> {
+            PENSTOCK_ASSIGN(const std::unique_ptr<array_writer> writer, begin_array(where, how));
+            PENSTOCK_TRY(write_all(from, *writer, as));
+            return writer->close();
+          });
+        };
+        save_options as;
+        if (nb::isinstance<array_handle>(values)) {
+          const array from = nb::cast<const array_handle&>(values).array;
+          as.type = how.type;
+          return write(from, as);
+        }
+        const exported_items items(values);
+        write(items.view(), as);
       },
       nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("options"), nb::arg("values"),
-      "Writes a new array of a format of one file, of items as they are: `type` is that of raw bytes.");
+      "Writes a new array of a format of one file, of items as they are: `type` is that of raw bytes. `values` is an "
+      "ndarray, or an open array, which is read in blocks.");
   m.def(
       "shard_edges",
       [](std::uint64_t length, std::optional<std::uint64_t> rows, std::optional<std::uint64_t> shards) {

@@ -1,7 +1,10 @@
+#include <penstock/save.h>
 #include <penstock/tiff_writer.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -130,15 +133,16 @@ tiff_writer_handle begin(const store_handle& to, const context_handle& with, nb:
 // Memory of an ndarray, read-only or not, for as long as the object lives.
 class exported_values {
  public:
-  exported_values(nb::handle from, const dtype& type, int dimensions) {
+  exported_values(nb::handle from, const dtype& type, std::initializer_list<int> dimensions) {
     if (PyObject_GetBuffer(from.ptr(), &buffer_, PyBUF_STRIDED_RO) < 0) throw_python_error();
-    if (buffer_.ndim != dimensions || buffer_.itemsize != static_cast<Py_ssize_t>(type.item_bytes())) {
+    if (std::find(dimensions.begin(), dimensions.end(), buffer_.ndim) == dimensions.end() ||
+        buffer_.itemsize != static_cast<Py_ssize_t>(type.item_bytes())) {
       PyBuffer_Release(&buffer_);
       raise(error(errc::invalid_argument, "values should have the image's dimensions and type"));
     }
     view_.data = static_cast<std::byte*>(buffer_.buf);
     view_.type = type;
-    for (int d = 0; d < dimensions; ++d) {
+    for (int d = 0; d < buffer_.ndim; ++d) {
       view_.extents.push_back(static_cast<std::uint64_t>(buffer_.shape[d]));
       view_.strides.push_back(buffer_.strides[d]);
     }
@@ -154,10 +158,24 @@ class exported_values {
 
 void write(tiff_writer_handle& self, std::uint64_t first_band, std::uint64_t first_row, nb::handle values,
            nb::handle mask) {
-  const exported_values from(values, self.writer->options().type, 3);
+  const exported_values from(values, self.writer->options().type, {3});
   std::optional<exported_values> valid;
-  if (!mask.is_none()) valid.emplace(mask, dtype(dtype_kind::unsigned_integer, 8), 2);
+  if (!mask.is_none()) valid.emplace(mask, dtype(dtype_kind::unsigned_integer, 8), std::initializer_list<int>{2});
   call_engine([&] { return self.writer->write(first_band, first_row, from.view(), valid ? &valid->view() : nullptr); });
+}
+
+// All values: an open array, or an ndarray of the image's type.
+void write_everything(tiff_writer_handle& self, nb::handle values) {
+  save_options how;
+  how.progress = [](const read_progress&) { return may_go_on(); };
+  if (nb::isinstance<array_handle>(values)) {
+    const array from = nb::cast<const array_handle&>(values).array;
+    how.type = self.writer->options().type;
+    call_engine([&] { return write_all(from, *self.writer, how); });
+    return;
+  }
+  const exported_values from(values, self.writer->options().type, {2, 3});
+  call_engine([&] { return write_all(from.view(), *self.writer, how); });
 }
 
 }  // namespace
@@ -166,6 +184,8 @@ void bind_tiff_writer(nb::module_& m) {
   nb::class_<tiff_writer_handle>(m, "TiffWriter", "A TIFF under way; penstock.TiffWriter holds one.")
       .def("write", write, nb::arg("first_band"), nb::arg("first_row"), nb::arg("values"), nb::arg("mask").none(),
            "Write values of shape (bands, rows, columns), and a mask of (rows, columns).")
+      .def("write_all", write_everything, nb::arg("values"),
+           "Write all values: of an open array, whose elements are converted, or of an ndarray of the image's dtype.")
       .def(
           "close", [](tiff_writer_handle& self) { call_engine([&] { return self.writer->close(); }); },
           "Put the file in its place.")

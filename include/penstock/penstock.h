@@ -29,6 +29,7 @@
 #include <penstock/profile.h>
 #include <penstock/remote.h>
 #include <penstock/result.h>
+#include <penstock/save.h>
 #include <penstock/selection.h>
 #include <penstock/shape.h>
 #include <penstock/shard_writer.h>

@@ -1000,6 +1000,9 @@ class TiffWriter:
     def write(self, first_band: int, first_row: int, values: Any, mask: Any | None) -> None:
         """Write values of shape (bands, rows, columns), and a mask of (rows, columns)."""
 
+    def write_all(self, values: Any) -> None:
+        """Write all values: of an open array, whose elements are converted, or of an ndarray of the image's dtype."""
+
     def close(self) -> None:
         """Put the file in its place."""
 
@@ -1022,7 +1025,9 @@ def begin_array(store: Store, context: Context, path: bytes, options: dict[str, 
     """Begin a new array of a format of one file."""
 
 def write_array(store: Store, context: Context, path: bytes, options: dict[str, Any], values: Any) -> None:
-    """Writes a new array of a format of one file, of items as they are: `type` is that of raw bytes."""
+    """Writes a new array of a format of one file, of items as they are: `type` is that of raw bytes. `values` is an
+    ndarray, or an open array, which is read in blocks.
+    """
 
 def epsg_system(code: int) -> tuple[int | None, bool, int | None, str, str]:
     """The system of an EPSG code that is known without a database, as `geo.new_system.System`."""
@@ -1130,6 +1135,9 @@ def meaning_in(array: Array, zarr_format: int) -> dict[str, Any]:
 
 def copy(source: Array | Group, store: Store, path: bytes, options: dict[str, Any]) -> dict[str, Any]:
     """Copy an array or a group."""
+
+def compare(source: Array, made: Array) -> None:
+    """Read both arrays in blocks and compare their elements."""
 
 class UnpackedImage:
     """An image whose reads give the numbers that its pixels stand for."""

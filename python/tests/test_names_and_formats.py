@@ -149,6 +149,8 @@ def document(table: dict[tuple[str, str], list[str]]) -> str:
         "The name of the destination chooses the format. `written`: the destination holds the source's values, and",
         "`penstock.load` returns them. `refused`: an error names the reason, and nothing is written.",
         "`copy` always makes Zarr; `penstock.convert` (`penstock convert`) also writes TIFF, HDF5 and `.npy`.",
+        "Open arrays may be larger than memory: all are read in blocks, also those that become `.npy` or TIFF.",
+        "Objects of other libraries (Dask, h5py) become TIFF in blocks, and are read whole for `.npy`.",
         "The test `test_names_and_formats.py` runs every pair and compares this table.",
         "",
         "| source | function | " + " | ".join(f"`{name[1:]}`" for name in NAMES) + " |",

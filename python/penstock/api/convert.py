@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from penstock import _core
 from penstock.api import images
 from penstock.api.copy import Progress, copy, more_options
-from penstock.api.hdf5_writer import compare, write_hdf5
+from penstock.api.hdf5_writer import write_hdf5
 from penstock.api.open import open
 from penstock.api.rechunk import folder_of
 from penstock.api.save import save
@@ -162,5 +163,5 @@ def convert(
     save(name, source, **options)
     made = open(name, context=context)
     if verify and isinstance(made, Array):
-        compare(source, made)
+        _core.compare(source, made)
     return made

@@ -7,13 +7,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from penstock import _core
 from penstock.api.open import open
 from penstock.core.array import Array
 from penstock.core.chunking import plain_lengths
-from penstock.core.errors import CorruptDataError, InvalidArgumentError, UnsupportedError
+from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 
 _BLOCK_BYTES = 64 << 20
@@ -175,32 +173,8 @@ def _write_attributes(to: Any, source: Array | Group) -> None:
 def _verify(source: Array | Group, made: Any) -> None:
     if isinstance(source, Array):
         (name,) = made.keys()
-        return compare(source, made[name])
+        return _core.compare(source, made[name])
     for path, node in source.members(max_depth=None):
         if isinstance(node, Array):
-            compare(node, made[path])
+            _core.compare(node, made[path])
     return None
-
-
-def compare(source: Array, made: Array) -> None:
-    if source.shape != made.shape and source.size == made.size and source.ndim and made.ndim:
-        # A TIFF's bands are a dimension, with one element if there was none.
-        if same_values(np.squeeze(source[...]), np.squeeze(made[...])):
-            return
-        raise CorruptDataError("elements of the copy differ from the source's", f"array '{source.uri}'")
-    if source.shape != made.shape:
-        raise CorruptDataError(f"the copy has shape {made.shape}, the source {source.shape}", f"array '{source.uri}'")
-    step = max(1, _BLOCK_BYTES // max(1, source.nbytes // max(1, source.shape[0]))) if source.ndim else 1
-    for begin in range(0, source.shape[0] if source.ndim else 1, step):
-        part: Any = slice(begin, begin + step) if source.ndim else ...
-        if not same_values(source[part], made[part]):
-            raise CorruptDataError(
-                f"elements of the copy differ from the source's, from row {begin} on", f"array '{source.uri}'"
-            )
-
-
-def same_values(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
-    """Whether all elements are equal; every NaN equals every other one."""
-    if a.dtype.kind in "fc" and b.dtype.kind in "fc":
-        return bool(np.array_equal(a, b, equal_nan=True))
-    return bool(np.array_equal(a, b))

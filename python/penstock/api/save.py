@@ -90,16 +90,18 @@ def _save_npy(target: Any, data: Any) -> None:
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
         raise InvalidArgumentError("a .npy file has no mask: write data.filled(value)")
     context = current_context()
-    values = np.asarray(_device.to_host(data, context) if _device.is_device_value(data) else data)
-    if values.dtype.hasobject:
-        raise UnsupportedError(f"items of {values.dtype} cannot be written without pickling them")
-    if not values.dtype.itemsize:
-        raise UnsupportedError(f"items of {values.dtype} have no bytes to be written")
-    raw = np.dtype(f"V{values.dtype.itemsize}")
-    descr = np.lib.format.dtype_to_descr(values.dtype)
+    is_open = isinstance(data, Array)  # the engine reads it in blocks
+    values = data if is_open else np.asarray(_device.to_host(data, context) if _device.is_device_value(data) else data)
+    dtype = values.dtype
+    if dtype.hasobject or dtype.kind == "T":
+        raise UnsupportedError(f"items of {dtype} cannot be written without pickling them")
+    if not dtype.itemsize:
+        raise UnsupportedError(f"items of {dtype} have no bytes to be written")
+    raw = np.dtype(f"V{dtype.itemsize}")
+    descr = np.lib.format.dtype_to_descr(dtype)
     options = {"format": "npy", "shape": values.shape, "type": raw, "dtype": json.dumps(descr), "overwrite": True}
     store, inside = place_of(target, "", None, context, is_object=True)
-    _core.write_array(store, context, inside, options, values.view(raw))
+    _core.write_array(store, context, inside, options, values if is_open else values.view(raw))
 
 
 def load(target: Any, path: str = "", **options: Any) -> Any:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.core import device as _device
 from penstock.core import registry
+from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError, OutOfRangeError, UnsupportedError
 from penstock.core.writing import as_value
@@ -25,7 +26,7 @@ from penstock.target.place import place_of
 
 _COMPRESSIONS = {None: "none", "uncompressed": "none", "zlib": "deflate", "zstandard": "zstd", "lzma2": "lzma"}
 _PHOTOMETRICS = {"minisblack": 1, "miniswhite": 0, "rgb": 2}
-# The size of one call to the engine, unless a row of tiles is larger: data from another source is in memory.
+# What is taken from other objects at a time, unless a row of tiles is larger.
 _PIECE_BYTES = 32 << 20
 
 
@@ -261,11 +262,22 @@ def create_tiff(
 
 
 def _write_all(writer: TiffWriter, data: Any, mask: Any) -> None:
-    """A part at a time, in whole rows of tiles: `data` may be larger than memory."""
+    """All of `data`, which may be larger than memory."""
     if tuple(data.shape) != writer.shape:
         raise InvalidArgumentError(f"data of shape {tuple(data.shape)} is not an array of shape {writer.shape}")
     if mask is not None and tuple(np.shape(mask)) != writer.shape[-2:]:
         raise InvalidArgumentError(f"a mask of shape {tuple(np.shape(mask))} is none of pixels {writer.shape[-2:]}")
+    is_array = isinstance(data, Array) and _core._converts(data.dtype, writer.dtype)
+    if mask is None and (is_array or (isinstance(data, np.ndarray) and data.dtype == writer.dtype)):
+        writer._core.write_all(data)
+    else:
+        _write_slices(writer, data, mask)
+
+
+def _write_slices(writer: TiffWriter, data: Any, mask: Any) -> None:
+    """The same for Python objects whose values only their `__getitem__` returns (those of Dask, h5py, xarray), for
+    casts that only NumPy has, and with masks, which are such objects, too: in whole rows of tiles.
+    """
     height = writer.shape[-2]
     row_bytes = max(1, writer.dtype.itemsize * writer.shape[-1] * (writer.shape[0] if writer.ndim == 3 else 1))
     tile = writer._tiles[0]

@@ -10,6 +10,7 @@
 
 #include "api/copy/array_copy.h"
 #include "api/copy/copy_pieces.h"
+#include "api/copy/first_difference.h"
 #include "array/equals_fill.h"
 #include "array/strided_copy.h"
 #include "base/lookup3.h"
@@ -88,30 +89,11 @@ result<> block_copier::compare_block(const box& block) const {
   const auto second = is_variable ? std::make_shared<item_arena>() : nullptr;
   PENSTOCK_TRY(read(from_, block, wanted.data(), first));
   PENSTOCK_TRY(read(to_, block, found.data(), second));
-  const std::uint64_t item = type.item_bytes();
-  if (!is_variable && std::memcmp(wanted.data(), found.data(), bytes_of(block)) == 0) return {};
-  for (std::uint64_t i = 0; i < elements(block); ++i) {
-    const std::byte* const a = wanted.data() + i * item;
-    const std::byte* const b = found.data() + i * item;
-    bool same = std::memcmp(a, b, item) == 0;
-    if (is_variable) {
-      variable_item x, y;
-      std::memcpy(&x, a, sizeof x);
-      std::memcpy(&y, b, sizeof y);
-      same = x.size == y.size && (x.size == 0 || std::memcmp(x.data, y.data, x.size) == 0);
-    }
-    // A chunk of NaN is stored as the fill value, whatever the other bits of its NaNs are.
-    if (same || (!is_variable && equals_fill(a, {}, {}, b, type))) continue;
-    std::string at;
-    std::uint64_t left = i;
-    for (std::size_t d = block.size.size(); d-- > 0;) {
-      at = fmt::format("{}{}{}", block.origin[d] + left % block.size[d], at.empty() ? "" : ", ", at);
-      left /= block.size[d];
-    }
-    return error(errc::corrupt_data, fmt::format("element ({}) of the copy differs from the source's", at))
-        .note(fmt::format("array '{}'", to_.uri()));
-  }
-  return {};
+  const auto at = first_difference(wanted.data(), found.data(), elements(block), type);
+  if (!at) return {};
+  return error(errc::corrupt_data,
+               fmt::format("element ({}) of the copy differs from the source's", position_in(block, *at)))
+      .note(fmt::format("array '{}'", to_.uri()));
 }
 
 std::uint64_t block_copier::bytes_of(const box& block) const noexcept {
