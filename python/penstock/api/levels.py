@@ -20,7 +20,6 @@ from penstock.core.job import close_at_exit
 from penstock.core.sizes import check_count, parse_bytes
 
 _MOST_LEVELS = 32
-_STEP_BYTES = 16 << 20  # size of appended data at a time
 
 
 def create_levels(
@@ -114,9 +113,7 @@ def create_levels(
     ]
     made = LevelAppender(group, paths, arrays, resampling, convention, name, queue_bytes, workers)
     if rows is not None:
-        step = max(1, _STEP_BYTES // max(1, rows[:1].nbytes))
-        for first in range(0, rows.shape[0], step):
-            made.append(rows[first : first + step])
+        made.append(rows)
     return made
 
 

@@ -9,12 +9,16 @@
 #include "api/image/level_names.h"
 #include "array/strided_copy.h"
 #include "array/weighted_means.h"
+#include "base/checked.h"
 #include "driver/metadata_edit.h"
 #include "engine/array_state.h"
 #include "format/tiff/tiff_overview.h"
 
 namespace penstock::inline v0 {
 namespace {
+
+/// Rows whose halves are computed at a time.
+constexpr std::uint64_t kStepBytes = std::uint64_t{16} << 20;
 
 // The most frequent one of four; an odd edge counts twice.
 template <class T>
@@ -91,8 +95,17 @@ class level_appender_state {
   }
 
   result<> append(const tensor_view& rows) {
-    PENSTOCK_TRY(to_[0].append(rows));
-    return feed(1, rows, false);
+    std::uint64_t row_bytes = type().item_bytes();
+    for (std::size_t d = 1; d < rows.extents.size(); ++d) row_bytes = saturating_mul(row_bytes, rows.extents[d]);
+    const std::uint64_t step = std::max<std::uint64_t>(1, kStepBytes / std::max<std::uint64_t>(1, row_bytes));
+    if (rows.extents.empty() || rows.extents[0] <= step) return append_step(rows);
+    tensor_view some = rows;
+    for (std::uint64_t at = 0; at < rows.extents[0]; at += step) {
+      some.extents[0] = std::min(step, rows.extents[0] - at);
+      some.data = rows.data + static_cast<std::ptrdiff_t>(at) * rows.strides[0];
+      PENSTOCK_TRY(append_step(some));
+    }
+    return {};
   }
 
   result<> flush() {
@@ -148,6 +161,11 @@ class level_appender_state {
     extents out = levels_[level].second.shape();
     out[0] = rows;
     return out;
+  }
+
+  result<> append_step(const tensor_view& rows) {
+    PENSTOCK_TRY(to_[0].append(rows));
+    return feed(1, rows, false);
   }
 
   // Computes rows of `level`, and of those after it, from rows of the one before.
