@@ -80,6 +80,10 @@ check: ## format, lint, types, layers; changes nothing
 	@tools/setup.sh core test
 	@$(python) tools/check_layers.py
 	@$(python) tools/check_words.py
+	@$(python) tools/check_imports.py
+	@$(python) tools/check_threads.py
+	@$(python) tools/check_loops.py
+	@$(python) tools/check_dispatch.py
 	@clang-format --dry-run -Werror $(cpp_files)
 	@ruff format --check --quiet
 	@ruff check --quiet

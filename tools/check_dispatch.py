@@ -1,6 +1,7 @@
 """Checks what the Python package leaves to the engine.
 
 - No first bytes of file formats: the registry recognises files (`_core.driver_of_bytes`, `_core.find_node`).
+- No decisions by the text of an error: an error has a type and a code.
 - `open` and the other functions of `DISPATCHES` are a screen or less, without their docstrings.
 
 check_dispatch.py
@@ -45,6 +46,46 @@ def signatures_of(tree: ast.Module) -> list[tuple[int, bytes]]:
     return found
 
 
+# Methods and functions that search a text. Those that cut it (`partition`) are for display; a comparison after them is
+# found as such.
+SEARCHES = {
+    "startswith", "endswith", "find", "rfind", "index", "count", "match", "search", "fullmatch", "findall", "finditer",
+}  # fmt: skip
+
+
+def texts_of_errors(tree: ast.Module) -> list[int]:
+    """The lines that compare the text of a caught error with something, or search it."""
+
+    def is_text(node: ast.AST, error: str) -> bool:
+        if isinstance(node, ast.Call):
+            named = isinstance(node.func, ast.Name) and node.func.id in ("str", "repr")
+            if named and len(node.args) == 1:
+                return isinstance(node.args[0], ast.Name) and node.args[0].id == error
+            return isinstance(node.func, ast.Attribute) and is_text(node.func.value, error)  # str(error).lower()
+        if isinstance(node, ast.Attribute) and node.attr in ("args", "message", "notes", "strerror", "__notes__"):
+            return isinstance(node.value, ast.Name) and node.value.id == error
+        if isinstance(node, ast.FormattedValue | ast.Subscript):
+            return is_text(node.value, error) or (isinstance(node.value, ast.Name) and node.value.id == error)
+        return isinstance(node, ast.JoinedStr) and any(is_text(each, error) for each in node.values)
+
+    found = set()
+    for handler in ast.walk(tree):
+        if not isinstance(handler, ast.ExceptHandler) or handler.name is None:
+            continue
+        for node in ast.walk(handler):
+            if isinstance(node, ast.Compare):
+                looked_at = [node.left, *node.comparators]
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SEARCHES:
+                looked_at = [node.func.value, *node.args]
+            elif isinstance(node, ast.Match):
+                looked_at = [node.subject]
+            else:
+                continue
+            if any(is_text(each, handler.name) for each in looked_at):
+                found.add(node.lineno)
+    return sorted(found)
+
+
 def lines_of(function: ast.FunctionDef) -> int:
     """The lines of a function's body without its docstring."""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
@@ -61,6 +102,8 @@ def check_file(name: str, source: str) -> list[str]:
                 f"{value!r} begins files of a format: ask the registry, or give the reason in tools/check_dispatch.py"
             )
             complaints.append(f"python/penstock/{name}:{line}: {text}")
+    for line in texts_of_errors(tree):
+        complaints.append(f"python/penstock/{name}:{line}: decides by the text of an error: use its type, or its code")
     functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
     for dispatch in DISPATCHES.get(name, ()):
         if dispatch not in functions:

@@ -31,6 +31,41 @@ def test_other_constants_are_not(source: str) -> None:
     assert check_dispatch.check_file("target/sniff.py", source) == []
 
 
+@pytest.mark.parametrize(
+    "decision",
+    [
+        'if "no such file" in str(error): pass',
+        'x = str(error).lower() == "gone"',
+        "if error.args[0] == 2: pass",
+        'if error.message.startswith("opening"): pass',
+        'if f"{error}".partition(":")[0] != "fsspec": raise',
+        'if re.search("[0-9]+ bytes", str(error)): pass',
+        'if any(note.startswith("x") for note in error.notes) or "x" in error.notes: pass',
+        'match str(error):\n        case "x": pass',
+    ],
+)
+def test_decisions_by_the_text_of_an_error_are_reported(decision: str) -> None:
+    source = f"try:\n    f()\nexcept OSError as error:\n    {decision}\n"
+    (line,) = check_dispatch.check_file("core/job.py", source)
+    assert line.startswith("python/penstock/core/job.py:4: decides by the text of an error")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "if error.errno == errno.ENOENT: pass",
+        'if error.code == "not_found": pass',
+        "raise type(error)(error.message, *error.notes) from None",
+        'reasons.append(f"fsspec: {error}".partition("x")[0])',
+        "print(str(error).splitlines()[0])",
+        'if "x" in name: pass',
+    ],
+)
+def test_other_uses_of_errors_are_not(use: str) -> None:
+    source = f"try:\n    f()\nexcept OSError as error:\n    {use}\n"
+    assert check_dispatch.check_file("core/job.py", source) == []
+
+
 def test_a_long_dispatch_is_reported_without_its_docstring() -> None:
     docstring = '    """' + "x\n" * 100 + '    """\n'
     body = "".join(f"    x{i} = {i}\n" for i in range(check_dispatch.SCREEN))

@@ -98,5 +98,6 @@ def iterate_rows(array: Array) -> Iterator[Any]:
     rows = max(1, array.chunks[0] if array.chunks else 1)
     row_bytes = max(1, array.nbytes // max(1, array.shape[0]))
     rows = max(1, min(rows, _ROWS_BYTES // row_bytes))
-    for first in range(0, array.shape[0], rows):
-        yield from array[first : first + rows]
+    blocks = _core._Stream(array, (rows, *(max(1, size) for size in array.shape[1:])), 0, 0, ())
+    while (block := blocks.next()) is not None:
+        yield from block[2]
