@@ -77,6 +77,7 @@ result<opened> open_found(const session& speak, const std::string& uri, unsigned
   settings.threads = threads;
   open_options options;
   options.mode = open_mode::read;  // no verb writes to the node that it opens: `copy` writes to a location
+  PENSTOCK_ASSIGN(settings, options_of_environment(std::move(settings)));
   PENSTOCK_ASSIGN(options.context, context::make(settings));
   PENSTOCK_ASSIGN(options.remote, speak.storage.options());
   result<node> found = open(uri, options);

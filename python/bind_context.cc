@@ -100,7 +100,7 @@ context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint
   options.page_locked_bytes = page_locked;
   options.device_memory_bytes = device_memory;
   options.write_queue_bytes = write_queue;
-  return {unwrap(context::make(options))};
+  return {unwrap(context::make(unwrap(options_of_environment(std::move(options)))))};
 }
 
 nb::dict usage(const context_handle& self) {

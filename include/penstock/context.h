@@ -83,6 +83,14 @@ struct context_options {
   std::function<void(const std::string&)> on_warning;
 };
 
+/// Environment variables, for job scripts: those named PENSTOCK_ and a member of the options (THREADS, IO_CONCURRENCY,
+/// MEMORY_LIMIT, CHUNK_CACHE, OUTPUT_POOL, WRITE_QUEUE, DEVICE_MEMORY_LIMIT, PAGE_LOCKED, DISK_CACHE, DISK_CACHE_LIMIT)
+/// are taken where `given` has the default. Sizes are bytes, or such as "2GiB". An empty variable counts as none.
+///
+/// The program and the Python package make their contexts so; `context::make` alone reads no variable.
+/// \error invalid_argument  A variable is not a number or a size; its name is in the message.
+PENSTOCK_API result<context_options> options_of_environment(context_options given = {});
+
 struct context_usage {
   std::uint64_t scratch_bytes = 0, encoded_bytes = 0, index_bytes = 0, output_pool_bytes = 0;
   std::uint64_t peak_scratch_bytes = 0, peak_encoded_bytes = 0, peak_index_bytes = 0;

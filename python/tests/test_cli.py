@@ -487,3 +487,11 @@ def test_the_package_is_imported_without_what_few_need() -> None:
     code = f"import sys, penstock; print(sys.modules.keys() & {modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_environment_variables_set_the_programs_context(sharded: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PENSTOCK_MEMORY_LIMIT", "1GiB")
+    monkeypatch.setenv("PENSTOCK_CHUNK_CACHE", "0")
+    run("info", sharded)
+    monkeypatch.setenv("PENSTOCK_CHUNK_CACHE", "much")
+    assert "PENSTOCK_CHUNK_CACHE: a size is a number of bytes" in run("info", sharded, status=1).stderr

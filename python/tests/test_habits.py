@@ -77,10 +77,8 @@ def test_each_variable_stands_in_the_table():
     for folder, ending in (("python/penstock", "*.py"), ("src", "*.cc"), ("cli", "*.cc")):
         for file in (root / folder).rglob(ending):
             if not file.name.endswith("_test.cc"):
-                used |= set(re.findall(r"(?:environ\S*|getenv)\(\"(PENSTOCK_\w+)", file.read_text()))
-    used |= {f"PENSTOCK_{name}" for name in ("THREADS", "IO_CONCURRENCY", "MEMORY_LIMIT", "CHUNK_CACHE")}
-    used |= {f"PENSTOCK_{name}" for name in ("OUTPUT_POOL", "DEVICE_MEMORY_LIMIT", "WRITE_QUEUE", "PAGE_LOCKED")}
-    used |= {"PENSTOCK_DISK_CACHE", "PENSTOCK_DISK_CACHE_LIMIT"}
+                used |= set(re.findall(r"(?:environ\S*|getenv|take_\w+|value_of)\(\"(PENSTOCK_\w+)", file.read_text()))
+    assert {"PENSTOCK_THREADS", "PENSTOCK_DISK_CACHE", "PENSTOCK_PYTHON"} <= used
     assert {name for name in used if f"`{name}`" not in table} == set()
 
 

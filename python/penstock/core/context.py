@@ -117,20 +117,13 @@ class Context(_core.Context):
         keep_default = 2**64 - 1
         self.sync = sync
 
+        # What is left at its default here, an environment variable may name: the engine looks.
         def size(value: int | str | None, name: str, default: int = 0) -> int:
-            if value is None:
-                value, name = _of_environment(name)
             return default if value is None else parse_bytes(value, name)
 
-        def count(value: int | str | None, name: str) -> int:
-            if value is None:
-                value, name = _of_environment(name)
-                if value is not None and value.strip().isdecimal():
-                    return check_count(int(value), name)
+        def count(value: int | None, name: str) -> int:
             return 0 if value is None else check_count(value, name)
 
-        if disk_cache is None:
-            disk_cache = _of_environment("disk_cache")[0]
         super().__init__(
             count(threads, "threads"),
             count(io_concurrency, "io_concurrency"),
@@ -162,12 +155,6 @@ class Context(_core.Context):
 
     def __repr__(self) -> str:
         return f"<penstock.Context threads={self.threads}>"
-
-
-def _of_environment(name: str) -> tuple[str | None, str]:
-    """The value of a parameter's variable, None if it is not set or empty, and the variable's name."""
-    variable = f"PENSTOCK_{name.upper()}"
-    return os.environ.get(variable) or None, variable
 
 
 def _nvcomp_library() -> str:
