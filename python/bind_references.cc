@@ -1,6 +1,8 @@
 #include <nanobind/stl/string.h>
 #include <penstock/place.h>
 
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +14,7 @@
 #include "driver/open_reference.h"
 #include "driver/open_saved.h"
 #include "driver/reference_tree.h"
+#include "format/reference/reference_table.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -81,6 +84,32 @@ manifest_options manifest_options_of(nb::bytes folder, nb::object find_stamps) {
     });
   };
   return out;
+}
+
+/// A column of native integers of 64 bits.
+template <class Number>
+std::vector<Number> numbers_of(const nb::bytes& from) {
+  std::vector<std::uint64_t> wide(from.size() / sizeof(std::uint64_t));
+  if (!wide.empty()) std::memcpy(wide.data(), from.c_str(), wide.size() * sizeof wide[0]);
+  std::vector<Number> out;
+  out.reserve(wide.size());
+  for (const std::uint64_t each : wide) {
+    if (!std::in_range<Number>(each)) raise(error(errc::out_of_range, "a number of a reference is too large"));
+    out.push_back(static_cast<Number>(each));
+  }
+  return out;
+}
+
+nb::bytes pack_table(std::uint64_t cells, const nb::bytes& numbers, const nb::bytes& objects, const nb::bytes& offsets,
+                     const nb::bytes& lengths, const nb::bytes& chains) {
+  reference_table::columns of;
+  of.cells = numbers_of<std::uint64_t>(numbers);
+  of.objects = numbers_of<std::uint32_t>(objects);
+  of.offsets = numbers_of<std::uint64_t>(offsets);
+  of.lengths = numbers_of<std::uint64_t>(lengths);
+  of.chains = numbers_of<std::uint16_t>(chains);
+  const std::vector<std::byte> saved = unwrap(reference_table::make(cells, of))->save();
+  return nb::bytes(reinterpret_cast<const char*>(saved.data()), saved.size());
 }
 
 nb::bytes save_array(const array_handle& from, nb::bytes folder, nb::str shards, nb::object find_stamps) {
@@ -210,6 +239,10 @@ void bind_references(nb::module_& m) {
         "64-bit numbers. Length 0 is the whole object.");
   m.def("exported_objects", &export_objects, nb::arg("array"),
         "The objects of such an array by number: location, and the bytes of those in memory or None.");
+  m.def("pack_table", &pack_table, nb::arg("cells"), nb::arg("numbers"), nb::arg("objects"), nb::arg("offsets"),
+        nb::arg("lengths"), nb::arg("chains"),
+        "The saved form of a reference table of an array of `cells` cells, from columns of 64-bit numbers; b'': all 0, "
+        "or, of `numbers`, 0, 1, 2, ...");
 }
 
 }  // namespace penstock::inline v0::python

@@ -16,7 +16,7 @@ from pathlib import Path
 # What files of known formats begin with.
 SIGNATURES = (
     b"PK\x03\x04", b"PK\x05\x06", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"\x89HDF", b"\x93NUMPY", b"CDF", b"PAR1",
-    b"ARROW1", b"\xff\xff\xff\xff", b'{"penstock_manifest"', b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"\x89PNG",
+    b"ARROW1", b"\xff\xff\xff\xff", b'{"penstock_manifest"', b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"\x89PNG", b"PSREFS0",
 )  # fmt: skip
 
 # The files that have some, each with the reason.

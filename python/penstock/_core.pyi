@@ -557,6 +557,13 @@ def exported_rows(array: Array, begin: int, end: int) -> tuple[_bytes, _bytes, _
     Length 0 is the whole object.
     """
 
+def pack_table(
+    cells: int, numbers: _bytes, objects: _bytes, offsets: _bytes, lengths: _bytes, chains: _bytes
+) -> _bytes:
+    """The saved form of a reference table of an array of `cells` cells, from columns of 64-bit numbers; b'': all 0, or,
+    of `numbers`, 0, 1, 2, ...
+    """
+
 def exported_objects(array: Array) -> list[tuple[_bytes, _bytes | None]]:
     """The objects of such an array by number: location, and the bytes of those in memory or None."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +16,6 @@ from penstock.core.context import Context, current_context
 
 _Packed = tuple[bytes, _core.Store | bytes, bytes, bool, int | None, bytes, tuple[int, int] | None, str]
 _Column = npt.NDArray[np.unsignedinteger[Any]]
-_WIDEST = (8, 4, 8, 8, 2)
 
 
 def pack_table(
@@ -42,22 +40,10 @@ def pack_table(
     objects, chains
         Numbers of the object and of the chain; None: 0.
     """
-    columns = [
-        np.zeros(0, np.uint64) if column is None else np.asarray(column, np.uint64)
-        for column in (numbers, objects, offsets, lengths, chains)
-    ]
-    entries = len(columns[2])
-    if numbers is not None and np.array_equal(columns[0], np.arange(entries, dtype=np.uint64)):
-        columns[0] = np.zeros(0, np.uint64)
-    packed: list[tuple[int, bytes]] = []
-    for which, column in enumerate(columns):
-        most = int(np.max(column)) if len(column) else 0
-        width = next(width for width in (0, 1, 2, 4, 8) if most < 1 << (8 * width))
-        if which == 2 and entries > 1:
-            width = max(width, 1)
-        packed.append((width, column.astype(f"<u{width}").tobytes() if width else b""))
-    header = struct.pack("<8sQQ5B3x", b"PSREFS01", entries, cells, *(width for width, _ in packed))
-    return header + b"".join(data for _, data in packed)
+    columns = (numbers, objects, offsets, lengths, chains)
+    return _core.pack_table(
+        cells, *(b"" if column is None else np.asarray(column, np.uint64).tobytes() for column in columns)
+    )
 
 
 @dataclass

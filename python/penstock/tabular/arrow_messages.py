@@ -12,8 +12,7 @@ from penstock.core.errors import CorruptDataError, UnsupportedError
 
 _MAGIC = b"ARROW1"
 _CONTINUES = b"\xff\xff\xff\xff"
-_SCHEMA, _DICTIONARY, _RECORD_BATCH = 1, 2, 3  # of MessageHeader
-_NEWEST_VERSION = 4  # of MetadataVersion: V5
+_DICTIONARY, _RECORD_BATCH = 2, 3  # of MessageHeader
 _BLOCK = struct.Struct("<qi4xq")  # offset, bytes of metadata, bytes of the body
 
 
@@ -68,22 +67,6 @@ def _rows(message: bytes) -> int:
     if rows < 0:
         raise struct.error(f"a batch of {rows} rows")
     return rows
-
-
-def begins_stream(head: bytes) -> bool:
-    """Whether bytes begin like a stream of Arrow before 0.15: a message's length, then a schema message."""
-    try:
-        length = struct.unpack_from("<i", head)[0]
-        if not 16 <= length < 1 << 24 or length % 4:
-            return False
-        root = _Table.root(head[4:])
-        # The message contains its own tables; text that happens to begin in the same way does not.
-        if not 4 <= root.at < length or not 4 <= root.fields < length or root.number(0, "<h") > _NEWEST_VERSION:
-            return False
-        schema = root.table(2)
-        return root.number(1, "<B") == _SCHEMA and schema is not None and 4 <= schema.at < length
-    except struct.error:
-        return False
 
 
 def is_big_endian(schema: bytes) -> bool:
