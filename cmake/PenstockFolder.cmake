@@ -1,12 +1,12 @@
 # One target per folder of src/, its unit tests next to it, and the closure of what it may link.
 
-# penstock_folder(<name> [DEPENDS <folder>...] [LIBS <library>...] [SUBFOLDERS <folder>...])
+# penstock_folder(<name> [DEPENDS <folder>...] [LIBS <library>...] [SUBFOLDERS <folder>...] [ALONE <test>...])
 #
 # Makes `penstock_<name>` from the *.cc of the folder and its SUBFOLDERS, and `test_<name>` from their *_test.cc. DEPENDS
 # names the folders to its left; a unit test links those and nothing else, so a dependency to the right fails to link. A
-# folder without sources yet is an INTERFACE target.
+# folder without sources yet is an INTERFACE target. ALONE: see penstock_tests_together.
 function(penstock_folder name)
-  cmake_parse_arguments(arg "" "" "DEPENDS;LIBS;SUBFOLDERS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "DEPENDS;LIBS;SUBFOLDERS;ALONE" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "*.cc")
   file(GLOB tests CONFIGURE_DEPENDS "*_test.cc")
   foreach(subfolder IN LISTS arg_SUBFOLDERS)
@@ -43,6 +43,7 @@ function(penstock_folder name)
 
   if(tests AND PENSTOCK_TESTS)
     penstock_test(test_${name} FOLDERS ${folders} LIBS ${libs} SOURCES ${tests})
+    penstock_tests_together(test_${name} ${arg_ALONE})
   endif()
 endfunction()
 
@@ -106,4 +107,14 @@ function(penstock_test name)
     set_tests_properties(${name} PROPERTIES LABELS "unit;threaded")
     add_dependencies(threaded_tests ${name})
   endif()
+endfunction()
+
+# penstock_tests_together(<target> [<source>...]): compiles PENSTOCK_UNITY of a test's sources as one, which takes half of
+# the time: their headers are most of it. The sources that are named are compiled alone: helpers of theirs have names that
+# helpers of others have too.
+function(penstock_tests_together target)
+  penstock_unity(${target})
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  # A helper `bytes` of one test is shadowed by parameters in headers that the next one includes.
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_CODE_BEFORE_INCLUDE "#pragma GCC diagnostic ignored \"-Wshadow\"")
 endfunction()

@@ -6,6 +6,7 @@
 #include <random>
 
 #include <penstock/penstock.h>
+#include "chains.h"
 #include "fake_device.h"
 #include "model_reads.h"
 #include "support/deterministic_executor.h"
@@ -15,8 +16,6 @@ namespace penstock::test {
 namespace {
 
 constexpr std::uint64_t kKiB = 1024;
-constexpr const char* kZstd =
-    R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":true}}])";
 
 class Coherent : public FakeDevice {
  protected:

@@ -4,6 +4,7 @@
 #include <random>
 
 #include <penstock/penstock.h>
+#include "chains.h"
 #include "engine/blocking_read.h"
 #include "fake_device.h"
 #include "support/deterministic_executor.h"
@@ -11,9 +12,6 @@
 
 namespace penstock::test {
 namespace {
-
-constexpr const char* kZstd =
-    R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":true}}])";
 
 struct opened_array {
   model_array model;

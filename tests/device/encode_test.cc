@@ -7,6 +7,7 @@
 #include <random>
 
 #include <penstock/penstock.h>
+#include "chains.h"
 #include "cuda/decode/host_run.h"
 #include "cuda/encode/encode_parts.h"
 #include "cuda/encode/encode_plan.h"
@@ -23,8 +24,6 @@ namespace {
 constexpr const char* kLz4 =
     R"([{"name":"bytes","configuration":{"endian":"little"}},)"
     R"({"name":"numcodecs.shuffle","configuration":{"elementsize":4}},{"name":"numcodecs.lz4"},{"name":"crc32c"}])";
-constexpr const char* kZstd = R"([{"name":"bytes","configuration":{"endian":"little"}},)"
-                              R"({"name":"zstd","configuration":{"level":1,"checksum":true}}])";
 constexpr const char* kShuffle =
     R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"numcodecs.shuffle"}])";
 constexpr const char* kGzip =

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include <penstock/penstock.h>
+#include "chains.h"
 #include "fake_device.h"
 #include "model_reads.h"
 #include "support/deterministic_executor.h"
@@ -14,9 +15,6 @@
 
 namespace penstock::test {
 namespace {
-
-constexpr const char* kZstd =
-    R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":true}}])";
 
 struct engine_options {
   unsigned threads = 3;

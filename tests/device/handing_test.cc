@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <penstock/penstock.h>
+#include "chains.h"
 #include "fake_device.h"
 #include "support/cases.h"
 #include "support/deterministic_executor.h"
@@ -15,9 +16,6 @@
 
 namespace penstock::test {
 namespace {
-
-constexpr const char* kZstd =
-    R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":true}}])";
 
 class DeviceHanding : public FakeDevice {
  protected:

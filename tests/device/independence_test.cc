@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <penstock/penstock.h>
+#include "chains.h"
 #include "fake_device.h"
 #include "support/model_array.h"
 
@@ -14,8 +15,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kBytes = R"([{"name":"bytes","configuration":{"endian":"little"}}])";
-constexpr const char* kZstd =
-    R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":true}}])";
 constexpr std::uint64_t kPageLocked = 256 << 10;
 
 class DeviceIndependence : public FakeDevice {
