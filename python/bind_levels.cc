@@ -31,8 +31,7 @@ class level_appender_handle {
  public:
   level_appender_handle(const group_handle& in, const nb::list& paths, const nb::list& arrays, const std::string& rule,
                         const std::string& convention, const std::string& name, std::uint64_t queue_bytes,
-                        unsigned threads)
-      : type_(nb::cast<const array_handle&>(arrays[0]).array.type()) {
+                        unsigned threads) {
     std::vector<std::pair<std::string, array>> levels;
     for (std::size_t i = 0; i < nb::len(paths); ++i)
       levels.emplace_back(nb::cast<std::string>(paths[i]), nb::cast<const array_handle&>(arrays[i]).array);
@@ -51,11 +50,11 @@ class level_appender_handle {
     made_.reset();
   }
 
-  /// `value` is an ndarray of the array's dtype.
-  void append(nb::handle value) {
+  /// `value` is an ndarray whose items are of `dtype`, which may be one that becomes the array's.
+  void append(nb::handle value, nb::handle dtype) {
     exported_value rows;
-    if (!rows.open(value.ptr(), type_))
-      raise(error(errc::invalid_argument, "rows should be an ndarray of the array's dtype"));
+    if (!rows.open(value.ptr(), dtype_of(dtype)))
+      raise(error(errc::invalid_argument, "rows should be an ndarray of this dtype"));
     call_engine([&] { return made_->append(rows.view()); });
   }
   void flush() {
@@ -67,7 +66,6 @@ class level_appender_handle {
   }
 
  private:
-  dtype type_;
   std::optional<level_appender> made_;
 };
 
@@ -90,7 +88,7 @@ void bind_levels(nb::module_& m) {
                     const std::string&, std::uint64_t, unsigned>(),
            nb::arg("group"), nb::arg("paths"), nb::arg("arrays"), nb::arg("rule"), nb::arg("convention"),
            nb::arg("name"), nb::arg("queue_bytes"), nb::arg("threads"))
-      .def("append", &level_appender_handle::append, nb::arg("rows"))
+      .def("append", &level_appender_handle::append, nb::arg("rows"), nb::arg("dtype"))
       .def("flush", &level_appender_handle::flush)
       .def("close", &level_appender_handle::close, nb::arg("group"));
   m.def("_levels_of", levels_of_group, nb::arg("group"), "(path, scale, translation) of each level, the finest first.");

@@ -66,7 +66,7 @@ class PENSTOCK_API level_appender {
   level_appender& operator=(level_appender&&) noexcept;
   ~level_appender();
 
-  /// \param rows  As of `appender::append`; of many rows, some are taken at a time.
+  /// \param rows  As of `appender::append`; converted as by `write_options::convert`. Many are taken in steps.
   result<> append(const tensor_view& rows);
   /// Stores all whole rows of all levels.
   result<> flush();

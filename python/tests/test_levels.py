@@ -199,3 +199,19 @@ def test_what_is_refused(tmp_path: Path) -> None:
         ps.create_group(store, attributes=attributes, overwrite=True)
         with pytest.raises(ps.CorruptDataError, match="levels are not"):
             ps.open(store, level=0)
+
+
+@pytest.mark.parametrize(("given", "stored"), [("f8", "f4"), ("i2", "f4"), (">i4", "i2"), ("f4", "u1")])
+@pytest.mark.parametrize(
+    ("shape", "chunks"), [((9000, 1000), (300, 500)), ((61, 300, 500), (1, 300, 500))], ids=["rows", "planes"]
+)
+def test_rows_of_another_dtype_are_cast(
+    given: str, stored: str, shape: tuple[int, ...], chunks: tuple[int, ...]
+) -> None:
+    """More than a step of 16 MiB, of dtypes that the engine converts and of those that NumPy casts before."""
+    x = (np.arange(np.prod(shape)) % 200).astype(given).reshape(shape)
+    target: dict[str, bytes] = {}
+    ps.create_levels(target, data=x, dtype=stored, chunks=chunks, levels=2, resampling="nearest").close()
+    made = ps.open_group(target)
+    np.testing.assert_array_equal(made["0"][...], x.astype(stored))
+    np.testing.assert_array_equal(made["1"][...], x.astype(stored)[..., ::2, ::2])

@@ -11,13 +11,14 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.api.groups import create_group
 from penstock.core import device as _device
-from penstock.core.appender import rows_of
 from penstock.core.array import Array
 from penstock.core.context import current_context
+from penstock.core.data_types import cast, with_buffer
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group
 from penstock.core.job import close_at_exit
 from penstock.core.sizes import check_count, parse_bytes
+from penstock.core.tensor import as_host
 
 _MOST_LEVELS = 32
 
@@ -155,7 +156,10 @@ class LevelAppender:
         """Copy `rows` and their halves to the queues of all levels. Waits while one of them is full."""
         if _device.is_device_value(rows):
             rows = _device.to_host(rows, _core._context_of(self._image))
-        self._core.append(rows_of(rows, self._image.dtype))
+        items = as_host(rows)
+        if not (items.dtype.isnative and _core._converts(items.dtype, self._image.dtype)):
+            items = cast(items, self._image.dtype)  # of dtypes that only NumPy casts
+        self._core.append(with_buffer(np.asarray(items)), items.dtype)
 
     def flush(self) -> None:
         """Wait until all rows of all levels are stored; an odd row of a level waits for the next one."""

@@ -7,6 +7,7 @@
 #include <penstock/levels.h>
 
 #include "api/image/level_names.h"
+#include "array/conversion.h"
 #include "array/strided_copy.h"
 #include "array/weighted_means.h"
 #include "base/checked.h"
@@ -95,7 +96,7 @@ class level_appender_state {
   }
 
   result<> append(const tensor_view& rows) {
-    std::uint64_t row_bytes = type().item_bytes();
+    std::uint64_t row_bytes = std::max(rows.type.item_bytes(), type().item_bytes());
     for (std::size_t d = 1; d < rows.extents.size(); ++d) row_bytes = saturating_mul(row_bytes, rows.extents[d]);
     const std::uint64_t step = std::max<std::uint64_t>(1, kStepBytes / std::max<std::uint64_t>(1, row_bytes));
     if (rows.extents.empty() || rows.extents[0] <= step) return append_step(rows);
@@ -164,8 +165,22 @@ class level_appender_state {
   }
 
   result<> append_step(const tensor_view& rows) {
+    if (!(rows.type == type()) && converts(rows.type, type())) return append_converted(rows);
     PENSTOCK_TRY(to_[0].append(rows));
     return feed(1, rows, false);
+  }
+
+  result<> append_converted(const tensor_view& rows) {
+    PENSTOCK_ASSIGN(const conversion how, conversion_of(rows.type, type()));
+    PENSTOCK_ASSIGN(const std::uint64_t count, element_count(rows.extents));
+    const std::uint32_t item = rows.type.item_bytes();
+    std::vector<std::byte> given(static_cast<std::size_t>(count * item));
+    std::vector<std::byte> made(static_cast<std::size_t>(count * type().item_bytes()));
+    if (count > 0) {
+      strided_copy(given.data(), c_order_strides(rows.extents, item), rows.data, rows.strides, rows.extents, item, 1);
+      convert_items(how, given.data(), made.data(), count);
+    }
+    return append_step(tensor_view::contiguous(made.data(), type(), rows.extents));
   }
 
   // Computes rows of `level`, and of those after it, from rows of the one before.
