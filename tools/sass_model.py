@@ -367,9 +367,15 @@ def successors(code: list[Instruction]) -> list[list[int]]:
     by_label = {label: i for i, each in enumerate(code) for label in each.labels}
     meeting: dict[str, str] = {}
     out: list[list[int]] = []
+    apart = False
     for i, each in enumerate(code):
         following = [i + 1] if i + 1 < len(code) else []
-        if each.opcode.startswith("BSSY"):
+        # Behind the kernel's end: collectives of lanes that are apart. Their way back to the loop makes no other loop.
+        apart = apart or each.opcode.startswith("WARPSYNC.COLLECTIVE")
+        if apart and each.opcode == "BRA" and not each.predicated:
+            apart = False
+            out.append([])
+        elif each.opcode.startswith("BSSY"):
             meeting[each.text.split()[1].rstrip(",")] = each.target or ""
             out.append(following)
         elif each.opcode.startswith("BSYNC"):

@@ -33,7 +33,7 @@ struct codec_cost {
 };
 constexpr codec_cost kCosts[] = {
     {device_form::kind::lz4, {560e6, 4100e6}, {6090, 482}},
-    {device_form::kind::zstd, {200e6, 1500e6}, {11313, 734}},
+    {device_form::kind::zstd, {200e6, 1500e6}, {7998, 808}},
     {device_form::kind::shuffle, {2300e6, 2300e6}, {40, 40}},
     {device_form::kind::crc32c, {8000e6, 8000e6}, {60, 60}},
 };

@@ -51,6 +51,32 @@ def test_a_loop_is_what_reaches_the_edge_back() -> None:
     assert sass_model.loops_of(code) == [[0, 1, 2]]
 
 
+def test_the_way_back_of_lanes_that_are_apart_makes_no_loop() -> None:
+    """A shuffle's form for them stands behind the end: ptxas gives it the shuffle's line, and it returns."""
+    text = ".text.penstock_inflate:\n" + "".join(
+        [
+            instruction(0x00, "BRA.DIV UR4, `(.L_x_3)", 5, word(), ".L_x_1"),
+            instruction(0x10, "SHFL.IDX PT, R2, R3, R4, R5", 5, word(writes=0), ".L_x_2"),
+            instruction(0x20, "@P0 BRA `(.L_x_1)", 6, word(stall=5)),
+            instruction(0x30, "EXIT", 9, word(stall=5)),
+            instruction(0x40, "BSSY B0, `(.L_x_5)", 5, word(), ".L_x_3"),
+            instruction(0x50, "WARPSYNC.COLLECTIVE R9, `(.L_x_4)", 5, word()),
+            instruction(0x60, "BSYNC B0", 5, word(), ".L_x_4"),
+            instruction(0x70, "BRA `(.L_x_2)", 5, word(stall=5), ".L_x_5"),
+        ]
+    )
+    code = sass_model.parse(text)["inflate"]
+    assert sass_model.loops_of(code) == [[0, 1, 2]]
+
+
+def test_encoders_that_share_a_search_take_much_the_same() -> None:
+    rows = {
+        name: int(count)
+        for name, count in re.findall(r"^\| (\S+ encoder, no match) \| .*? \| (\d+) \|", TABLE, re.MULTILINE)
+    }
+    assert rows["zstd encoder, no match"] == pytest.approx(rows["LZ4 encoder, no match"], rel=0.3)
+
+
 @pytest.mark.parametrize("latency", [40, 250, 600])
 def test_what_waits_for_a_load_starts_when_it_is_there(latency: int) -> None:
     body = sass_model.parse(LOOP)["inflate"][:3]
