@@ -148,3 +148,19 @@ def test_listing_a_group_opens_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     assert group.names_in_file_order == ["b", "a", "c", "dim"]
     monkeypatch.undo()
     assert group["dim"][...].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("chunks", [None, (2,)])
+def test_a_type_larger_than_its_file_takes_no_memory(tmp_path: Path, chunks: tuple[int, ...] | None) -> None:
+    path = tmp_path / "x.h5"
+    item = np.dtype({"names": ["a"], "formats": ["<i4"], "offsets": [0], "itemsize": 0x1350})
+    with h5py.File(path, "w") as file:
+        file.create_dataset("sound", data=np.arange(4))
+        file.create_dataset("x", (4,), item, chunks=chunks)
+    data = path.read_bytes()
+    size = (0x1350).to_bytes(4, "little")
+    assert data.count(size) >= 1
+    path.write_bytes(data.replace(size, b"\x50\x13\x00\xff"))
+    with pytest.raises(ps.Error, match=r"elements of 42781\d+ bytes in a file of"):
+        ps.open(path)["x"]
+    assert ps.open(path)["sound"][3] == 3

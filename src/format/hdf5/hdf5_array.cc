@@ -21,6 +21,9 @@ constexpr std::size_t kMostChains = 1000;
 constexpr std::uint64_t kMostListed = 4096;
 /// Of a dataset whose chunks are found as they are needed: chains for all masks are made before.
 constexpr std::size_t kMostMaskedFilters = 4;
+/// The largest element of a shorter file, as of a dataset without values. (A damaged type is of up to 4 GiB, and a fill
+/// value is as long as an element.)
+constexpr std::uint64_t kMostUnstoredBytes = std::uint64_t{1} << 20;
 
 json list_json(const std::vector<std::uint64_t>& numbers) {
   return json(json::array_t(numbers.begin(), numbers.end()));
@@ -71,6 +74,9 @@ class array_reader {
     hdf5_cursor cursor(message->body);
     PENSTOCK_ASSIGN(const hdf5_type type, parse_hdf5_type(cursor));
     element_bytes_ = type.bytes;
+    if (type.bytes > std::max(kMostUnstoredBytes, file_.size()))
+      return error(errc::unsupported,
+                   fmt::format("elements of {} bytes in a file of {} are not readable", type.bytes, file_.size()));
     PENSTOCK_ASSIGN(element_, hdf5_element_of(type));
     const json dtype = element_.dtype;
     if (element_.variable) PENSTOCK_TRY(take_text(type));
