@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import io
 import time
+import uuid
+from pathlib import Path
 
 import numpy as np
 import penstock as ps
@@ -270,3 +273,24 @@ def test_a_store_that_describes_itself_on_many_lines_has_a_name_of_one_line():
     with pytest.raises(ps.OutOfRangeError) as caught:
         array[9]
     assert len(str(caught.value).splitlines()) == 1 + len(caught.value.notes)
+
+
+def test_a_file_system_of_fsspec_is_a_store_of_all_of_its_files(tmp_path: Path):
+    fsspec = pytest.importorskip("fsspec")
+    h5py = pytest.importorskip("h5py")
+    memory = fsspec.filesystem("memory")
+    folder = f"/of_all{uuid.uuid4().hex}"
+    made = ps.create_array(memory, f"{folder}/x.zarr", data=np.arange(6))
+    assert made.uri == f"memory://{folder}/x.zarr"
+    bytes_of_file = io.BytesIO()
+    with h5py.File(bytes_of_file, "w") as file:
+        file["v"] = np.arange(5.0)
+    memory.pipe(f"{folder}/x.nc", bytes_of_file.getvalue())
+    for begin in (folder, folder[1:]):
+        assert ps.open(memory, f"{begin}/x.zarr")[3] == 3
+        assert ps.open(memory, f"{begin}/x.nc")["v"][4] == 4
+        assert ps.open(memory, f"{begin}/x.nc/v").uri == f"memory://{folder}/x.nc/v"
+    with pytest.raises(ps.NotFoundError):
+        ps.open(memory, f"{folder}/nothing")
+    ps.create_array(tmp_path / "y", data=np.arange(3))
+    assert ps.open(fsspec.filesystem("file"), str(tmp_path / "y"))[2] == 2

@@ -11,7 +11,7 @@ from penstock import _core
 from penstock.core.context import Context
 from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.geo.image_options import ImageOptions
-from penstock.target.file_objects import contents, in_memory, is_file
+from penstock.target.file_objects import as_store, contents, in_memory, is_file
 from penstock.target.place import place_elsewhere
 
 REFERENCES = "reference://"
@@ -41,6 +41,7 @@ class Request:
         if not isinstance(target, str):
             if is_file(target):
                 target = contents(target)
+            target = as_store(target)
             if is_references(target):
                 storage_options, target = {**(storage_options or {}), "fo": target}, REFERENCES
         elif "://" in target:

@@ -18,6 +18,12 @@ def is_file(target: Any) -> bool:
     return is_open and fsspec_place(target) is None
 
 
+def as_store(target: Any) -> Any:
+    """A file system of fsspec as a mapper of all of its files; anything else as it is."""
+    classes = (f"{each.__module__}.{each.__qualname__}" for each in type(target).__mro__)
+    return target.get_mapper("/") if "fsspec.spec.AbstractFileSystem" in classes else target
+
+
 def fsspec_place(target: Any) -> tuple[Any, str] | None:
     """(file system, path) of a file of fsspec, open or not yet, which is then read by ranges; else None."""
     fs, path = getattr(target, "fs", None), getattr(target, "path", None)

@@ -10,7 +10,7 @@ from penstock import _core
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.target import remote as _remote
-from penstock.target.file_objects import contents, fsspec_place, in_memory, is_file
+from penstock.target.file_objects import as_store, contents, fsspec_place, in_memory, is_file
 from penstock.target.stores import fsspec_file, place_of_others, store_of
 
 
@@ -38,7 +38,7 @@ def place_of(
     context = current_context() if context is None else context
     if is_file(target):
         target, storage_options = contents(target), None
-    found = place_elsewhere(target, storage_options, context, is_folder)
+    found = place_elsewhere(as_store(target), storage_options, context, is_folder)
     if found is None and is_object and not path:
         found = _core.find_object_place(os.fsencode(target), context)
     if found is None:
