@@ -81,18 +81,24 @@ class Driver:
         self.call("cuCtxPopCurrent", ctypes.byref(ctypes.c_void_p()))
         self.call("cuDevicePrimaryCtxRelease", ctypes.c_int(0))
 
-    def name(self) -> str:
+    def name(self, device: int = 0) -> str:
         if self.simulated:
             return "simulated"
         text = ctypes.create_string_buffer(100)
-        self.call("cuDeviceGetName", ctypes.cast(text, ctypes.c_void_p), ctypes.c_int(100), ctypes.c_int(0))
+        self.call("cuDeviceGetName", ctypes.cast(text, ctypes.c_void_p), ctypes.c_int(100), ctypes.c_int(device))
         return text.value.decode()
+
+    def names(self) -> list[str]:
+        """Of all devices that this process may use. The first one is measured."""
+        count = ctypes.c_int()
+        self.call("cuDeviceGetCount", ctypes.byref(count))
+        return [self.name(device) for device in range(count.value)]
 
     def describe(self) -> dict[str, Any]:
         return {
             "name": self.name(),
             "memory_bytes": self.memory_bytes,
-            "driver": f"{self.version // 1000}.{self.version % 1000 // 10}",
+            "cuda": f"{self.version // 1000}.{self.version % 1000 // 10}",
             "simulated": self.simulated,
         }
 

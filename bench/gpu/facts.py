@@ -24,9 +24,10 @@ ATTRIBUTES = {
 
 
 def of_driver(driver: Driver) -> dict[str, Any]:
-    """The driver's version and the device's attributes and memory, in bytes and kHz."""
+    """The driver's version of CUDA, the devices, and the first one's attributes and memory, in bytes and kHz."""
     return {
         **driver.describe(),
+        "devices": driver.names(),
         "free_bytes": driver.free_bytes(),
         **{name: driver.attribute(number) for name, number in ATTRIBUTES.items()},
     }
@@ -62,8 +63,9 @@ NVML = {
 }
 
 
-def of_nvml(file: str = "libnvidia-ml.so.1") -> dict[str, int | None]:
-    """Clocks, PCIe link, temperature and power of device 0 at this moment; null where NVML refuses one.
+def of_nvml(file: str = "libnvidia-ml.so.1") -> dict[str, int | str | None]:
+    """The driver's own version, and clocks, PCIe link, temperature and power of device 0 at this moment; null where
+    NVML refuses one.
 
     An idle device lowers its clocks and its PCIe link: read these right after work. Raises OSError without NVML.
     """
@@ -73,7 +75,10 @@ def of_nvml(file: str = "libnvidia-ml.so.1") -> dict[str, int | None]:
     device = ctypes.c_void_p()
     if status := library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(0), ctypes.byref(device)):
         raise OSError(f"nvmlDeviceGetHandleByIndex_v2: error {status}")
-    found: dict[str, int | None] = {}
+    text = ctypes.create_string_buffer(80)
+    version = getattr(library, "nvmlSystemGetDriverVersion", None)
+    failed = version is None or version(text, ctypes.c_uint(len(text)))
+    found: dict[str, int | str | None] = {"driver": None if failed else text.value.decode()}
     for name, (function, arguments) in NVML.items():
         value = ctypes.c_uint()
         get = getattr(library, function, None)

@@ -252,8 +252,9 @@ def describe(run: Run) -> None:
     run.results.write("fact", device=device)
     say(
         f"{device['name']}, {device['memory_bytes'] / 2**30:.0f} GiB ({(device['free_bytes'] or 0) / 2**30:.0f} free), "
-        f"driver {device['driver']}, {run.options.threads} threads"
+        f"CUDA {device['cuda']} of the driver, {run.options.threads} threads"
     )
+    say(f"  {len(device['devices'])} of them: {', '.join(device['devices'])}; the first one is measured")
     say("  " + ", ".join(f"{name} {device[name]}" for name in facts.ATTRIBUTES))
     try:
         now = facts.of_nvml()

@@ -91,7 +91,9 @@ def test_it_says_that_no_hardware_was_there(small: Found) -> None:
     assert about["nvcomp"].startswith("nvcomp ")
     assert {line["met"] for line in small.lines if line["kind"] == "measured"} == {None}
     assert "MISSED" not in small.said
-    assert small.of("fact", "")[0]["device"]["simulated"] is True
+    device = small.of("fact", "")[0]["device"]
+    assert device["simulated"] is True
+    assert set(device["devices"]) == {"simulated"}
 
 
 def test_every_row_that_was_begun_is_done(small: Found) -> None:
