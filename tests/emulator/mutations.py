@@ -5,7 +5,7 @@
 Faults: each barrier of the device code is none; each collective lacks a lane in its mask; each funnel shift and byte
 permutation has its operands swapped. Nothing is compiled: the emulator omits chosen barriers. ONLY
 chooses faults by a part of their name ("lz_output.h", "swap"), --reach the tests whose barriers are looked at: all
-take ten minutes. Exit status 1: a fault was not found; it is either a gap
+take an hour of a processor. Exit status 1: a fault was not found; it is either a gap
 of the tests or a barrier that is not needed.
 """
 

@@ -11,12 +11,19 @@
 
 using namespace penstock;
 
+namespace {
+/// More than the largest offset: what is repeated over it is found within it, and at its end.
+constexpr std::size_t kBeyondAnyOffset = 70'000;
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz_input input(data, size);
   device::host_lane_order = static_cast<device::lane_order>(input.below(3));
   const bool ample = input.below(4) != 0;
   const std::size_t asked = input.byte() | input.byte() << 8;
-  const auto content = input.rest();
+  // Long ones take as long as a hundred others.
+  const bool is_long = asked % 256 == 255;
+  const auto content = repeated(input.rest(), is_long ? kBeyondAnyOffset : 0);
   const std::size_t room = ample ? device::lz4_bound(content.size()) : asked;
   const auto source = std::make_unique<std::byte[]>(content.size()), target = std::make_unique<std::byte[]>(room);
   if (!content.empty()) std::memcpy(source.get(), content.data(), content.size());
