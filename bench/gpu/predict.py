@@ -255,7 +255,9 @@ def depth_table(table: str) -> str:
         "is never shorter, however few chunks it has. The least is with loads from L1, the most with loads from L2, at",
         f"{CLOCK_HZ / 1e9:.2f} GHz; literals run in parallel with sequences. The bar is 5 ms. A set is the batches",
         f"that the {EXECUTE_WARPS} warps of a chunk have at the same time, as long as the slowest takes; then some",
-        "work alone.",
+        "work alone. A chunk has so many warps in waves of up to 256 chunks, and one from 1,025 chunks on: there the",
+        "limit is how much all warps do, and a lone wave of `rounded` is deeper (note 0012). Rounds are of all",
+        "matches; how many follow each other is in note 0012, too.",
         "",
         "| chunk | batches | rounds, searches, turns a batch | sets | alone a set | literals | sequences | execute | "
         "wave, ms |",
