@@ -91,8 +91,7 @@ result<opened> open_found(const session& speak, const std::string& uri, unsigned
   if (!remote && !std::filesystem::exists(file_part(uri), none)) return std::move(found).error();
   try_in_python(speak.argc, speak.argv);
   return std::move(found).error().note(
-      "Parquet and Arrow files, and what the library does not read of HDF5, are opened by the Python package, which is "
-      "not installed");
+      "Parquet and Arrow files are opened by the Python package, which is not installed");
 }
 
 /// Names that exist next to `uri`: of its group's members, or of its folder's files. Empty if there is neither.

@@ -237,3 +237,24 @@ def test_of_a_later_unlimited_dimension_the_end_is_filled(tmp_path: Path) -> Non
         expected[:, :2] = np.arange(6).reshape(3, 2)
         np.testing.assert_array_equal(found["filled"], expected)
         np.testing.assert_array_equal(found["filled"][1:, 5:0:-2], expected[1:, 5:0:-2])
+
+
+def test_a_variable_that_is_not_readable_hides_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file["whole"] = np.arange(3)
+        layout = h5py.VirtualLayout((3,), "f4")
+        layout[:] = h5py.VirtualSource(".", "whole", (3,))
+        file.create_virtual_dataset("converted", layout)
+        file["after"] = np.arange(4.0)
+    with pytest.raises(ps.UnsupportedError, match="int64"):
+        ps.open(path)["converted"]
+    with (
+        pytest.warns(UserWarning, match="'converted' of .* is left out: virtual HDF5 datasets of float32"),
+        xarray.open_dataset(path, engine="penstock") as found,
+    ):
+        assert set(found.variables) == {"whole", "after"}
+    with pytest.warns(UserWarning, match="not copied .*'converted'"):
+        ps.copy(path, tmp_path / "y.zarr")
+    assert set(ps.open(tmp_path / "y.zarr")) == {"whole", "after"}
+    assert ps.open(tmp_path / "y.zarr")["after"][3] == 3

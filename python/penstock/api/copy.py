@@ -23,7 +23,7 @@ from penstock.core.group import Group
 from penstock.core.progress import ProgressLine, callback_of, progress_display
 from penstock.core.sizes import parse_bytes
 from penstock.core.writing import check_threads
-from penstock.hdf5.types import NoArrayError
+from penstock.hdf5.group import Hdf5Group
 from penstock.target.place import place_of
 
 _MOST_LEVELS = 64  # groups nested deeper are taken for a loop of links
@@ -230,7 +230,9 @@ def _nodes_below(source: Group, path: str = "") -> tuple[list[tuple[str, Array |
         inner = f"{path}/{name}".strip("/")
         try:
             node = source[name]
-        except NoArrayError as error:
+        except UnsupportedError as error:
+            if not isinstance(source, Hdf5Group):
+                raise
             left_out.append(f"'{inner}' ({error.message})")
             continue
         nodes.append((inner, node))

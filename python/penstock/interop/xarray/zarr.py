@@ -24,7 +24,6 @@ from penstock.core.array import Array
 from penstock.core.errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
 from penstock.hdf5.group import Hdf5Group
-from penstock.hdf5.types import NoArrayError
 from penstock.interop.xarray.encoding import codecs_of
 from penstock.interop.xarray.lazy import Decoding, LazyArray, Place
 from penstock.netcdf.file import NetcdfGroup
@@ -147,7 +146,7 @@ def _arrays_of(group: Group, dropped: set[str]) -> dict[str, Array]:
                 continue
             try:
                 node = group[name]
-            except NoArrayError as error:
+            except UnsupportedError as error:  # an element type or a filter, say: the others are of use
                 warnings.warn(f"'{name}' of {group.uri} is left out: {error.message}", UserWarning, stacklevel=2)
                 continue
             if isinstance(node, Array):
