@@ -43,6 +43,23 @@ def _hdf5(folder: Path, **how: Any) -> ps.Group:
     return ps.open_virtual(str(folder / "*.h5"), concat="time")
 
 
+def _characters(folder: Path) -> ps.Group:
+    """As NetCDF-4 has variables of type char."""
+    for i, rows in enumerate(ROWS):
+        _file(folder / f"{i}.h5", 4 * i, rows)
+        with h5py.File(folder / f"{i}.h5", "a") as file:
+            character = h5py.h5t.C_S1.copy()
+            character.set_strpad(h5py.h5t.STR_NULLTERM)
+            chunked = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            chunked.set_chunk((1, 6))
+            space = h5py.h5s.create_simple((rows, 6))
+            made = h5py.Dataset(h5py.h5d.create(file.id, b"letters", character, space, chunked))
+            made[...] = np.random.default_rng(i).integers(65, 70, (rows, 6)).astype("u1").view("S1")
+            for d, name in enumerate(("time", "x")):
+                made.dims[d].attach_scale(file[name])
+    return ps.open_virtual(str(folder / "*.h5"), concat="time")
+
+
 def _one_file(folder: Path) -> ps.Group:
     _file(folder / "one.h5", 0, 5, compression="gzip", shuffle=True)
     made: ps.Group = ps.open(folder / "one.h5")
@@ -112,6 +129,7 @@ SOURCES: dict[str, Callable[[Path], ps.Group]] = {
     "hdf5 gzip": lambda folder: _hdf5(folder, compression="gzip"),
     "hdf5 shuffle gzip": lambda folder: _hdf5(folder, compression="gzip", shuffle=True),
     "hdf5 fletcher32": lambda folder: _hdf5(folder, fletcher32=True),
+    "hdf5 characters": _characters,
     "one file": _one_file,
     "kerchunk json": _through("json"),
     "kerchunk parquet": _through("parq"),

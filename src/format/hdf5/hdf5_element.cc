@@ -204,8 +204,10 @@ class compound_reader {
 
 hdf5_element text_of(const hdf5_type& type) {
   hdf5_element out = plain(fmt::format("|S{}", type.bytes), type.bytes);
-  if (type.padding != hdf5_type::pad::zeros)
-    out.texts.push_back({0, 1, type.bytes, type.padding == hdf5_type::pad::spaces});
+  const bool spaces = type.padding == hdf5_type::pad::spaces;
+  // One byte with a terminator has nothing behind its end.
+  if (type.padding != hdf5_type::pad::zeros && (type.bytes != 1 || spaces))
+    out.texts.push_back({0, 1, type.bytes, spaces});
   return out;
 }
 

@@ -83,6 +83,14 @@ TEST(Hdf5Element, TwoEqualFloatsNamedRAndIAreComplex) {
   EXPECT_EQ(gap->dtype.dump(), R"([["r","<f4"],["","|V4"],["i","<f4"]])");
 }
 
+TEST(Hdf5Element, OneByteOfTextIsCutOnlyIfItMayBeASpace) {
+  using pad = hdf5_type::pad;
+  EXPECT_EQ(codecs(*hdf5_element_of(text(1, pad::terminated))), "[]");
+  EXPECT_EQ(codecs(*hdf5_element_of(text(1, pad::zeros))), "[]");
+  EXPECT_NE(codecs(*hdf5_element_of(text(1, pad::spaces))), "[]");
+  EXPECT_NE(codecs(*hdf5_element_of(text(2, pad::terminated))), "[]");
+}
+
 TEST(Hdf5Element, TextWithinCompoundsIsCutWhereItEnds) {
   using pad = hdf5_type::pad;
   hdf5_type three = text(4, pad::spaces);
