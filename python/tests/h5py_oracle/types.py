@@ -181,7 +181,9 @@ def stored_type(tid: Any) -> StoredType:
             return StoredType("|O", variable=True)
         spaces = {h5t.STR_NULLTERM: 0, h5t.STR_SPACEPAD: 1}.get(tid.get_strpad())
         size = tid.get_size()
-        return StoredType(f"|S{size}", texts=() if spaces is None else ((0, 1, size, spaces),))
+        # One byte with a terminator has nothing behind its end.
+        is_plain = spaces is None or (size == 1 and not spaces)
+        return StoredType(f"|S{size}", texts=() if is_plain else ((0, 1, size, spaces),))
     if kind == h5t.OPAQUE:
         return _opaque(tid)
     if kind == h5t.ARRAY:
