@@ -20,6 +20,8 @@ def is_file(target: Any) -> bool:
 
 def as_store(target: Any) -> Any:
     """A file system of fsspec as a mapper of all of its files; anything else as it is."""
+    if not hasattr(target, "get_mapper"):
+        return target
     classes = (f"{each.__module__}.{each.__qualname__}" for each in type(target).__mro__)
     return target.get_mapper("/") if "fsspec.spec.AbstractFileSystem" in classes else target
 
