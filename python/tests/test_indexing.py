@@ -400,3 +400,14 @@ def test_a_selection_serves_again_and_only_arrays_of_its_shape():
             other.read(selection)
         with pytest.raises(ps.InvalidArgumentError, match="made for an array"):
             arrays(3)[1][0][0].read(selection)
+
+
+@pytest.mark.parametrize("shape", [(11,), (7, 5), (6, 4, 3), (0, 3), (3, 0), (2, 0, 4)])
+def test_iteration_yields_the_rows_of_numpy(shape, tmp_path):
+    values = np.arange(np.prod(shape), dtype="f4").reshape(shape)
+    array = ps.create_array(tmp_path / "x", data=values, chunks=tuple(max(1, length // 2) for length in shape))
+    rows = list(array)
+    assert len(rows) == len(values)
+    for found, expected in zip(rows, values, strict=True):
+        assert np.shape(found) == expected.shape
+        np.testing.assert_array_equal(found, expected)

@@ -95,6 +95,9 @@ def read_into(
 
 def iterate_rows(array: Array) -> Iterator[Any]:
     """`array[0]`, `array[1]`, ..., read in blocks of a chunk's rows."""
+    if array.size == 0:  # there are no blocks, and there may be rows: of shape (0,)
+        yield from array[...]
+        return
     rows = max(1, array.chunks[0] if array.chunks else 1)
     row_bytes = max(1, array.nbytes // max(1, array.shape[0]))
     rows = max(1, min(rows, _ROWS_BYTES // row_bytes))
