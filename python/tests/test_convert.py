@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from penstock import _core
 from test_names_and_formats import VALUES
 
 
@@ -320,3 +321,15 @@ def test_the_verb(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["format"] == "zarr3"
     np.testing.assert_array_equal(ps.open(tmp_path / "c.zarr")["x"][...], VALUES)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zarr", "b.h5", "c.zarr"]
+
+
+@pytest.mark.parametrize("kinds", ["i8 f8", "f8 i8", "i4 f4", "u2 f2", "i2 i8", "f4 c8"])
+def test_numbers_of_different_types_are_compared_as_numbers(tmp_path: Path, kinds: str) -> None:
+    values = np.array([0, 1, 5, 7])
+    first, second = (
+        ps.create_array(tmp_path / str(i), data=values.astype(kind)) for i, kind in enumerate(kinds.split())
+    )
+    _core.compare(first, second)
+    second[2] = 6
+    with pytest.raises(ps.CorruptDataError, match=r"element \(2\)"):
+        _core.compare(first, second)

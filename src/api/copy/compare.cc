@@ -55,13 +55,19 @@ resolved_basic selection_like(const box& block, const extents& shape, const exte
   return out;
 }
 
+bool is_number(const dtype& type) noexcept {
+  return type.kind() <= dtype_kind::complex || type.kind() == dtype_kind::small_float;
+}
+
 /// The type in which elements are compared.
 result<dtype> common_type(const dtype& a, const dtype& b) {
   if (a == b || (a.variable_length() && b.variable_length())) return a;
   const bool a_is_larger = a.item_bytes() >= b.item_bytes();
   const dtype &larger = a_is_larger ? a : b, &smaller = a_is_larger ? b : a;
-  if (!a.variable_length() && !b.variable_length() && converts(smaller, larger)) return larger;
-  if (!a.variable_length() && !b.variable_length() && a.item_bytes() == b.item_bytes()) return a;
+  const bool fixed = !a.variable_length() && !b.variable_length(), as_long = a.item_bytes() == b.item_bytes();
+  if (fixed && converts(smaller, larger)) return larger;
+  if (fixed && as_long && converts(larger, smaller)) return smaller;  // of int64 and float64, the latter
+  if (fixed && as_long && !(is_number(a) && is_number(b))) return a;
   return error(errc::invalid_argument, fmt::format("elements of {} and {} cannot be compared", a.name(), b.name()));
 }
 
