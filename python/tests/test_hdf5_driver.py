@@ -323,3 +323,23 @@ def test_the_corpus_is_what_python_opens():
     assert not wrong, "\n".join(wrong)
     assert read > 1000, read
     assert left < 250, left
+
+
+def test_user_defined_links_are_refused_by_name(tmp_path: Path) -> None:
+    """h5py does not make such links: an external one is given another class."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file["good"] = np.arange(3)
+        file["strange"] = h5py.ExternalLink("other.h5", "/x")
+        file["over"] = h5py.SoftLink("/strange/inner")
+    content = bytearray(path.read_bytes())
+    external = b"\x40\x07strange"  # the class, the length of the name
+    assert content.count(external) == 1
+    content[content.index(external)] = 200
+    path.write_bytes(content)
+    group = ps.open(path)
+    assert "good" in list(group)
+    for name in ("strange", "strange/inner", "over"):
+        with pytest.raises(ps.UnsupportedError, match="'strange' is a user-defined link of class 200"):
+            group[name]
+    np.testing.assert_array_equal(group["good"][...], np.arange(3))
