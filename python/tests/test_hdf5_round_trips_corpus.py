@@ -1,0 +1,63 @@
+"""Files that others wrote, opened and listed over a network: `tools/hdf5_round_trips.py` finds no file that needs more
+round trips or bytes than it should.
+
+Files that the first request fetches whole say nothing: only larger ones are opened.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from support.http_server import ROUND_TRIP
+
+pytest.importorskip("h5py")
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIES = ROOT / "tests" / "data" / "hdf5"
+CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus")) / "hdf5"
+FIRST_REQUEST, MOST_BYTES = 64 << 10, 4 << 20
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("hdf5_round_trips", ROOT / "tools" / "hdf5_round_trips.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = made  # dataclasses look it up
+    spec.loader.exec_module(made)
+    return made
+
+
+def files_of(folder: Path, tool: ModuleType) -> list[Path]:
+    found = (each for each in sorted(folder.rglob("*")) if each.is_file())
+    return [each for each in found if FIRST_REQUEST < each.stat().st_size < MOST_BYTES and tool.is_hdf5(each)]
+
+
+def check(paths: list[Path], tool: ModuleType) -> int:
+    """The number of files that were listed."""
+    listed = 0
+    for path in paths:
+        measured = tool.measure(path, ROUND_TRIP)
+        if isinstance(measured, str):
+            assert not measured.startswith("penstock: "), (path, measured)
+            continue  # h5py does not read it, or it is one array
+        assert measured.misses == [], measured
+        assert measured.members >= 1
+        listed += 1
+    return listed
+
+
+def test_copies_within_the_limits(tool: ModuleType) -> None:
+    assert check(files_of(COPIES, tool), tool) == 3
+
+
+def test_the_corpus_within_the_limits(tool: ModuleType) -> None:
+    if not CORPUS.is_dir():
+        pytest.skip("there is no corpus here")
+    assert check(files_of(CORPUS, tool), tool) >= 8
