@@ -310,3 +310,30 @@ def test_exports_kerchunk_json(tmp_path: Path, axis: int, encodings: Any) -> Non
     with xr.open_dataset(store, engine="zarr", consolidated=False, zarr_format=2, decode_cf=False) as opened:
         np.testing.assert_array_equal(opened["t2m"].values, group["t2m"][...])
         assert opened["t2m"].dims == group["t2m"].dimension_names
+
+
+def test_datatrees_of_many_files(tmp_path: Path) -> None:
+    """Each group is joined by itself; one without the dimension is that of the first file."""
+    xr = pytest.importorskip("xarray")
+    netCDF4 = pytest.importorskip("netCDF4")
+    files = []
+    for i, count in enumerate([2, 3]):
+        files.append(str(tmp_path / f"run_{i}.nc"))
+        with netCDF4.Dataset(files[-1], "w") as file:
+            file.createDimension("time", None)
+            file.createVariable("time", "f8", ("time",))[:] = 10.0 * i + np.arange(count)
+            ice = file.createGroup("ocean/ice")
+            ice.createVariable("depth", "f4", ("time",))[:] = 100 * i + np.arange(count)
+            file["ocean"].note = "no variables"
+            still = file.createGroup("grid")
+            still.createDimension("x", 3)
+            still.createVariable("x", "i4", ("x",))[:] = [1, 2, 3]
+    for target in (str(tmp_path / "run_*.nc"), files):
+        tree = xr.open_datatree(target, engine="penstock", concat="time", decode_times=False)
+        assert set(tree.groups) == {"/", "/ocean", "/ocean/ice", "/grid"}
+        np.testing.assert_array_equal(tree["time"], [0, 1, 10, 11, 12])
+        np.testing.assert_array_equal(tree["ocean/ice/depth"], [0, 1, 100, 101, 102])
+        np.testing.assert_array_equal(tree["grid/x"], [1, 2, 3])
+        assert tree["ocean"].attrs == {"note": "no variables"}
+    with xr.open_datatree(files[0], engine="penstock", decode_times=False) as one:
+        assert one["ocean/ice/depth"].sizes == {"time": 2}

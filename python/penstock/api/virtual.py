@@ -166,6 +166,11 @@ def open_virtual(
     return VirtualGroup(made, (_open_again, (again, options)), Stamps(storage_options), first)
 
 
+def first_of(files: Any, storage_options: Mapping[str, Any] | None) -> str:
+    """The first of the files that `open_virtual` opens: a path or URI."""
+    return Files(names_of(files), True, storage_options).paths(1)[0]
+
+
 class _First:
     """Opens the first file by itself."""
 

@@ -11,6 +11,7 @@ from xarray import Dataset, DataTree
 from xarray.backends import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 
+from penstock.api.virtual import first_of
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
 from penstock.hdf5.group import Hdf5Group
@@ -182,21 +183,35 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         use_zarr_fill_value_as_mask: bool | None = None,
         device: str | None = None,
         device_id: Any = UNSET,
+        concat: str | None = None,
+        sort: str | bool | None = None,
+        missing: str = "error",
+        attributes: str = "meaning",
+        compare: str = "shape",
         **decoding: Any,
     ) -> dict[str, Dataset]:
         """A group and all groups below it, by path: "/", "/a", "/a/b"; if `group` is given, below it: ".", "a",
         "a/b".
+
+        With `concat`, the target is a pattern or a list of files: their groups are joined one by one, as by
+        `open_dataset`. Groups of the first file without that dimension are as they are there.
         """
         _check_mode(mode)
         on = device_of(device, device_id)
-        target = settled_target(filename_or_obj)
+        target = settled_target(filename_or_obj) if concat is None else first_of(filename_or_obj, storage_options)
         place, node = open_group(target, _within(group), consolidated, storage_options, zarr_format)
-        return {
-            path: _decode(
-                _store_of(where, each, use_zarr_fill_value_as_mask, decoding.get("drop_variables")), on, **decoding
-            )
-            for path, where, each in groups_below(place, node, "." if _within(group) else "/")
-        }
+        out = {}
+        for path, where, each in groups_below(place, node, "." if _within(group) else "/"):
+            store = _store_of(where, each, use_zarr_fill_value_as_mask, decoding.get("drop_variables"))
+            if concat is None or not store.has_dimension(concat):
+                out[path] = _decode(store, on, **decoding)
+                continue
+            out[path] = self.open_dataset(
+                filename_or_obj, group=where.path, storage_options=storage_options, device=device, device_id=device_id,
+                use_zarr_fill_value_as_mask=use_zarr_fill_value_as_mask, concat=concat, sort=sort, missing=missing,
+                attributes=attributes, compare=compare, **decoding,
+            )  # fmt: skip
+        return out
 
     def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
         """The tree of a group and all groups below it."""

@@ -27,6 +27,10 @@ class NetcdfStore(ZarrGroup):
         """The unlimited dimension."""
         return {"unlimited_dims": {name for name, _, unlimited in self._group.header["dimensions"] if unlimited}}
 
+    def has_dimension(self, name: str) -> bool:
+        """Whether a variable has the dimension."""
+        return any(name in (array.dimension_names or ()) for array in self._arrays.values())
+
     def _variable(self, name: str, array: Array) -> Variable:
         assert isinstance(array, NetcdfArray)
         attributes = array.typed_attributes

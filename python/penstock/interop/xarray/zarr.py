@@ -103,6 +103,10 @@ class ZarrGroup(AbstractDataStore):
                 attributes["_FillValue"] = _decode_fill_value(attributes["_FillValue"], array)
         return Variable(dimensions, data, attributes, encoding)
 
+    def has_dimension(self, name: str) -> bool:
+        """Whether a variable of the group has the dimension."""
+        return any(name in self._described(each, array)[0] for each, array in self._arrays.items())
+
     def _described(self, name: str, array: Array) -> tuple[tuple[str, ...], dict[str, Any]]:
         """Names of dimensions, and attributes without those that only hold names."""
         typed = array.typed_attributes if isinstance(array, ReferencedArray) else None
