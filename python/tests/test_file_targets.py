@@ -200,6 +200,27 @@ def test_a_variable_is_named_within_the_key_of_its_file(folder: Path, path: str)
     assert isinstance(ps.open(folder, f"{file}.nc"), ps.Group)
 
 
+@pytest.mark.parametrize("kind", ["file", "OpenFile", "mapper", "file system"])
+def test_fsspec_behind_a_server_without_ranges(folder: Path, servers: dict[str, str], kind: str) -> None:
+    """A file of HDF5 is read once as a whole, chunks of Zarr each."""
+    values = np.arange(100_000)
+    with h5py.File(folder / "behind.nc", "w") as file:
+        file.create_dataset("deep/v", data=values, chunks=(1000,))
+    ps.create_array(folder / "behind.zarr", data=values, chunks=(10_000,), overwrite=True)
+    fs = fsspec.filesystem("http")
+    for server in servers.values():
+        url = f"{server}/behind.nc"
+        target: dict[str, tuple[Any, ...]] = {
+            "file": (fs.open(url), "deep/v"),
+            "OpenFile": (fsspec.open(url), "deep/v"),
+            "mapper": (fs.get_mapper(server), "behind.nc/deep/v"),
+            "file system": (fs, f"{url}/deep/v"),
+        }
+        np.testing.assert_array_equal(ps.open(*target[kind])[...], values)
+    if kind == "mapper":
+        np.testing.assert_array_equal(ps.open(fs.get_mapper(servers["no_ranges"]), "behind.zarr")[...], values)
+
+
 def test_a_server_without_ranges_is_read_as_a_whole_within_a_limit(
     folder: Path, servers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,7 +41,7 @@ class Request:
         if not isinstance(target, str):
             if is_file(target):
                 target = contents(target)
-            target = as_store(target)
+            target, path = as_store(target, path)
             if is_references(target):
                 storage_options, target = {**(storage_options or {}), "fo": target}, REFERENCES
         elif "://" in target:

@@ -12,6 +12,7 @@ from penstock.core.context import Context
 from penstock.hdf5.source import Source
 from penstock.references.objects import UNPICKLABLE
 from penstock.target.file_objects import fsspec_place
+from penstock.target.without_ranges import content_without_ranges
 
 
 def source_in_store(target: Any, found: _core.Found, context: Context) -> tuple[Source, bool]:
@@ -20,6 +21,9 @@ def source_in_store(target: Any, found: _core.Found, context: Context) -> tuple[
     A store that gives whole objects only is read once.
     """
     key = os.fsdecode(found.key)
+    whole = _whole_of(target, key)
+    if whole is not None:
+        return Source.of(whole, context, None), False
     stream = _stream_of(target, key)
     if stream is not None:
         return _StoreSource(found.store, key, stream, context), True
@@ -84,6 +88,18 @@ class _Reader(io.RawIOBase):
         data = memoryview(self.reader.read(len(view))).cast("B")
         view[: len(data)] = data
         return len(data)
+
+
+def _whole_of(target: Any, key: str) -> bytes | None:
+    """All bytes of a file of fsspec whose web server ignores ranges; None of any other file."""
+    file = fsspec_place(target)
+    if file is None and type(target).__module__.split(".")[0] == "fsspec" and hasattr(target, "root"):
+        file = target.fs, f"{target.root.rstrip('/')}/{key}"
+    if file is None or getattr(file[0], "protocol", None) != ("http", "https"):
+        return None
+    if file[0].info(file[1]).get("partial"):  # the server says that it has ranges
+        return None
+    return content_without_ranges(*file, file[1])
 
 
 def _stream_of(target: Any, key: str) -> Callable[[], Any] | None:

@@ -18,12 +18,20 @@ def is_file(target: Any) -> bool:
     return is_open and fsspec_place(target) is None
 
 
-def as_store(target: Any) -> Any:
-    """A file system of fsspec as a mapper of all of its files; anything else as it is."""
+def as_store(target: Any, path: str) -> tuple[Any, str]:
+    """A file system of fsspec as a mapper, with the path in it: a path there or a URI. Anything else as it is."""
     if not hasattr(target, "get_mapper"):
-        return target
+        return target, path
     classes = (f"{each.__module__}.{each.__qualname__}" for each in type(target).__mro__)
-    return target.get_mapper("/") if "fsspec.spec.AbstractFileSystem" in classes else target
+    if "fsspec.spec.AbstractFileSystem" not in classes:
+        return target, path
+    if "://" in path:
+        path = target._strip_protocol(path)
+    if "://" not in path:
+        return target.get_mapper("/"), path
+    scheme, _, place = path.partition("://")  # file systems of web servers name files by URLs
+    host, _, inner = place.partition("/")
+    return target.get_mapper(f"{scheme}://{host}"), inner
 
 
 def fsspec_place(target: Any) -> tuple[Any, str] | None:

@@ -38,7 +38,8 @@ def place_of(
     context = current_context() if context is None else context
     if is_file(target):
         target, storage_options = contents(target), None
-    found = place_elsewhere(as_store(target), storage_options, context, is_folder)
+    target, path = as_store(target, path)
+    found = place_elsewhere(target, storage_options, context, is_folder)
     if found is None and is_object and not path:
         found = _core.find_object_place(os.fsencode(target), context)
     if found is None:
