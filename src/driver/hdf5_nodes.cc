@@ -85,6 +85,12 @@ result<hdf5_object_facts> whole_facts(hdf5_reader& from, const std::string& path
   });
 }
 
+// Values in heaps have references once they are in memory.
+result<std::shared_ptr<const referenced_array>> with_table(referenced_array of) {
+  if (of.table) return std::make_shared<const referenced_array>(std::move(of));
+  return of.read_table();
+}
+
 error too_many_links(const hdf5_exit& exit) {
   return {errc::not_found, fmt::format("'{}' is reached over more than {} links into other files", hdf5_text(exit.path),
                                        kMostExternalLinks)};
@@ -227,7 +233,7 @@ result<hdf5_contents> hdf5_nodes::describe(std::string_view path) const {
 
 result<std::shared_ptr<const referenced_array>> hdf5_nodes::described(hdf5_array from, const std::string& uri) const {
   PENSTOCK_ASSIGN(referenced_array made, referenced(std::move(from), uri, {}));
-  return std::make_shared<const referenced_array>(std::move(made));
+  return with_table(std::move(made));
 }
 
 // The members of a group, without those in other files that are not there.
@@ -526,8 +532,9 @@ result<std::shared_ptr<const referenced_array>> hdf5_nodes::source(const std::st
   if (!facts.ok()) return std::move(facts).error().note(opening(uri));
   if (!facts->dataset) return std::shared_ptr<const referenced_array>();
   auto made = referenced(std::move(*facts->dataset), uri, depth);
-  if (!made.ok()) return std::move(made).error().note(opening(uri));
-  return std::make_shared<const referenced_array>(std::move(*made));
+  auto whole = made.ok() ? with_table(std::move(*made)) : std::move(made).error();
+  if (!whole.ok()) return std::move(whole).error().note(opening(uri));
+  return whole;
 }
 
 // Datasets of this file, or of one next to it.
@@ -547,8 +554,8 @@ result<referenced_array> hdf5_nodes::referenced(hdf5_array from, const std::stri
                                                 const hdf5_depth& depth) const {
   const auto describe = [this](const hdf5_file_place& file, const std::vector<std::string>& paths,
                                const hdf5_depth& below) { return sources(file, paths, below); };
-  return from.text ? references_.describe_text(std::move(from), uri, depth, describe)
-                   : references_.describe(std::move(from), uri, depth, describe);
+  return from.variable ? references_.describe_variable(std::move(from), uri, depth, describe)
+                       : references_.describe(std::move(from), uri, depth, describe);
 }
 
 }  // namespace penstock::inline v0

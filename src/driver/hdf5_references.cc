@@ -10,7 +10,8 @@
 #include <vector>
 
 #include <penstock/extend/json.h>
-#include "driver/hdf5_text.h"
+#include "driver/hdf5_heap_store.h"
+#include "driver/hdf5_heap_values.h"
 #include "driver/open_hdf5.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
@@ -24,6 +25,89 @@ namespace {
 std::string location_of_file(const store& from, const std::string& key) {
   const std::string root = from.uri();
   return root.find("://") == std::string::npos ? key : child_uri(root, key + "/");
+}
+
+result<referenced_object> inlined_object(part bytes) {
+  const std::shared_ptr<store> values = make_memory_store();
+  PENSTOCK_TRY(values->put("inline", {&bytes, 1}, {}));
+  referenced_object made;
+  made.name = made.key = "inline";
+  made.from = values;
+  made.inlined = true;
+  return made;
+}
+
+json numbers(const extents& of) { return json(json::array_t(of.begin(), of.end())); }
+
+// The array that a dataset of references to heaps stands for, in one chunk; without values.
+hdf5_array of_elements(const hdf5_array& references, const extents& shape) {
+  hdf5_array out;
+  out.attributes = references.attributes;
+  out.typed_attributes = references.typed_attributes;
+  out.storage = references.storage;
+  out.dimension_names = references.dimension_names;
+  extents chunks;
+  for (const std::uint64_t each : shape) chunks.push_back(std::max<std::uint64_t>(each, 1));
+  const char* const codec = references.variable->utf8 ? "vlen-utf8" : "vlen-bytes";
+  out.zarray = json(json::object_t{{"zarr_format", std::uint64_t{2}},
+                                   {"shape", numbers(shape)},
+                                   {"chunks", numbers(chunks)},
+                                   {"dtype", "|O"},
+                                   {"order", "C"},
+                                   {"compressor", json()},
+                                   {"filters", json::array_t{json(json::object_t{{"id", codec}})}},
+                                   {"fill_value", ""}});
+  return out;
+}
+
+void set_chunks(hdf5_array& of, const extents& chunks) {
+  json::object_t made;
+  for (const auto& [name, value] : *of.zarray.as_object())
+    made.emplace_back(name, name == "chunks" ? numbers(chunks) : value);
+  of.zarray = json(std::move(made));
+}
+
+// A cell of the codecs vlen-utf8 and vlen-bytes.
+std::vector<std::byte> pack_items(std::span<const std::string> items) {
+  std::vector<std::byte> out;
+  const auto append_number = [&](std::uint64_t value) {
+    for (unsigned i = 0; i < 4; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
+  };
+  append_number(items.size());
+  for (const std::string& each : items) {
+    append_number(each.size());
+    const auto bytes = std::as_bytes(std::span(each));
+    out.insert(out.end(), bytes.begin(), bytes.end());
+  }
+  return out;
+}
+
+// The array with all of its values in memory, for manifests and for virtual datasets that show it.
+result<std::shared_ptr<const referenced_array>> with_values(referenced_array of, const hdf5_heap_values& values) {
+  constexpr std::size_t kBatch = 256;
+  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> cells, values.cells());
+  reference_table::columns columns;
+  columns.cells = cells;
+  std::vector<std::byte> all;
+  for (std::size_t begin = 0; begin < cells.size(); begin += kBatch) {
+    const auto batch = std::span(cells).subspan(begin, std::min(kBatch, cells.size() - begin));
+    for (auto& each : values.read(batch)) {
+      if (!each.ok()) return std::move(each).error();
+      columns.offsets.push_back(all.size());
+      columns.lengths.push_back(each->size());
+      if (all.size() + each->size() > kMostHdf5VariableBytes)
+        return error(errc::unsupported, fmt::format("more than {} bytes of variable length are not kept in memory",
+                                                    kMostHdf5VariableBytes));
+      all.insert(all.end(), each->begin(), each->end());
+    }
+  }
+  of.objects.clear();
+  if (!cells.empty()) {
+    PENSTOCK_ASSIGN(referenced_object made, inlined_object(all));
+    of.objects.push_back(std::move(made));
+  }
+  PENSTOCK_ASSIGN(of.table, reference_table::make(values.grid().cells(), columns));
+  return std::make_shared<const referenced_array>(std::move(of));
 }
 
 }  // namespace
@@ -58,14 +142,8 @@ result<referenced_array> hdf5_references::describe(hdf5_array from, const std::s
   what.documents = {{".zarray", from.zarray.dump()}, {".zattrs", from.attributes.dump()}};
   if (from.inline_bytes) {
     if (!from.offsets.empty()) {
-      const std::shared_ptr<store> values = make_memory_store();
-      const part bytes(*from.inline_bytes);
-      auto put = values->put("inline", {&bytes, 1}, {});
-      if (!put.ok()) return std::move(put).error();
-      referenced_object& made = what.objects.emplace_back();
-      made.name = made.key = "inline";
-      made.from = values;
-      made.inlined = true;
+      PENSTOCK_ASSIGN(referenced_object made, inlined_object(*from.inline_bytes));
+      what.objects.push_back(std::move(made));
     }
   } else if (!from.external.empty()) {
     PENSTOCK_TRY(name_external_files(from, what));
@@ -101,59 +179,42 @@ result<referenced_array> hdf5_references::describe(hdf5_array from, const std::s
                          depth, sources);
 }
 
-result<std::vector<std::byte>> hdf5_references::read_text(const hdf5_array& from, const array& pointers) const {
-  return from_->parse([&](hdf5_file& file) { return read_hdf5_text(file, from, *pointers.state().layout); });
+result<referenced_array> hdf5_references::describe_variable(hdf5_array from, const std::string& uri,
+                                                            const hdf5_depth& depth,
+                                                            const describe_hdf5_sources& sources) const {
+  if (from.mapped) return describe_mapped(std::move(from), uri, depth, sources);
+  PENSTOCK_ASSIGN(referenced_array elements, describe(from, uri, depth, sources));  // references to heaps
+  PENSTOCK_ASSIGN(const array references, open_reference(context_, std::move(elements)));
+  hdf5_array facts = of_elements(from, references.shape());
+  const auto values = std::make_shared<const hdf5_heap_values>(from_, std::move(from), references.state().layout);
+  set_chunks(facts, values->cell_shape());
+  facts.cell_count = values->grid().cells();
+  PENSTOCK_ASSIGN(referenced_array what, describe(std::move(facts), uri, depth, sources));
+  what.read_table = [what, values] { return with_values(what, *values); };
+  what.table = nullptr;
+  what.cells = std::make_shared<const hdf5_heap_store>(values, context_);
+  return what;
 }
 
-result<referenced_array> hdf5_references::describe_text(hdf5_array from, const std::string& uri,
-                                                        const hdf5_depth& depth,
-                                                        const describe_hdf5_sources& sources) const {
-  auto mapped = std::exchange(from.mapped, std::nullopt);
-  if (mapped) from.cell_count = 1;
-  PENSTOCK_ASSIGN(referenced_array elements, describe(from, uri, depth, sources));  // references to a global heap
-  referenced_array like;
-  if (mapped) like = elements;
-  PENSTOCK_ASSIGN(const array pointers, open_reference(context_, std::move(elements)));
-  extents shape = pointers.shape();
-  const auto has_items = [&] { return std::find(shape.begin(), shape.end(), 0) == shape.end(); };
-  std::vector<std::byte> values;
-  if (!from.offsets.empty() || (has_items() && !from.text->fill.empty())) {
-    PENSTOCK_ASSIGN(values, read_text(from, pointers));
+result<referenced_array> hdf5_references::describe_mapped(hdf5_array from, const std::string& uri,
+                                                          const hdf5_depth& depth,
+                                                          const describe_hdf5_sources& sources) const {
+  hdf5_array::virtual_parts mapped = std::move(*from.mapped);
+  from.mapped.reset();
+  from.cell_count = 1;
+  PENSTOCK_ASSIGN(referenced_array like, describe(from, uri, depth, sources));
+  PENSTOCK_ASSIGN(const array references, open_reference(context_, like));
+  PENSTOCK_ASSIGN(const std::string fill, hdf5_heap_values(from_, from, references.state().layout).fill());
+  PENSTOCK_ASSIGN(const hdf5_virtual_text shown,
+                  read_virtual_text(std::move(like), std::move(mapped), own_place(), *context_, depth, sources, fill));
+  hdf5_array facts = of_elements(from, shown.shape);
+  if (!shown.values.empty()) {
+    facts.inline_bytes = pack_items(shown.values);
+    facts.offsets = {0};
+    facts.lengths = {facts.inline_bytes->size()};
+    facts.cell_count = 1;
   }
-  if (mapped) {
-    const std::vector<std::string> stored = unpack_hdf5_text(values);
-    const std::string fill = stored.empty() ? std::string() : stored.front();
-    PENSTOCK_ASSIGN(hdf5_virtual_text shown, read_virtual_text(std::move(like), std::move(*mapped), own_place(),
-                                                               *context_, depth, sources, fill));
-    shape = shown.shape;
-    values = pack_hdf5_text(shown.values);
-  }
-  hdf5_array text;
-  if (has_items() && !values.empty()) {
-    text.offsets = {0};
-    text.lengths = {values.size()};
-    text.inline_bytes = std::move(values);
-  }
-  json::array_t lengths, chunks;
-  for (const std::uint64_t each : shape) {
-    lengths.emplace_back(each);
-    chunks.emplace_back(std::max<std::uint64_t>(each, 1));
-  }
-  text.cell_count = has_items() ? 1 : 0;
-  const char* const codec = from.text->utf8 ? "vlen-utf8" : "vlen-bytes";
-  text.zarray = json(json::object_t{{"zarr_format", std::uint64_t{2}},
-                                    {"shape", std::move(lengths)},
-                                    {"chunks", std::move(chunks)},
-                                    {"dtype", "|O"},
-                                    {"order", "C"},
-                                    {"compressor", json()},
-                                    {"filters", json::array_t{json(json::object_t{{"id", codec}})}},
-                                    {"fill_value", ""}});
-  text.attributes = std::move(from.attributes);
-  text.typed_attributes = std::move(from.typed_attributes);
-  text.storage = std::move(from.storage);
-  text.dimension_names = std::move(from.dimension_names);
-  return describe(std::move(text), uri, depth, sources);
+  return describe(std::move(facts), uri, depth, sources);
 }
 
 }  // namespace penstock::inline v0

@@ -27,13 +27,15 @@ class hdf5_references {
   result<referenced_array> describe(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
                                     const describe_hdf5_sources& sources) const;
 
-  /// A dataset of text of variable length, whose values are read: one chunk of bytes in memory.
-  /// \error As describe's, read_hdf5_text's and read_virtual_text's.
-  result<referenced_array> describe_text(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
-                                         const describe_hdf5_sources& sources) const;
+  /// A dataset whose elements are of variable length, whose cells are read from the file's heaps when they are needed.
+  /// Those of a virtual dataset are read now.
+  /// \error As describe's, and read_virtual_text's.
+  result<referenced_array> describe_variable(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
+                                             const describe_hdf5_sources& sources) const;
 
  private:
-  result<std::vector<std::byte>> read_text(const hdf5_array& from, const array& pointers) const;
+  result<referenced_array> describe_mapped(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
+                                           const describe_hdf5_sources& sources) const;
   result<> name_external_files(const hdf5_array& from, referenced_array& what) const;
   std::string local_path() const;
 

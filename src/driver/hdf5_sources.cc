@@ -11,7 +11,7 @@
 #include "base/checked.h"
 #include "driver/compose_references.h"
 #include "driver/for_each_file.h"
-#include "driver/hdf5_text.h"
+#include "driver/hdf5_heap_values.h"
 #include "driver/open_hdf5.h"
 #include "driver/zarr_nodes.h"
 #include "engine/blocking_read.h"
@@ -145,7 +145,7 @@ class text_reader {
     hdf5_virtual_text out;
     out.shape = extents(std::span<const std::uint64_t>(shape_));
     out.values.assign(static_cast<std::size_t>(count), fill_);
-    if (saturating_mul(count, fill_.size()) > kMostHdf5TextBytes) return too_much();
+    if (saturating_mul(count, fill_.size()) > kMostHdf5VariableBytes) return too_much();
     for (const shown_part& each : parts) {
       auto placed = place(each, out.values);
       if (!placed.ok()) return std::move(placed).error().note(fmt::format("mapping of {}", each.name));
@@ -162,7 +162,7 @@ class text_reader {
 
   static error too_much() {
     return {errc::unsupported,
-            fmt::format("more than {} bytes of text of variable length are not readable", kMostHdf5TextBytes)};
+            fmt::format("more than {} bytes of text of variable length are not readable", kMostHdf5VariableBytes)};
   }
 
   result<const source_text*> text_of(const referenced_array& source) {
@@ -176,13 +176,42 @@ class text_reader {
     std::uint64_t count = 1;
     out.steps.resize(shape.size());
     for (std::size_t d = shape.size(); d-- > 0; count *= shape[d]) out.steps[d] = count;
-    if (!source.objects.empty() && source.objects[0].inlined) {  // all of its values
-      const referenced_object& values = source.objects[0];
-      PENSTOCK_ASSIGN(const blocking_read read, read_and_wait(*values.from, values.key, {}, byte_range::kAll - 1));
-      out.items = unpack_hdf5_text(read.bytes);
-    }
     out.items.resize(static_cast<std::size_t>(count));
+    if (source.table->entries() == 0) return &out;
+    const referenced_object& values = source.objects[0];  // of all cells
+    PENSTOCK_ASSIGN(const blocking_read read, read_and_wait(*values.from, values.key, {}, byte_range::kAll - 1));
+    PENSTOCK_ASSIGN(const chunk_grid grid, grid_of(source));
+    for (std::uint64_t i = 0; i < source.table->entries(); ++i) {
+      const cell_reference where = (*source.table)[i];
+      place_cell(grid, source.table->cell(i), std::span(read.bytes).subspan(where.offset, where.length), out);
+    }
     return &out;
+  }
+
+  // The items of a cell as the codecs vlen-utf8 and vlen-bytes store them, without those behind the end of the array.
+  static void place_cell(const chunk_grid& grid, std::uint64_t cell, std::span<const std::byte> bytes,
+                         source_text& to) {
+    const auto number = [&] {
+      std::size_t out = 0;
+      for (std::size_t i = 4; i-- > 0;) out = out << 8 | static_cast<std::size_t>(bytes[i]);
+      bytes = bytes.subspan(4);
+      return out;
+    };
+    dim_vector<std::uint64_t> at;
+    grid.coordinates(cell, at);
+    const std::size_t count = number();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t length = number();
+      std::uint64_t left = i, item = 0;
+      bool inside = true;
+      for (std::size_t d = grid.rank(); d-- > 0; left /= grid.axis(d).codec_length(at[d])) {
+        const std::uint64_t in_cell = left % grid.axis(d).codec_length(at[d]);
+        inside = inside && in_cell < grid.axis(d).valid_length(at[d]);
+        item += (grid.axis(d).origin(at[d]) + in_cell) * to.steps[d];
+      }
+      if (inside) to.items[item].assign(reinterpret_cast<const char*>(bytes.data()), length);
+      bytes = bytes.subspan(length);
+    }
   }
 
   result<> place(const shown_part& part, std::vector<std::string>& values) {
@@ -200,7 +229,7 @@ class text_reader {
     if (d == shape_.size()) {
       const std::string& item = from.items[static_cast<std::size_t>(begin)];
       bytes_ += item.size();
-      if (bytes_ > kMostHdf5TextBytes) return too_much();
+      if (bytes_ > kMostHdf5VariableBytes) return too_much();
       values[static_cast<std::size_t>(to)] = item;
       return {};
     }

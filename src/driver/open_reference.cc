@@ -73,6 +73,7 @@ result<version> version_now(const referenced_object& of) {
 }
 
 result<std::shared_ptr<const store>> store_of(const referenced_array& what) {
+  if (what.cells) return what.cells;
   std::vector<reference_store::object> objects;
   objects.reserve(what.objects.size());
   for (const referenced_object& each : what.objects) {
@@ -124,6 +125,7 @@ std::shared_ptr<const shard_table> checksums_of(const referenced_array& what) {
 result<std::shared_ptr<const chunk_layout>> layout_of(const referenced_array& what,
                                                       const std::shared_ptr<const zarr_layout>& cells,
                                                       const codec_chain_options& codecs) {
+  if (what.cells) return std::shared_ptr<const chunk_layout>(cells);
   PENSTOCK_ASSIGN(std::vector<codec_chain> more_chains, chains_of(what, what.metadata, codecs, cells->chunks()));
   if (what.index) {
     hdf5_chunk_layout::settings settings;

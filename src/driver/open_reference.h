@@ -60,6 +60,8 @@ struct referenced_array {
   /// null: `read_table` makes this with a table. Until then the `index`, or another layout, finds the chunks.
   std::shared_ptr<const reference_table> table;
   std::shared_ptr<const hdf5_chunk_index> index;
+  /// Set: has each cell as an object, named as Zarr names chunks. In place of `objects`, until there is a table.
+  std::shared_ptr<const store> cells;
   std::function<result<std::shared_ptr<const referenced_array>>()> read_table;
   std::vector<chain_variant> variants;
   std::vector<referenced_object> objects;

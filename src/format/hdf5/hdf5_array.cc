@@ -82,13 +82,13 @@ class array_reader {
     if (element_.variable) PENSTOCK_TRY(take_text(type));
     PENSTOCK_ASSIGN(const hdf5_fill fill, parse_hdf5_fill(*header_));
     json fill_value;
-    if (!out_.text) {
+    if (!out_.variable) {
       PENSTOCK_ASSIGN(fill_value, hdf5_fill_json(fill, type, element_));
     } else if (fill.what == hdf5_fill::kind::value) {
-      if (fill.bytes.size() != out_.text->pointer_bytes)
+      if (fill.bytes.size() != out_.variable->reference_bytes)
         return hdf5_damaged(
-            fmt::format("a fill value of {} bytes, text has {}", fill.bytes.size(), out_.text->pointer_bytes));
-      out_.text->fill = fill.bytes;
+            fmt::format("a fill value of {} bytes, text has {}", fill.bytes.size(), out_.variable->reference_bytes));
+      out_.variable->fill = fill.bytes;
     }
     PENSTOCK_ASSIGN(layout_, parse_hdf5_layout(file_, *header_));
 
@@ -137,7 +137,7 @@ class array_reader {
     out.emplace_back("filters", std::move(filters));
     out.emplace_back("dtype", dtype);
     out.emplace_back("shape", list_json(element_.shape));
-    if (out_.text) out.emplace_back("text", out_.text->utf8 ? "utf-8" : "ascii");
+    if (out_.variable) out.emplace_back("text", out_.variable->utf8 ? "utf-8" : "ascii");
     if (type.what == hdf5_type::kind::enumeration && dtype != json("|b1")) PENSTOCK_TRY(name_values(type, out));
     out_.storage = json(std::move(out));
     return {};
@@ -160,7 +160,7 @@ class array_reader {
   result<> take_text(const hdf5_type& type) {
     if (type.bytes != 4 + file_.offset_bytes() + 4)
       return hdf5_damaged(fmt::format("text of variable length in elements of {} bytes", type.bytes));
-    out_.text = hdf5_array::variable_text{type.bytes, type.utf8};
+    out_.variable = hdf5_array::variable_elements{type.bytes, type.utf8};
     element_.dtype = json(fmt::format("|V{}", type.bytes));
     element_.item_bytes = type.bytes;
     return {};
@@ -189,7 +189,7 @@ class array_reader {
   // Values in C order, in one file behind the other: cells are cut where a file ends, too.
   result<extents> in_other_files(const extents& whole, std::uint64_t bytes) {
     PENSTOCK_ASSIGN(const auto parts, read_hdf5_external(file_, *header_));
-    if (out_.text)
+    if (out_.variable)
       return error(errc::unsupported, "HDF5 text of variable length whose values are in other files is not readable");
     std::uint64_t found = 0;
     for (const hdf5_external_part& each : parts) {
@@ -266,7 +266,7 @@ class array_reader {
     PENSTOCK_ASSIGN(const hdf5_chunk_grid grid, hdf5_chunk_grid::make(shape_, layout_, false));
     out_.cell_count = grid.cells();
     const bool no_items = std::find(element_.shape.begin(), element_.shape.end(), 0) != element_.shape.end();
-    if (is_by_need() && !out_.text && !no_items && used.size() <= kMostMaskedFilters) {
+    if (is_by_need() && !out_.variable && !no_items && used.size() <= kMostMaskedFilters) {
       PENSTOCK_ASSIGN(out_.index, hdf5_chunk_index::open(file_, shape_, layout_, used.size()));
       if (out_.index) {
         for (std::uint64_t mask = 1; mask >> used.size() == 0; ++mask) add_variant(mask, used);
@@ -364,8 +364,17 @@ class array_reader {
     return cut(whole, static_cast<std::uint32_t>(item), begin);
   }
 
+  // 0: as contiguous values of a fixed size are cut. Elements in heaps are many times as long as their references.
+  std::uint64_t block_bytes(const extents& whole, std::uint32_t item) const {
+    constexpr std::uint64_t kReferenceBytes = std::uint64_t{16} << 10, kMostBlocks = std::uint64_t{1} << 16;
+    if (!out_.variable) return 0;
+    std::uint64_t all = item;
+    for (const std::uint64_t each : whole) all = saturating_mul(all, each);
+    return std::max(kReferenceBytes, all / kMostBlocks);
+  }
+
   result<extents> cut(const extents& whole, std::uint32_t item, std::uint64_t begin) {
-    const extents block = contiguous_block(whole, item, storage_order::c);
+    const extents block = contiguous_block(whole, item, storage_order::c, block_bytes(whole, item));
     std::size_t axis = 0;  // the one that is cut: those before it have length 1, those behind it are whole
     while (axis + 1 < whole.size() && block[axis] == 1) ++axis;
     if (whole.empty()) {

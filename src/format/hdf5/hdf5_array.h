@@ -29,11 +29,11 @@ struct hdf5_array {
     std::optional<extents> shape;        ///< of cells that are stored shorter than the others
   };
 
-  /// Text of variable length: elements are references to heaps of the file.
-  struct variable_text {
-    std::uint32_t pointer_bytes = 0;
+  /// Elements of variable length: the file has references to its heaps in their place.
+  struct variable_elements {
+    std::uint32_t reference_bytes = 0;
     bool utf8 = false;
-    std::vector<std::byte> fill = {};  ///< the reference of elements that were never written; empty: they have no text
+    std::vector<std::byte> fill = {};  ///< the reference of elements that were never written; empty: they are empty
   };
 
   /// Values in other files, one behind the other.
@@ -76,7 +76,7 @@ struct hdf5_array {
   std::vector<std::uint64_t> edges;
   std::optional<virtual_parts> mapped;
   /// Set: what `zarray` describes are the references, as bytes.
-  std::optional<variable_text> text;
+  std::optional<variable_elements> variable;
 };
 
 /// Whether a dataset gets a list of all chunks, or an index that finds them.

@@ -35,8 +35,7 @@ result<std::string_view> hdf5_local_heap::text(std::uint64_t offset) const {
   return std::string_view(reinterpret_cast<const char*>(&*begin), static_cast<std::size_t>(end - begin));
 }
 
-result<const hdf5_global_heap::contents*> hdf5_global_heap::read(std::uint64_t collection) {
-  if (const auto known = collections_.find(collection); known != collections_.end()) return &known->second;
+result<hdf5_global_heap::contents> hdf5_global_heap::parse(std::uint64_t collection) {
   const std::uint64_t prefix = 8 + file_.length_bytes();
   constexpr std::uint64_t kLikely = 4096;  // no collection has less
   PENSTOCK_ASSIGN(const auto head, file_.begin_of(collection, prefix, kLikely));
@@ -48,6 +47,7 @@ result<const hdf5_global_heap::contents*> hdf5_global_heap::read(std::uint64_t c
   if (length < prefix) return hdf5_damaged(fmt::format("a global heap collection of {} bytes", length));
   PENSTOCK_ASSIGN(const auto block, file_.at(collection, length));
   contents made;
+  made.address = collection;
   made.bytes.assign(block.begin(), block.end());
   hdf5_cursor inside(made.bytes);
   inside.skip(prefix);
@@ -59,18 +59,32 @@ result<const hdf5_global_heap::contents*> hdf5_global_heap::read(std::uint64_t c
     const auto object = inside.bytes(bytes);
     if (!inside.ok()) return hdf5_damaged(fmt::format("object {} leaves its global heap collection", index));
     inside.skip(std::min<std::uint64_t>((8 - bytes % 8) % 8, inside.left()));
-    made.objects.emplace(index, object);
+    made.objects.push_back({index, object});
   }
-  return &collections_.emplace(collection, std::move(made)).first->second;
+  std::stable_sort(made.objects.begin(), made.objects.end(),
+                   [](const entry& a, const entry& b) { return a.index < b.index; });
+  return made;
+}
+
+result<const hdf5_global_heap::contents*> hdf5_global_heap::read(std::uint64_t collection) {
+  if (last_ != nullptr && last_->address == collection) return last_;
+  auto known = collections_.find(collection);
+  if (known == collections_.end()) {
+    PENSTOCK_ASSIGN(contents made, parse(collection));
+    known = collections_.emplace(collection, std::move(made)).first;
+  }
+  last_ = &known->second;
+  return last_;
 }
 
 result<std::span<const std::byte>> hdf5_global_heap::object(std::uint64_t collection, std::uint64_t index) {
   if (collection == 0 || file_.undefined(collection)) return std::span<const std::byte>();
   PENSTOCK_ASSIGN(const contents* const in, read(collection));
-  const auto found = in->objects.find(index);
-  if (found == in->objects.end())
+  const auto found = std::lower_bound(in->objects.begin(), in->objects.end(), index,
+                                      [](const entry& each, std::uint64_t wanted) { return each.index < wanted; });
+  if (found == in->objects.end() || found->index != index)
     return hdf5_damaged(fmt::format("the global heap collection at {} has no object {}", collection, index));
-  return found->second;
+  return found->bytes;
 }
 
 }  // namespace penstock::inline v0

@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "format/hdf5/hdf5_file.h"
@@ -36,14 +36,21 @@ class hdf5_global_heap {
   result<std::span<const std::byte>> object(std::uint64_t collection, std::uint64_t index);
 
  private:
+  struct entry {
+    std::uint64_t index;
+    std::span<const std::byte> bytes;
+  };
   struct contents {
+    std::uint64_t address = 0;
     std::vector<std::byte> bytes;
-    std::map<std::uint64_t, std::span<const std::byte>> objects;
+    std::vector<entry> objects;  // by index
   };
   result<const contents*> read(std::uint64_t collection);
+  result<contents> parse(std::uint64_t collection);
 
   hdf5_file& file_;
-  std::map<std::uint64_t, contents> collections_;
+  std::unordered_map<std::uint64_t, contents> collections_;
+  const contents* last_ = nullptr;  // neighbours are in one collection
 };
 
 /// A fractal heap: links and attributes of an object that has many. Source: HDF5 File Format Specification 4.0, III.G.

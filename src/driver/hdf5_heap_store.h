@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include <penstock/context.h>
+#include <penstock/store.h>
+#include "driver/hdf5_heap_values.h"
+
+namespace penstock::inline v0 {
+
+/// The cells of a dataset whose elements are in heaps, as objects by the keys of Zarr 2 (`0.3`).
+///
+/// Of a file that answers at once, a cell is read on the calling thread. Of another one a thread of the context reads
+/// all cells that are requested at that time together, so that they need a few round trips in all.
+class hdf5_heap_store final : public store {
+ public:
+  /// \param with  Whose threads read.
+  hdf5_heap_store(std::shared_ptr<const hdf5_heap_values> of, std::shared_ptr<context> with);
+
+  store_traits traits() const override;
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override;
+  std::string uri() const override;
+
+ private:
+  class batches;
+  struct waiting_read;
+  std::shared_ptr<const hdf5_heap_values> of_;
+  std::shared_ptr<batches> batches_;
+  std::shared_ptr<context> with_;
+};
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,206 @@
+#include "driver/hdf5_heap_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "array/chunk_grid.h"
+#include "base/checked.h"
+#include "codec/codec_chain.h"
+#include "codec/worker_scratch.h"
+#include "format/hdf5/hdf5_heaps.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+/// Of one cell. The file's size does not bound what damaged chunk shapes say.
+constexpr std::uint64_t kMostReferenceBytes = std::uint64_t{1} << 26;
+constexpr std::uint64_t kMostCellBytes = std::uint64_t{1} << 28;
+/// Of elements that were never written: the file's size does not bound how many there are.
+constexpr std::uint64_t kMostFillBytes = std::uint64_t{1} << 26;
+constexpr std::uint64_t kMostCells = std::uint64_t{1} << 22;
+
+void append_number(std::vector<std::byte>& to, std::uint64_t value) {
+  for (unsigned i = 0; i < 4; ++i) to.push_back(static_cast<std::byte>(value >> (8 * i)));
+}
+
+}  // namespace
+
+/// Reads elements in one pass over the file: collections of the heap that several cells share are read once.
+class hdf5_heap_values::operation {
+ public:
+  operation(const hdf5_heap_values& of, hdf5_file& file) : of_(of), file_(file), heap_(file) {}
+
+  result<cell_bytes> cell(std::uint64_t number) {
+    auto made = read_cell(number);
+    if (made.ok()) return made;
+    dim_vector<std::uint64_t> at;
+    of_.grid().coordinates(number, at);
+    return std::move(made).error().note(fmt::format("reading {}", of_.references_->describe(of_.grid().id(at))));
+  }
+
+  result<std::string> value(std::span<const std::byte> reference) {
+    PENSTOCK_ASSIGN(const auto bytes, find(reference));
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+
+ private:
+  result<cell_bytes> read_cell(std::uint64_t number) {
+    PENSTOCK_ASSIGN(const std::vector<std::byte> references, read_references(number));
+    if (file_.waiting() && references.empty()) return cell_bytes();
+    const std::size_t item = of_.of_.variable->reference_bytes;
+    const std::vector<std::byte>& fill = of_.of_.variable->fill;
+    cell_bytes out;
+    std::uint64_t filled = 0;
+    append_number(out, references.size() / item);
+    for (std::size_t at = 0; at < references.size(); at += item) {
+      const std::span<const std::byte> reference(references.data() + at, item);
+      auto found = find(reference);
+      if (!found.ok() && file_.waiting()) continue;
+      if (!found.ok()) return std::move(found).error();
+      if (out.size() + found->size() > kMostCellBytes)
+        return error(errc::unsupported,
+                     fmt::format("cells of more than {} bytes of variable length are not readable", kMostCellBytes));
+      if (!std::equal(reference.begin(), reference.end(), fill.begin(), fill.end())) {
+        PENSTOCK_TRY(file_.spend(found->size()));  // several elements may be one object
+      } else if ((filled += found->size()) > kMostFillBytes) {
+        return error(errc::unsupported,
+                     fmt::format("cells of more than {} bytes of the fill value are not readable", kMostFillBytes));
+      }
+      append_number(out, found->size());
+      out.insert(out.end(), found->begin(), found->end());
+    }
+    return out;
+  }
+
+  // The references of all elements of a cell, in C order; zeros behind the end of the array.
+  result<std::vector<std::byte>> read_references(std::uint64_t number) {
+    const chunk_grid& grid = of_.grid();
+    const hdf5_array& from = of_.of_;
+    const std::uint64_t item = from.variable->reference_bytes;
+    std::uint64_t bytes = item;
+    strides steps(grid.rank());
+    for (std::size_t d = grid.rank(); d-- > 0;) {
+      steps[d] = static_cast<std::int64_t>(bytes);
+      bytes = saturating_mul(bytes, of_.cell_shape_[d]);
+      if (bytes > kMostReferenceBytes)
+        return error(errc::unsupported,
+                     fmt::format("cells of more than {} elements of variable length are not readable",
+                                 kMostReferenceBytes / item));
+    }
+    dim_vector<std::uint64_t> at;
+    grid.coordinates(number, at);
+    strided_box whole;
+    for (std::size_t d = 0; d < grid.rank(); ++d) whole.push_back({0, 1, grid.axis(d).extent()});
+    cell_region region;
+    std::vector<std::byte> out(static_cast<std::size_t>(bytes));
+    if (!intersect(grid, at, whole, region)) return out;
+    if (!from.variable->fill.empty()) fill_region(region, steps, out);
+
+    const std::optional<std::size_t> entry = of_.entry_of(number);
+    if (!entry) return out;
+    std::span<const std::byte> encoded;
+    if (from.inline_bytes) {
+      encoded =
+          std::span(*from.inline_bytes)
+              .subspan(static_cast<std::size_t>(from.offsets[*entry]), static_cast<std::size_t>(from.lengths[*entry]));
+    } else {
+      auto read = file_.at(from.offsets[*entry] - file_.base(), from.lengths[*entry]);
+      if (!read.ok() && file_.waiting()) return std::vector<std::byte>();
+      if (!read.ok()) return std::move(read).error();
+      encoded = *read;
+    }
+    decode_target target;
+    target.data = out.data();
+    target.strides = steps;
+    target.in_cell = &region.in_cell;
+    target.covers_cell = region.covers_cell;
+    const std::size_t chain = from.chains.empty() ? 0 : from.chains[*entry];
+    PENSTOCK_TRY(of_.references_->chains()[chain].decode(encoded, target, scratch_));
+    return out;
+  }
+
+  void fill_region(const cell_region& region, const strides& steps, std::vector<std::byte>& out) const {
+    const std::vector<std::byte>& fill = of_.of_.variable->fill;
+    std::uint64_t count = 1;
+    for (const axis_range& each : region.in_cell) count *= each.count;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      std::uint64_t left = i;
+      std::size_t to = 0;
+      for (std::size_t d = steps.size(); d-- > 0; left /= region.in_cell[d].count)
+        to += static_cast<std::size_t>(left % region.in_cell[d].count) * static_cast<std::size_t>(steps[d]);
+      std::copy(fill.begin(), fill.end(), out.begin() + static_cast<std::ptrdiff_t>(to));
+    }
+  }
+
+  // What a reference leads to; valid until the operation ends.
+  result<std::span<const std::byte>> find(std::span<const std::byte> reference) {
+    hdf5_cursor cursor(reference);
+    const std::uint64_t length = cursor.number(4), collection = cursor.number(file_.offset_bytes()),
+                        index = cursor.number(4);
+    if (length == 0) return std::span<const std::byte>();
+    PENSTOCK_ASSIGN(auto object, heap_.object(collection, index));
+    if (object.size() < length && !object.empty())
+      return hdf5_damaged(fmt::format("text of {} bytes in an object of {}", length, object.size()));
+    object = object.first(static_cast<std::size_t>(std::min<std::uint64_t>(length, object.size())));
+    return object.first(
+        static_cast<std::size_t>(std::find(object.begin(), object.end(), std::byte{0}) - object.begin()));
+  }
+
+  const hdf5_heap_values& of_;
+  hdf5_file& file_;
+  hdf5_global_heap heap_;
+  worker_scratch scratch_;
+};
+
+hdf5_heap_values::hdf5_heap_values(std::shared_ptr<hdf5_reader> from, hdf5_array of,
+                                   std::shared_ptr<const chunk_layout> references)
+    : from_(std::move(from)), of_(std::move(of)), references_(std::move(references)) {
+  for (std::size_t d = 0; d < grid().rank(); ++d)
+    cell_shape_.push_back(grid().axis(d).cells() == 0 ? 1 : grid().axis(d).codec_length(0));
+}
+
+// Where a cell is in the columns of the dataset; nullopt: it was never written.
+std::optional<std::size_t> hdf5_heap_values::entry_of(std::uint64_t cell) const {
+  if (of_.cells.empty())
+    return cell < of_.offsets.size() ? std::optional(static_cast<std::size_t>(cell)) : std::nullopt;
+  const auto at = std::lower_bound(of_.cells.begin(), of_.cells.end(), cell);
+  if (at == of_.cells.end() || *at != cell) return std::nullopt;
+  return static_cast<std::size_t>(at - of_.cells.begin());
+}
+
+bool hdf5_heap_values::has(std::uint64_t cell) const {
+  return cell < grid().cells() && (!of_.variable->fill.empty() || entry_of(cell).has_value());
+}
+
+result<std::vector<std::uint64_t>> hdf5_heap_values::cells() const {
+  if (of_.variable->fill.empty() && !of_.cells.empty()) return of_.cells;
+  const std::uint64_t count = of_.variable->fill.empty() ? of_.offsets.size() : grid().cells();
+  if (count > kMostCells)
+    return error(errc::unsupported, fmt::format("{} chunks of variable length are too many to be listed", count));
+  std::vector<std::uint64_t> out(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = i;
+  return out;
+}
+
+std::vector<result<hdf5_heap_values::cell_bytes>> hdf5_heap_values::read(std::span<const std::uint64_t> cells) const {
+  auto made = from_->parse([&](hdf5_file& file) -> result<std::vector<result<cell_bytes>>> {
+    operation reading(*this, file);
+    std::vector<result<cell_bytes>> out;
+    for (const std::uint64_t each : cells) out.push_back(reading.cell(each));
+    return out;
+  });
+  if (made.ok()) return std::move(*made);
+  std::vector<result<cell_bytes>> out;
+  for (std::size_t i = 0; i < cells.size(); ++i) out.emplace_back(made.error().clone());
+  return out;
+}
+
+result<std::string> hdf5_heap_values::fill() const {
+  if (of_.variable->fill.empty()) return std::string();
+  return from_->parse([&](hdf5_file& file) { return operation(*this, file).value(of_.variable->fill); });
+}
+
+}  // namespace penstock::inline v0

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <penstock/extend/chunk_grid.h>
+#include <penstock/extend/layout.h>
+#include <penstock/result.h>
+#include <penstock/shape.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "driver/hdf5_reader.h"
+#include "format/hdf5/hdf5_array.h"
+
+namespace penstock::inline v0 {
+
+/// Of values that are read whole: for manifests, and for virtual datasets.
+inline constexpr std::uint64_t kMostHdf5VariableBytes = std::uint64_t{1} << 28;
+
+/// The elements of a dataset that the file keeps in its heaps, cell by cell.
+///
+/// The file has a reference to a heap in place of each element, in chunks as those of any dataset. Values are read when
+/// a cell is: nothing of them is read before, or kept. Immutable, thread-safe.
+class hdf5_heap_values {
+ public:
+  using cell_bytes = std::vector<std::byte>;
+
+  /// \param of          The dataset; `variable` is set. \param references  Its layout, of references as bytes.
+  hdf5_heap_values(std::shared_ptr<hdf5_reader> from, hdf5_array of, std::shared_ptr<const chunk_layout> references);
+
+  const chunk_grid& grid() const { return references_->grid(); }
+  const hdf5_reader& file() const noexcept { return *from_; }
+  /// The shape of full cells. Elements behind the end of the array are empty.
+  const extents& cell_shape() const noexcept { return cell_shape_; }
+  /// The cells that have a value, in ascending order. Elements of other cells are empty.
+  /// \error unsupported  More than 2^22: of an array that was never written, and whose fill value is not empty.
+  result<std::vector<std::uint64_t>> cells() const;
+  bool has(std::uint64_t cell) const;
+
+  /// Reads cells, as the codecs vlen-utf8, vlen-bytes and vlen-array store them: of a remote file in a few round trips,
+  /// however many they are. \pre The array `has` them. \returns For each cell its bytes.
+  /// \error Of a cell: corrupt_data  A chunk, or a heap. unsupported  More than 2^26 bytes of references, or 2^28 of
+  ///        values. Otherwise as the reader's.
+  std::vector<result<cell_bytes>> read(std::span<const std::uint64_t> cells) const;
+
+  /// The element of an array that was never written; empty if the file does not define it.
+  result<std::string> fill() const;
+
+ private:
+  class operation;
+  std::optional<std::size_t> entry_of(std::uint64_t cell) const;
+
+  std::shared_ptr<hdf5_reader> from_;
+  hdf5_array of_;
+  std::shared_ptr<const chunk_layout> references_;
+  extents cell_shape_;
+};
+
+}  // namespace penstock::inline v0
