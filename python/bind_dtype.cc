@@ -71,6 +71,13 @@ nb::object string_dtype() {
 bool is_number(dtype_kind kind) noexcept { return kind <= dtype_kind::floating || kind == dtype_kind::complex; }
 
 // numpy.dtype(name). Those of numbers are few, and created once.
+// Lists are objects to NumPy; the type of their items is where h5py has it.
+nb::object list_dtype(const dtype& item) {
+  nb::dict metadata;
+  metadata["vlen"] = numpy_dtype(item);
+  return module("numpy").attr("dtype")("O", nb::arg("metadata") = metadata);
+}
+
 nb::object named_dtype(dtype_kind kind, const std::string& name) {
   static auto& known = *new std::map<std::string, nb::object>();  // never destroyed: the interpreter ends before
   const auto found = known.find(name);
@@ -123,6 +130,8 @@ nb::object numpy_dtype(const dtype& type) {
     case dtype_kind::variable_bytes:
     case dtype_kind::object:
       return module("numpy").attr("dtype")("O");
+    case dtype_kind::variable_list:
+      return list_dtype(*type.item());
     default:
       break;
   }

@@ -54,6 +54,27 @@ variable_item bytes_item(PyObject* element, item_arena& arena) {
   return unwrap(std::move(copied));
 }
 
+// A list, from anything that NumPy makes an array of one dimension of.
+variable_item list_item(PyObject* element, nb::handle item_type, item_arena& arena) {
+  if (stands_for_nothing(element)) return {};
+  const nb::object made = numpy("ascontiguousarray")(nb::handle(element), item_type);
+  if (nb::cast<int>(made.attr("ndim")) != 1) wrong_element(element, "lists of one dimension");
+  const nb::object bytes = made.attr("tobytes")();
+  const Py_ssize_t size = PyBytes_Size(bytes.ptr());
+  if (size == 0) return {};
+  const auto* const data = reinterpret_cast<const std::byte*>(PyBytes_AsString(bytes.ptr()));
+  return unwrap(arena.copy({data, static_cast<std::size_t>(size)}));
+}
+
+// A new array of one dimension, which owns its memory.
+PyObject* list_of(const variable_item& item, nb::handle item_type) {
+  nb::object memory = nb::steal(
+      PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(item.data), static_cast<Py_ssize_t>(item.size)));
+  if (!memory.is_valid()) return nullptr;
+  const auto count = item.size / nb::cast<std::uint64_t>(item_type.attr("itemsize"));
+  return nb::object(numpy("ndarray")(nb::make_tuple(count), item_type, memory)).release().ptr();
+}
+
 }  // namespace
 
 item_block::item_block(const dtype& type, const extents& shape)
@@ -67,11 +88,14 @@ item_block::item_block(const dtype& type, nb::handle values) : type_(type), aren
   for (const nb::handle size : nb::object(owned.attr("shape"))) shape_.push_back(nb::cast<std::uint64_t>(size));
   items_.resize(static_cast<std::size_t>(unwrap(element_count(shape_))));
   PyObject** const objects = items_.empty() ? nullptr : objects_in(owned.ptr());
+  const nb::object item_type = type.item() == nullptr ? nb::none() : numpy_dtype(*type.item());
   for (std::size_t i = 0; i < items_.size(); ++i) {
     if (type.kind() == dtype_kind::variable_utf8) {
       items_[i] = text_item(objects[i]);
     } else if (type.kind() == dtype_kind::variable_bytes) {
       items_[i] = bytes_item(objects[i], *arena_);
+    } else if (type.kind() == dtype_kind::variable_list) {
+      items_[i] = list_item(objects[i], item_type, *arena_);
     } else {
       items_[i] = {reinterpret_cast<const std::byte*>(objects[i]), 0};
     }
@@ -80,6 +104,16 @@ item_block::item_block(const dtype& type, nb::handle values) : type_(type), aren
 }
 
 PyObject* object_of(const variable_item& item, const dtype& type) noexcept {
+  if (type.item() != nullptr) {
+    try {
+      return list_of(item, numpy_dtype(*type.item()));
+    } catch (nb::python_error& failed) {
+      failed.restore();
+    } catch (const std::exception& failed) {
+      set_error(failed);
+    }
+    return nullptr;
+  }
   const auto size = static_cast<Py_ssize_t>(item.size);
   const auto* const text = reinterpret_cast<const char*>(item.data);
   if (type.kind() == dtype_kind::variable_utf8) return PyUnicode_DecodeUTF8(text == nullptr ? "" : text, size, nullptr);
@@ -93,8 +127,9 @@ PyObject* objects_of(std::span<const variable_item> items, const dtype& type, co
   try {
     nb::object made = numpy("empty")(to_tuple(shape), "O");
     PyObject** const objects = items.empty() ? nullptr : objects_in(made.ptr());
+    const nb::object item_type = type.item() == nullptr ? nb::none() : numpy_dtype(*type.item());
     for (std::size_t i = 0; i < items.size(); ++i) {
-      PyObject* const element = object_of(items[i], type);
+      PyObject* const element = type.item() == nullptr ? object_of(items[i], type) : list_of(items[i], item_type);
       if (element == nullptr) return nullptr;
       PyObject* const before = std::exchange(objects[i], element);
       Py_XDECREF(before);

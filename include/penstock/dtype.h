@@ -32,6 +32,7 @@ enum class dtype_kind : std::uint8_t {
   small_float,     ///< floats of 8, 6 and 4 bits (see `dtype::format`)
   structured,      ///< named fields at fixed offsets
   object,          ///< variable_item: a Python object, created by the Python module only
+  variable_list,   ///< variable_item: items of another type, one after the other (see `dtype::item`)
 };
 
 /// The formats of floating-point numbers, named as ml_dtypes and the Zarr extension types name them.
@@ -97,6 +98,10 @@ class PENSTOCK_API dtype {
   static dtype datetime(time_unit unit, std::uint32_t scale = 1) noexcept;
   static dtype timedelta(time_unit unit, std::uint32_t scale = 1) noexcept;
 
+  /// Lists, each of any number of items: ragged arrays. Zarr 2 stores them (codec vlen-array), as HDF5 and NetCDF-4 do.
+  /// \error unsupported  Items of variable length or of less than a byte. \error invalid_argument  Items without bytes.
+  static result<dtype> variable_list(dtype item);
+
   /// A structure of `fields`.
   ///
   /// \param item_bytes  0: the fields follow one another without gaps, and their offsets are computed. Otherwise the
@@ -123,12 +128,15 @@ class PENSTOCK_API dtype {
   std::uint32_t scale() const noexcept { return scale_; }
   /// For a structure, by offset; else empty.
   std::span<const dtype_field> fields() const noexcept;
+  /// For lists of variable length, the type of their items; else null.
+  const dtype* item() const noexcept;
   /// Null if no field has that name.
   const dtype_field* field(std::string_view name) const noexcept;
 
   /// Elements are `variable_item`s, whose bytes are stored elsewhere.
   bool variable_length() const noexcept {
-    return kind_ == dtype_kind::variable_utf8 || kind_ == dtype_kind::variable_bytes || kind_ == dtype_kind::object;
+    return kind_ == dtype_kind::variable_utf8 || kind_ == dtype_kind::variable_bytes || kind_ == dtype_kind::object ||
+           kind_ == dtype_kind::variable_list;
   }
   /// Bytes that one element takes in memory.
   std::uint32_t item_bytes() const noexcept { return variable_length() ? 16 : (bits_ + 7) / 8; }
@@ -155,7 +163,7 @@ class PENSTOCK_API dtype {
   time_unit unit_ = time_unit::generic;
   std::uint32_t bits_ = 8;
   std::uint32_t scale_ = 1;
-  std::shared_ptr<const field_list> fields_;  // null but for structures
+  std::shared_ptr<const field_list> fields_;  // of structures; of lists one, which is the type of their items
 };
 
 /// A field of a structure: `type`, or a C-order block of `shape` of them.

@@ -220,8 +220,8 @@ def test_attributes_groups_and_dimension_names(tmp_path):
 def test_what_is_not_read_is_refused_by_name(tmp_path):
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
-        file.create_dataset("lists", (3,), h5py.vlen_dtype(np.int32))
-        file.create_dataset("refs", (3,), h5py.ref_dtype)
+        file.create_dataset("lists", (3,), h5py.vlen_dtype(h5py.string_dtype()))
+        h5py.h5d.create(file.id, b"times", h5py.h5t.UNIX_D32LE, h5py.h5s.create_simple((3,)))
         file["number"] = np.zeros(2, "i2")
         layout = h5py.VirtualLayout((4,), h5py.string_dtype())
         layout[::2] = h5py.VirtualSource("x.h5", "number", (2,))
@@ -229,8 +229,8 @@ def test_what_is_not_read_is_refused_by_name(tmp_path):
         file.create_dataset("external", (4, 2), "i4", external=[(str(tmp_path / "y.bin"), 0, 4), ("z.bin", 0, 28)])
         file["kind"] = np.dtype("i4")
     for name, words in {
-        "lists": "variable length",
-        "refs": "references",
+        "lists": "lists of references or of values of variable length",
+        "times": "H5T_TIME",
         "virtual": "text of variable length shows a source of int16",
         "external": "external files end inside a row",
         "kind": "named type",

@@ -78,9 +78,10 @@ def differences(found: Array, wanted: Array) -> list[str]:
 
 
 def equal(found: Any, wanted: Any) -> bool:
-    """As `same`, also of text of variable length."""
+    """As `same`, also of text and lists of variable length."""
     if np.asarray(wanted).dtype.kind in "OT":
-        return np.array_equal(np.asarray(found, object), np.asarray(wanted, object))
+        one, other = (np.asarray(each, object) for each in (found, wanted))
+        return one.shape == other.shape and repr(one.tolist()) == repr(other.tolist())
     return same(found, wanted)
 
 

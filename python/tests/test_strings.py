@@ -13,6 +13,7 @@ import pytest
 import zarr
 from hypothesis import given
 from hypothesis import strategies as st
+from support.http_server import ROUND_TRIP, HttpServer
 from zarr.dtype import VariableLengthBytes
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -233,3 +234,13 @@ def test_categories_of_zarr_2():
     values = ["male", "female", "male", "male"]
     got = ps.open(objects_v2([numcodecs.Categorize(labels, dtype="O", astype="u1")], values))[...]
     assert got.tolist() == values
+
+
+def test_remote_text_is_requested_many_chunks_at_a_time():
+    """Chunks of text have no size that is known before: they were requested one after the other."""
+    store, wanted = stored([f"text {i}" for i in range(40)], (1,))
+    with HttpServer({f"x.zarr/{key}": value for key, value in store.items()}, latency=ROUND_TRIP) as server:
+        array = ps.open(f"{server.url}/x.zarr")
+        server.requests.clear()
+        assert array[:].tolist() == wanted.tolist()
+        assert len({each.wave for each in server.requests}) <= 4

@@ -89,8 +89,21 @@ result<dtype> dtype::structured(std::vector<dtype_field> fields, std::uint32_t i
   return made;
 }
 
+result<dtype> dtype::variable_list(dtype item) {
+  if (item.variable_length() || item.bits() % 8 != 0)
+    return error(errc::unsupported, fmt::format("lists of {} are not supported", item.name()));
+  if (item.item_bytes() == 0) return error(errc::invalid_argument, "the items of a list have no bytes");
+  dtype made(dtype_kind::variable_list, 0);
+  made.fields_ = std::make_shared<const field_list>(field_list{{{}, std::move(item), 0, {}}});
+  return made;
+}
+
+const dtype* dtype::item() const noexcept {
+  return kind_ == dtype_kind::variable_list ? &fields_->front().type : nullptr;
+}
+
 std::span<const dtype_field> dtype::fields() const noexcept {
-  if (fields_ == nullptr) return {};
+  if (kind_ != dtype_kind::structured || fields_ == nullptr) return {};
   return *fields_;
 }
 

@@ -134,6 +134,7 @@ char numpy_letter(dtype_kind kind) noexcept {
     case dtype_kind::timedelta:
       return 'm';
     case dtype_kind::object:
+    case dtype_kind::variable_list:
       return 'O';
     default:
       return 0;
@@ -178,6 +179,8 @@ std::string dtype::name() const {
       return "struct";
     case dtype_kind::object:
       return "object";
+    case dtype_kind::variable_list:
+      return fmt::format("variable_length_list[{}]", item()->name());
     default:
       break;
   }
@@ -234,7 +237,7 @@ result<numpy_type> dtype::from_numpy(std::string_view typestr) {
 std::string dtype::numpy_typestr(bool big_endian) const {
   const char letter = numpy_letter(kind_);
   if (letter == 0 || format_ != float_format::ieee) return {};
-  if (kind_ == dtype_kind::object) return "|O";
+  if (letter == 'O') return "|O";
   if (bits_ < 8 && bits_ != 0) return {};                     // NumPy has no int4
   if (kind_ == dtype_kind::complex && bits_ < 64) return {};  // and no halves of 16 bits
   const char order = swap_bytes() == 1 ? '|' : big_endian ? '>' : '<';

@@ -9,6 +9,21 @@
 namespace penstock::inline v0 {
 namespace {
 
+TEST(Dtype, ListsHaveItemsOfAFixedSize) {
+  const dtype list = dtype::variable_list(dtype(dtype_kind::signed_integer, 16)).value();
+  EXPECT_TRUE(list.variable_length());
+  EXPECT_EQ(list.item_bytes(), 16U);
+  EXPECT_EQ(list.item()->name(), "int16");
+  EXPECT_TRUE(list.fields().empty());
+  EXPECT_EQ(list.name(), "variable_length_list[int16]");
+  EXPECT_EQ(list.numpy_typestr(), "|O");
+  EXPECT_TRUE(list == dtype::variable_list(dtype(dtype_kind::signed_integer, 16)).value());
+  EXPECT_FALSE(list == dtype::variable_list(dtype(dtype_kind::signed_integer, 32)).value());
+  EXPECT_EQ(dtype::variable_list(list).error().code(), errc::unsupported);
+  EXPECT_EQ(dtype::variable_list(dtype(dtype_kind::signed_integer, 4)).error().code(), errc::unsupported);
+  EXPECT_EQ(dtype::variable_list(dtype::raw(0)).error().code(), errc::invalid_argument);
+}
+
 TEST(Dtype, ReadsBackItsName) {
   for (const char* name : {"bool",
                            "int2",

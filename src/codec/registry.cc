@@ -63,6 +63,7 @@ constexpr entry kCodecs[] = {
     {"scale_offset", place::array, make_scale_offset_codec},
     {"shuffle", place::bytes, make_shuffle_codec},
     {"squeeze", place::array, make_squeeze_codec},
+    {"vlen-array", place::array_to_bytes, make_vlen_array_codec, true},
     {"vlen-bytes", place::array_to_bytes, make_vlen_bytes_codec, true},
     {"vlen-utf8", place::array_to_bytes, make_vlen_utf8_codec, true},
     {"zfp", place::array_to_bytes, make_zfp_codec},

@@ -133,6 +133,25 @@ TEST(Stages, RefuseItemsThatAreDamaged) {
   EXPECT_EQ(refused(raw, "\2\0\0\0\1\0\0\0\xc3\1\0\0\0b"sv), "fine");
 }
 
+TEST(Stages, ListsHaveTheByteOrderOfTheirCodec) {
+  using namespace std::string_view_literals;
+  const dtype lists = dtype::variable_list(dtype(dtype_kind::signed_integer, 16)).value();
+  const codec_chain chain = chain_of(R"([{"name": "vlen-array", "configuration": {"dtype": ">i2"}}])", lists, {2});
+  worker_scratch scratch;
+  item_arena arena;
+  scratch.arena = &arena;
+  std::vector<variable_item> items(2);
+  const std::string_view stored = "\2\0\0\0\4\0\0\0\1\2\3\4\0\0\0\0"sv;
+  ASSERT_TRUE(decode_items(chain, std::as_bytes(std::span(stored)), items, scratch).ok());
+  EXPECT_EQ(items[0].text(), "\2\1\4\3");
+  EXPECT_EQ(items[1].size, 0U);
+  const bytes encoded = encode_items(chain, items, scratch);
+  EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(encoded.data()), encoded.size()), stored);
+  const std::string_view cut = "\2\0\0\0\3\0\0\0\1\2\3\0\0\0\0"sv;
+  EXPECT_EQ(decode_items(chain, std::as_bytes(std::span(cut)), items, scratch).error().code(), errc::corrupt_data);
+  EXPECT_EQ(refusal(R"(["vlen-array"])", dtype::variable_bytes(), {2}), errc::unsupported);
+}
+
 TEST(Stages, KeepItemsOfTheirOwnUntilTheNextCell) {
   const codec_chain chain = chain_of(R"(["vlen-bytes"])", dtype::variable_bytes(), {1});
   worker_scratch scratch;

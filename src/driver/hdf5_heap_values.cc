@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -21,6 +22,8 @@ constexpr std::uint64_t kMostCellBytes = std::uint64_t{1} << 28;
 /// Of elements that were never written: the file's size does not bound how many there are.
 constexpr std::uint64_t kMostFillBytes = std::uint64_t{1} << 26;
 constexpr std::uint64_t kMostCells = std::uint64_t{1} << 22;
+
+using outside = hdf5_element::outside;
 
 void append_number(std::vector<std::byte>& to, std::uint64_t value) {
   for (unsigned i = 0; i < 4; ++i) to.push_back(static_cast<std::byte>(value >> (8 * i)));
@@ -63,7 +66,10 @@ class hdf5_heap_values::operation {
       if (out.size() + found->size() > kMostCellBytes)
         return error(errc::unsupported,
                      fmt::format("cells of more than {} bytes of variable length are not readable", kMostCellBytes));
-      if (!std::equal(reference.begin(), reference.end(), fill.begin(), fill.end())) {
+      const bool is_path = of_.of_.variable->what == outside::object || of_.of_.variable->what == outside::region;
+      if (is_path) {
+        // as many as there are references: the limit of a cell is enough
+      } else if (!std::equal(reference.begin(), reference.end(), fill.begin(), fill.end())) {
         PENSTOCK_TRY(file_.spend(found->size()));  // several elements may be one object
       } else if ((filled += found->size()) > kMostFillBytes) {
         return error(errc::unsupported,
@@ -137,18 +143,55 @@ class hdf5_heap_values::operation {
 
   // What a reference leads to; valid until the operation ends.
   result<std::span<const std::byte>> find(std::span<const std::byte> reference) {
+    const hdf5_array::variable_elements& elements = *of_.of_.variable;
     hdf5_cursor cursor(reference);
-    const std::uint64_t length = cursor.number(4), collection = cursor.number(file_.offset_bytes()),
-                        index = cursor.number(4);
+    if (elements.what == outside::object) return in_bytes(path_of(cursor.number(file_.offset_bytes())));
+    if (elements.what == outside::region) return region(cursor);
+    const std::uint64_t length = cursor.number(4) * elements.item_bytes;
     if (length == 0) return std::span<const std::byte>();
-    PENSTOCK_ASSIGN(auto object, heap_.object(collection, index));
+    PENSTOCK_ASSIGN(auto object, in_heap(cursor));
     if (object.size() < length && !object.empty())
-      return hdf5_damaged(fmt::format("text of {} bytes in an object of {}", length, object.size()));
+      return hdf5_damaged(fmt::format("a value of {} bytes in an object of {}", length, object.size()));
     object = object.first(static_cast<std::size_t>(std::min<std::uint64_t>(length, object.size())));
-    return object.first(
-        static_cast<std::size_t>(std::find(object.begin(), object.end(), std::byte{0}) - object.begin()));
+    if (elements.what == outside::list) return object;
+    const auto end = std::find(object.begin(), object.end(), std::byte{0});
+    return object.first(static_cast<std::size_t>(end - object.begin()));
   }
 
+  result<std::span<const std::byte>> in_heap(hdf5_cursor& cursor) {
+    const std::uint64_t collection = cursor.number(file_.offset_bytes()), index = cursor.number(4);
+    return heap_.object(collection, index);
+  }
+
+  result<std::span<const std::byte>> region(hdf5_cursor& cursor) {
+    PENSTOCK_ASSIGN(const auto stored, in_heap(cursor));
+    if (stored.empty()) return stored;
+    hdf5_cursor in(stored);
+    const std::uint64_t object = in.number(file_.offset_bytes());
+    PENSTOCK_ASSIGN(const hdf5_selection which, parse_hdf5_selection(file_, in.bytes(in.left())));
+    PENSTOCK_ASSIGN(std::string text, hdf5_region_text(path_of(object), which));
+    return in_bytes(made_.emplace_back(std::move(text)));
+  }
+
+  // Empty: the null reference.
+  const std::string& path_of(std::uint64_t object) {
+    static const std::string kNone;
+    if (object == 0 || file_.undefined(object)) return kNone;
+    if (!paths_) {
+      hdf5_tree tree(file_);
+      paths_ = of_.paths(file_, tree);
+    }
+    const auto found = paths_->find(object);
+    if (found != paths_->end()) return found->second;
+    return made_.emplace_back(fmt::format("<object without a path at {}>", object));
+  }
+
+  static std::span<const std::byte> in_bytes(const std::string& text) noexcept {
+    return std::as_bytes(std::span(text));
+  }
+
+  std::shared_ptr<const hdf5_paths> paths_;
+  std::deque<std::string> made_;  // text of references, which does not move
   const hdf5_heap_values& of_;
   hdf5_file& file_;
   hdf5_global_heap heap_;
@@ -169,6 +212,15 @@ std::optional<std::size_t> hdf5_heap_values::entry_of(std::uint64_t cell) const 
   const auto at = std::lower_bound(of_.cells.begin(), of_.cells.end(), cell);
   if (at == of_.cells.end() || *at != cell) return std::nullopt;
   return static_cast<std::size_t>(at - of_.cells.begin());
+}
+
+// The paths of the file's objects, which are searched for once.
+std::shared_ptr<const hdf5_paths> hdf5_heap_values::paths(hdf5_file& file, hdf5_tree& tree) const {
+  const std::lock_guard lock(mutex_);
+  if (paths_) return paths_;
+  auto made = std::make_shared<const hdf5_paths>(find_hdf5_paths(file, tree));
+  if (!file.waiting()) paths_ = made;
+  return made;
 }
 
 bool hdf5_heap_values::has(std::uint64_t cell) const {

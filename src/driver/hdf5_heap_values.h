@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,15 +16,17 @@
 
 #include "driver/hdf5_reader.h"
 #include "format/hdf5/hdf5_array.h"
+#include "format/hdf5/hdf5_targets.h"
 
 namespace penstock::inline v0 {
 
 /// Of values that are read whole: for manifests, and for virtual datasets.
 inline constexpr std::uint64_t kMostHdf5VariableBytes = std::uint64_t{1} << 28;
 
-/// The elements of a dataset that the file keeps in its heaps, cell by cell.
+/// The elements of a dataset that are elsewhere in the file, cell by cell: text and lists in its heaps, and the paths
+/// of objects that it refers to.
 ///
-/// The file has a reference to a heap in place of each element, in chunks as those of any dataset. Values are read when
+/// The dataset has a reference in place of each element, in chunks as those of any dataset. Values are read when
 /// a cell is: nothing of them is read before, or kept. Immutable, thread-safe.
 class hdf5_heap_values {
  public:
@@ -53,11 +56,14 @@ class hdf5_heap_values {
  private:
   class operation;
   std::optional<std::size_t> entry_of(std::uint64_t cell) const;
+  std::shared_ptr<const hdf5_paths> paths(hdf5_file& file, hdf5_tree& tree) const;
 
   std::shared_ptr<hdf5_reader> from_;
   hdf5_array of_;
   std::shared_ptr<const chunk_layout> references_;
   extents cell_shape_;
+  mutable std::mutex mutex_;  // for paths_
+  mutable std::shared_ptr<const hdf5_paths> paths_;
 };
 
 }  // namespace penstock::inline v0

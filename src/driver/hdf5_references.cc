@@ -48,15 +48,17 @@ hdf5_array of_elements(const hdf5_array& references, const extents& shape) {
   out.dimension_names = references.dimension_names;
   extents chunks;
   for (const std::uint64_t each : shape) chunks.push_back(std::max<std::uint64_t>(each, 1));
-  const char* const codec = references.variable->utf8 ? "vlen-utf8" : "vlen-bytes";
+  const json& item = references.variable->item;
+  json codec(json::object_t{{"id", references.variable->utf8 ? "vlen-utf8" : "vlen-bytes"}});
+  if (!item.is_null()) codec = json(json::object_t{{"id", "vlen-array"}, {"dtype", item}});
   out.zarray = json(json::object_t{{"zarr_format", std::uint64_t{2}},
                                    {"shape", numbers(shape)},
                                    {"chunks", numbers(chunks)},
                                    {"dtype", "|O"},
                                    {"order", "C"},
                                    {"compressor", json()},
-                                   {"filters", json::array_t{json(json::object_t{{"id", codec}})}},
-                                   {"fill_value", ""}});
+                                   {"filters", json::array_t{std::move(codec)}},
+                                   {"fill_value", item.is_null() ? json("") : json()}});
   return out;
 }
 
@@ -199,6 +201,8 @@ result<referenced_array> hdf5_references::describe_variable(hdf5_array from, con
 result<referenced_array> hdf5_references::describe_mapped(hdf5_array from, const std::string& uri,
                                                           const hdf5_depth& depth,
                                                           const describe_hdf5_sources& sources) const {
+  if (from.variable->what != hdf5_element::outside::text)
+    return error(errc::unsupported, "virtual HDF5 datasets of lists or references are not readable");
   hdf5_array::virtual_parts mapped = std::move(*from.mapped);
   from.mapped.reset();
   from.cell_count = 1;

@@ -114,13 +114,23 @@ result<> set_v2_codecs(const create_options& options, zarr_metadata& out) {
   if (filters != nullptr) out.filters = *filters;
   if (const json::array_t* list = out.filters.as_array(); list != nullptr && list->empty()) out.filters = json();
   out.compressor = compressor != nullptr ? *compressor : default_v2_compressor(out.type);
+  const json::array_t* const given_filters = out.filters.as_array();
+  if (out.type.kind() == dtype_kind::object && given_filters != nullptr && !given_filters->empty())
+    out.type = type_of_objects(given_filters->front());
   if (!out.type.variable_length() || out.type.kind() == dtype_kind::object) return {};
-  const std::string wanted = out.type.kind() == dtype_kind::variable_utf8 ? "vlen-utf8" : "vlen-bytes";
+  const std::string wanted = out.type.kind() == dtype_kind::variable_utf8   ? "vlen-utf8"
+                             : out.type.kind() == dtype_kind::variable_list ? "vlen-array"
+                                                                            : "vlen-bytes";
   json::array_t list;
   if (out.filters.as_array() != nullptr) list = *out.filters.as_array();
   const json* id = list.empty() ? nullptr : list.front().find("id");
   if (id == nullptr || id->as_string() == nullptr || *id->as_string() != wanted) {
-    list.insert(list.begin(), json::object_t{{"id", json(wanted)}});
+    json::object_t codec{{"id", json(wanted)}};
+    if (const dtype* const item = out.type.item()) {
+      PENSTOCK_ASSIGN(json stored, write_v2_dtype(*item, json("little")));
+      codec.emplace_back("dtype", std::move(stored));
+    }
+    list.insert(list.begin(), json(std::move(codec)));
   }
   out.filters = std::move(list);
   return {};
@@ -199,7 +209,8 @@ result<> set_fill(const create_options& options, zarr_metadata& out) {
     out.fill_value = default_fill(out.type);
   }
   if (options.fill_is_undefined && out.zarr_format == 3) return wrong("fill_value: zarr_format 3 needs one");
-  out.fill_json = options.fill_is_undefined || out.type.kind() == dtype_kind::object ? json() : json(true);
+  const bool is_object = out.type.kind() == dtype_kind::object || out.type.kind() == dtype_kind::variable_list;
+  out.fill_json = options.fill_is_undefined || is_object ? json() : json(true);
   return {};
 }
 

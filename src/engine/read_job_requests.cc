@@ -132,9 +132,10 @@ std::optional<error> read_job::request_of(const piece& of, const fetch_op& op, p
 // and most compress; counting the bound would leave a slow store with few requests in flight.
 std::uint64_t read_job::likely_bytes(const piece& of, const fetch_op& op, const byte_read& read) const noexcept {
   if (!read.range.whole()) return read.range.length;
-  if (op.what != request::object) return read.max_bytes / 4;
-  const decode_op& first = of.plan.decodes[op.first_decode];
-  return op.decode_count * sources_[of.plan.source].layout->chains()[first.chain].decoded_bytes() / 2;
+  const codec_chain& chain = sources_[of.plan.source].layout->chains()[of.plan.decodes[op.first_decode].chain];
+  if (op.what == request::object) return op.decode_count * chain.decoded_bytes() / 2;
+  // Elements of variable length have no bound: as if the bytes of each were as many as those of its variable_item.
+  return chain.max_encoded_bytes() == kUnbounded ? chain.decoded_bytes() : read.max_bytes / 4;
 }
 
 // Counts a request that completes later and assigns a buffer and a tag. Called with the lock held.

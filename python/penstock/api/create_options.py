@@ -141,6 +141,15 @@ def codecs_of(codecs: Any, filters: Any, serializer: Any, compressors: Any, zarr
     return {"codecs": json.dumps([_with_settings(codec) for codec in chain])}
 
 
+def makes_objects(options: Mapping[str, Any]) -> bool:
+    """Whether the filters of `codecs_of` begin with a codec for objects other than text: the array's elements are
+    what that codec makes.
+    """
+    filters = json.loads(options.get("codecs") or "{}")
+    first = (filters.get("filters") or [{}])[0] if isinstance(filters, dict) else {}
+    return first.get("id") in ("vlen-array", "json2", "msgpack2", "pickle", "categorize")
+
+
 def _with_settings(codec: dict[str, Any]) -> dict[str, Any]:
     if codec == {"name": "zstd"}:
         return {"name": "zstd", "configuration": {"level": 0, "checksum": False}}

@@ -112,7 +112,7 @@ def _write_array(file: Any, path: str, source: Array, chunks: Any, told: Told) -
     import h5py
 
     dtype: Any = source.dtype
-    if dtype.kind in "OT":
+    if dtype.kind in "OT" and h5py.check_vlen_dtype(dtype) is None:
         dtype = h5py.string_dtype()
     elif dtype.kind in "mMU" or source.dtype.name in ("bfloat16",) or "float8" in source.dtype.name:
         raise UnsupportedError(f"HDF5 has no type for {source.dtype}", f"array '{source.uri}'")

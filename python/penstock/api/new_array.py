@@ -17,6 +17,7 @@ from penstock.api.create_options import (
     codecs_of,
     keys_of,
     lengths_of,
+    makes_objects,
     shards_of,
 )
 from penstock.api.written_values import check_objects, for_zarr
@@ -111,6 +112,9 @@ class NewArray:
             raise InvalidArgumentError("shape and dtype are needed where no data is given")
         lengths = lengths_of(self.shape, "shape")
         described, native = dtype_json(self.dtype, self.zarr_format), self.native
+        codecs = codecs_of(self.codecs, self.filters, self.serializer, self.compressors, self.zarr_format)
+        if described == "string" and makes_objects(codecs):
+            described = "|O"
         names = None if self.dimension_names is None else list(self.dimension_names)
         item_bytes = 0 if native is None or native.hasobject or native.kind == "T" else native.itemsize
         chunks = plain_lengths(self.chunks, "chunks", lengths, names, item_bytes)
@@ -125,6 +129,6 @@ class NewArray:
             **chunks_of(chunks, len(lengths)),
             **shards_of(shards, len(lengths)),
             **(self.fill or fill_options(self.fill_value, described)),
-            **codecs_of(self.codecs, self.filters, self.serializer, self.compressors, self.zarr_format),
+            **codecs,
             **keys_of(self.chunk_key_encoding, self.dimension_separator),
         }

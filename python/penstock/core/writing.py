@@ -30,8 +30,14 @@ Progress = Callable[[int, int], bool | None]
 
 
 def as_value(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """`value` as an ndarray of that dtype and shape: cast as in NumPy's assignment, repeated as in broadcasting."""
-    if isinstance(value, np.generic):
+    """`value` as an ndarray of that dtype and shape: cast as in NumPy's assignment, repeated as in broadcasting. One
+    list is one element.
+    """
+    if shape == () and "vlen" in (dtype.metadata or {}) and np.ndim(value) == 1:
+        one = np.empty(1, object)
+        one[0] = value
+        items: npt.NDArray[Any] = one.reshape(())
+    elif isinstance(value, np.generic):
         items = np.empty((), dtype)
         items[...] = value  # refuses more than `asarray` does: times are not integers
     elif isinstance(value, np.ndarray):

@@ -123,7 +123,8 @@ def _compound(tid: Any, h5t: Any) -> StoredType:
         except UnsupportedError as error:
             raise type(error)(f"{error.message} (member '{name}' of a compound)") from None
         if stored.bits is not None or stored.variable:
-            raise _refuse(f"a compound whose member '{name}' has bits to spare or a variable length")
+            why = "is a reference, of variable length or has bits to spare"
+            raise _refuse(f"a compound whose member '{name}' {why}")
         one = stored.numpy.itemsize
         count = math.prod(stored.shape)
         if len(stored.texts) * count > _MOST_TEXTS:
@@ -189,10 +190,25 @@ def stored_type(tid: Any) -> StoredType:
     if kind == h5t.ARRAY:
         inner = stored_type(tid.get_super())
         if inner.variable:
-            raise _refuse("arrays of text of variable length")
+            raise _refuse("arrays of references or of values of variable length")
         return StoredType(inner.dtype, tuple(tid.get_array_dims()) + inner.shape, inner.bits, inner.texts)
-    names = {h5t.VLEN: "variable length", h5t.REFERENCE: "references", h5t.TIME: "H5T_TIME"}
-    raise _refuse(names.get(kind, f"class {kind}"))
+    if kind == h5t.VLEN:
+        _check_list(stored_type(tid.get_super()))
+        return StoredType("|O", variable=True)
+    if kind == h5t.REFERENCE:
+        if not (tid.equal(h5t.STD_REF_OBJ) or tid.equal(h5t.STD_REF_DSETREG)):
+            raise _refuse("references of HDF5 1.12")
+        return StoredType("|O", variable=True)
+    raise _refuse({h5t.TIME: "H5T_TIME"}.get(kind, f"class {kind}"))
+
+
+def _check_list(item: StoredType) -> None:
+    if item.variable:
+        raise _refuse("lists of references or of values of variable length")
+    if item.shape:
+        raise _refuse("lists of arrays")
+    if item.bits is not None or item.texts:
+        raise _refuse("lists of padded text or of numbers with bits to spare")
 
 
 def fill_json(item: np.ndarray[Any, Any], stored: StoredType) -> Any:

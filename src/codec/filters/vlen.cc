@@ -1,11 +1,17 @@
-// vlen-utf8 and vlen-bytes: the number of items, then each item's length and bytes; numbers are little-endian 32 bits.
-// Source: numcodecs documentation, "VLenUTF8" and "VLenBytes"; zarr-extensions codecs/vlen-utf8 and vlen-bytes.
+// vlen-utf8, vlen-bytes and vlen-array: the number of items, then each item's length in bytes and bytes; numbers are
+// little-endian 32 bits. Source: numcodecs documentation, "VLenUTF8", "VLenBytes" and "VLenArray"; zarr-extensions
+// codecs/vlen-utf8 and vlen-bytes.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "array/item_swap.h"
 #include "array/utf8.h"
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
@@ -31,9 +37,16 @@ variable_item item_at(std::span<const std::byte> items, std::uint64_t i) noexcep
   return item;
 }
 
+/// How vlen-array stores the items of a list.
+struct list_items {
+  dtype type;
+  std::vector<bool> swapped;  // which of its leaves have the other byte order than this machine; empty: none
+};
+
 class vlen_codec final : public byte_codec {
  public:
-  vlen_codec(std::string_view name, bool text, std::uint64_t items) : name_(name), text_(text), items_(items) {}
+  vlen_codec(std::string_view name, bool text, std::uint64_t items, std::optional<list_items> list)
+      : name_(name), text_(text), items_(items), list_(std::move(list)) {}
 
   std::string_view name() const override { return name_; }
   std::string describe() const override { return std::string(name_); }
@@ -69,6 +82,7 @@ class vlen_codec final : public byte_codec {
       if (text_ && !is_utf8({to, length})) {
         return error{errc::corrupt_data, fmt::format("{} item {} of {} bytes is not UTF-8", name_, i, length)};
       }
+      if (list_) PENSTOCK_TRY(finish_list(to, length, i));
       const variable_item item{length == 0 ? nullptr : to, length};
       std::memcpy(out.data() + i * sizeof item, &item, sizeof item);
       to += length;
@@ -91,6 +105,7 @@ class vlen_codec final : public byte_codec {
       store_32(to, static_cast<std::uint32_t>(item.size));
       to += kNumberBytes;
       if (item.size != 0) std::memcpy(to, item.data, item.size);
+      if (list_) PENSTOCK_TRY(finish_list(to, item.size, i));
       to += item.size;
     }
     return bytes;
@@ -105,6 +120,16 @@ class vlen_codec final : public byte_codec {
   }
 
  private:
+  // Between the order of storage and that of memory, in either direction.
+  result<> finish_list(std::byte* at, std::uint64_t bytes, std::uint64_t i) const {
+    const std::uint32_t item = list_->type.item_bytes();
+    if (bytes % item != 0)
+      return error{errc::corrupt_data,
+                   fmt::format("{} item {} has {} bytes, not a multiple of {}", name_, i, bytes, item)};
+    if (!list_->swapped.empty()) swap_items(at, bytes / item, list_->type, list_->swapped);
+    return {};
+  }
+
   error ends_early(std::uint64_t i) const {
     return {errc::corrupt_data, fmt::format("{} data ends within item {} of {}", name_, i, items_)};
   }
@@ -128,11 +153,41 @@ class vlen_codec final : public byte_codec {
   std::string_view name_;
   bool text_;
   std::uint64_t items_;
+  std::optional<list_items> list_;
 };
+
+/// Adds the byte orders of a type's leaves: `stored` is a type string, or a list of fields as NumPy's descr has them.
+void add_orders(const json& stored, std::vector<bool>& to) {
+  if (const std::string* const text = stored.as_string())
+    to.push_back(!text->empty() && (text->front() == '<' || text->front() == '>') &&
+                 (text->front() == '>') != kNativeBig);
+  if (stored.as_array() == nullptr) return;
+  for (const json& field : *stored.as_array()) {
+    const json::array_t* const parts = field.as_array();
+    const bool is_gap = parts != nullptr && !parts->empty() && parts->front() == json("");
+    if (parts != nullptr && parts->size() > 1 && !is_gap) add_orders((*parts)[1], to);
+  }
+}
+
+result<std::optional<list_items>> items_of(const codec_config& config, const dtype& type) {
+  const dtype* const item = type.item();
+  const json* const stored = config.configuration.find("dtype");
+  if (item == nullptr || stored == nullptr) return std::optional<list_items>();
+  list_items out{*item, {}};
+  add_orders(*stored, out.swapped);
+  if (out.swapped.size() != leaf_count(*item))
+    return error{errc::corrupt_data, fmt::format("codec 'vlen-array' has dtype {}, the array has lists of {}",
+                                                 stored->dump(), item->name())};
+  if (std::find(out.swapped.begin(), out.swapped.end(), true) == out.swapped.end()) out.swapped.clear();
+  return std::optional(std::move(out));
+}
 
 result<compiled_codec> make(std::string_view name, dtype_kind kind, const codec_config& config,
                             const stage_type& input) {
-  PENSTOCK_TRY(codec_members::of(config, {}));
+  if (kind == dtype_kind::variable_list)
+    PENSTOCK_TRY(codec_members::of(config, {"dtype"}));
+  else
+    PENSTOCK_TRY(codec_members::of(config, {}));
   if (!input.is_array || input.type.kind() != kind) {
     return error{errc::unsupported, fmt::format("codec '{}' does not take {}", name,
                                                 input.is_array ? input.type.name() : std::string("bytes"))};
@@ -141,7 +196,8 @@ result<compiled_codec> make(std::string_view name, dtype_kind kind, const codec_
   if (items > std::numeric_limits<std::uint32_t>::max()) {
     return error{errc::unsupported, fmt::format("codec '{}' holds less than 2^32 items, a chunk has {}", name, items)};
   }
-  return compiled_codec{std::make_shared<vlen_codec>(name, kind == dtype_kind::variable_utf8, items),
+  PENSTOCK_ASSIGN(auto list, items_of(config, input.type));
+  return compiled_codec{std::make_shared<vlen_codec>(name, kind == dtype_kind::variable_utf8, items, std::move(list)),
                         stage_type::bytes_of(input.type, kUnbounded, false)};
 }
 
@@ -153,6 +209,10 @@ result<compiled_codec> make_vlen_utf8_codec(const codec_config& config, const st
 
 result<compiled_codec> make_vlen_bytes_codec(const codec_config& config, const stage_type& input) {
   return make("vlen-bytes", dtype_kind::variable_bytes, config, input);
+}
+
+result<compiled_codec> make_vlen_array_codec(const codec_config& config, const stage_type& input) {
+  return make("vlen-array", dtype_kind::variable_list, config, input);
 }
 
 }  // namespace penstock::inline v0

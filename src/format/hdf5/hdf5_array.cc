@@ -79,7 +79,7 @@ class array_reader {
                    fmt::format("elements of {} bytes in a file of {} are not readable", type.bytes, file_.size()));
     PENSTOCK_ASSIGN(element_, hdf5_element_of(type));
     const json dtype = element_.dtype;
-    if (element_.variable) PENSTOCK_TRY(take_text(type));
+    if (element_.is_elsewhere()) PENSTOCK_TRY(take_variable(type));
     PENSTOCK_ASSIGN(const hdf5_fill fill, parse_hdf5_fill(*header_));
     json fill_value;
     if (!out_.variable) {
@@ -137,7 +137,10 @@ class array_reader {
     out.emplace_back("filters", std::move(filters));
     out.emplace_back("dtype", dtype);
     out.emplace_back("shape", list_json(element_.shape));
-    if (out_.variable) out.emplace_back("text", out_.variable->utf8 ? "utf-8" : "ascii");
+    if (out_.variable && out_.variable->item.is_null())
+      out.emplace_back("text", out_.variable->utf8 ? "utf-8" : "ascii");
+    else if (out_.variable)
+      out.emplace_back("list", out_.variable->item);
     if (type.what == hdf5_type::kind::enumeration && dtype != json("|b1")) PENSTOCK_TRY(name_values(type, out));
     out_.storage = json(std::move(out));
     return {};
@@ -157,10 +160,16 @@ class array_reader {
     return {};
   }
 
-  result<> take_text(const hdf5_type& type) {
-    if (type.bytes != 4 + file_.offset_bytes() + 4)
-      return hdf5_damaged(fmt::format("text of variable length in elements of {} bytes", type.bytes));
-    out_.variable = hdf5_array::variable_elements{type.bytes, type.utf8};
+  result<> take_variable(const hdf5_type& type) {
+    using outside = hdf5_element::outside;
+    const std::uint64_t wanted = file_.offset_bytes() + (element_.elsewhere == outside::object   ? 0
+                                                         : element_.elsewhere == outside::region ? 4
+                                                                                                 : 8);
+    if (type.bytes != wanted)
+      return hdf5_damaged(fmt::format("references of {} bytes, which have {}", type.bytes, wanted));
+    const bool utf8 = element_.elsewhere != outside::text || type.utf8;
+    out_.variable = hdf5_array::variable_elements{element_.elsewhere, type.bytes, utf8, element_.list_item};
+    if (element_.elsewhere == outside::list) out_.variable->item_bytes = type.base[0].bytes;
     element_.dtype = json(fmt::format("|V{}", type.bytes));
     element_.item_bytes = type.bytes;
     return {};

@@ -29,10 +29,13 @@ struct hdf5_array {
     std::optional<extents> shape;        ///< of cells that are stored shorter than the others
   };
 
-  /// Elements of variable length: the file has references to its heaps in their place.
+  /// Elements that are elsewhere in the file: the dataset has references to them.
   struct variable_elements {
+    hdf5_element::outside what = hdf5_element::outside::text;
     std::uint32_t reference_bytes = 0;
-    bool utf8 = false;
+    bool utf8 = false;  ///< of text
+    json item = {};     ///< of lists: the type of their items, as a .zarray has it
+    std::uint32_t item_bytes = 1;
     std::vector<std::byte> fill = {};  ///< the reference of elements that were never written; empty: they are empty
   };
 
@@ -54,7 +57,8 @@ struct hdf5_array {
   std::vector<hdf5_typed_value> typed_attributes;
   /// How the dataset is stored: `chunks` (null: it has none), `maxshape` (null: without a limit), `filters` (pairs of
   /// number and parameters), `dtype` and `shape` of an element, `text` (of variable length: "utf-8" or "ascii"; else
-  /// null), and of an enumeration whose type has a name `enum_name` and `enum`, pairs of name and number.
+  /// null), `list` (the type of the items of lists), and of an enumeration whose type has a name `enum_name` and
+  /// `enum`, pairs of name and number.
   json storage;
   /// Empty, or one for each dimension. They come from the dimension scales.
   std::vector<std::optional<std::string>> dimension_names;

@@ -165,8 +165,9 @@ class compound_reader {
     auto made = hdf5_element_of(member.type);
     if (!made.ok())
       return error(made.error().code(), fmt::format("{} (member '{}' of a compound)", made.error().message(), name));
-    if (!made->bits.is_null() || made->variable)
-      return refuse(fmt::format("a compound whose member '{}' has bits to spare or a variable length", name));
+    if (!made->bits.is_null() || made->is_elsewhere())
+      return refuse(
+          fmt::format("a compound whose member '{}' is a reference, of variable length or has bits to spare", name));
     if (member.offset < at_) return hdf5_damaged(fmt::format("member '{}' of a compound overlaps another", name));
     PENSTOCK_TRY(add_texts(member.offset, *made, name));
     gap(member.offset);
@@ -213,9 +214,26 @@ hdf5_element text_of(const hdf5_type& type) {
 
 result<hdf5_element> array_of(const hdf5_type& type) {
   PENSTOCK_ASSIGN(hdf5_element out, hdf5_element_of(type.base[0]));
-  if (out.variable) return refuse("arrays of text of variable length");
+  if (out.is_elsewhere()) return refuse("arrays of references or of values of variable length");
   out.shape.insert(out.shape.begin(), type.extents.begin(), type.extents.end());
   return out;
+}
+
+result<hdf5_element> reference_of(const hdf5_type& type) {
+  const bool region = type.refers_to == hdf5_type::target::region;
+  if (!region && type.refers_to != hdf5_type::target::object) return refuse("references of HDF5 1.12");
+  hdf5_element out = plain("|O", type.bytes);
+  out.elsewhere = region ? hdf5_element::outside::region : hdf5_element::outside::object;
+  return out;
+}
+
+result<json> list_item_of(const hdf5_type& type) {
+  PENSTOCK_ASSIGN(hdf5_element out, hdf5_element_of(type));
+  if (out.is_elsewhere()) return refuse("lists of references or of values of variable length");
+  if (!out.shape.empty()) return refuse("lists of arrays");
+  if (!out.codecs().empty()) return refuse("lists of padded text or of numbers with bits to spare");
+  if (out.item_bytes == 0) return refuse("lists of items without bytes");
+  return std::move(out.dtype);
 }
 
 }  // namespace
@@ -252,15 +270,17 @@ result<hdf5_element> hdf5_element_of(const hdf5_type& type) {
     case kind::compound:
       return compound_reader(type).read();
     case kind::reference:
-      return refuse("references");
+      return reference_of(type);
     case kind::enumeration: {
       PENSTOCK_ASSIGN(hdf5_element base, hdf5_element_of(type.base[0]));
       return names_false_and_true(type) && base.bits.is_null() ? plain("|b1", 1) : base;
     }
     case kind::variable: {
-      if (!type.is_text) return refuse("variable length");
       hdf5_element out = plain("|O", type.bytes);
-      out.variable = true;
+      out.elsewhere = type.is_text ? hdf5_element::outside::text : hdf5_element::outside::list;
+      if (!type.is_text) {
+        PENSTOCK_ASSIGN(out.list_item, list_item_of(type.base[0]));
+      }
       return out;
     }
     case kind::array:

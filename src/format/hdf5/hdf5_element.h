@@ -20,12 +20,24 @@ struct hdf5_element {
     friend bool operator==(const text&, const text&) = default;
   };
 
+  /// What elements are that are elsewhere in the file: the dataset has references to them.
+  enum class outside : std::uint8_t {
+    nothing,
+    text,    ///< of variable length, in heaps
+    list,    ///< of variable length, in heaps
+    object,  ///< the path of an object
+    region   ///< elements of a dataset, as hdf5_region_text writes them
+  };
+
   json dtype;                        ///< a type string, or a list of fields in which fields without a name are gaps
   std::uint32_t item_bytes = 0;      ///< of one item of `dtype`
   std::vector<std::uint64_t> shape;  ///< of an array type: further axes of the dataset
   json bits;                         ///< the codec that makes whole integers of these; null: they are whole
   std::vector<text> texts;           ///< what follows the end of these is not part of the value
-  bool variable = false;             ///< text of variable length, which is in heaps of the file
+  outside elsewhere = outside::nothing;
+  json list_item;  ///< of a list: the type of its items, as `dtype`; else null
+
+  bool is_elsewhere() const noexcept { return elsewhere != outside::nothing; }
 
   /// What makes items of the stored ones, as filters of a .zarray. Empty: they are the same.
   json::array_t codecs() const;
@@ -34,7 +46,7 @@ struct hdf5_element {
 };
 
 /// The element type that an HDF5 type comes to.
-/// \error unsupported  Types that no array here has, by name: references, sequences, times, unusual floats.
+/// \error unsupported  Types that no array here has, by name: lists of lists, times, unusual floats.
 /// \error corrupt_data  Members of a compound overlap.
 result<hdf5_element> hdf5_element_of(const hdf5_type& type);
 

@@ -126,7 +126,7 @@ TEST(Hdf5Element, OpaqueTypesWithATimeOfNumpyAreTimes) {
   EXPECT_EQ(hdf5_element_of(type)->dtype, json("|V8"));
 }
 
-TEST(Hdf5Element, ArraysAddAxesAndReferencesAreRefused) {
+TEST(Hdf5Element, ArraysAddAxes) {
   hdf5_type array;
   array.what = kind::array;
   array.bytes = 24;
@@ -137,7 +137,26 @@ TEST(Hdf5Element, ArraysAddAxesAndReferencesAreRefused) {
   EXPECT_EQ(made->dtype, json("<f4"));
   EXPECT_EQ(made->shape, (std::vector<std::uint64_t>{2, 3}));
   array.base[0].what = kind::reference;
-  EXPECT_EQ(hdf5_element_of(array).error().message(), "HDF5 elements of references are not readable");
+  EXPECT_EQ(hdf5_element_of(array).error().message(),
+            "HDF5 elements of arrays of references or of values of variable length are not readable");
+}
+
+TEST(Hdf5Element, ListsHaveItemsOfAFixedSize) {
+  hdf5_type list;
+  list.what = kind::variable;
+  list.bytes = 16;
+  list.base = {float32()};
+  const auto made = hdf5_element_of(list);
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->elsewhere, hdf5_element::outside::list);
+  EXPECT_EQ(made->list_item, json("<f4"));
+  hdf5_type lists = list;
+  lists.base = {list};
+  EXPECT_EQ(hdf5_element_of(lists).error().message(),
+            "HDF5 elements of lists of references or of values of variable length are not readable");
+  list.base[0].what = kind::text;
+  list.base[0].bytes = 0;
+  EXPECT_FALSE(hdf5_element_of(list).ok());
 }
 
 TEST(Hdf5Codec, FiltersHaveTheParametersOfTheFileOrTheirDefaults) {

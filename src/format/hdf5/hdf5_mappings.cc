@@ -30,6 +30,29 @@ class mapping_parser {
     return out;
   }
 
+  result<hdf5_selection> parse_selection() {
+    hdf5_selection out;
+    const std::uint64_t type = cursor_.number(4), version = cursor_.number(4);
+    switch (type) {
+      case 0:
+      case 3:
+        out.what = type == 0 ? hdf5_selection::kind::none : hdf5_selection::kind::all;
+        cursor_.skip(8);  // reserved, length
+        break;
+      case 1:
+        PENSTOCK_TRY(parse_points(version, out));
+        break;
+      case 2:
+        PENSTOCK_TRY(parse_hyperslab(version, out));
+        break;
+      default:
+        return cursor_.ok() ? hdf5_unknown(fmt::format("a selection of kind {}", type))
+                            : hdf5_damaged("the mappings of a virtual dataset are cut off");
+    }
+    if (!cursor_.ok()) return hdf5_damaged("the mappings of a virtual dataset are cut off");
+    return out;
+  }
+
  private:
   // Names that earlier mappings have, too, may be numbers of those mappings in version 1.
   result<> parse_names(std::uint64_t version, const std::vector<hdf5_mapping>& earlier, hdf5_mapping& out) {
@@ -60,29 +83,6 @@ class mapping_parser {
       if (one[0] == std::byte{0}) return name;
       name.push_back(static_cast<char>(one[0]));
     }
-  }
-
-  result<hdf5_selection> parse_selection() {
-    hdf5_selection out;
-    const std::uint64_t type = cursor_.number(4), version = cursor_.number(4);
-    switch (type) {
-      case 0:
-      case 3:
-        out.what = type == 0 ? hdf5_selection::kind::none : hdf5_selection::kind::all;
-        cursor_.skip(8);  // reserved, length
-        break;
-      case 1:
-        PENSTOCK_TRY(parse_points(version, out));
-        break;
-      case 2:
-        PENSTOCK_TRY(parse_hyperslab(version, out));
-        break;
-      default:
-        return cursor_.ok() ? hdf5_unknown(fmt::format("a selection of kind {}", type))
-                            : hdf5_damaged("the mappings of a virtual dataset are cut off");
-    }
-    if (!cursor_.ok()) return hdf5_damaged("the mappings of a virtual dataset are cut off");
-    return out;
   }
 
   result<> parse_rank(hdf5_selection& out) {
@@ -158,6 +158,10 @@ class mapping_parser {
 };
 
 }  // namespace
+
+result<hdf5_selection> parse_hdf5_selection(hdf5_file& file, std::span<const std::byte> from) {
+  return mapping_parser(file, from).parse_selection();
+}
 
 result<std::vector<hdf5_mapping>> read_hdf5_mappings(hdf5_file& file, const hdf5_layout& layout) {
   if (layout.what != hdf5_layout::kind::mapped || file.undefined(layout.address)) return std::vector<hdf5_mapping>();

@@ -2,7 +2,9 @@
 
 #include <penstock/result.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,10 @@ struct hdf5_mapping {
   std::string dataset;  ///< its path
   hdf5_selection from, to;
 };
+
+/// A selection as files store it, which `from` begins with.
+/// \error corrupt_data  It is damaged. \error unsupported  An unknown version or selection.
+result<hdf5_selection> parse_hdf5_selection(hdf5_file& file, std::span<const std::byte> from);
 
 /// The mappings of a virtual dataset, in the file's order. Empty if the layout is of another kind, or has none.
 ///

@@ -51,7 +51,7 @@ std::optional<hdf5_typed_value> hdf5_typed(const hdf5_attribute& from) {
       return made();
     }
     const auto element = hdf5_element_of(type.base[0]);
-    const bool is_plain = element.ok() && element->dtype.as_string() != nullptr && !element->variable &&
+    const bool is_plain = element.ok() && element->dtype.as_string() != nullptr && !element->is_elsewhere() &&
                           element->texts.empty() && element->shape.empty() && !is_bfloat16(*element);
     if (!is_plain) return std::nullopt;
     form.emplace_back("lists", element->dtype);
@@ -62,7 +62,7 @@ std::optional<hdf5_typed_value> hdf5_typed(const hdf5_attribute& from) {
     form.emplace_back("dtype", "<f16");
   } else {
     const auto element = hdf5_element_of(type);
-    if (!element.ok() || element->variable || is_bfloat16(*element)) return std::nullopt;
+    if (!element.ok() || element->is_elsewhere() || is_bfloat16(*element)) return std::nullopt;
     if (type.what == kind::text && shape.size() < 2) return std::nullopt;
     shape.insert(shape.end(), element->shape.begin(), element->shape.end());
     if (!element->bits.is_null()) {

@@ -181,7 +181,7 @@ result<json> write_v2_type(const dtype& type, const json& endian, std::size_t& l
     return text != nullptr && *text == "big";
   };
   if (type.kind() == dtype_kind::variable_utf8 || type.kind() == dtype_kind::variable_bytes ||
-      type.kind() == dtype_kind::object) {
+      type.kind() == dtype_kind::object || type.kind() == dtype_kind::variable_list) {
     return json("|O");
   }
   if (type.kind() != dtype_kind::structured) {
@@ -261,6 +261,9 @@ result<json> write_data_type(const dtype& type) {
       return json("variable_length_bytes");
     case dtype_kind::object:
       return error(errc::unsupported, "elements that are Python objects have no form in Zarr v3");
+    case dtype_kind::variable_list:
+      return error(errc::unsupported,
+                   "lists of variable length have no data type in Zarr v3: write them with zarr_format 2");
     case dtype_kind::structured:
       break;
     default:

@@ -295,6 +295,7 @@ result<> append_item(const json& value, const dtype& type, std::vector<std::byte
     case dtype_kind::variable_utf8:
     case dtype_kind::variable_bytes:
     case dtype_kind::object:
+    case dtype_kind::variable_list:
       break;
   }
   return error(errc::unsupported, fmt::format("zarr.json: fill values of data type {} are not readable", type.name()));
@@ -370,6 +371,7 @@ result<json> write_item(std::span<const std::byte> item, const dtype& type, bool
       return json(std::move(fields));
     }
     case dtype_kind::object:
+    case dtype_kind::variable_list:
       break;
   }
   return error(errc::unsupported, fmt::format("fill values of data type {} cannot be written", type.name()));
@@ -422,7 +424,9 @@ result<zarr_fill> parse_v2_fill_value(const json& value, const dtype& type, cons
   zeros.item.resize(type.item_bytes());
   const bool is_time = type.kind() == dtype_kind::datetime || type.kind() == dtype_kind::timedelta;
   if (value.is_null() && is_time) return parse_fill_value(json("NaT"), type);
-  if (value.is_null() || type.kind() == dtype_kind::object) return zeros;
+  // NumPy's object arrays accept any fill value; elements without a value are empty.
+  const bool is_object = type.kind() == dtype_kind::object || type.kind() == dtype_kind::variable_list;
+  if (value.is_null() || is_object) return zeros;
   switch (type.kind()) {
     case dtype_kind::variable_utf8:
       // NumPy's object arrays accepted any fill value, and writers kept their 0.
@@ -453,7 +457,7 @@ result<json> write_fill_value(std::span<const std::byte> item, const dtype& type
 }
 
 result<json> write_v2_fill_value(std::span<const std::byte> item, const dtype& type, const json& endian) {
-  if (type.kind() == dtype_kind::object) return json();
+  if (type.kind() == dtype_kind::object || type.kind() == dtype_kind::variable_list) return json();
   if (type.kind() != dtype_kind::structured) return write_item(item, type, false);
   std::vector<std::byte> stored(item.begin(), item.end());
   swap_stored(stored, type, endian);

@@ -104,12 +104,9 @@ result<> read_codecs(const json& document, zarr_metadata& out) {
 result<> read_object_type(zarr_metadata& out) {
   if (out.type.kind() != dtype_kind::object) return {};
   const json::array_t* filters = out.filters.as_array();
-  const std::string* id = filters == nullptr || filters->empty() ? nullptr : id_of(filters->front());
-  if (id == nullptr) {
+  if (filters == nullptr || filters->empty() || id_of(filters->front()) == nullptr)
     return error(errc::unsupported, "zarr.json: data type \"|O\" has no object codec in 'filters', it is not readable");
-  }
-  if (*id == "vlen-utf8") out.type = dtype::variable_utf8();
-  if (*id == "vlen-bytes") out.type = dtype::variable_bytes();
+  out.type = type_of_objects(filters->front());
   return {};
 }
 
@@ -177,6 +174,18 @@ result<zarr_metadata> read_group(const json& document) {
 }
 
 }  // namespace
+
+dtype type_of_objects(const json& codec) {
+  const std::string* const id = id_of(codec);
+  if (id != nullptr && *id == "vlen-utf8") return dtype::variable_utf8();
+  if (id != nullptr && *id == "vlen-bytes") return dtype::variable_bytes();
+  const json* const named = codec.find("dtype");
+  if (id == nullptr || *id != "vlen-array" || named == nullptr) return dtype::object();
+  auto item = parse_v2_dtype(*named);
+  if (!item.ok()) return dtype::object();
+  auto made = dtype::variable_list(std::move(item->type));
+  return made.ok() ? std::move(*made) : dtype::object();
+}
 
 result<zarr_metadata> parse_zarr_v2_array(const json& zarray, const json* zattrs) {
   result<zarr_metadata> out = read_array(zarray);

@@ -23,11 +23,14 @@ inline constexpr const char* kArrayDimensions = "_ARRAY_DIMENSIONS";
 ///
 /// The chain is that of version 3: transpose (order F), bytes (the byte order of `dtype`; not for `|O`), the filters
 /// and the compressor with the prefix `numcodecs.` in their names. It is compiled with `stored_order_filters`. Names of
-/// dimensions are those of the attribute `_ARRAY_DIMENSIONS`, if it has one for each. `|O` with the filter vlen-utf8 or
-/// vlen-bytes is text or bytes of variable length, otherwise `object`.
+/// dimensions are those of the attribute `_ARRAY_DIMENSIONS`, if it has one for each. `|O` with the filter vlen-utf8,
+/// vlen-bytes or vlen-array is text, bytes or lists of variable length, otherwise `object`.
 /// \error corrupt_data, unsupported  As parse_zarr_metadata.
 /// Source: Zarr v2 specification.
 result<zarr_metadata> parse_zarr_v2_array(const json& zarray, const json* zattrs);
+
+/// The elements of an array of `|O`, by the codec that its filters begin with: text, bytes, lists, else `object`.
+dtype type_of_objects(const json& codec);
 
 /// Parses a .zgroup and its .zattrs (null: there is none).
 result<zarr_metadata> parse_zarr_v2_group(const json& zgroup, const json* zattrs);

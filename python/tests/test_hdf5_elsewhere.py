@@ -1,0 +1,303 @@
+"""Elements of HDF5 datasets that are elsewhere in the file: text and lists in its heaps, references to objects."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import penstock as ps
+import pytest
+from support.http_server import ROUND_TRIP, HttpServer
+
+h5py = pytest.importorskip("h5py")
+
+ITEMS = ["i1", "<u2", ">i4", "<i8", "<f4", ">f8", "<c8", "?", "S3"]
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "contiguous": {},
+    "chunked": {"chunks": (3, 4)},
+    "gzip": {"chunks": (4, 3), "compression": "gzip", "shuffle": True},
+    "unlimited": {"chunks": (2, 5), "maxshape": (None, None)},
+}
+SHAPE = (7, 10)
+
+
+def words(count: int) -> list[str]:
+    texts = ["", "a", "süß", "x" * 300, "日本語", "last"]
+    return [f"{texts[i % len(texts)]}{i if i % 7 else ''}" for i in range(count)]
+
+
+def lists(item: str, shape: tuple[int, ...]) -> np.ndarray:
+    random = np.random.default_rng(3)
+    out = np.empty(shape, object)
+    for at in np.ndindex(shape):
+        values = random.integers(0, 100, random.integers(0, 6))
+        out[at] = values.astype(item) if item != "S3" else np.array([b"%d" % v for v in values], "S3")
+    return out
+
+
+def same_lists(got: np.ndarray, want: np.ndarray) -> bool:
+    pairs = zip(got.ravel().tolist(), want.ravel().tolist(), strict=True)
+    return got.shape == want.shape and all(
+        a.dtype == b.dtype.newbyteorder("=") and np.array_equal(a, b) for a, b in pairs
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_text_in_every_layout(tmp_path: Path, layout: str, encoding: str) -> None:
+    texts = words(70) if encoding == "utf-8" else [str(i) * (i % 9) for i in range(70)]
+    values = np.array(texts, object).reshape(SHAPE)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=values, dtype=h5py.string_dtype(encoding), **LAYOUTS[layout])
+    array = ps.open(tmp_path / "x.h5", "x")
+    want = values if encoding == "utf-8" else np.vectorize(str.encode, otypes=[object])(values)
+    assert array.chunks == LAYOUTS[layout].get("chunks", SHAPE)
+    for which in [
+        ...,
+        (slice(2, 7, 2), slice(None, None, 3)),
+        (3, 4),
+        ([5, 0, 5], slice(1, 9)),
+        (slice(0), slice(None)),
+    ]:
+        assert np.asarray(array[which], object).tolist() == np.asarray(want[which]).tolist()
+
+
+@pytest.mark.parametrize(("item", "layout"), list(itertools.product(ITEMS, LAYOUTS)))
+def test_lists_in_every_layout(tmp_path: Path, item: str, layout: str) -> None:
+    values = lists(item, SHAPE)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        made = file.create_dataset("x", SHAPE, h5py.vlen_dtype(np.dtype(item)), **LAYOUTS[layout])
+        for at in np.ndindex(SHAPE):
+            made[at] = values[at]
+        if np.dtype(item).isnative:  # h5py reads others as they are stored, with a dtype that says something else
+            assert same_lists(made[...], values)
+    array = ps.open(tmp_path / "x.h5", "x")
+    assert array.dtype == np.dtype("O")
+    assert same_lists(array[...], values)
+    assert same_lists(array[1:6:2, ::3], values[1:6:2, ::3])
+    one = array[4, 5]
+    assert one.tolist() == values[4, 5].tolist()
+    assert one.flags.writeable
+
+
+def test_lists_of_structures_and_of_named_numbers(tmp_path: Path) -> None:
+    pair = np.dtype([("a", "<i2"), ("b", ">f8")], align=True)
+    colour = h5py.enum_dtype({"red": 1, "blue": 2}, "i2")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        made = file.create_dataset("pairs", (2,), h5py.vlen_dtype(pair))
+        made[0] = np.array([(1, 2.5), (3, 4.5)], pair)
+        named = file.create_dataset("colours", (2,), h5py.vlen_dtype(colour))
+        named[1] = np.array([2, 1, 2], "i2")
+    pairs = ps.open(tmp_path / "x.h5", "pairs")[...]
+    assert pairs[0].tolist() == [(1, 2.5), (3, 4.5)]
+    assert pairs[0].dtype.names == ("a", "b")
+    assert pairs[1].shape == (0,)
+    assert [each.tolist() for each in ps.open(tmp_path / "x.h5", "colours")[...]] == [[], [2, 1, 2]]
+
+
+@pytest.mark.parametrize("kind", ["text", "list"])
+def test_what_was_not_written_is_empty_or_the_fill_value(tmp_path: Path, kind: str) -> None:
+    dtype = h5py.string_dtype() if kind == "text" else h5py.vlen_dtype("i4")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("never", (3, 2), dtype)
+        file.create_dataset("chunks", (5, 4), dtype, chunks=(2, 3))[3, 2] = "x" if kind == "text" else [1, 2]
+        file.create_dataset("none", (0, 3), dtype, maxshape=(None, 3))
+        file.create_dataset("one", (), dtype)[()] = "y" if kind == "text" else [5]
+        cut = file.create_dataset("cut", (10,), dtype, chunks=(4,), maxshape=(None,))
+        for i in range(10):
+            cut[i] = str(i) if kind == "text" else [i]
+        cut.resize((6,))
+        if kind == "text":
+            file.create_dataset("filled", (5, 4), dtype, chunks=(2, 3), fillvalue="süß")[0, 1] = "x"
+            file.create_dataset("all filled", (3,), dtype, fillvalue="süß")
+        want = {name: file[name][()] for name in file}
+    group = ps.open_group(tmp_path / "x.h5")
+    assert sorted(group) == sorted(want)
+    for name, values in want.items():
+        got = group[name][()]
+        if kind == "list":
+            assert same_lists(np.asarray(got, object), values) if name != "one" else got.tolist() == [5]
+        else:
+            texts = np.vectorize(lambda each: each.decode(), otypes=[object])(values) if np.size(values) else values
+            assert np.asarray(got, object).tolist() == np.asarray(texts, object).tolist(), name
+
+
+def test_values_are_read_when_they_are_needed(tmp_path: Path) -> None:
+    """Of a remote file: neither all values when it is opened, nor a round trip for each chunk."""
+    texts = [f"{i:06} " + "x" * 200 for i in range(20_000)]
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=texts, dtype=h5py.string_dtype(), chunks=(500,))
+        rows = file.create_dataset("rows", (400,), h5py.vlen_dtype("f8"), chunks=(50,))
+        for i in range(400):
+            rows[i] = np.arange(i % 50, dtype="f8")
+    content = (tmp_path / "x.h5").read_bytes()
+    with HttpServer({"x.h5": content}, latency=ROUND_TRIP) as server:
+
+        def fetched() -> int:
+            ranges = [each.headers["range"].removeprefix("bytes=").split("-") for each in server.requests]
+            return sum(int(end) - int(begin) + 1 for begin, end in ranges)
+
+        array = ps.open(f"{server.url}/x.h5", "x")
+        assert fetched() < len(content) // 4
+        assert array[7000] == texts[7000]
+        assert fetched() < len(content) // 2
+        server.requests.clear()
+        assert array[:].tolist() == texts
+        waves = {each.wave for each in server.requests}
+        assert len(waves) <= 8
+        server.requests.clear()
+        lists = ps.open(f"{server.url}/x.h5", "rows")[:]
+        assert [len(each) for each in lists] == [i % 50 for i in range(400)]
+
+
+def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
+    for text in ("before", "behind"):
+        with h5py.File(tmp_path / "x.h5", "w") as file:
+            file.create_dataset("x", data=[text] * 3, dtype=h5py.string_dtype())
+            file["more"] = np.arange(len(text) * 100)
+        if text == "before":
+            array = ps.open(tmp_path / "x.h5", "x")
+            assert array[0] == "before"
+    with pytest.raises(ps.Error, match="changed"):
+        array[0]
+
+
+def test_a_damaged_value_is_named(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        made = file.create_dataset("x", (4,), h5py.vlen_dtype("i4"), chunks=(2,))
+        for i in range(4):
+            made[i] = [i] * 3
+        place = made.id.get_chunk_info(1).byte_offset
+    content = bytearray((tmp_path / "x.h5").read_bytes())
+    content[place] = 250  # of its 250 items, the heap has 3
+    array = ps.open(bytes(content), "x")
+    assert array[0].tolist() == [0, 0, 0]
+    with pytest.raises(ps.CorruptDataError, match=r"chunk.*\b1\b") as caught:
+        array[2]
+    assert "1000 bytes in an object of 12" in str(caught.value)
+
+
+@pytest.mark.parametrize("target", ["zarr 2", "manifest", "numpy"])
+def test_lists_are_copied_and_saved(tmp_path: Path, target: str) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        made = file.create_dataset("x", (7, 4), h5py.vlen_dtype(">i4"), chunks=(3, 4), compression="gzip")
+        want = lists(">i4", (7, 4))
+        want[6] = [np.zeros(0, "i4")] * 4
+        for at in np.ndindex(6, 4):
+            made[at] = want[at]
+    source = ps.open(tmp_path / "x.h5", "x")
+    if target == "zarr 2":
+        ps.copy(source, tmp_path / "y.zarr", zarr_format=2)
+        assert same_lists(ps.open(tmp_path / "y.zarr")[...], want)
+        with pytest.raises(ps.UnsupportedError, match="no data type in Zarr v3"):
+            ps.copy(source, tmp_path / "z.zarr", zarr_format=3)
+    elif target == "manifest":
+        ps.save_manifest(source, tmp_path / "x.json")
+        assert same_lists(ps.open(tmp_path / "x.json")[...], want)
+    else:
+        assert same_lists(np.asarray(source), want)
+
+
+def test_lists_of_zarr_2_are_those_of_numcodecs(tmp_path: Path) -> None:
+    numcodecs = pytest.importorskip("numcodecs")
+    for item in ("<i4", ">f8", "|u1"):
+        values = lists(item, (5, 3))
+        where = tmp_path / item[1:]
+        options: dict[str, Any] = {"filters": [numcodecs.VLenArray(item)], "compressors": None}
+        array = ps.create_array(where, shape=(5, 3), chunks=(2, 2), dtype=object, zarr_format=2, **options)
+        array[...] = values
+        assert same_lists(ps.open(where)[...], values)
+        chunk = numcodecs.VLenArray(item).decode((where / "0.0").read_bytes())
+        assert [each.tolist() for each in chunk] == [each.tolist() for each in values[:2, :2].ravel()]
+        wrong = np.empty(1, object)
+        wrong[0] = np.zeros((2, 2), item)
+        with pytest.raises(TypeError, match="one dimension"):
+            array[0, :1] = wrong
+        array[0, 0] = [1, 2, 3]
+        assert array[0, 0].tolist() == [1, 2, 3]
+
+
+def test_references_are_paths(tmp_path: Path) -> None:
+    """As MATLAB's cell arrays are stored: `#refs#` has the objects."""
+    with h5py.File(tmp_path / "x.mat", "w", libver="latest", userblock_size=512) as file:
+        inner = file.create_group("#refs#")
+        for i in range(5):
+            inner[f"cell{i}"] = np.arange(i)
+        file["deep/er/group/x"] = np.zeros(3)
+        file["again"] = file["deep/er/group/x"]
+        file["soft"] = h5py.SoftLink("/deep")
+        refs = file.create_dataset("refs", (3, 3), h5py.ref_dtype, chunks=(2, 2))
+        for i in range(5):
+            refs[i // 3, i % 3] = inner[f"cell{i}"].ref
+        refs[2, 0] = file["deep"].ref
+        refs[2, 1] = file.ref
+        refs[2, 2] = file["deep/er/group/x"].ref
+        gone = file.create_dataset("gone", data=1)
+        file.create_dataset("dangling", (1,), h5py.ref_dtype)[0] = gone.ref
+        file["kept"] = gone
+        del file["gone"], file["kept"]
+    root = ps.open_group(tmp_path / "x.mat")
+    got = root["refs"][...]
+    cells = [f"/#refs#/cell{i}" for i in range(5)]
+    assert np.asarray(got, object).ravel().tolist() == [*cells, "", "/deep", "/", "/again"]
+    for i, path in enumerate(cells):
+        assert root[path][...].tolist() == list(range(i))
+    assert "without a path" in root["dangling"][0]
+
+
+def test_references_to_regions_name_the_elements(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        data = file.create_dataset("a/data", data=np.arange(60).reshape(6, 10))
+        refs = file.create_dataset("x", (6,), h5py.regionref_dtype)
+        mask = np.zeros((6, 10), bool)
+        mask[1, 2] = mask[5, 7] = True
+        refs[0] = data.regionref[1:3, 4:9]
+        refs[1] = data.regionref[::2, 3]
+        refs[2] = data.regionref[mask]
+        refs[3] = data.regionref[...]
+        refs[4] = data.regionref[2:4, [1, 2, 7]]
+    got = ps.open(tmp_path / "x.h5", "x")[...]
+    assert got[0] == "/a/data[1:3, 4:9]"
+    assert got[1] in ("/a/data[0:5:2, 3:4]", "/a/data[0:1, 3:4] + [2:3, 3:4] + [4:5, 3:4]")
+    assert got[2] == "/a/data[(1, 2), (5, 7)]"
+    assert got[3] in ("/a/data[...]", "/a/data[0:6, 0:10]")
+    assert got[5] == ""
+    numbers = [[int(n) for n in re.findall(r"\d+", box)] for box in got[4].split("+")]
+    data = np.arange(60).reshape(6, 10)
+    boxes = [data[a:b, c:d].ravel() for a, b, c, d in numbers]
+    assert sorted(np.concatenate(boxes).tolist()) == [21, 22, 27, 31, 32, 37]
+
+
+@pytest.mark.parametrize("source", ["path", "bytes", "file object", "fsspec", "http"])
+def test_every_kind_of_source(tmp_path: Path, source: str) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("text", data=words(50), dtype=h5py.string_dtype(), chunks=(8,))
+        rows = file.create_dataset("rows", (5,), h5py.vlen_dtype("i4"))
+        for i in range(5):
+            rows[i] = range(i)
+        refs = file.create_dataset("refs", (1,), h5py.ref_dtype)
+        refs[0] = rows.ref
+
+    def check(target: Any) -> None:
+        assert ps.open(target, "text")[...].tolist() == words(50)
+        assert [each.tolist() for each in ps.open(target, "rows")[...]] == [list(range(i)) for i in range(5)]
+        assert ps.open(target, "refs")[0] == "/rows"
+
+    content = (tmp_path / "x.h5").read_bytes()
+    if source == "path":
+        check(tmp_path / "x.h5")
+    elif source == "bytes":
+        check(content)
+    elif source == "file object":
+        check(io.BytesIO(content))
+    elif source == "fsspec":
+        fsspec = pytest.importorskip("fsspec")
+        with fsspec.open(f"file://{tmp_path}/x.h5") as stream:
+            check(stream)
+    else:
+        with HttpServer({"x.h5": content}) as server:
+            check(f"{server.url}/x.h5")

@@ -1,0 +1,99 @@
+#include "format/hdf5/hdf5_targets.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "base/checked.h"
+#include "format/hdf5/hdf5_values.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::uint64_t kMostBoxes = std::uint64_t{1} << 16;
+
+std::string range_text(std::uint64_t start, std::uint64_t stride, std::uint64_t count, std::uint64_t block) {
+  if (stride == block || count == 1) return fmt::format("{}:{}", start, start + count * block);
+  return fmt::format("{}:{}:{}", start, start + (count - 1) * stride + 1, stride);  // blocks of one element
+}
+
+result<std::string> regular_text(const hdf5_selection& of) {
+  // Blocks of several elements at distances are a box each; along the other dimensions one range says all.
+  std::vector<std::string> boxes{std::string()};
+  for (const hdf5_selection::axis& axis : of.axes) {
+    if (axis.count == byte_range::kAll || axis.block == byte_range::kAll)
+      return hdf5_unknown("references to regions without a limit");
+    std::vector<std::string> ranges;
+    const bool one = axis.count == 1 || axis.block == 1 || axis.stride == axis.block;
+    if (saturating_mul(boxes.size(), one ? 1 : axis.count) > kMostBoxes)
+      return hdf5_unknown(fmt::format("references to regions of more than {} boxes", kMostBoxes));
+    if (one) ranges.push_back(range_text(axis.start, axis.stride, axis.count, axis.block));
+    for (std::uint64_t i = 0; !one && i < axis.count; ++i)
+      ranges.push_back(range_text(axis.start + i * axis.stride, 1, 1, axis.block));
+    std::vector<std::string> more;
+    for (const std::string& before : boxes)
+      for (const std::string& each : ranges) more.push_back(before.empty() ? each : before + ", " + each);
+    boxes = std::move(more);
+  }
+  return fmt::format("[{}]", fmt::join(boxes, "] + ["));
+}
+
+std::string boxes_text(const hdf5_selection& of) {
+  std::vector<std::string> boxes;
+  for (std::size_t at = 0; at + 2 * of.rank <= of.corners.size(); at += 2 * of.rank) {
+    std::vector<std::string> ranges;
+    for (std::size_t d = 0; d < of.rank; ++d)
+      ranges.push_back(fmt::format("{}:{}", of.corners[at + d], saturating_add(of.corners[at + of.rank + d], 1)));
+    boxes.push_back(fmt::format("{}", fmt::join(ranges, ", ")));
+  }
+  return fmt::format("[{}]", fmt::join(boxes, "] + ["));
+}
+
+std::string points_text(const hdf5_selection& of) {
+  std::vector<std::string> points;
+  const std::span<const std::uint64_t> corners(of.corners);
+  for (std::size_t at = 0; at + of.rank <= corners.size(); at += of.rank)
+    points.push_back(fmt::format("({})", fmt::join(corners.subspan(at, of.rank), ", ")));
+  return fmt::format("[{}]", fmt::join(points, ", "));
+}
+
+}  // namespace
+
+hdf5_paths find_hdf5_paths(hdf5_file& file, hdf5_tree& tree) {
+  hdf5_paths out{{file.root(), "/"}};
+  std::deque<std::uint64_t> groups{file.root()};
+  for (; !groups.empty(); groups.pop_front()) {
+    const auto links = tree.links(groups.front());
+    if (!links.ok()) continue;
+    const std::string path = out.at(groups.front());
+    for (const hdf5_link& each : **links) {
+      if (each.what != hdf5_link::kind::hard || out.contains(each.object)) continue;
+      out.emplace(each.object, (path == "/" ? path : path + "/") + hdf5_text(each.name));
+      const auto header = tree.header(each.object);
+      if (header.ok() && is_hdf5_group(**header)) groups.push_back(each.object);
+    }
+  }
+  return out;
+}
+
+result<std::string> hdf5_region_text(const std::string& path, const hdf5_selection& of) {
+  switch (of.what) {
+    case hdf5_selection::kind::none:
+      return path + "[]";
+    case hdf5_selection::kind::all:
+      return path + "[...]";
+    case hdf5_selection::kind::points:
+      return path + points_text(of);
+    case hdf5_selection::kind::boxes:
+      return path + boxes_text(of);
+    case hdf5_selection::kind::regular:
+      break;
+  }
+  PENSTOCK_ASSIGN(const std::string boxes, regular_text(of));
+  return path + boxes;
+}
+
+}  // namespace penstock::inline v0
