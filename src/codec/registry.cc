@@ -45,6 +45,7 @@ constexpr entry kCodecs[] = {
     {"hdf5.lz4", place::bytes, make_hdf5_lz4_codec},
     {"hdf5.lzf", place::bytes, make_hdf5_lzf_codec},
     {"hdf5.nbit", place::bytes, make_hdf5_nbit_codec},
+    {"hdf5.number", place::bytes, make_hdf5_number_codec},
     {"hdf5.scaleoffset", place::bytes, make_hdf5_scaleoffset_codec},
     {"hdf5.shuffle", place::bytes, make_hdf5_shuffle_codec},
     {"hdf5.string", place::bytes, make_hdf5_string_codec},

@@ -28,6 +28,9 @@ constexpr subject kSubjects[] = {
     {"hdf5.string", R"({"elementsize":9,"fields":[[0,2,3,0],[6,1,3,1]]})"},
     {"hdf5.shuffle", R"({"elementsize":4})", true},
     {"hdf5.shuffle", R"({"elementsize":7})", true},
+    {"hdf5.number", R"({"kind":"integer","elementsize":3,"to":4,"precision":20,"offset":2,"signed":true})"},
+    {"hdf5.number",
+     R"({"kind":"float","elementsize":3,"to":4,"sign":23,"exponent":16,"exponent_bits":7,"mantissa":0,"mantissa_bits":16,"bias":63,"endian":"big"})"},
 };
 
 // Headers of zfp with all modes, of 16 x 16 and 8 x 8 x 8 numbers, with damage in them: they say how much is decoded.

@@ -70,7 +70,15 @@ def _integer(tid: Any, h5t: Any) -> StoredType:
     size = tid.get_size()
     signed = tid.get_class() == h5t.INTEGER and tid.get_sign() == h5t.SGN_2
     if size not in (1, 2, 4, 8):
-        raise _refuse(f"integers of {size} bytes")
+        precision = tid.get_precision() if tid.get_class() == h5t.INTEGER else 8 * size
+        if size > 16 or precision > 64:
+            raise _refuse(f"integers of {precision} bits in {size} bytes")
+        to = 4 if precision <= 32 else 8
+        offset = tid.get_offset() if tid.get_class() == h5t.INTEGER else 0
+        bits = {"id": "hdf5.number", "kind": "integer", "elementsize": size, "to": to}
+        bits["endian"] = "big" if _order(tid, h5t) == ">" else "little"
+        bits |= {"precision": precision, "offset": offset, "signed": signed}
+        return StoredType(f"<{'i' if signed else 'u'}{to}", bits=bits)
     dtype = f"{'|' if size == 1 else _order(tid, h5t)}{'i' if signed else 'u'}{size}"
     if tid.get_class() != h5t.INTEGER:  # of bit fields h5py does not say which bits are used, and reads all
         return StoredType(dtype)
@@ -84,12 +92,20 @@ def _integer(tid: Any, h5t: Any) -> StoredType:
 def _float(tid: Any, h5t: Any) -> StoredType:
     known = _FLOATS.get((tid.get_size(), tuple(tid.get_fields()), tid.get_ebias()))
     whole = tid.get_precision() == 8 * tid.get_size() and tid.get_offset() == 0
-    if known is None or not whole or tid.get_norm() != h5t.NORM_IMPLIED:
+    usual = known is not None and whole and tid.get_norm() == h5t.NORM_IMPLIED
+    sign, exponent, exponent_bits, mantissa, mantissa_bits = tid.get_fields()
+    fits = tid.get_size() <= 16 and tid.get_offset() == 0 and 1 <= exponent_bits <= 11 and mantissa_bits <= 52
+    if fits and (not usual or (known == "bfloat16" and _order(tid, h5t) == ">")):
+        to = 4 if mantissa_bits <= 23 and exponent_bits <= 8 else 8
+        bits = {"id": "hdf5.number", "kind": "float", "elementsize": tid.get_size(), "to": to}
+        bits |= {"endian": "big" if _order(tid, h5t) == ">" else "little", "sign": sign, "exponent": exponent}
+        bits |= {"exponent_bits": exponent_bits, "mantissa": mantissa, "mantissa_bits": mantissa_bits}
+        bits |= {"bias": tid.get_ebias(), "implied": tid.get_norm() == h5t.NORM_IMPLIED}
+        return StoredType(f"<f{to}", bits=bits)
+    if not usual:
         raise _refuse(f"floats of {tid.get_precision()} bits with fields {tuple(tid.get_fields())}")
     order = _order(tid, h5t)
     if known == "bfloat16":
-        if order == ">":
-            raise _refuse("big-endian bfloat16")
         return StoredType(known)
     return StoredType(order + known)
 

@@ -171,7 +171,7 @@ class array_reader {
     out_.variable = hdf5_array::variable_elements{element_.elsewhere, type.bytes, utf8, element_.list_item};
     if (element_.elsewhere == outside::list) out_.variable->item_bytes = type.base[0].bytes;
     element_.dtype = json(fmt::format("|V{}", type.bytes));
-    element_.item_bytes = type.bytes;
+    element_.item_bytes = element_.stored_bytes = type.bytes;
     return {};
   }
 
@@ -210,7 +210,7 @@ class array_reader {
     }
     if (found != bytes)
       return hdf5_damaged(fmt::format("the dataset's external files have {} bytes, its shape needs {}", found, bytes));
-    const auto item = static_cast<std::uint32_t>(element_.item_bytes);
+    const std::uint32_t item = element_.stored_bytes;
     extents chunks;
     for (const std::uint64_t each : whole) chunks.push_back(std::max<std::uint64_t>(each, 1));
     if (bytes == 0) return chunks;
@@ -341,7 +341,7 @@ class array_reader {
 
   // C-order bytes without chunks, cut into cells that are one run each.
   result<extents> in_one_place(const extents& whole) {
-    const std::uint64_t item = element_.item_bytes;
+    const std::uint64_t item = element_.stored_bytes;
     std::uint64_t bytes = item;
     extents chunks;
     for (const std::uint64_t each : whole) {

@@ -47,19 +47,52 @@ std::string escaped(std::string_view bytes) {
 hdf5_element plain(std::string dtype, std::uint32_t bytes) {
   hdf5_element out;
   out.dtype = json(std::move(dtype));
-  out.item_bytes = bytes;
+  out.item_bytes = out.stored_bytes = bytes;
   return out;
 }
 
 char order_of(const hdf5_type& type) noexcept { return type.big_endian ? '>' : '<'; }
 
+/// What the codec `hdf5.number` makes of a form.
+hdf5_element converted(const hdf5_number_form& form, std::uint32_t to) {
+  json::object_t codec;
+  codec.emplace_back("id", "hdf5.number");
+  codec.emplace_back("kind", form.floating ? "float" : "integer");
+  codec.emplace_back("elementsize", std::uint64_t{form.bytes});
+  codec.emplace_back("to", std::uint64_t{to});
+  codec.emplace_back("endian", form.big_endian ? "big" : "little");
+  const auto add = [&](const char* name, std::uint32_t value) { codec.emplace_back(name, std::uint64_t{value}); };
+  if (form.floating) {
+    add("sign", form.sign);
+    add("exponent", form.exponent);
+    add("exponent_bits", form.exponent_bits);
+    add("mantissa", form.mantissa);
+    add("mantissa_bits", form.mantissa_bits);
+    add("bias", form.bias);
+    codec.emplace_back("implied", form.implied);
+  } else {
+    add("precision", form.precision);
+    add("offset", form.offset);
+    codec.emplace_back("signed", form.is_signed);
+  }
+  hdf5_element out = plain(fmt::format("<{}{}", form.floating ? 'f' : form.is_signed ? 'i' : 'u', to), to);
+  out.stored_bytes = form.bytes;
+  out.bits = json(std::move(codec));
+  return out;
+}
+
 result<hdf5_element> integer_of(const hdf5_type& type) {
+  constexpr std::uint32_t kMostBytes = 16;
   const std::uint32_t size = type.bytes;
-  if (size != 1 && size != 2 && size != 4 && size != 8) return refuse(fmt::format("integers of {} bytes", size));
+  const hdf5_number_form form = hdf5_form_of(type);
+  if (size != 1 && size != 2 && size != 4 && size != 8) {
+    if (size == 0 || size > kMostBytes || form.precision == 0 || form.precision > 64)
+      return refuse(fmt::format("integers of {} bits in {} bytes", form.precision, size));
+    return converted(form, form.precision <= 32 ? 4 : 8);
+  }
   const char order = size == 1 ? '|' : order_of(type);
   hdf5_element out = plain(fmt::format("{}{}{}", order, type.is_signed ? 'i' : 'u', size), size);
-  // Of a bit field all bits are read, as h5py does.
-  if (type.what == kind::bits || (type.precision == 8 * size && type.bit_offset == 0)) return out;
+  if (form.precision == 8 * size && form.offset == 0) return out;
   json::object_t bits;
   bits.emplace_back("id", "hdf5.bits");
   bits.emplace_back("elementsize", std::uint64_t{size});
@@ -85,14 +118,18 @@ result<hdf5_element> float_of(const hdf5_type& type) {
   const auto found = std::find_if(kKnown.begin(), kKnown.end(), [&](const known_float& each) {
     return each.bytes == type.bytes && each.fields == type.fields;
   });
-  if (found == kKnown.end() || type.precision != 8 * type.bytes || type.bit_offset != 0) {
-    const hdf5_type::float_fields& of = type.fields;
+  const bool is_known = found != kKnown.end() && type.precision == 8 * type.bytes && type.bit_offset == 0;
+  const hdf5_type::float_fields& of = type.fields;
+  const bool is_double = type.bytes <= 16 && type.bit_offset == 0 && of.exponent_bits >= 1 && of.exponent_bits <= 11 &&
+                         of.mantissa_bits <= 52;
+  if (!type.vax && is_double && (!is_known || (type.big_endian && found->name == "bfloat16")))
+    return converted(hdf5_form_of(type), of.mantissa_bits <= 23 && of.exponent_bits <= 8 ? 4 : 8);
+  if (!is_known) {
     return refuse(fmt::format("floats of {} bits with fields ({}, {}, {}, {}, {})", type.precision, of.sign,
                               of.exponent, of.exponent_bits, of.mantissa, of.mantissa_bits));
   }
   if (type.vax) return refuse("VAX or mixed byte order");
   if (found->name != "bfloat16") return plain(order_of(type) + std::string(found->name), type.bytes);
-  if (type.big_endian) return refuse("big-endian bfloat16");
   return plain("bfloat16", type.bytes);
 }
 
@@ -150,7 +187,7 @@ class compound_reader {
     }
     gap(type_.bytes);
     out_.dtype = json(std::move(fields_));
-    out_.item_bytes = type_.bytes;
+    out_.item_bytes = out_.stored_bytes = type_.bytes;
     return std::move(out_);
   }
 
@@ -251,6 +288,26 @@ json::array_t hdf5_element::codecs() const {
   out.emplace_back("elementsize", std::uint64_t{item_bytes});
   out.emplace_back("fields", std::move(fields));
   return {json(std::move(out))};
+}
+
+hdf5_number_form hdf5_form_of(const hdf5_type& type) noexcept {
+  hdf5_number_form out;
+  out.bytes = type.bytes;
+  out.big_endian = type.big_endian;
+  out.floating = type.what == kind::floating;
+  // Of a bit field all bits are read, as h5py does.
+  out.offset = type.what == kind::bits ? 0 : type.bit_offset;
+  out.precision = type.what == kind::bits ? 8 * type.bytes : type.precision;
+  out.is_signed = type.is_signed;
+  const hdf5_type::float_fields& of = type.fields;
+  out.sign = of.sign;
+  out.exponent = of.exponent;
+  out.exponent_bits = of.exponent_bits;
+  out.mantissa = of.mantissa;
+  out.mantissa_bits = of.mantissa_bits;
+  out.bias = of.bias;
+  out.implied = of.normalization == 2;
+  return out;
 }
 
 // Recursion is as deep as the type, which its parser limits.

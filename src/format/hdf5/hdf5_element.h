@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <penstock/extend/json.h>
+#include "codec/hdf5/hdf5_number.h"
 #include "format/hdf5/hdf5_dataset.h"
 #include "format/hdf5/hdf5_type.h"
 
@@ -32,7 +33,8 @@ struct hdf5_element {
   json dtype;                        ///< a type string, or a list of fields in which fields without a name are gaps
   std::uint32_t item_bytes = 0;      ///< of one item of `dtype`
   std::vector<std::uint64_t> shape;  ///< of an array type: further axes of the dataset
-  json bits;                         ///< the codec that makes whole integers of these; null: they are whole
+  json bits;                         ///< the codec that makes usual numbers of these; null: they are usual
+  std::uint32_t stored_bytes = 0;    ///< of one item in the file
   std::vector<text> texts;           ///< what follows the end of these is not part of the value
   outside elsewhere = outside::nothing;
   json list_item;  ///< of a list: the type of its items, as `dtype`; else null
@@ -44,6 +46,9 @@ struct hdf5_element {
 
   friend bool operator==(const hdf5_element&, const hdf5_element&) = default;
 };
+
+/// How an integer, a bit field or a floating-point number is stored.
+hdf5_number_form hdf5_form_of(const hdf5_type& type) noexcept;
 
 /// The element type that an HDF5 type comes to.
 /// \error unsupported  Types that no array here has, by name: lists of lists, times, unusual floats.

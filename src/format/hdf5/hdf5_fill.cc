@@ -90,6 +90,20 @@ void take_bits(std::span<std::byte> item, const json& codec) {
     item[big_endian ? item.size() - 1 - i : i] = static_cast<std::byte>(value >> (8 * i));
 }
 
+/// What the codec `hdf5.number` makes of an item.
+std::vector<std::byte> number_of(std::span<const std::byte> item, const hdf5_type& type, std::size_t bytes) {
+  const hdf5_type* inner = &type;
+  while (!inner->base.empty()) inner = &inner->base[0];  // of arrays and enumerations
+  const hdf5_number_form form = hdf5_form_of(*inner);
+  std::uint64_t bits = form.floating ? 0 : form.integer(item);
+  const double value = form.floating ? form.real(item) : 0;
+  const auto single = static_cast<float>(value);
+  if (form.floating) std::memcpy(&bits, bytes == sizeof value ? static_cast<const void*>(&value) : &single, bytes);
+  std::vector<std::byte> out(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) out[i] = static_cast<std::byte>(bits >> (8 * i));
+  return out;
+}
+
 /// What the codec `hdf5.string` does to an item.
 void clear_behind_texts(std::span<std::byte> item, const std::vector<hdf5_element::text>& texts) {
   for (const hdf5_element::text& each : texts) {
@@ -112,8 +126,8 @@ void clear_behind_texts(std::span<std::byte> item, const std::vector<hdf5_elemen
 
 result<json> hdf5_fill_json(const hdf5_fill& fill, const hdf5_type& type, const hdf5_element& element) {
   if (fill.what == hdf5_fill::kind::undefined || element.item_bytes == 0) return json();
-  const std::size_t item = element.item_bytes;
-  if (fill.what == hdf5_fill::kind::zeros) return item_json(std::vector<std::byte>(item), element.dtype);
+  const std::size_t item = element.stored_bytes;
+  if (fill.what == hdf5_fill::kind::zeros) return item_json(std::vector<std::byte>(element.item_bytes), element.dtype);
   if (fill.bytes.size() != type.bytes)
     return hdf5_damaged(fmt::format("a fill value of {} bytes for elements of {}", fill.bytes.size(), type.bytes));
   if (fill.bytes.size() % item != 0)
@@ -121,13 +135,16 @@ result<json> hdf5_fill_json(const hdf5_fill& fill, const hdf5_type& type, const 
   if (fill.bytes.empty()) return json();
   std::vector<std::byte> items = fill.bytes;
   const std::span<std::byte> all(items);
+  const json* const codec = element.bits.find("id");
+  const bool is_converted = codec != nullptr && *codec == json("hdf5.number");
   for (std::size_t at = 0; at < items.size(); at += item) {
     const auto each = all.subspan(at, item);
-    if (!element.bits.is_null()) take_bits(each, element.bits);
+    if (!element.bits.is_null() && !is_converted) take_bits(each, element.bits);
     clear_behind_texts(each, element.texts);
     if (!std::equal(each.begin(), each.end(), all.begin()))
       return error(errc::unsupported, "a fill value of an array whose elements differ is not readable");
   }
+  if (is_converted) return item_json(number_of(all.first(item), type, element.item_bytes), element.dtype);
   return item_json(all.first(item), element.dtype);
 }
 

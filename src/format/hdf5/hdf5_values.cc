@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -21,18 +20,6 @@ std::string_view chars(std::span<const std::byte> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Bits [first, first + count) of a number of at most 16 bytes; count <= 64.
-std::uint64_t bits_of(const hdf5_type& type, std::span<const std::byte> item, std::uint32_t first,
-                      std::uint32_t count) {
-  std::uint64_t out = 0;
-  for (std::uint32_t i = count; i-- > 0;) {
-    const std::uint32_t bit = first + i, byte = bit / 8;
-    const std::size_t at = type.big_endian ? item.size() - 1 - byte : byte;
-    out = out << 1 | (static_cast<unsigned>(item[at]) >> (bit % 8) & 1U);
-  }
-  return out;
-}
-
 bool holds(const hdf5_type& type, std::uint32_t first, std::uint32_t count) noexcept {
   return count <= 64 && std::uint64_t{first} + count <= std::uint64_t{8} * type.bytes;
 }
@@ -40,13 +27,10 @@ bool holds(const hdf5_type& type, std::uint32_t first, std::uint32_t count) noex
 result<json> integer_json(const hdf5_type& type, std::span<const std::byte> item) {
   if (type.precision == 0 || type.precision > 64)
     return hdf5_unknown(fmt::format("integers of {} bits", type.precision));
-  std::uint64_t value = bits_of(type, item, type.bit_offset, type.precision);
-  if (!type.is_signed) return json(value);
-  if (type.precision < 64 && (value >> (type.precision - 1) & 1) != 0) value |= ~std::uint64_t{0} << type.precision;
-  return json(static_cast<std::int64_t>(value));
+  const std::uint64_t value = hdf5_form_of(type).integer(item);
+  return type.is_signed ? json(static_cast<std::int64_t>(value)) : json(value);
 }
 
-// Source: HDF5 File Format Specification 4.0, IV.A.2.d, class 1.
 result<json> float_json(const hdf5_type& type, std::span<const std::byte> item) {
   const hdf5_type::float_fields& f = type.fields;
   if (type.vax) return hdf5_unknown("floating-point numbers of VAX");
@@ -55,26 +39,7 @@ result<json> float_json(const hdf5_type& type, std::span<const std::byte> item) 
     return hdf5_unknown(fmt::format("floating-point numbers with an exponent of {} bits and a mantissa of {}",
                                     f.exponent_bits, f.mantissa_bits));
   }
-  const bool negative = bits_of(type, item, f.sign, 1) != 0;
-  const std::uint64_t exponent = bits_of(type, item, f.exponent, f.exponent_bits);
-  const std::uint64_t mantissa = bits_of(type, item, f.mantissa, f.mantissa_bits);
-  const std::uint64_t last = (std::uint64_t{1} << f.exponent_bits) - 1;
-  const bool implied = f.normalization == 2;
-  double value = 0;
-  const std::uint64_t fraction =
-      implied || f.mantissa_bits == 0 ? mantissa : mantissa & ~(std::uint64_t{1} << (f.mantissa_bits - 1));
-  if (exponent == last) {
-    value = fraction == 0 ? HUGE_VAL : std::nan("");
-  } else {
-    const double whole = static_cast<double>(mantissa) * std::ldexp(1.0, -static_cast<int>(f.mantissa_bits));
-    const std::int64_t power = static_cast<std::int64_t>(exponent) - static_cast<std::int64_t>(f.bias);
-    const auto scale = static_cast<int>(std::clamp<std::int64_t>(power, -100000, 100000));
-    if (implied)
-      value = exponent == 0 ? std::ldexp(whole, scale + 1) : std::ldexp(1 + whole, scale);
-    else
-      value = std::ldexp(whole * 2, scale);
-  }
-  return json(negative ? -value : value);
+  return json(hdf5_form_of(type).real(item));
 }
 
 // Of NumPy's times, which h5py stores as opaque bytes with a tag: their numbers.
@@ -122,7 +87,7 @@ class value_reader {
         return integer_json(type, item);
       case kind::bits: {
         if (type.bytes > 8) return hdf5_unknown(fmt::format("bit fields of {} bytes", type.bytes));
-        return json(bits_of(type, item, 0, 8 * type.bytes));
+        return json(hdf5_form_of(type).integer(item));
       }
       case kind::floating:
         return float_json(type, item);
