@@ -92,19 +92,19 @@ def _integer(tid: Any, h5t: Any) -> StoredType:
 def _float(tid: Any, h5t: Any) -> StoredType:
     known = _FLOATS.get((tid.get_size(), tuple(tid.get_fields()), tid.get_ebias()))
     whole = tid.get_precision() == 8 * tid.get_size() and tid.get_offset() == 0
+    order = _order(tid, h5t)
     usual = known is not None and whole and tid.get_norm() == h5t.NORM_IMPLIED
     sign, exponent, exponent_bits, mantissa, mantissa_bits = tid.get_fields()
     fits = tid.get_size() <= 16 and tid.get_offset() == 0 and 1 <= exponent_bits <= 11 and mantissa_bits <= 52
-    if fits and (not usual or (known == "bfloat16" and _order(tid, h5t) == ">")):
+    if fits and (not usual or (known == "bfloat16" and order == ">")):
         to = 4 if mantissa_bits <= 23 and exponent_bits <= 8 else 8
         bits = {"id": "hdf5.number", "kind": "float", "elementsize": tid.get_size(), "to": to}
-        bits |= {"endian": "big" if _order(tid, h5t) == ">" else "little", "sign": sign, "exponent": exponent}
+        bits |= {"endian": "big" if order == ">" else "little", "sign": sign, "exponent": exponent}
         bits |= {"exponent_bits": exponent_bits, "mantissa": mantissa, "mantissa_bits": mantissa_bits}
         bits |= {"bias": tid.get_ebias(), "implied": tid.get_norm() == h5t.NORM_IMPLIED}
         return StoredType(f"<f{to}", bits=bits)
     if not usual:
         raise _refuse(f"floats of {tid.get_precision()} bits with fields {tuple(tid.get_fields())}")
-    order = _order(tid, h5t)
     if known == "bfloat16":
         return StoredType(known)
     return StoredType(order + known)

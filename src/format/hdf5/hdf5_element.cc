@@ -118,17 +118,17 @@ result<hdf5_element> float_of(const hdf5_type& type) {
   const auto found = std::find_if(kKnown.begin(), kKnown.end(), [&](const known_float& each) {
     return each.bytes == type.bytes && each.fields == type.fields;
   });
+  if (type.vax) return refuse("VAX or mixed byte order");
   const bool is_known = found != kKnown.end() && type.precision == 8 * type.bytes && type.bit_offset == 0;
   const hdf5_type::float_fields& of = type.fields;
   const bool is_double = type.bytes <= 16 && type.bit_offset == 0 && of.exponent_bits >= 1 && of.exponent_bits <= 11 &&
                          of.mantissa_bits <= 52;
-  if (!type.vax && is_double && (!is_known || (type.big_endian && found->name == "bfloat16")))
+  if (is_double && (!is_known || (type.big_endian && found->name == "bfloat16")))
     return converted(hdf5_form_of(type), of.mantissa_bits <= 23 && of.exponent_bits <= 8 ? 4 : 8);
   if (!is_known) {
     return refuse(fmt::format("floats of {} bits with fields ({}, {}, {}, {}, {})", type.precision, of.sign,
                               of.exponent, of.exponent_bits, of.mantissa, of.mantissa_bits));
   }
-  if (type.vax) return refuse("VAX or mixed byte order");
   if (found->name != "bfloat16") return plain(order_of(type) + std::string(found->name), type.bytes);
   return plain("bfloat16", type.bytes);
 }

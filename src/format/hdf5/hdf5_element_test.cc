@@ -64,7 +64,18 @@ TEST(Hdf5Element, IntegersWithUnusedBitsHaveACodec) {
   part.is_signed = false;
   EXPECT_EQ(hdf5_element_of(part)->dtype, json("<u4"));
   EXPECT_TRUE(hdf5_element_of(part)->codecs().empty());
-  EXPECT_EQ(hdf5_element_of(integer(3)).error().message(), "HDF5 elements of integers of 3 bytes are not readable");
+}
+
+TEST(Hdf5Element, NumbersOfOtherWidthsBecomeTheNextWiderOnes) {
+  const auto three = hdf5_element_of(integer(3));
+  ASSERT_TRUE(three.ok());
+  EXPECT_EQ(three->dtype, json("<i4"));
+  EXPECT_EQ(three->stored_bytes, 3U);
+  EXPECT_EQ(three->item_bytes, 4U);
+  EXPECT_EQ(codecs(*three), R"([{"id":"hdf5.number","kind":"integer","elementsize":3,"to":4,"endian":"little",)"
+                            R"("precision":24,"offset":0,"signed":true}])");
+  EXPECT_EQ(hdf5_element_of(integer(16)).error().message(),
+            "HDF5 elements of integers of 128 bits in 16 bytes are not readable");
 }
 
 TEST(Hdf5Element, CompoundsHaveTheirMembersByOffsetAndGapsWithoutANumber) {
