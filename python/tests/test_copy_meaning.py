@@ -79,16 +79,21 @@ def saved_one_by_one(source: Path, target: Path, zarr_format: int) -> None:
         ps.create_array(made, name, data=array)
 
 
+@pytest.fixture(scope="module", params=SOURCES)
+def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A source, and what xarray shows of it: written once for all copies, which only read it."""
+    if request.param == "netcdf":
+        pytest.importorskip("netCDF4")
+    path = written(request.param, tmp_path_factory.mktemp("source"))
+    return path, shown(path, "netcdf4" if request.param == "netcdf" else "zarr")
+
+
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("copy", [copied, copied_anew, saved_one_by_one])
-@pytest.mark.parametrize("source", SOURCES)
 def test_xarray_shows_of_a_copy_what_it_shows_of_the_source(
-    tmp_path: Path, source: str, copy: Callable[[Path, Path, int], None], zarr_format: int
+    tmp_path: Path, source: tuple[Path, Any], copy: Callable[[Path, Path, int], None], zarr_format: int
 ) -> None:
-    if source == "netcdf":
-        pytest.importorskip("netCDF4")
-    path = written(source, tmp_path)
-    wanted = shown(path, "netcdf4" if source == "netcdf" else "zarr")
+    path, wanted = source
     assert len(wanted.variables) > 60
     copy(path, tmp_path / "copy.zarr", zarr_format)
     for engine in ("zarr", "penstock"):
