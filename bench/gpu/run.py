@@ -279,6 +279,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("steps", nargs="*", help=f"of {', '.join(STEPS)}; default: all, in this order")
     parser.add_argument("--arrays", default="", help=f"of {', '.join(arrays.specs(False))}; default: all")
+    parser.add_argument("--codecs", default="", help="parts of the names of codecs that `smoke` compares; default: all")
     parser.add_argument("--small", action="store_true", help="kilobytes, one turn each; nothing is judged")
     parser.add_argument("--seconds", type=float, default=STEP_SECONDS, help="most that a step takes")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -334,6 +335,7 @@ def main(arguments: list[str] | None = None) -> int:
         describe(Run(options, driver, folder, results))
         driver.close()
         passed_on = ["--folder", str(folder.resolve()), "--threads", str(options.threads), "--arrays", options.arrays]
+        passed_on += ["--codecs", options.codecs]
         passed_on += ["--kernels", options.kernels, *(["--small"] if options.small else [])]
         for name in options.steps:
             results.step, results.row = name, ""

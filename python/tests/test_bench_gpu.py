@@ -22,12 +22,22 @@ ARRAYS = 13
 COPY_RATE = "bars/benchmark/copies of the PCIe rate"  # the fake driver copies too fast for a rate
 NEEDS_MORE = ("bars/TIFF*/of nvTIFF", "bars/TIFF*/nvtiff")
 
-# A stand-in for each of NVIDIA's tools: it writes the report that -o names, and runs the program.
+# A stand-in for each of NVIDIA's tools: it writes the report that -o names, and runs the program. compute-sanitizer is
+# given the same program three times: it runs once, and says the same again.
 TOOL = """#!/usr/bin/env bash
 while [ $# -gt 0 ]; do
   case $1 in
   -o) echo report >"$2.report"; shift 2 ;;
-  *python*) "$@"; status=$?; echo "ERROR SUMMARY: 0 errors"; exit $status ;;
+  *python*)
+    said="$0.$(echo "$*" | md5sum | cut -c1-32)"
+    if [ ! -e "$said.status" ]; then
+      "$@" >"$said" 2>&1
+      echo $? >"$said.status"
+    fi
+    cat "$said"
+    echo "ERROR SUMMARY: 0 errors"
+    exit "$(cat "$said.status")"
+    ;;
   *) shift ;;
   esac
 done
@@ -285,7 +295,7 @@ def test_other_bytes_are_named_saved_and_the_rest_compared(tmp_path: Path) -> No
             wrong = read(self, *arguments).copy()
             wrong.reshape(-1)[100] += 1
             return ps.Tensor(wrong)"""
-    found = run(tmp_path / "results", "smoke", **plant(tmp_path, what, WRONG_KERNEL))
+    found = run(tmp_path / "results", "smoke", "--codecs", "blosc,raw", **plant(tmp_path, what, WRONG_KERNEL))
     assert found.status == 1
     failed = [line for line in found.lines if line["kind"] == "failed"]
     of_read, of_kernel = (
@@ -310,7 +320,9 @@ def test_other_bytes_are_named_saved_and_the_rest_compared(tmp_path: Path) -> No
         assert {Path(name).suffix for name in lines[0]["saved"]} == saved
         for name in lines[0]["saved"]:
             assert (found.folder / "parity" / name).stat().st_size > 0
-    assert len([line for line in found.of("found", "smoke") if "codec" in line]) > 70
+    rest = {line["codec"] for line in found.of("found", "smoke") if "codec" in line}
+    assert rest > {"raw", "blosc zstd shuffle", "blosc lz4 bitshuffle", "blosc zlib noshuffle"}
+    assert all("blosc" in codec or "raw" in codec for codec in rest)
 
 
 def test_the_script_runs_a_step_from_a_wheel_alone(tmp_path: Path) -> None:
