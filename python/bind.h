@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,6 +19,9 @@
 namespace penstock::inline v0::python {
 
 namespace nb = nanobind;
+
+/// How long a call that waits may leave Ctrl-C unseen.
+inline constexpr std::chrono::nanoseconds kPoll = std::chrono::milliseconds(40);
 
 void bind_errors(nb::module_& m);
 void bind_context(nb::module_& m);
@@ -236,6 +240,10 @@ nb::tuple to_tuple(const extents& shape);
 /// The values as an ndarray that keeps their memory as its base (bind_loader.cc).
 nb::object ndarray_of(owned_tensor values, nb::handle dtype);
 
+/// The bytes as they are.
+inline std::string text_of(const nb::bytes& from) { return {from.c_str(), from.size()}; }
+/// The bytes of an object that must be `bytes`.
+inline std::string text_from(nb::handle from) { return text_of(nb::cast<nb::bytes>(from)); }
 /// Text that should be UTF-8 but may be any bytes, as file names are.
 nb::str to_str(std::string_view text, const char* on_error = "surrogateescape");
 /// The name of an object's type with its module. Never fails; Python code may have replaced either.

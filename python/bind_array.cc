@@ -26,14 +26,14 @@ class borrowed_selection {
   basic_selection which;
 };
 
-struct request {
+struct read_request {
   unsigned threads = 0;
   nb::handle progress = nb::handle(Py_None);
 };
 
 // Reads into a new ndarray; a scalar if `scalar` is set and there are no dimensions. Null: a Python exception is set.
 template <class Resolved>
-PyObject* read_resolved(const array_handle& from, const Resolved& where, const request& how, bool scalar) {
+PyObject* read_resolved(const array_handle& from, const Resolved& where, const read_request& how, bool scalar) {
   read_result made;
   if (!made.prepare(from, where.shape)) return nullptr;
   const tensor_view& target = made.view();
@@ -69,7 +69,7 @@ PyObject* read_resolved(const array_handle& from, const Resolved& where, const r
 }
 
 // The value of `a[key]`. Null: a Python exception is set.
-PyObject* read_key(PyObject* self, PyObject* key, const request& how) noexcept {
+PyObject* read_key(PyObject* self, PyObject* key, const read_request& how) noexcept {
   try {
     const array_handle& from = nb::cast<const array_handle&>(nb::handle(self));  // `self` may be anything in `_read`
     borrowed_selection borrowed;
@@ -124,7 +124,7 @@ const PyType_Slot kSlots[] = {{Py_mp_subscript, reinterpret_cast<void*>(get_item
                               {Py_mp_length, reinterpret_cast<void*>(length)},
                               {0, nullptr}};
 
-nb::object read(nb::handle self, nb::handle key, unsigned threads, nb::handle progress) {
+nb::object read_array(nb::handle self, nb::handle key, unsigned threads, nb::handle progress) {
   PyObject* const made = read_key(self.ptr(), key.ptr(), {threads, progress});
   if (made == nullptr) throw_python_error();
   return nb::steal(made);
@@ -295,7 +295,7 @@ void bind_array(nb::module_& m) {
       .def("_tiff_image", tiff_image_of, nb::arg("options"))
       .def_prop_ro("_codecs_text", [](const array_handle& self) { return to_str(self.array.codecs_text()); })
       .def_prop_ro("_codecs_json", [](const array_handle& self) { return to_str(self.array.codecs_json()); })
-      .def("_read", read, nb::arg("key").none(), nb::arg("threads"), nb::arg("progress").none())
+      .def("_read", read_array, nb::arg("key").none(), nb::arg("threads"), nb::arg("progress").none())
       .def("_read_into", read_into, nb::arg("key").none(), nb::arg("out"), nb::arg("threads"),
            nb::arg("progress").none(), nb::arg("dtype").none() = nb::none())
       .def("_start_read", start_read, nb::arg("key").none(), nb::arg("out").none(), nb::arg("threads"),

@@ -26,7 +26,7 @@ auto in_python(Work&& work) -> decltype(work()) {
   }
 }
 
-std::string text_of(nb::handle text) {
+std::string encoded_text(nb::handle text) {
   const nb::object encoded = text.attr("encode")("utf-8", "surrogateescape");
   const nb::bytes bytes = nb::borrow<nb::bytes>(encoded);
   return std::string(bytes.c_str(), bytes.size());
@@ -57,7 +57,7 @@ nb::dict as_dict(const copy_options& options) {
   out["scratch"] = options.scratch.empty() ? nb::object(nb::none())
                                            : nb::object(nb::bytes(options.scratch.data(), options.scratch.size()));
   out["progress"] = nb::cpp_function([&options](nb::handle path, std::uint64_t done, std::uint64_t total) {
-    return !options.progress || options.progress({text_of(path), done, total});
+    return !options.progress || options.progress({encoded_text(path), done, total});
   });
   return out;
 }
@@ -69,9 +69,9 @@ class python_group final : public cli::opened_group {
  public:
   explicit python_group(nb::object of)
       : group_(of.release().ptr()),
-        uri_(text_of(nb::handle(group_).attr("uri"))),
-        format_(text_of(nb::handle(group_).attr("format"))),
-        attributes_(text_of(nb::handle(group_).attr("_attributes_json"))) {}
+        uri_(encoded_text(nb::handle(group_).attr("uri"))),
+        format_(encoded_text(nb::handle(group_).attr("format"))),
+        attributes_(encoded_text(nb::handle(group_).attr("_attributes_json"))) {}
   ~python_group() override { drop_reference(group_); }
   python_group(const python_group&) = delete;
 
@@ -83,7 +83,7 @@ class python_group final : public cli::opened_group {
     return in_python([&]() -> result<std::vector<std::string>> {
       std::vector<std::string> names;
       for (const nb::handle name : nb::borrow<nb::object>(nb::handle(group_).attr("keys")()))
-        names.push_back(text_of(name));
+        names.push_back(encoded_text(name));
       return names;
     });
   }
@@ -109,7 +109,7 @@ class python_group final : public cli::opened_group {
       out.bytes = count("bytes");
       for (const nb::handle each : nb::cast<nb::list>(made["steps"])) {
         const auto step = nb::cast<nb::tuple>(each);
-        out.steps.push_back({text_of(step[0]), text_of(step[1]), nb::cast<unsigned>(step[2]),
+        out.steps.push_back({encoded_text(step[0]), encoded_text(step[1]), nb::cast<unsigned>(step[2]),
                              nb::cast<std::uint64_t>(step[3]), nb::cast<std::uint64_t>(step[4])});
       }
       return out;
@@ -147,7 +147,7 @@ int run_cli(nb::list arguments, nb::object open, bool with_bench, nb::object nam
   if (!name_system.is_none()) {
     namer = [function = name_system.ptr()](const array& image) {
       return in_python(
-          [&]() -> result<std::string> { return text_of(nb::handle(function)(nb::cast(array_handle(image)))); });
+          [&]() -> result<std::string> { return encoded_text(nb::handle(function)(nb::cast(array_handle(image)))); });
     };
   }
   const without_gil released;

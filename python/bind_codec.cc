@@ -12,7 +12,7 @@
 namespace penstock::inline v0::python {
 namespace {
 
-error ended() { return {errc::cancelled, "the interpreter is ending"}; }
+error refused_at_exit() { return {errc::cancelled, "the interpreter is ending"}; }
 
 // A reference that may be dropped on any thread.
 std::shared_ptr<PyObject> shared(nb::object object) {
@@ -99,7 +99,7 @@ class python_codec final : public byte_codec {
   template <class Reserve>
   result<std::span<const std::byte>> decode_with(std::span<const std::byte> encoded, worker_scratch& scratch,
                                                  Reserve reserve) const {
-    if (!may_enter_python()) return ended();
+    if (!may_enter_python()) return refused_at_exit();
     const with_gil gil;
     try {
       const nb::bytes given(encoded.data(), encoded.size());
@@ -116,7 +116,7 @@ class python_codec final : public byte_codec {
 
   template <class Reserve>
   result<std::span<const std::byte>> encode_with(std::span<const std::byte> decoded, Reserve reserve) const {
-    if (!may_enter_python()) return ended();
+    if (!may_enter_python()) return refused_at_exit();
     const with_gil gil;
     try {
       nb::object given;
@@ -173,7 +173,7 @@ class factory_codecs final : public codec_provider {
   explicit factory_codecs(nb::object factory) : factory_(shared(std::move(factory))) {}
 
   result<compiled_codec> make(const codec_config& config, const stage_type& input) const override {
-    if (!may_enter_python()) return ended();
+    if (!may_enter_python()) return refused_at_exit();
     const with_gil gil;
     try {
       nb::object type = nb::none(), shape = nb::none();

@@ -22,8 +22,6 @@
 namespace penstock::inline v0::python {
 namespace {
 
-std::string bytes_of(const nb::bytes& value) { return {value.c_str(), value.size()}; }
-
 std::vector<std::uint64_t> lengths_of(nb::handle value) {
   std::vector<std::uint64_t> out;
   for (const nb::handle each : nb::borrow<nb::object>(value)) out.push_back(nb::cast<std::uint64_t>(each));
@@ -43,7 +41,7 @@ extents extents_of(nb::handle value, const char* name) {
 create_options create_options_of(const context_handle& with, const nb::bytes& path, const nb::dict& given) {
   create_options out;
   out.context = with.context;
-  out.path = bytes_of(path);
+  out.path = text_of(path);
   const auto find = [&](const char* name) -> nb::object {
     return given.contains(name) ? nb::object(given[name]) : nb::none();
   };
@@ -61,7 +59,7 @@ create_options create_options_of(const context_handle& with, const nb::bytes& pa
   text("codecs", out.codecs_json);
   text("fill_value", out.fill_value_json);
   if (const nb::object item = find("fill_bytes"); !item.is_none()) {
-    const std::string bytes = bytes_of(nb::cast<nb::bytes>(item));
+    const std::string bytes = text_of(nb::cast<nb::bytes>(item));
     out.fill_value.resize(bytes.size());
     std::memcpy(out.fill_value.data(), bytes.data(), bytes.size());
   }
@@ -117,7 +115,7 @@ group_handle create_a_group(const nb::object& in, const context_handle& with, nb
                             bool overwrite, nb::object attributes, bool durable) {
   create_group_options options;
   options.context = with.context;
-  options.path = bytes_of(path);
+  options.path = text_of(path);
   options.zarr_format = zarr_format;
   options.overwrite = overwrite;
   options.durable = durable;
@@ -144,7 +142,7 @@ struct replacement_handle {
 std::optional<replacement_handle> replace(const nb::object& in, nb::bytes path) {
   replacement_handle out;
   std::shared_ptr<store> to;
-  std::string prefix = prefix_of(bytes_of(path));
+  std::string prefix = prefix_of(text_of(path));
   if (nb::isinstance<group_handle>(in)) {
     out.parent = nb::cast<const group_handle&>(in).group;
     call_engine([&] { return check_writable(out.parent->state()); });
@@ -176,7 +174,7 @@ void commit(replacement_handle& self) {
 group_handle consolidate(const store_handle& in, const context_handle& with, nb::bytes path) {
   open_options options;
   options.context = with.context;
-  options.path = bytes_of(path);
+  options.path = text_of(path);
   return {call_engine([&] { return consolidate_metadata(in.store, options); })};
 }
 
@@ -232,12 +230,12 @@ void bind_create(nb::module_& m) {
   m.def("meaning_in", meaning_in, nb::arg("array"), nb::arg("zarr_format"),
         "What names an array's dimensions and masks its values in another format, as options of `create_array`.");
   m.def(
-      "check_new_name", [](nb::bytes name) { call_engine([&] { return check_new_name(bytes_of(name)); }); },
+      "check_new_name", [](nb::bytes name) { call_engine([&] { return check_new_name(text_of(name)); }); },
       nb::arg("name"), "Refuse the name of a file of another format for a new Zarr node.");
   m.def(
       "format_for_new",
       [](nb::bytes name, const context_handle& with) {
-        return to_str(std::string(unwrap(driver_for_new(*with.context, "", bytes_of(name)))->name()));
+        return to_str(std::string(unwrap(driver_for_new(*with.context, "", text_of(name)))->name()));
       },
       nb::arg("name"), nb::arg("context"), "The format of a new array of this name.");
   m.def("replace", replace, nb::arg("target"), nb::arg("path"),
@@ -253,7 +251,7 @@ void bind_create(nb::module_& m) {
   m.def(
       "erase",
       [](const group_handle& parent, nb::bytes path) {
-        const std::string name = bytes_of(path);
+        const std::string name = text_of(path);
         call_engine([&] { return erase(parent.group, name); });
       },
       nb::arg("parent"), nb::arg("path"), "Erase a node below a group.");

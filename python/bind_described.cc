@@ -17,9 +17,7 @@
 namespace penstock::inline v0::python {
 namespace {
 
-std::string text_of(const nb::bytes& from) { return {from.c_str(), from.size()}; }
-
-extents extents_of(nb::handle shape) {
+extents shape_extents(nb::handle shape) {
   extents out;
   for (const nb::handle each : shape) {
     if (out.size() == kMaxRank) raise(error(errc::unsupported, "a shape has at most 32 dimensions"));
@@ -33,7 +31,7 @@ chain_variant variant_of(nb::handle from) {
   const nb::tuple parts = tuple_of(from, 2, "a variant");
   chain_variant out;
   for (const nb::handle each : parts[0]) out.skipped.push_back(nb::cast<std::uint32_t>(each));
-  if (!parts[1].is_none()) out.shape = extents_of(parts[1]);
+  if (!parts[1].is_none()) out.shape = shape_extents(parts[1]);
   return out;
 }
 
@@ -79,9 +77,9 @@ std::vector<joined_axis> joined_of(nb::handle from) {
   return {joined_axis{nb::cast<std::size_t>(parts[0]), numbers_of(parts[1]), numbers_of(parts[2])}};
 }
 
-array_handle open_one(const context_handle& with, nb::dict documents, nb::bytes table, nb::list variants,
-                      nb::list objects, nb::str format, nb::bytes uri, nb::object dimension_names, bool missing_is_fill,
-                      nb::object joined) {
+array_handle open_described(const context_handle& with, nb::dict documents, nb::bytes table, nb::list variants,
+                            nb::list objects, nb::str format, nb::bytes uri, nb::object dimension_names,
+                            bool missing_is_fill, nb::object joined) {
   referenced_array what;
   std::vector<std::pair<std::string, std::string>> texts;
   for (const auto& [name, text] : documents) texts.emplace_back(utf8_of(name), utf8_of(text));
@@ -114,7 +112,7 @@ array_handle open_one(const context_handle& with, nb::dict documents, nb::bytes 
   }));
 }
 
-nb::bytes export_group(const group_handle& from) {
+nb::bytes document_of_group(const group_handle& from) {
   const std::string text = call_engine([&] { return kerchunk_json_of(from.group); });
   return nb::bytes(text.data(), text.size());
 }
@@ -208,10 +206,10 @@ nb::object path_elsewhere(const group_handle& of, const store_handle& from, nb::
 }  // namespace
 
 void bind_described(nb::module_& m) {
-  m.def("kerchunk_json", &export_group, nb::arg("group"),
+  m.def("kerchunk_json", &document_of_group, nb::arg("group"),
         "The arrays of a group of references as kerchunk's JSON; export_references.h.");
-  m.def("open_reference", &open_one, nb::arg("context"), nb::arg("documents"), nb::arg("table"), nb::arg("variants"),
-        nb::arg("objects"), nb::arg("format"), nb::arg("uri"), nb::arg("dimension_names").none(),
+  m.def("open_reference", &open_described, nb::arg("context"), nb::arg("documents"), nb::arg("table"),
+        nb::arg("variants"), nb::arg("objects"), nb::arg("format"), nb::arg("uri"), nb::arg("dimension_names").none(),
         nb::arg("missing_is_fill"), nb::arg("joined") = nb::none(),
         "An array whose bytes lie in objects of other formats. `table` is its reference table in the saved form; "
         "`variants` are (filters left out, cell shape or None); `objects` are (name, Store or bytes, key, pinned, "

@@ -19,8 +19,6 @@
 namespace penstock::inline v0::python {
 namespace {
 
-constexpr std::chrono::nanoseconds kPoll = std::chrono::milliseconds(40);  // how long Ctrl-C may wait
-
 /// Memory of the caller that a read is to fill.
 struct device_target {
   std::uintptr_t address = 0;
@@ -160,9 +158,9 @@ tensor_view view_of(const device_target& target, const dtype& type) {
 }
 
 // `owner` owns the memory of `address` (0: memory of the pool). `type`: the type for a conversion; None: no conversion.
-device_handle read(const array_handle& self, nb::handle key, int device, std::optional<std::uintptr_t> stream,
-                   std::uintptr_t address, nb::tuple shape, nb::tuple strides, nb::object owner, unsigned threads,
-                   bool check, nb::object type) {
+device_handle read_to_device(const array_handle& self, nb::handle key, int device, std::optional<std::uintptr_t> stream,
+                             std::uintptr_t address, nb::tuple shape, nb::tuple strides, nb::object owner,
+                             unsigned threads, bool check, nb::object type) {
   const array a = self.array;  // another thread may resize the Array meanwhile
   const resolved_selection which = resolve_key(self, key);
   device_read_options options;
@@ -253,9 +251,9 @@ void bind_device(nb::module_& m) {
            "For a profile: the caller's work with the values begins on the stream.")
       .def("end_work", &device_handle::end_work, nb::arg("stream"), "All of that work is queued there.")
       .def("on_queued", &device_handle::on_queued, nb::arg("then"));
-  m.def("_read_to_device", read, nb::arg("array"), nb::arg("selection"), nb::arg("device"), nb::arg("stream").none(),
-        nb::arg("address"), nb::arg("shape"), nb::arg("strides"), nb::arg("owner").none(), nb::arg("threads"),
-        nb::arg("check"), nb::arg("dtype").none() = nb::none());
+  m.def("_read_to_device", read_to_device, nb::arg("array"), nb::arg("selection"), nb::arg("device"),
+        nb::arg("stream").none(), nb::arg("address"), nb::arg("shape"), nb::arg("strides"), nb::arg("owner").none(),
+        nb::arg("threads"), nb::arg("check"), nb::arg("dtype").none() = nb::none());
   m.def("_device_memory", take_memory, nb::arg("context"), nb::arg("device"), nb::arg("shape"), nb::arg("dtype"),
         "Device memory of the context's pool: `order` makes a stream wait until it may be written to.");
   nb::class_<device_stream>(m, "_DeviceStream", "A stream of ours, for the caller's work.")

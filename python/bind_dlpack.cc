@@ -14,7 +14,7 @@ namespace {
 
 // A capsule's content: the struct that the consumer sees, the sizes that it points to, and the owner of the memory.
 template <class Managed>
-struct exported {
+struct capsule_content {
   Managed managed{};
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> strides;
@@ -22,7 +22,7 @@ struct exported {
 
   // Consumers call this on any thread, with or without the GIL.
   static void release(Managed* managed) {
-    const std::unique_ptr<exported> self(static_cast<exported*>(managed->content));
+    const std::unique_ptr<capsule_content> self(static_cast<capsule_content*>(managed->content));
     drop_reference(self->owner);
   }
 };
@@ -41,13 +41,14 @@ void drop_capsule(PyObject* capsule) {
 }
 
 template <class Managed>
-nb::object capsule_of(std::unique_ptr<exported<Managed>> content, const dlpack_tensor& tensor, nb::object owner) {
+nb::object capsule_of(std::unique_ptr<capsule_content<Managed>> content, const dlpack_tensor& tensor,
+                      nb::object owner) {
   Managed& managed = content->managed;
   managed.tensor = tensor;
   managed.tensor.shape = content->shape.data();
   managed.tensor.strides = content->strides.data();
   managed.content = content.get();
-  managed.deleter = &exported<Managed>::release;
+  managed.deleter = &capsule_content<Managed>::release;
   PyObject* const capsule = PyCapsule_New(&managed, kName<Managed>, &drop_capsule<Managed>);
   if (capsule == nullptr) throw_python_error();
   content->owner = owner.release().ptr();
@@ -58,7 +59,7 @@ nb::object capsule_of(std::unique_ptr<exported<Managed>> content, const dlpack_t
 template <class Managed>
 nb::object export_as(const dlpack_tensor& tensor, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides,
                      nb::object owner, std::uint64_t flags) {
-  auto content = std::make_unique<exported<Managed>>();
+  auto content = std::make_unique<capsule_content<Managed>>();
   content->shape = std::move(shape);
   content->strides = std::move(strides);
   if constexpr (std::is_same_v<Managed, dlpack_managed_versioned>) {

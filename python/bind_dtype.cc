@@ -87,7 +87,7 @@ nb::object named_dtype(dtype_kind kind, const std::string& name) {
   return made;
 }
 
-extents extents_of(nb::handle sizes) {
+extents block_extents(nb::handle sizes) {
   extents made;
   for (const nb::handle size : sizes) {
     if (made.size() == kMaxRank) raise(error(errc::unsupported, "a field's block has more than 32 dimensions"));
@@ -106,7 +106,7 @@ dtype structure_of(nb::handle numpy_type) {
     nb::object item = entry[0];
     const nb::object block = item.attr("subdtype");
     if (!block.is_none()) {
-      field.shape = extents_of(block[1]);
+      field.shape = block_extents(block[1]);
       item = block[0];
     }
     field.type = dtype_of(item);

@@ -57,7 +57,7 @@ std::string utf8_or_nothing(PyObject* text) {
   return {};
 }
 
-std::string text_of(nb::handle exception) {
+std::string exception_text(nb::handle exception) {
   std::string text = type_name_of(exception.ptr());
   PyObject* shown = PyObject_Str(exception.ptr());
   if (shown == nullptr) {
@@ -226,7 +226,7 @@ error take_python_error() noexcept {
     Py_DECREF(raised);
     return std::move(*own);
   }
-  error failure(code_of(raised), text_of(raised));
+  error failure(code_of(raised), exception_text(raised));
   if (PyErr_GivenExceptionMatches(raised, PyExc_Exception) != 0) {
     Py_DECREF(raised);
     return failure;

@@ -26,7 +26,6 @@ struct found_handle {
   open_options how;
 };
 
-std::string text_of(const nb::bytes& from) { return {from.c_str(), from.size()}; }
 nb::bytes as_bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
 
 open_options options_of(const context_handle& with, bool cache_index, std::optional<bool> consolidated) {

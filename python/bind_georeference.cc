@@ -14,8 +14,8 @@
 namespace penstock::inline v0::python {
 namespace {
 
-nb::str text_of(std::string_view text) { return to_str(text, "replace"); }
-nb::object text_or_none(std::string_view text) { return text.empty() ? nb::none() : nb::object(text_of(text)); }
+nb::str as_str(std::string_view text) { return to_str(text, "replace"); }
+nb::object text_or_none(std::string_view text) { return text.empty() ? nb::none() : nb::object(as_str(text)); }
 
 nb::tuple floats(std::initializer_list<double> numbers) {
   nb::list out;
@@ -36,7 +36,7 @@ nb::object number_of(const std::optional<nodata_value>& value) {
 
 nb::dict dict_of(const metadata_items& items) {
   nb::dict out;
-  for (const auto& [name, text] : items) out[text_of(name)] = text_of(text);
+  for (const auto& [name, text] : items) out[as_str(name)] = as_str(text);
   return out;
 }
 
@@ -81,7 +81,7 @@ nb::object rpcs_of(const georeference& self) {
 }
 
 nb::object value_of(const geo_key::value_type& value) {
-  if (const auto* const text = std::get_if<std::string>(&value)) return text_of(*text);
+  if (const auto* const text = std::get_if<std::string>(&value)) return as_str(*text);
   if (const auto* const code = std::get_if<std::uint64_t>(&value)) return nb::cast(*code);
   if (const auto* const number = std::get_if<double>(&value)) return nb::cast(*number);
   nb::list out;
@@ -121,7 +121,7 @@ nb::list bands_of(const georeference& self) {
 
 nb::list colors_of(const georeference& self) {
   nb::list out;
-  for (const std::string& each : call_engine([&] { return self.colors(); })) out.append(text_of(each));
+  for (const std::string& each : call_engine([&] { return self.colors(); })) out.append(as_str(each));
   return out;
 }
 

@@ -67,7 +67,7 @@ variable_item list_item(PyObject* element, nb::handle item_type, item_arena& are
 }
 
 // A new array of one dimension, which owns its memory.
-PyObject* list_of(const variable_item& item, nb::handle item_type) {
+PyObject* object_of_list(const variable_item& item, nb::handle item_type) {
   nb::object memory = nb::steal(
       PyByteArray_FromStringAndSize(reinterpret_cast<const char*>(item.data), static_cast<Py_ssize_t>(item.size)));
   if (!memory.is_valid()) return nullptr;
@@ -106,7 +106,7 @@ item_block::item_block(const dtype& type, nb::handle values) : type_(type), aren
 PyObject* object_of(const variable_item& item, const dtype& type) noexcept {
   if (type.item() != nullptr) {
     try {
-      return list_of(item, numpy_dtype(*type.item()));
+      return object_of_list(item, numpy_dtype(*type.item()));
     } catch (nb::python_error& failed) {
       failed.restore();
     } catch (const std::exception& failed) {
@@ -129,7 +129,8 @@ PyObject* objects_of(std::span<const variable_item> items, const dtype& type, co
     PyObject** const objects = items.empty() ? nullptr : objects_in(made.ptr());
     const nb::object item_type = type.item() == nullptr ? nb::none() : numpy_dtype(*type.item());
     for (std::size_t i = 0; i < items.size(); ++i) {
-      PyObject* const element = type.item() == nullptr ? object_of(items[i], type) : list_of(items[i], item_type);
+      PyObject* const element =
+          type.item() == nullptr ? object_of(items[i], type) : object_of_list(items[i], item_type);
       if (element == nullptr) return nullptr;
       PyObject* const before = std::exchange(objects[i], element);
       Py_XDECREF(before);

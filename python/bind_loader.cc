@@ -17,7 +17,7 @@ struct batch_memory {
   owned_tensor values;
 };
 
-int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+int get_batch_buffer(PyObject* self, Py_buffer* view, int flags) {
   if (!nb::inst_ready(self)) {  // `_BatchMemory.__new__` alone
     view->obj = nullptr;
     PyErr_SetString(PyExc_BufferError, "this memory was never allocated");
@@ -29,9 +29,9 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return PyBuffer_FillInfo(view, self, of.data, static_cast<Py_ssize_t>(bytes), 0, flags);
 }
 
-const PyType_Slot kMemorySlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
+const PyType_Slot kBatchMemorySlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_batch_buffer)}, {0, nullptr}};
 
-std::vector<std::byte> bytes_of(const nb::bytes& from) {
+std::vector<std::byte> copied_bytes(const nb::bytes& from) {
   std::vector<std::byte> out(from.size());
   if (!out.empty()) std::memcpy(out.data(), from.data(), out.size());
   return out;
@@ -45,7 +45,7 @@ loader_array array_of(const nb::tuple& from) {
   for (const nb::handle each : nb::cast<nb::tuple>(from[3])) out.scale.push_back(nb::cast<double>(each));
   for (const nb::handle each : nb::cast<nb::tuple>(from[4])) out.offset.push_back(nb::cast<double>(each));
   out.along = nb::cast<std::size_t>(from[5]);
-  out.padding = bytes_of(nb::cast<nb::bytes>(from[6]));
+  out.padding = copied_bytes(nb::cast<nb::bytes>(from[6]));
   return out;
 }
 
@@ -151,7 +151,7 @@ nb::object ndarray_of(owned_tensor values, nb::handle dtype) {
 }
 
 void bind_loader(nb::module_& m) {
-  nb::class_<batch_memory>(m, "_BatchMemory", nb::type_slots(kMemorySlots),
+  nb::class_<batch_memory>(m, "_BatchMemory", nb::type_slots(kBatchMemorySlots),
                            "Memory of a batch, from a context's pool; goes back to it when dropped.");
   nb::class_<loader_handle>(m, "_Loader", "Batches of crops of arrays: see penstock.loader.")
       .def(nb::init<const nb::list&, const nb::list&, std::optional<std::uint64_t>, std::optional<nb::bytes>,

@@ -19,7 +19,7 @@ error too_long(std::uint64_t size, std::uint64_t limit) {
 }
 
 // Bytes that are exactly the result of `wanted` are stored directly.
-result<read_done> place(std::span<const std::byte> bytes, const byte_read& wanted, lending how, PyObject* owner) {
+result<read_done> place_bytes(std::span<const std::byte> bytes, const byte_read& wanted, lending how, PyObject* owner) {
   read_done done;
   if (!wanted.destination.empty()) {
     if (bytes.size() != wanted.destination.size()) {
@@ -99,7 +99,7 @@ result<read_done> answer_bytes(PyObject* given, const byte_read& wanted) {
                                          std::to_string(wanted.range.length) + " were asked for");
   }
   if (bytes.size() > wanted.max_bytes) return too_long(bytes.size(), wanted.max_bytes);
-  auto done = place(bytes, wanted, lending::lend, given);
+  auto done = place_bytes(bytes, wanted, lending::lend, given);
   if (done.ok() && wanted.range.whole()) done->object_size = bytes.size();
   if (done.ok() && ends_early) done->object_size = wanted.range.offset + bytes.size();
   return done;
@@ -414,7 +414,7 @@ result<read_done> deliver(std::span<const std::byte> object, const byte_read& wa
     }
     object = range.from_end ? object.last(range.length) : object.subspan(range.offset, std::min(range.length, most));
   }
-  auto done = place(object, wanted, how, owner);
+  auto done = place_bytes(object, wanted, how, owner);
   if (done.ok()) done->object_size = size;
   return done;
 }

@@ -20,7 +20,7 @@ struct output_memory {
   std::uint64_t bytes;
 };
 
-int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+int get_result_buffer(PyObject* self, Py_buffer* view, int flags) {
   if (!nb::inst_ready(self)) {  // `_OutputMemory.__new__` alone
     view->obj = nullptr;
     PyErr_SetString(PyExc_BufferError, "this memory was never allocated");
@@ -30,7 +30,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return PyBuffer_FillInfo(view, self, memory->block.data(), static_cast<Py_ssize_t>(memory->bytes), 0, flags);
 }
 
-const PyType_Slot kMemorySlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)}, {0, nullptr}};
+const PyType_Slot kResultMemorySlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_result_buffer)}, {0, nullptr}};
 
 // Names looked up once; they live as long as the interpreter.
 struct numpy_names {
@@ -188,7 +188,7 @@ exported_buffer::~exported_buffer() {
 }
 
 void bind_output(nb::module_& m) {
-  nb::class_<output_memory>(m, "_OutputMemory", nb::type_slots(kMemorySlots),
+  nb::class_<output_memory>(m, "_OutputMemory", nb::type_slots(kResultMemorySlots),
                             "Memory of a large result, from a context's pool; goes back to it when dropped.");
   m.def("new_output", new_output, nb::arg("of"), nb::arg("dtype"), nb::arg("shape"),
         "A new ndarray with unspecified contents; a large one lies in the memory that the array's context recycles.");

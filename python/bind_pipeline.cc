@@ -20,7 +20,6 @@ namespace {
 
 /// The most that is decoded on the calling thread with the interpreter's lock held: well under a millisecond.
 constexpr std::uint64_t kMaxInlineBytes = std::uint64_t{512} << 10;
-constexpr std::chrono::nanoseconds kPoll = std::chrono::milliseconds(40);
 
 struct pipeline_handle {
   std::shared_ptr<const chunk_pipeline> pipeline;

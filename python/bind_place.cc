@@ -20,8 +20,6 @@ namespace {
 /// s3fs passes options to its client in a dict of their own, and those may have headers.
 constexpr int kMostDepth = 3;
 
-std::string text_of(const nb::bytes& from) { return {from.c_str(), from.size()}; }
-
 /// The pairs of a mapping; an invalid object where it is none.
 nb::object pairs_of(nb::handle value) {
   if (nb::hasattr(value, "items")) return value.attr("items")();

@@ -10,7 +10,6 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 // How long Ctrl-C may wait. Taking the GIL from a busy Python thread costs milliseconds, so not more often.
-constexpr std::chrono::nanoseconds kPoll = std::chrono::milliseconds(40);
 constexpr std::chrono::nanoseconds kBetweenReports = std::chrono::milliseconds(100);
 
 // Checks for signals and reports progress, on the reading thread.

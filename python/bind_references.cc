@@ -19,8 +19,6 @@
 namespace penstock::inline v0::python {
 namespace {
 
-std::string text_of(const nb::bytes& from) { return {from.c_str(), from.size()}; }
-
 std::optional<place> place_from(nb::handle found) {
   if (found.is_none()) return std::nullopt;
   const nb::tuple parts = tuple_of(found, 2, "a place");
@@ -180,9 +178,9 @@ nb::object open_saved(const context_handle& with, nb::bytes saved, nb::bytes fol
   }));
 }
 
-nb::object open_one(const context_handle& with, nb::object found, nb::bytes path, nb::bytes uri, nb::bytes base,
-                    nb::bytes document, nb::object allow_local, nb::str default_scheme, bool missing_is_fill,
-                    nb::object find_folder) {
+nb::object open_found(const context_handle& with, nb::object found, nb::bytes path, nb::bytes uri, nb::bytes base,
+                      nb::bytes document, nb::object allow_local, nb::str default_scheme, bool missing_is_fill,
+                      nb::object find_folder) {
   reference_tree_place at;
   at.context = with.context;
   at.uri = text_of(uri);
@@ -213,7 +211,7 @@ nb::object open_one(const context_handle& with, nb::object found, nb::bytes path
 }  // namespace
 
 void bind_references(nb::module_& m) {
-  m.def("open_references", &open_one, nb::arg("context"), nb::arg("found"), nb::arg("path"), nb::kw_only(),
+  m.def("open_references", &open_found, nb::arg("context"), nb::arg("found"), nb::arg("path"), nb::kw_only(),
         nb::arg("uri"), nb::arg("base"), nb::arg("document"), nb::arg("allow_local").none(), nb::arg("default_scheme"),
         nb::arg("missing_is_fill"), nb::arg("find_folder"),
         "A node of kerchunk's references. `found` is a JSON document, or (store, folder, .zmetadata) of those in "

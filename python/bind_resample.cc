@@ -54,8 +54,8 @@ void means_of(const pixels& values, const nb::object& valid, const integers& row
   weighted_means(from, down, across, by_axis, means.data(), weight.data());
 }
 
-bool store(const numbers& means, const numbers& weight,
-           const nb::ndarray<nb::ndim<3>, nb::c_contig, nb::device::cpu>& to, const nb::object& nodata) {
+bool store_means(const numbers& means, const numbers& weight,
+                 const nb::ndarray<nb::ndim<3>, nb::c_contig, nb::device::cpu>& to, const nb::object& nodata) {
   const dtype type = type_of(to.dtype());
   for (const std::size_t axis : {1, 2}) {
     if (weight.shape(axis) != means.shape(axis) || to.shape(axis) != means.shape(axis))
@@ -90,7 +90,7 @@ void bind_resample(nb::module_& m) {
         nb::arg("means"), nb::arg("weight"),
         "Weighted means of (planes, y, x) on another grid into `means`, and what counted into `weight`: see "
         "penstock/geo/resample.py.");
-  m.def("store_means", store, nb::arg("means"), nb::arg("weight"), nb::arg("made"), nb::arg("nodata").none(),
+  m.def("store_means", store_means, nb::arg("means"), nb::arg("weight"), nb::arg("made"), nb::arg("nodata").none(),
         "Means in the type of `made`; whether there is one of nothing: see penstock/geo/resample.py.");
 }
 

@@ -134,9 +134,9 @@ nb::object read_fancy(nb::handle self, nb::handle key, unsigned threads, nb::han
 namespace {
 
 // The memory of a C-order array of items of `item_bytes`, for as long as the object lives.
-class exported_items {
+class exported_array {
  public:
-  exported_items(nb::handle object, std::string_view formats, Py_ssize_t item_bytes) {
+  exported_array(nb::handle object, std::string_view formats, Py_ssize_t item_bytes) {
     if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) throw_python_error();
     const std::string_view format = buffer_.format == nullptr ? "B" : buffer_.format;
     if (format.size() == 1 && formats.find(format[0]) != std::string_view::npos && buffer_.itemsize == item_bytes)
@@ -144,8 +144,8 @@ class exported_items {
     PyBuffer_Release(&buffer_);
     raise(error(errc::internal, "an index array of an unexpected type"));
   }
-  exported_items(const exported_items&) = delete;
-  ~exported_items() { PyBuffer_Release(&buffer_); }
+  exported_array(const exported_array&) = delete;
+  ~exported_array() { PyBuffer_Release(&buffer_); }
 
   const void* data() const noexcept { return buffer_.buf; }
   std::size_t size() const noexcept { return static_cast<std::size_t>(buffer_.len / buffer_.itemsize); }
@@ -161,8 +161,8 @@ class exported_items {
   Py_buffer buffer_{};
 };
 
-index_list list_of(nb::handle array) {
-  const exported_items items(array, "lq", 8);
+index_list indexes_of(nb::handle array) {
+  const exported_array items(array, "lq", 8);
   index_list out(items.size());
   if (!out.empty()) std::memcpy(out.data(), items.data(), out.size() * 8);
   return out;
@@ -202,18 +202,18 @@ selection_handle resolved(const array_handle& self, const selection& which) {
 selection_handle orthogonal_of(const array_handle& self, const nb::tuple& items) {
   orthogonal_selection which;
   for (const nb::handle item : items)
-    if (!append_basic(item, which.items)) which.items.emplace_back(list_of(item));
+    if (!append_basic(item, which.items)) which.items.emplace_back(indexes_of(item));
   return resolved(self, which);
 }
 
 selection_handle points_of(const array_handle& self, const nb::tuple& lists, const nb::tuple& shape) {
   // The lists are not moved: a million points would be a large copy.
-  std::vector<std::unique_ptr<exported_items>> exported;
+  std::vector<std::unique_ptr<exported_array>> exported;
   coordinate_view which;
   if (shape.size() > kMaxRank) raise(error(errc::out_of_range, "index arrays of more than 32 dimensions"));
   for (const nb::handle size : shape) which.shape.push_back(nb::cast<std::uint64_t>(size));
   for (const nb::handle list : lists) {
-    exported.push_back(std::make_unique<exported_items>(list, "lq", 8));
+    exported.push_back(std::make_unique<exported_array>(list, "lq", 8));
     which.points.emplace_back(static_cast<const std::int64_t*>(exported.back()->data()), exported.back()->size());
   }
   const array a = self.array;  // another thread may resize the Array meanwhile
@@ -226,7 +226,7 @@ selection_handle points_of(const array_handle& self, const nb::tuple& lists, con
 }
 
 selection_handle mask_of(const array_handle& self, nb::handle mask) {
-  const exported_items items(mask, "?", 1);
+  const exported_array items(mask, "?", 1);
   const extents shape = items.shape();
   const std::span bytes(static_cast<const std::uint8_t*>(items.data()), items.size());
   const array a = self.array;

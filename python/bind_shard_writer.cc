@@ -20,7 +20,6 @@ namespace penstock::inline v0::python {
 namespace {
 
 // File names are bytes: they need not be UTF-8.
-std::string text_of(const nb::bytes& from) { return {from.c_str(), from.size()}; }
 nb::bytes name_of(const std::string& path) { return nb::bytes(path.data(), path.size()); }
 
 nb::list names_of(std::span<const std::string> paths) {
@@ -30,14 +29,14 @@ nb::list names_of(std::span<const std::string> paths) {
 }
 
 /// The items of an ndarray of items of any dtype that a buffer can show: the dtype is in `descr` alone.
-class exported_items {
+class exported_values {
  public:
-  explicit exported_items(nb::handle values) {
+  explicit exported_values(nb::handle values) {
     if (PyObject_GetBuffer(values.ptr(), &view_, PyBUF_STRIDES) != 0) throw_python_error();
   }
-  ~exported_items() { PyBuffer_Release(&view_); }
-  exported_items(const exported_items&) = delete;
-  exported_items& operator=(const exported_items&) = delete;
+  ~exported_values() { PyBuffer_Release(&view_); }
+  exported_values(const exported_values&) = delete;
+  exported_values& operator=(const exported_values&) = delete;
 
   tensor_view view() const {
     tensor_view out;
@@ -54,7 +53,7 @@ class exported_items {
   Py_buffer view_{};
 };
 
-shard_values values_of(const exported_items& items, const nb::bytes& descr) { return {items.view(), text_of(descr)}; }
+shard_values values_of(const exported_values& items, const nb::bytes& descr) { return {items.view(), text_of(descr)}; }
 
 }  // namespace
 
@@ -75,7 +74,7 @@ void bind_shard_writer(nb::module_& m) {
       .def(
           "write",
           [](shard_writer& self, nb::handle values, const nb::bytes& descr) {
-            const exported_items items(values);
+            const exported_values items(values);
             return name_of(call_engine([&] { return self.write(values_of(items, descr)); }));
           },
           nb::arg("values"), nb::arg("descr"), "Writes the next file; returns its path.")
@@ -84,8 +83,8 @@ void bind_shard_writer(nb::module_& m) {
           [](shard_writer& self, const context_handle& with, nb::handle values, const nb::bytes& descr,
              const nb::dict& options, nb::handle mask) {
             const create_options how = create_options_of(with, nb::bytes(""), options);
-            const exported_items items(values);
-            std::optional<exported_items> valid;
+            const exported_values items(values);
+            std::optional<exported_values> valid;
             shard_values given = values_of(items, descr);
             if (!mask.is_none()) {
               valid.emplace(mask);
@@ -99,7 +98,7 @@ void bind_shard_writer(nb::module_& m) {
       .def(
           "next",
           [](shard_writer& self, nb::handle values, const nb::bytes& descr) {
-            const exported_items items(values);
+            const exported_values items(values);
             return name_of(call_engine([&] { return self.next(values_of(items, descr)); }));
           },
           nb::arg("values"), nb::arg("descr"), "The path of the next file, which the caller writes.")
@@ -142,7 +141,7 @@ void bind_shard_writer(nb::module_& m) {
           as.type = how.type;
           return write(from, as);
         }
-        const exported_items items(values);
+        const exported_values items(values);
         write(items.view(), as);
       },
       nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("options"), nb::arg("values"),

@@ -24,12 +24,7 @@ namespace penstock::inline v0::python {
 namespace {
 
 // Keys are bytes: a file's name need not be UTF-8.
-std::string text_of(nb::handle bytes) {
-  const nb::bytes value = nb::cast<nb::bytes>(bytes);
-  return {value.c_str(), value.size()};
-}
-
-extents extents_of(nb::handle lengths) {
+extents extents_from(nb::handle lengths) {
   extents out;
   for (const nb::handle each : lengths) out.push_back(nb::cast<std::uint64_t>(each));
   return out;
@@ -42,8 +37,8 @@ shard_options options_of(const context_handle& with, std::int64_t axis, nb::obje
   if (raw.is_none()) return out;
   raw_options how;
   how.dtype = utf8_of(nb::object(raw["dtype"]));
-  if (!nb::object(raw["shape"]).is_none()) how.shape = extents_of(raw["shape"]);
-  if (!nb::object(raw["row_shape"]).is_none()) how.row_shape = extents_of(raw["row_shape"]);
+  if (!nb::object(raw["shape"]).is_none()) how.shape = extents_from(raw["shape"]);
+  if (!nb::object(raw["row_shape"]).is_none()) how.row_shape = extents_from(raw["row_shape"]);
   how.offset = nb::cast<std::uint64_t>(raw["offset"]);
   how.fortran_order = nb::cast<bool>(raw["fortran_order"]);
   how.rows = list_of<std::optional<std::uint64_t>>(raw["rows"]);
@@ -64,15 +59,15 @@ nb::list find(const store_handle& from, nb::bytes pattern, bool allow_holes) {
   return out;
 }
 
-array_handle open_many(const store_handle& from, const context_handle& with, nb::list keys, std::int64_t axis,
-                       nb::object raw) {
+array_handle open_joined(const store_handle& from, const context_handle& with, nb::list keys, std::int64_t axis,
+                         nb::object raw) {
   std::vector<std::string> names;
-  for (const nb::handle each : keys) names.push_back(text_of(each));
+  for (const nb::handle each : keys) names.push_back(text_from(each));
   const shard_options options = options_of(with, axis, raw);
   return array_handle(call_engine([&] { return open_shards(from.store, std::move(names), options); }));
 }
 
-array_handle open_one(const store_handle& from, const context_handle& with, nb::bytes key, nb::object raw) {
+array_handle open_raw(const store_handle& from, const context_handle& with, nb::bytes key, nb::object raw) {
   const shard_options options = options_of(with, 0, raw);
   return array_handle(call_engine([&, name = text_of(key)] { return open_contiguous(from.store, name, options); }));
 }
@@ -116,7 +111,7 @@ array_handle open_of_sources(const context_handle& with, const nb::list& given, 
     const nb::tuple one = tuple_of(each, 4, "a source");
     const std::shared_ptr<PyObject> read(nb::object(one[3]).release().ptr(), drop_reference);
     parts.push_back(
-        {text_of(one[0]), type, extents_of(one[1]), extents_of(one[2]),
+        {text_from(one[0]), type, extents_from(one[1]), extents_from(one[2]),
          [read](const box& which, std::span<std::byte> out) { return call_reader(read.get(), which, out); }});
   }
   return array_handle(call_engine([&] { return open_sources(std::move(parts), axis, with.context); }));
@@ -140,7 +135,7 @@ nb::bytes save(const array_handle& of, nb::bytes root, bool as_json, nb::handle 
 
 nb::list stamps(const context_handle& with, const nb::list& paths) {
   std::vector<std::string> names;
-  for (const nb::handle each : paths) names.push_back(text_of(each));
+  for (const nb::handle each : paths) names.push_back(text_from(each));
   nb::list out;
   for (const auto& each : call_engine([&] { return query_files(names, *with.context); }))
     out.append(each ? nb::object(nb::make_tuple(each->stamp.size_bytes, each->stamp.changed_ns)) : nb::none());
@@ -191,9 +186,9 @@ std::uint32_t checksum(nb::handle data, std::uint32_t so_far) {
 void bind_shards(nb::module_& m) {
   m.def("find_shards", &find, nb::arg("store"), nb::arg("pattern"), nb::arg("allow_holes"),
         "Keys that match a shell pattern, in the order of the numbers in them.");
-  m.def("open_shards", &open_many, nb::arg("store"), nb::arg("context"), nb::arg("keys"), nb::arg("axis"),
+  m.def("open_shards", &open_joined, nb::arg("store"), nb::arg("context"), nb::arg("keys"), nb::arg("axis"),
         nb::arg("raw").none(), "Open .npy or raw files as one array.");
-  m.def("open_contiguous", &open_one, nb::arg("store"), nb::arg("context"), nb::arg("key"), nb::arg("raw").none(),
+  m.def("open_contiguous", &open_raw, nb::arg("store"), nb::arg("context"), nb::arg("key"), nb::arg("raw").none(),
         "Open one .npy or raw file.");
   m.def("join", &join_many, nb::arg("context"), nb::arg("arrays"), nb::arg("axis"),
         "Open arrays, one after the other along an axis, as one.");

@@ -259,7 +259,7 @@ nb::object get_one(const store_handle& self, nb::str key) {
   return found ? bytes_read(*found) : nb::none();
 }
 
-nb::object begin_of(const store_handle& self, nb::str key, std::uint64_t most) {
+nb::object head_of(const store_handle& self, nb::str key, std::uint64_t most) {
   const std::string name = utf8_of(key);
   const auto found = call_engine([&]() -> result<std::optional<blocking_read>> {
     auto begin = read_and_wait(*self.store, name, {0, most, false}, most);
@@ -344,7 +344,7 @@ void bind_stores(nb::module_& m) {
           },
           nb::arg("key"), "Remove an object; an absent one is not an error.")
       .def("get", &get_one, nb::arg("key"), "All bytes of an object, or None.")
-      .def("begin", &begin_of, nb::arg("key"), nb::arg("most"),
+      .def("begin", &head_of, nb::arg("key"), nb::arg("most"),
            "The first `most` bytes of an object, fewer where it has no more, or None.")
       .def("list", &list_keys, nb::arg("prefix"), nb::arg("children") = false, "Keys below a prefix, sorted.")
       .def("flush", [](const store_handle& self) { call_engine([&] { return self.store->flush(); }); });

@@ -139,13 +139,13 @@ nb::str word_of(const details_handle& self, std::uint16_t number, std::int64_t a
   return to_str(word(integer_of(self, number, absent)));
 }
 
-nb::object colormap_of(const details_handle& self) {
+nb::object palette_of(const details_handle& self) {
   const auto found = noted(self, tiff_colormap(self.values(false)));
   return found.empty() ? nb::none() : nb::cast(found);
 }
 
 // As for `tiff_options_of`; None if they are the first image's.
-nb::object options_of(const details_handle& self) {
+nb::object options_to_keep(const details_handle& self) {
   const tiff_options from = penstock::tiff_options_of(self.array);
   if (from.is_default()) return nb::none();
   nb::dict out;
@@ -179,8 +179,8 @@ void bind_tiff(nb::module_& m) {
                    [](const details_handle& self) { return word_of(self, 259, 1, tiff_compression_word); })
       .def_prop_ro("photometric",
                    [](const details_handle& self) { return word_of(self, 262, 0, tiff_photometric_word); })
-      .def("colormap", colormap_of)
-      .def("options", options_of)
+      .def("colormap", palette_of)
+      .def("options", options_to_keep)
       .def("georeference",
            [](const details_handle& self) {
              return call_engine([&] { return result<georeference>(georeference_of(self.array)); });

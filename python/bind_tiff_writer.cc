@@ -23,16 +23,11 @@ struct tiff_writer_handle {
   std::unique_ptr<tiff_writer> writer;
 };
 
-std::vector<std::byte> bytes_of(nb::handle from) {
+std::vector<std::byte> content_of(nb::handle from) {
   const auto given = nb::cast<nb::bytes>(from);
   std::vector<std::byte> out(given.size());
   if (!out.empty()) std::memcpy(out.data(), given.c_str(), out.size());
   return out;
-}
-
-std::string text_of(nb::handle from) {
-  const std::vector<std::byte> bytes = bytes_of(from);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 std::optional<double> number_or_nothing(nb::handle from) {
@@ -81,7 +76,7 @@ tiff_meaning meaning_of(const nb::dict& given) {
 
 // From native integers of 16 bits, three for each value.
 std::vector<std::array<std::uint16_t, 3>> colormap_of(nb::handle from) {
-  const std::vector<std::byte> bytes = bytes_of(from);
+  const std::vector<std::byte> bytes = content_of(from);
   std::vector<std::array<std::uint16_t, 3>> out(bytes.size() / sizeof(std::array<std::uint16_t, 3>));
   if (!out.empty()) std::memcpy(out.data(), bytes.data(), out.size() * sizeof out[0]);
   return out;
@@ -101,7 +96,7 @@ tiff_create_options tiff_create_options_of(const nb::dict& given) {
   out.mask = nb::cast<bool>(given["mask"]);
   out.tile_height = nb::cast<std::uint32_t>(given["tile_height"]);
   out.tile_width = nb::cast<std::uint32_t>(given["tile_width"]);
-  out.compression = text_of(given["compression"]);
+  out.compression = text_from(given["compression"]);
   if (!given["level"].is_none()) out.level = nb::cast<int>(given["level"]);
   if (!given["predictor"].is_none()) out.predictor = nb::cast<std::uint32_t>(given["predictor"]);
   out.planar = nb::cast<bool>(given["planar"]);
@@ -131,9 +126,9 @@ tiff_writer_handle begin(const store_handle& to, const context_handle& with, nb:
 }
 
 // Memory of an ndarray, read-only or not, for as long as the object lives.
-class exported_values {
+class exported_rows {
  public:
-  exported_values(nb::handle from, const dtype& type, std::initializer_list<int> dimensions) {
+  exported_rows(nb::handle from, const dtype& type, std::initializer_list<int> dimensions) {
     if (PyObject_GetBuffer(from.ptr(), &buffer_, PyBUF_STRIDED_RO) < 0) throw_python_error();
     if (std::find(dimensions.begin(), dimensions.end(), buffer_.ndim) == dimensions.end() ||
         buffer_.itemsize != static_cast<Py_ssize_t>(type.item_bytes())) {
@@ -147,8 +142,8 @@ class exported_values {
       view_.strides.push_back(buffer_.strides[d]);
     }
   }
-  exported_values(const exported_values&) = delete;
-  ~exported_values() { PyBuffer_Release(&buffer_); }
+  exported_rows(const exported_rows&) = delete;
+  ~exported_rows() { PyBuffer_Release(&buffer_); }
   const tensor_view& view() const noexcept { return view_; }
 
  private:
@@ -156,10 +151,10 @@ class exported_values {
   tensor_view view_;
 };
 
-void write(tiff_writer_handle& self, std::uint64_t first_band, std::uint64_t first_row, nb::handle values,
-           nb::handle mask) {
-  const exported_values from(values, self.writer->options().type, {3});
-  std::optional<exported_values> valid;
+void write_band_rows(tiff_writer_handle& self, std::uint64_t first_band, std::uint64_t first_row, nb::handle values,
+                     nb::handle mask) {
+  const exported_rows from(values, self.writer->options().type, {3});
+  std::optional<exported_rows> valid;
   if (!mask.is_none()) valid.emplace(mask, dtype(dtype_kind::unsigned_integer, 8), std::initializer_list<int>{2});
   call_engine([&] { return self.writer->write(first_band, first_row, from.view(), valid ? &valid->view() : nullptr); });
 }
@@ -174,7 +169,7 @@ void write_everything(tiff_writer_handle& self, nb::handle values) {
     call_engine([&] { return write_all(from, *self.writer, how); });
     return;
   }
-  const exported_values from(values, self.writer->options().type, {2, 3});
+  const exported_rows from(values, self.writer->options().type, {2, 3});
   call_engine([&] { return write_all(from.view(), *self.writer, how); });
 }
 
@@ -182,8 +177,8 @@ void write_everything(tiff_writer_handle& self, nb::handle values) {
 
 void bind_tiff_writer(nb::module_& m) {
   nb::class_<tiff_writer_handle>(m, "TiffWriter", "A TIFF under way; penstock.TiffWriter holds one.")
-      .def("write", write, nb::arg("first_band"), nb::arg("first_row"), nb::arg("values"), nb::arg("mask").none(),
-           "Write values of shape (bands, rows, columns), and a mask of (rows, columns).")
+      .def("write", write_band_rows, nb::arg("first_band"), nb::arg("first_row"), nb::arg("values"),
+           nb::arg("mask").none(), "Write values of shape (bands, rows, columns), and a mask of (rows, columns).")
       .def("write_all", write_everything, nb::arg("values"),
            "Write all values: of an open array, whose elements are converted, or of an ndarray of the image's dtype.")
       .def(

@@ -29,7 +29,8 @@ resolved_basic resolved_of(nb::handle ranges, nb::handle shape) {
   return out;
 }
 
-void read(const unpacked_image& self, nb::handle ranges, nb::handle shape, const writable_bytes& to, unsigned threads) {
+void read_unpacked(const unpacked_image& self, nb::handle ranges, nb::handle shape, const writable_bytes& to,
+                   unsigned threads) {
   const resolved_basic which = resolved_of(ranges, shape);
   const tensor_view out = tensor_view::contiguous(to.data(), self.type(), which.shape);
   std::uint64_t bytes = out.type.item_bytes();
@@ -49,7 +50,7 @@ unpacked_image make(const array_handle& image, bool masked) {
 
 void bind_unpack(nb::module_& m) {
   nb::class_<unpacked_image>(m, "UnpackedImage", "An image whose reads give the numbers that its pixels stand for.")
-      .def("read", read, nb::arg("ranges"), nb::arg("shape"), nb::arg("to"), nb::arg("threads"),
+      .def("read", read_unpacked, nb::arg("ranges"), nb::arg("shape"), nb::arg("to"), nb::arg("threads"),
            "Read the box that `Array._resolve` returned into the bytes of a contiguous array.");
   m.def("unpacked_image", make, nb::arg("image"), nb::arg("masked"), "Of a TIFF.");
 }

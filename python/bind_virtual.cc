@@ -19,9 +19,9 @@
 namespace penstock::inline v0::python {
 namespace {
 
-group_handle open_many(const store_handle& from, const context_handle& with, nb::list keys, nb::str concat,
-                       nb::bytes path, const std::string& order, bool fills, bool all_attributes, bool compares,
-                       nb::handle variables, nb::handle without) {
+group_handle open_variables(const store_handle& from, const context_handle& with, nb::list keys, nb::str concat,
+                            nb::bytes path, const std::string& order, bool fills, bool all_attributes, bool compares,
+                            nb::handle variables, nb::handle without) {
   std::vector<std::string> names;
   for (const nb::handle each : keys) {
     const nb::bytes name = nb::cast<nb::bytes>(each);
@@ -42,11 +42,6 @@ group_handle open_many(const store_handle& from, const context_handle& with, nb:
   return group_handle{call_engine([&] { return open_virtual(from.store, std::move(names), how); })};
 }
 
-std::string text_of(nb::handle from) {
-  const nb::bytes text = nb::cast<nb::bytes>(from);
-  return {text.c_str(), text.size()};
-}
-
 nb::tuple open_many_datasets(const context_handle& with, nb::list given, nb::bytes dataset, std::int64_t axis,
                              bool allow_holes, bool tries_end) {
   std::vector<dataset_file> files;
@@ -54,7 +49,7 @@ nb::tuple open_many_datasets(const context_handle& with, nb::list given, nb::byt
     const nb::tuple parts = tuple_of(each, 4, "a file");
     dataset_file& made = files.emplace_back();
     made.from = nb::cast<const store_handle&>(parts[0]).store;
-    made.key = text_of(parts[1]);
+    made.key = text_from(parts[1]);
     if (!parts[2].is_none()) made.hints.size = nb::cast<std::uint64_t>(parts[2]);
     if (!parts[3].is_none()) made.crc32c = nb::cast<std::uint32_t>(parts[3]);
     made.hints.tries_end = tries_end;
@@ -78,7 +73,7 @@ nb::tuple open_many_datasets(const context_handle& with, nb::list given, nb::byt
 }  // namespace
 
 void bind_virtual(nb::module_& m) {
-  m.def("open_virtual", &open_many, nb::arg("store"), nb::arg("context"), nb::arg("keys"), nb::arg("concat"),
+  m.def("open_virtual", &open_variables, nb::arg("store"), nb::arg("context"), nb::arg("keys"), nb::arg("concat"),
         nb::arg("path"), nb::arg("order"), nb::arg("fills"), nb::arg("all_attributes"), nb::arg("compares"),
         nb::arg("variables"), nb::arg("without"),
         "Many files of a store as one group; <penstock/virtual.h>. `order` is 'given', 'values' or 'unchecked'.");

@@ -59,7 +59,7 @@ nb::tuple shape_of(const window_reader& self) {
   return nb::tuple(out);
 }
 
-void read(const window_reader& self, const writable_bytes& to) {
+void read_window(const window_reader& self, const writable_bytes& to) {
   const tensor_view out = tensor_view::contiguous(to.data(), self.level().type(), self.shape());
   std::uint64_t bytes = out.type.item_bytes();
   for (const std::uint64_t each : out.extents) bytes *= each;
@@ -72,7 +72,7 @@ void read(const window_reader& self, const writable_bytes& to) {
 void bind_window(nb::module_& m) {
   nb::class_<window_reader>(m, "WindowReader", "A rectangle of an image on a grid of any size.")
       .def_prop_ro("shape", shape_of, "Of the result.")
-      .def("read", read, nb::arg("to"), "Read into the bytes of a contiguous array.");
+      .def("read", read_window, nb::arg("to"), "Read into the bytes of a contiguous array.");
   m.def("plan_window", plan_window, nb::arg("image"), nb::arg("options"), "Choose the overview of a window.");
 }
 

@@ -16,7 +16,7 @@
 namespace penstock::inline v0::python {
 namespace {
 
-struct request {
+struct write_request {
   unsigned threads = 0;
   nb::handle progress = nb::handle(Py_None);
   bool durable = false;
@@ -24,26 +24,26 @@ struct request {
 };
 
 // Names looked up once; they live as long as the interpreter.
-struct names {
+struct writing_names {
   PyObject* ndarray;
   PyObject* as_value;
   PyObject* is_device_value;
 };
-const names& known() {
-  static const names all = [] {
+const writing_names& known_to_writing() {
+  static const writing_names all = [] {
     const nb::module_ numpy = nb::module_::import_("numpy");
     const nb::module_ writing = nb::module_::import_("penstock.core.writing");
     const nb::module_ device = nb::module_::import_("penstock.core.device");
-    return names{nb::object(numpy.attr("ndarray")).release().ptr(),
-                 nb::object(writing.attr("as_value")).release().ptr(),
-                 nb::object(device.attr("is_device_value")).release().ptr()};
+    return writing_names{nb::object(numpy.attr("ndarray")).release().ptr(),
+                         nb::object(writing.attr("as_value")).release().ptr(),
+                         nb::object(device.attr("is_device_value")).release().ptr()};
   }();
   return all;
 }
 
 // The type of an ndarray whose elements the engine converts to the array's; nothing if NumPy must convert.
 std::optional<dtype> convertible_type(const array_handle& to, PyObject* value) {
-  if (Py_TYPE(value) != reinterpret_cast<PyTypeObject*>(known().ndarray)) return std::nullopt;
+  if (Py_TYPE(value) != reinterpret_cast<PyTypeObject*>(known_to_writing().ndarray)) return std::nullopt;
   try {
     const nb::object numpy_type = nb::handle(value).attr("dtype");
     if (!nb::cast<bool>(numpy_type.attr("isnative"))) return std::nullopt;
@@ -71,13 +71,14 @@ bool open_value(const array_handle& to, PyObject* value, const extents& shape, e
   }
   const nb::tuple sizes = to_tuple(shape);
   PyObject* const args[] = {nullptr, value, to.dtype.ptr(), sizes.ptr()};
-  PyObject* const made = PyObject_Vectorcall(known().as_value, args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
+  PyObject* const made =
+      PyObject_Vectorcall(known_to_writing().as_value, args + 1, 3 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr);
   if (made == nullptr) return false;
   converted = nb::steal(made);
   return true;
 }
 
-write_options options_of(const request& how) {
+write_options options_of(const write_request& how) {
   write_options out;
   out.threads = how.threads;
   out.durable = how.durable;
@@ -94,7 +95,7 @@ std::uint64_t bytes_of(const tensor_view& value) noexcept {
 
 // Writes with the GIL held if that waits for nothing, else without.
 template <class Resolved>
-bool write_resolved(const array_handle& to, const Resolved& where, const tensor_view& value, const request& how) {
+bool write_resolved(const array_handle& to, const Resolved& where, const tensor_view& value, const write_request& how) {
   write_options options = options_of(how);
   const array a = to.array;  // another thread may resize this Array meanwhile
   if (how.threads == 0 && how.progress.is_none() && a.runs_inline(where)) {
@@ -121,7 +122,7 @@ bool write_resolved(const array_handle& to, const Resolved& where, const tensor_
 }
 
 template <class Resolved>
-bool write_value(const array_handle& to, const Resolved& where, PyObject* value, const request& how) {
+bool write_value(const array_handle& to, const Resolved& where, PyObject* value, const write_request& how) {
   exported_value direct;
   nb::object converted;
   if (!open_value(to, value, where.shape, direct, converted)) return false;
@@ -191,17 +192,17 @@ write_ticket_handle start_write(const array_handle& self, nb::handle key, nb::ha
 // In a device's memory. Objects unrelated to devices are recognised by their type only.
 bool is_device_value(PyObject* value) {
   auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(value));
-  if (type == known().ndarray || PyLong_Check(value) || PyFloat_Check(value) || PyList_Check(value) ||
+  if (type == known_to_writing().ndarray || PyLong_Check(value) || PyFloat_Check(value) || PyList_Check(value) ||
       PyTuple_Check(value) || PyUnicode_Check(value) || PyBytes_Check(value))
     return false;
   if (PyObject_HasAttrString(type, "__dlpack_device__") == 0 &&
       PyObject_HasAttrString(type, "__cuda_array_interface__") == 0)
     return false;
-  return nb::cast<bool>(nb::handle(known().is_device_value)(nb::handle(value)));
+  return nb::cast<bool>(nb::handle(known_to_writing().is_device_value)(nb::handle(value)));
 }
 
 // A Python exception is set where it returns false.
-bool write_key(PyObject* self, PyObject* key, PyObject* value, const request& how) noexcept {
+bool write_key(PyObject* self, PyObject* key, PyObject* value, const write_request& how) noexcept {
   try {
     const array_handle& to = nb::cast<const array_handle&>(nb::handle(self));  // `self` may be anything in `_write`
     if (is_device_value(value)) {
@@ -236,8 +237,8 @@ bool write_key(PyObject* self, PyObject* key, PyObject* value, const request& ho
   return false;
 }
 
-void write(nb::handle self, nb::handle key, nb::handle value, unsigned threads, nb::handle progress, bool durable,
-           bool write_empty_chunks) {
+void write_array(nb::handle self, nb::handle key, nb::handle value, unsigned threads, nb::handle progress, bool durable,
+                 bool write_empty_chunks) {
   if (!write_key(self.ptr(), key.ptr(), value.ptr(), {threads, progress, durable, write_empty_chunks}))
     throw_python_error();
 }
@@ -283,7 +284,7 @@ void resize(array_handle& self, const nb::tuple& shape) {
   self.array = call_engine([&] { return before.resize(wanted); });
 }
 
-void append_rows(array_handle& self, const tensor_view& rows, std::size_t axis, const request& how) {
+void append_rows(array_handle& self, const tensor_view& rows, std::size_t axis, const write_request& how) {
   const array before = self.array;
   std::optional<array> after;
   const bool done = watch_without_gil(how.progress, bytes_of(rows),
@@ -302,7 +303,7 @@ void append_rows(array_handle& self, const tensor_view& rows, std::size_t axis, 
 
 void append(array_handle& self, nb::handle value, std::size_t axis, unsigned threads, nb::handle progress, bool durable,
             bool write_empty_chunks) {
-  const request how{threads, progress, durable, write_empty_chunks};
+  const write_request how{threads, progress, durable, write_empty_chunks};
   const dtype type = self.array.type();
   if (type.variable_length()) {
     item_block items(type, value);
@@ -338,7 +339,7 @@ void bind_write(nb::module_& m, nb::class_<array_handle>& type) {
       .def("on_done", &write_ticket_handle::on_done, nb::arg("then"));
   type.def("_start_write", start_write, nb::arg("key").none(), nb::arg("value").none(), nb::arg("threads"),
            nb::arg("durable"), nb::arg("write_empty_chunks"))
-      .def("_write", write, nb::arg("key").none(), nb::arg("value").none(), nb::arg("threads"),
+      .def("_write", write_array, nb::arg("key").none(), nb::arg("value").none(), nb::arg("threads"),
            nb::arg("progress").none(), nb::arg("durable"), nb::arg("write_empty_chunks"))
       .def("_write_device", write_device, nb::arg("key").none(), nb::arg("memory"), nb::arg("stream").none(),
            nb::arg("threads"), nb::arg("progress").none(), nb::arg("durable"), nb::arg("write_empty_chunks"),
