@@ -56,6 +56,16 @@ function(penstock_unity target)
   endif()
 endfunction()
 
+# penstock_optimised_less(<target>): for code whose time is that of the calls it makes. g++ takes a third less time with -O2
+# than with -O3, and clang half with -O0 under sanitizers.
+function(penstock_optimised_less target)
+  if(PENSTOCK_SANITIZE)
+    target_compile_options(${target} PRIVATE -O0)
+  else()
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O2>)
+  endif()
+endfunction()
+
 # penstock_objects(<variable> <folder>...): the object files of the folders that have sources.
 function(penstock_objects variable)
   set(objects)
