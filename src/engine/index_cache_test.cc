@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/index_io.h"
+
 namespace penstock::inline v0 {
 namespace {
 
@@ -48,6 +50,22 @@ TEST(IndexCache, DropsWhatIsLeftOfAnArrayAfterItsOldestEntriesWent) {
   EXPECT_TRUE(indexes.find(2, {0, 99}, out));
   indexes.drop_all(2);
   EXPECT_FALSE(indexes.find(2, {0, 99}, out));
+}
+
+TEST(IndexCache, HasNodesOnlyForTheRootOfTheirVersion) {
+  ledger accounts{1 << 20, 0};
+  index_cache indexes(accounts);
+  index_entry now, old, out;
+  now.seen.word[0] = 2;
+  old.seen.word[0] = 1;
+  indexes.insert(1, {0, 0}, now);
+  indexes.insert(1, {0, 5}, now);
+  EXPECT_TRUE(find_cached(indexes, 1, {0, 0}, nullptr, out));
+  EXPECT_TRUE(out.cached);
+  EXPECT_FALSE(find_cached(indexes, 1, {0, 5}, nullptr, out));
+  EXPECT_FALSE(find_cached(indexes, 1, {0, 5}, &old, out));
+  EXPECT_TRUE(find_cached(indexes, 1, {0, 5}, &now, out));
+  EXPECT_FALSE(find_cached(indexes, 0, {0, 0}, nullptr, out));
 }
 
 }  // namespace

@@ -8,6 +8,14 @@ std::string read_note(std::string_view key, const byte_range& range) {
   return fmt::format("reading '{}', {}{}", key, range.whole() || range.from_end ? "" : "bytes ", to_string(range));
 }
 
+bool find_cached(index_cache& cache, std::uint64_t uid, const index_key& key, const index_entry* root,
+                 index_entry& out) {
+  if (uid == 0 || (key.node != 0 && root == nullptr) || !cache.find(uid, key, out)) return false;
+  if (key.node != 0 && !(root->seen == out.seen)) return false;
+  out.cached = true;
+  return true;
+}
+
 result<index_entry> take_index(const source& from, const index_request& request, const std::string& key,
                                result<read_done> arrived) {
   index_entry entry;

@@ -6,6 +6,7 @@
 #include <stop_token>
 
 #include "engine/context_state.h"
+#include "engine/index_io.h"
 #include "engine/read_job.h"
 #include "engine/read_job_parts.h"
 
@@ -23,22 +24,14 @@ std::optional<cell_id> only_cell(const chunk_grid& grid, const strided_box& want
 /// The indexes that earlier reads have cached, as far as one cell needs them.
 class cached_indexes final : public index_lookup {
  public:
-  /// \param uid  Of the array; 0: nothing is cached.
   cached_indexes(index_cache& cache, std::uint64_t uid) noexcept : cache_(cache), uid_(uid) {}
 
   const index_entry* find(const index_key& key) const override {
     if (const index_entry* const found = taken(key)) return found;
-    if (uid_ == 0 || count_ == entries_.size()) return nullptr;
-    index_entry& entry = entries_[count_];
-    if (!cache_.find(uid_, key, entry)) return nullptr;
-    if (key.node != 0) {
-      // A node below the root is valid only with the root of the same version.
-      const index_entry* const root = taken({key.object, 0});
-      if (root == nullptr || !(root->seen == entry.seen)) return nullptr;
-    }
-    entry.cached = true;
-    keys_[count_++] = key;
-    return &entry;
+    if (count_ == entries_.size() || !find_cached(cache_, uid_, key, root_of(key.object), entries_[count_]))
+      return nullptr;
+    keys_[count_] = key;
+    return &entries_[count_++];
   }
 
   bool empty() const noexcept { return count_ == 0; }

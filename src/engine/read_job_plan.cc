@@ -19,17 +19,11 @@ class read_job::known_indexes final : public plan_indexes {
 
   const index_entry* find(std::uint32_t source, const index_key& key) override {
     if (const index_entry* found = job_.table_.find(source, key)) return found;
-    const std::uint64_t uid = job_.sources_[source].uid;
+    const index_entry* const root = job_.table_.find(source, {key.object, 0});
     index_entry kept;
-    if (uid == 0 || !job_.state_->indexes().find(uid, key, kept)) return nullptr;
-    if (key.node != 0) {
-      // A node below the root is valid only with the root of the same version.
-      const index_entry* root = job_.table_.find(source, {key.object, 0});
-      if (root == nullptr || !(root->seen == kept.seen)) return nullptr;
-    }
+    if (!find_cached(job_.state_->indexes(), job_.sources_[source].uid, key, root, kept)) return nullptr;
     index_entry& entry = job_.table_.insert(source, key);
     entry = std::move(kept);
-    entry.cached = true;
     return &entry;
   }
 
