@@ -51,6 +51,7 @@ PUBLIC = {
     "remote.h": "store",
     "extend/store.h": "store",
     "extend/layout.h": "format",
+    "extend/contiguous_layout.h": "format",
     "extend/array_description.h": "engine",
     "extend/layout_base.h": "driver",
     "extend/scheme.h": "driver",

@@ -6,7 +6,6 @@
 
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -61,18 +60,12 @@ class map_store final : public ps::store {
 
   ps::result<> list(std::string_view prefix, ps::listing what, ps::key_sink& sink) const override {
     PENSTOCK_TRY(ps::check_prefix(prefix));
-    std::map<std::string, std::uint64_t> found;  // the sink is called without the lock: it may use the store
+    ps::key_listing found(prefix, what);
     {
       const std::lock_guard lock(mutex_);
-      for (auto at = objects_.lower_bound(prefix); at != objects_.end() && at->first.starts_with(prefix); ++at) {
-        const std::size_t slash =
-            what == ps::listing::children ? at->first.find('/', prefix.size()) : std::string::npos;
-        const bool folder = slash != std::string::npos;
-        found.emplace(folder ? at->first.substr(0, slash + 1) : at->first, folder ? 0 : at->second->bytes.size());
-      }
+      for (const auto& [key, value] : objects_) found.add(key, value->bytes.size());
     }
-    for (const auto& [key, size] : found)
-      if (!sink.key(key, size)) break;
+    found.report(sink);
     return {};
   }
 

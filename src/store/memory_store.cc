@@ -3,7 +3,6 @@
 #include <cstring>
 #include <mutex>
 #include <new>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -193,23 +192,13 @@ result<> memory_store::erase(std::string_view key, const write_condition& condit
 
 result<> memory_store::list(std::string_view prefix, listing what, key_sink& sink) const {
   PENSTOCK_TRY(check_prefix(prefix));
-  std::vector<std::pair<std::string, std::uint64_t>> found;
+  key_listing found(prefix, what);
   {
-    std::unordered_set<std::string_view> folders;
     const std::shared_lock lock(mutex_.get());
     PENSTOCK_TRY(whole());
-    for (const auto& [key, value] : objects_) {
-      if (std::string_view(key).substr(0, prefix.size()) != prefix) continue;
-      const std::size_t slash = what == listing::children ? key.find('/', prefix.size()) : std::string::npos;
-      if (slash == std::string::npos) {
-        found.emplace_back(key, value->size());
-      } else if (folders.insert(std::string_view(key).substr(0, slash + 1)).second) {
-        found.emplace_back(key.substr(0, slash + 1), 0);
-      }
-    }
+    for (const auto& [key, value] : objects_) found.add(key, value->size());
   }
-  for (const auto& [key, size] : found)
-    if (!sink.key(key, size)) break;
+  found.report(sink);
   return {};
 }
 

@@ -33,4 +33,20 @@ result<> check_prefix(std::string_view prefix) {
   return check_key(prefix.substr(0, prefix.size() - 1));
 }
 
+void key_listing::add(std::string_view key, std::uint64_t size_bytes) {
+  if (key.substr(0, prefix_.size()) != prefix_) return;
+  const std::size_t slash = what_ == listing::children ? key.find('/', prefix_.size()) : key.npos;
+  if (slash == key.npos) {
+    found_.emplace_back(key, size_bytes);
+  } else if (const std::string_view folder = key.substr(0, slash + 1); !folders_.contains(folder)) {
+    folders_.emplace(folder);
+    found_.emplace_back(folder, 0);
+  }
+}
+
+void key_listing::report(key_sink& sink) const {
+  for (const auto& [key, size] : found_)
+    if (!sink.key(key, size)) return;
+}
+
 }  // namespace penstock::inline v0

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <penstock/store.h>
 
+#include <string>
+#include <vector>
+
 #include <penstock/extend/store.h>
 
 namespace penstock::inline v0 {
@@ -102,6 +105,32 @@ TEST(PathKey, PrefixesEndWithASlash) {
   EXPECT_TRUE(check_prefix("a/").ok());
   EXPECT_TRUE(check_prefix("a/b/").ok());
   for (const char* prefix : {"a", "/", "a//", "../", "a/../"}) EXPECT_FALSE(check_prefix(prefix).ok()) << prefix;
+}
+
+TEST(KeyListing, HasFoldersOnceAndStopsWithTheSink) {
+  struct : key_sink {
+    bool key(std::string_view key, std::uint64_t size_bytes) override {
+      seen.push_back(std::string(key) + ":" + std::to_string(size_bytes));
+      return seen.size() < most;
+    }
+    std::vector<std::string> seen;
+    std::size_t most = 100;
+  } sink;
+  const auto listed = [&](std::string_view prefix, listing what, std::size_t most = 100) {
+    key_listing found(prefix, what);
+    std::uint64_t size = 1;
+    for (const std::string_view key : {"a/b/1", "a/c", "b", "a/b/2", "ab/c"}) found.add(key, size++);
+    sink.seen.clear();
+    sink.most = most;
+    found.report(sink);
+    return sink.seen;
+  };
+  using names = std::vector<std::string>;
+  EXPECT_EQ(listed("", listing::objects), (names{"a/b/1:1", "a/c:2", "b:3", "a/b/2:4", "ab/c:5"}));
+  EXPECT_EQ(listed("", listing::children), (names{"a/:0", "b:3", "ab/:0"}));
+  EXPECT_EQ(listed("a/", listing::children), (names{"a/b/:0", "a/c:2"}));
+  EXPECT_EQ(listed("a/", listing::objects), (names{"a/b/1:1", "a/c:2", "a/b/2:4"}));
+  EXPECT_EQ(listed("", listing::children, 2), (names{"a/:0", "b:3"}));
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -308,22 +307,12 @@ result<> zip_store::list(std::string_view prefix, listing what, key_sink& sink) 
   PENSTOCK_TRY(check_prefix(prefix));
   PENSTOCK_ASSIGN(const std::shared_ptr<zip_archive> archive, current());
   if (!archive) return {};
-  std::vector<std::pair<std::string, std::uint64_t>> found;
+  key_listing found(prefix, what);
   {
-    std::unordered_set<std::string> folders;
     const std::shared_lock lock(archive->mutex_);
-    for (const auto& [key, entry] : archive->directory_.entries) {
-      if (std::string_view(key).substr(0, prefix.size()) != prefix) continue;
-      const std::size_t slash = what == listing::children ? key.find('/', prefix.size()) : std::string::npos;
-      if (slash == std::string::npos) {
-        found.emplace_back(key, entry.decoded_bytes);
-      } else if (folders.insert(key.substr(0, slash + 1)).second) {
-        found.emplace_back(key.substr(0, slash + 1), 0);
-      }
-    }
+    for (const auto& [key, entry] : archive->directory_.entries) found.add(key, entry.decoded_bytes);
   }
-  for (const auto& [key, size] : found)
-    if (!sink.key(key, size)) break;
+  found.report(sink);
   return {};
 }
 

@@ -1,6 +1,7 @@
 #include "contract/layout_contract.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -8,6 +9,7 @@
 
 #include <penstock/array.h>
 #include <penstock/context.h>
+#include <penstock/extend/layout_base.h>
 #include <penstock/open.h>
 
 #include "engine/array_state.h"
@@ -512,6 +514,76 @@ layout_case pgm_case(std::string name, std::uint64_t height, std::uint64_t width
 const layout_case kPgmCases[] = {pgm_case("bytes", 3001, 701, 8), pgm_case("words", 2311, 701, 16)};
 
 INSTANTIATE_TEST_SUITE_P(Extension, LayoutContract, testing::ValuesIn(kPgmCases),
+                         [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
+
+/// A layout from outside with an index: a table of 64-bit offsets, then the rows of bytes that it lists.
+class listed_rows final : public layout_base {
+ public:
+  static constexpr std::uint64_t kRows = 9, kRowBytes = 5, kTableBytes = 8 * kRows;
+
+  static std::shared_ptr<const chunk_layout> make() {
+    const cell_coding coding{{1, kRowBytes}, R"(["bytes"])"};
+    auto parts = layout_parts::make(**context::make(), dtype(dtype_kind::unsigned_integer, 8),
+                                    *chunk_grid::regular({kRows, kRowBytes}, {1, kRowBytes}),
+                                    *chunk_grid::regular({kRows, kRowBytes}, {kRows, kRowBytes}), {&coding, 1});
+    EXPECT_TRUE(parts.ok()) << parts.error().to_string();
+    return std::shared_ptr<const chunk_layout>(new listed_rows(std::move(*parts)));
+  }
+  static bytes object() {
+    bytes out(kTableBytes + kRows * kRowBytes, std::byte{7});
+    for (std::uint64_t row = 0; row < kRows; ++row) {  // the last row first
+      const std::uint64_t offset = kTableBytes + (kRows - 1 - row) * kRowBytes;
+      std::memcpy(&out[8 * row], &offset, sizeof offset);
+    }
+    return out;
+  }
+
+  result<> locate(std::span<const cell_id> cells, const index_lookup& known, std::span<chunk_extent> out,
+                  std::vector<index_request>& missing) const override {
+    const index_entry* const table = known.find({});
+    if (table == nullptr) {
+      const auto is_it = [](const index_request& each) { return each.key == index_key{}; };
+      if (std::none_of(missing.begin(), missing.end(), is_it))
+        missing.push_back({{}, {0, kTableBytes, false}, kTableBytes, 0, 0});
+      return {};
+    }
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      out[i].state = table->block ? presence::present : presence::absent;
+      if (table->block) out[i].range = {static_cast<const offsets&>(*table->block).of_row[cells[i]], kRowBytes, false};
+    }
+    return {};
+  }
+  result<index_ptr> parse(const index_request&, std::span<const std::byte> content,
+                          std::uint64_t object_size) const override {
+    auto made = std::make_shared<offsets>();
+    if (content.size() != kTableBytes) return error(errc::corrupt_data, "the table has another length");
+    std::memcpy(made->of_row.data(), content.data(), kTableBytes);
+    for (const std::uint64_t offset : made->of_row)
+      if (object_size < kRowBytes || offset > object_size - kRowBytes)
+        return error(errc::corrupt_data, "a row leaves the object");
+    return index_ptr(std::move(made));
+  }
+  void key(object_id, std::string& out) const override { out = "rows"; }
+  std::string describe(cell_id cell) const override { return "row " + std::to_string(cell); }
+
+ private:
+  struct offsets final : index_block {
+    std::uint64_t memory_bytes() const noexcept override { return sizeof *this; }
+    std::array<std::uint64_t, kRows> of_row{};
+  };
+  explicit listed_rows(layout_parts parts) noexcept : layout_base(std::move(parts)) {}
+};
+
+layout_case listed_rows_case() {
+  layout_case out;
+  out.name = "listed_rows";
+  out.make = listed_rows::make;
+  out.object = [](object_id) -> std::optional<bytes> { return listed_rows::object(); };
+  out.depth = 1;
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Base, LayoutContract, testing::Values(listed_rows_case()),
                          [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
 
 }  // namespace

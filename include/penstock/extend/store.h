@@ -2,9 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <penstock/result.h>
 #include <penstock/store.h>
@@ -24,6 +29,25 @@ PENSTOCK_API result<> check_key(std::string_view key);
 /// Whether `prefix` is one that can be listed: empty, or a key with a final '/'.
 /// \error invalid_argument  As `check_key`.
 PENSTOCK_API result<> check_prefix(std::string_view prefix);
+
+/// Collects the answer of `store::list`, for stores that go through all of their keys. Not thread-safe.
+///
+/// A sink may use the store. A store that has a lock therefore calls `add` with it, and `report` without it.
+class PENSTOCK_API key_listing {
+ public:
+  /// \param prefix  As of `list`; outlives this object.
+  key_listing(std::string_view prefix, listing what) : prefix_(prefix), what_(what) {}
+  /// Adds an object, or the folder that has it; keys outside the prefix are ignored.
+  void add(std::string_view key, std::uint64_t size_bytes);
+  /// Passes on what was added, in that order and each folder once, until the sink stops it.
+  void report(key_sink& sink) const;
+
+ private:
+  std::string_view prefix_;
+  listing what_;
+  std::vector<std::pair<std::string, std::uint64_t>> found_;
+  std::set<std::string, std::less<>> folders_;
+};
 
 /// Where the requested bytes are in an object of known size.
 struct byte_extent {
