@@ -84,23 +84,23 @@ LONG_SEQUENCE = (
     r"^    skip_ring\(lanes, count\);",
 )
 LONG_COPY = ("lz_output.h", r"^PENSTOCK_DEVICE void lz_output::copy\(", r"^  skip_ring\(lanes, length\);")
-LONG_LITERALS = ("lz_output.h", r"left = long_runs", r"put<1>\(start, count")
-FAR_MATCHES = ("lz_output.h", r"^struct lane_search", r"^/// Writes `length` bytes at `position`")
-TARGET_START = ("lz_output.h", r"a word may begin in front of the target", r"words\[k\] \|= to / 4 == k")
-LONG_MATCHES = ("lz_output.h", r"left = long_matches", r"pattern >> \(8 \* \(i % offset\)\)")
+LONG_LITERALS = ("lz_append_batch.h", r"left = long_runs", r"put<1>\(start, count")
+FAR_MATCHES = ("lz_append_batch.h", r"^struct lane_search", r"^/// Writes `length` bytes at `position`")
+TARGET_START = ("lz_append_batch.h", r"a word may begin in front of the target", r"words\[k\] \|= to / 4 == k")
+LONG_MATCHES = ("lz_append_batch.h", r"left = long_matches", r"pattern >> \(8 \* \(i % offset\)\)")
 NEAR_MATCHES = (
-    "lz_output.h",
+    "lz_append_batch.h",
     r"^/// Writes `length` bytes at `position`",
     r"^PENSTOCK_DEVICE std::uint32_t lz_output::fitting",
 )
-SHARED_COPY = ("lz_output.h", r"      lane_search search\{", r"share\[lane\] -= end\[lane\]")
+SHARED_COPY = ("lz_append_batch.h", r"      lane_search search\{", r"share\[lane\] -= end\[lane\]")
 WHOLE_PERIODS = (
-    "lz_output.h",
+    "lz_append_batch.h",
     r"  if \(place >= period\) place %= period;",
     r"  if \(place >= period\) place %= period;",
 )
 COPY_ENDS = ("lz_output.h", r"target\[k\] = source\[k\]", r"target\[k\] = source\[k\]")
-OVERLONG = ("lz_output.h", r"^  if \(taken == 0\) \{", r"^    return 1;")
+OVERLONG = ("lz_append_batch.h", r"^  if \(taken == 0\) \{", r"^    return 1;")
 NO_MATCH = ("match_search.h", r"const int first = ")
 HUFFMAN = ("encode_zstd", "huffman_encode.h")
 FSE = ("encode_zstd", "fse_encode.h")
@@ -137,14 +137,14 @@ def far_matches(name: str, kernel: str) -> tuple[Loop, ...]:
     """The loops that copy matches that are not near."""
     sources, share = r"found.needs\[lane\] = inside", r"share\[lane\] -= end\[lane\]"
     return (
-        Loop(f"{name}, sources", kernel, "lz_output.h", sources, "all far matches of 32, once"),
+        Loop(f"{name}, sources", kernel, "lz_append_batch.h", sources, "all far matches of 32, once"),
         Loop(
-            *(f"{name}, copies, short", kernel, "lz_output.h", share),
+            *(f"{name}, copies, short", kernel, "lz_append_batch.h", share),
             "16 bytes a lane of its own match",
             (TARGET_START, SHARED_COPY, WHOLE_PERIODS),
         ),
         Loop(
-            *(f"{name}, copies, shared", kernel, "lz_output.h", share),
+            *(f"{name}, copies, shared", kernel, "lz_append_batch.h", share),
             "16 bytes a lane of all matches",
             (TARGET_START,),
         ),

@@ -42,6 +42,11 @@ TESTS = {
         "DeviceZstd.*EveryLevel*",
         EVERYTHING,
     ),
+    "lz_append_batch.h": (
+        "DeviceZstd.*ManyChunks*:DeviceLz4.Takes*:DeviceZstd.*Benchmark*:DeviceLzw.Leaves*",
+        "DeviceZstd.*EveryLevel*",
+        EVERYTHING,
+    ),
     "zstd_checksum.h": ("DeviceZstd.RefusesAWrong*", "DeviceZstd.*"),
     "zstd_execute.h": ("DeviceZstd.*ManyChunks*:DeviceZstd.*Benchmark*", "DeviceZstd.*"),
     "zstd_literals.h": ("DeviceZstd.*ManyChunks*", "DeviceZstd.*"),

@@ -6,7 +6,7 @@
 // of them, by one. What they say is read by all lanes, a token each. What does not fit into the window, and the first
 // and last tokens, for which there are rules, are read by one lane with every check.
 
-#include "cuda/decode/lz_output.h"
+#include "cuda/decode/lz_append_batch.h"
 #include "cuda/decode/lz_parse.h"
 
 namespace penstock::inline v0::device {

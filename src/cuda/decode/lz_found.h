@@ -2,7 +2,7 @@
 
 // The interface between the lane that reads a stream and the lanes that write its content.
 
-#include "cuda/decode/lz_output.h"
+#include "cuda/decode/lz_append_batch.h"
 
 namespace penstock::inline v0::device {
 

@@ -1,6 +1,6 @@
 // How many turns the copies of matches take: what a GPU's time follows from.
 
-#include "cuda/decode/lz_output.h"
+#include "cuda/decode/lz_append_batch.h"
 
 #include <lz4.h>
 #include <zstd.h>

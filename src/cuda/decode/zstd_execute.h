@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "cuda/decode/lz_output.h"
+#include "cuda/decode/lz_append_batch.h"
 #include "cuda/decode/warp_group.h"
 #include "cuda/decode/zstd_sequences.h"
 
