@@ -94,7 +94,6 @@ class device_handle {
     wait_for(-1);
     finish([&] { return tensor_->synchronize(); });
   }
-  void claim_outcome() { tensor_->claim_outcome(); }
   void outcome() {
     wait_for(-1);
     finish([&] { return tensor_->outcome(); });
@@ -106,14 +105,6 @@ class device_handle {
   device_handle copy(std::optional<std::uintptr_t> stream) {
     wait_for(-1);
     return {call_engine([&] { return copy_on_device(*tensor_, stream); }), dtype_, nb::none()};
-  }
-  void begin_work(std::uintptr_t stream, std::uint32_t lane) {
-    const without_gil released;
-    penstock::begin_work(*tensor_, stream, lane);
-  }
-  void end_work(std::uintptr_t stream) {
-    const without_gil released;
-    penstock::end_work(*tensor_, stream);
   }
   void on_queued(nb::object then) {
     const std::shared_ptr<PyObject> kept(then.release().ptr(), [](PyObject* object) { drop_reference(object); });
@@ -179,15 +170,6 @@ device_handle read_to_device(const array_handle& self, nb::handle key, int devic
   return {std::move(made), type.is_none() ? self.dtype : type, std::move(owner)};
 }
 
-device_handle take_memory(const context_handle& with, int device, nb::tuple shape, nb::object type) {
-  extents sizes;
-  if (shape.size() > kMaxRank) raise(error(errc::invalid_argument, "the memory has too many dimensions"));
-  for (const nb::handle each : shape) sizes.push_back(nb::cast<std::uint64_t>(each));
-  const dtype items = dtype_of(type);
-  device_tensor made = call_engine([&] { return device_memory(*with.context, device, items, sizes); });
-  return {std::move(made), std::move(type), nb::none()};
-}
-
 // (address, shape, strides in bytes, (code, bits), (device type, device)) of a capsule, which is not consumed.
 nb::tuple view_of_capsule(nb::handle capsule, bool writable) {
   const dlpack_tensor* tensor = nullptr;
@@ -222,8 +204,8 @@ nb::tuple view_of_capsule(nb::handle capsule, bool writable) {
 
 }  // namespace
 
-nb::object device_read_of(device_tensor made, nb::object dtype) {
-  return nb::cast(device_handle(std::move(made), std::move(dtype), nb::none()));
+nb::object device_read_of(device_tensor made, nb::object dtype, nb::object owner) {
+  return nb::cast(device_handle(std::move(made), std::move(dtype), std::move(owner)));
 }
 
 void bind_device(nb::module_& m) {
@@ -243,19 +225,13 @@ void bind_device(nb::module_& m) {
       .def("release", &device_handle::release, nb::arg("stream"))
       .def("synchronize", &device_handle::synchronize)
       .def("outcome", &device_handle::outcome, "As `synchronize`, and of no other read.")
-      .def("claim_outcome", &device_handle::claim_outcome, "`outcome` will be asked for: no other read raises it.")
       .def("copy_to_host", &device_handle::copy_to_host, nb::arg("address"))
       .def("copy", &device_handle::copy, nb::arg("stream").none(),
            "A copy made on a stream; None: on one of ours, and there on return.")
-      .def("begin_work", &device_handle::begin_work, nb::arg("stream"), nb::arg("lane"),
-           "For a profile: the caller's work with the values begins on the stream.")
-      .def("end_work", &device_handle::end_work, nb::arg("stream"), "All of that work is queued there.")
       .def("on_queued", &device_handle::on_queued, nb::arg("then"));
   m.def("_read_to_device", read_to_device, nb::arg("array"), nb::arg("selection"), nb::arg("device"),
         nb::arg("stream").none(), nb::arg("address"), nb::arg("shape"), nb::arg("strides"), nb::arg("owner").none(),
         nb::arg("threads"), nb::arg("check"), nb::arg("dtype").none() = nb::none());
-  m.def("_device_memory", take_memory, nb::arg("context"), nb::arg("device"), nb::arg("shape"), nb::arg("dtype"),
-        "Device memory of the context's pool: `order` makes a stream wait until it may be written to.");
   nb::class_<device_stream>(m, "_DeviceStream", "A stream of ours, for the caller's work.")
       .def(
           "__init__",

@@ -5,7 +5,8 @@
 
 namespace penstock::inline v0::python {
 
-/// A `_DeviceRead` of values that are, or will be, in device memory.
-nb::object device_read_of(device_tensor made, nb::object dtype);
+/// A `_DeviceRead` of values that are, or will be, in device memory. `owner`: of that memory, if it is not of the
+/// tensor.
+nb::object device_read_of(device_tensor made, nb::object dtype, nb::object owner = nb::none());
 
 }  // namespace penstock::inline v0::python

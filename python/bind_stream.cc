@@ -1,4 +1,5 @@
 #include <penstock/batches.h>
+#include <penstock/device_tiles.h>
 #include <penstock/stream.h>
 
 #include <nanobind/stl/optional.h>
@@ -31,6 +32,15 @@ nb::object ndarray_of_values(owned_tensor values, nb::handle dtype) {
   return nb::steal(made);
 }
 
+nb::tuple slices_of(const box& where) {
+  nb::list slices;
+  for (std::size_t d = 0; d < where.size.size(); ++d) {
+    const nb::object begin = nb::int_(where.origin[d]), end = nb::int_(where.origin[d] + where.size[d]);
+    slices.append(nb::steal(PySlice_New(begin.ptr(), end.ptr(), nullptr)));
+  }
+  return nb::tuple(slices);
+}
+
 /// A stream, and the dtype of its tiles.
 class stream_handle {
  public:
@@ -55,14 +65,8 @@ class stream_handle {
   nb::object next() {
     std::optional<stream_tile> tile = call_engine([&] { return made_->next(); });
     if (!tile) return nb::none();
-    nb::list slices;
-    for (std::size_t d = 0; d < tile->where.size.size(); ++d) {
-      const std::uint64_t low = tile->where.origin[d];
-      const nb::object begin = nb::int_(low), end = nb::int_(low + tile->where.size[d]);
-      slices.append(nb::steal(PySlice_New(begin.ptr(), end.ptr(), nullptr)));
-    }
-    const nb::tuple index = to_tuple(tile->index);
-    return nb::make_tuple(index, nb::tuple(slices), ndarray_of_values(std::move(tile->values), dtype_));
+    return nb::make_tuple(to_tuple(tile->index), slices_of(tile->where),
+                          ndarray_of_values(std::move(tile->values), dtype_));
   }
   void cancel() {
     const without_gil released;
@@ -71,6 +75,50 @@ class stream_handle {
 
  private:
   std::optional<array_stream> made_;
+  nb::object dtype_;
+};
+
+/// The same in the memory of a device.
+class device_tiles_handle {
+ public:
+  device_tiles_handle(const array_handle& from, nb::handle tile, std::size_t depth, std::size_t axis, nb::handle edges,
+                      int device, bool check)
+      : dtype_(from.dtype) {
+    device_tiles_options options;
+    for (const std::uint64_t length : list_of<std::uint64_t>(tile)) options.tile.push_back(length);
+    options.depth = depth;
+    options.axis = axis;
+    options.edges = list_of<std::uint64_t>(edges);
+    options.device = device;
+    options.check = check;
+    made_.emplace(call_engine([&] { return device_tiles::make(from.array, std::move(options)); }));
+  }
+  device_tiles_handle(const device_tiles_handle&) = delete;
+  device_tiles_handle& operator=(const device_tiles_handle&) = delete;
+  ~device_tiles_handle() {
+    const without_gil released;  // as for streams
+    made_.reset();
+  }
+
+  /// (index, slices, read, stream), or None at the end.
+  nb::object next() {
+    std::optional<device_tile> tile = call_engine([&] { return made_->next(); });
+    if (!tile) return nb::none();
+    const nb::object memory = device_read_of(device_tensor(tile->memory->state()), dtype_);
+    return nb::make_tuple(to_tuple(tile->index), slices_of(tile->where),
+                          device_read_of(std::move(tile->values), dtype_, memory), tile->stream);
+  }
+  std::size_t complete() const {
+    const without_gil released;
+    return made_->complete();
+  }
+  void cancel() {
+    const without_gil released;
+    made_->cancel();
+  }
+
+ private:
+  std::optional<device_tiles> made_;
   nb::object dtype_;
 };
 
@@ -153,6 +201,14 @@ void bind_stream(nb::module_& m) {
            nb::arg("tile"), nb::arg("depth"), nb::arg("axis"), nb::arg("edges"))
       .def("next", &stream_handle::next)
       .def("cancel", &stream_handle::cancel);
+  nb::class_<device_tiles_handle>(m, "_DeviceTiles", nb::is_weak_referenceable(),
+                                  "Tiles of an array, read ahead into device memory: see penstock.stream.")
+      .def(nb::init<const array_handle&, nb::handle, std::size_t, std::size_t, nb::handle, int, bool>(),
+           nb::arg("array"), nb::arg("tile"), nb::arg("depth"), nb::arg("axis"), nb::arg("edges"), nb::arg("device"),
+           nb::arg("check"))
+      .def("next", &device_tiles_handle::next)
+      .def_prop_ro("complete", &device_tiles_handle::complete)
+      .def("cancel", &device_tiles_handle::cancel);
   nb::class_<batches_handle>(m, "_Batches", "Batches of crops of arrays, read ahead: see penstock.batches.")
       .def(nb::init<nb::callable, std::size_t, std::size_t, bool, std::optional<int>, nb::object, bool>(),
            nb::arg("next_crop"), nb::arg("size"), nb::arg("depth"), nb::arg("drop_last"),

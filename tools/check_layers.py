@@ -90,6 +90,7 @@ PUBLIC = {
     "mpi.h": "api",
     "tiles.h": "array",
     "device.h": "api",
+    "device_tiles.h": "api",
     "crops.h": "api",
     "penstock.h": "api",
 }

@@ -363,6 +363,21 @@ class _Stream:
 
     def cancel(self) -> None: ...
 
+class _DeviceTiles:
+    """Tiles of an array, read ahead into device memory: see penstock.stream."""
+
+    def __init__(
+        self, array: Array, tile: Sequence[int], depth: int, axis: int, edges: Sequence[int], device: int, check: bool
+    ) -> None: ...
+    def next(self) -> tuple[tuple[int, ...], tuple[slice, ...], _DeviceRead, int] | None:
+        """(index, slices, read, stream), or None at the end."""
+
+    @property
+    def complete(self) -> int:
+        """Tiles ahead with which the device is done."""
+
+    def cancel(self) -> None: ...
+
 class _ShardWriter:
     """Files of one pattern, one after the other: see penstock.ShardWriter."""
 
@@ -633,18 +648,9 @@ class _DeviceRead:
     def outcome(self) -> None:
         """As `synchronize`, and of no other read."""
 
-    def claim_outcome(self) -> None:
-        """`outcome` will be asked for: no other read raises it."""
-
     def copy_to_host(self, address: int) -> None: ...
     def copy(self, stream: int | None) -> _DeviceRead:
         """A copy made on a stream; None: on one of ours, and there on return."""
-
-    def begin_work(self, stream: int, lane: int) -> None:
-        """For a profile: the caller's work with the values begins on the stream."""
-
-    def end_work(self, stream: int) -> None:
-        """All of that work is queued there."""
 
     def on_queued(self, then: Callable[[], None]) -> None: ...
 
@@ -668,9 +674,6 @@ def _read_to_device(
     check: bool,
     dtype: np.dtype[Any] | None = None,
 ) -> _DeviceRead: ...
-def _device_memory(context: Context, device: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _DeviceRead:
-    """Device memory of the context's pool: `order` makes a stream wait until it may be written to."""
-
 def _context_of(array: Array) -> Context: ...
 def _write_stream(context: Context, device: int) -> int:
     """The stream that values to be written are ordered on."""

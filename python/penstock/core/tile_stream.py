@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -46,8 +45,7 @@ class Stream:
         if edges is not None:
             grid[axis] = len(edges) - 1
         self.grid = tuple(grid)
-        self._places: Iterator[tuple[int, ...]] = itertools.product(*map(range, self.grid))
-        self._tiles: _core._Stream | None = None  # made by the first tile
+        self._tiles: _core._Stream | _core._DeviceTiles | None = None  # of the host: made by the first tile
         self._closed = False
 
     def __len__(self) -> int:
@@ -69,11 +67,10 @@ class Stream:
             raise
         if made is None:
             raise StopIteration
-        return Tile(*made)
+        return self._tile(made)
 
     def close(self) -> None:
         """Cancel pending reads; there are no more tiles then."""
-        self._places = iter(())
         self._closed = True
         if self._tiles is not None:
             self._tiles.cancel()
@@ -83,15 +80,8 @@ class Stream:
         cancel_at_exit(made)
         return made
 
-    def _box(self, index: tuple[int, ...]) -> tuple[slice, ...]:
-        box = [
-            slice(i * each, min((i + 1) * each, size))
-            for i, each, size in zip(index, self.tile_shape, self.array.shape, strict=True)
-        ]
-        if self._edges is not None:
-            at = index[self._axis]
-            box[self._axis] = slice(self._edges[at], self._edges[at + 1])
-        return tuple(box)
+    def _tile(self, made: Any) -> Tile:
+        return Tile(*made)
 
     def __repr__(self) -> str:
         return f"<penstock.Stream of {self.array.uri!r}, tiles of {self.tile_shape}>"
