@@ -1,7 +1,7 @@
-"""Counts the lines of each feature in C++ and in Python, of one commit: the table of docs/design/0037-one-way-in.md.
+"""Counts files, includes and the lines of each feature, of commits: the tables of docs/design/0037-one-way-in.md.
 
-Files belong to the first feature whose pattern their path matches. Tests, bindings, integrations
-with other libraries and the program are not counted.
+Files belong to the first feature whose pattern their path matches. Tests are not counted; of features, neither are
+bindings, integrations with other libraries and the program.
 
 count_features.py [COMMIT...]
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from typing import Any
 
 FEATURES = {
     "references, kerchunk, manifests": r"reference|kerchunk|manifest|open_saved|format/parquet|location_rule|icechunk"
@@ -30,6 +31,8 @@ FEATURES = {
 }
 CPP = re.compile(r"^(src|include)/.*\.(cc|h|cu|cuh)$")
 PYTHON = re.compile(r"^python/penstock/.*\.py$")
+CODE = re.compile(r"^(src|include|cli)/.*(?<!_test)\.(cc|h|cu|cuh)$")
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 LEFT_OUT = re.compile(r"_test\.cc$|_fixture\.h$|penstock/(view|interop|xarray|zarr|legate|demo|cli)/|/(torch|demo)")
 
 
@@ -38,32 +41,74 @@ def feature_of(path: str) -> str | None:
     return next((name for name, pattern in FEATURES.items() if re.search(pattern, path)), None)
 
 
-def count(commit: str) -> dict[str, tuple[int, int]]:
-    """The lines of each feature, in C++ and in Python."""
+def texts_of(commit: str) -> dict[str, str]:
+    """The C++ and the Python of a commit, without tests."""
     listed = subprocess.run(["git", "ls-tree", "-r", "--name-only", commit], capture_output=True, text=True, check=True)
-    paths = [
-        path
-        for path in listed.stdout.splitlines()
-        if (CPP.search(path) or PYTHON.search(path)) and not LEFT_OUT.search(path)
-    ]
-    named = {path: feature for path in paths if (feature := feature_of(path)) is not None}
-    names = "".join(f"{commit}:{path}\n" for path in named)
+    paths = [path for path in listed.stdout.splitlines() if CODE.search(path) or PYTHON.search(path)]
+    names = "".join(f"{commit}:{path}\n" for path in paths)
     read = subprocess.run(["git", "cat-file", "--batch"], input=names.encode(), capture_output=True, check=True).stdout
-    out = dict.fromkeys(FEATURES, (0, 0))
+    out = {}
     at = 0
-    for path, feature in named.items():
+    for path in paths:
         end = read.index(b"\n", at)
         size = int(read[at:end].split()[2])
-        lines = read[end + 1 : end + 1 + size].count(b"\n")
+        out[path] = read[end + 1 : end + 1 + size].decode()
         at = end + size + 2
+    return out
+
+
+def count(texts: dict[str, str]) -> dict[str, tuple[int, int]]:
+    """The lines of each feature, in C++ and in Python."""
+    out = dict.fromkeys(FEATURES, (0, 0))
+    for path, text in texts.items():
+        feature = feature_of(path)
+        if feature is None or LEFT_OUT.search(path) or not (CPP.search(path) or PYTHON.search(path)):
+            continue
+        lines = text.count("\n")
         cpp, python = out[feature]
         out[feature] = (cpp, python + lines) if PYTHON.search(path) else (cpp + lines, python)
     return out
 
 
+def sizes(texts: dict[str, str]) -> dict[str, str]:
+    """Files, lines and includes."""
+    code = {path: text for path, text in texts.items() if CODE.search(path)}
+    python = {path: text for path, text in texts.items() if PYTHON.search(path)}
+    src = {tuple(path.split("/")[1:]): text for path, text in code.items() if path.startswith("src/")}
+    folders = {path[0] for path in src}
+    pairs = {(path[0], named.split("/")[0]) for path, text in src.items() for named in INCLUDE.findall(text)}
+    api = {path: text for path, text in src.items() if path[0] == "api"}
+    driver = {path: text for path, text in src.items() if path[0] == "driver"}
+    of_api = [named.split("/")[0] for text in api.values() for named in INCLUDE.findall(text)]
+
+    def lines(of: dict[Any, str]) -> str:
+        return f"{sum(text.count(chr(10)) for text in of.values()):,}"
+
+    return {
+        "files, and lines, of `src`, `include` and `cli`": f"{len(code)}, {lines(code)}",
+        "files in `src/api` itself, in its folders": f"{sum(len(path) == 2 for path in api)}, "
+        f"{sum(len(path) > 2 for path in api)}",
+        "lines in `src/api`": lines(api),
+        "includes within `src/api`": str(of_api.count("api")),
+        "includes from `src/api` to formats and stores": str(of_api.count("format") + of_api.count("store")),
+        "files in `src/driver`, lines": f"{len(driver)}, {lines(driver)}",
+        "pairs of folders where one includes from the other": str(
+            sum(first != second and second in folders for first, second in pairs)
+        ),
+        "Python: modules, lines": f"{len(python)}, {lines(python)}",
+    }
+
+
 def main() -> int:
     commits = sys.argv[1:] or ["HEAD"]
-    counts = [count(commit) for commit in commits]
+    texts = [texts_of(commit) for commit in commits]
+    found = [sizes(each) for each in texts]
+    print(f"| | {' | '.join(commits)} |")
+    print("|---" * (1 + len(commits)) + "|")
+    for name in found[0]:
+        print(f"| {name} | {' | '.join(each[name] for each in found)} |")
+    print()
+    counts = [count(each) for each in texts]
     heads = [f"C++ {commit} | Python {commit}" for commit in commits]
     print(f"| feature | {' | '.join(heads)} |")
     print("|---" * (1 + 2 * len(commits)) + "|")

@@ -1,4 +1,4 @@
-"""Tests of the program that counts the lines of features."""
+"""Tests of the program that counts files, includes and the lines of features."""
 
 from __future__ import annotations
 
@@ -36,10 +36,19 @@ def test_the_lines_of_a_commit_are_counted(tmp_path: Path, monkeypatch: pytest.M
     for name, lines in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x\n" * lines)
+    (tmp_path / "src/driver/place.cc").write_text('#include "store/store.h"\n#include "driver/place.h"\nx\n')
+    (tmp_path / "src/store").mkdir()
+    (tmp_path / "src/store/store.h").write_text("x\n")
     git("init")
     git("add", ".")
     git("commit", "-m", "x")
     monkeypatch.chdir(tmp_path)
-    counts = count_features.count("HEAD")
+    texts = count_features.texts_of("HEAD")
+    counts = count_features.count(texts)
     assert counts["opening, creating, targets"] == (3, 2)
     assert sum(a + b for a, b in counts.values()) == 5
+    sizes = count_features.sizes(texts)
+    assert sizes["files, and lines, of `src`, `include` and `cli`"] == "2, 4"
+    assert sizes["files in `src/driver`, lines"] == "1, 3"
+    assert sizes["pairs of folders where one includes from the other"] == "1"
+    assert sizes["Python: modules, lines"] == "1, 2"
