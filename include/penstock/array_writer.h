@@ -7,6 +7,7 @@
 
 #include <penstock/create.h>
 #include <penstock/result.h>
+#include <penstock/shape.h>
 #include <penstock/tensor.h>
 
 namespace penstock::inline v0 {
@@ -18,6 +19,9 @@ class PENSTOCK_API array_writer {
  public:
   virtual ~array_writer() = default;
 
+  /// What the format stores alone, as lengths of the last dimensions: boxes begin at multiples of them, and end there
+  /// or at the array's end. Empty: any boxes.
+  virtual extents block() const { return {}; }
   /// Writes `values` (host memory, any strides) to the box of their shape that begins at `origin`.
   /// \error invalid_argument  Another rank or type; a box that the format cannot store alone, or that was already
   /// written; the writer is closed. \error out_of_range  The box leaves the array.

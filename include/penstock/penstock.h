@@ -15,6 +15,7 @@
 #include <penstock/datasets.h>
 #include <penstock/describe.h>
 #include <penstock/device.h>
+#include <penstock/device_tiles.h>
 #include <penstock/dlpack.h>
 #include <penstock/dtype.h>
 #include <penstock/geo_values.h>

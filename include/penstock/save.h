@@ -7,7 +7,6 @@
 #include <penstock/array_writer.h>
 #include <penstock/dtype.h>
 #include <penstock/result.h>
-#include <penstock/shape.h>
 #include <penstock/tensor.h>
 
 namespace penstock::inline v0 {
@@ -16,9 +15,6 @@ struct save_options {
   /// The new array's, if it is not the source's: elements are converted as `read_options::type` describes. Raw bytes
   /// (`r32`) of the same size: elements are stored as memory holds them.
   std::optional<dtype> type;
-  /// What the format stores alone, as lengths of the last dimensions: blocks begin at multiples of them, and end there
-  /// or at the array's end. Empty: whole rows of tiles for a `tiff_writer`, any boxes for others.
-  extents block;
   std::uint64_t memory_bytes = 0;  ///< for blocks that are read ahead; 0: half of the context's memory limit
   unsigned threads = 0;            ///< workers of each read; 0: the context's
   /// Called in the calling thread after each block, with bytes of the new array; false stops (`cancelled`).
@@ -27,9 +23,10 @@ struct save_options {
 
 /// Writes all elements of an array to a new one, which has the same shape; the caller closes the writer.
 ///
-/// Reads blocks that the format stores alone, whole chunks of the source where the memory suffices, ahead on the
-/// threads of the source's context, and writes them in the calling thread. A format that stores any box is given all
-/// elements at once if they fit into the memory. One block is read even if it needs more than `memory_bytes`.
+/// Reads blocks that the format stores alone (`array_writer::block`), whole chunks of the source where the memory
+/// suffices, ahead on the threads of the source's context, and writes them in the calling thread. A format that stores
+/// any box is given all elements at once if they fit into the memory. One block is read even if it needs more than
+/// `memory_bytes`.
 /// \error unsupported  `type` is raw, and elements of the source have another size, or a variable one.
 /// \error  As `array::read` and `array_writer::write`.
 PENSTOCK_API result<> write_all(const array& from, array_writer& to, const save_options& options = {});

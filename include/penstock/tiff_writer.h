@@ -81,6 +81,9 @@ class PENSTOCK_API tiff_writer final : public array_writer {
   /// The options, with the chosen defaults.
   const tiff_create_options& options() const noexcept;
 
+  /// Rows of tiles: of all bands if they share tiles or a mask.
+  extents block() const override;
+
   /// Writes `values`, of shape (bands, rows, width) and any strides, from `first_band` and `first_row` on.
   ///
   /// \param mask  For files with a mask: shape (rows, width), uint8, contiguous; 0 is not valid. Null: all are valid.

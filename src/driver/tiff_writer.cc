@@ -381,6 +381,10 @@ result<tiff_writer> tiff_writer::create(std::shared_ptr<store> to, tiff_create_o
 }
 
 const tiff_create_options& tiff_writer::options() const noexcept { return state_->options(); }
+extents tiff_writer::block() const {
+  const tiff_create_options& how = options();
+  return {how.planar && !how.mask ? 1 : how.bands, how.tile_height, how.width};
+}
 result<> tiff_writer::write(std::uint64_t first_band, std::uint64_t first_row, const tensor_view& values,
                             const tensor_view* mask) {
   return state_->write(first_band, first_row, values, mask);

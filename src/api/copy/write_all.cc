@@ -1,6 +1,5 @@
 #include <penstock/save.h>
 #include <penstock/stream.h>
-#include <penstock/tiff_writer.h>
 
 #include <fmt/format.h>
 
@@ -19,15 +18,7 @@ constexpr std::uint64_t kMaxBlockBytes = std::uint64_t{32} << 20;
 /// Blocks that are read while one is written.
 constexpr std::size_t kAhead = 2;
 
-/// As `save_options::block`.
-extents stored_alone(const array_writer& to, const save_options& options) {
-  const auto* const tiff = dynamic_cast<const tiff_writer*>(&to);
-  if (tiff == nullptr || !options.block.empty()) return options.block;
-  const tiff_create_options& how = tiff->options();
-  return {how.planar && !how.mask ? 1 : how.bands, how.tile_height, how.width};
-}
-
-/// The same, for each dimension of `shape`.
+/// `array_writer::block`, for each dimension of `shape`.
 extents unit_of(const extents& alone, const extents& shape) {
   extents out(shape.size(), 1);
   for (std::size_t d = 0; d < std::min(alone.size(), shape.size()); ++d) {
@@ -57,7 +48,7 @@ result<> write_all(const array& from, array_writer& to, const save_options& opti
   const std::uint64_t memory =
       options.memory_bytes != 0 ? options.memory_bytes : from.context()->state().accounts().memory_limit() / 2;
   const std::uint64_t total = bytes_of(shape, item_bytes);
-  const extents alone = stored_alone(to, options);
+  const extents alone = to.block();
   if (alone.empty() && total <= memory) {
     how.tile = shape;
     for (std::uint64_t& each : how.tile) each = std::max<std::uint64_t>(1, each);
@@ -83,7 +74,7 @@ result<> write_all(const tensor_view& values, array_writer& to, const save_optio
   const extents& shape = values.extents;
   if (is_empty(shape)) return {};
   const std::uint64_t item_bytes = values.type.item_bytes(), total = bytes_of(shape, item_bytes);
-  const extents alone = stored_alone(to, options);
+  const extents alone = to.block();
   const std::uint64_t most = options.memory_bytes != 0 ? options.memory_bytes : kMaxBlockBytes;
   const extents block =
       alone.empty() ? shape : block_of(shape, unit_of(alone, shape), {}, item_bytes, std::min(kMaxBlockBytes, most));

@@ -28,7 +28,10 @@ std::vector<std::uint16_t> numbers(const extents& shape) {
 /// Records boxes; stores what is written in C order.
 class recorder final : public array_writer {
  public:
-  explicit recorder(extents shape) : shape_(std::move(shape)) { values.resize(element_count(shape_).value()); }
+  explicit recorder(extents shape, extents block = {}) : shape_(std::move(shape)), block_(std::move(block)) {
+    values.resize(element_count(shape_).value());
+  }
+  extents block() const override { return block_; }
   result<> write(std::span<const std::uint64_t> origin, const tensor_view& from) override {
     boxes.push_back({extents(origin), from.extents});
     type = from.type;
@@ -57,7 +60,7 @@ class recorder final : public array_writer {
   std::uint64_t written = 0;
 
  private:
-  extents shape_;
+  extents shape_, block_;
 };
 
 array zarr_of(const extents& shape, const extents& chunks) {
@@ -80,9 +83,8 @@ TEST(WriteAll, WritesEachElementOnceWithinTheMemory) {
   for (const extents& chunks : {extents{1, 30, 41}, extents{7, 4, 5}, extents{3, 11, 41}, extents{7, 30, 41}}) {
     for (const extents& block : {extents{}, extents{1, 8, 41}, extents{7, 16, 41}, extents{16, 41}}) {
       for (const std::uint64_t memory : {1U, 6000U, 20'000U, 0U}) {
-        recorder to(shape);
+        recorder to(shape, block);
         save_options how;
-        how.block = block;
         how.memory_bytes = memory;
         std::uint64_t last = 0;
         how.progress = [&](const read_progress& now) {
@@ -116,9 +118,8 @@ TEST(WriteAll, WritesEachElementOnceWithinTheMemory) {
 
 TEST(WriteAll, ReadsWholeChunksWhereTheMemorySuffices) {
   const extents shape{40, 40};
-  recorder to(shape);
+  recorder to(shape, {6, 40});
   save_options how;
-  how.block = {6, 40};
   how.memory_bytes = 3 * 2 * 40 * 30;  // three blocks of 30 rows
   ASSERT_TRUE(write_all(zarr_of(shape, {10, 40}), to, how).ok());
   ASSERT_EQ(to.boxes.size(), 2U);
@@ -134,9 +135,8 @@ TEST(WriteAll, GivesAllAtOnceToAFormatThatStoresAnyBox) {
 
 TEST(WriteAll, StopsWhereProgressReturnsFalse) {
   const extents shape{40, 40};
-  recorder to(shape);
+  recorder to(shape, {1, 40});
   save_options how;
-  how.block = {1, 40};
   how.memory_bytes = 1000;
   how.progress = [](const read_progress& now) { return now.done_bytes < 500; };
   const auto done = write_all(zarr_of(shape, {10, 40}), to, how);
@@ -173,9 +173,8 @@ TEST(WriteAll, WritesMemoryOfAnyStridesInBlocks) {
   std::reverse(reversed.begin(), reversed.end());
   tensor_view view = tensor_view::contiguous(reinterpret_cast<std::byte*>(&values.back()), kType, shape);
   for (std::int64_t& each : view.strides) each = -each;
-  recorder to(shape);
+  recorder to(shape, {1, 8, 10});
   save_options how;
-  how.block = {1, 8, 10};
   how.memory_bytes = 320;
   ASSERT_TRUE(write_all(view, to, how).ok());
   EXPECT_EQ(to.boxes.size(), 6U);
