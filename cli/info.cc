@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "dimensions.h"
 #include "run.h"
 #include "tiff_info.h"
 #include "values.h"
@@ -13,6 +16,8 @@ namespace {
 
 /// Groups nested deeper than this are taken for a loop of links.
 constexpr int kMostIndent = 64;
+/// Values of attributes are shortened to so many bytes in text.
+constexpr std::size_t kMostValueBytes = 160;
 
 double decoded_bytes(const array& a) {
   double bytes = a.type().item_bytes();
@@ -49,17 +54,77 @@ json array_json(const array& a) {
                           {"codecs", parsed(a.codecs_json())},
                           {"dimension_names", std::move(names)},
                           {"attributes", parsed(a.attributes_json())}};
+  if (json most = most_json(a); most.as_array() != nullptr)
+    document.insert(document.end(), {"maxshape", std::move(most)});
   // Only if the chunks have several lengths along a dimension.
   if (json lengths = chunk_lengths_json(a); lengths.as_array() != nullptr)
     document.insert(document.end(), {"chunk_lengths", std::move(lengths)});
   return document;
 }
 
-std::string attributes_text(const std::string& document) {
+/// The number of elements of a list, or of characters of a text.
+std::string size_text(const json& value) {
+  if (const auto* list = value.as_array()) return fmt::format("{} elements", list->size());
+  if (const auto* text = value.as_string()) {
+    const auto characters =
+        std::count_if(text->begin(), text->end(), [](unsigned char c) { return (c & 0xc0) != 0x80; });
+    return fmt::format("{} characters", characters);
+  }
+  return "an object";
+}
+
+std::string shortened(const json& value) {
+  std::string text = value.dump();
+  if (text.size() <= kMostValueBytes) return text;
+  std::size_t end = kMostValueBytes - 20;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  text.resize(end);
+  return text + fmt::format(" ... ({})", size_text(value));
+}
+
+std::string attribute_lines(const std::string& document, const std::string& indent) {
   const json attributes = parsed(document);
-  if (attributes.as_object() == nullptr || attributes.as_object()->empty()) return "";
-  std::string text = "attributes\n";
-  for (const auto& [key, value] : *attributes.as_object()) text += fmt::format("  {}: {}\n", key, value.dump());
+  std::string text;
+  if (attributes.as_object() == nullptr) return text;
+  for (const auto& [key, value] : *attributes.as_object())
+    text += fmt::format("{}{}: {}\n", indent, key, shortened(value));
+  return text;
+}
+
+std::string attributes_text(const std::string& document) {
+  const std::string lines = attribute_lines(document, "  ");
+  return lines.empty() ? lines : "attributes\n" + lines;
+}
+
+std::string dimension_lines(const std::vector<dimension>& dimensions, const std::string& indent) {
+  std::string text;
+  for (const dimension& each : dimensions)
+    text += fmt::format("{}{} = {}{}\n", indent, each.name, each.length, each.is_unlimited ? ", unlimited" : "");
+  return text;
+}
+
+/// `(time=4, lat=10)`; without names `(4, 10)`.
+std::string named_shape(const array& a) {
+  if (a.dimension_names().empty()) return to_string(a.shape());
+  std::vector<std::string> axes;
+  for (std::size_t d = 0; d < a.shape().size(); ++d) {
+    const auto& name = a.dimension_names()[d];
+    axes.push_back(name ? fmt::format("{}={}", *name, a.shape()[d]) : fmt::format("{}", a.shape()[d]));
+  }
+  return fmt::format("({}{})", fmt::join(axes, ", "), axes.size() == 1 && !a.dimension_names()[0] ? "," : "");
+}
+
+/// `float32 (time=4, lat=10), chunks (1, 10), zlib(level=4)`: without what most arrays have, one chunk in the usual
+/// byte order.
+std::string variable_text(const array& a) {
+  constexpr std::string_view kNext = " | ";
+  std::string text = fmt::format("{} {}", a.type().name(), named_shape(a));
+  if (count_grid(a).cells > 1) text += fmt::format(", chunks {}", to_string(a.chunks()));
+  std::string_view codecs = a.codecs_text();
+  const std::string_view first = codecs.substr(0, codecs.find(kNext));
+  if (first == "bytes" || first == "bytes(little)")
+    codecs.remove_prefix(std::min(first.size() + kNext.size(), codecs.size()));
+  if (!codecs.empty()) text += fmt::format(", {}", codecs);
   return text;
 }
 
@@ -88,11 +153,16 @@ std::string array_text(const array& a) {
     for (const auto& name : a.dimension_names()) names.push_back(name.value_or("-"));
     line("dimensions", fmt::format("{}", fmt::join(names, ", ")));
   }
+  if (const json most = most_json(a); most.as_array() != nullptr) line("maxshape", most.dump());
   return text + attributes_text(a.attributes_json());
 }
 
-/// The groups that were described, by identity, with the path of each.
-using described_groups = std::map<std::string, std::string>;
+/// What is known while a group is described.
+struct described_groups {
+  bool with_details = false;                 ///< dimensions and attributes, not names and shapes only
+  std::map<std::string, std::string> paths;  ///< by identity of the groups that were described
+  dimension_lists dimensions;
+};
 
 /// Describes a group's children, in both forms at once. A child that cannot be opened is part of the description. The
 /// content of a group that several links lead to is described once: with such links, a file of a few groups can have
@@ -102,32 +172,41 @@ struct tree {
 
   json::array_t documents;
   std::string text;
+  std::vector<dimension> dimensions;
   bool complete = true;
 
   void describe(const opened_group& parent, const std::string& path, const std::string& indent, int depth) {
-    if (std::string identity = parent.identity(); !identity.empty()) described_.emplace(std::move(identity), path);
+    if (std::string identity = parent.identity(); !identity.empty())
+      described_.paths.emplace(std::move(identity), path);
     auto names = parent.keys();
     if (!names.ok()) return failed("", indent, true, names.error());
+    collected_dimensions collected;
     for (std::size_t i = 0; i < names->size(); ++i)
-      child(parent, path, (*names)[i], indent, i + 1 == names->size(), depth);
+      child(parent, path, (*names)[i], indent, i + 1 == names->size(), depth, collected);
+    auto listed = described_.dimensions.of(parent);
+    dimensions = listed.ok() && *listed ? std::move(**listed) : collected.take();
   }
 
  private:
   void child(const opened_group& parent, const std::string& path, const std::string& name, const std::string& indent,
-             bool last, int depth) {
+             bool last, int depth, collected_dimensions& collected) {
     auto found = parent.open(name);
     if (!found.ok()) return failed(name, indent, last, found.error());
     const char* branch = last ? "└── " : "├── ";
+    const std::string inner = indent + (last ? "    " : "│   ");
     if (const auto* a = std::get_if<array>(&*found)) {
+      collected.add(*a);
       json::object_t document = *array_json(*a).as_object();
       document.insert(document.begin(), {"name", name});
       documents.emplace_back(std::move(document));
-      text += fmt::format("{}{}{}  {}\n", indent, branch, name,
-                          painted(color::dim, fmt::format("{} {}", a->type().name(), to_string(a->shape()))));
+      const std::string what =
+          described_.with_details ? variable_text(*a) : fmt::format("{} {}", a->type().name(), to_string(a->shape()));
+      text += fmt::format("{}{}{}  {}\n", indent, branch, name, painted(color::dim, what));
+      if (described_.with_details) text += attribute_lines(a->attributes_json(), inner + "    ");
       return;
     }
     const opened_group& g = *std::get<std::shared_ptr<const opened_group>>(*found);
-    if (const auto known = described_.find(g.identity()); known != described_.end()) {
+    if (const auto known = described_.paths.find(g.identity()); known != described_.paths.end()) {
       text += fmt::format("{}{}{}/  -> {}\n", indent, branch, name, known->second);
       documents.emplace_back(json::object_t{
           {"name", name}, {"kind", "group"}, {"uri", g.uri()}, {"format", g.format()}, {"same_as", known->second}});
@@ -136,13 +215,19 @@ struct tree {
     text += fmt::format("{}{}{}\n", indent, branch, painted(color::blue, name + "/"));
     tree below(described_);
     const std::string own_path = (path == "/" ? path : path + "/") + name;
-    if (depth < kMostIndent) below.describe(g, own_path, indent + (last ? "    " : "│   "), depth + 1);
+    if (depth < kMostIndent) below.describe(g, own_path, inner, depth + 1);
+    if (described_.with_details) {
+      if (!below.dimensions.empty()) text += inner + "dimensions\n" + dimension_lines(below.dimensions, inner + "  ");
+      if (const std::string lines = attribute_lines(g.attributes_json(), inner + "  "); !lines.empty())
+        text += inner + "attributes\n" + lines;
+    }
     text += below.text;
     complete = complete && below.complete;
     documents.emplace_back(json::object_t{{"name", name},
                                           {"kind", "group"},
                                           {"uri", g.uri()},
                                           {"format", g.format()},
+                                          {"dimensions", to_json(below.dimensions)},
                                           {"attributes", parsed(g.attributes_json())},
                                           {"children", std::move(below.documents)}});
   }
@@ -156,8 +241,9 @@ struct tree {
   described_groups& described_;
 };
 
-int describe_group(const session& speak, const opened_group& g, bool with_head) {
+int describe_group(const session& speak, const opened_group& g, bool with_details) {
   described_groups described;
+  described.with_details = with_details;
   tree children(described);
   children.describe(g, "/", "", 0);
   int status = kOk;
@@ -166,12 +252,15 @@ int describe_group(const session& speak, const opened_group& g, bool with_head) 
                                                  {"uri", g.uri()},
                                                  {"format", g.format()},
                                                  {"consolidated", g.consolidated()},
+                                                 {"dimensions", to_json(children.dimensions)},
                                                  {"attributes", parsed(g.attributes_json())},
                                                  {"children", std::move(children.documents)}});
-  } else if (with_head) {
-    status = speak.print(fmt::format("{:<11} {}\n{:<11} {}{}\n{}{}", "group", g.uri(), "format", g.format(),
-                                     g.consolidated() ? ", consolidated" : "", attributes_text(g.attributes_json()),
-                                     children.text));
+  } else if (with_details) {
+    const std::string dimensions = dimension_lines(children.dimensions, "  ");
+    status = speak.print(fmt::format("{:<11} {}\n{:<11} {}{}\n{}{}{}", "group", g.uri(), "format", g.format(),
+                                     g.consolidated() ? ", consolidated" : "",
+                                     dimensions.empty() ? dimensions : "dimensions\n" + dimensions,
+                                     attributes_text(g.attributes_json()), children.text));
   } else {
     status = speak.print(fmt::format("{}\n{}", g.uri(), children.text));
   }

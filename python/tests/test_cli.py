@@ -153,6 +153,9 @@ class TestInfo:
         assert (deep["name"], deep["kind"], deep["children"][0]["name"]) == ("deep", "group", "b")
         assert (t2m["name"], t2m["kind"], t2m["shape"]) == ("t2m", "array", [4, 6])
         lines = run("info", group).stdout.splitlines()
+        in_deep, in_root = "bool (3,), zstd(level=0)", "int16 (4, 6), chunks (2, 3), zstd(level=0)"
+        assert lines[-3:] == ["├── deep/", f"│   └── b  {in_deep}", f"└── t2m  {in_root}"]
+        lines = run("tree", group).stdout.splitlines()
         assert lines[-3:] == ["├── deep/", "│   └── b  bool (3,)", "└── t2m  int16 (4, 6)"]
 
     def test_child_that_cannot_be_opened_is_shown_and_fails(self, group: Path) -> None:

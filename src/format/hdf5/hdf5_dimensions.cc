@@ -92,6 +92,39 @@ class dimension_walk {
   std::vector<numbered_dataset> out_;
 };
 
+// The dimension of that name which datasets of a group use: the group's own, or that of the nearest group above.
+hdf5_dimension* visible_dimension(std::map<std::string, std::vector<hdf5_dimension>>& groups, std::string group,
+                                  const std::string& name) {
+  for (;;) {
+    if (const auto here = groups.find(group); here != groups.end()) {
+      const auto found = std::find_if(here->second.begin(), here->second.end(),
+                                      [&](const hdf5_dimension& each) { return each.name == name; });
+      if (found != here->second.end()) return &*found;
+    }
+    if (group.empty()) return nullptr;
+    const std::size_t slash = group.rfind('/');
+    group.resize(slash == std::string::npos ? 0 : slash);
+  }
+}
+
+// What the scales of each group define. Unlimited dimensions are as long as their longest dataset.
+std::map<std::string, std::vector<hdf5_dimension>> defined_dimensions(const std::vector<numbered_dataset>& datasets) {
+  std::map<std::string, std::vector<hdf5_dimension>> out;
+  for (const numbered_dataset& each : datasets)
+    if (each.is_scale && !each.lengths.empty())
+      out[each.group].push_back({each.name, each.lengths[0].elements, each.lengths[0].grows});
+  for (const numbered_dataset& each : datasets) {
+    for (std::size_t d = 0; d < each.names.size(); ++d) {
+      if (!each.names[d]) continue;
+      hdf5_dimension* const of = visible_dimension(out, each.group, *each.names[d]);
+      if (of != nullptr && of->is_unlimited) of->length = std::max(of->length, each.lengths[d].elements);
+    }
+  }
+  for (auto& [group, dimensions] : out)
+    for (hdf5_dimension& each : dimensions) each.name = hdf5_text(each.name);
+  return out;
+}
+
 }  // namespace
 
 result<hdf5_dimension_names> name_hdf5_dimensions(hdf5_file& file, hdf5_tree& tree) {
@@ -106,6 +139,7 @@ result<hdf5_dimension_names> name_hdf5_dimensions(hdf5_file& file, hdf5_tree& tr
   }
   hdf5_dimension_names out;
   out.links = std::move(walk.links());
+  out.groups = defined_dimensions(walk.datasets());
   for (const numbered_dataset& each : walk.datasets()) {
     auto& of_group = known[each.group];
     std::vector<std::optional<std::string>> names = each.names;

@@ -2,6 +2,7 @@
 
 #include <penstock/result.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -10,10 +11,18 @@
 
 namespace penstock::inline v0 {
 
+/// A dimension that a scale defines.
+struct hdf5_dimension {
+  std::string name;
+  std::uint64_t length = 0;  ///< of an unlimited one: that of the longest dataset
+  bool is_unlimited = false;
+};
+
 /// Names of the dimensions of datasets. Paths count from the root group and are made of names as they are shown.
 struct hdf5_dimension_names {
-  std::map<std::string, std::vector<std::string>> datasets;  ///< by path
-  std::map<std::string, std::string> links;                  ///< further paths of groups, and the first one of each
+  std::map<std::string, std::vector<std::string>> datasets;   ///< by path
+  std::map<std::string, std::vector<hdf5_dimension>> groups;  ///< by path: what each group defines, in its order
+  std::map<std::string, std::string> links;                   ///< further paths of groups, and the first one of each
 };
 
 /// A name for each dimension of each dataset of a file. Datasets that cannot be read are left out.
