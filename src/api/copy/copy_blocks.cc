@@ -12,6 +12,7 @@
 #include "api/copy/copy_pieces.h"
 #include "api/copy/first_difference.h"
 #include "array/equals_fill.h"
+#include "array/packed_fields.h"
 #include "array/strided_copy.h"
 #include "base/lookup3.h"
 #include "engine/array_state.h"
@@ -81,7 +82,7 @@ result<> block_copier::compare() {
 }
 
 result<> block_copier::compare_block(const box& block) const {
-  const dtype& type = from_.type();
+  const dtype& type = to_.type();
   PENSTOCK_ASSIGN(const output_block wanted, memory_for(block));
   PENSTOCK_ASSIGN(const output_block found, memory_for(block));
   const bool is_variable = type.variable_length();
@@ -96,15 +97,13 @@ result<> block_copier::compare_block(const box& block) const {
       .note(fmt::format("array '{}'", to_.uri()));
 }
 
-std::uint64_t block_copier::bytes_of(const box& block) const noexcept {
-  return elements(block) * from_.type().item_bytes();
-}
+std::uint64_t block_copier::bytes_of(const box& block) const noexcept { return elements(block) * item_bytes(); }
 
 // Pieces 0..count-1 in order, on the plan's workers: of several processes, this one's. Progress counts all passes.
 result<> block_copier::each(std::uint64_t count, unsigned pass, unsigned passes,
                             const std::function<result<>(std::uint64_t, std::uint64_t&)>& piece) {
   PENSTOCK_ASSIGN(std::uint64_t total, element_count(from_.shape()));
-  total *= from_.type().item_bytes();
+  total *= item_bytes();
   const auto [first, last] = share_of(with_.options.part, count);
   if (first == last) return {};
   if (last - first != count)
@@ -130,6 +129,13 @@ result<> block_copier::read(const array& of, const box& block, std::byte* to, st
   read_options options;
   options.arena = std::move(arena);
   options.threads = left_for_each_;
+  if (!(of.type() == to_.type())) {
+    const std::uint64_t count = elements(block);
+    PENSTOCK_ASSIGN(const output_block stored, from_.context()->state().outputs().take(count * of.type().item_bytes()));
+    PENSTOCK_TRY(of.read(selection_of(block), tensor_view::contiguous(stored.data(), of.type(), block.size), options));
+    pack_items(of.type(), stored.data(), to, count);
+    return {};
+  }
   return of.read(selection_of(block), tensor_view::contiguous(to, of.type(), block.size), options);
 }
 
@@ -153,7 +159,7 @@ bool block_copier::skips(const box& block) {
 
 void block_copier::move(const box& piece, const box& from, const std::byte* values, const box& to,
                         std::byte* into) const noexcept {
-  const std::uint32_t item = from_.type().item_bytes();
+  const std::uint32_t item = item_bytes();
   const strides steps = c_order_strides(from.size, item), to_steps = c_order_strides(to.size, item);
   strided_copy(into + offset_of(piece, to, to_steps), to_steps, values + offset_of(piece, from, steps), steps,
                piece.size, item, 1);
@@ -247,7 +253,7 @@ std::uint64_t block_copier::place_of(const box& piece, const box& block) const n
     }
     out += volume;
   }
-  return out * from_.type().item_bytes();
+  return out * item_bytes();
 }
 
 // Where the parts of each block of the destination begin in the file; the last one is the end.

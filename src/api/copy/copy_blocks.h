@@ -52,9 +52,12 @@ class block_copier {
   result<> each(std::uint64_t count, unsigned pass, unsigned passes,
                 const std::function<result<>(std::uint64_t, std::uint64_t&)>& piece);
   result<output_block> memory_for(const box& block) const;
+  /// Elements in the copy's type.
   result<> read(const array& of, const box& block, std::byte* to, std::shared_ptr<item_arena> arena = nullptr) const;
   result<> write(const box& block, const std::byte* values);
   bool skips(const box& block);
+  /// Of an element of the copy: structures are stored without gaps between their fields.
+  std::uint32_t item_bytes() const noexcept { return to_.type().item_bytes(); }
   std::uint64_t bytes_of(const box& block) const noexcept;
   /// Copies the elements of `piece` between a block and another one, both in C order.
   void move(const box& piece, const box& from, const std::byte* values, const box& to, std::byte* into) const noexcept;

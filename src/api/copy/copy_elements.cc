@@ -12,6 +12,7 @@
 #include <penstock/extend/json.h>
 #include "api/copy/array_copy.h"
 #include "api/copy/copy_blocks.h"
+#include "array/packed_fields.h"
 #include "base/checked.h"
 #include "driver/check_create.h"
 #include "driver/metadata_edit.h"
@@ -139,7 +140,7 @@ result<create_options> options_for(const array_copy& what) {
   out.zarr_format = wanted.zarr_format != 0 ? wanted.zarr_format : source_format;
   out.attributes_json = state.attributes_json;
   out.shape = state.shape;
-  out.type = state.type;
+  PENSTOCK_ASSIGN(out.type, without_gaps(state.type));
   const auto check_rank = [&](const char* name, const extents& given) -> result<> {
     if (given.size() == state.shape.size()) return {};
     return error(errc::invalid_argument, fmt::format("{} {} are for {} dimensions, the array has {}", name,
@@ -170,6 +171,10 @@ result<create_options> options_for(const array_copy& what) {
     out.fill_value_json = what.from.fill_value_json();
   } else {
     out.fill_value = state.fill_value;
+    if (has_gaps(state.type) && !state.fill_value.empty()) {
+      out.fill_value.resize(out.type.item_bytes());
+      pack_items(state.type, state.fill_value.data(), out.fill_value.data(), 1);
+    }
   }
   if (out.zarr_format == 3) out.dimension_names = state.dimension_names;
   const bool other_format = is_zarr ? out.zarr_format != source_format

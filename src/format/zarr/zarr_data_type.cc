@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "array/packed_fields.h"
 #include "base/checked.h"
 #include "codec/codec_chain.h"
 #include "format/zarr/metadata_reader.h"
@@ -160,16 +161,6 @@ result<zarr_v2_type> read_v2_fields(const json::array_t& list, std::string_view 
     return error(code, fmt::format("zarr.json: member '{}': {}", path, made.error().message()));
   }
   return zarr_v2_type{std::move(*made), {}};
-}
-
-/// Fields one after the other, as both formats store them.
-bool has_gaps(const dtype& type) {
-  std::uint64_t at = 0;
-  for (const dtype_field& field : type.fields()) {
-    if (field.offset != at) return true;
-    at += field.bytes();
-  }
-  return at != type.item_bytes();
 }
 
 result<json> write_v2_type(const dtype& type, const json& endian, std::size_t& leaf) {
