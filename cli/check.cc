@@ -32,7 +32,9 @@ class checker {
     for (const std::string& name : *names) {
       const std::string below = path.empty() ? name : path + "/" + name;
       auto child = g.open(name);
-      if (!child.ok()) {
+      if (!child.ok() && child.error().code() == errc::unsupported) {
+        unsupported(below, child.error());
+      } else if (!child.ok()) {
         PENSTOCK_TRY(unreadable(below, below, child.error()));
       } else if (depth < kMaxDepth) {
         PENSTOCK_TRY(visit(*child, below, depth + 1));
@@ -44,22 +46,28 @@ class checker {
   bool good() const { return good_; }
   /// The findings; for several arrays a last line sums them up.
   std::string text() const {
-    if (arrays_.size() < 2) return text_;
-    const std::string bad = bad_ == 0 ? painted(color::green, "all good")
-                                      : painted(color::red, fmt::format("{} of them with faults", bad_));
+    if (arrays_.size() < 2 && unsupported_.empty()) return text_;
+    std::string verdict = bad_ == 0 ? painted(color::green, "all good")
+                                    : painted(color::red, fmt::format("{} of them with faults", bad_));
+    if (!unsupported_.empty()) verdict += fmt::format(", {} more not readable by penstock", unsupported_.size());
     return text_ + fmt::format("{} arrays, {} chunks, {} absent, {} decoded from {}, {}\n", arrays_.size(), cells_,
                                absent_, bytes_text(static_cast<double>(decoded_)),
-                               bytes_text(static_cast<double>(encoded_)), bad);
+                               bytes_text(static_cast<double>(encoded_)), verdict);
   }
   json document(const std::string& uri) {
     json sums = json::object_t{{"arrays", std::uint64_t{arrays_.size()}},
                                {"faulty_arrays", bad_},
+                               {"unsupported", std::uint64_t{unsupported_.size()}},
                                {"cells", cells_},
                                {"absent", absent_},
                                {"failed", failed_},
                                {"encoded_bytes", encoded_},
                                {"decoded_bytes", decoded_}};
-    return json::object_t{{"uri", uri}, {"ok", good_}, {"sums", std::move(sums)}, {"arrays", std::move(arrays_)}};
+    return json::object_t{{"uri", uri},
+                          {"ok", good_},
+                          {"sums", std::move(sums)},
+                          {"arrays", std::move(arrays_)},
+                          {"unsupported", std::move(unsupported_)}};
   }
 
  private:
@@ -119,11 +127,17 @@ class checker {
     return {};
   }
 
+  // A member that may be sound and that this program does not read: not a fault.
+  void unsupported(const std::string& path, const error& why) {
+    text_ += fmt::format("{}: not readable by penstock: {}\n", path, why.message());
+    unsupported_.emplace_back(json::object_t{{"path", path}, {"error", to_json(why)}});
+  }
+
   const check_arguments& given_;
   bool good_ = true;
   std::uint64_t cells_ = 0, bad_ = 0, absent_ = 0, failed_ = 0, encoded_ = 0, decoded_ = 0;
   std::string text_;
-  json::array_t arrays_;
+  json::array_t arrays_, unsupported_;
   std::set<std::string> checked_;  // groups, by identity
 };
 
@@ -146,7 +160,8 @@ void add_check(command_line& line) {
   verb.threads(given->threads, "Threads that decode; the processor's cores without it");
   verb.json("Print one JSON document");
   verb.footer(
-      "Exit status 1 where anything is bad.\n\nExamples:\n  penstock check data.zarr\n  penstock check run/ --json");
+      "Exit status 1 where anything is bad. Members of a group that penstock does not read are named and are not\n"
+      "faults.\n\nExamples:\n  penstock check data.zarr\n  penstock check run/ --json");
   verb.runs([given](const session& speak) { return check(speak, *given); });
 }
 

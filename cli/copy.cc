@@ -11,6 +11,7 @@
 #include "interrupt.h"
 #include "progress.h"
 #include "run.h"
+#include "session.h"
 #include "verbs.h"
 
 namespace penstock::inline v0::cli {
@@ -100,6 +101,13 @@ result<copy_report> copy_opened(const opened& from, const std::string& to, const
   return copy(std::get<array>(from), target, options);
 }
 
+/// Writes to stderr what a copy left out.
+void warn_of(const std::vector<copy_report::left_out_member>& left_out) {
+  std::string text;
+  for (const auto& each : left_out) text += fmt::format("penstock: not copied: '{}' ({})\n", each.path, each.why);
+  if (!text.empty()) static_cast<void>(write_all(2, std::as_bytes(std::span(text))));
+}
+
 int copy_all(const session& speak, const copy_arguments& given) {
   auto options = options_of(given);
   if (!options.ok()) return speak.refuse(options.error().message());
@@ -113,7 +121,9 @@ int copy_all(const session& speak, const copy_arguments& given) {
     return copy_opened(*found, given.to, *options);
   }();
   if (!report.ok()) return speak.fail(report.error());
-  json::array_t steps;
+  json::array_t steps, left_out;
+  for (const auto& each : report->left_out) left_out.push_back(json::object_t{{"path", each.path}, {"why", each.why}});
+  if (!speak.as_json) warn_of(report->left_out);
   for (const copy_step& each : report->steps)
     steps.push_back(json::object_t{{"path", each.path},
                                    {"plan", each.plan},
@@ -121,7 +131,8 @@ int copy_all(const session& speak, const copy_arguments& given) {
                                    {"memory_bytes", each.memory_bytes},
                                    {"scratch_bytes", each.scratch_bytes}});
   if (given.dry_run) {
-    if (speak.as_json) return speak.print_document(json::object_t{{"steps", std::move(steps)}});
+    if (speak.as_json)
+      return speak.print_document(json::object_t{{"left_out", std::move(left_out)}, {"steps", std::move(steps)}});
     std::string text = report->steps.empty() ? "nothing is encoded anew\n" : "";
     for (const copy_step& each : report->steps)
       text += fmt::format("{}{}\n", each.path.empty() ? "" : each.path + ": ", each.plan);
@@ -136,6 +147,7 @@ int copy_all(const session& speak, const copy_arguments& given) {
                                                {"objects_written", report->objects_written},
                                                {"objects_skipped", report->objects_skipped},
                                                {"bytes", report->bytes},
+                                               {"left_out", std::move(left_out)},
                                                {"steps", std::move(steps)}});
   }
   std::string text = fmt::format("{}: {} array{}", given.to, report->arrays, report->arrays == 1 ? "" : "s");

@@ -117,10 +117,14 @@ nb::bytes save_array(const array_handle& from, nb::bytes folder, nb::str shards,
   return nb::bytes(saved.data(), saved.size());
 }
 
-nb::bytes save_group(const group_handle& from, nb::bytes folder, nb::object find_stamps) {
-  const manifest_options how = manifest_options_of(std::move(folder), std::move(find_stamps));
+nb::tuple save_group(const group_handle& from, nb::bytes folder, nb::object find_stamps) {
+  std::vector<std::pair<std::string, std::string>> left_out;
+  manifest_options how = manifest_options_of(std::move(folder), std::move(find_stamps));
+  how.left_out = &left_out;
   const std::vector<std::byte> saved = call_engine([&] { return save_references(from.group, how); });
-  return nb::bytes(saved.data(), saved.size());
+  nb::list names;
+  for (const auto& [path, why] : left_out) names.append(nb::make_tuple(to_str(path), to_str(why)));
+  return nb::make_tuple(nb::bytes(saved.data(), saved.size()), names);
 }
 
 template <class Number>

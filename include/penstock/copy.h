@@ -79,12 +79,18 @@ struct copy_step {
 };
 
 struct copy_report {
+  struct left_out_member {
+    std::string path;  ///< within the copied group
+    std::string why;
+  };
+
   std::uint64_t groups = 0, arrays = 0;
-  std::vector<copy_step> steps;       ///< of the arrays that are encoded anew
-  std::uint64_t objects_copied = 0;   ///< copied without decoding
-  std::uint64_t objects_written = 0;  ///< encoded anew, without those that equal the fill value
-  std::uint64_t objects_skipped = 0;  ///< already existed
-  std::uint64_t bytes = 0;            ///< of the copied objects, decoded bytes if encoded anew
+  std::vector<copy_step> steps;           ///< of the arrays that are encoded anew
+  std::uint64_t objects_copied = 0;       ///< copied without decoding
+  std::uint64_t objects_written = 0;      ///< encoded anew, without those that equal the fill value
+  std::uint64_t objects_skipped = 0;      ///< already existed
+  std::uint64_t bytes = 0;                ///< of the copied objects, decoded bytes if encoded anew
+  std::vector<left_out_member> left_out;  ///< datasets of HDF5 files that are not readable: the others are copied
 };
 
 /// Copies an array, or a group and everything in it.

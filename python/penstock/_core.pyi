@@ -584,8 +584,8 @@ def exported_objects(array: Array) -> list[tuple[_bytes, _bytes | None]]:
 
 def save_group_references(
     group: Group, folder: _bytes, find_stamps: Callable[[list[str]], list[str]] | None = None
-) -> _bytes:
-    """The manifest of a group of such arrays."""
+) -> tuple[_bytes, list[tuple[str, str]]]:
+    """The manifest of a group of such arrays; and (path, reason) of datasets of HDF5 that are not readable."""
 
 def open_saved_references(
     context: Context,

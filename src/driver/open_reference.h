@@ -98,6 +98,8 @@ using stamp_finder = std::function<result<std::vector<std::string>>(const std::v
 struct manifest_options {
   std::string folder;       ///< files of this machine below it are named relative to it; empty: by whole paths
   std::string shards = {};  ///< JSON of what was joined, with file names as they are to be saved; empty: nothing was
+  /// Receives paths and reasons: datasets of HDF5 files that are not readable. Null: such a dataset is an error.
+  std::vector<std::pair<std::string, std::string>>* left_out = nullptr;
   stamp_finder find_stamps = nullptr;  ///< null: remote objects are saved without their versions
 };
 

@@ -12,6 +12,7 @@
 #include "base/json_bytes.h"
 #include "codec/codec_chain.h"
 #include "codec/worker_scratch.h"
+#include "driver/open_hdf5.h"
 #include "driver/open_reference.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
@@ -347,7 +348,13 @@ result<> save_members(const group& from, const std::string& path, const manifest
   }
   for (const std::string& name : *names) {
     const std::string inner = path.empty() ? name : path + "/" + name;
-    PENSTOCK_ASSIGN(const node member, state.members->open(state.prefix + name));
+    auto opened = state.members->open(state.prefix + name);
+    if (!opened.ok() && how.left_out != nullptr && state.format == kHdf5Format &&
+        opened.error().code() == errc::unsupported) {
+      how.left_out->emplace_back(inner, opened.error().message());
+      continue;
+    }
+    PENSTOCK_ASSIGN(const node member, std::move(opened));
     if (const auto* const below = std::get_if<group>(&member)) {
       PENSTOCK_TRY(save_members(*below, inner, how, level + 1, out, groups, known));
       continue;

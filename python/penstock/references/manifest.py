@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -229,6 +230,7 @@ def save_manifest(
     """Save the metadata of `array` and the locations of its chunks. `penstock.open(path)` reads it.
 
     For a group (of `open_virtual`, of an HDF5 file, of references): those of all arrays in it and in groups below.
+    Datasets of HDF5 that are not readable are left out; a warning names them.
 
     `path` may be a URI of a store that can be written to, with its `storage_options`. Manifests of Parquet, Arrow and
     mixed-order `.npy` files can only be saved to a local path.
@@ -242,7 +244,10 @@ def save_manifest(
         name = local_path(os.fspath(path))
         folder = "" if "://" in name else os.path.dirname(os.path.abspath(name))
         stamps = getattr(array, "_stamps", lambda: None)()  # of groups that are opened from files
-        saved = _core.save_group_references(array, os.fsencode(folder), stamps)
+        saved, left_out = _core.save_group_references(array, os.fsencode(folder), stamps)
+        if left_out:
+            named = "; ".join(f"'{path}' ({why})" for path, why in left_out)
+            warnings.warn(f"not in the manifest of '{array.uri}': {named}", stacklevel=2)
         return write_named(name, [saved], storage_options)
     if isinstance(array, JoinedTables):
         if "://" in local_path(os.fspath(path)):

@@ -15,6 +15,7 @@
 #include "api/copy/array_copy.h"
 #include "driver/node_files.h"
 #include "driver/node_replacement.h"
+#include "driver/open_hdf5.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
 
@@ -111,8 +112,15 @@ class copy_plan {
     if (depth == kMaxDepth && !names.empty())
       return error(errc::unsupported, fmt::format("groups nested deeper than {}: '{}'", kMaxDepth, g.uri()));
     for (const std::string& name : names) {
-      PENSTOCK_ASSIGN(const node child, open(g, name));
-      PENSTOCK_TRY(add(child, prefix + name + "/", path.empty() ? name : path + "/" + name, depth + 1));
+      const std::string inner = path.empty() ? name : path + "/" + name;
+      const result<node> child = open(g, name);
+      if (child.ok()) {
+        PENSTOCK_TRY(add(*child, prefix + name + "/", inner, depth + 1));
+      } else if (g.format() == kHdf5Format && child.error().code() == errc::unsupported) {
+        report.left_out.push_back({inner, child.error().message()});
+      } else {
+        return child.error().clone();
+      }
     }
     return {};
   }
@@ -299,6 +307,7 @@ result<copy_report> copy(const node& from, const place& to, const copy_options& 
     PENSTOCK_ASSIGN(const std::unique_ptr<node_replacement> fresh, node_replacement::begin(to.store, prefix));
     if (fresh) {
       copier all(fresh->in(), options);
+      all.report.left_out = plan.report.left_out;
       PENSTOCK_TRY(all.run(plan, prefix.size()));
       if (consolidated) PENSTOCK_TRY(consolidate(fresh->in(), "", source.context));
       PENSTOCK_TRY(fresh->commit());
@@ -307,6 +316,7 @@ result<copy_report> copy(const node& from, const place& to, const copy_options& 
     PENSTOCK_TRY(erase_node(*to.store, prefix, !is_group));
   }
   copier all(to.store, options);
+  all.report.left_out = plan.report.left_out;
   auto done = all.run(plan, 0);
   auto flushed = to.store->flush();  // also after a failure: the copied part can be continued
   if (!done.ok()) return std::move(done).error();
