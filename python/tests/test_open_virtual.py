@@ -286,6 +286,37 @@ def test_netcdf_classic_files_have_manifests(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ps.open(tmp_path / "one.manifest")[...], alone[...])
 
 
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA"])
+def test_interleaved_records_have_manifests(tmp_path: Path, kind: str) -> None:
+    """Variables whose records alternate in each file: read by their files, saved as references to records."""
+    netCDF4 = pytest.importorskip("netCDF4")
+    rng = np.random.default_rng(5)
+    files, parts = [], []
+    for i, count in enumerate([4, 1, 6]):
+        files.append(str(tmp_path / f"run_{i}.nc"))
+        parts.append(rng.random((count, 3)))
+        with netCDF4.Dataset(files[-1], "w", format=kind) as file:
+            file.createDimension("time", None)
+            file.createDimension("x", 3)
+            times = file.createVariable("time", "f8", ("time",))
+            first, second = (file.createVariable(name, "f8", ("time", "x")) for name in ("first", "second"))
+            second.units = "K"
+            times[:] = 10 * i + np.arange(count)
+            first[:] = parts[-1]
+            second[:] = -parts[-1]
+    group = ps.open_virtual(files, concat="time")
+    values = np.concatenate(parts)
+    np.testing.assert_array_equal(group["second"][...], -values)
+    ps.save_manifest(group, tmp_path / "run.manifest")
+    again = ps.open(tmp_path / "run.manifest")
+    for name, expected in (("first", values), ("second", -values)):
+        np.testing.assert_array_equal(again[name][...], expected)
+        np.testing.assert_array_equal(again[name][3:9:2, 1], expected[3:9:2, 1])
+    assert again["second"].attrs["units"] == "K"
+    ps.save_references(group, tmp_path / "run.json")
+    np.testing.assert_array_equal(ps.open(tmp_path / "run.json", allow_local=True)["second"][...], -values)
+
+
 @pytest.mark.parametrize(("axis", "encodings"), [(0, None), (0, [_deflated((2, 3, 5))]), (1, [_deflated((2, 2, 3))])])
 def test_exports_kerchunk_json(tmp_path: Path, axis: int, encodings: Any) -> None:
     pytest.importorskip("fsspec")

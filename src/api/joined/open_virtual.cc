@@ -57,6 +57,52 @@ std::string names_text(const std::vector<std::string>& names) {
   return out + ")";
 }
 
+/// The references of arrays that follow each other along `axis`, as those of one array.
+/// \param first  The array whose attributes are those of the result, a number of `parts`.
+/// \error unsupported  One table of references cannot describe them.
+result<std::shared_ptr<const referenced_array>> merged_references(const std::string& name,
+                                                                  const std::vector<array>& parts, std::size_t first,
+                                                                  std::size_t axis, const std::string& uri) {
+  std::vector<virtual_variable> all;
+  all.reserve(parts.size());
+  for (const array& each : parts) {
+    PENSTOCK_ASSIGN(virtual_variable made, referenced_variable(name, each));
+    all.push_back(std::move(made));
+  }
+  const error refused(errc::unsupported, fmt::format("'{}' is made of arrays that are stored differently: one table of "
+                                                     "references cannot describe it",
+                                                     uri));
+  const std::shared_ptr<const referenced_array> like = all[first].what;
+  const auto coding = all[first].coding;
+  if (!like || !coding) return refused.clone();
+  std::vector<reference_part*> merged;
+  for (virtual_variable& each : all) {
+    if (!make_part_like(all[first], each)) return refused.clone();
+    merged.push_back(&each.part);
+  }
+  PENSTOCK_ASSIGN(std::optional<referenced_array> made, merge_references(*like, merged, axis));
+  if (!made) return refused.clone();
+  made->uri = uri;
+  return std::make_shared<const referenced_array>(std::move(*made));
+}
+
+/// The references of a joined array, made when they are needed, as those of its parts are. Null if the parts have
+/// others: these were not merged.
+result<std::shared_ptr<const referenced_array>> later_references(const std::string& name,
+                                                                 const std::vector<array>& parts, std::size_t first,
+                                                                 std::size_t axis, const std::string& uri) {
+  auto out = std::make_shared<referenced_array>();
+  for (const array& each : parts) {
+    const referenced_array* const what = each.state().references.get();
+    if (what == nullptr || what->table || what->index || !what->read_table)
+      return std::shared_ptr<const referenced_array>();
+    out->objects.insert(out->objects.end(), what->objects.begin(), what->objects.end());
+  }
+  out->uri = uri;
+  out->read_table = [=] { return merged_references(name, parts, first, axis, uri); };
+  return std::shared_ptr<const referenced_array>(std::move(out));
+}
+
 /// The members of a virtual group. Immutable.
 class virtual_members final : public member_source {
  public:
@@ -432,8 +478,10 @@ class virtual_group {
 
   result<array> join_all(const std::string& name, const virtual_variable& whole, std::size_t axis) const {
     std::vector<array> parts;
+    std::size_t first = 0;
     for (const virtual_file& file : files_) {
       const virtual_variable* const each = file.find(name);
+      if (&file == first_) first = parts.size();
       if (each == nullptr)
         return error(errc::unsupported, fmt::format("'{}' has no such variable, and the others are not stored alike: "
                                                     "rows of the fill value need arrays of one kind",
@@ -450,6 +498,7 @@ class virtual_group {
     facts.dimension_names.clear();
     for (const std::string& each : whole.facts->dimensions)
       facts.dimension_names.push_back(each.empty() ? std::nullopt : std::optional(each));
+    PENSTOCK_ASSIGN(facts.references, later_references(name, parts, first, axis, where.uri));
     return array(std::make_shared<const array_state>(std::move(where), state.layout, std::move(facts)));
   }
 

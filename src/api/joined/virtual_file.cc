@@ -90,7 +90,9 @@ bool has_good_references(const array& of) {
   return netcdf == nullptr || !netcdf->interleaved() || netcdf->block()[0] == 1;
 }
 
-result<virtual_variable> variable_of(std::string name, array opened) {
+enum class references_taken : std::uint8_t { where_good, always };
+
+result<virtual_variable> variable_of(std::string name, array opened, references_taken taken) {
   virtual_variable out;
   out.name = std::move(name);
   out.uri = opened.uri();
@@ -102,7 +104,7 @@ result<virtual_variable> variable_of(std::string name, array opened) {
   facts->fill.assign(fill.begin(), fill.end());
   PENSTOCK_ASSIGN(facts->attributes, json::parse(opened.attributes_json()));
   out.facts = std::move(facts);
-  if (has_good_references(opened)) {
+  if (taken == references_taken::always || has_good_references(opened)) {
     PENSTOCK_ASSIGN(out.what, references_of(opened));
     if (out.what) take_references(*out.what, out);
   }
@@ -136,7 +138,8 @@ result<> add_node(const location& at, const virtual_options& how, virtual_file& 
     found = std::move(inner);
   }
   if (auto* const alone = std::get_if<array>(&found)) {
-    PENSTOCK_ASSIGN(virtual_variable made, variable_of(std::string(kOnlyArray), std::move(*alone)));
+    PENSTOCK_ASSIGN(virtual_variable made,
+                    variable_of(std::string(kOnlyArray), std::move(*alone), references_taken::where_good));
     out.attributes_json = "{}";
     out.variables.push_back(std::move(made));
     return {};
@@ -147,7 +150,7 @@ result<> add_node(const location& at, const virtual_options& how, virtual_file& 
   for (const auto& [name, member] : members) {
     const auto* const one = std::get_if<array>(&member);
     if (one == nullptr || !is_wanted(how, name)) continue;
-    PENSTOCK_ASSIGN(virtual_variable made, variable_of(name, *one));
+    PENSTOCK_ASSIGN(virtual_variable made, variable_of(name, *one, references_taken::where_good));
     out.variables.push_back(std::move(made));
   }
   return {};
@@ -256,6 +259,10 @@ result<array> open_virtual_variable(const virtual_variable& of, const std::share
 bool same_json(const json& a, const json& b) { return a == b || a.dump() == b.dump(); }
 
 std::string value_text(const json* value) { return value == nullptr ? "none" : value->dump(); }
+
+result<virtual_variable> referenced_variable(std::string name, array opened) {
+  return variable_of(std::move(name), std::move(opened), references_taken::always);
+}
 
 bool make_part_like(const virtual_variable& like, virtual_variable& of) {
   if (!like.coding || !of.coding || like.coding->order != of.coding->order) return false;

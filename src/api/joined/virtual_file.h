@@ -80,6 +80,10 @@ std::string value_text(const json* value);
 /// A dataset that is described and not opened.
 virtual_variable variable_of(std::string name, std::shared_ptr<const referenced_array> what);
 
+/// An opened array with the references to its chunks, also where these are slower to read by than the array itself.
+/// \error As references_of.
+result<virtual_variable> referenced_variable(std::string name, array opened);
+
 /// Makes the references of a variable those of a part of an array that is stored as `like`.
 /// \returns False if they cannot be merged.
 bool make_part_like(const virtual_variable& like, virtual_variable& of);
