@@ -19,6 +19,7 @@ from penstock import _core
 from penstock.__main__ import main
 from penstock.core.array import Array
 from penstock.core.context import current_context
+from support.http_server import HttpServer
 
 h5py = pytest.importorskip("h5py")
 
@@ -344,3 +345,25 @@ def test_user_defined_links_are_refused_by_name(tmp_path: Path) -> None:
         with pytest.raises(ps.UnsupportedError, match="'strange' is a user-defined link of class 200"):
             group[name]
     np.testing.assert_array_equal(group["good"][...], np.arange(3))
+
+
+@pytest.mark.parametrize("name", ["file", "data.v1", "x.hdf", "x.h5ad"])
+def test_paths_into_files_of_any_name_in_stores_that_cost_requests(tmp_path: Path, name: str) -> None:
+    """An object above the path is looked up by its name's ending first, else last: when nothing else is there."""
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        file["group/var"] = np.arange(5)
+    obstore = pytest.importorskip("obstore")
+    store = obstore.store.MemoryStore()
+    obstore.put(store, f"folder/{name}", path.read_bytes())
+    np.testing.assert_array_equal(ps.open(store, f"folder/{name}/group/var")[...], np.arange(5))
+    with pytest.raises(ps.NotFoundError):
+        ps.open(store, "folder/nothing/group/var")
+
+
+@pytest.mark.parametrize("name", ["x.hdf", "x.h5ad", "x.nxs"])
+def test_other_names_of_files_in_urls(tmp_path: Path, name: str) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["group/var"] = np.arange(5)
+    with HttpServer({f"folder/{name}": (tmp_path / "x.h5").read_bytes()}) as server:
+        np.testing.assert_array_equal(ps.open(f"{server.url}/folder/{name}/group/var")[...], np.arange(5))

@@ -96,10 +96,9 @@ result<std::optional<found_node>> find_object(location at, std::string inner, co
 
 /// Finds an object on the way to a location: `x.nc` of `x.nc/t2m`. Returns nullopt if there is none.
 ///
-/// \param by_name  Only objects whose names end as such objects' do are looked up; else only the others, where a
-///                 request costs nothing.
+/// \param by_name  Only objects whose names end as such objects' do are looked up; else only the others.
 result<std::optional<found_node>> find_above(const location& at, const open_options& how, bool by_name) {
-  if (at.head != nullptr || (!by_name && !requests_are_free(*at.from))) return std::optional<found_node>();
+  if (at.head != nullptr) return std::optional<found_node>();
   for (std::size_t slash = at.path.find('/'); slash != std::string::npos; slash = at.path.find('/', slash + 1)) {
     location object = at;
     object.path = at.path.substr(0, slash);
@@ -199,12 +198,19 @@ result<found_node> find_node(target_location target, const open_options& how, se
     PENSTOCK_ASSIGN(std::optional<found_node> object, find_object(at, {}, how));
     if (object) return std::move(*object);
   }
-  PENSTOCK_ASSIGN(std::optional<found_node> above, find_above(at, how, false));
-  if (above) return std::move(*above);
+  const bool above_last = !requests_are_free(*at.from);  // a request for each level of the path
+  if (!above_last) {
+    PENSTOCK_ASSIGN(std::optional<found_node> above, find_above(at, how, false));
+    if (above) return std::move(*above);
+  }
   if (!target_first)
     if (std::optional<found_node> found = find_target(target, how)) return std::move(*found);
   PENSTOCK_ASSIGN(std::optional<found_node> referenced, find_references_above(at));
   if (referenced) return std::move(*referenced);
+  if (above_last) {
+    PENSTOCK_ASSIGN(std::optional<found_node> above, find_above(at, how, false));
+    if (above) return std::move(*above);
+  }
   return no_zarr_node(at.uri);
 }
 

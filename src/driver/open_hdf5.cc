@@ -75,7 +75,8 @@ class hdf5_format final : public format_driver {
  public:
   std::string_view name() const noexcept override { return kHdf5Format; }
   std::span<const std::string_view> endings() const noexcept override {
-    static constexpr std::array<std::string_view, 5> kEndings = {"h5", "hdf5", "nc", "nc4", "he5"};
+    static constexpr std::array<std::string_view, 8> kEndings = {"h5",  "hdf5", "hdf",  "nc",
+                                                                 "nc4", "he5",  "h5ad", "nxs"};
     return kEndings;
   }
   std::string_view written_by() const noexcept override {

@@ -202,7 +202,7 @@ def _table(request: Request, found: _core.Found) -> Array | Group:
     return open_table(origin.name, inner, request.context, options, **request.options)
 
 
-_HDF5_NAMES = (".h5", ".hdf5", ".nc", ".nc4", ".he5")
+_HDF5_NAMES = (".h5", ".hdf5", ".hdf", ".nc", ".nc4", ".he5", ".h5ad", ".nxs")
 _Opener = Callable[[Request, _core.Found], Array | Group]
 _OF_HDF5, _OF_REFERENCES = frozenset({"dataset"}), frozenset({"missing", "allow_local"})
 # The function of each driver, how errors refuse other options, and the options of its own.

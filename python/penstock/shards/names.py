@@ -21,7 +21,7 @@ WILD = "*?["
 FORMATS = ("npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff")
 """What `format=` may say: .npy and raw files are the engine's, the others have a way of their own."""
 _KINDS = {"hdf5": "hdf5", "table": "parquet"}
-_HDF5 = (".h5", ".hdf5", ".nc", ".nc4", ".he5")
+_HDF5 = (".h5", ".hdf5", ".hdf", ".nc", ".nc4", ".he5", ".h5ad", ".nxs")
 _CONTIGUOUS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
 # The endings that a folder is searched for.
 _SUFFIXES = {
