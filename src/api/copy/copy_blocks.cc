@@ -12,7 +12,6 @@
 #include "api/copy/copy_pieces.h"
 #include "api/copy/first_difference.h"
 #include "array/equals_fill.h"
-#include "array/packed_fields.h"
 #include "array/strided_copy.h"
 #include "base/lookup3.h"
 #include "engine/array_state.h"
@@ -82,7 +81,7 @@ result<> block_copier::compare() {
 }
 
 result<> block_copier::compare_block(const box& block) const {
-  const dtype& type = to_.type();
+  const dtype& type = copied_type();
   PENSTOCK_ASSIGN(const output_block wanted, memory_for(block));
   PENSTOCK_ASSIGN(const output_block found, memory_for(block));
   const bool is_variable = type.variable_length();
@@ -129,7 +128,7 @@ result<> block_copier::read(const array& of, const box& block, std::byte* to, st
   read_options options;
   options.arena = std::move(arena);
   options.threads = left_for_each_;
-  if (!(of.type() == to_.type())) {
+  if (has_gaps(of.type())) {
     const std::uint64_t count = elements(block);
     PENSTOCK_ASSIGN(const output_block stored, from_.context()->state().outputs().take(count * of.type().item_bytes()));
     PENSTOCK_TRY(of.read(selection_of(block), tensor_view::contiguous(stored.data(), of.type(), block.size), options));

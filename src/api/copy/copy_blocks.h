@@ -14,6 +14,7 @@
 #include <penstock/array.h>
 #include <penstock/copy.h>
 #include <penstock/variable.h>
+#include "array/packed_fields.h"
 #include "base/output_pool.h"
 #include "plan/rechunk_plan.h"
 #include "store/scratch_file.h"
@@ -56,8 +57,9 @@ class block_copier {
   result<> read(const array& of, const box& block, std::byte* to, std::shared_ptr<item_arena> arena = nullptr) const;
   result<> write(const box& block, const std::byte* values);
   bool skips(const box& block);
-  /// Of an element of the copy: structures are stored without gaps between their fields.
-  std::uint32_t item_bytes() const noexcept { return to_.type().item_bytes(); }
+  /// Of elements between reading and writing: structures have no gaps between their fields then.
+  const dtype& copied_type() const noexcept { return has_gaps(from_.type()) ? to_.type() : from_.type(); }
+  std::uint32_t item_bytes() const noexcept { return copied_type().item_bytes(); }
   std::uint64_t bytes_of(const box& block) const noexcept;
   /// Copies the elements of `piece` between a block and another one, both in C order.
   void move(const box& piece, const box& from, const std::byte* values, const box& to, std::byte* into) const noexcept;
