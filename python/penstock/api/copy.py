@@ -183,7 +183,7 @@ def _copy_members(
     done: Counter[str] = Counter(groups=1)
     if options["resume"] or options.get("part"):
         raise UnsupportedError(f"a copy of {source.format} groups cannot be resumed or shared: '{source.uri}'")
-    nodes, left_out = _nodes_below(source)
+    nodes, left_out = _nodes_below(source, options["zarr_format"] or 3)
     if left_out and not options.get("check_only"):
         warnings.warn(f"not copied from '{source.uri}': {'; '.join(left_out)}", stacklevel=4)
     _check_names([node for _, node in nodes if isinstance(node, Array)], options)
@@ -220,8 +220,10 @@ def _copy_members(
     return {**done, "steps": steps}
 
 
-def _nodes_below(source: Group, path: str = "") -> tuple[list[tuple[str, Array | Group]], list[str]]:
-    """(path, node) of all below a group, parents first; and the datasets that are not arrays, with the reason."""
+def _nodes_below(source: Group, zarr_format: int, path: str = "") -> tuple[list[tuple[str, Array | Group]], list[str]]:
+    """(path, node) of all below a group, parents first; and the datasets that are not arrays of
+    that format, with the reason.
+    """
     if path.count("/") > _MOST_LEVELS:
         raise UnsupportedError(f"groups nested deeper than {_MOST_LEVELS}: '{source.uri}'")
     nodes: list[tuple[str, Array | Group]] = []
@@ -235,9 +237,12 @@ def _nodes_below(source: Group, path: str = "") -> tuple[list[tuple[str, Array |
                 raise
             left_out.append(f"'{inner}' ({error.message})")
             continue
+        if zarr_format != 2 and isinstance(node, Array) and "vlen" in (node.dtype.metadata or {}):
+            left_out.append(f"'{inner}' (Zarr v3 has no data type for lists of variable length)")
+            continue
         nodes.append((inner, node))
         if isinstance(node, Group):
-            below = _nodes_below(node, inner)
+            below = _nodes_below(node, zarr_format, inner)
             nodes += below[0]
             left_out += below[1]
     return nodes, left_out

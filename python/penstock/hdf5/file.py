@@ -68,6 +68,8 @@ class Hdf5Array(TypedArray):
 
 
 def _stored_dtype(stored: Mapping[str, Any]) -> np.dtype[Any]:
+    if "reference" in stored:
+        return np.dtype("O", metadata={"vlen": str, "reference": True})
     if "text" in stored:
         return np.dtype("O", metadata={"vlen": str if stored["text"] == "utf-8" else bytes})
     if "list" in stored:

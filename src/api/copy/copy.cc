@@ -114,7 +114,9 @@ class copy_plan {
     for (const std::string& name : names) {
       const std::string inner = path.empty() ? name : path + "/" + name;
       const result<node> child = open(g, name);
-      if (child.ok()) {
+      if (child.ok() && g.format() == kHdf5Format && is_without_form(*child)) {
+        report.left_out.push_back({inner, "Zarr v3 has no data type for lists of variable length"});
+      } else if (child.ok()) {
         PENSTOCK_TRY(add(*child, prefix + name + "/", inner, depth + 1));
       } else if (g.format() == kHdf5Format && child.error().code() == errc::unsupported) {
         report.left_out.push_back({inner, child.error().message()});
@@ -123,6 +125,12 @@ class copy_plan {
       }
     }
     return {};
+  }
+
+  // Whether a dataset cannot be stored in the format of the copy.
+  bool is_without_form(const node& of) const {
+    const auto* const a = std::get_if<array>(&of);
+    return a != nullptr && a->type().kind() == dtype_kind::variable_list && options_.zarr_format != 2;
   }
 
   /// \error invalid_argument  A rule names a dimension that no array has.

@@ -141,6 +141,9 @@ class array_reader {
       out.emplace_back("text", out_.variable->utf8 ? "utf-8" : "ascii");
     else if (out_.variable)
       out.emplace_back("list", out_.variable->item);
+    using outside = hdf5_element::outside;
+    const bool is_reference = element_.elsewhere == outside::object || element_.elsewhere == outside::region;
+    if (is_reference) out.push_back({"reference", json(true)});
     if (type.what == hdf5_type::kind::enumeration && dtype != json("|b1")) PENSTOCK_TRY(name_values(type, out));
     out_.storage = json(std::move(out));
     return {};

@@ -23,6 +23,7 @@ from penstock import _core
 from penstock.core.array import Array
 from penstock.core.errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
+from penstock.hdf5.file import storage_of
 from penstock.hdf5.group import Hdf5Group
 from penstock.interop.xarray.encoding import codecs_of
 from penstock.interop.xarray.lazy import Decoding, LazyArray, Place
@@ -142,6 +143,16 @@ class ZarrGroup(AbstractDataStore):
         return None if names is None else [posixpath.basename(str(each)) for each in names]
 
 
+def _no_variable(array: Array) -> str | None:
+    """Why a dataset is no variable, as netCDF's own library has it; None: it is one."""
+    if array.dtype.kind not in "OT":
+        return None
+    stored = storage_of(array)["dtype"].metadata or {}
+    if "reference" in stored:
+        return "references are not variables"
+    return "xarray has no lists of variable length" if isinstance(stored.get("vlen"), np.dtype) else None
+
+
 def _arrays_of(group: Group, dropped: set[str]) -> dict[str, Array]:
     if isinstance(group, Hdf5Group):
         made = {}
@@ -153,8 +164,14 @@ def _arrays_of(group: Group, dropped: set[str]) -> dict[str, Array]:
             except UnsupportedError as error:  # an element type or a filter, say: the others are of use
                 warnings.warn(f"'{name}' of {group.uri} is left out: {error.message}", UserWarning, stacklevel=2)
                 continue
-            if isinstance(node, Array):
-                made[name] = node
+            if not isinstance(node, Array):
+                continue
+            if why := _no_variable(node):
+                warnings.warn(
+                    f"'{name}' of {group.uri} is left out: {why}, `ps.open` reads it", UserWarning, stacklevel=2
+                )
+                continue
+            made[name] = node
         return made
     if isinstance(group, NetcdfGroup):
         names = [each["name"] for each in group.header["variables"]]
