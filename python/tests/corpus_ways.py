@@ -178,7 +178,10 @@ def same(found: Any, wanted: Any) -> bool:
     if wanted.dtype.names is not None:  # without the bytes between the fields
         return found.dtype == wanted.dtype and all(same(found[name], wanted[name]) for name in wanted.dtype.names)
     if wanted.dtype.kind in "OT" or found.dtype.kind in "OT":
-        return all(a == b or (a != a and b != b) for a, b in zip(found.ravel(), wanted.ravel(), strict=True))
+        return all(
+            same(a, b) if isinstance(b, np.ndarray) else a == b or (a != a and b != b)
+            for a, b in zip(found.ravel(), wanted.ravel(), strict=True)
+        )
     return found.dtype == wanted.dtype and found.tobytes() == wanted.tobytes()
 
 

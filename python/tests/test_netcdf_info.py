@@ -1,4 +1,7 @@
-"""`penstock info` of NetCDF and HDF5: dimensions, chunks, compression, attributes, as `ncdump -h` shows them."""
+"""`penstock info` of NetCDF and HDF5: dimensions, chunks, compression, attributes, as `ncdump -h` shows them.
+
+Named so that it runs behind the tests of HDF5: once netCDF4 has written, the filters of hdf5plugin fail for h5py.
+"""
 
 from __future__ import annotations
 
