@@ -319,6 +319,12 @@ def on_device(item: Item) -> Any:
     return item.open().read(device="cuda", check=True).numpy()
 
 
+def is_no_variable(array: Any) -> bool:
+    """Lists and references of HDF5, which xarray's engine leaves out."""
+    stored = array.storage["dtype"].metadata or {}
+    return "reference" in stored or isinstance(stored.get("vlen"), np.dtype)
+
+
 def by_xarray(item: Item) -> Any:
     import xarray as xr
 
@@ -329,6 +335,8 @@ def by_xarray(item: Item) -> Any:
     others = [each for each in ps.open(item.path, group) if each != name]  # they may be unreadable
     options = {"decode_cf": False, "chunks": None, "group": group or None, "drop_variables": others}
     with xr.open_dataset(item.path, engine="penstock", **options) as found:
+        if name not in found.variables and is_no_variable(item.open()):
+            return None
         values = found.variables[name].values
     # xarray has text where HDF5 has ASCII of variable length, which is bytes elsewhere.
     is_ascii = values.dtype.kind == "U" and item.open().dtype.kind == "O"
