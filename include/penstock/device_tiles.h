@@ -47,7 +47,7 @@ struct device_tile {
 /// the reads under way. One thread at a time calls `next`; `cancel` may be called from others.
 class PENSTOCK_API device_tiles {
  public:
-  /// \error invalid_argument  As `array_stream::make`. \error unsupported  There is no driver.
+  /// \error invalid_argument  As `array_stream::make`. \error unsupported  No driver is found.
   static result<device_tiles> make(array from, device_tiles_options options = {});
 
   const extents& grid() const noexcept;  ///< tiles along each dimension

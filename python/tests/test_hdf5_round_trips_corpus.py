@@ -59,5 +59,5 @@ def test_copies_within_the_limits(tool: ModuleType) -> None:
 
 def test_the_corpus_within_the_limits(tool: ModuleType) -> None:
     if not CORPUS.is_dir():
-        pytest.skip("there is no corpus here")
+        pytest.skip("the corpus of files of others is not next to the checkout")
     assert check(files_of(CORPUS, tool), tool) >= 8

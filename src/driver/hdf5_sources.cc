@@ -169,13 +169,17 @@ class text_reader {
     const auto [at, added] = sources_.try_emplace(&source);
     if (!added) return &at->second;
     const dtype& type = source.metadata.type;
-    if (!type.variable_length())
+    if (type.kind() != dtype_kind::variable_utf8 && type.kind() != dtype_kind::variable_bytes)
       return error(errc::unsupported, fmt::format("text of variable length shows a source of {}", type.name()));
     source_text& out = at->second;
     const extents& shape = source.metadata.shape;
     std::uint64_t count = 1;
     out.steps.resize(shape.size());
-    for (std::size_t d = shape.size(); d-- > 0; count *= shape[d]) out.steps[d] = count;
+    for (std::size_t d = shape.size(); d-- > 0; count = saturating_mul(count, shape[d])) out.steps[d] = count;
+    if (count > kMostTextItems)
+      return error(errc::unsupported,
+                   fmt::format("text shows a source of {} items of variable length, at most {} are read", count,
+                               kMostTextItems));
     out.items.resize(static_cast<std::size_t>(count));
     if (source.table->entries() == 0) return &out;
     const referenced_object& values = source.objects[0];  // of all cells

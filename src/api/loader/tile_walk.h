@@ -33,7 +33,7 @@ class tile_walk {
   bool ended() const noexcept { return begun_ == tiles_; }
   /// The next tile; not after the last one.
   place next();
-  /// There are no more tiles.
+  /// All tiles were returned.
   void end() noexcept { begun_ = tiles_; }
 
  private:

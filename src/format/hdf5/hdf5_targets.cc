@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/checked.h"
@@ -71,7 +72,9 @@ hdf5_paths find_hdf5_paths(hdf5_file& file, hdf5_tree& tree) {
     const std::string path = out.at(groups.front());
     for (const hdf5_link& each : **links) {
       if (each.what != hdf5_link::kind::hard || out.contains(each.object)) continue;
-      out.emplace(each.object, (path == "/" ? path : path + "/") + hdf5_text(each.name));
+      std::string name = (path == "/" ? path : path + "/") + hdf5_text(each.name);
+      if (!file.spend(name.size()).ok()) return out;  // groups nested so deep that their paths exceed the file
+      out.emplace(each.object, std::move(name));
       const auto header = tree.header(each.object);
       if (header.ok() && is_hdf5_group(**header)) groups.push_back(each.object);
     }

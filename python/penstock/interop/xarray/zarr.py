@@ -144,7 +144,7 @@ class ZarrGroup(AbstractDataStore):
 
 
 def _no_variable(array: Array) -> str | None:
-    """Why a dataset is no variable, as netCDF's own library has it; None: it is one."""
+    """Why a dataset is not shown as a variable, as in netCDF's own library; None: it is shown."""
     if array.dtype.kind not in "OT":
         return None
     stored = storage_of(array)["dtype"].metadata or {}
