@@ -249,6 +249,20 @@ def test_references_are_paths(tmp_path: Path) -> None:
     assert "without a path" in root["dangling"][0]
 
 
+def test_paths_of_deep_groups_do_not_exhaust_memory(tmp_path: Path) -> None:
+    """A long name above groups in groups: their paths together would have hundreds of times the file's bytes."""
+    with h5py.File(tmp_path / "x.h5", "w", libver="latest") as file:
+        refs = file.create_dataset("refs", (2,), h5py.ref_dtype)
+        group = first = file.create_group("n" * 60_000)
+        for _ in range(3000):
+            group = group.create_group("g")
+        refs[0], refs[1] = first.ref, group.ref
+    assert 3000 * 60_000 > 32 * (tmp_path / "x.h5").stat().st_size
+    got = ps.open(tmp_path / "x.h5", "refs")[...]
+    assert got[0] == "/" + "n" * 60_000
+    assert "without a path" in got[1]
+
+
 def test_references_to_regions_name_the_elements(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         data = file.create_dataset("a/data", data=np.arange(60).reshape(6, 10))

@@ -66,19 +66,24 @@ class hdf5_heap_values::operation {
       if (out.size() + found->size() > kMostCellBytes)
         return error(errc::unsupported,
                      fmt::format("cells of more than {} bytes of variable length are not readable", kMostCellBytes));
-      const bool is_path = of_.of_.variable->what == outside::object || of_.of_.variable->what == outside::region;
-      if (is_path) {
-        // as many as there are references: the limit of a cell is enough
-      } else if (!std::equal(reference.begin(), reference.end(), fill.begin(), fill.end())) {
-        PENSTOCK_TRY(file_.spend(found->size()));  // several elements may be one object
-      } else if ((filled += found->size()) > kMostFillBytes) {
-        return error(errc::unsupported,
-                     fmt::format("cells of more than {} bytes of the fill value are not readable", kMostFillBytes));
-      }
+      const bool is_fill = std::equal(reference.begin(), reference.end(), fill.begin(), fill.end());
+      PENSTOCK_TRY(count(found->size(), is_fill, filled));
       append_number(out, found->size());
       out.insert(out.end(), found->begin(), found->end());
     }
     return out;
+  }
+
+  // Elements may be one object of the heap, or of none that the file has written. Paths are not of the file's bytes,
+  // and as many as there are references: the limit of a cell bounds them.
+  result<> count(std::uint64_t bytes, bool is_fill, std::uint64_t& filled) {
+    const outside what = of_.of_.variable->what;
+    if (what == outside::object || what == outside::region) return {};
+    if (!is_fill) return file_.spend(bytes);
+    filled += bytes;
+    if (filled <= kMostFillBytes) return {};
+    return error(errc::unsupported,
+                 fmt::format("cells of more than {} bytes of the fill value are not readable", kMostFillBytes));
   }
 
   // The references of all elements of a cell, in C order; zeros behind the end of the array.
