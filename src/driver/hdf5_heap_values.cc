@@ -39,9 +39,7 @@ class hdf5_heap_values::operation {
   result<cell_bytes> cell(std::uint64_t number) {
     auto made = read_cell(number);
     if (made.ok()) return made;
-    dim_vector<std::uint64_t> at;
-    of_.grid().coordinates(number, at);
-    return std::move(made).error().note(fmt::format("reading {}", of_.references_->describe(of_.grid().id(at))));
+    return std::move(made).error().note(fmt::format("reading {}", of_.references_->describe(number)));
   }
 
   result<std::string> value(std::span<const std::byte> reference) {
