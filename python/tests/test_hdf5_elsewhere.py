@@ -286,6 +286,34 @@ def test_references_to_regions_name_the_elements(tmp_path: Path) -> None:
     assert sorted(np.concatenate(boxes).tolist()) == [21, 22, 27, 31, 32, 37]
 
 
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_damaged_files_are_refused_or_read(tmp_path: Path, libver: str) -> None:
+    """Never a crash or another exception, wherever bytes are wrong: in chunks of references, in heaps, in links."""
+    with h5py.File(tmp_path / "x.h5", "w", libver=libver) as file:
+        file.create_dataset("text", data=words(30), dtype=h5py.string_dtype(), chunks=(8,))
+        rows = file.create_dataset("rows", (6,), h5py.vlen_dtype(">i4"), chunks=(4,))
+        for i in range(6):
+            rows[i] = np.arange(i, dtype=">i4")
+        file.create_dataset("refs", data=[rows.ref, file["text"].ref], dtype=h5py.ref_dtype)
+        regions = file.create_dataset("regions", (2,), h5py.regionref_dtype)
+        regions[0], regions[1] = rows.regionref[1:3], rows.regionref[::2]
+    sound = (tmp_path / "x.h5").read_bytes()
+    random = np.random.default_rng(5)
+    read = refused = 0
+    for _ in range(300):
+        content = bytearray(sound)
+        for at in random.integers(0, len(sound), random.integers(1, 6)):
+            content[at] = random.integers(0, 256)
+        for name in ("text", "rows", "refs", "regions"):
+            try:
+                ps.open(bytes(content), name)[...]
+                read += 1
+            except ps.Error:
+                refused += 1
+    assert read > 100
+    assert refused > 20
+
+
 @pytest.mark.parametrize("source", ["path", "bytes", "file object", "fsspec", "http"])
 def test_every_kind_of_source(tmp_path: Path, source: str) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:

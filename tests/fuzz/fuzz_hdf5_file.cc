@@ -9,6 +9,7 @@
 #include <penstock/extend/json.h>
 #include "format/hdf5/hdf5_describe.h"
 #include "format/hdf5/hdf5_pages.h"
+#include "format/hdf5/hdf5_targets.h"
 
 namespace {
 
@@ -43,6 +44,16 @@ std::string in_rounds(std::span<const std::byte> bytes, hdf5_checksums sums) {
   return text_of(parse_hdf5_in_rounds(pages, {}, [&] { return describe_hdf5(pages, sums); }, fetch));
 }
 
+/// What references to objects are looked up in: every object once, by a path that leads to it.
+void find_paths(hdf5_source& source, hdf5_checksums sums) {
+  auto file = hdf5_file::open(source, sums);
+  if (!file.ok()) return;
+  hdf5_tree tree(*file);
+  for (const auto& [object, path] : find_hdf5_paths(*file, tree)) {
+    if (path.empty() || path.front() != '/') __builtin_trap();
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -50,6 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const hdf5_checksums sums : {hdf5_checksums::verified, hdf5_checksums::ignored}) {
     bytes_in_memory source(bytes);
     if (text_of(describe_hdf5(source, sums)) != in_rounds(bytes, sums)) __builtin_trap();
+    find_paths(source, sums);
   }
   return 0;
 }

@@ -28,16 +28,24 @@ std::vector<variable_item> decode(const codec_chain& chain, std::span<const std:
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz_input input(data, size);
-  const bool text = input.below(2) == 0;
+  constexpr unsigned kText = 0, kBytes = 1, kLists = 2;
+  const auto kind = static_cast<unsigned>(input.below(3));
   const extents cell = {input.below(5) + 1, input.below(4)};
   std::vector<codec_config> codecs;
   if (input.below(2) == 0) {
     codecs.push_back({"transpose", json(json::object_t{{"order", json::array_t{std::int64_t{1}, std::int64_t{0}}}})});
   }
-  codecs.push_back({text ? "vlen-utf8" : "vlen-bytes", {}});
+  constexpr std::size_t kItemBytes = 2;
+  const json items_of_lists(json::object_t{{"dtype", input.below(2) == 0 ? "<i2" : ">i2"}});
+  codecs.push_back({kind == kText    ? "vlen-utf8"
+                    : kind == kBytes ? "vlen-bytes"
+                                     : "vlen-array",
+                    kind == kLists ? items_of_lists : json()});
   if (input.below(3) == 0) codecs.push_back({"zstd", json(json::object_t{{"level", std::int64_t{1}}})});
-  const codec_chain chain =
-      codec_chain::compile(codecs, text ? dtype::variable_utf8() : dtype::variable_bytes(), cell).value();
+  const dtype type = kind == kText    ? dtype::variable_utf8()
+                     : kind == kBytes ? dtype::variable_bytes()
+                                      : dtype::variable_list(dtype(dtype_kind::signed_integer, 16)).value();
+  const codec_chain chain = codec_chain::compile(codecs, type, cell).value();
 
   ledger accounts(std::uint64_t{64} << 20, 0);
   worker_scratch scratch(&accounts);
@@ -58,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<variable_item> items(chain.decoded_bytes() / sizeof(variable_item));
   for (std::size_t i = 0; i < items.size(); ++i) {
     const std::size_t begin = letters.size() * i / items.size(), end = letters.size() * (i + 1) / items.size();
-    items[i] = {letters.data() + begin, end - begin};
+    items[i] = {letters.data() + begin, kind == kLists ? (end - begin) / kItemBytes * kItemBytes : end - begin};
   }
   buffer room(&accounts);
   const auto made = chain.encode(tensor_view::contiguous(items.data(), chain.type(), cell), room, scratch);
