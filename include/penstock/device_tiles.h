@@ -51,7 +51,7 @@ class PENSTOCK_API device_tiles {
   static result<device_tiles> make(array from, device_tiles_options options = {});
 
   const extents& grid() const noexcept;  ///< tiles along each dimension
-  const extents& tile() const noexcept;  ///< shape of a whole tile
+  const extents& tile() const noexcept;  ///< shape of a whole tile; with `edges`, of the longest
   std::uint64_t tiles() const noexcept;  ///< in all
   std::size_t complete() const;          ///< tiles ahead of the caller with which the device is done
 

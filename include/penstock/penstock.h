@@ -8,6 +8,7 @@
 #include <penstock/array_writer.h>
 #include <penstock/batches.h>
 #include <penstock/chunk_lengths.h>
+#include <penstock/compare.h>
 #include <penstock/context.h>
 #include <penstock/copy.h>
 #include <penstock/create.h>

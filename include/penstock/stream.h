@@ -50,7 +50,7 @@ class PENSTOCK_API array_stream {
   static result<array_stream> make(array from, stream_options options = {});
 
   const extents& grid() const noexcept;  ///< tiles along each dimension
-  const extents& tile() const noexcept;  ///< shape of a whole tile
+  const extents& tile() const noexcept;  ///< shape of a whole tile; with `edges`, of the longest
   std::uint64_t tiles() const noexcept;  ///< in all
 
   /// The next tile; nullopt after the last one, and after `cancel`.

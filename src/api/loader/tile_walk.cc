@@ -26,6 +26,12 @@ result<> check(const extents& shape, const extents& tile, const std::vector<std:
   return {};
 }
 
+std::uint64_t longest_part(const std::vector<std::uint64_t>& edges) {
+  std::uint64_t out = 0;
+  for (std::size_t i = 1; i < edges.size(); ++i) out = std::max(out, edges[i] - edges[i - 1]);
+  return out;
+}
+
 }  // namespace
 
 result<tile_walk> tile_walk::make(const array& from, extents tile, std::vector<std::uint64_t> edges, std::size_t axis) {
@@ -39,6 +45,7 @@ result<tile_walk> tile_walk::make(const array& from, extents tile, std::vector<s
   out.axis_ = axis;
   for (std::size_t d = 0; d < out.shape_.size(); ++d) {
     const bool listed = d == axis && !out.edges_.empty();
+    if (listed) out.tile_[d] = longest_part(out.edges_);
     out.grid_.push_back(listed ? out.edges_.size() - 1 : ceil_div(out.shape_[d], out.tile_[d]));
     out.tiles_ = saturating_mul(out.tiles_, out.grid_[d]);
   }
