@@ -125,22 +125,22 @@ class array_reader {
 
   result<> describe_storage(const hdf5_type& type, const json& dtype) {
     json::object_t out;
-    out.emplace_back("chunks", layout_.what == hdf5_layout::kind::chunked ? list_json(layout_.chunk) : json());
+    out.push_back({"chunks", layout_.what == hdf5_layout::kind::chunked ? list_json(layout_.chunk) : json()});
     json::array_t most, filters;
     for (const std::uint64_t each : shape_.most) most.push_back(each == byte_range::kAll ? json() : json(each));
-    out.emplace_back("maxshape", std::move(most));
+    out.push_back({"maxshape", std::move(most)});
     for (const hdf5_filter& each : pipeline_) {
       json::array_t values;
       for (const std::uint32_t value : each.values) values.emplace_back(std::uint64_t{value});
       filters.emplace_back(json::array_t{json(std::uint64_t{each.id}), json(std::move(values))});
     }
-    out.emplace_back("filters", std::move(filters));
-    out.emplace_back("dtype", dtype);
-    out.emplace_back("shape", list_json(element_.shape));
+    out.push_back({"filters", std::move(filters)});
+    out.push_back({"dtype", dtype});
+    out.push_back({"shape", list_json(element_.shape)});
     if (out_.variable && out_.variable->item.is_null())
-      out.emplace_back("text", out_.variable->utf8 ? "utf-8" : "ascii");
+      out.push_back({"text", out_.variable->utf8 ? "utf-8" : "ascii"});
     else if (out_.variable)
-      out.emplace_back("list", out_.variable->item);
+      out.push_back({"list", out_.variable->item});
     using outside = hdf5_element::outside;
     const bool is_reference = element_.elsewhere == outside::object || element_.elsewhere == outside::region;
     if (is_reference) out.push_back({"reference", json(true)});

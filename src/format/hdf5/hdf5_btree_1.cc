@@ -33,6 +33,7 @@ result<> read_chunk_node(hdf5_file& file, const subtree& from, hdf5_chunk_column
   cursor.skip(form.prefix_bytes);
   hdf5_chunk_coordinates place{};
   const std::size_t first = todo.size();
+  if (level == 0) to.reserve(static_cast<std::size_t>(used));
   for (std::uint64_t i = 0; i < used; ++i) {
     const std::uint64_t length = cursor.number(4), mask = cursor.number(4);
     for (std::size_t d = 0; d < grid.rank(); ++d) place[d] = cursor.number(8) / grid.chunk_elements(d);

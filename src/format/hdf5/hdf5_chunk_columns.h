@@ -20,6 +20,9 @@ class hdf5_chunk_columns {
   void add(std::span<const std::uint64_t> place, std::uint64_t address, std::uint64_t length, std::uint64_t mask);
   void add_number(std::uint64_t number, std::uint64_t address, std::uint64_t length, std::uint64_t mask);
 
+  /// Makes room for so many more chunks.
+  void reserve(std::size_t more);
+
   /// All that was added, in the order of the cells.
   /// \error corrupt_data  One twice, or an address beyond 64 bits.
   result<hdf5_chunks> take();

@@ -67,6 +67,13 @@ void hdf5_chunk_columns::add_number(std::uint64_t number, std::uint64_t address,
   if (grid_.find_number(number, place)) add(std::span(place).first(grid_.rank()), address, length, mask);
 }
 
+void hdf5_chunk_columns::reserve(std::size_t more) {
+  const std::size_t used = made_.cells.size(), room = made_.cells.capacity();
+  if (room - used >= more) return;
+  for (std::vector<std::uint64_t>* column : {&made_.cells, &made_.offsets, &made_.lengths, &made_.masks})
+    column->reserve(std::max(used + more, 2 * room));
+}
+
 result<hdf5_chunks> hdf5_chunk_columns::take() {
   if (outside_) return hdf5_damaged("a chunk lies at an address beyond 64 bits");
   std::vector<std::uint64_t>& cells = made_.cells;

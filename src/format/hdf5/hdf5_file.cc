@@ -32,24 +32,6 @@ bool is_hdf5(std::span<const std::byte> begin) noexcept {
   return false;
 }
 
-std::uint64_t hdf5_cursor::number(std::size_t count) noexcept {
-  const auto from = bytes(count);
-  std::uint64_t value = 0;
-  for (std::size_t i = from.size(); i-- > 0;) value = value << 8 | static_cast<std::uint64_t>(from[i]);
-  return value;
-}
-
-std::span<const std::byte> hdf5_cursor::bytes(std::uint64_t count) noexcept {
-  if (count > left_.size()) {
-    ok_ = false;
-    left_ = {};
-    return {};
-  }
-  const auto out = left_.first(static_cast<std::size_t>(count));
-  left_ = left_.subspan(out.size());
-  return out;
-}
-
 bool hdf5_cursor::is(std::string_view text) noexcept {
   const auto found = bytes(text.size());
   return found.size() == text.size() && std::memcmp(found.data(), text.data(), text.size()) == 0;

@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/little_endian.h"
+
 namespace penstock::inline v0 {
 
 /// Where the bytes of a file come from.
@@ -39,9 +41,21 @@ class hdf5_cursor {
  public:
   explicit hdf5_cursor(std::span<const std::byte> from) noexcept : left_(from) {}
 
-  /// \param bytes  0 to 8.
-  std::uint64_t number(std::size_t bytes) noexcept;
-  std::span<const std::byte> bytes(std::uint64_t count) noexcept;
+  /// \param count  0 to 8 bytes.
+  std::uint64_t number(std::size_t count) noexcept {
+    const auto from = bytes(count);
+    return little_endian(from.data(), from.size());
+  }
+  std::span<const std::byte> bytes(std::uint64_t count) noexcept {
+    if (count > left_.size()) {
+      ok_ = false;
+      left_ = {};
+      return {};
+    }
+    const auto out = left_.first(static_cast<std::size_t>(count));
+    left_ = left_.subspan(out.size());
+    return out;
+  }
   void skip(std::uint64_t count) noexcept { static_cast<void>(bytes(count)); }
   /// Whether `text` comes next; passes over as many bytes.
   bool is(std::string_view text) noexcept;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "base/little_endian.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -28,12 +29,6 @@ constexpr std::uint64_t kMostOfRun = std::uint64_t{1} << 48;
 /// A run of fewer entries does not justify a record.
 constexpr std::uint64_t kLeastOfRun = 16;
 constexpr std::size_t kMostRows = 4096;
-
-std::uint64_t load(const std::byte* from, std::size_t bytes) noexcept {
-  std::uint64_t value = 0;
-  for (std::size_t i = bytes; i-- > 0;) value = value << 8 | static_cast<std::uint64_t>(from[i]);
-  return value;
-}
 
 void append(std::vector<std::byte>& out, std::uint64_t value, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
@@ -92,7 +87,7 @@ result<std::shared_ptr<const reference_table>> reference_table::parse(std::span<
 }
 
 result<std::shared_ptr<const reference_table>> reference_table::parse_columns(std::span<const std::byte> saved) {
-  const std::uint64_t entries = load(saved.data() + 8, 8), cells = load(saved.data() + 16, 8);
+  const std::uint64_t entries = little_endian(saved.data() + 8, 8), cells = little_endian(saved.data() + 16, 8);
   std::array<std::uint8_t, kColumns> widths{};
   std::uint64_t row_bytes = 0, needed = 0;
   for (std::size_t i = 0; i < kColumns; ++i) {
@@ -118,7 +113,7 @@ result<std::shared_ptr<const reference_table>> reference_table::parse_columns(st
   }
   reference_table_builder builder(cells);
   for (std::uint64_t i = 0; i < entries; ++i) {
-    const auto value = [&](column which) { return load(at[which] + i * widths[which], widths[which]); };
+    const auto value = [&](column which) { return little_endian(at[which] + i * widths[which], widths[which]); };
     const std::uint64_t length = value(kLength);
     builder.add(widths[kCell] == 0 ? i : value(kCell),
                 {value(kOffset), length == 0 ? byte_range::kAll : length, static_cast<std::uint32_t>(value(kObject)),
@@ -129,9 +124,9 @@ result<std::shared_ptr<const reference_table>> reference_table::parse_columns(st
 
 result<std::shared_ptr<const reference_table>> reference_table::parse_records(std::span<const std::byte> saved) {
   auto out = std::make_shared<reference_table>();
-  out->entries_ = load(saved.data() + 8, 8);
-  out->cell_count_ = load(saved.data() + 16, 8);
-  const std::uint64_t count = load(saved.data() + 24, 8);
+  out->entries_ = little_endian(saved.data() + 8, 8);
+  out->cell_count_ = little_endian(saved.data() + 16, 8);
+  const std::uint64_t count = little_endian(saved.data() + 24, 8);
   if (count > (saved.size() - kHeaderBytes) / kRecordBytes)
     return damaged(
         fmt::format("{} records of {} bytes, there are {} bytes", count, kRecordBytes, saved.size() - kHeaderBytes));
@@ -142,7 +137,7 @@ result<std::shared_ptr<const reference_table>> reference_table::parse_records(st
   std::uint64_t entry = 0, begin = 0, next_cell = 0;
   for (std::uint64_t i = 0; i < count; ++i, from += kRecordBytes) {
     record made;
-    const auto number = [from](std::size_t which) { return load(from + 8 * which, 8); };
+    const auto number = [from](std::size_t which) { return little_endian(from + 8 * which, 8); };
     made.cell = number(0);
     made.count = number(1);
     made.inner = number(2);
@@ -153,7 +148,7 @@ result<std::shared_ptr<const reference_table>> reference_table::parse_records(st
     made.object = number(7);
     made.object_step = static_cast<std::int64_t>(number(8));
     made.object_outer = static_cast<std::int64_t>(number(9));
-    made.chain = static_cast<std::uint16_t>(load(from + 80, 2));
+    made.chain = static_cast<std::uint16_t>(little_endian(from + 80, 2));
     for (std::size_t k = 0; k < kColumns; ++k) made.widths[k] = static_cast<std::uint8_t>(from[82 + k]);
     made.entry = entry;
     made.rows = begin;
@@ -208,7 +203,9 @@ result<> reference_table::check(const record& of) const {
     const std::byte* from = rows_.data() + of.rows;
     std::array<std::uint64_t, kColumns> values = {of.cell, of.object, of.offset, of.length, of.chain};
     for (std::size_t k = 0; k < kColumns; ++k) {
-      const std::uint64_t more = of.widths[k] != 0 ? load(from + i * of.widths[k], of.widths[k]) : k == kCell ? i : 0;
+      const std::uint64_t more = of.widths[k] != 0 ? little_endian(from + i * of.widths[k], of.widths[k])
+                                 : k == kCell      ? i
+                                                   : 0;
       if (!checked_add(values[k], more, values[k])) return refuse(i, fmt::format("leaves 64 bits in '{}'", kNames[k]));
       from += of.count * of.widths[k];
     }
@@ -243,7 +240,7 @@ result<std::shared_ptr<const reference_table>> reference_table::make(std::uint64
 
 cell_id reference_table::cell(const record& of, std::uint64_t i) const noexcept {
   const std::uint8_t width = of.widths[kCell];
-  return of.cell + (width == 0 ? i : load(rows_.data() + of.rows + i * width, width));
+  return of.cell + (width == 0 ? i : little_endian(rows_.data() + of.rows + i * width, width));
 }
 
 cell_reference reference_table::at(const record& of, std::uint64_t i) const noexcept {
@@ -258,7 +255,7 @@ cell_reference reference_table::at(const record& of, std::uint64_t i) const noex
     const std::byte* from = rows_.data() + of.rows + of.count * of.widths[kCell];
     const auto next = [&](column which) {
       const std::uint8_t width = of.widths[which];
-      const std::uint64_t value = load(from + i * width, width);
+      const std::uint64_t value = little_endian(from + i * width, width);
       from += of.count * width;
       return value;
     };
@@ -297,13 +294,13 @@ bool reference_table::find_in(const record& of, cell_id cell, cell_reference& ou
     std::uint64_t begin = 0, end = of.count;
     while (begin < end) {
       const std::uint64_t middle = begin + (end - begin) / 2;
-      if (load(from + middle * width, width) < i) {
+      if (little_endian(from + middle * width, width) < i) {
         begin = middle + 1;
       } else {
         end = middle;
       }
     }
-    if (begin == of.count || load(from + begin * width, width) != i) return false;
+    if (begin == of.count || little_endian(from + begin * width, width) != i) return false;
     i = begin;
   }
   out = at(of, i);
@@ -543,8 +540,8 @@ void reference_table_builder::flush_rows() {
   if (made.is_run()) {  // all alike
     made.inner = made.count;
   } else {
+    made_->rows_.reserve(made_->rows_.size() + pending_.size() * row_bytes_of(made.widths));
     const auto add = [&](column which, const auto& value) {
-      if (made.widths[which] == 0) return;
       for (const row& each : pending_) append(made_->rows_, value(each), made.widths[which]);
     };
     add(kCell, [&](const row& each) { return each.cell - least.cell; });
