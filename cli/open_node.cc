@@ -16,6 +16,14 @@ namespace {
 
 constexpr std::size_t kMostNames = 10'000;  // that a mistyped one is compared with
 
+/// What another opener makes of a target that the library refused: if it does not find it, the refusal stands.
+result<opened> open_by_other(const opener& other, const std::string& uri, unsigned threads, const std::string& storage,
+                             error refusal) {
+  result<opened> found = other(uri, threads, storage);
+  if (!found.ok() && found.error().code() == errc::not_found) return refusal;
+  return found;
+}
+
 /// A group that the library opened.
 class library_group final : public opened_group {
  public:
@@ -51,7 +59,7 @@ result<opened> library_group::open(const std::string& name) const {
   result<node> found = penstock::open(group_, name);
   if (found.ok()) return as_opened(std::move(found).value(), others_, threads_, storage_);
   if (found.error().code() == errc::unsupported && others_ != nullptr)
-    return (*others_)(group_.uri() + "/" + name, threads_, storage_);
+    return open_by_other(*others_, group_.uri() + "/" + name, threads_, storage_, std::move(found).error());
   return std::move(found).error();
 }
 
@@ -80,18 +88,19 @@ result<opened> open_found(const session& speak, const std::string& uri, unsigned
   PENSTOCK_ASSIGN(settings, options_of_environment(std::move(settings)));
   PENSTOCK_ASSIGN(options.context, context::make(settings));
   PENSTOCK_ASSIGN(options.remote, speak.storage.options());
+  if (speak.storage.allow_local) options.allow_local = true;
   result<node> found = open(uri, options);
   const std::string storage = speak.storage.document().dump();
   if (found.ok()) return as_opened(std::move(found).value(), speak.others, threads, storage);
   if (!is_unknown(found.error())) return std::move(found).error();
-  if (speak.others != nullptr) return (*speak.others)(uri, threads, storage);
+  if (speak.others != nullptr) return open_by_other(*speak.others, uri, threads, storage, std::move(found).error());
   if (!may_replace) return std::move(found).error();
   std::error_code none;
   const bool remote = uri.find("://") != std::string::npos;
   if (!remote && !std::filesystem::exists(file_part(uri), none)) return std::move(found).error();
   try_in_python(speak.argc, speak.argv);
   return std::move(found).error().note(
-      "Parquet and Arrow files are opened by the Python package, which is not installed");
+      "the Python package, which is not installed, opens more: Parquet and Arrow, folders of files, numcodecs' codecs");
 }
 
 /// Names that exist next to `uri`: of its group's members, or of its folder's files. Empty if there is neither.

@@ -20,6 +20,7 @@ struct storage_flags {
   std::map<std::string_view, bool> on;            ///< by the option's name
   std::map<std::string_view, std::string> texts;  ///< the same; empty: not given
   std::vector<std::string> headers;               ///< `NAME: VALUE`
+  bool allow_local = false;                       ///< `open_options::allow_local`
 
   /// \error invalid_argument  A value, by its flag.
   result<remote_options> options() const;

@@ -114,6 +114,46 @@ json profile_json(const array& a, const image_facts& facts, const std::vector<ba
                         {"Offsets", std::move(offsets)}};
 }
 
+json points_json(const std::vector<ground_control_point>& points) {
+  json::array_t out;
+  for (const ground_control_point& each : points) {
+    out.emplace_back(json::object_t{{"Column", number_json(each.column)},
+                                    {"Row", number_json(each.row)},
+                                    {"X", number_json(each.x)},
+                                    {"Y", number_json(each.y)},
+                                    {"Z", number_json(each.z)}});
+  }
+  return out;
+}
+
+// By GDAL's names, without those that the file does not have.
+json polynomial_json(const rational_polynomial& of) {
+  json::object_t out;
+  const auto add = [&](const char* name, const std::optional<double>& value) {
+    if (value) out.push_back({name, number_json(*value)});
+  };
+  add("ERR_BIAS", of.err_bias);
+  add("ERR_RAND", of.err_rand);
+  add("LINE_OFF", of.line_off);
+  add("SAMP_OFF", of.samp_off);
+  add("LAT_OFF", of.lat_off);
+  add("LONG_OFF", of.long_off);
+  add("HEIGHT_OFF", of.height_off);
+  add("LINE_SCALE", of.line_scale);
+  add("SAMP_SCALE", of.samp_scale);
+  add("LAT_SCALE", of.lat_scale);
+  add("LONG_SCALE", of.long_scale);
+  add("HEIGHT_SCALE", of.height_scale);
+  for (const auto& [name, numbers] :
+       {std::pair("LINE_NUM_COEFF", &of.line_num_coeff), std::pair("LINE_DEN_COEFF", &of.line_den_coeff),
+        std::pair("SAMP_NUM_COEFF", &of.samp_num_coeff), std::pair("SAMP_DEN_COEFF", &of.samp_den_coeff)}) {
+    json::array_t list;
+    for (const double each : *numbers) list.push_back(number_json(each));
+    out.push_back({name, std::move(list)});
+  }
+  return out;
+}
+
 // The coordinate system by its code or as the file's own text. A system that the keys describe by parameters has no
 // name without PROJ: its keys are listed.
 result<json> place_json(const array& image, const georeference& place, const system_namer* namer) {
@@ -130,6 +170,17 @@ result<json> place_json(const array& image, const georeference& place, const sys
                      {"Origin", t ? numbers_json({t->c, t->f}) : json()},
                      {"Resolution", t ? numbers_json({t->a, t->e}) : json()},
                      {"BoundingBox", box ? numbers_json({box->left, box->bottom, box->right, box->top}) : json()}};
+  // A damaged one does not keep the rest from being shown.
+  const auto points = place.gcps();
+  if (!points.ok())
+    out.push_back({"GCPs", points.error().message()});
+  else if (!points->empty())
+    out.push_back({"GCPs", points_json(*points)});
+  const auto polynomial = place.rpcs();
+  if (!polynomial.ok())
+    out.push_back({"RPCs", polynomial.error().message()});
+  else if (*polynomial)
+    out.push_back({"RPCs", polynomial_json(**polynomial)});
   constexpr std::uint16_t kRasterType = 1025;
   const bool has_system =
       std::any_of(keys.begin(), keys.end(), [](const geo_key& each) { return each.id != kRasterType; });
@@ -232,6 +283,10 @@ void add_section(std::string& to, std::string_view title, const json& section) {
     const auto spaced =
         std::find_if(kSpaced.begin(), kSpaced.end(), [&, &key = name](const auto& each) { return each.first == key; });
     const std::string shown = std::string(spaced == kSpaced.end() ? std::string_view(name) : spaced->second) + ":";
+    if (name == "GCPs" && value.as_array() != nullptr) {
+      to += fmt::format("    {:<17} {} points\n", shown, value.as_array()->size());
+      continue;
+    }
     if (value.as_object() == nullptr) {
       to += fmt::format("    {:<17} {}\n", shown, python_text(value, false));
       continue;

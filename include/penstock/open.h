@@ -49,11 +49,13 @@ PENSTOCK_API result<node> open(std::shared_ptr<const store> from, const open_opt
 /// As `open`, and fails with `invalid_argument` if the node is a group.
 PENSTOCK_API result<array> open_array(std::string_view uri, const open_options& options = {});
 PENSTOCK_API result<array> open_array(std::shared_ptr<const store> from, const open_options& options = {});
-/// Opens a file whose bytes are in memory: a `.npy` file, the first image of a TIFF, or the variable `options.path` of
-/// a NetCDF classic file. The bytes are not copied, and must not change while the array is used.
+/// Opens a file whose bytes are in memory, of any format that is one file and no archive. The bytes are not copied, and
+/// must not change while the node is used. Arrays of such files are read-only.
 /// \param owner  Owns the bytes; released with the last array and read. Null: the bytes outlive them.
-/// \error unsupported  The bytes are none of these formats. \error invalid_argument  `options` has a path within a file
-/// of one array, or none for NetCDF.
+/// \error unsupported  The bytes are of no such format. \error not_found  `options.path` names nothing in the file.
+PENSTOCK_API result<node> open(std::span<const std::byte> bytes, const open_options& options = {},
+                               std::shared_ptr<const void> owner = nullptr);
+/// As `open`, and fails with `invalid_argument` if the node is a group.
 PENSTOCK_API result<array> open_array(std::span<const std::byte> bytes, const open_options& options = {},
                                       std::shared_ptr<const void> owner = nullptr);
 /// Opens a group, or creates it according to `options.mode`: `append` if it does not exist, `create`, or `replace`. New

@@ -326,7 +326,7 @@ def test_the_program_opens_each_kind_without_python(kinds: Path, tmp_path: Path,
 def test_the_program_says_what_needs_python(files: Path, name: str) -> None:
     done = program("info", files / name)
     assert done.returncode == 1
-    assert "opened by the Python package" in done.stderr
+    assert "the Python package, which is not installed, opens more: Parquet and Arrow" in done.stderr
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")

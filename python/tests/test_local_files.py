@@ -10,6 +10,7 @@ import io
 import json
 import os
 import struct
+import subprocess
 import sys
 import urllib.parse
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ import numpy as np
 import penstock as ps
 import pytest
 from support.http_server import HttpServer, Reply, Request
+from test_cli import program, run
 
 pytest.importorskip("fsspec")
 
@@ -361,3 +363,12 @@ def test_what_is_refused_is_named_with_the_remedy(canary, server):
         ps.open(f"{server.url}/d.json", "x")
     with pytest.raises(ps.InvalidArgumentError, match="allow_local"):
         ps.open(f"{server.url}/d.json", "x", allow_local="yes")
+
+
+def test_the_program_asks_for_a_flag(canary, server):
+    server.put("d.json", _json_v0(str(canary.path), None)["d.json"])
+    url = f"{server.url}/d.json"
+    refused = subprocess.run([*program(), "info", url], capture_output=True, text=True, check=False)
+    assert "--allow-local" in refused.stdout
+    assert not canary.reads()
+    assert "allow" not in run("info", url, "--allow-local").stdout

@@ -100,6 +100,30 @@ def test_real_files_are_described(path):
     assert run("info", path).stdout.startswith("Driver: GTiff\n")
 
 
+def test_control_points_and_polynomials_are_shown(tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    points = [rasterio.control.GroundControlPoint(row, col, 10 + col, 50 - row, 3) for row in (0, 6) for col in (0, 9)]
+    many = " ".join(["1", *["0"] * 19])
+    polynomial = {
+        **{f"{axis}_OFF": f"{i + 4}" for i, axis in enumerate(("LINE", "SAMP", "LAT", "LONG", "HEIGHT"))},
+        **{f"{axis}_SCALE": f"{i + 1}" for i, axis in enumerate(("LINE", "SAMP", "LAT", "LONG", "HEIGHT"))},
+        **{f"{axis}_{part}_COEFF": many for axis in ("LINE", "SAMP") for part in ("NUM", "DEN")},
+    }
+    with rasterio.open(tmp_path / "x.tif", "w", width=10, height=7, count=1, dtype="uint8", gcps=points,
+                       crs="EPSG:4326") as file:  # fmt: skip
+        file.update_tags(ns="RPC", **polynomial)
+    geo = document("info", tmp_path / "x.tif")["GEO"]
+    assert [(each["Row"], each["Column"], each["X"], each["Y"], each["Z"]) for each in geo["GCPs"]] == [
+        (point.row, point.col, point.x, point.y, point.z) for point in points
+    ]
+    assert geo["RPCs"]["LINE_OFF"] == 4.0
+    assert geo["RPCs"]["HEIGHT_SCALE"] == 5.0
+    assert geo["RPCs"]["SAMP_DEN_COEFF"] == [1.0] + [0.0] * 19
+    lines = run("info", tmp_path / "x.tif").stdout.splitlines()
+    assert "    GCPs:             4 points" in lines
+    assert "        LINE_OFF: 4.0" in lines
+
+
 def test_a_file_that_was_cut_off_is_described(tmp_path):
     scene(tmp_path / "x.tif")
     whole = (tmp_path / "x.tif").read_bytes()

@@ -59,7 +59,26 @@ TEST(OpenBytes, SaysWhatItDoesNotOpen) {
   EXPECT_EQ(open_array(none).error().code(), errc::unsupported);
   open_options options;
   options.path = "a";
-  EXPECT_EQ(open_array(file, options).error().code(), errc::invalid_argument);
+  EXPECT_EQ(open_array(file, options).error().code(), errc::not_found);
+}
+
+TEST(OpenBytes, ReadsMembersOfHdf5AndOpensItsGroups) {
+  std::ifstream stored("tests/data/fuzz/hdf5_file/old", std::ios::binary);
+  auto file = std::make_shared<std::string>(std::istreambuf_iterator<char>(stored), std::istreambuf_iterator<char>());
+  const auto all = std::as_bytes(std::span(*file));
+  EXPECT_EQ(open_array(all).error().code(), errc::invalid_argument);
+  std::weak_ptr<const void> watched = file;
+  {
+    const auto root = std::get<group>(open(all, {}, std::move(file)).value());
+    const std::vector<std::string> names = root.keys().value();
+    ASSERT_FALSE(names.empty());
+    open_options options;
+    options.path = names[0];
+    const auto member = open(all, options);
+    ASSERT_TRUE(member.ok()) << member.error().to_string();
+    EXPECT_FALSE(watched.expired());
+  }
+  EXPECT_TRUE(watched.expired());
 }
 
 // Little-endian, one strip of 3 x 2 bytes.

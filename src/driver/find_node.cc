@@ -21,12 +21,6 @@ constexpr std::string_view kLocalPrefix = "file://";
 /// Where the signature of an HDF5 file may begin, after a block of the user's.
 constexpr std::uint64_t kFirstUserBlock = 512, kLastUserBlock = std::uint64_t{64} << 20;
 
-/// Whether paths lead on from objects of this format to what is in them.
-bool has_members(const format_driver& driver) {
-  return &driver == &netcdf_driver() || &driver == &hdf5_driver() || &driver == &kerchunk_driver() ||
-         &driver == &references_driver() || &driver == &table_driver();
-}
-
 bool requests_are_free(const store& from) {
   const store_traits traits = from.traits();
   return traits.inline_completion && traits.request_bytes == 0;
@@ -113,7 +107,7 @@ result<std::optional<found_node>> find_above(const location& at, const open_opti
       PENSTOCK_ASSIGN(found_node found, find_in_archive(object, std::move(inner), how));
       return std::optional<found_node>(std::move(found));
     }
-    if (driver == nullptr || !has_members(*driver)) continue;
+    if (driver == nullptr || !driver->has_members()) continue;
     return std::optional<found_node>(found_node{std::move(driver), std::move(object), std::move(inner), {}, {}});
   }
   return std::optional<found_node>();

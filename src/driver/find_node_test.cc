@@ -102,6 +102,44 @@ TEST_F(FindNode, PathsLeadIntoObjects) {
   EXPECT_EQ(find("folder", "nothing").error().code(), errc::not_found);
 }
 
+// A format of ours: the text "BOX1", whose member "rows" is five numbers.
+class box_driver final : public format_driver {
+ public:
+  std::string_view name() const noexcept override { return "box"; }
+  std::span<const std::string_view> endings() const noexcept override { return {}; }
+  bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
+    return begin.size() == 4 && std::memcmp(begin.data(), "BOX1", 4) == 0;
+  }
+  result<node> open(const location&, const open_options&) const override {
+    return error(errc::unsupported, "a box is opened by a member's name");
+  }
+  result<node> open_inside(const location&, std::string_view inner, const open_options& how) const override {
+    if (inner != "rows") return error(errc::not_found, "only 'rows' is in a box");
+    auto bytes = std::make_shared<std::string>(npy_file());
+    open_options own;
+    own.context = how.context;
+    return penstock::open(std::as_bytes(std::span(*bytes)), own, bytes);
+  }
+};
+
+TEST_F(FindNode, MembersOfAFormatFromOutsideAreFoundInStoresAndInMemory) {
+  context_options options;
+  options.drivers.push_back(std::make_shared<box_driver>());
+  how_.context = context::make(options).value();
+  put(memory_, "folder/x.box", "BOX1");
+  for (const auto& [path, inner] :
+       {std::pair("folder/x.box/rows", ""), std::pair("folder/x.box", "rows"), std::pair("folder", "x.box/rows")}) {
+    found_node found = find(path, inner).value();
+    EXPECT_EQ(name_of(found), "box");
+    EXPECT_EQ(shape_of(std::move(found)), five_);
+  }
+  const std::string box = "BOX1";
+  how_.path = "rows";
+  EXPECT_EQ(open_array(std::as_bytes(std::span(box)), how_).value().shape(), extents({5}));
+  how_.path = "columns";
+  EXPECT_EQ(open_array(std::as_bytes(std::span(box)), how_).error().code(), errc::not_found);
+}
+
 TEST_F(FindNode, FoldersAreOpenedByTheirDocuments) {
   create_options what;
   what.context = how_.context;

@@ -41,6 +41,7 @@ class manifest_format final : public format_driver {
  public:
   std::string_view name() const noexcept override { return "manifest"; }
   std::span<const std::string_view> endings() const noexcept override { return {}; }
+  bool has_members() const noexcept override { return false; }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override { return is_manifest(begin); }
   result<node> open(const location& at, const open_options&) const override {
     PENSTOCK_ASSIGN(const std::vector<std::byte> bytes, read_whole(at, kMaxManifestBytes));

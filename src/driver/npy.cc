@@ -32,6 +32,7 @@ class npy_format final : public format_driver {
     PENSTOCK_TRY(writer->close());
     return open_new_object(at, *this);
   }
+  bool has_members() const noexcept override { return false; }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override { return is_npy(begin); }
   result<node> open(const location& at, const open_options&) const override {
     const auto note = [&] { return fmt::format("opening '{}'", at.uri); };

@@ -480,6 +480,7 @@ class tiff_format final : public format_driver {
  public:
   std::string_view name() const noexcept override { return "tiff"; }
   std::span<const std::string_view> endings() const noexcept override { return kTiffEndings; }
+  bool has_members() const noexcept override { return false; }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
     return tiff_parser::is_tiff(begin);
   }

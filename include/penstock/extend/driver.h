@@ -92,6 +92,8 @@ class PENSTOCK_API format_driver {
   /// The same for a group without members.
   /// \error unsupported  The format has no groups, or cannot create them without members.
   virtual result<group> create_group(const new_location& at, const create_group_options& how) const;
+  /// False if an object of the format is one array: no path leads on from it, and one that seems to is looked up below.
+  virtual bool has_members() const noexcept { return true; }
   /// Opens the member at the path `inner` of such an object, for files that hold several arrays. The default opens the
   /// object, and its group opens the member.
   /// \param inner  '/'-separated, not empty.

@@ -86,10 +86,12 @@ result<> location_rule::check(std::string_view location, std::string_view name) 
   const bool local = is_local_location(location);
   // The same file system, such as memory://.
   if (!local && !schemes.back().empty() && schemes.back() != "reference" && schemes == schemes_of(document)) return {};
-  return error(errc::unsupported,
-               fmt::format("the document '{}' names '{}', {}: open it with allow_local=True if it may name local files",
-                           document, name,
-                           local ? "a file of this machine" : "which is not a location that is known to be remote"));
+  return error(
+      errc::unsupported,
+      fmt::format(
+          "the document '{}' names '{}', {}: open it with allow_local=True (the program: --allow-local) if it may "
+          "name local files",
+          document, name, local ? "a file of this machine" : "which is not a location that is known to be remote"));
 }
 
 }  // namespace penstock::inline v0
