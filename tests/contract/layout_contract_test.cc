@@ -18,6 +18,7 @@
 #include "format/hdf5/hdf5_chunk_layout.h"
 #include "format/hdf5/hdf5_chunks.h"
 #include "format/joined/joined_layout.h"
+#include "format/netcdf/netcdf_layout.h"
 #include "format/raw/raw_layout.h"
 #include "format/reference/reference_layout.h"
 #include "format/source/source_layout.h"
@@ -514,6 +515,46 @@ layout_case pgm_case(std::string name, std::uint64_t height, std::uint64_t width
 const layout_case kPgmCases[] = {pgm_case("bytes", 3001, 701, 8), pgm_case("words", 2311, 701, 16)};
 
 INSTANTIATE_TEST_SUITE_P(Extension, LayoutContract, testing::ValuesIn(kPgmCases),
+                         [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
+
+/// A variable of a NetCDF classic file with `records` records: floats (y, x) without records, then one short and nine
+/// floats in each record.
+layout_case netcdf_case(std::string name, std::uint64_t records, std::size_t variable, std::uint64_t block_bytes) {
+  netcdf_header header;
+  header.records = records;
+  header.dimensions = {{"time", records, true}, {"x", 9, false}, {"y", 13, false}};
+  const auto add = [&](std::vector<std::size_t> dimensions, netcdf_type type, std::uint64_t offset,
+                       std::uint64_t size) {
+    netcdf_variable made;
+    made.name = "v" + std::to_string(header.variables.size());
+    made.type = type;
+    made.has_records = dimensions.front() == 0;
+    made.dimensions.assign(dimensions.begin(), dimensions.end());
+    made.offset = offset;
+    made.bytes = size;
+    header.variables.push_back(std::move(made));
+  };
+  add({2, 1}, netcdf_type::float32, 200, 13 * 9 * 4);
+  add({0}, netcdf_type::int16, 200 + 13 * 9 * 4, 2);
+  add({0, 1}, netcdf_type::float32, 200 + 13 * 9 * 4 + 4, 9 * 4);
+  header.record_bytes = 4 + 9 * 4;
+  const bytes file(static_cast<std::size_t>(header.variables[1].offset + records * header.record_bytes), std::byte{6});
+  layout_case out;
+  out.name = std::move(name);
+  out.fixed_places = true;
+  out.make = [header, variable, block_bytes, size = file.size()]() -> std::shared_ptr<const chunk_layout> {
+    auto made = netcdf_layout::make(netcdf_file::make(header, "x.nc", size, {}), variable, block_bytes);
+    EXPECT_TRUE(made.ok()) << made.error().to_string();
+    return made.ok() ? *made : nullptr;
+  };
+  out.object = [file](object_id) -> std::optional<bytes> { return file; };
+  return out;
+}
+
+const layout_case kNetcdfCases[] = {netcdf_case("fixed", 3, 0, 100), netcdf_case("short_records", 100, 1, 200),
+                                    netcdf_case("records", 50, 2, 400), netcdf_case("parts_of_records", 50, 2, 16)};
+
+INSTANTIATE_TEST_SUITE_P(Netcdf, LayoutContract, testing::ValuesIn(kNetcdfCases),
                          [](const testing::TestParamInfo<layout_case>& each) { return each.param.name; });
 
 /// A layout from outside with an index: a table of 64-bit offsets, then the rows of bytes that it lists.
