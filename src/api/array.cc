@@ -229,7 +229,10 @@ result<array::check_report> array::check(const read_options& options, std::size_
   auto whole = resolve(basic_selection(), state_->shape);
   if (!whole.ok()) return name_array(std::move(whole).error(), *state_);
   check_report out;
-  if (is_empty(whole->shape)) return out;
+  if (is_empty(whole->shape)) {
+    check_files(*state_, out, max_failures);
+    return out;
+  }
   const source from = source_of(*state_, *whole, c_order_strides(whole->shape, state_->type.item_bytes()), nullptr);
   std::vector<cell_failure> failures;
   const borrowed_job job(state_->context->state(), state_->context->state().take_job());

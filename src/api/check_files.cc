@@ -3,9 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "codec/bytes/crc32c.h"
+#include "driver/for_each_file.h"
+#include "driver/saved_arrays.h"
+#include "driver/shard_checksum.h"
 #include "driver/shard_table.h"
 #include "engine/blocking_read.h"
 
@@ -14,9 +20,42 @@ namespace {
 
 constexpr std::uint64_t kCheckedBytes = std::uint64_t{4} << 20;
 
+void add_failure(error why, std::string_view what, const array_state& of, array::check_report& report,
+                 std::size_t max_failures) {
+  ++report.failed;
+  if (report.failures.size() < max_failures)
+    report.failures.push_back({std::string(what), std::move(why).note("array '" + of.uri + "'")});
+}
+
+result<> check_sum(std::string_view what, std::uint32_t sum, std::uint32_t wanted) {
+  if (sum == wanted) return {};
+  return error(errc::corrupt_data,
+               fmt::format("the {}'s CRC-32C is {:08x}, its manifest says {:08x}", what, sum, wanted));
+}
+
+result<> check_shard(const saved_array& shard, context& with) {
+  PENSTOCK_ASSIGN(const auto now, query_files({shard.metadata}, with));
+  if (!now[0] || now[0]->stamp != shard.stamp)
+    return error(errc::conflict, fmt::format("'{}' {} since the manifest was saved: save it again", shard.path,
+                                             now[0] ? "changed" : "is gone"));
+  if (!shard.crc32c) return {};
+  PENSTOCK_ASSIGN(const std::uint32_t sum, checksum_of_shard(shard.path));
+  return check_sum("shard", sum, *shard.crc32c);
+}
+
+void check_shards(const array_state& of, array::check_report& report, std::size_t max_failures) {
+  const std::vector<saved_array>& shards = of.joined_of->shards;
+  std::vector<result<>> found(shards.size());
+  side_by_side(shards.size(), *of.context, [&](std::size_t i) { found[i] = check_shard(shards[i], *of.context); });
+  for (std::size_t i = 0; i < shards.size(); ++i)
+    if (!found[i].ok())
+      add_failure(std::move(found[i]).error(), fmt::format("shard '{}'", shards[i].path), of, report, max_failures);
+}
+
 }  // namespace
 
 void check_files(const array_state& of, array::check_report& report, std::size_t max_failures) {
+  if (of.joined_of) check_shards(of, report, max_failures);
   if (!of.files) return;
   for (std::size_t i = 0; i < of.files->checksums.size(); ++i) {
     const auto& wanted = of.files->checksums[i];
@@ -39,14 +78,9 @@ void check_files(const array_state& of, array::check_report& report, std::size_t
       at += ask;
       size = piece->object_size;
     }
-    if (outcome.ok() && sum != *wanted)
-      outcome = error(errc::corrupt_data,
-                      fmt::format("the file's CRC-32C is {:08x}, its manifest says {:08x}", sum, *wanted));
-    if (outcome.ok()) continue;
-    ++report.failed;
-    if (report.failures.size() < max_failures)
-      report.failures.push_back(
-          {fmt::format("file '{}'", file.key), std::move(outcome).error().note("array '" + of.uri + "'")});
+    if (outcome.ok()) outcome = check_sum("file", sum, *wanted);
+    if (!outcome.ok())
+      add_failure(std::move(outcome).error(), fmt::format("file '{}'", file.key), of, report, max_failures);
   }
 }
 

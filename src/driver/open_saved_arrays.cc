@@ -4,7 +4,10 @@
 #include <penstock/joined.h>
 #include <penstock/place.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +18,8 @@
 #include "driver/for_each_file.h"
 #include "driver/reference_tree.h"
 #include "driver/registry.h"
+#include "driver/saved_arrays.h"
+#include "engine/array_state.h"
 #include "format/zarr/zarr_data_type.h"
 #include "format/zarr/zarr_metadata.h"
 #include "format/zarr/zarr_v2.h"
@@ -25,15 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 
 error damaged(std::string_view what) { return {errc::corrupt_data, fmt::format("the manifest is damaged: {}", what)}; }
-
-/// What a manifest has of one array.
-struct saved_array {
-  std::string path;      ///< absolute
-  std::string metadata;  ///< the file that changes with it: itself, or a Zarr array's document
-  file_stamp stamp;
-  extents shape;
-  dtype type;
-};
 
 std::string metadata_of(const std::string& path) {
   std::error_code none;
@@ -77,6 +73,12 @@ result<saved_array> read_one(const json& from, const manifest_place& at) {
   }
   PENSTOCK_ASSIGN(zarr_v2_type parsed, parse_v2_dtype(descr));
   out.type = std::move(parsed.type);
+  if (const json* const sum = from.find("crc32c"); sum != nullptr && !sum->is_null()) {
+    std::uint64_t value = 0;
+    if (!sum->get(value) || value > std::numeric_limits<std::uint32_t>::max())
+      return damaged(fmt::format("the checksum of '{}'", out.path));
+    out.crc32c = static_cast<std::uint32_t>(value);
+  }
   return out;
 }
 
@@ -108,7 +110,9 @@ result<array> open_saved_arrays(const json& document, const manifest_place& at, 
   if (along == nullptr || !along->get(axis)) return damaged("'axis' is not a number");
   if (at.missing_is_fill)
     return error(errc::unsupported, "missing arrays of a manifest cannot be filled: the manifest has no fill value");
-  std::vector<saved_array> saved;
+  auto facts = std::make_shared<saved_arrays>();
+  facts->axis = static_cast<std::size_t>(axis);
+  std::vector<saved_array>& saved = facts->shards;
   std::vector<std::string> documents;
   for (const json& each : *list->as_array()) {
     PENSTOCK_ASSIGN(saved_array one, read_one(each, at));
@@ -130,7 +134,8 @@ result<array> open_saved_arrays(const json& document, const manifest_place& at, 
     if (!each->ok()) return std::move(*each).error();
     parts.push_back(std::move(**each));
   }
-  return join(parts, static_cast<std::size_t>(axis), with);
+  PENSTOCK_ASSIGN(const array joined, join(parts, facts->axis, with));
+  return array(joined.state().with_shards(std::move(facts)));
 }
 
 }  // namespace penstock::inline v0

@@ -70,4 +70,10 @@ std::shared_ptr<const array_state> array_state::with_saved(std::shared_ptr<const
   return std::shared_ptr<const array_state>(new array_state(*this, std::move(facts), *this));
 }
 
+std::shared_ptr<const array_state> array_state::with_shards(std::shared_ptr<const saved_arrays> parts) const {
+  array_facts facts = *this;
+  facts.joined_of = std::move(parts);
+  return std::shared_ptr<const array_state>(new array_state(*this, std::move(facts), *this));
+}
+
 }  // namespace penstock::inline v0

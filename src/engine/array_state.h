@@ -17,6 +17,7 @@ namespace penstock::inline v0 {
 
 struct hdf5_facts;        // driver/open_hdf5.h
 struct referenced_array;  // driver/open_reference.h
+struct saved_arrays;      // driver/saved_arrays.h
 class zarr_consolidated;
 struct shard_table;  // driver/shard_table.h
 
@@ -41,6 +42,7 @@ struct array_facts : array_description {
   std::shared_ptr<const std::string> fill_text;        ///< the memory that a variable_item in the fill value points to
   bool fill_is_nodata = false;                         ///< in a TIFF: the file declares it
   std::shared_ptr<const shard_table> files;            ///< for .npy and raw files; else null
+  std::shared_ptr<const saved_arrays> joined_of;       ///< the shards of a manifest; null: not opened from one
   std::shared_ptr<const saved_references> saved;       ///< for other processes to open it; null: no manifest
   std::shared_ptr<const referenced_array> references;  ///< content of a manifest; null: not an array of references
 };
@@ -65,6 +67,7 @@ class array_state : public array_site, public array_facts {
   std::shared_ptr<const array_state> with_attributes(std::string text) const;
   std::shared_ptr<const array_state> for_reading() const;
   std::shared_ptr<const array_state> with_saved(std::shared_ptr<const saved_references> manifest) const;
+  std::shared_ptr<const array_state> with_shards(std::shared_ptr<const saved_arrays> parts) const;
 
   const std::shared_ptr<const chunk_layout> layout;
   const bool outlived_uid;  ///< other arrays have the same identity in the caches, now or later

@@ -1,4 +1,4 @@
-"""`penstock check` of a manifest of tables, or of Zarr, TIFF and `.npz` shards, which Python opens."""
+"""`penstock check` of a manifest of tables, which Python opens."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 from penstock.core.context import current_context
 from penstock.core.errors import ConflictError, CorruptDataError, Error
 from penstock.references.manifest import open_target
-from penstock.shards.arrays import KIND, ArrayOfManifest, crc32c_of
+from penstock.shards.arrays import crc32c_of
 from penstock.shards.files import side_by_side
-from penstock.shards.readers import JoinedArray
 from penstock.tabular.shards import JoinedTables, ManyBatches, ManyBatchStore, Table, check_unchanged
 from penstock.tabular.table import Cell
 from penstock.target.sniff import is_saved_references
@@ -26,7 +25,7 @@ def takes(arguments: list[str]) -> bool:
                 if is_saved_references(stream.read(64)):
                     stream.seek(0)
                     try:
-                        return json.loads(stream.readline()).get("kind") in ("tables", KIND)
+                        return json.loads(stream.readline()).get("kind") == "tables"
                     except ValueError:
                         return False
     return False
@@ -65,22 +64,6 @@ def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
     return [each for each in found if each is not None]
 
 
-def check_shards(parts: list[ArrayOfManifest], threads: int) -> list[tuple[str, Error]]:
-    """Compares every checksum; yields the failures in order."""
-
-    def shard(part: ArrayOfManifest) -> Error | None:
-        try:
-            part.check()
-        except OSError as error:
-            return error if isinstance(error, Error) else ConflictError(str(error))
-        except Error as error:
-            return error
-        return None
-
-    found = zip(parts, side_by_side(shard, parts, threads), strict=True)
-    return [(f"shard '{part.path}'", wrong) for part, wrong in found if wrong is not None]
-
-
 def main(arguments: list[str]) -> int:
     """Runs the verb. Returns its exit status."""
     parser = argparse.ArgumentParser("penstock check")
@@ -92,15 +75,11 @@ def main(arguments: list[str]) -> int:
     report: dict[str, Any] = {"uri": given.URI, "ok": False, "arrays": []}
     try:
         array = open_target(given.URI, "", current_context(), None)
-        if isinstance(array, JoinedTables):
-            bad, what = check(array, max(1, given.threads)), "row groups"
-            cells = sum(len(table.rows) for table in array.tables)
-        else:
-            assert isinstance(array, JoinedArray)
-            parts = [part for part in array._parts if isinstance(part, ArrayOfManifest)]
-            bad, cells, what = check_shards(parts, max(1, given.threads)), len(parts), "shards"
+        assert isinstance(array, JoinedTables)
+        bad = check(array, max(1, given.threads))
+        cells = sum(len(table.rows) for table in array.tables)
     except Error as error:
-        bad, cells, what = [(given.URI, error)], 0, "shards"
+        bad, cells = [(given.URI, error)], 0
     report["ok"] = not bad
     failures = [{"cell": cell, "error": {"message": wrong.message}} for cell, wrong in bad[: given.max_failures]]
     report["arrays"].append({"path": "", "uri": given.URI, "cells": cells, "failed": len(bad), "failures": failures})
@@ -111,5 +90,5 @@ def main(arguments: list[str]) -> int:
         print(f"{cell}: {wrong}")
     if len(bad) > given.max_failures:
         print(f"... and {len(bad) - given.max_failures} more")
-    print(f"{given.URI}: {cells} {what}, {len(bad)} failures")
+    print(f"{given.URI}: {cells} row groups, {len(bad)} failures")
     return 1 if bad else 0

@@ -175,13 +175,3 @@ class ArrayOfManifest(SavedPart):
         """Raises ConflictError if the shard has changed since the manifest was saved."""
         if stamp_of(self.path) != self.stamp:
             raise ConflictError(f"'{self.path}' changed since the manifest was saved: save it again")
-
-    def check(self) -> None:
-        """Compares all of its bytes with their checksum. Raises ConflictError, CorruptDataError."""
-        self.check_stamp()
-        if self.crc32c is None:
-            return
-        found = crc32c_of(self.path)
-        if found != self.crc32c:
-            text = f"the shard's CRC-32C is {found:08x}, its manifest says {self.crc32c:08x}"
-            raise CorruptDataError(text)

@@ -24,6 +24,7 @@
 #include "driver/for_each_file.h"
 #include "driver/new_type.h"
 #include "driver/registry.h"
+#include "driver/shard_checksum.h"
 #include "engine/array_state.h"
 #include "engine/context_state.h"
 #include "format/npy/npy_header.h"
@@ -37,7 +38,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 constexpr int kManifestVersion = 1;
 
 std::string absolute(const std::string& path) { return '/' + key_of_path(path); }
@@ -61,41 +61,6 @@ class draft {
   }
   std::string path_;
 };
-
-result<std::uint32_t> checksum_of_file(const std::string& path, std::uint32_t so_far, bool sync) {
-  const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return read_failure(errno, "reading '" + path + "'");
-  std::vector<std::byte> piece(kPieceBytes);
-  for (;;) {
-    const ::ssize_t count = ::read(file.get(), piece.data(), piece.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return read_failure(errno, "reading '" + path + "'");
-    if (count == 0) break;
-    so_far = file_crc32c({piece.data(), static_cast<std::size_t>(count)}, so_far);
-  }
-  if (sync && ::fsync(file.get()) != 0 && errno != EINVAL && errno != ENOSYS)
-    return write_failure(errno, "syncing '" + path + "'");
-  return so_far;
-}
-
-result<std::uint32_t> checksum_of_folder(const std::string& path) {
-  std::vector<fs::path> files;
-  std::error_code failed;
-  fs::recursive_directory_iterator entries(path, failed);
-  for (; !failed && entries != fs::recursive_directory_iterator(); entries.increment(failed))
-    if (entries->is_regular_file(failed)) files.push_back(entries->path());
-  if (failed) return read_failure(failed.value(), "listing the folder '" + path + "'");
-  // By the parts of the names: 'c/0' comes before 'c-0'.
-  std::sort(files.begin(), files.end());
-  std::uint32_t out = 0;
-  for (const fs::path& each : files) {
-    std::string name = each.lexically_relative(path).string();
-    name += '\0';
-    out = file_crc32c(bytes_of(name), out);
-    PENSTOCK_ASSIGN(out, checksum_of_file(each.string(), out, false));
-  }
-  return out;
-}
 
 result<> rename(const std::string& from, const std::string& to) {
   std::error_code failed;
