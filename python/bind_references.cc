@@ -14,6 +14,7 @@
 #include "driver/open_reference.h"
 #include "driver/open_saved.h"
 #include "driver/reference_tree.h"
+#include "driver/saved_arrays.h"
 #include "format/reference/reference_table.h"
 
 namespace penstock::inline v0::python {
@@ -164,22 +165,81 @@ nb::list export_objects(const array_handle& from) {
   return out;
 }
 
-nb::object open_saved(const context_handle& with, nb::bytes saved, nb::bytes folder, nb::bytes document,
-                      nb::object allow_local, nb::list expected, bool missing_is_fill, nb::object find_objects) {
+manifest_place manifest_place_of(nb::bytes folder, nb::bytes document, nb::handle allow_local, nb::list expected,
+                                 bool missing_is_fill) {
   manifest_place at;
   at.folder = text_of(folder);
   at.rule.document = text_of(document);
   if (!allow_local.is_none()) at.rule.allow_local = nb::cast<bool>(allow_local);
   for (const nb::handle each : expected) at.rule.expected.insert(text_of(nb::cast<nb::bytes>(each)));
   at.missing_is_fill = missing_is_fill;
+  return at;
+}
+
+std::string opening_note(const manifest_place& at) { return "opening the manifest '" + at.rule.document + "'"; }
+
+nb::object open_saved(const context_handle& with, nb::bytes saved, nb::bytes folder, nb::bytes document,
+                      nb::object allow_local, nb::list expected, bool missing_is_fill, nb::object find_objects) {
+  manifest_place at = manifest_place_of(folder, document, allow_local, expected, missing_is_fill);
   at.find_objects = object_finder_of(std::move(find_objects));
   const auto* const begin = static_cast<const std::byte*>(saved.data());
   std::vector<std::byte> bytes(begin, begin + saved.size());
   return node_object(call_engine([&]() -> result<node> {
     auto made = open_saved_node(std::move(bytes), at, with.context);
-    if (!made.ok()) return std::move(made).error().note("opening the manifest '" + at.rule.document + "'");
+    if (!made.ok()) return std::move(made).error().note(opening_note(at));
     return made;
   }));
+}
+
+nb::tuple tuple_of_lengths(const extents& from) {
+  nb::list out;
+  for (const std::uint64_t each : from) out.append(each);
+  return nb::tuple(out);
+}
+
+extents lengths_in(nb::handle from) {
+  extents out;
+  for (const nb::handle each : from) out.push_back(nb::cast<std::uint64_t>(each));
+  return out;
+}
+
+nb::tuple read_arrays(nb::bytes saved, nb::bytes folder, nb::bytes document, nb::object allow_local, nb::list expected,
+                      bool missing_is_fill) {
+  const manifest_place at = manifest_place_of(folder, document, allow_local, expected, missing_is_fill);
+  const std::span bytes(static_cast<const std::byte*>(saved.data()), saved.size());
+  const saved_arrays made = call_engine([&]() -> result<saved_arrays> {
+    auto parsed = parse_saved_arrays(bytes, at);
+    if (!parsed.ok()) return std::move(parsed).error().note(opening_note(at));
+    return parsed;
+  });
+  nb::list shards;
+  for (const saved_array& each : made.shards) {
+    nb::object sum = nb::none();
+    if (each.crc32c) sum = nb::int_(*each.crc32c);
+    shards.append(nb::make_tuple(nb::bytes(each.path.data(), each.path.size()), each.stamp.size_bytes,
+                                 each.stamp.changed_ns, sum, to_str(each.format), tuple_of_lengths(each.shape),
+                                 to_str(each.descr), tuple_of_lengths(each.chunks)));
+  }
+  return nb::make_tuple(made.axis, shards);
+}
+
+nb::bytes write_arrays(nb::list shards, std::size_t axis, nb::bytes folder) {
+  saved_arrays out;
+  out.axis = axis;
+  for (const nb::handle given : shards) {
+    const nb::tuple each = tuple_of(given, 8, "a shard");
+    saved_array one;
+    one.path = text_of(nb::cast<nb::bytes>(each[0]));
+    one.stamp = {nb::cast<std::uint64_t>(each[1]), nb::cast<std::int64_t>(each[2])};
+    if (!each[3].is_none()) one.crc32c = nb::cast<std::uint32_t>(each[3]);
+    one.format = utf8_of(nb::cast<nb::str>(each[4]));
+    one.shape = lengths_in(each[5]);
+    one.descr = utf8_of(nb::cast<nb::str>(each[6]));
+    one.chunks = lengths_in(each[7]);
+    out.shards.push_back(std::move(one));
+  }
+  const std::string made = write_saved_arrays(out, text_of(folder));
+  return nb::bytes(made.data(), made.size());
 }
 
 nb::object open_found(const context_handle& with, nb::object found, nb::bytes path, nb::bytes uri, nb::bytes base,
@@ -227,6 +287,12 @@ void bind_references(nb::module_& m) {
         "The array or group of a manifest of references whose files are below `folder` (b'': it has whole paths). "
         "`find_objects` returns the (store, key) of each (URL, stamp, whether its "
         "version is known as HTTP names it), or None.");
+  m.def("read_saved_arrays", &read_arrays, nb::arg("saved"), nb::kw_only(), nb::arg("folder"), nb::arg("document"),
+        nb::arg("allow_local").none(), nb::arg("expected"), nb::arg("missing_is_fill"),
+        "(axis, shards) of a manifest of shards that are arrays; no shard is opened. Each is (path, size, time of "
+        "change, CRC-32C or None, format, shape, descr, chunks).");
+  m.def("write_saved_arrays", &write_arrays, nb::arg("shards"), nb::arg("axis"), nb::arg("folder"),
+        "The manifest of such shards, for a file in `folder`.");
   m.def("save_references", &save_array, nb::arg("from_"), nb::arg("folder"), nb::arg("shards"),
         nb::arg("find_stamps") = nb::none(),
         "The manifest of an array of references, with files named relative to `folder`. `shards`: JSON of what was "

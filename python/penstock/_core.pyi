@@ -600,6 +600,22 @@ def open_saved_references(
 ) -> Array | Group:
     """The array or group of a manifest whose files are below `folder`. `find_objects` finds remote ones."""
 
+def read_saved_arrays(
+    saved: _bytes,
+    *,
+    folder: _bytes,
+    document: _bytes,
+    allow_local: bool | None,
+    expected: list[_bytes],
+    missing_is_fill: bool,
+) -> tuple[int, list[tuple[_bytes, int, int, int | None, str, tuple[int, ...], str, tuple[int, ...]]]]:
+    """(axis, shards) of a manifest of shards that are arrays: (path, size, time of change, CRC-32C, format, ...)."""
+
+def write_saved_arrays(
+    shards: list[tuple[_bytes, int, int, int | None, str, list[int], str, list[int]]], axis: int, folder: _bytes
+) -> _bytes:
+    """The manifest of such shards, for a file in `folder`."""
+
 def referenced_files(from_: Array) -> list[_bytes]:
     """The local files that such an array reads."""
 

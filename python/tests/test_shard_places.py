@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import pickle
 import subprocess
@@ -184,6 +185,38 @@ def test_files_and_manifests_behind_http(memory: Any) -> None:
         np.testing.assert_array_equal(ps.open_shards(f"{server.url}/run/all.shards")[...], VALUES)
         with pytest.raises(ps.Error):
             ps.save_manifest(ps.open_shards(f"{server.url}/run/s_1.npy"), f"{server.url}/run/m.shards")
+
+
+def objects_in(folder: Path) -> dict[str, bytes]:
+    return {f"run/{each.relative_to(folder)}": each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+
+
+@pytest.mark.parametrize("one", [False, True])
+def test_names_in_a_served_manifest_are_relative_to_it(tmp_path: Path, one: bool) -> None:
+    pytest.importorskip("h5py")
+    ps.save_shards(VALUES, tmp_path / "s_{}.h5", rows=4, manifest="m")
+    if one:
+        ps.save_manifest(ps.open(tmp_path / "s_1.h5"), tmp_path / "m")
+    expected = VALUES[4:8] if one else VALUES
+    with HttpServer(objects_in(tmp_path)) as server:
+        opened = ps.open(f"{server.url}/run/m")
+        for each in (opened, pickle.loads(pickle.dumps(opened))):
+            np.testing.assert_array_equal((each["x"] if one else each)[...], expected)
+        assert {each.target for each in server.requests} >= {"/run/m", "/run/s_1.h5"}
+
+
+def test_served_manifests_of_arrays_name_local_files_if_allowed(tmp_path: Path) -> None:
+    ps.save_shards(VALUES, tmp_path / "s_{}.zarr", rows=4, manifest="m")
+    document = json.loads((tmp_path / "m").read_text())
+    for each in document["shards"]:
+        each["path"] = str(tmp_path / each["path"])
+    with HttpServer(objects_in(tmp_path) | {"run/whole": json.dumps(document).encode()}) as server:
+        with pytest.raises(ps.UnsupportedError, match=r"run/s_0\.zarr': joined arrays of a manifest are local files"):
+            ps.open(f"{server.url}/run/m")
+        with pytest.raises(ps.UnsupportedError, match=r"s_0\.zarr', a file of this machine.*allow_local"):
+            ps.open(f"{server.url}/run/whole")
+        opened = ps.open(f"{server.url}/run/whole", allow_local=True)
+        np.testing.assert_array_equal(opened[...], VALUES)
 
 
 @pytest.mark.parametrize("name", ["all.shards", "all", "all.json", "h5.shards", "h5.json"])

@@ -93,10 +93,10 @@ def open_manifest_bytes(
     if document.get("kind") == "tables":
         return open_tables(document, path, context, missing, storage_options, trusted)
     if document.get("kind") == _array_shards.KIND:
-        return _array_shards.open_saved(document, path, context, missing, trusted)
+        return _array_shards.open_saved(saved, path, _folder_of(path), context, missing, allow_local, expected)
     if document.get("kind") not in ("references", _GROUP):
         raise UnsupportedError(f"a manifest of {document.get('kind')!r} is not opened by its path alone")
-    folder = os.path.dirname(os.path.abspath(path)) if path and "://" not in path else ""
+    folder = _folder_of(path)
     remote = _RemoteObjects(missing, storage_options, context)
     made = _core.open_saved_references(
         context,
@@ -120,6 +120,13 @@ def open_manifest_bytes(
         described = Described({}, b"", remote.objects(), made.format, made.uri, missing=missing, joined=joined)
         return JoinedReferences.of(made, described)
     return ReferencedArray(made, None, (_reopen, (name, missing, options, allow_local)))
+
+
+def _folder_of(path: str) -> str:
+    """The folder or URL that names in the manifest at `path` are relative to; "": names are absolute."""
+    if "://" not in path:
+        return os.path.dirname(os.path.abspath(path)) if path else ""
+    return "" if "::" in path else path.partition("?")[0].rpartition("/")[0]
 
 
 class _RemoteObjects:

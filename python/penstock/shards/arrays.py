@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,10 @@ from penstock import _core
 from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context
-from penstock.core.errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError
+from penstock.core.errors import ConflictError, InvalidArgumentError, UnsupportedError
 from penstock.shards.names import write_atomically
 from penstock.shards.raw import descr_text
 from penstock.shards.readers import JoinedArray, SavedPart, join_parts
-from penstock.shards.saved import VERSION, relative_to
-from penstock.target.locations import Document
 
 KIND = "arrays"
 _PIECE = 4 << 20
@@ -68,24 +65,20 @@ def _of_file(path: str, total: int) -> int:
 def save_parts(manifest: str, parts: Sequence[ArrayOfManifest], axis: int) -> None:
     """Write the manifest of shards that are joined along `axis`."""
     name = os.path.abspath(manifest)
-    document = {
-        "penstock_manifest": VERSION,
-        "kind": KIND,
-        "axis": axis,
-        "shards": [
-            {
-                "path": relative_to(part.path, os.path.dirname(name)),
-                "stamp": part.stamp,
-                "crc32c": part.crc32c,
-                "format": part.format,
-                "shape": list(part.shape),
-                "dtype": descr_text(part.dtype),
-                "chunks": list(part.chunks),
-            }
-            for part in parts
-        ],
-    }
-    write_atomically(name, [json.dumps(document).encode() + b"\n"])
+    shards = [
+        (
+            os.fsencode(part.path),
+            part.stamp[0],
+            part.stamp[1],
+            part.crc32c,
+            part.format,
+            list(part.shape),
+            descr_text(part.dtype),
+            list(part.chunks),
+        )
+        for part in parts
+    ]
+    write_atomically(name, [_core.write_saved_arrays(shards, axis, os.fsencode(os.path.dirname(name)))])
 
 
 def save_joined(array: JoinedArray, manifest: str) -> None:
@@ -111,43 +104,39 @@ def saved_parts(array: JoinedArray) -> list[ArrayOfManifest] | None:
     return parts if len(parts) == len(array._parts) else None
 
 
-def open_saved(document: dict[str, Any], path: str, context: Context, missing: str, trusted: Document) -> JoinedArray:
+def open_saved(
+    saved: bytes,
+    path: str,
+    folder: str,
+    context: Context,
+    missing: str,
+    allow_local: bool | None,
+    expected: Collection[str],
+) -> JoinedArray:
     """The array of such a manifest: its shards are opened when they are read."""
-    if missing != "error":
-        raise UnsupportedError("missing='fill' is not for manifests of shards that are arrays by themselves")
-    if "://" in path:
-        raise UnsupportedError(f"manifests of such shards are files of this machine, not '{path}'")
-    folder = os.path.dirname(os.path.abspath(path))
-    try:
-        parts = [_part(each, folder) for each in document["shards"]]
-        for part in parts:
-            trusted.check(part.path)
-        axis = int(document["axis"])
-        if not parts or not 0 <= axis < len(parts[0].shape):
-            raise ValueError(f"{len(parts)} shards, axis {axis}")
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptDataError(f"the manifest '{path}' is damaged: {error!r}") from error
-    return join_parts(parts, axis, context)
+    axis, shards = _core.read_saved_arrays(
+        saved,
+        folder=os.fsencode(folder),
+        document=os.fsencode(path),
+        allow_local=allow_local,
+        expected=[os.fsencode(each) for each in expected],
+        missing_is_fill=missing == "fill",
+    )
+    return join_parts([_part(*each) for each in shards], axis, context)
 
 
-def _part(saved: dict[str, Any], folder: str) -> ArrayOfManifest:
-    dtype = json.loads(saved["dtype"]) if saved["dtype"].startswith("[") else saved["dtype"]
-    shape, chunks = _lengths(saved["shape"], 0), _lengths(saved["chunks"], 1)
-    if len(chunks) != len(shape) or math.prod(shape) >= 1 << 62:
-        raise ValueError(f"shape {shape}, chunks {chunks}")
-    size, time = (int(each) for each in saved["stamp"])
-    path = os.path.normpath(os.path.join(folder, saved["path"]))
-    fields = [tuple(field) for field in dtype] if isinstance(dtype, list) else dtype
-    sum_ = saved["crc32c"]
-    crc32c = None if sum_ is None else int(sum_)
-    return ArrayOfManifest(path, shape, np.dtype(fields), chunks, [size, time], crc32c, saved["format"])
-
-
-def _lengths(saved: Any, least: int) -> tuple[int, ...]:
-    out = tuple(int(each) for each in saved)
-    if any(each < least for each in out):
-        raise ValueError(f"lengths {out}")
-    return out
+def _part(
+    path: bytes,
+    size: int,
+    time: int,
+    crc32c: int | None,
+    format: str,
+    shape: tuple[int, ...],
+    descr: str,
+    chunks: tuple[int, ...],
+) -> ArrayOfManifest:
+    fields = [tuple(field) for field in json.loads(descr)] if descr.startswith("[") else descr
+    return ArrayOfManifest(os.fsdecode(path), shape, np.dtype(fields), chunks, [size, time], crc32c, format)
 
 
 class ArrayOfManifest(SavedPart):

@@ -20,10 +20,10 @@
 #include <utility>
 
 #include "api/shards/shard_files.h"
-#include "base/json_bytes.h"
 #include "driver/for_each_file.h"
 #include "driver/new_type.h"
 #include "driver/registry.h"
+#include "driver/saved_arrays.h"
 #include "driver/shard_checksum.h"
 #include "engine/array_state.h"
 #include "engine/context_state.h"
@@ -37,8 +37,6 @@ namespace penstock::inline v0 {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kManifestVersion = 1;
 
 std::string absolute(const std::string& path) { return '/' + key_of_path(path); }
 
@@ -145,12 +143,6 @@ result<std::uint32_t> write_npz(const shard_files_context& with, const std::stri
   return out;
 }
 
-/// As a manifest in `folder` names it: relative where the file is below the folder.
-std::string name_in(const std::string& path, const std::string& folder) {
-  const fs::path below = fs::path(path).lexically_relative(folder);
-  return below.empty() || *below.begin() == ".." ? path : below.string();
-}
-
 /// The type of an open array, whose items have native byte order, in the form of a `descr`.
 std::string descr_as_opened(const dtype& type, const std::string& descr) {
   constexpr bool kBig = std::endian::native == std::endian::big;
@@ -158,13 +150,6 @@ std::string descr_as_opened(const dtype& type, const std::string& descr) {
   if (!written.ok()) return descr;
   const std::string* const text = written->as_string();
   return text != nullptr ? *text : written->dump();
-}
-
-template <class Lengths>
-json lengths_of(const Lengths& from) {
-  json::array_t out;
-  for (const std::uint64_t each : from) out.emplace_back(each);
-  return out;
 }
 
 }  // namespace
@@ -200,31 +185,28 @@ result<std::string> array_manifest(const shard_files_context& with, const std::s
   std::vector<std::string> names, documents;
   for (const std::string& each : paths) {
     names.push_back(absolute(each));
-    std::string document = document_in(names.back());
-    documents.push_back(document.empty() ? names.back() : std::move(document));
+    documents.push_back(metadata_of_shard(names.back()));
   }
   PENSTOCK_ASSIGN(const auto now, query_files(documents, *with.context));
   open_options opening;
   opening.context = with.context;
   opening.mode = open_mode::read;
   PENSTOCK_ASSIGN(const std::vector<array> opened, open_arrays(names, opening));
-  json::array_t shards;
+  saved_arrays out;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (!now[i]) return error(errc::conflict, fmt::format("'{}' is gone while its manifest is written", names[i]));
-    const json::array_t stamp{json(now[i]->stamp.size_bytes), json(now[i]->stamp.changed_ns)};
-    shards.push_back(json::object_t{{"path", name_in(names[i], folder)},
-                                    {"stamp", json(stamp)},
-                                    {"crc32c", json(std::uint64_t{checksums[i]})},
-                                    {"format", opened[i].format()},
-                                    {"shape", lengths_of(opened[i].shape())},
-                                    {"dtype", descr_as_opened(opened[i].type(), descr)},
-                                    {"chunks", lengths_of(opened[i].chunks())}});
+    saved_array one;
+    one.path = names[i];
+    one.stamp = now[i]->stamp;
+    one.crc32c = checksums[i];
+    one.format = opened[i].format();
+    one.shape = opened[i].shape();
+    const auto chunks = opened[i].chunks();
+    one.chunks.assign(chunks.begin(), chunks.end());
+    one.descr = descr_as_opened(opened[i].type(), descr);
+    out.shards.push_back(std::move(one));
   }
-  const json document(json::object_t{{"penstock_manifest", json(std::uint64_t{kManifestVersion})},
-                                     {"kind", "arrays"},
-                                     {"axis", json(std::uint64_t{0})},
-                                     {"shards", json(std::move(shards))}});
-  return dump_json_with_bytes(document) + "\n";  // names need not be UTF-8
+  return write_saved_arrays(out, folder);
 }
 
 }  // namespace penstock::inline v0
