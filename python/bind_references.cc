@@ -112,9 +112,9 @@ nb::bytes pack_table(std::uint64_t cells, const nb::bytes& numbers, const nb::by
 }
 
 nb::bytes save_array(const array_handle& from, nb::bytes folder, nb::str shards, nb::object find_stamps) {
-  manifest_options how = manifest_options_of(std::move(folder), std::move(find_stamps));
-  how.shards = utf8_of(shards);
-  const std::vector<std::byte> saved = call_engine([&] { return save_references(from.array, how); });
+  const manifest_options how = manifest_options_of(std::move(folder), std::move(find_stamps));
+  const std::string joined = utf8_of(shards);
+  const std::vector<std::byte> saved = call_engine([&] { return save_references_of_shards(from.array, how, joined); });
   return nb::bytes(saved.data(), saved.size());
 }
 

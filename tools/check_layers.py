@@ -85,6 +85,7 @@ PUBLIC = {
     "copy.h": "api",
     "save.h": "api",
     "shards.h": "driver",
+    "references.h": "driver",
     "joined.h": "driver",
     "describe.h": "api",
     "mpi.h": "api",

@@ -29,6 +29,7 @@
 #include <penstock/place.h>
 #include <penstock/plan.h>
 #include <penstock/profile.h>
+#include <penstock/references.h>
 #include <penstock/remote.h>
 #include <penstock/result.h>
 #include <penstock/save.h>

@@ -10,6 +10,7 @@
 
 #include <penstock/array.h>
 #include <penstock/extend/json.h>
+#include <penstock/references.h>
 #include "array/chunk_grid.h"
 #include "driver/for_each_file.h"
 #include "format/reference/reference_table.h"
@@ -91,29 +92,10 @@ result<std::shared_ptr<const referenced_array>> references_of(const array& from)
 /// The array with all of its references in memory; itself, if they are or if it has none.
 result<array> with_references(const array& from);
 
-/// Versions of remote objects in the caller's store, by URL; empty if they are not known.
-using stamp_finder = std::function<result<std::vector<std::string>>(const std::vector<std::string>&)>;
-
-/// Where a manifest will be, and what it says of objects.
-struct manifest_options {
-  std::string folder;       ///< files of this machine below it are named relative to it; empty: by whole paths
-  std::string shards = {};  ///< JSON of what was joined, with file names as they are to be saved; empty: nothing was
-  /// Receives paths and reasons: datasets of HDF5 files that are not readable. Null: such a dataset is an error.
-  std::vector<std::pair<std::string, std::string>>* left_out = nullptr;
-  stamp_finder find_stamps = nullptr;  ///< null: remote objects are saved without their versions
-};
-
-/// The manifest of an array that open_reference opened: a JSON document on one line, then the table, compressed.
-///
-/// Files of this machine are named with their size and time of change, remote objects by their URLs. Bytes in this
-/// process's memory are saved in it.
-/// \error invalid_argument  It is not such an array. \error conflict  An object changed since it was opened.
-result<std::vector<std::byte>> save_references(const array& from, const manifest_options& how);
-
-/// The manifest of a group whose arrays all have references, including the groups below it. `open_saved_node` reads it.
-/// \error invalid_argument  A member is not such an array, by path. \error unsupported  More than 32 levels of groups;
-///                          a file in this process's memory. \error conflict  As of an array.
-result<std::vector<std::byte>> save_references(const group& from, const manifest_options& how);
+/// `save_references` of an array of many files.
+/// \param shards  JSON of what was joined, with file names as they are to be saved; empty: nothing was.
+result<std::vector<std::byte>> save_references_of_shards(const array& from, const manifest_options& how,
+                                                         const std::string& shards);
 
 /// The paths of the local files that an array with references reads; empty for any other array.
 std::vector<std::string> referenced_files(const array& from);

@@ -269,7 +269,8 @@ result<std::vector<saved_version>> versions_of(const referenced_array& what, con
   return out;
 }
 
-result<std::vector<std::byte>> save_array(const array& from, const manifest_options& how, known_versions& known) {
+result<std::vector<std::byte>> save_array(const array& from, const manifest_options& how, const std::string& shards,
+                                          known_versions& known) {
   PENSTOCK_ASSIGN(const std::shared_ptr<const referenced_array> what, references_of(from));
   if (what == nullptr) {
     return error(errc::invalid_argument,
@@ -295,7 +296,7 @@ result<std::vector<std::byte>> save_array(const array& from, const manifest_opti
                                                  {"plain_bytes", number(plain.size())},
                                                  {"crc32", number(table.crc32)},
                                                  {"codec", "zlib"}}}};
-  if (!what->joined.empty() || !how.shards.empty()) out.emplace_back("joined", joined_of(what->joined));
+  if (!what->joined.empty() || !shards.empty()) out.emplace_back("joined", joined_of(what->joined));
   std::string line = dump_json_with_bytes(json(std::move(out)));
   // As they are: a parsed number may have fewer digits.
   line.back() = ',';
@@ -305,7 +306,7 @@ result<std::vector<std::byte>> save_array(const array& from, const manifest_opti
     line += json(name).dump() + ":" + on_one_line(text);
   }
   line += "}";
-  if (!how.shards.empty()) line += R"(,"shards":)" + on_one_line(how.shards);
+  if (!shards.empty()) line += R"(,"shards":)" + on_one_line(shards);
   line += "}\n";
   std::vector<std::byte> made(line.size() + table.bytes.size());
   std::copy_n(reinterpret_cast<const std::byte*>(line.data()), line.size(), made.begin());
@@ -361,7 +362,7 @@ result<> save_members(const group& from, const std::string& path, const manifest
     }
     const array& one = std::get<array>(member);
     PENSTOCK_TRY(check_can_be_found(one, inner));
-    auto saved = save_array(one, how, known);
+    auto saved = save_array(one, how, "", known);
     if (!saved.ok()) return std::move(saved).error().note(fmt::format("member '{}' of '{}'", inner, state.uri));
     out.push_back({inner, std::move(*saved)});
   }
@@ -371,8 +372,13 @@ result<> save_members(const group& from, const std::string& path, const manifest
 }  // namespace
 
 result<std::vector<std::byte>> save_references(const array& from, const manifest_options& how) {
+  return save_references_of_shards(from, how, "");
+}
+
+result<std::vector<std::byte>> save_references_of_shards(const array& from, const manifest_options& how,
+                                                         const std::string& shards) {
   known_versions known;
-  return save_array(from, how, known);
+  return save_array(from, how, shards, known);
 }
 
 result<std::vector<std::byte>> save_references(const group& from, const manifest_options& how) {
