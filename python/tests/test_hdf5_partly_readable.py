@@ -90,3 +90,14 @@ def test_manifests_have_the_others(partly: Path, tmp_path: Path) -> None:
     opened = ps.open(tmp_path / "x.manifest")
     np.testing.assert_array_equal(opened["good"][...], np.arange(6.0).reshape(2, 3))
     np.testing.assert_array_equal(opened["deep/inner"][...], np.arange(4))
+
+
+def test_lists_name_the_reason_and_do_not_fail(partly: Path, run: Run) -> None:
+    found = document(run, "ls", f"{partly}/deep")
+    [empty] = [each for each in found["members"] if each["name"] == "empty"]
+    assert empty["error"]["code"] == "unsupported"
+    for verb in ("ls", "info", "tree"):
+        status, text, _ = run(verb, f"{partly}/deep")
+        assert status == 0
+        [line] = [each for each in text.splitlines() if "empty" in each]
+        assert "unsupported: HDF5: a dataset without a dataspace" in line
