@@ -367,3 +367,16 @@ def test_other_names_of_files_in_urls(tmp_path: Path, name: str) -> None:
         file["group/var"] = np.arange(5)
     with HttpServer({f"folder/{name}": (tmp_path / "x.h5").read_bytes()}) as server:
         np.testing.assert_array_equal(ps.open(f"{server.url}/folder/{name}/group/var")[...], np.arange(5))
+
+
+def test_files_of_any_name_in_urls(tmp_path: Path) -> None:
+    """A web server shows no folders: what is above the last part of a path is looked up at last."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["group/deep/var"] = np.arange(5)
+    content = (tmp_path / "x.h5").read_bytes()
+    with HttpServer({"file": content, "folder/data.v1": content}) as server:
+        for path in ("file/group/deep/var", "folder/data.v1/group/deep/var"):
+            np.testing.assert_array_equal(ps.open(f"{server.url}/{path}")[...], np.arange(5))
+        assert list(ps.open(f"{server.url}/folder/data.v1/group")) == ["deep"]
+        with pytest.raises(ps.NotFoundError):
+            ps.open(f"{server.url}/folder/nothing/group/deep/var")

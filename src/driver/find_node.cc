@@ -13,6 +13,7 @@
 #include "engine/context_state.h"
 #include "engine/index_io.h"
 #include "format/hdf5/hdf5_file.h"
+#include "store/http_store.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -113,6 +114,19 @@ result<std::optional<found_node>> find_above(const location& at, const open_opti
   return std::optional<found_node>();
 }
 
+/// Finds an object above the folder that a URL's store begins in: `file` of `http://host/file/group/t2m`, whose store
+/// begins at `http://host/file/group` because a web server shows no folders. Returns nullopt if there is none.
+result<std::optional<found_node>> find_above_url(const location& at, const open_options& how) {
+  const auto* const web = dynamic_cast<const http_store*>(at.from.get());
+  if (web == nullptr || at.head != nullptr) return std::optional<found_node>();
+  const http_store::rooted root = web->at_root();
+  if (root.path.empty()) return std::optional<found_node>();
+  location whole = at;
+  whole.from = root.from;
+  whole.path = root.path + "/" + at.path;
+  return find_above(whole, how, false);
+}
+
 /// Whether a folder has a name that references saved as Parquet usually have.
 bool names_references(const location& at) {
   std::string_view name = at.path.empty() ? std::string_view(at.uri) : std::string_view(at.path);
@@ -203,6 +217,8 @@ result<found_node> find_node(target_location target, const open_options& how, se
   if (referenced) return std::move(*referenced);
   if (above_last) {
     PENSTOCK_ASSIGN(std::optional<found_node> above, find_above(at, how, false));
+    if (above) return std::move(*above);
+    PENSTOCK_ASSIGN(above, find_above_url(at, how));
     if (above) return std::move(*above);
   }
   return no_zarr_node(at.uri);

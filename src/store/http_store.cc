@@ -53,8 +53,18 @@ void start_http_reads(http_transport& through, const std::shared_ptr<const http_
   }
 }
 
+http_store::rooted http_store::at_root() const {
+  rooted out;
+  if (base_.path.size() < 2 || base_.path.find("%2") != std::string::npos) return out;
+  http_url root = base_;
+  root.path.clear();
+  out.from = std::make_shared<const http_store>(through_, std::move(root), options_);
+  out.path = percent_decode(std::string_view(base_.path).substr(1));
+  return out;
+}
+
 http_store::http_store(std::shared_ptr<http_transport> through, http_url base, const remote_options& options)
-    : through_(std::move(through)), base_(std::move(base)) {
+    : through_(std::move(through)), base_(std::move(base)), options_(options) {
   while (!base_.path.empty() && base_.path.back() == '/') base_.path.pop_back();
   auto made = std::make_shared<http_objects>();
   made->settings = http_settings_of(options);

@@ -26,9 +26,17 @@ class http_store final : public validated_store {
   void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override;
   std::string uri() const override;
 
+  /// A store of the same server that begins at its root, and the path of this one there.
+  struct rooted {
+    std::shared_ptr<const store> from;
+    std::string path;  ///< decoded; empty: this one begins at the root, or in a name with an encoded '/'
+  };
+  rooted at_root() const;
+
  private:
   std::shared_ptr<http_transport> through_;
   http_url base_;
+  remote_options options_;
   std::shared_ptr<const http_objects> objects_;
 };
 
