@@ -120,6 +120,14 @@ def test_numbers_are_copied_and_saved(tmp_path: Path) -> None:
     assert ps.open(tmp_path / "x.json")[...].tolist() == values.tolist()
 
 
+@pytest.mark.parametrize("layout", ["contiguous", "chunked"])
+def test_many_numbers_that_become_narrower(tmp_path: Path, layout: str) -> None:
+    """Of 12 bytes, which become 8: cells are stored longer than they are read."""
+    values = np.arange(-20_000, 20_000, dtype=np.int64)
+    write(tmp_path / "x.h5", integer_type(12, h5t.ORDER_LE, True, 64, 0), values, layout)
+    assert ps.open(tmp_path / "x.h5", "x")[...].tolist() == values.tolist()
+
+
 def test_wider_numbers_are_refused_by_name(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["x87"] = np.zeros(2, np.longdouble)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/checked.h"
 #include "codec/codec_members.h"
 #include "codec/decode_only.h"
 
@@ -18,6 +19,9 @@ class number_codec final : public decode_only_codec {
         form_(form),
         item_(item) {}
 
+  std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
+    return saturating_mul(decoded_bytes / item_ + 1, form_.bytes);
+  }
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {
     if (encoded.size() % form_.bytes != 0)
