@@ -42,6 +42,8 @@ constexpr entry kCodecs[] = {
     {"gzip", place::bytes, make_gzip_codec},
     {"hdf5.bits", place::bytes, make_hdf5_bits_codec},
     {"hdf5.bitshuffle", place::bytes, make_hdf5_bitshuffle_codec},
+    {"hdf5.cast", place::bytes, make_hdf5_cast_codec},
+    {"hdf5.field", place::bytes, make_hdf5_field_codec},
     {"hdf5.lz4", place::bytes, make_hdf5_lz4_codec},
     {"hdf5.lzf", place::bytes, make_hdf5_lzf_codec},
     {"hdf5.nbit", place::bytes, make_hdf5_nbit_codec},

@@ -126,6 +126,26 @@ TEST(Hdf5Codecs, ShuffleLeavesTheRest) {
   EXPECT_NE(decoded("shuffle", R"({"elementsize":2})", of({1, 3, 2, 4, 9})).find("not a multiple"), std::string::npos);
 }
 
+TEST(Hdf5Codecs, FieldIsCutFromEachItem) {
+  const char* const settings = R"({"elementsize":4,"offset":1,"bytes":2})";
+  EXPECT_EQ(decoded("hdf5.field", settings, of({1, 2, 3, 4, 5, 6, 7, 8})), "2 3 6 7");
+  EXPECT_NE(decoded("hdf5.field", settings, of({1, 2, 3})).find("3 bytes are not a multiple"), std::string::npos);
+  EXPECT_NE(decoded("hdf5.field", settings, bytes(400)).find("room is for 64"), std::string::npos);
+  for (const char* bad : {R"({"elementsize":4,"offset":3,"bytes":2})", R"({"elementsize":4,"offset":0,"bytes":0})"})
+    EXPECT_FALSE(make_byte_codec({"hdf5.field", json::parse(bad).value()}, 1).ok()) << bad;
+}
+
+TEST(Hdf5Codecs, CastEndsAtTheLimitsOfTheOtherType) {
+  const bytes shorts = of({0x80, 0, 0, 100, 0x7f, 0xff, 0xff, 0xff});  // -32768, 100, 32767, -1
+  EXPECT_EQ(decoded("hdf5.cast", R"({"from":">i2","to":"|i1"})", shorts), "128 100 127 255");
+  EXPECT_EQ(decoded("hdf5.cast", R"({"from":">i2","to":"|u1"})", shorts), "0 100 255 0");
+  EXPECT_EQ(decoded("hdf5.cast", R"({"from":"<f4","to":"|u1"})", of({0, 0, 0xc0, 0x7f, 0, 0, 0x3f, 0x40})), "0 2");
+  EXPECT_EQ(decoded("hdf5.cast", R"({"from":"<f2","to":"<f4"})", of({0, 0x3c})), "0 0 128 63");
+  for (const char* bad : {R"({"from":"<i2","to":"<f2"})", R"({"from":"<i2","to":">i4"})",
+                          R"({"from":"|S2","to":"<i4"})", R"({"to":"<i4"})"})
+    EXPECT_FALSE(make_byte_codec({"hdf5.cast", json::parse(bad).value()}, 1).ok()) << bad;
+}
+
 TEST(Hdf5Codecs, AreOnlyRead) {
   worker_scratch scratch;
   bytes room(100);
