@@ -11,6 +11,7 @@
 #include <penstock/open.h>
 #include "array/chunk_grid.h"
 #include "base/checked.h"
+#include "codec/hdf5/hdf5_cast.h"
 #include "driver/chunk_codecs.h"
 #include "driver/zarr_nodes.h"
 #include "format/zarr/zarr_grid.h"
@@ -64,7 +65,9 @@ struct source_facts {
   chunk_grid grid;
   std::vector<chunk_codecs> chains;  ///< 0: the usual one
   bool has_short_chunks = false;     ///< some are stored shorter than the others
+  std::vector<std::byte> fill;       ///< an item of the result
   bool other_fill = false;           ///< than the result's
+  json cast;                         ///< the codec that makes numbers of the result's type of its own; null: none
 };
 
 class composer {
@@ -97,7 +100,11 @@ class composer {
     const auto [at, added] = sources_.try_emplace(part.source.get());
     if (!added) return {};
     source_facts& facts = at->second;
-    if (!(source.metadata.type == out_.metadata.type))
+    PENSTOCK_ASSIGN(chunk_codecs usual, usual_codecs(source));
+    if (!(source.metadata.type == out_.metadata.type)) {
+      PENSTOCK_ASSIGN(facts.cast, cast_of(usual.dtype));
+    }
+    if (!(source.metadata.type == out_.metadata.type) && facts.cast.is_null())
       return error(errc::unsupported, fmt::format("virtual HDF5 datasets of {} that show {} of {} are not readable",
                                                   out_.metadata.type.name(), source.metadata.type.name(), part.name));
     if (source.metadata.type.variable_length() || source.metadata.zarr_format != 2 || source.metadata.f_order)
@@ -105,14 +112,38 @@ class composer {
                    fmt::format("virtual HDF5 datasets that show {} are not readable: its elements have no fixed size",
                                part.name));
     PENSTOCK_ASSIGN(facts.grid, grid_of(source));
-    PENSTOCK_ASSIGN(chunk_codecs usual, usual_codecs(source));
     facts.chains.push_back(usual);
     for (const chain_variant& each : source.variants) {
       facts.chains.push_back(codecs_of(each, usual));
       facts.has_short_chunks = facts.has_short_chunks || each.shape.has_value();
     }
-    facts.other_fill = source.metadata.fill_value != out_.metadata.fill_value;
+    facts.fill = fill_of(source, facts.cast);
+    facts.other_fill = facts.fill != out_.metadata.fill_value;
     return {};
+  }
+
+  // The codec that makes numbers of the result of those of a source; null: there is none.
+  result<json> cast_of(const json& from) const {
+    PENSTOCK_ASSIGN(const chunk_codecs ours, usual_codecs(out_));
+    const json to = native_type(ours.dtype);
+    if (!cast_type(from) || !cast_type(to)) return json();
+    const hdf5_cast_type made = *cast_type(to);
+    if (made.kind == 'f' && made.bytes == 2) return json();
+    return json(json::object_t{{"id", "hdf5.cast"}, {"from", from}, {"to", to}});
+  }
+
+  static std::optional<hdf5_cast_type> cast_type(const json& dtype) {
+    return dtype.as_string() == nullptr ? std::nullopt : hdf5_cast_type::of(*dtype.as_string());
+  }
+
+  // The fill value of a source as an item of the result.
+  std::vector<std::byte> fill_of(const referenced_array& source, const json& cast) const {
+    const std::vector<std::byte>& theirs = source.metadata.fill_value;
+    if (cast.is_null()) return theirs;
+    const auto from = cast_type(native_type(*cast.find("from"))), to = cast_type(*cast.find("to"));
+    std::vector<std::byte> out(item_);
+    if (from && to && theirs.size() == from->bytes) hdf5_cast(*from, theirs, *to, out);
+    return out;
   }
 
   // The length of a source's chunk, which the result's chunk may have, too, although the source ends in it.
@@ -257,17 +288,18 @@ class composer {
         entries_.push_back(made);
         return {};
       }
-      PENSTOCK_ASSIGN(made.object, fill_object(part.source->metadata.fill_value));
+      PENSTOCK_ASSIGN(made.object, fill_object(facts.fill));
       made.length = item_;
-      codecs.dtype = native_type(facts.chains[0].dtype);
+      codecs.dtype = facts.cast.is_null() ? native_type(facts.chains[0].dtype) : *facts.cast.find("to");
       codecs.filters.push_back(window(item_, 0, codecs.shape, std::vector<std::uint64_t>(rank_, 0)));
       PENSTOCK_ASSIGN(made.chain, chain_number(codecs));
       entries_.push_back(made);
       return {};
     }
     const chunk_codecs& stored = facts.chains[found.chain];
-    codecs.dtype = stored.dtype;
+    codecs.dtype = facts.cast.is_null() ? stored.dtype : *facts.cast.find("to");
     add_window(part, stored.shape, start, codecs);
+    if (!facts.cast.is_null()) codecs.filters.push_back(facts.cast);
     codecs.filters.insert(codecs.filters.end(), stored.filters.begin(), stored.filters.end());
     PENSTOCK_ASSIGN(made.chain, chain_number(codecs));
     PENSTOCK_ASSIGN(made.object, object_number(*part.source, found.object));

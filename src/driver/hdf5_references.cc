@@ -201,8 +201,9 @@ result<referenced_array> hdf5_references::describe_variable(hdf5_array from, con
 result<referenced_array> hdf5_references::describe_mapped(hdf5_array from, const std::string& uri,
                                                           const hdf5_depth& depth,
                                                           const describe_hdf5_sources& sources) const {
-  if (from.variable->what != hdf5_element::outside::text)
-    return error(errc::unsupported, "virtual HDF5 datasets of lists or references are not readable");
+  // An address has a meaning in the file of the source only.
+  if (from.variable->what != hdf5_element::outside::text && from.variable->what != hdf5_element::outside::list)
+    return error(errc::unsupported, "virtual HDF5 datasets of references are not readable");
   hdf5_array::virtual_parts mapped = std::move(*from.mapped);
   from.mapped.reset();
   from.cell_count = 1;
@@ -210,7 +211,8 @@ result<referenced_array> hdf5_references::describe_mapped(hdf5_array from, const
   PENSTOCK_ASSIGN(const array references, open_reference(context_, like));
   PENSTOCK_ASSIGN(const std::string fill, hdf5_heap_values(from_, from, references.state().layout).fill());
   PENSTOCK_ASSIGN(const hdf5_virtual_text shown,
-                  read_virtual_text(std::move(like), std::move(mapped), own_place(), *context_, depth, sources, fill));
+                  read_virtual_text(std::move(like), std::move(mapped), own_place(), *context_, depth, sources, fill,
+                                    from.variable->item));
   hdf5_array facts = of_elements(from, shown.shape);
   if (!shown.values.empty()) {
     facts.inline_bytes = pack_items(shown.values);

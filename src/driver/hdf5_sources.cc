@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/checked.h"
+#include "driver/chunk_codecs.h"
 #include "driver/compose_references.h"
 #include "driver/for_each_file.h"
 #include "driver/hdf5_heap_values.h"
@@ -131,10 +132,11 @@ using shape_list = std::vector<std::uint64_t>;
 /// A dataset by its file's and its own name, as mappings say them.
 using source_name = std::pair<std::string, std::string>;
 
-/// Reads the text that a virtual dataset shows.
+/// Reads the text or the lists that a virtual dataset shows.
 class text_reader {
  public:
-  text_reader(const shape_list& shape, const std::string& fill) : shape_(shape), fill_(fill) {}
+  text_reader(const shape_list& shape, const std::string& fill, const json& item)
+      : shape_(shape), fill_(fill), item_(item) {}
 
   result<hdf5_virtual_text> read(const std::vector<shown_part>& parts) {
     std::uint64_t count = 1;
@@ -165,12 +167,24 @@ class text_reader {
             fmt::format("more than {} bytes of text of variable length are not readable", kMostHdf5VariableBytes)};
   }
 
+  // Items of lists are bytes here: they have to be stored alike.
+  result<> check_type(const referenced_array& source) const {
+    const dtype& type = source.metadata.type;
+    const bool is_text = type.kind() == dtype_kind::variable_utf8 || type.kind() == dtype_kind::variable_bytes;
+    if (item_.is_null() && is_text) return {};
+    if (item_.is_null())
+      return error(errc::unsupported, fmt::format("text of variable length shows a source of {}", type.name()));
+    PENSTOCK_ASSIGN(const chunk_codecs codecs, usual_codecs(source));
+    const json* const theirs = codecs.filters.empty() ? nullptr : codecs.filters.front().find("dtype");
+    if (type.kind() == dtype_kind::variable_list && theirs != nullptr && *theirs == item_) return {};
+    return error(errc::unsupported, fmt::format("lists of {} show a source of {}", item_.dump(),
+                                                theirs != nullptr ? "lists of " + theirs->dump() : type.name()));
+  }
+
   result<const source_text*> text_of(const referenced_array& source) {
     const auto [at, added] = sources_.try_emplace(&source);
     if (!added) return &at->second;
-    const dtype& type = source.metadata.type;
-    if (type.kind() != dtype_kind::variable_utf8 && type.kind() != dtype_kind::variable_bytes)
-      return error(errc::unsupported, fmt::format("text of variable length shows a source of {}", type.name()));
+    PENSTOCK_TRY(check_type(source));
     source_text& out = at->second;
     const extents& shape = source.metadata.shape;
     std::uint64_t count = 1;
@@ -247,6 +261,7 @@ class text_reader {
 
   const shape_list& shape_;
   const std::string& fill_;
+  const json& item_;
   std::uint64_t bytes_ = 0;
   std::map<const referenced_array*, source_text> sources_;
 };
@@ -269,9 +284,9 @@ class virtual_reader {
     return compose_references(std::move(like_), found.parts);
   }
 
-  result<hdf5_virtual_text> read_text(const std::string& fill) && {
+  result<hdf5_virtual_text> read_text(const std::string& fill, const json& item) && {
     PENSTOCK_ASSIGN(const shown_shape found, find());
-    return text_reader(found.shape, fill).read(found.parts);
+    return text_reader(found.shape, fill, item).read(found.parts);
   }
 
  private:
@@ -496,8 +511,9 @@ result<referenced_array> compose_virtual(referenced_array like, hdf5_array::virt
 
 result<hdf5_virtual_text> read_virtual_text(referenced_array like, hdf5_array::virtual_parts parts,
                                             const hdf5_file_place& self, context& with, const hdf5_depth& depth,
-                                            const describe_hdf5_sources& describe, const std::string& fill) {
-  return virtual_reader(std::move(like), std::move(parts), 0, self, with, depth, describe).read_text(fill);
+                                            const describe_hdf5_sources& describe, const std::string& fill,
+                                            const json& item) {
+  return virtual_reader(std::move(like), std::move(parts), 0, self, with, depth, describe).read_text(fill, item);
 }
 
 }  // namespace penstock::inline v0

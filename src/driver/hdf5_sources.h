@@ -89,11 +89,13 @@ struct hdf5_virtual_text {
   std::vector<std::string> values;  ///< in C order
 };
 
-/// Reads a virtual dataset of text of variable length: text has no chunks to refer to.
+/// Reads a virtual dataset of text or lists of variable length: these have no chunks to refer to.
 /// \param like  As of compose_virtual; what it says of elements is not used. \param fill  Of elements without a source.
+/// \param item  Of lists: the type of their items, as a .zarray has it. Null: text.
 /// \error As compose_virtual's; unsupported  More than 2^22 elements or 2^28 bytes; a source of another type, by name.
 result<hdf5_virtual_text> read_virtual_text(referenced_array like, hdf5_array::virtual_parts parts,
                                             const hdf5_file_place& self, context& with, const hdf5_depth& depth,
-                                            const describe_hdf5_sources& describe, const std::string& fill);
+                                            const describe_hdf5_sources& describe, const std::string& fill,
+                                            const json& item);
 
 }  // namespace penstock::inline v0
