@@ -235,6 +235,13 @@ void bind_described(nb::module_& m) {
       "hdf5_group_values",
       [](const group_handle& from) { return typed_values(facts_of(hdf5_facts_of(from.group.state()))); },
       nb::arg("group"), "The same of a group.");
+  m.def(
+      "hdf5_is_compound",
+      [](const group_handle& from) {
+        const hdf5_facts* const facts = hdf5_facts_of(from.group.state());
+        return facts != nullptr && facts->is_compound;
+      },
+      nb::arg("group"), "Whether a group is a dataset of compounds whose members are opened one by one.");
   m.def("hdf5_members", &members_tuple, nb::arg("group"),
         "Names of a group's members in the order of the file, and of netCDF's marks for dimensions without a "
         "variable.");

@@ -524,6 +524,9 @@ def hdf5_array_values(array: Array) -> list[tuple[str, str, _bytes]]:
 def hdf5_group_values(group: Group) -> list[tuple[str, str, _bytes]]:
     """The same of a group."""
 
+def hdf5_is_compound(group: Group) -> bool:
+    """Whether a group is a dataset of compounds whose members are opened one by one."""
+
 def hdf5_members(group: Group) -> tuple[list[_bytes], list[_bytes]]:
     """Members in the order of the file, and netCDF's marks for dimensions without a variable."""
 

@@ -51,20 +51,21 @@ class hdf5_heap_values::operation {
   result<cell_bytes> read_cell(std::uint64_t number) {
     PENSTOCK_ASSIGN(const std::vector<std::byte> references, read_references(number));
     if (file_.waiting() && references.empty()) return cell_bytes();
-    const std::size_t item = of_.of_.variable->reference_bytes;
-    const std::vector<std::byte>& fill = of_.of_.variable->fill;
+    const hdf5_array::variable_elements& elements = *of_.of_.variable;
+    const std::size_t item = elements.stored_bytes;
+    const std::vector<std::byte>& fill = elements.fill;
     cell_bytes out;
     std::uint64_t filled = 0;
     append_number(out, references.size() / item);
     for (std::size_t at = 0; at < references.size(); at += item) {
-      const std::span<const std::byte> reference(references.data() + at, item);
+      const std::span<const std::byte> reference = elements.reference(std::span(references).subspan(at, item));
       auto found = find(reference);
       if (!found.ok() && file_.waiting()) continue;
       if (!found.ok()) return std::move(found).error();
       if (out.size() + found->size() > kMostCellBytes)
         return error(errc::unsupported,
                      fmt::format("cells of more than {} bytes of variable length are not readable", kMostCellBytes));
-      const bool is_fill = std::equal(reference.begin(), reference.end(), fill.begin(), fill.end());
+      const bool is_fill = !fill.empty() && std::ranges::equal(reference, elements.reference(fill));
       PENSTOCK_TRY(count(found->size(), is_fill, filled));
       append_number(out, found->size());
       out.insert(out.end(), found->begin(), found->end());
@@ -84,11 +85,11 @@ class hdf5_heap_values::operation {
                  fmt::format("cells of more than {} bytes of the fill value are not readable", kMostFillBytes));
   }
 
-  // The references of all elements of a cell, in C order; zeros behind the end of the array.
+  // The stored elements of a cell, in C order; zeros behind the end of the array.
   result<std::vector<std::byte>> read_references(std::uint64_t number) {
     const chunk_grid& grid = of_.grid();
     const hdf5_array& from = of_.of_;
-    const std::uint64_t item = from.variable->reference_bytes;
+    const std::uint64_t item = from.variable->stored_bytes;
     std::uint64_t bytes = item;
     strides steps(grid.rank());
     for (std::size_t d = grid.rank(); d-- > 0;) {
@@ -255,7 +256,8 @@ std::vector<result<hdf5_heap_values::cell_bytes>> hdf5_heap_values::read(std::sp
 
 result<std::string> hdf5_heap_values::fill() const {
   if (of_.variable->fill.empty()) return std::string();
-  return from_->parse([&](hdf5_file& file) { return operation(*this, file).value(of_.variable->fill); });
+  return from_->parse(
+      [&](hdf5_file& file) { return operation(*this, file).value(of_.variable->reference(of_.variable->fill)); });
 }
 
 }  // namespace penstock::inline v0

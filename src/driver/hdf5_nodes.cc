@@ -12,6 +12,7 @@
 #include "driver/registry.h"
 #include "driver/shard_names.h"
 #include "driver/zarr_nodes.h"
+#include "format/hdf5/hdf5_compound.h"
 #include "format/hdf5/hdf5_group.h"
 #include "format/hdf5/hdf5_values.h"
 #include "store/http_url.h"
@@ -27,17 +28,31 @@ struct hdf5_object_facts {
   std::optional<hdf5_array> dataset;               ///< else a group
   json attributes;                                 ///< of a group
   std::vector<hdf5_typed_value> typed_attributes;  ///< of a group
-  std::uint64_t object = 0;                        ///< the address of its header
+  std::string identity;                            ///< of a group: the same over each link to it
+  bool is_compound = false;                        ///< a group of the members of a dataset's elements
 };
 
 result<hdf5_object_facts> read_facts(hdf5_file& file, hdf5_tree& tree, std::string_view path,
                                      hdf5_chunk_listing listing) {
-  PENSTOCK_ASSIGN(const hdf5_place at, tree.find(path));
+  PENSTOCK_ASSIGN(const hdf5_part_place found, find_hdf5_part(file, tree, path));
+  const hdf5_place& at = found.at;
+  const hdf5_field* const field = found.field ? &*found.field : nullptr;
   PENSTOCK_ASSIGN(const auto* header, tree.header(at.object));
   hdf5_object_facts out;
-  out.object = at.object;
+  out.identity = fmt::format("{:x}", at.object);
+  if (found.is_member_group()) {
+    out.is_compound = true;
+    out.attributes = json(json::object_t());
+    if (field != nullptr) {
+      out.identity += "/" + field->path;
+      return out;
+    }
+    PENSTOCK_ASSIGN(out.attributes, tree.attributes_json(at.object));
+    PENSTOCK_ASSIGN(out.typed_attributes, tree.typed_attributes(at.object));
+    return out;
+  }
   if (is_hdf5_dataset(*header)) {
-    PENSTOCK_ASSIGN(out.dataset, read_hdf5_array(file, tree, at, listing));
+    PENSTOCK_ASSIGN(out.dataset, read_hdf5_array(file, tree, at, listing, field));
     return out;
   }
   if (!is_hdf5_group(*header)) {
@@ -58,6 +73,16 @@ result<std::shared_ptr<hdf5_reader>> open_reader(const std::shared_ptr<const sto
   PENSTOCK_ASSIGN(const auto head, read_head(*from, key, hdf5_driver().head_bytes()));
   if (!head) return error(errc::not_found, fmt::format("there is no file '{}'", key));
   return hdf5_reader::open(from, key, &*head);
+}
+
+std::vector<hdf5_member_name> fields_of(const hdf5_type& compound) {
+  std::vector<hdf5_member_name> out;
+  for (std::string& name : hdf5_field_names(compound)) {
+    const auto found = find_hdf5_field(compound, name);
+    const bool is_group = found && is_hdf5_member_group(found->type);
+    out.push_back({std::move(name), is_group});
+  }
+  return out;
 }
 
 std::vector<std::string> names_of(const std::vector<hdf5_member_name>& members) {
@@ -118,7 +143,9 @@ result<node> hdf5_nodes::open(std::string_view path) const {
 
 result<std::optional<std::vector<std::string>>> hdf5_nodes::keys(std::string_view path) const {
   PENSTOCK_ASSIGN(const auto found, list(path, [](hdf5_tree& tree, const hdf5_place& at) { return tree.members(at); }));
-  return std::optional(names_of(found));
+  std::vector<std::string> out = names_of(found);
+  std::sort(out.begin(), out.end());
+  return std::optional(std::move(out));
 }
 
 result<hdf5_members> hdf5_nodes::members(std::string_view path) const {
@@ -241,8 +268,9 @@ template <class List>
 result<std::vector<hdf5_member_name>> hdf5_nodes::list(std::string_view path, List&& list) const {
   auto made = from_->parse([&](hdf5_file& file) -> result<std::vector<hdf5_member_name>> {
     hdf5_tree tree(file);
-    PENSTOCK_ASSIGN(const hdf5_place at, tree.find(path));
-    PENSTOCK_ASSIGN(auto found, list(tree, at));
+    PENSTOCK_ASSIGN(const hdf5_part_place at, find_hdf5_part(file, tree, path));
+    if (at.is_member_group()) return fields_of(*at.type);
+    PENSTOCK_ASSIGN(auto found, list(tree, at.at));
     if (file.waiting()) prefetch(file, tree, prefix_of(path), names_of(found));
     return found;
   });
@@ -356,8 +384,9 @@ result<node> hdf5_nodes::open_at(const std::string& prefix, const std::string& u
   out->uri = uri;
   out->use_consolidated = consolidation::never;
   out->members = shared_from_this();
-  out->identity = fmt::format("{:x}", facts.object);
-  out->hdf5 = std::make_shared<const hdf5_facts>(hdf5_facts{std::move(facts.typed_attributes), json()});
+  out->identity = std::move(facts.identity);
+  out->hdf5 =
+      std::make_shared<const hdf5_facts>(hdf5_facts{std::move(facts.typed_attributes), json(), facts.is_compound});
   return node(group(std::move(out)));
 }
 
@@ -530,6 +559,9 @@ result<std::shared_ptr<const referenced_array>> hdf5_nodes::source(const std::st
   }
   if (!facts.ok() && facts.error().code() == errc::not_found) return std::shared_ptr<const referenced_array>();
   if (!facts.ok()) return std::move(facts).error().note(opening(uri));
+  if (facts->is_compound)
+    return error(errc::unsupported, "a source of compounds whose members are opened one by one is not readable")
+        .note(opening(uri));
   if (!facts->dataset) return std::shared_ptr<const referenced_array>();
   auto made = referenced(std::move(*facts->dataset), uri, depth);
   auto whole = made.ok() ? with_table(std::move(*made)) : std::move(made).error();

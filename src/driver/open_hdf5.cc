@@ -17,6 +17,7 @@
 #include "driver/registry.h"
 #include "engine/array_state.h"
 #include "format/hdf5/hdf5_array.h"
+#include "format/hdf5/hdf5_compound.h"
 #include "format/hdf5/hdf5_group.h"
 #include "format/hdf5/hdf5_tree.h"
 #include "format/hdf5/hdf5_values.h"
@@ -136,15 +137,12 @@ bool is_no_hdf5_array(const store& from, const std::string& key, std::string_vie
   auto file = hdf5_file::open(source);
   if (!file.ok()) return false;
   hdf5_tree tree(*file);
-  const auto at = tree.find(path);
-  if (!at.ok()) return false;
-  const auto header = tree.header(at->object);
+  const auto found = find_hdf5_part(*file, tree, path);
+  if (!found.ok() || found->is_member_group()) return false;
+  const auto header = tree.header(found->at.object);
   if (!header.ok() || !is_hdf5_dataset(**header)) return false;
-  if (const hdf5_message* const message = find_message(**header, hdf5_message::datatype)) {
-    hdf5_cursor cursor(message->body);
-    const auto type = parse_hdf5_type(cursor);
-    if (!type.ok() || !hdf5_element_of(*type).ok()) return true;
-  }
+  if (find_message(**header, hdf5_message::datatype) != nullptr)
+    if (!found->type || !hdf5_element_of(*found->type).ok()) return true;
   if (const hdf5_message* const message = find_message(**header, hdf5_message::dataspace)) {
     const auto space = parse_hdf5_dataspace(*file, message->body);
     if (space.ok() && space->null) return true;

@@ -25,6 +25,7 @@ inline constexpr std::string_view kHdf5Format = "hdf5";
 struct hdf5_facts {
   std::vector<hdf5_typed_value> attributes;  ///< those whose types JSON does not say
   json storage;                              ///< of a dataset: as hdf5_array has it
+  bool is_compound = false;                  ///< a group: it is a dataset, whose members are those of its elements
 };
 
 /// The members of a group in the order of the file.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "format/hdf5/hdf5_array.h"
+#include "format/hdf5/hdf5_compound.h"
 #include "format/hdf5/hdf5_pages.h"
 #include "format/hdf5/hdf5_virtual.h"
 
@@ -69,6 +70,11 @@ std::string describe(const hdf5_array& found) {
   for (const std::uint32_t file : found.files)
     if (file >= found.external.size()) __builtin_trap();
   if (found.mapped) match(*found.mapped);
+  if (found.variable) {
+    const auto& of = *found.variable;
+    if (of.offset > of.stored_bytes || of.reference_bytes > of.stored_bytes - of.offset) __builtin_trap();
+    if (!of.fill.empty() && of.fill.size() != of.stored_bytes) __builtin_trap();
+  }
   std::string out = found.zarray.dump() + found.attributes.dump();
   for (const auto& name : found.dimension_names) out += name.value_or("-") + ",";
   for (std::size_t i = 0; i < found.offsets.size(); ++i)
@@ -86,14 +92,20 @@ result<std::string> arrays_of(hdf5_source& source, hdf5_checksums sums) {
   for (std::size_t i = 0; i < paths.size() && i < kMostNodes; ++i) {
     const std::string path = paths[i];
     out += "\n" + path + ": ";
-    const auto at = tree.find(path);
-    if (!at.ok()) {
-      if (!file.waiting()) out += text_of(at.error());
+    const auto part = find_hdf5_part(file, tree, path);
+    if (!part.ok()) {
+      if (!file.waiting()) out += text_of(part.error());
       continue;
     }
+    if (part->is_member_group()) {
+      for (const std::string& name : hdf5_field_names(*part->type)) paths.push_back(path + "/" + name);
+      continue;
+    }
+    const hdf5_place* const at = &part->at;
+    const hdf5_field* const field = part->field ? &*part->field : nullptr;
     const auto header = tree.header(at->object);
     if (header.ok() && find_message(**header, hdf5_message::data_layout) != nullptr) {
-      const auto found = read_hdf5_array(file, tree, *at);
+      const auto found = read_hdf5_array(file, tree, *at, hdf5_chunk_listing::whole, field);
       if (!file.waiting()) out += found.ok() ? describe(*found) : text_of(found.error());
       continue;
     }

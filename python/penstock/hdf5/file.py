@@ -42,6 +42,11 @@ def storage_of(array: Array) -> dict[str, Any]:
     }
 
 
+def is_compound(group: Group) -> bool:
+    """Whether a group is a dataset of compounds whose members are opened one by one."""
+    return _core.hdf5_is_compound(group)
+
+
 class TypedArray(ReferencedArray):
     """An array of references that shows what an HDF5 file says of it. Read-only."""
 

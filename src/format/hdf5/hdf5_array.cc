@@ -33,8 +33,9 @@ json list_json(const std::vector<std::uint64_t>& numbers) {
 /// pages of all parts are recorded together.
 class array_reader {
  public:
-  array_reader(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at, hdf5_chunk_listing listing) noexcept
-      : file_(file), tree_(tree), at_(at), listing_(listing) {}
+  array_reader(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at, hdf5_chunk_listing listing,
+               const hdf5_field* field) noexcept
+      : file_(file), tree_(tree), at_(at), listing_(listing), field_(field) {}
 
   result<hdf5_array> read() {
     PENSTOCK_ASSIGN(header_, tree_.header(at_.object));
@@ -52,7 +53,10 @@ class array_reader {
   }
 
  private:
+  // Attributes of a compound are those of the group of its members.
   result<> attributes() {
+    out_.attributes = json(json::object_t());
+    if (field_ != nullptr) return {};
     PENSTOCK_ASSIGN(out_.attributes, tree_.attributes_json(at_.object));
     PENSTOCK_ASSIGN(out_.typed_attributes, tree_.typed_attributes(at_.object));
     return {};
@@ -72,27 +76,33 @@ class array_reader {
     const hdf5_message* const message = find_message(*header_, hdf5_message::datatype);
     if (message == nullptr) return hdf5_damaged("the dataset has no datatype");
     hdf5_cursor cursor(message->body);
-    PENSTOCK_ASSIGN(const hdf5_type type, parse_hdf5_type(cursor));
-    element_bytes_ = type.bytes;
-    if (type.bytes > std::max(kMostUnstoredBytes, file_.size()))
+    PENSTOCK_ASSIGN(const hdf5_type stored, parse_hdf5_type(cursor));
+    element_bytes_ = stored.bytes;
+    if (stored.bytes > std::max(kMostUnstoredBytes, file_.size()))
       return error(errc::unsupported,
-                   fmt::format("elements of {} bytes in a file of {} are not readable", type.bytes, file_.size()));
+                   fmt::format("elements of {} bytes in a file of {} are not readable", stored.bytes, file_.size()));
+    const hdf5_type& type = field_ == nullptr ? stored : field_->type;
     PENSTOCK_ASSIGN(element_, hdf5_element_of(type));
     const json dtype = element_.dtype;
     if (element_.is_elsewhere()) PENSTOCK_TRY(take_variable(type));
-    PENSTOCK_ASSIGN(const hdf5_fill fill, parse_hdf5_fill(*header_));
+    PENSTOCK_ASSIGN(hdf5_fill fill, parse_hdf5_fill(*header_));
     json fill_value;
     if (!out_.variable) {
+      if (field_ != nullptr) PENSTOCK_TRY(take_field(fill));
       PENSTOCK_ASSIGN(fill_value, hdf5_fill_json(fill, type, element_));
     } else if (fill.what == hdf5_fill::kind::value) {
-      if (fill.bytes.size() != out_.variable->reference_bytes)
+      if (fill.bytes.size() != element_bytes_)
         return hdf5_damaged(
-            fmt::format("a fill value of {} bytes, text has {}", fill.bytes.size(), out_.variable->reference_bytes));
+            fmt::format("a fill value of {} bytes, elements have {}", fill.bytes.size(), element_bytes_));
       out_.variable->fill = fill.bytes;
     }
     PENSTOCK_ASSIGN(layout_, parse_hdf5_layout(file_, *header_));
 
     filters_ = element_.codecs();
+    if (field_ != nullptr && !out_.variable) {
+      filters_.emplace_back(field_codec());
+      element_.stored_bytes = static_cast<std::uint32_t>(element_bytes_);
+    }
     PENSTOCK_ASSIGN(const extents whole, with_inner_axes(shape_.extents));
     extents chunks;
     switch (layout_.what) {
@@ -106,7 +116,12 @@ class array_reader {
       }
       case hdf5_layout::kind::compact:
       case hdf5_layout::kind::contiguous: {
-        PENSTOCK_ASSIGN(chunks, in_one_place(whole));
+        // A cell has whole elements, and so all of each member.
+        const bool is_field = field_ != nullptr;
+        PENSTOCK_ASSIGN(chunks, in_one_place(is_field ? extents(std::span(std::as_const(shape_.extents))) : whole));
+        if (is_field) add_inner_axes(chunks);
+        for (hdf5_array::variant& each : out_.variants)
+          if (is_field && each.shape) add_inner_axes(*each.shape);
         break;
       }
     }
@@ -149,6 +164,29 @@ class array_reader {
     return {};
   }
 
+  // Leaves the member's bytes of a fill value.
+  result<> take_field(hdf5_fill& fill) const {
+    if (fill.what != hdf5_fill::kind::value || fill.bytes.empty()) return {};
+    if (fill.bytes.size() != element_bytes_)
+      return hdf5_damaged(fmt::format("a fill value of {} bytes, elements have {}", fill.bytes.size(), element_bytes_));
+    const auto begin = fill.bytes.begin() + static_cast<std::ptrdiff_t>(field_->offset);
+    fill.bytes = std::vector<std::byte>(begin, begin + static_cast<std::ptrdiff_t>(field_->type.bytes));
+    return {};
+  }
+
+  json field_codec() const {
+    json::object_t out;
+    out.emplace_back("id", "hdf5.field");
+    out.emplace_back("elementsize", element_bytes_);
+    out.emplace_back("offset", field_->offset);
+    out.emplace_back("bytes", std::uint64_t{field_->type.bytes});
+    return json(std::move(out));
+  }
+
+  void add_inner_axes(extents& to) const {
+    for (const std::uint64_t each : element_.shape) to.push_back(std::max<std::uint64_t>(each, 1));
+  }
+
   result<> name_values(const hdf5_type& type, json::object_t& to) {
     PENSTOCK_ASSIGN(const std::string name, tree_.enumeration_name(at_, type));
     if (name.empty()) return {};
@@ -173,8 +211,11 @@ class array_reader {
     const bool utf8 = element_.elsewhere != outside::text || type.utf8;
     out_.variable = hdf5_array::variable_elements{element_.elsewhere, type.bytes, utf8, element_.list_item};
     if (element_.elsewhere == outside::list) out_.variable->item_bytes = type.base[0].bytes;
-    element_.dtype = json(fmt::format("|V{}", type.bytes));
-    element_.item_bytes = element_.stored_bytes = type.bytes;
+    const auto stored = static_cast<std::uint32_t>(element_bytes_);
+    out_.variable->stored_bytes = stored;
+    out_.variable->offset = field_ == nullptr ? 0 : static_cast<std::uint32_t>(field_->offset);
+    element_.dtype = json(fmt::format("|V{}", stored));
+    element_.item_bytes = element_.stored_bytes = stored;
     return {};
   }
 
@@ -193,9 +234,18 @@ class array_reader {
     out_.mapped.emplace();
     out_.mapped->shape = shape_;
     PENSTOCK_ASSIGN(out_.mapped->mappings, read_hdf5_mappings(file_, layout_));
+    for (hdf5_mapping& each : out_.mapped->mappings)
+      if (field_ != nullptr) each.dataset += "/" + as_pattern(field_->path);
     extents chunks;
     for (const std::uint64_t each : whole) chunks.push_back(std::max<std::uint64_t>(each, 1));
     return chunks;
+  }
+
+  // A name in which no sign stands for another.
+  static std::string as_pattern(const std::string& name) {
+    std::string out;
+    for (const char each : name) out += each == '%' ? "%%" : std::string(1, each);
+    return out;
   }
 
   // Values in C order, in one file behind the other: cells are cut where a file ends, too.
@@ -422,6 +472,7 @@ class array_reader {
   hdf5_tree& tree_;
   const hdf5_place& at_;
   hdf5_chunk_listing listing_;
+  const hdf5_field* field_;
   const std::vector<hdf5_message>* header_ = nullptr;
   hdf5_shape shape_;
   hdf5_element element_;
@@ -434,8 +485,9 @@ class array_reader {
 
 }  // namespace
 
-result<hdf5_array> read_hdf5_array(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at, hdf5_chunk_listing listing) {
-  return array_reader(file, tree, at, listing).read();
+result<hdf5_array> read_hdf5_array(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at, hdf5_chunk_listing listing,
+                                   const hdf5_field* field) {
+  return array_reader(file, tree, at, listing, field).read();
 }
 
 }  // namespace penstock::inline v0

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <penstock/extend/json.h>
 #include "format/hdf5/hdf5_chunk_index.h"
+#include "format/hdf5/hdf5_compound.h"
 #include "format/hdf5/hdf5_dataset.h"
 #include "format/hdf5/hdf5_element.h"
 #include "format/hdf5/hdf5_file.h"
@@ -36,7 +38,14 @@ struct hdf5_array {
     bool utf8 = false;  ///< of text
     json item = {};     ///< of lists: the type of their items, as a .zarray has it
     std::uint32_t item_bytes = 1;
-    std::vector<std::byte> fill = {};  ///< the reference of elements that were never written; empty: they are empty
+    std::uint32_t stored_bytes = 0;  ///< of one stored element, which has the reference at `offset`
+    std::uint32_t offset = 0;
+    std::vector<std::byte> fill = {};  ///< the stored element of those that were never written; empty: they are empty
+
+    /// The reference of a stored element.
+    std::span<const std::byte> reference(std::span<const std::byte> stored) const noexcept {
+      return stored.subspan(offset, reference_bytes);
+    }
   };
 
   /// Values in other files, one behind the other.
@@ -94,10 +103,12 @@ enum class hdf5_chunk_listing : std::uint8_t {
 ///
 /// Memory is proportional to what the file holds of the dataset's metadata; values of contiguous datasets must be
 /// within the file.
+/// \param field  A member of the elements, which is the array; null: the elements themselves.
 /// \error unsupported   Element types, filters, fill values and layouts that are not readable, by name.
 /// \error corrupt_data  The dataset is damaged.
 result<hdf5_array> read_hdf5_array(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at,
-                                   hdf5_chunk_listing listing = hdf5_chunk_listing::whole);
+                                   hdf5_chunk_listing listing = hdf5_chunk_listing::whole,
+                                   const hdf5_field* field = nullptr);
 
 /// A fill value as a .zarray has it: null where it is undefined.
 /// \error unsupported   The fill value of an array type whose elements differ.

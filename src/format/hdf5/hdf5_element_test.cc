@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "format/hdf5/hdf5_compound.h"
+
 namespace penstock::inline v0 {
 namespace {
 
@@ -150,6 +152,25 @@ TEST(Hdf5Element, ArraysAddAxes) {
   array.base[0].what = kind::reference;
   EXPECT_EQ(hdf5_element_of(array).error().message(),
             "HDF5 elements of arrays of references or of values of variable length are not readable");
+}
+
+TEST(Hdf5Element, MembersOfAGroupAreFoundByTheirPath) {
+  hdf5_type word;
+  word.what = kind::variable;
+  word.is_text = true;
+  word.bytes = 16;
+  const hdf5_type inner = compound(20, {{"..", 0, word}, {"n", 16, integer(4)}});
+  const hdf5_type table = compound(40, {{"a/b", 0, integer(4)}, {"in", 8, inner}, {"", 28, integer(4)}});
+  EXPECT_TRUE(is_hdf5_member_group(table));
+  EXPECT_FALSE(is_hdf5_member_group(compound(4, {{"n", 0, integer(4)}})));
+  EXPECT_EQ(hdf5_field_names(table), (std::vector<std::string>{R"(a\x2fb)", "in", R"(\x00)"}));
+  const auto found = find_hdf5_field(table, "/in/n");
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->offset, 24U);
+  EXPECT_EQ(found->path, "in/n");
+  EXPECT_EQ(find_hdf5_field(table, R"(in/\x2e\x2e)")->offset, 8U);
+  for (const char* none : {"", "/", "a", "in/none", "in/n/x", R"(a\x2fb/x)"})
+    EXPECT_FALSE(find_hdf5_field(table, none).has_value()) << none;
 }
 
 TEST(Hdf5Element, ListsHaveItemsOfAFixedSize) {

@@ -23,7 +23,7 @@ from penstock import _core
 from penstock.core.array import Array
 from penstock.core.errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
-from penstock.hdf5.file import storage_of
+from penstock.hdf5.file import is_compound, storage_of
 from penstock.hdf5.group import Hdf5Group
 from penstock.interop.xarray.encoding import codecs_of
 from penstock.interop.xarray.lazy import Decoding, LazyArray, Place
@@ -165,6 +165,9 @@ def _arrays_of(group: Group, dropped: set[str]) -> dict[str, Array]:
                 warnings.warn(f"'{name}' of {group.uri} is left out: {error.message}", UserWarning, stacklevel=2)
                 continue
             if not isinstance(node, Array):
+                if is_compound(node):
+                    why = f"its members are variables of the group '{name}'"
+                    warnings.warn(f"'{name}' of {group.uri} is left out: {why}", UserWarning, stacklevel=2)
                 continue
             if why := _no_variable(node):
                 warnings.warn(

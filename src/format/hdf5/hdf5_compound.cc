@@ -1,0 +1,101 @@
+#include "format/hdf5/hdf5_compound.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "format/hdf5/hdf5_element.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+// One part of a path, which is neither empty nor leads elsewhere.
+std::string field_name(const std::string& stored) {
+  if (stored.empty()) return "\\x00";
+  std::string out;
+  const bool dots = stored == "." || stored == "..";
+  for (const char each : stored) {
+    if (each == '/' || dots)
+      out += fmt::format("\\x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(each)));
+    else
+      out += each;
+  }
+  return out;
+}
+
+std::optional<hdf5_type> type_of(const std::vector<hdf5_message>& header) {
+  const hdf5_message* const message = find_message(header, hdf5_message::datatype);
+  if (message == nullptr) return std::nullopt;
+  hdf5_cursor cursor(message->body);
+  auto type = parse_hdf5_type(cursor);
+  return type.ok() ? std::optional(std::move(*type)) : std::nullopt;
+}
+
+}  // namespace
+
+bool is_hdf5_member_group(const hdf5_type& type) {
+  if (type.what != hdf5_type::kind::compound || type.members.empty()) return false;
+  const auto made = hdf5_element_of(type);
+  return !made.ok() && made.error().code() == errc::unsupported;
+}
+
+std::vector<std::string> hdf5_field_names(const hdf5_type& compound) {
+  std::vector<std::string> out;
+  std::set<std::string> seen;
+  for (const hdf5_member& each : compound.members) {
+    std::string name = field_name(each.name);
+    if (seen.insert(name).second) out.push_back(std::move(name));
+  }
+  return out;
+}
+
+std::optional<hdf5_field> find_hdf5_field(const hdf5_type& compound, std::string_view path) {
+  hdf5_field out;
+  const hdf5_type* in = &compound;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/'), path.size());
+    const std::string_view name = path.substr(0, end);
+    path.remove_prefix(std::min(end + 1, path.size()));
+    if (name.empty() || name == ".") continue;
+    if (!is_hdf5_member_group(*in)) return std::nullopt;
+    const auto found = std::find_if(in->members.begin(), in->members.end(),
+                                    [&](const hdf5_member& each) { return field_name(each.name) == name; });
+    if (found == in->members.end()) return std::nullopt;
+    out.offset += found->offset;
+    out.path += (out.path.empty() ? "" : "/") + std::string(name);
+    in = &found->type;
+  }
+  if (in == &compound) return std::nullopt;
+  out.type = *in;
+  return out;
+}
+
+result<hdf5_part_place> find_hdf5_part(hdf5_file& file, hdf5_tree& tree, std::string_view path) {
+  hdf5_part_place out;
+  auto found = tree.find(path);
+  if (found.ok()) {
+    out.at = std::move(*found);
+    PENSTOCK_ASSIGN(const auto* header, tree.header(out.at.object));
+    if (is_hdf5_dataset(*header)) out.type = type_of(*header);
+    return out;
+  }
+  if (file.waiting() || tree.exit()) return std::move(found).error();
+  for (std::size_t end = path.rfind('/'); end != std::string_view::npos && end != 0; end = path.rfind('/', end - 1)) {
+    auto above = tree.find(path.substr(0, end));
+    if (!above.ok()) continue;
+    const auto header = tree.header(above->object);
+    if (!header.ok() || !is_hdf5_dataset(**header)) break;
+    const auto type = type_of(**header);
+    auto field = type ? find_hdf5_field(*type, path.substr(end + 1)) : std::nullopt;
+    if (!field) break;
+    out.at = std::move(*above);
+    out.type = field->type;
+    out.field = std::move(field);
+    return out;
+  }
+  return std::move(found).error();
+}
+
+}  // namespace penstock::inline v0

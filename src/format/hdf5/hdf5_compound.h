@@ -1,0 +1,45 @@
+#pragma once
+
+#include <penstock/result.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "format/hdf5/hdf5_tree.h"
+#include "format/hdf5/hdf5_type.h"
+
+namespace penstock::inline v0 {
+
+/// A member of the elements of a dataset, at any depth.
+struct hdf5_field {
+  std::uint64_t offset = 0;  ///< within an element
+  hdf5_type type;
+  std::string path;  ///< from the dataset
+};
+
+/// Whether no array here has elements of that compound: some of its members are elsewhere in the file, or are of types
+/// that compounds cannot have. A dataset of these is a group of its members.
+bool is_hdf5_member_group(const hdf5_type& type);
+
+/// Names of a compound's members as parts of paths, in the order of the file; each once.
+std::vector<std::string> hdf5_field_names(const hdf5_type& compound);
+
+/// The member at a path of names.
+std::optional<hdf5_field> find_hdf5_field(const hdf5_type& compound, std::string_view path);
+
+/// An object of a file, or a part of a dataset.
+struct hdf5_part_place {
+  hdf5_place at;
+  std::optional<hdf5_type> type;    ///< of the elements of a dataset, or of the member; empty: its type is not known
+  std::optional<hdf5_field> field;  ///< empty: the object itself
+  bool is_member_group() const { return type && is_hdf5_member_group(*type); }
+};
+
+/// Follows a path as hdf5_tree::find does, and into the members of a dataset.
+/// \error As hdf5_tree::find.
+result<hdf5_part_place> find_hdf5_part(hdf5_file& file, hdf5_tree& tree, std::string_view path);
+
+}  // namespace penstock::inline v0
