@@ -166,8 +166,8 @@ def _arrays_of(group: Group, dropped: set[str]) -> dict[str, Array]:
                 continue
             if not isinstance(node, Array):
                 if is_compound(node):
-                    why = f"its members are variables of the group '{name}'"
-                    warnings.warn(f"'{name}' of {group.uri} is left out: {why}", UserWarning, stacklevel=2)
+                    words = f"'{name}' of {group.uri} is left out: its members are variables of the group '{name}'"
+                    warnings.warn(words, UserWarning, stacklevel=2)
                 continue
             if why := _no_variable(node):
                 warnings.warn(
