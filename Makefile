@@ -34,6 +34,9 @@ test: ## all tests, under sanitizers too; STAGES="lint unit python asan tsan" ch
 	@$(python) tools/test_peers.py --fetch
 	@$(python) tools/run_tests.py --jobs $(jobs) $(STAGES)
 
+test-long: ## the same with all cases where `make test` samples them: under sanitizers, in the emulator
+	@PENSTOCK_ALL_CASES=1 $(MAKE) --no-print-directory test
+
 test-peers: build ## the test suites of zarr-python, xarray and rioxarray with Penstock in place (half an hour); ARGS="zarr:pipeline" chooses
 	@tools/setup.sh core test
 	@$(python) tools/test_peers.py $(ARGS)
@@ -62,9 +65,9 @@ test-emulator: ## the kernels in the emulator with more seeds, and with faults p
 	@$(configure) release >/dev/null
 	@cmake --build $(release) --target test_emulator -j $(jobs)
 	@for seed in $(or $(SEEDS),2 3 4); do for switch in 3 17 0; do \
-	  PENSTOCK_EMULATOR_SEED=$$seed PENSTOCK_EMULATOR_SWITCH=$$switch GTEST_BRIEF=1 $(release)/tests/emulator/test_emulator || exit; \
+	  PENSTOCK_ALL_CASES=1 PENSTOCK_EMULATOR_SEED=$$seed PENSTOCK_EMULATOR_SWITCH=$$switch GTEST_BRIEF=1 $(release)/tests/emulator/test_emulator || exit; \
 	done; done
-	@$(python) tests/emulator/mutations.py --jobs $(jobs) $(ARGS)
+	@PENSTOCK_ALL_CASES=1 $(python) tests/emulator/mutations.py --jobs $(jobs) $(ARGS)
 
 demo: build ## write, read and compare the benchmark array; pictures in build/demo
 	@tools/setup.sh demo
@@ -133,4 +136,4 @@ wheels: ## a wheel for glibc 2.28 or later in build/dist, checked and tried, on 
 clean: ## remove build/ and the compiled module; keeps .venv
 	@rm -rf build python/penstock/_core*.so
 
-.PHONY: help build test test-emulator test-gpu test-power test-peers test-legate test-torch demo bench check docs format tidy fuzz wheel wheels clean
+.PHONY: help build test test-long test-emulator test-gpu test-power test-peers test-legate test-torch demo bench check docs format tidy fuzz wheel wheels clean

@@ -23,6 +23,7 @@
 
 #include "array/chunk_grid.h"
 #include "codec/codec_chain.h"
+#include "support/cases.h"
 
 namespace penstock::contract {
 
@@ -267,10 +268,10 @@ TEST_P(LayoutContract, HostileBytesNeverLeadOutsideTheirObject) {
   const std::map<object_id, bytes> good = objects_;
   std::mt19937 random(7);
   int refused = 0;
-  for (int repeat = 0; repeat < 1000; ++repeat) {
+  for (std::uint64_t repeat = 0; repeat < test::cases_of_one_thread(1000); ++repeat) {
     objects_ = good;
     for (auto& [object, content] : objects_) {
-      for (int edit = 0; edit < 1 + repeat % 8 && !content.empty(); ++edit) {
+      for (std::uint64_t edit = 0; edit < 1 + repeat % 8 && !content.empty(); ++edit) {
         content[random() % content.size()] = static_cast<std::byte>(random() % 3 == 0 ? 0xff : random());
       }
       if (repeat % 5 == 0) content.resize(random() % (content.size() + 1));

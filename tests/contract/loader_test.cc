@@ -12,6 +12,7 @@
 #include <penstock/create.h>
 #include <penstock/open.h>
 #include "contract/fault_store.h"
+#include "support/cases.h"
 #include "support/model_array.h"
 
 namespace penstock::test {
@@ -67,7 +68,7 @@ std::vector<std::int32_t> numbers_to(std::int32_t end) {
 
 TEST(Loader, GivesEachSampleOnceWhateverTheWindowAndTheThreads) {
   std::mt19937_64 random(1);
-  for (int round = 0; round < 40; ++round) {
+  for (std::uint64_t round = 0; round < cases(40); ++round) {
     const array from = rows_in(make_memory_store(), 1 + random() % 4);
     loader_options options;
     options.window_bytes = 4 * 5 * 4 * (2 + random() % 40);

@@ -12,6 +12,7 @@
 #include <penstock/penstock.h>
 #include <penstock/shards.h>
 #include "contract/fault_store.h"
+#include "support/cases.h"
 
 namespace penstock::test {
 namespace {
@@ -54,7 +55,7 @@ class ShardFaults : public testing::TestWithParam<change> {};
 TEST_P(ShardFaults, AFileThatChangesBeforeAnyOfItsRequestsIsNamed) {
   bool all = false;  // a read had fewer requests than this: every one of them was struck
   std::uint64_t struck = 0;
-  for (; !all; ++struck) {
+  for (; !all; struck += all_cases() ? 1 : 3) {
     std::uint64_t seen = 0;
     bool armed = false;
     std::string changed;

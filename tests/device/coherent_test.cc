@@ -9,6 +9,7 @@
 #include "chains.h"
 #include "fake_device.h"
 #include "model_reads.h"
+#include "support/cases.h"
 #include "support/deterministic_executor.h"
 #include "support/model_array.h"
 
@@ -67,7 +68,7 @@ TEST_P(CoherentParity, TheDeviceReadsWhatTheModelHolds) {
   configure(GetParam(), 0, 60);
   const auto roomy = context_with(0);
   const auto narrow = context_with(4 * kKiB, 3 * 64 * kKiB);
-  for (int round = 0; round < 16; ++round) {
+  for (std::uint64_t round = 0; round < cases(16); ++round) {
     const model_options options = random_model(random);
     std::filesystem::remove_all(folder);
     const std::shared_ptr<store> store = round % 2 == 0 ? make_memory_store() : open_file_store(folder.string());
@@ -87,7 +88,7 @@ TEST_P(CoherentParity, TheDeviceReadsWhatTheModelHolds) {
 TEST_P(CoherentParity, NoReadWaitsForBlocksOfAnOpenWave) {
   std::mt19937_64 random(GetParam() + 1000);
   configure(GetParam(), 1, 0);
-  for (int round = 0; round < 15; ++round) {
+  for (std::uint64_t round = 0; round < cases(15); ++round) {
     model_options options = random_model(random);
     if (round % 2 == 0) options.codecs = kZstd;
     if (round % 2 == 0) options.dtype = "int16";

@@ -10,6 +10,7 @@
 #include "chains.h"
 #include "fake_device.h"
 #include "model_reads.h"
+#include "support/cases.h"
 #include "support/deterministic_executor.h"
 #include "support/model_array.h"
 
@@ -79,7 +80,7 @@ TEST_P(DeviceParity, TheDeviceReadsWhatTheModelHolds) {
   const auto narrow = context_with({2, 4096, 3 * 65536, nullptr});
   const auto folder = std::filesystem::temp_directory_path() /
                       ("penstock_device_" + std::to_string(GetParam()) + "_" + std::to_string(::getpid()));
-  for (int round = 0; round < 16; ++round) {
+  for (std::uint64_t round = 0; round < cases(16); ++round) {
     model_options options = random_model(random);
     std::filesystem::remove_all(folder);
     const std::shared_ptr<store> store = round % 2 == 0 ? make_memory_store() : open_file_store(folder.string());
@@ -100,7 +101,7 @@ TEST_P(DeviceParity, TheDeviceReadsWhatTheModelHolds) {
 TEST_P(DeviceParity, EverySeededScheduleGivesTheSameBytes) {
   std::mt19937_64 random(GetParam() + 1000);
   penstock_fake_cuda_configure(GetParam(), 1, 0);
-  for (int round = 0; round < 15; ++round) {
+  for (std::uint64_t round = 0; round < cases(15); ++round) {
     model_options options = random_model(random);
     if (round % 2 == 0) options.codecs = kZstd;
     const auto store = make_memory_store();

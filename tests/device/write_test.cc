@@ -6,6 +6,7 @@
 #include <penstock/penstock.h>
 #include "fake_device.h"
 #include "model_reads.h"
+#include "support/cases.h"
 #include "support/model_array.h"
 
 namespace penstock::test {
@@ -22,7 +23,7 @@ TEST_P(DeviceWrite, LeavesWhatTheModelHolds) {
   narrow.device_memory_bytes = 3 * 512;
   for (const context_options& options : {roomy, narrow}) {
     const auto ctx = context::make(options).value();
-    for (int round = 0; round < 12; ++round) {
+    for (std::uint64_t round = 0; round < cases(12); ++round) {
       const model_options how = random_model(random);
       const auto store = make_memory_store();
       model_array model = write_model(*store, "a/", how);

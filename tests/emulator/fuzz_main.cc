@@ -1,5 +1,6 @@
 // fuzz_main COUNT FILE_OR_FOLDER...: feeds a fuzz target its seeds, then inputs made from them by cuts, copies and
-// changed bytes, COUNT in all, the same ones every time. Exit status 1: the emulator found something.
+// changed bytes, COUNT in all (four times as many with PENSTOCK_ALL_CASES), the same ones every time. Exit status 1:
+// the emulator found something.
 
 #include <algorithm>
 #include <cstdint>
@@ -70,7 +71,7 @@ bool sound() {
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
-  const std::size_t count = std::strtoul(argv[1], nullptr, 10);
+  const std::size_t count = std::strtoul(argv[1], nullptr, 10) * (std::getenv("PENSTOCK_ALL_CASES") != nullptr ? 4 : 1);
   const std::vector<std::string> seeds = read_seeds(argc - 2, argv + 2);
   if (seeds.empty()) return 2;
   std::mt19937 random(1);

@@ -9,6 +9,7 @@
 
 #include <penstock/penstock.h>
 #include "array/conversion.h"
+#include "support/cases.h"
 #include "support/model_array.h"
 
 namespace penstock::test {
@@ -49,7 +50,7 @@ class CastParity : public testing::TestWithParam<std::uint64_t> {
 
 TEST_P(CastParity, ReadsConvertEveryElement) {
   std::mt19937_64 random(GetParam());
-  for (int round = 0; round < 60; ++round) {
+  for (std::uint64_t round = 0; round < cases(60); ++round) {
     const model_options options = random_model(random);
     const auto store = make_memory_store();
     const model_array model = write_model(*store, "a/", options);
@@ -81,7 +82,7 @@ TEST_P(CastParity, ReadsConvertEveryElement) {
 
 TEST_P(CastParity, WritesConvertEveryValue) {
   std::mt19937_64 random(GetParam() + 100);
-  for (int round = 0; round < 40; ++round) {
+  for (std::uint64_t round = 0; round < cases(40); ++round) {
     const model_options options = random_model(random);
     const auto store = make_memory_store();
     model_array model = write_model(*store, "a/", options);

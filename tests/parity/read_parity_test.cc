@@ -6,6 +6,7 @@
 #include <random>
 
 #include <penstock/penstock.h>
+#include "support/cases.h"
 #include "support/deterministic_executor.h"
 #include "support/model_array.h"
 
@@ -52,7 +53,7 @@ TEST_P(ReadParity, EveryEngineReadsWhatTheModelHolds) {
   std::mt19937_64 random(GetParam());
   const auto inline_context = context_with(1);
   const auto pool_context = context_with(3);
-  for (int round = 0; round < 60; ++round) {
+  for (std::uint64_t round = 0; round < cases(60); ++round) {
     const model_options options = random_model(random);
     const auto store = make_memory_store();
     const model_array model = write_model(*store, "a/", options);
@@ -86,7 +87,7 @@ TEST(ReadParity, ATicketOutlivesItsArrayAndItsContext) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "", options);
   std::vector<std::byte> values(model.values.size());
-  for (int round = 0; round < 20; ++round) {
+  for (std::uint64_t round = 0; round < cases(20); ++round) {
     ticket job;
     {
       const array opened = open_array(store).value();  // with a context of its own
@@ -101,7 +102,7 @@ TEST(ReadParity, ATicketOutlivesItsArrayAndItsContext) {
 
 TEST(ReadParity, APlanIsMadeForEverySelection) {
   std::mt19937_64 random(99);
-  for (int round = 0; round < 60; ++round) {
+  for (std::uint64_t round = 0; round < cases(60); ++round) {
     const model_options options = random_model(random);
     const auto store = make_memory_store();
     write_model(*store, "", options);

@@ -6,6 +6,7 @@
 #include <random>
 
 #include <penstock/penstock.h>
+#include "support/cases.h"
 #include "support/deterministic_executor.h"
 #include "support/model_array.h"
 
@@ -85,7 +86,7 @@ TEST_P(WriteParity, WhatEveryEngineWritesIsWhatTheModelHolds) {
   std::mt19937_64 random(GetParam());
   const auto inline_context = context_with(1);
   const auto pool_context = context_with(3);
-  for (int round = 0; round < 40; ++round) {
+  for (std::uint64_t round = 0; round < cases(40); ++round) {
     const model_options options = random_model(random);
     const auto store = make_memory_store();
     model_array model = write_model(*store, "a/", options);
@@ -133,7 +134,7 @@ index_list random_positions(std::mt19937_64& random, std::uint64_t size, std::si
 TEST_P(WriteParity, ListsPointsAndMasksAreWrittenAsElementByElement) {
   std::mt19937_64 random(GetParam() + 100);
   const auto pool_context = context_with(3);
-  for (int round = 0; round < 40; ++round) {
+  for (std::uint64_t round = 0; round < cases(40); ++round) {
     const model_options options = random_model(random);
     const std::size_t rank = options.shape.size();
     const auto store = make_memory_store();

@@ -28,20 +28,32 @@ inline constexpr bool kAddressSanitizer = false, kThreadSanitizer = true;
 inline constexpr bool kAddressSanitizer = false, kThreadSanitizer = false;
 #endif
 
-/// Where PENSTOCK_ALL_CASES is set, a sanitizer's build runs all cases too.
+// The emulator's tests (tests/emulator) are compiled with it.
+#if defined(PENSTOCK_TEST_EMULATED)
+inline constexpr bool kEmulated = true;
+#else
+inline constexpr bool kEmulated = false;
+#endif
+
+/// Where PENSTOCK_ALL_CASES is set, a sanitizer's build and the emulator run all cases too.
 inline bool all_cases() {
   static const bool asked = std::getenv("PENSTOCK_ALL_CASES") != nullptr;
-  return asked || !(kAddressSanitizer || kThreadSanitizer);
+  return asked || !(kAddressSanitizer || kThreadSanitizer || kEmulated);
 }
 
-/// Of `full` cases, how many to run: all of them, or a quarter under a sanitizer. There each takes five to twenty times
-/// as long, and what a sanitizer looks for is in a place of the program, which the first of many similar cases reach;
-/// what is particular to one case, wrong values, the release build finds.
+/// Of `full` cases, how many to run: all of them, or a quarter under a sanitizer and in the emulator. There each takes
+/// five to twenty times as long, and what these look for is in a place of the program, which the first of many similar
+/// cases reach; what is particular to one case, wrong values, the release build finds.
 inline std::uint64_t cases(std::uint64_t full) { return all_cases() ? full : std::max<std::uint64_t>(full / 4, 1); }
 
-/// The same for cases in which one thread does everything: there ThreadSanitizer has nothing to find.
+/// The same for cases in which one thread does everything: an eighth, and a twentieth under ThreadSanitizer, which has
+/// nothing to find there.
 inline std::uint64_t cases_of_one_thread(std::uint64_t full) {
-  return all_cases() || !kThreadSanitizer ? cases(full) : std::max<std::uint64_t>(full / 20, 1);
+  return all_cases() ? full : std::max<std::uint64_t>(full / (kThreadSanitizer ? 20 : 8), 1);
 }
+
+/// Which of `share` to take at the `turn`th of many cases. Mixed, so that a loop of `share` options, or of a multiple
+/// of them, does not take the same one for each of them.
+inline std::uint32_t sampled(std::uint32_t turn, std::uint32_t share) { return (turn * 0x9e3779b9u >> 16) % share; }
 
 }  // namespace penstock::test

@@ -43,12 +43,15 @@ std::size_t size_by_library(const bytes& content) {
 
 TEST(Lz4Encode, MakesWhatTheLibraryDecodesInEveryOrderOfTheLanes) {
   std::size_t shift = 0;
+  std::uint32_t turn = 0;
   for (const char* kind : kKinds) {
     for (const std::size_t size : {0u, 1u, 4u, 5u, 12u, 13u, 14u, 31u, 33u, 64u, 100u, 1000u, 65'537u, 200'000u}) {
       const bytes content = content_of(kind, size);
       const bytes first = encoded(content, lz4_bound(size), lane_order::forward, shift++ % 17);
-      for (const lane_order order : {lane_order::backward, lane_order::strided})
+      for (const lane_order order : {lane_order::backward, lane_order::strided}) {
+        if (!test::all_cases() && size > 4096 && test::sampled(++turn, 2) != 0) continue;  // release runs all
         ASSERT_EQ(encoded(content, lz4_bound(size), order), first) << kind << " " << size;
+      }
       bytes back(size + 1);
       ASSERT_EQ(LZ4_decompress_safe(reinterpret_cast<const char*>(first.data()), reinterpret_cast<char*>(back.data()),
                                     static_cast<int>(first.size()), static_cast<int>(size)),

@@ -56,6 +56,7 @@ void expect_both_decode(const bytes& made, const bytes& content, const std::stri
 
 TEST(ZstdEncode, MakesWhatBothDecodersReadInEveryOrderOfTheLanes) {
   std::size_t shift = 0;
+  std::uint32_t turn = 0;
   for (const char* kind : kKinds) {
     for (const std::size_t size : {0u, 1u, 2u, 4u, 5u, 31u, 100u, 255u, 256u, 1024u, 5000u, 65'791u, 65'792u, 131'072u,
                                    131'073u, 262'145u, 300'000u}) {
@@ -64,8 +65,10 @@ TEST(ZstdEncode, MakesWhatBothDecodersReadInEveryOrderOfTheLanes) {
       const bytes content = content_of(kind, size);
       const bool checksum = shift % 2 != 0;
       const bytes first = encoded(content, zstd_bound(size), lane_order::forward, shift++ % 17, checksum);
-      for (const lane_order order : {lane_order::backward, lane_order::strided})
+      for (const lane_order order : {lane_order::backward, lane_order::strided}) {
+        if (!test::all_cases() && size > 4096 && test::sampled(++turn, 2) != 0) continue;  // release runs all
         ASSERT_EQ(encoded(content, zstd_bound(size), order, 0, checksum), first) << what;
+      }
       ASSERT_NO_FATAL_FAILURE(expect_both_decode(first, content, what));
     }
   }
