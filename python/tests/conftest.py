@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +106,42 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
     return path, values
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def sample(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Those of a sanitizer's run: of each test with parameters the first case and a third of the others.
+
+    Any with a value of a parameter that no case before it had are among them, where a parameter's values are a third of
+    the cases or fewer. What a sanitizer looks for is in a place of the program, which such cases reach. The stage
+    `python` runs all, and so does this one where PENSTOCK_ALL_CASES is set (`make test-long`).
+    """
+    cases: dict[str, list[dict[str, int]]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(
+            getattr(item, "callspec", None) and item.callspec.indices
+        )
+    seen: set[tuple[str, str, int]] = set()
+    kept = []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        all_cases, own = cases[test], getattr(item, "callspec", None)
+        values = {
+            (test, name, index)
+            for name, index in (own.indices.items() if own else ())
+            if 3 * len({each[name] for each in all_cases}) <= len(all_cases)
+        }
+        is_first = not own or own.indices == all_cases[0]
+        # Not each third one: that would be the same value of a parameter that has three.
+        if is_first or not values <= seen or zlib.crc32(item.nodeid.encode()) % 3 == 0:
+            kept.append(item)
+            seen |= values
+    return kept
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files whose tests take minutes come first: one that comes last keeps the other workers waiting."""
+    if os.environ.get("PENSTOCK_CORE") and not os.environ.get("PENSTOCK_ALL_CASES"):
+        kept = sample(items)
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
     long = (
         "test_bench_gpu",
         "test_zarr_plugin_suite",
