@@ -39,13 +39,13 @@ WANTED = [
 
 def test_mypy_knows_what_reads_return(tmp_path: Path):
     (tmp_path / "user.py").write_text(CODE)
-    folder = Path(ps.__file__).parents[1]
+    # With the settings and the cache of `make check`: NumPy's types alone take 20 s to read.
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), "--follow-imports=silent", "user.py"],
+        [sys.executable, "-m", "mypy", str(tmp_path / "user.py")],
         capture_output=True,
         text=True,
-        cwd=tmp_path,
-        env={"MYPYPATH": str(folder), "PATH": "/usr/bin"},
+        cwd=Path(ps.__file__).parents[2],
+        env={"PATH": "/usr/bin"},
         timeout=300,
         check=False,
     )
