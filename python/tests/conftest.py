@@ -21,6 +21,9 @@ settings.register_profile(
 )
 settings.load_profile("penstock")
 
+# A sanitizer's build of the module, which other_core loads: its tests are a sample (`sample`).
+ALL_CASES = not os.environ.get("PENSTOCK_CORE") or bool(os.environ.get("PENSTOCK_ALL_CASES"))
+
 # A shell that runs the tests in the background has them, and the programs that they start, ignore interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -63,6 +66,19 @@ def same(got: Any, want: Any) -> bool:
     """Equal in type, shape, dtype and every bit of every value."""
     got, want = np.asarray(got), np.asarray(want)
     return got.shape == want.shape and got.dtype == want.dtype and got.tobytes() == want.tobytes()
+
+
+def either(*case: Any) -> tuple[bool, ...]:
+    """What a matrix takes of an option that changes nothing in how the others work: False or True, one for each case.
+
+    With PENSTOCK_ALL_CASES (`make test-long`), both.
+    """
+    return (False, True) if os.environ.get("PENSTOCK_ALL_CASES") else (zlib.crc32(repr(case).encode()) % 2 == 1,)
+
+
+def examples(full: int) -> int:
+    """How many of Hypothesis' examples a test makes that a sanitizer's run has too: there a quarter, as in C++."""
+    return full if ALL_CASES else full // 4
 
 
 class Slow(ps.Store):
@@ -138,7 +154,7 @@ def sample(items: list[pytest.Item]) -> list[pytest.Item]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files whose tests take minutes come first: one that comes last keeps the other workers waiting."""
-    if os.environ.get("PENSTOCK_CORE") and not os.environ.get("PENSTOCK_ALL_CASES"):
+    if not ALL_CASES:
         kept = sample(items)
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept

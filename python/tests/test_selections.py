@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import penstock as ps
 import pytest
-from conftest import same, sharded, write
+from conftest import examples, same, sharded, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from zarr.codecs import BytesCodec
@@ -65,7 +65,7 @@ def outcome(array: object, key: object) -> object:
         return IndexError if isinstance(error, IndexError) else ValueError
 
 
-@settings(max_examples=2500)
+@settings(max_examples=examples(2500))
 @given(keys())
 def test_a_selection_gives_what_numpy_gives(case):
     rank, key = case

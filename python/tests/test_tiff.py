@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import either
 from tiff_bytes import image, tag, tiff_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,9 +64,12 @@ def test_what_tifffile_writes_reads_the_same(tmp_path, codec, layout):
     pytest.importorskip("imagecodecs")
     read = 0
     dtypes = DTYPES[::3] if codec == "lzma" else DTYPES  # which is slow to write
-    for dtype, order, big, samples in itertools.product(
-        dtypes, "<>", (False, True), ("gray", "rgb", "planes", "two", "five")
-    ):
+    matrix = [
+        (dtype, order, big, samples)
+        for dtype, order, samples in itertools.product(dtypes, "<>", ("gray", "rgb", "planes", "two", "five"))
+        for big in either(codec, layout, dtype, order, samples)
+    ]
+    for dtype, order, big, samples in matrix:
         predictors = [1]
         kind = np.dtype(dtype).kind
         if codec in ("deflate", "lzw", "zstd"):
@@ -109,7 +113,7 @@ def test_what_tifffile_writes_reads_the_same(tmp_path, codec, layout):
             if samples == "five":
                 np.testing.assert_array_equal(ps.open(path, bands=[3, 0])[...], wanted[[3, 0]], err_msg=label)
             read += 1
-    assert read >= 20 * len(dtypes)
+    assert read >= 10 * len(dtypes)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 14, 15, 16, 24, 31])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from conftest import either
 from tiff_writing_cases import COMPRESSIONS, DTYPES, LEVELS, check_layout, halved, picture, predictors
 
 
@@ -23,9 +24,12 @@ def test_what_is_written_reads_the_same_everywhere(tmp_path, compress, interleav
     path = tmp_path / "x.tif"
     written = 0
     types = DTYPES[::3] if compress == "lzma" else DTYPES  # much memory for each tile, which machines give slowly
-    for dtype, (bands, high, wide), big in itertools.product(
-        types, [(1, 83, 111), (3, 61, 33), (2, 17, 150), (5, 32, 32)], (False, True)
-    ):
+    matrix = [
+        (dtype, shape, big)
+        for dtype, shape in itertools.product(types, [(1, 83, 111), (3, 61, 33), (2, 17, 150), (5, 32, 32)])
+        for big in either(compress, interleave, dtype, shape)
+    ]
+    for dtype, (bands, high, wide), big in matrix:
         values = picture(dtype, (bands, high, wide))
         levels = [values]
         while max(levels[-1].shape[1:]) > 32:
@@ -57,7 +61,7 @@ def test_what_is_written_reads_the_same_everywhere(tmp_path, compress, interleav
                         np.testing.assert_array_equal(file.read(), level, err_msg=label)
             check_layout(path, interleave == "band")
             written += 1
-    assert written >= 8 * len(types)
+    assert written >= 4 * len(types)
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "c8"])
