@@ -139,7 +139,7 @@ def check_file(name: str, folder: str, text: str) -> list[str]:
             used = folder_of(target)
             # A file of the same folder may be named without its path in cli/ and python/, which are not a library.
             problem = "a public header includes only public headers" if public else None
-            helper = target.startswith("support/") and name.endswith("_test.cc")  # tests/support
+            helper = target.startswith("support/") and name.endswith(("_test.cc", "_fixture.h"))  # tests/support
             if used is None and not public and "/" in target and not helper:
                 problem = f'"{target}" is in no folder of src/'
         else:

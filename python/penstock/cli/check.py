@@ -25,7 +25,7 @@ def takes(arguments: list[str]) -> bool:
                 if is_saved_references(stream.read(64)):
                     stream.seek(0)
                     try:
-                        return json.loads(stream.readline()).get("kind") == "tables"
+                        return bool(json.loads(stream.readline()).get("kind") == "tables")
                     except ValueError:
                         return False
     return False
