@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -315,3 +316,24 @@ def test_local_zarr_arrays_are_opened_by_the_engine(tmp_path: Path, monkeypatch:
     (tmp_path / "p_6.zarr").mkdir()
     with pytest.raises(ps.NotFoundError, match=r"1 of 7 files cannot be read.*p_6.zarr"):
         ps.open_shards(pattern)
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".tif"])
+def test_files_that_a_pattern_names_have_a_manifest(tmp_path, suffix):
+    values = np.arange(7 * 4 * 6, dtype="f4").reshape(7, 4, 6)
+    for i, rows in enumerate((2, 4, 1)):
+        ps.save(tmp_path / f"part_{i}{suffix}", values[sum((2, 4, 1)[:i]) :][:rows])
+    joined = ps.open_shards(str(tmp_path / f"part_*{suffix}"))
+    ps.save_manifest(joined, tmp_path / "parts.manifest")
+    for again in (ps.open(tmp_path / "parts.manifest"), ps.open_shards(tmp_path / "parts.manifest")):
+        np.testing.assert_array_equal(again[...], values)
+    if suffix == ".tif":
+        mask = ps.open_shards([ps.open(tmp_path / "part_0.tif", layout="native")])
+        with pytest.raises(ps.InvalidArgumentError, match=r"no manifest describes.*part_0\.tif"):
+            ps.save_manifest(mask, tmp_path / "other.manifest")
+    else:
+        shutil.rmtree(tmp_path / "part_1.zarr")
+        ps.save(tmp_path / "part_1.zarr", values[:3])
+        with pytest.raises(ps.ConflictError, match="part_1"):
+            ps.save_manifest(joined, tmp_path / "other.manifest")
+    assert not (tmp_path / "other.manifest").exists()

@@ -19,6 +19,10 @@ import penstock as ps
 import pytest
 from support.http_server import HttpServer
 
+h5py = pytest.importorskip("h5py")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
 _DATA = Path(__file__).parents[2] / "tests/data/fuzz"
 _EXAMPLES = Path(__file__).parents[2] / "examples"
 _CALLS = "open,openat,stat,lstat,newfstatat,statx,access,faccessat,faccessat2,readlink,read,pread64"
@@ -44,6 +48,17 @@ LOCAL = {
     "refs.parq": (1, 1, 1),
     "files.json": (1, 2, 1),
     "saved.manifest": (1, 2, 1),
+    "arrays.manifest": (1, 7, 1),
+    "group.manifest": (1, 1, 1),
+    "v3.zarr.zip": (2, 2, 5),
+    "x.parquet": (3, 5, 3),
+    "x.arrow": (3, 5, 7),
+    # three files, as one array
+    "rows_*.npy": (4, 2, 3),
+    "raw_*.f4": (4, 9, 4),
+    "part_*.zarr": (4, 8, 3),
+    "part_*.tif": (5, 8, 4),
+    "part_*.h5": (5, 7, 7),
 }
 # Requests for the same over HTTP.
 REMOTE = {
@@ -63,7 +78,9 @@ REMOTE = {
     "refs.parq": 2,
     "files.json": 1,
     "saved.manifest": 1,
+    "group.manifest": 1,
 }
+_SHARDS = {"raw_*.f4": {"dtype": "<f4", "row_shape": (3,)}, "part_*.h5": {"dataset": "x"}}
 
 
 @pytest.fixture(scope="module")
@@ -93,21 +110,41 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "refs.parq/.zmetadata").write_text(json.dumps({"metadata": documents, "record_size": 10}))
     ps.save_manifest(ps.open_shards([root / "x.npy"]), root / "files.json")
     ps.save_manifest(ps.open(root / "refs.json")["a"], root / "saved.manifest")
+    for i in range(3):
+        np.save(root / f"rows_{i}.npy", values)
+        values.tofile(root / f"raw_{i}.f4")
+        ps.save(root / f"part_{i}.zarr", values)
+        shutil.copy(root / "scene.tif", root / f"part_{i}.tif")
+        with h5py.File(root / f"part_{i}.h5", "w") as file:
+            file["x"], file["row"] = values, np.arange(4 * i, 4 * i + 4)
+            file["row"].make_scale("row")
+            file["x"].dims[0].attach_scale(file["row"])
+    ps.save_manifest(ps.open_shards(str(root / "part_*.zarr")), root / "arrays.manifest")
+    ps.save_manifest(ps.open_virtual([root / f"part_{i}.h5" for i in range(3)], concat="row"), root / "group.manifest")
+    shutil.make_archive(str(root / "v3.zarr"), "zip", root / "v3.zarr")
+    table = pa.table({"x": values[:, 0]})
+    pq.write_table(table, root / "x.parquet")
+    with pa.ipc.new_file(root / "x.arrow", table.schema) as writer:
+        writer.write_table(table)
     return root
 
 
 SCRIPT = """
-import os, sys
+import json, os, sys
+import pyarrow.parquet, pyarrow.ipc
 import penstock as ps
 
-root, mark, *names = sys.argv[1:]
+root, mark, shards, *names = sys.argv[1:]
+shards = json.loads(shards)
 ps.open(root + "/v3.zarr/a")
 for name in [*names, ""]:
     try:
         os.open(mark + name, os.O_RDONLY)
     except OSError:
         pass
-    if name:
+    if "*" in name:
+        ps.open_shards(root + "/" + name, context=ps.Context(), **shards.get(name, {}))
+    elif name:
         ps.open(root + "/" + name, context=ps.Context())
 """
 
@@ -120,7 +157,7 @@ def calls(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, C
         pytest.skip("counting system calls needs strace")
     log = tmp_path_factory.mktemp("trace") / "log"
     traced = [tracer, "-f", "-qq", "-y", "-e", f"trace={_CALLS}", "-o", str(log)]
-    program = [sys.executable, "-c", SCRIPT, str(folder), _MARK, *LOCAL]
+    program = [sys.executable, "-c", SCRIPT, str(folder), _MARK, json.dumps(_SHARDS), *LOCAL]
     done = subprocess.run([*traced, *program], capture_output=True, text=True, timeout=300)
     if "Operation not permitted" in done.stderr:
         pytest.skip("this machine does not allow strace")

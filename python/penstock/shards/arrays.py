@@ -22,6 +22,7 @@ from penstock.shards.readers import JoinedArray, SavedPart, join_parts
 KIND = "arrays"
 _PIECE = 4 << 20
 _ZARR = ("zarr.json", ".zarray")
+_ALONE = ("zarr2", "zarr3", "tiff", "npy")  # formats of arrays that a path names
 
 
 def metadata_of(path: str) -> str:
@@ -83,12 +84,31 @@ def save_parts(manifest: str, parts: Sequence[ArrayOfManifest], axis: int) -> No
 
 def save_joined(array: JoinedArray, manifest: str) -> None:
     """The same for an open array. Raises if its shards cannot be found by their paths in another process."""
-    parts = saved_parts(array)
-    if parts is None:
-        raise InvalidArgumentError(f"'{array.uri}' is of arrays that no manifest describes")
+    parts = [_as_saved(part) for part in array._parts]
+    if None in parts:
+        name = array._parts[parts.index(None)].name
+        text = f"'{array.uri}' is of arrays that no manifest describes: '{name}' is not what opening a local path gives"
+        raise InvalidArgumentError(text)
     if "://" in manifest:
         raise UnsupportedError(f"manifests of such shards are files of this machine, not '{manifest}'")
-    save_parts(manifest, parts, array._joined_along)
+    save_parts(manifest, [part for part in parts if part is not None], array._joined_along)
+
+
+def _as_saved(part: Any) -> ArrayOfManifest | None:
+    """A part as a manifest describes it; None if a local path and no option do not name it."""
+    if isinstance(part, ArrayOfManifest) or not isinstance(part, SavedPart):
+        return part if isinstance(part, ArrayOfManifest) else None
+    array = part.array()
+    path = array.uri.removeprefix("file://")
+    if path == array.uri or array.format not in _ALONE or not os.path.exists(path):
+        return None
+    if getattr(array, "_options", None) is not None:  # another page or level of a TIFF
+        return None
+    stamp = stamp_of(path)
+    again: Array = registry.call("open_array", path)
+    if (again.format, again.shape, again.dtype) != (array.format, array.shape, array.dtype):
+        raise ConflictError(f"'{path}' changed since it was opened: it is {again.dtype} {again.shape}")
+    return part_of(array, path, stamp)
 
 
 def part_of(array: Array, path: str, stamp: list[int], crc32c: int | None = None) -> ArrayOfManifest:
