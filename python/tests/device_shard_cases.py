@@ -50,6 +50,29 @@ def test_shards_of_every_kind(
     np.testing.assert_array_equal(out.get(), VALUES[10:30].astype("f8"))
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_arrays_of_other_chunks_and_formats_are_joined_along_any_axis(
+    cuda: FakeCuda, tmp_path: Path, axis: int
+) -> None:
+    values = np.arange(12 * 70 * 33, dtype="u2").reshape(12, 70, 33) % 509
+    parts: list[Any] = []
+    how: list[dict[str, Any]] = [
+        {"chunks": (5, 16, 8)},
+        {"chunks": (3, 70, 33)},
+        {"chunks": (4, 20, 6), "shards": (8, 40, 12)},
+    ]
+    for i, part in enumerate(np.array_split(values, [4, 5, 9], axis=axis)):
+        if i == 3:
+            ps.create_array(tmp_path / "p.tif", data=part, tiles=(16, 16), compress="deflate")
+            parts.append(ps.open(tmp_path / "p.tif"))
+        else:
+            parts.append(ps.create_array(tmp_path / f"p_{i}.zarr", data=part, **how[i]))
+    a = ps.open_shards(parts, axis=axis)
+    np.testing.assert_array_equal(a.read(device="cuda:0").numpy(), values)
+    for key in (np.s_[3:11, 4:60:7, ::-2], np.s_[::-1, 5], np.s_[:, :0], np.s_[..., 8:11]):
+        np.testing.assert_array_equal(a.read(key, device="cuda:1").numpy(), values[key])
+
+
 def test_fortran_order_and_the_other_byte_order(cuda: FakeCuda, tmp_path: Path) -> None:
     for number, part in enumerate(np.split(VALUES, [20, 20, 50])):
         np.save(tmp_path / f"F_{number}.npy", np.asarray(part, ">f4", order="F"))
