@@ -230,7 +230,7 @@ def open_all(scenario: dict, setting: Setting, result: Result, path: Path) -> di
         found = []
         for file in files:
             a = ps.open(file)
-            found.append((a.shape[::-1][:2], a.dtype, a.epsg, a.transform, a.nodata))
+            found.append((a.shape[::-1][:2], a.dtype, a.epsg, tuple(a.transform)[:6], a.nodata))
         return found
 
     def gdal() -> list[Any]:

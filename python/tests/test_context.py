@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
 import zipfile
@@ -156,6 +157,14 @@ def test_a_profile_may_measure_the_machine(context):
         array[:, ::2]
     assert p.ceilings["memcpy"] > 1e8
     assert "memcpy" in p.table()
+
+
+def test_a_plan_asks_for_the_sizes_of_a_bounded_number_of_objects(tmp_path):
+    a = ps.create_array(tmp_path / "a.zarr", shape=(10**9,), dtype="u1", chunks=(1000,))
+    few, many = a.plan(np.s_[: 10**7]), a.plan()  # 10,000 and 1,000,000 chunks
+    assert "unknown size" not in str(few)
+    unknown = int(re.search(r"\((\d+) of unknown size\)", str(many))[1])  # type: ignore[index]
+    assert 900_000 < unknown < 960_000
 
 
 def test_a_plan_sums_the_bytes_of_whole_objects(tmp_path):

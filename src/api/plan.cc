@@ -25,8 +25,8 @@ namespace {
 
 /// Sums of larger selections stop here: a plan returns at once for any size of the array.
 constexpr std::uint64_t kMaxCountedCells = 1'000'000;
-/// Whole objects whose size is requested from a remote store: each costs a request.
-constexpr std::uint64_t kMaxRemoteSizes = 10'000;
+/// Whole objects whose size is asked for: each costs a request of a remote store, and two system calls of a local one.
+constexpr std::uint64_t kMaxRemoteSizes = 10'000, kMaxLocalSizes = 50'000;
 
 // Indexes that the printed plan has read itself, at the time of the plan.
 class read_indexes final : public plan_indexes {
@@ -68,7 +68,8 @@ void add_sizes(planned& out, const read_plan& piece, const store& from) {
       keys.push_back(piece.objects[op.object].key);
   }
   const store_traits traits = from.traits();
-  const bool asks = traits.sizes && (traits.inline_completion || out.totals.whole_objects <= kMaxRemoteSizes);
+  const std::uint64_t most = traits.inline_completion ? kMaxLocalSizes : kMaxRemoteSizes;
+  const bool asks = traits.sizes && out.totals.whole_objects <= most;
   if (!asks || keys.empty()) {
     out.unknown_sizes += keys.size();
     return;

@@ -28,8 +28,10 @@ from penstock.target.file_objects import in_memory
 def open_found(request: Request, found: _core.Found) -> Array | Group:
     """Opens what was found, as its driver's function says."""
     driver = found.driver
-    _check_options(request, driver)
-    if driver not in ("reference", "folder") and len(request.own_options) < len(request.storage_options or {}):
+    if request.options:
+        _check_options(request, driver)
+    given = request.storage_options
+    if given and driver not in ("reference", "folder") and len(request.own_options) < len(given):
         text = f"'{found.uri}' are not references: remote_options and remote_protocol are for what references name"
         raise InvalidArgumentError(text)
     return _driver(driver)[0](request, found)
@@ -86,7 +88,8 @@ def _tiff(request: Request, found: _core.Found) -> Array | Group:
     made = TiffArray(found.open_tiff(options))
     if options is not None:
         made._options = options
-    made._storage_options = _remote.to_reopen_here(request.target, request.storage_options)
+    if not request.is_path:
+        made._storage_options = _remote.to_reopen_here(request.target, request.storage_options)
     return made
 
 

@@ -17,7 +17,7 @@ from penstock.core.device import device_number, is_device
 from penstock.core.errors import CorruptDataError, InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.core.group import Group
 from penstock.core.levels import level_of
-from penstock.geo.image_options import ImageOptions
+from penstock.geo.image_options import NO_OPTIONS, ImageOptions
 from penstock.geo.unpacked import UnpackedArray
 from penstock.target.local import path_here
 from penstock.target.place import check_path
@@ -99,9 +99,12 @@ def open(
     ReadOnlyError, PermissionDeniedError
         `mode` is "r+" or "a", and the format or the store cannot be written to.
     """
-    check_mode(mode)
+    # Small files are opened by the thousand: what is not asked for costs no call here.
+    if mode is not None:
+        check_mode(mode)
     check_path(path)
-    image = ImageOptions(page, level or 0, layout, bands, mask, ifd, unpack)
+    is_plain = page == 0 and not (level or mask or unpack) and layout is None and bands is None and ifd is None
+    image = NO_OPTIONS if is_plain else ImageOptions(page, level or 0, layout, bands, mask, ifd, unpack)
     context = current_context() if context is None else context
     request = Request(target, path, context, storage_options, cache_index, use_consolidated, image, format_options)
     try:

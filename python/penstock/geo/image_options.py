@@ -24,7 +24,7 @@ class ImageOptions:
     unpack: bool = False
 
     def __post_init__(self) -> None:
-        self.for_engine()
+        options_of(self.page, self.level, self.layout, self.bands, self.mask, self.ifd)  # refuses what has no meaning
 
     def for_engine(self) -> dict[str, Any] | None:
         """The options as the engine takes them; None if all of them are the defaults.
@@ -34,6 +34,8 @@ class ImageOptions:
         InvalidArgumentError
             A number is negative, or an option has no meaning.
         """
+        if self is NO_OPTIONS:
+            return None
         return options_of(self.page, self.level, self.layout, self.bands, self.mask, self.ifd)
 
     def check_goes_with(self, node: Any) -> None:
@@ -44,6 +46,11 @@ class ImageOptions:
         InvalidArgumentError
             Names the options and the node's format.
         """
+        if self is NO_OPTIONS:
+            return
         if (self.unpack or self.for_engine() is not None) and not isinstance(node, TiffArray):
             names = "page, level, layout, bands, mask, ifd, unpack are options of TIFFs"
             raise InvalidArgumentError(f"{names}, '{node.uri}' is {node.format}")
+
+
+NO_OPTIONS = ImageOptions()
