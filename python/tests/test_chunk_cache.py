@@ -63,6 +63,28 @@ def test_rows_of_a_chunk_are_decoded_twice_and_then_taken_from_memory(folder, co
     assert context.usage()["chunk_cache_bytes"] == 0
 
 
+def test_parts_of_one_chunk_are_taken_from_memory_too(folder, context):
+    array = ps.open(folder)
+    for turn in range(20):
+        assert same(array[23, 20 + turn % 7 : 30], VALUES[23, 20 + turn % 7 : 30])
+    assert hits(context) >= 17
+    rewrite(folder, -VALUES)
+    for turn in range(5):
+        assert same(array[23, 20 + turn : 30], -VALUES[23, 20 + turn : 30])
+    assert hits(context) >= 17 + 3
+
+
+def test_parts_of_a_chunk_of_hdf5_are_taken_from_memory(tmp_path, context):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=VALUES, chunks=(20, 20), compression="gzip")
+    settle(tmp_path)
+    array = ps.open(tmp_path / "x.h5", "x", context=context)
+    for turn in range(20):
+        assert same(array[23, 20 + turn % 7 : 30], VALUES[23, 20 + turn % 7 : 30])
+    assert hits(context) >= 17
+
+
 def test_whole_reads_keep_nothing_at_the_edge_either(folder, context):
     array = ps.open(folder)
     for _ in range(4):

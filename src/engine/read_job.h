@@ -167,6 +167,7 @@ class read_job final : public job, private completion_sink {
 
   // Cells that earlier reads have cached: read_job_kept.cc.
   bool is_current(const source& from, object_id object, const version& seen);
+  bool has_version(const store& in, const version& seen, bool pinned);
   void find_kept(piece& of, const fetch_op& op);
   static bool is_kept(const piece& of, const fetch_op& op) noexcept {
     return op.decode_count != 0 && op.first_decode < of.kept.size() && of.kept[op.first_decode] != nullptr;

@@ -66,17 +66,22 @@ bool read_job::read_kept_cells(const source& from) {
 bool read_job::is_current(const source& from, object_id object, const version& seen) {
   const version expected = from.layout->expected(object);
   if (expected.known() && !(expected == seen)) return false;
-  worker_state& mine = first_worker();
   from.layout->key(object, one_key_);
   one_key_.insert(0, from.prefix);
+  return has_version(*from.store, seen, expected.known());
+}
+
+// Whether storage has that version of the object `one_key_`.
+bool read_job::has_version(const store& in, const version& seen, bool pinned) {
+  worker_state& mine = first_worker();
   byte_read read;
   read.key = one_key_;
   read.range = {0, 0, false};
   read.expected = &seen;
-  read.same_handle = expected.known();
+  read.same_handle = pinned;
   read.buffer = &mine;
   mine.arrived.reset();
-  from.store->read({&read, 1}, mine, std::stop_token());
+  in.read({&read, 1}, mine, std::stop_token());
   const bool is_same = mine.take().ok();
   mine.arrived.reset();
   return is_same;

@@ -91,6 +91,18 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
     if (root == nullptr) return false;
     expected = root->seen;
   }
+  // Without an index, `read_kept_cells` has looked already.
+  if (!indexes.empty() && from.uid != 0 && !state_->cells().empty()) {
+    if (const auto kept = state_->cells().find(from.uid, *cell, expected)) {
+      if (!has_version(*from.store, kept->seen, pinned)) {
+        state_->cells().drop(from.uid, *cell);
+        return false;
+      }
+      mine.scratch.timed = false;
+      scatter_to_all(from, *cell, chain, kept->items.data(), mine);
+      return true;
+    }
+  }
   byte_read read;
   read.key = one_key_;
   read.range = extent.range;
