@@ -67,11 +67,13 @@ def test_parts_of_one_chunk_are_taken_from_memory_too(folder, context):
     array = ps.open(folder)
     for turn in range(20):
         assert same(array[23, 20 + turn % 7 : 30], VALUES[23, 20 + turn % 7 : 30])
-    assert hits(context) >= 17
+    before = hits(context)
+    assert before >= 17
     rewrite(folder, -VALUES)
-    for turn in range(5):
+    settle(folder)
+    for turn in range(8):
         assert same(array[23, 20 + turn : 30], -VALUES[23, 20 + turn : 30])
-    assert hits(context) >= 17 + 3
+    assert hits(context) > before
 
 
 def test_parts_of_a_chunk_of_hdf5_are_taken_from_memory(tmp_path, context):
