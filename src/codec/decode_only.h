@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/little_endian.h"
 #include "codec/byte_codecs.h"
 
 namespace penstock::inline v0 {
@@ -52,9 +53,7 @@ inline std::uint64_t load_big(std::span<const std::byte> from) noexcept {
   return value;
 }
 inline std::uint64_t load_little(std::span<const std::byte> from) noexcept {
-  std::uint64_t value = 0;
-  for (std::size_t i = from.size(); i-- > 0;) value = value << 8 | static_cast<std::uint64_t>(from[i]);
-  return value;
+  return little_endian(from.data(), from.size());
 }
 
 /// Reads bits of a stream, the highest of a byte first; zeros after its end, which sets `overrun`.
