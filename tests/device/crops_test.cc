@@ -4,28 +4,11 @@
 #include <random>
 
 #include <penstock/penstock.h>
-#include "chains.h"
 #include "engine/blocking_read.h"
-#include "fake_device.h"
-#include "support/deterministic_executor.h"
-#include "support/model_array.h"
+#include "small_arrays.h"
 
 namespace penstock::test {
 namespace {
-
-struct opened_array {
-  model_array model;
-  array from;
-};
-
-opened_array make_array(const std::shared_ptr<store>& to, const std::shared_ptr<context>& ctx, std::string path,
-                        const model_options& options) {
-  model_array model = write_model(*to, path + "/", options);
-  open_options where;
-  where.context = ctx;
-  where.path = std::move(path);
-  return {std::move(model), open_array(to, where).value()};
-}
 
 struct batch {
   std::vector<array_crop> crops;
@@ -57,33 +40,11 @@ batch random_batch(std::mt19937_64& random, const std::vector<opened_array>& arr
   return out;
 }
 
-model_options small_model(std::uint64_t seed) {
-  model_options options;
-  options.shape = {13, 17, 9};
-  options.chunks = {4, 5, 9};
-  options.dtype = "int16";
-  options.codecs = kZstd;
-  options.missing = 0.2;
-  options.seed = seed;
-  if (seed % 2 == 0) options.shards = extents{8, 10, 9};
-  return options;
-}
-
 class DeviceCrops : public FakeDevice, public testing::WithParamInterface<std::uint64_t> {};
 
 TEST_P(DeviceCrops, AreWhatTheModelsHoldWhateverTheSchedule) {
   std::mt19937_64 random(GetParam());
-  penstock_fake_cuda_configure(GetParam(), 1, 0);
-  const auto seeded = std::make_shared<deterministic_executor>(random());
-  seeded->pending = [] { return penstock_fake_cuda_pending(); };
-  seeded->deliver = [](std::uint64_t) { penstock_fake_cuda_pump(1); };
-  seeded->wakes_from_outside = kCompletionTime;
-  context_options options;
-  options.threads = 3;
-  options.page_locked_bytes = 8192;
-  options.device_memory_bytes = 3 * 65536;
-  options.executor = seeded;
-  const auto ctx = context::make(options).value();
+  const auto [seeded, ctx] = make_seeded(GetParam(), random());
   const auto store = make_memory_store();
   std::vector<opened_array> arrays;
   for (std::uint64_t i = 0; i < 3; ++i)

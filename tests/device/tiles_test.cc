@@ -7,41 +7,11 @@
 #include <random>
 
 #include <penstock/penstock.h>
-#include "chains.h"
 #include "engine/blocking_read.h"
-#include "fake_device.h"
-#include "support/deterministic_executor.h"
-#include "support/model_array.h"
+#include "small_arrays.h"
 
 namespace penstock::test {
 namespace {
-
-struct opened_array {
-  std::shared_ptr<store> where;
-  model_array model;
-  array from;
-};
-
-opened_array make_array(const std::shared_ptr<context>& ctx, const model_options& options) {
-  auto where = make_memory_store();
-  model_array model = write_model(*where, "a/", options);
-  open_options how;
-  how.context = ctx;
-  how.path = "a";
-  return {where, std::move(model), open_array(where, how).value()};
-}
-
-model_options small_model(std::uint64_t seed) {
-  model_options options;
-  options.shape = {13, 17, 9};
-  options.chunks = {4, 5, 9};
-  options.dtype = "int16";
-  options.codecs = kZstd;
-  options.missing = 0.2;
-  options.seed = seed;
-  if (seed % 2 == 0) options.shards = extents{8, 10, 9};
-  return options;
-}
 
 std::vector<std::byte> expected_of(const model_array& model, const box& where) {
   basic_selection which;
@@ -82,18 +52,8 @@ class DeviceTilesOnSchedules : public FakeDevice, public testing::WithParamInter
 
 TEST_P(DeviceTilesOnSchedules, AreWhatTheModelHoldsWhenTheConsumersStreamGetsThere) {
   std::mt19937_64 random(GetParam());
-  penstock_fake_cuda_configure(GetParam(), 1, 0);
-  const auto seeded = std::make_shared<deterministic_executor>(random());
-  seeded->pending = [] { return penstock_fake_cuda_pending(); };
-  seeded->deliver = [](std::uint64_t) { penstock_fake_cuda_pump(1); };
-  seeded->wakes_from_outside = kCompletionTime;
-  context_options options;
-  options.threads = 3;
-  options.page_locked_bytes = 8192;
-  options.device_memory_bytes = 3 * 65536;
-  options.executor = seeded;
-  const auto ctx = context::make(options).value();
-  const opened_array all = make_array(ctx, small_model(GetParam()));
+  const auto [seeded, ctx] = make_seeded(GetParam(), random());
+  const opened_array all = make_array(make_memory_store(), ctx, "a", small_model(GetParam()));
   for (int round = 0; round < 4; ++round) {
     device_tiles_options how;
     how.device = 0;
@@ -118,7 +78,7 @@ class DeviceTiles : public FakeDevice {};
 
 TEST_F(DeviceTiles, StayWhatTheyAreWhileASlowConsumerUsesThem) {
   const auto ctx = context::make({}).value();
-  const opened_array all = make_array(ctx, small_model(2));
+  const opened_array all = make_array(make_memory_store(), ctx, "a", small_model(2));
   device_tiles_options how;
   how.device = 0;
   how.depth = 1;
@@ -134,7 +94,7 @@ TEST_F(DeviceTiles, StayWhatTheyAreWhileASlowConsumerUsesThem) {
 
 TEST_F(DeviceTiles, AreInDepthAndOneBuffersThatAreReused) {
   const auto ctx = context::make({}).value();
-  const opened_array all = make_array(ctx, small_model(1));
+  const opened_array all = make_array(make_memory_store(), ctx, "a", small_model(1));
   device_tiles_options how;
   how.device = 0;
   how.depth = 2;
@@ -161,12 +121,13 @@ TEST_F(DeviceTiles, AChunkThatFailsOnTheDeviceEndsTheStreamAndIsNamed) {
     options.chunks = {2048};
     options.dtype = "float32";
     options.codecs = kZstd;
-    const opened_array all = make_array(ctx, options);
-    const auto old = read_and_wait(*all.where, "a/c/1", byte_range{}, 1 << 20).value();
+    const auto where = make_memory_store();
+    const opened_array all = make_array(where, ctx, "a", options);
+    const auto old = read_and_wait(*where, "a/c/1", byte_range{}, 1 << 20).value();
     std::vector<std::byte> bytes(old.bytes.begin(), old.bytes.end());
     for (std::size_t i = bytes.size() / 2; i < bytes.size() / 2 + 30; ++i) bytes[i] ^= std::byte{0x5A};
     const part whole(bytes);
-    ASSERT_TRUE(all.where->put("a/c/1", {&whole, 1}, {}).ok());
+    ASSERT_TRUE(where->put("a/c/1", {&whole, 1}, {}).ok());
     device_tiles_options how;
     how.device = 0;
     how.depth = 1;
@@ -189,7 +150,7 @@ TEST_F(DeviceTiles, AChunkThatFailsOnTheDeviceEndsTheStreamAndIsNamed) {
 TEST_F(DeviceTiles, EndWhenTheyAreCancelledOrDestroyedAndReturnTheirMemory) {
   {
     const auto ctx = context::make({}).value();
-    const opened_array all = make_array(ctx, small_model(3));
+    const opened_array all = make_array(make_memory_store(), ctx, "a", small_model(3));
     device_tiles_options how;
     how.device = 0;
     how.tile = {1, 1, 9};
@@ -208,7 +169,7 @@ TEST_F(DeviceTiles, EndWhenTheyAreCancelledOrDestroyedAndReturnTheirMemory) {
 
 TEST_F(DeviceTiles, ThatDoNotFitAreRefused) {
   const auto ctx = context::make({}).value();
-  const opened_array all = make_array(ctx, small_model(1));
+  const opened_array all = make_array(make_memory_store(), ctx, "a", small_model(1));
   device_tiles_options how;
   how.device = 0;
   for (const extents& tile : {extents{4, 5}, extents{4, 0, 9}}) {
