@@ -359,6 +359,19 @@ def test_the_check_of_array_shards_compares_their_bytes(tmp_path: Path, run: Any
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")
+def test_the_check_names_the_array_shards_that_changed(tmp_path: Path) -> None:
+    for i in range(8):
+        ps.save(tmp_path / f"s_{i}.zarr", np.arange(6))
+    ps.save_manifest(ps.open_shards(str(tmp_path / "s_*.zarr")), tmp_path / "m")
+    for i in range(1, 8):
+        (tmp_path / f"s_{i}.zarr/zarr.json").unlink()
+    done = program("check", tmp_path / "m")
+    assert done.returncode == 1
+    assert [f"s_{i}.zarr" in done.stderr for i in range(8)] == [False, *[True] * 5, False, False]
+    assert "and 2 more since the manifest was saved" in done.stderr
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")
 @pytest.mark.parametrize("name", ["x.parquet", "x.arrow"])
 def test_the_program_says_what_needs_python(files: Path, name: str) -> None:
     done = program("info", files / name)

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <penstock/joined.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +20,8 @@
 
 namespace penstock::inline v0 {
 namespace {
+
+constexpr std::size_t kMostNames = 5;  // of shards that changed
 
 result<array> open_one(const saved_array& saved, const std::shared_ptr<context>& with) {
   open_options how;
@@ -46,10 +50,17 @@ result<array> open_saved_arrays(const json& document, const manifest_place& at, 
   std::vector<std::string> documents;
   for (const saved_array& each : saved) documents.push_back(each.metadata);
   PENSTOCK_ASSIGN(const auto now, query_files(documents, *with));
+  std::vector<std::string> stale;
   for (std::size_t i = 0; i < saved.size(); ++i) {
     if (now[i] && now[i]->stamp == saved[i].stamp) continue;
-    return error(errc::conflict, fmt::format("'{}' {} since the manifest was saved: save it again", saved[i].path,
-                                             now[i] ? "changed" : "is gone"));
+    stale.push_back(fmt::format("'{}' {}", saved[i].path, now[i] ? "changed" : "is gone"));
+  }
+  if (!stale.empty()) {
+    const std::size_t shown = std::min(stale.size(), kMostNames);
+    std::string names =
+        fmt::format("{}", fmt::join(stale.begin(), stale.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+    if (shown < stale.size()) names += fmt::format(" and {} more", stale.size() - shown);
+    return error(errc::conflict, names + " since the manifest was saved: save it again");
   }
   std::vector<std::optional<result<array>>> opened(saved.size());
   for_each_file(saved.size(), *open_file_store(at.folder.empty() ? "/" : at.folder), *with,
