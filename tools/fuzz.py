@@ -1,7 +1,7 @@
 """Runs libFuzzer targets.
 
 As a test:  fuzz.py TARGET SEEDS          a few seconds (PENSTOCK_FUZZ_SECONDS, 5) from the seeds alone
-By hand:    fuzz.py --build DIR --seconds N [NAME...]   builds all targets, or those named, and runs them from the
+By hand:    fuzz.py --build DIR --seconds N [NAME...]   builds the targets and runs all, or those named, from the
             seeds, from the inputs that earlier runs by hand have found, and from the corpus next to the checkout
             (PENSTOCK_CORPUS, ../shared/corpus), if that has a folder of the target's name: `tiff`
             fuzz.py --build DIR --runs N [NAME...]      the same with a number of inputs for each target, for as long
@@ -81,13 +81,14 @@ def main() -> int:
     if options.build is None:
         target, seeds = map(Path, options.names)
         with tempfile.TemporaryDirectory() as corpus:
-            return fuzz(target.resolve(), [seeds], Path(corpus), limits)
+            return fuzz(target.absolute(), [seeds], Path(corpus), limits)
 
     names = options.names or sorted(path.stem for path in (ROOT / "tests" / "fuzz").glob("fuzz_*.cc"))
     if not names:
         print("No fuzz targets yet")
         return 0
-    subprocess.run(["cmake", "--build", options.build, "-j", str(options.jobs), "--target", *names], check=True)
+    build = ["cmake", "--build", options.build, "-j", str(options.jobs), "--target", "fuzz_targets"]
+    subprocess.run(build, check=True)
     targets = [options.build.resolve() / "tests" / "fuzz" / name for name in names]
 
     def search(target: Path) -> int:

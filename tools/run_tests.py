@@ -25,6 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "test-reports"
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+BUILDS = 9  # GB that all builds take
 ASAN = "detect_stack_use_after_return=1:strict_string_checks=1"
 UBSAN = "print_stacktrace=1"
 FUZZ_SECONDS = "1"  # for each of some forty targets, from all seeds; `make fuzz` is the search
@@ -200,13 +201,18 @@ def one(status: int) -> Counter[str]:
 
 def count_junit(report: Path, status: int) -> Counter[str]:
     """Counts a JUnit file's cases; a runner that failed without naming a failed case counts as one."""
-    counts: Counter[str] = Counter()
-    if report.exists():
-        for case in ET.parse(report).getroot().iter("testcase"):
-            counts[outcome(case)] += 1
+    counts = Counter(outcome(case) for case in cases_of(report))
     if status and not counts[FAILED]:
         counts[FAILED] = 1
     return counts
+
+
+def cases_of(report: Path) -> list[ET.Element]:
+    """The cases of a JUnit file; none if the runner did not write it to its end."""
+    try:
+        return list(ET.parse(report).getroot().iter("testcase"))
+    except (FileNotFoundError, ET.ParseError):
+        return []
 
 
 def outcome(case: ET.Element) -> str:
@@ -218,8 +224,7 @@ def outcome(case: ET.Element) -> str:
 def count_ctest(report: Path, cases: Path, status: int) -> Counter[str]:
     """Counts GoogleTest's cases where an executable reported them, and ctest's own entries otherwise."""
     counts: Counter[str] = Counter()
-    entries = ET.parse(report).getroot().iter("testcase") if report.exists() else ()
-    for entry in entries:
+    for entry in cases_of(report):
         whole = outcome(entry)
         detail = cases / f"{entry.get('name')}.json"
         inner = count_gtest(detail) if detail.exists() else Counter({whole: 1})
@@ -255,6 +260,9 @@ def main() -> int:
         for old in sorted(REPORTS.rglob("*"), reverse=True):
             old.rmdir() if old.is_dir() else old.unlink()
     REPORTS.mkdir(parents=True, exist_ok=True)
+
+    if (free := shutil.disk_usage(ROOT).free / 1e9) < BUILDS and not (ROOT / "build" / "tsan").exists():
+        print(f"Little space: the builds take about {BUILDS} GB, and {free:.1f} GB are free", flush=True)
 
     stages = Stages(options.jobs, options.stages or names)
     total: Counter[str] = Counter()
