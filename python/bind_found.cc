@@ -66,6 +66,24 @@ found_handle find_local(nb::bytes uri, const context_handle& with, nb::bytes inn
   return {std::move(found), std::move(how)};
 }
 
+/// The image of a TIFF, which are opened by the thousand; of all else what was found.
+nb::object open_local(nb::str path, const context_handle& with) {
+  const nb::bytes name = nb::steal<nb::bytes>(PyUnicode_EncodeFSDefault(path.ptr()));
+  if (!name.is_valid()) nb::raise_python_error();
+  const std::string file = text_of(name);
+  found_handle made{{}, options_of(with, false, std::nullopt)};
+  std::optional<node> image;
+  call_engine([&]() -> result<> {
+    PENSTOCK_ASSIGN(target_location target, resolve(file, made.how));
+    PENSTOCK_ASSIGN(made.found, find_node(std::move(target), made.how, search_order::by_name));
+    if (made.found.driver.get() == &tiff_driver() && made.found.inner.empty() && !made.found.opened) {
+      PENSTOCK_ASSIGN(image, made.found.driver->open(made.found.at, made.how));
+    }
+    return {};
+  });
+  return image ? node_object(std::move(*image)) : nb::cast(std::move(made));
+}
+
 std::string driver_name(const found_handle& self) {
   if (self.found.driver != nullptr) return std::string(self.found.driver->name());
   return self.found.references != nullptr ? std::string(kerchunk_driver().name()) : "folder";
@@ -203,6 +221,8 @@ void bind_found(nb::module_& m) {
   m.def("find_node", &find_in_store, nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("inner"),
         nb::arg("cache_index") = false, nb::arg("consolidated").none() = nb::none(), nb::arg("object_first") = false,
         "Find what is at `inner` below `path` of a store.");
+  m.def("open_local", &open_local, nb::arg("path"), nb::arg("context"),
+        "Find what is at a path of this machine, and open it if it is a TIFF.");
   m.def("find_local", &find_local, nb::arg("uri"), nb::arg("context"), nb::arg("inner"), nb::arg("cache_index") = false,
         nb::arg("consolidated").none() = nb::none(), nb::arg("object_first") = false,
         "Find what is at `inner` below a path of this machine, or below a `file:` or `zip:` URI.");

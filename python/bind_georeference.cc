@@ -119,6 +119,11 @@ nb::list bands_of(const georeference& self) {
   return out;
 }
 
+nb::object first_nodata_of(const georeference& self) {
+  const std::vector<band_meaning> bands = self.bands();
+  return bands.empty() ? nb::none() : number_of(bands.front().nodata);
+}
+
 nb::list colors_of(const georeference& self) {
   nb::list out;
   for (const std::string& each : call_engine([&] { return self.colors(); })) out.append(as_str(each));
@@ -198,6 +203,7 @@ void bind_georeference(nb::module_& m) {
       .def("area_or_point", area_or_point_of)
       .def("metadata", [](const georeference& self) { return dict_of(self.metadata()); })
       .def("bands", bands_of)
+      .def("first_nodata", first_nodata_of)
       .def("colors", colors_of)
       .def("alpha_band", alpha_band_of);
   m.def("validity_of", validity_of_array, nb::arg("image"), nb::arg("of"));

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "bind_tiff.h"
+#include "format/tiff/geo_keys.h"
 #include "format/tiff/tiff_names.h"
 #include "format/tiff/tiff_nodata.h"
 #include "format/tiff/tiff_tags.h"
@@ -181,6 +182,11 @@ void bind_tiff(nb::module_& m) {
                    [](const details_handle& self) { return word_of(self, 262, 0, tiff_photometric_word); })
       .def("colormap", palette_of)
       .def("options", options_to_keep)
+      .def_prop_ro("geo_keys",
+                   [](const details_handle& self) {
+                     const std::string keys = text_of_geo_keys(*self.from);
+                     return nb::bytes(keys.data(), keys.size());
+                   })
       .def("georeference",
            [](const details_handle& self) {
              return call_engine([&] { return result<georeference>(georeference_of(self.array)); });

@@ -835,6 +835,9 @@ def find_node(
 ) -> Found:
     """Find what is at `inner` below `path` of a store; object_first: it is an object, or in one."""
 
+def open_local(path: str, context: Context) -> Found | Array:
+    """Find what is at a path of this machine, and open it if it is a TIFF."""
+
 def find_local(
     uri: bytes,
     context: Context,
@@ -967,6 +970,9 @@ class Georeference:
     def bands(self) -> list[dict[str, Any]]:
         """Of each band of the array: number, nodata, held_nodata, scale, offset, unit, description, metadata."""
 
+    def first_nodata(self) -> int | float | None:
+        """The nodata value of the array's first band."""
+
     def colors(self) -> list[str]:
         """Colour interpretation of each of the file's bands."""
 
@@ -1016,6 +1022,10 @@ class TiffDetails:
 
     def options(self) -> dict[str, Any] | None:
         """Which image of the file it is, as `Found.open_tiff` takes it; None: the first one."""
+
+    @property
+    def geo_keys(self) -> bytes:
+        """Files in which it is the same have the same GeoTIFF keys."""
 
     def georeference(self) -> Georeference:
         """Reads GDAL's sidecar file of a local file."""

@@ -403,3 +403,25 @@ def test_a_system_that_gdal_writes_as_text_has_not_the_code_of_its_base(code: in
     array = ps.open(tmp_path / "a.tif")
     assert array.epsg == array.crs.to_epsg()
     assert array.crs.is_projected
+
+
+def test_what_keys_mean_is_found_once_for_files_that_share_them(tmp_path: Path) -> None:
+    from penstock.geo.crs import SYSTEMS as kept
+    from penstock.geo.crs import Kept
+
+    names = []
+    for i, code in enumerate((32633, 32634, 32633)):
+        names.append(tmp_path / f"{i}.tif")
+        ps.save(names[-1], np.zeros((1, 4, 4), np.uint8), crs=f"EPSG:{code}", transform=(1, 0, 0, 0, -1, 4))
+    kept.by_keys.clear()
+    images = [ps.open(name) for name in names]
+    assert [image.epsg for image in images] == [32633, 32634, 32633]
+    assert images[0].crs is images[2].crs and images[0].crs != images[1].crs
+    assert len(kept.by_keys) == 2
+
+    few = Kept()
+    for i in range(3 * few.MOST):
+        assert few.of(str(i).encode(), lambda i=i: i) == i
+    assert few.of(bytes(few.MOST_BYTES + 1), lambda: -1) == -1
+    assert len(few.by_keys) <= few.MOST
+    assert few.of(b"0", lambda: -2) == -2

@@ -127,12 +127,7 @@ result<std::optional<found_node>> find_above_url(const location& at, const open_
   return find_above(whole, how, false);
 }
 
-/// Whether a folder has a name that references saved as Parquet usually have.
-bool names_references(const location& at) {
-  std::string_view name = at.path.empty() ? std::string_view(at.uri) : std::string_view(at.path);
-  while (name.ends_with('/')) name.remove_suffix(1);
-  return name.ends_with(".parq") || name.ends_with(".parquet");
-}
+bool is_named_as_references(const location& at) { return names_references(at.path.empty() ? at.uri : at.path); }
 
 /// Finds references saved as Parquet, by their `.zmetadata` alone. Returns nullopt if they are not at the location.
 /// \param inner  Path of the node among them.
@@ -153,7 +148,7 @@ std::optional<found_node> find_target(const target_location& target, const open_
 
 /// Finds the node whose documents are at a location. Returns nullopt if no driver finds its documents there.
 result<std::optional<found_node>> find_folder(const location& at, const open_options& how) {
-  if (names_references(at))
+  if (is_named_as_references(at))
     if (std::optional<found_node> found = find_references(at, {})) return found;
   found_node out;
   out.at = at;
@@ -188,7 +183,7 @@ result<found_node> find_node(target_location target, const open_options& how, se
     if (is_file) return error(errc::not_found, fmt::format("'{}' is a file of no format that is known", target.at.uri));
   }
   location at = joined(target);
-  const bool target_first = order == search_order::object_first || names_references(target.at);
+  const bool target_first = order == search_order::object_first || is_named_as_references(target.at);
   if (target_first)
     if (std::optional<found_node> found = find_target(target, how)) return std::move(*found);
   const bool object_first = order == search_order::object_first || names_object(*at.context, at.path);

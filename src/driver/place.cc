@@ -47,6 +47,16 @@ std::size_t file_on_the_way(const std::string& path) {
   return 0;
 }
 
+/// Of a file's own store, which reads files next to it, too. (Sources that it names have stores of their own.)
+constexpr unsigned kFilesOfOne = 8;
+
+std::shared_ptr<store> make_file_store(std::string root, write_sync sync, unsigned max_open_files) {
+  file_store_options options;
+  options.sync = sync;
+  options.max_open_files = max_open_files;
+  return std::make_shared<file_store>(std::move(root), options);
+}
+
 place in_archive(const std::string& path, std::size_t size, const place_options& options) {
   return {open_zip_store(path.substr(0, size), options.context), path.substr(std::min(size + 1, path.size()))};
 }
@@ -142,7 +152,9 @@ struct local_place {
 };
 
 /// \param sniffs  Whether a file is read to see if it is an archive; else its name decides.
-result<local_place> find_local_place(std::string_view uri, const place_options& options, bool sniffs) {
+/// \param is_file  Whether the path is taken for a file's without looking.
+result<local_place> find_local_place(std::string_view uri, const place_options& options, bool sniffs,
+                                     bool is_file = false) {
   std::string_view given = uri;
   const bool archive = take_scheme(given, "zip:");
   const bool is_uri = archive || take_scheme(given, "file:");
@@ -153,7 +165,7 @@ result<local_place> find_local_place(std::string_view uri, const place_options& 
   if (!is_normal(path)) path = std::filesystem::absolute(path, failed).lexically_normal().string();
   if (failed) return error(errc::io_error, fmt::format("'{}': {}", given, failed.message()));
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  const std::size_t file = options.is_file ? path.size() : file_on_the_way(path);
+  const std::size_t file = options.is_file || is_file ? path.size() : file_on_the_way(path);
   if (archive) return local_place{in_archive(path, file != 0 ? file : archive_by_name(path), options), {}, {}};
   // The name counts too: a new archive that a power cut interrupted has no bytes, or not its first ones.
   const std::string_view name = std::string_view(path).substr(0, file);
@@ -165,7 +177,7 @@ result<local_place> find_local_place(std::string_view uri, const place_options& 
     return local_place{in_archive(path, path.size(), options), {}, {}};
   if (file != 0) {  // a format that is one file
     const std::size_t slash = path.rfind('/', file - 1);
-    place at{open_file_store(path.substr(0, std::max<std::size_t>(slash, 1)), sync_of(options)),
+    place at{make_file_store(path.substr(0, std::max<std::size_t>(slash, 1)), sync_of(options), kFilesOfOne),
              path.substr(slash + 1, file - slash - 1)};
     return local_place{std::move(at), path.substr(0, file), path.substr(std::min(file + 1, path.size()))};
   }
@@ -210,8 +222,19 @@ result<target_location> resolve(std::string_view uri, const open_options& how) {
   }
   const place_options given{at.context, how.remote};
   local_place found;
+  std::optional<object_head> head;
   if (added_scheme(uri, at.context.get()) == nullptr && !is_elsewhere(uri)) {
-    PENSTOCK_ASSIGN(found, find_local_place(uri, given, false));
+    // What has the name of an object is read without being looked up first. (References have that of a Parquet file.)
+    if (names_object(*at.context, uri) && !names_references(uri)) {
+      PENSTOCK_ASSIGN(found, find_local_place(uri, given, false, true));
+      if (!found.file.empty()) {
+        auto read = read_head(*found.at.store, found.at.path);
+        if (read.ok()) head = std::move(*read);
+      }
+    }
+    if (!head) {
+      PENSTOCK_ASSIGN(found, find_local_place(uri, given, false));
+    }
   } else {
     object_uri split{std::string(uri), {}};
     if (added_scheme(uri, at.context.get()) == nullptr) split = split_at_object(uri);
@@ -227,7 +250,9 @@ result<target_location> resolve(std::string_view uri, const open_options& how) {
     }
   }
   if (!found.file.empty()) {
-    PENSTOCK_ASSIGN(std::optional<object_head> head, read_head(*found.at.store, found.at.path));
+    if (!head) {
+      PENSTOCK_ASSIGN(head, read_head(*found.at.store, found.at.path));
+    }
     if (head && begins_as_archive(head->bytes)) {
       found.at = {open_zip_store(found.file, at.context), std::exchange(found.rest, {})};
     } else if (head) {
@@ -257,9 +282,7 @@ std::shared_ptr<store> make_read_only(std::shared_ptr<const store> from) {
 }
 
 std::shared_ptr<store> open_file_store(std::string root, write_sync sync) {
-  file_store_options options;
-  options.sync = sync;
-  return std::make_shared<file_store>(std::move(root), options);
+  return make_file_store(std::move(root), sync, file_store_options().max_open_files);
 }
 std::shared_ptr<store> make_memory_store() { return std::make_shared<memory_store>(); }
 

@@ -51,6 +51,11 @@ std::shared_ptr<const format_driver> driver_by_name(std::string_view path) {
 
 bool names_object(const context& with, std::string_view path) { return driver_by_name(with, path) != nullptr; }
 
+bool names_references(std::string_view path) noexcept {
+  while (path.ends_with('/')) path.remove_suffix(1);
+  return path.ends_with(".parq") || path.ends_with(".parquet");
+}
+
 std::shared_ptr<const format_driver> unowned(const format_driver& driver) noexcept {
   return {std::shared_ptr<const void>(), &driver};
 }

@@ -71,6 +71,8 @@ std::shared_ptr<const format_driver> driver_by_name(std::string_view path);
 
 /// True if the name is that of an object rather than of a folder's node.
 bool names_object(const context& with, std::string_view path);
+/// True if folders of references saved as Parquet usually have such a name; Parquet files have it too.
+bool names_references(std::string_view path) noexcept;
 
 /// How many first bytes of an object are read where requests cost time: as the drivers say whose endings the name has.
 std::uint64_t head_bytes(const context& with, std::string_view path);

@@ -19,6 +19,8 @@ std::ptrdiff_t half_of_all_descriptors() noexcept {
 }  // namespace
 
 unsigned open_file_limit(unsigned wanted) noexcept {
+  constexpr unsigned kAlwaysFew = 8;
+  if (wanted <= kAlwaysFew) return wanted;
   struct ::rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::min(wanted, 64U);
   return static_cast<unsigned>(std::min<std::uint64_t>(wanted, limit.rlim_cur / 4));

@@ -17,8 +17,8 @@
 
 namespace penstock::inline v0 {
 
-/// The files that a store may keep open: `wanted`, but no more than a quarter of the process's limit. Other parts of
-/// the process need files too, and a store that takes the last descriptor would break those.
+/// The files that a store may keep open: `wanted`, but no more than a quarter of the process's limit, or eight. Other
+/// parts of the process need files too, and a store that takes the last descriptor would break those.
 unsigned open_file_limit(unsigned wanted) noexcept;
 
 /// A file that is open for reading, and the version of its key's object. Counts its owners.

@@ -18,6 +18,7 @@ from penstock.core.errors import CorruptDataError, InvalidArgumentError, NotFoun
 from penstock.core.group import Group
 from penstock.core.levels import level_of
 from penstock.geo.image_options import NO_OPTIONS, ImageOptions
+from penstock.geo.tiff import TiffArray
 from penstock.geo.unpacked import UnpackedArray
 from penstock.target.local import path_here
 from penstock.target.place import check_path
@@ -106,9 +107,14 @@ def open(
     is_plain = page == 0 and not (level or mask or unpack) and layout is None and bands is None and ifd is None
     image = NO_OPTIONS if is_plain else ImageOptions(page, level or 0, layout, bands, mask, ifd, unpack)
     context = current_context() if context is None else context
-    request = Request(target, path, context, storage_options, cache_index, use_consolidated, image, format_options)
+    is_here = is_plain and type(target) is str and ":" not in target and not (path or storage_options)
     try:
-        node = _find(request.normalized())
+        if is_here and not (cache_index or format_options) and use_consolidated is None:
+            node = _open_here(target, context)
+        else:
+            node = _find(
+                Request(target, path, context, storage_options, cache_index, use_consolidated, image, format_options)
+            )
     except NotFoundError as error:
         if mode != "a":
             raise
@@ -129,8 +135,20 @@ def open(
     return node
 
 
+def _open_here(path: str, context: Context) -> Array | Group:
+    """Opens what is at a path of this machine, with no options. A TIFF takes one call of the engine."""
+    try:
+        found = _core.open_local(path, context)
+    except NotFoundError:
+        return _find(Request(path, "", context))  # which says what is missing
+    if isinstance(found, _core.Array):
+        return TiffArray(found)
+    return open_found(Request(path, "", context), found)
+
+
 def _find(request: Request) -> Array | Group:
     """Finds what is there and opens it."""
+    request = request.normalized()
     if isinstance(request.target, str) and request.target.startswith(REFERENCES):
         return open_references(request)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 _USER_DEFINED = 32767
@@ -84,6 +84,33 @@ class _Unit(NamedTuple):
 
     def is_near(self, size: float) -> bool:
         return math.isclose(self.size, size, rel_tol=1e-9)
+
+
+class Kept:
+    """What the keys of the last files mean, which most files of a data set share. pyproj takes a millisecond for it."""
+
+    MOST = 256  # of files whose keys differ
+    MOST_BYTES = 16384  # of keys
+
+    def __init__(self) -> None:
+        self.by_keys: dict[bytes, Any] = {}
+
+    def of(self, keys: bytes, find: Callable[[], Any]) -> Any:
+        """What `find` returned for these keys, as `TiffDetails.geo_keys` has them, or returns now."""
+        try:
+            return self.by_keys[keys]
+        except KeyError:
+            pass
+        found = find()
+        if len(keys) <= self.MOST_BYTES:
+            if len(self.by_keys) >= self.MOST:
+                self.by_keys = {}
+            self.by_keys[keys] = found
+        return found
+
+
+CODES, SYSTEMS = Kept(), Kept()
+"""Of `epsg_of` and `crs_of`."""
 
 
 def epsg_of(keys: Mapping[int, Any]) -> int | None:

@@ -117,8 +117,11 @@ class TiffHeader:
     @property
     def nodata(self) -> int | float | None:
         """The nodata value of the first band, as in the file; None if the file has none."""
-        value: int | float | None = self._band_values[0]["nodata"]
-        return value
+        return self._first_nodata
+
+    @cached_property
+    def _first_nodata(self) -> int | float | None:
+        return self._meaning.first_nodata()
 
     @property
     def _held_nodata(self) -> int | float | None:
@@ -334,7 +337,7 @@ class TiffHeader:
     def epsg(self) -> int | None:
         """The EPSG code of the coordinate system, if the file names one."""
         if self._meaning.sidecar_crs is None:
-            return _tiff_crs.epsg_of(self._geo_keys)
+            return _tiff_crs.CODES.of(self._details.geo_keys, lambda: _tiff_crs.epsg_of(self._geo_keys))
         named = _tiff_crs.named(self._meaning.sidecar_crs)
         code: int | None = named.to_epsg(100) if hasattr(named, "to_epsg") else None
         return code
@@ -348,7 +351,7 @@ class TiffHeader:
         """
         if self._meaning.sidecar_crs is not None:
             return _tiff_crs.named(self._meaning.sidecar_crs)
-        found = _tiff_crs.crs_of(self._geo_keys)
+        found = _tiff_crs.SYSTEMS.of(self._details.geo_keys, lambda: _tiff_crs.crs_of(self._geo_keys))
         if found is None and _tiff_crs.is_described(self._geo_keys):
             method = self._geo_keys.get(3075)
             which = "" if method is None else f" (projection method {method})"

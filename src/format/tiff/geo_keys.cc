@@ -87,6 +87,19 @@ result<std::vector<geo_key>> parse_geo_keys(const tiff_details& from) {
   return keys;
 }
 
+std::string text_of_geo_keys(const tiff_details& from) {
+  const tiff_values tags = tiff_values::of_page(from);
+  std::string out(1, from.big_endian ? 'M' : 'I');
+  for (const std::uint16_t number : {kDirectory, kDoubles, kText}) {
+    const tiff_tag* const found = tags.find(number);
+    const std::uint64_t size = found == nullptr ? 0 : found->value.size();
+    out.push_back(static_cast<char>(found == nullptr ? 0 : found->type));
+    out.append(reinterpret_cast<const char*>(&size), sizeof(size));
+    if (size != 0) out.append(reinterpret_cast<const char*>(found->value.data()), size);
+  }
+  return out;
+}
+
 const geo_key::value_type* find_geo_key(const std::vector<geo_key>& keys, std::uint16_t id) noexcept {
   const auto found = std::find_if(keys.begin(), keys.end(), [&](const geo_key& each) { return each.id == id; });
   return found == keys.end() ? nullptr : &found->value;

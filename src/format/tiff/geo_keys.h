@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace penstock::inline v0 {
 /// whose values are outside of their tags are ignored.
 /// \error corrupt_data  One of the three tags has a wrong type. Source: OGC GeoTIFF 1.1, 7.1.
 result<std::vector<geo_key>> parse_geo_keys(const tiff_details& from);
+
+/// What determines the keys: the bytes of the three tags. Files whose text is the same have the same keys.
+std::string text_of_geo_keys(const tiff_details& from);
 
 /// The value of a key, or null.
 const geo_key::value_type* find_geo_key(const std::vector<geo_key>& keys, std::uint16_t id) noexcept;
