@@ -416,7 +416,8 @@ def test_what_keys_mean_is_found_once_for_files_that_share_them(tmp_path: Path) 
     kept.by_keys.clear()
     images = [ps.open(name) for name in names]
     assert [image.epsg for image in images] == [32633, 32634, 32633]
-    assert images[0].crs is images[2].crs and images[0].crs != images[1].crs
+    assert images[0].crs is images[2].crs
+    assert images[0].crs != images[1].crs
     assert len(kept.by_keys) == 2
 
     few = Kept()
