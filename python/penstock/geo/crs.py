@@ -6,7 +6,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 _USER_DEFINED = 32767
 _ESRI = "ESRI PE String = "
@@ -86,16 +86,19 @@ class _Unit(NamedTuple):
         return math.isclose(self.size, size, rel_tol=1e-9)
 
 
-class Kept:
+_Found = TypeVar("_Found")
+
+
+class Kept(Generic[_Found]):
     """What the keys of the last files mean, which most files of a data set share. pyproj takes a millisecond for it."""
 
     MOST = 256  # of files whose keys differ
     MOST_BYTES = 16384  # of keys
 
     def __init__(self) -> None:
-        self.by_keys: dict[bytes, Any] = {}
+        self.by_keys: dict[bytes, _Found] = {}
 
-    def of(self, keys: bytes, find: Callable[[], Any]) -> Any:
+    def of(self, keys: bytes, find: Callable[[], _Found]) -> _Found:
         """What `find` returned for these keys, as `TiffDetails.geo_keys` has them, or returns now."""
         try:
             return self.by_keys[keys]
@@ -109,8 +112,10 @@ class Kept:
         return found
 
 
-CODES, SYSTEMS = Kept(), Kept()
-"""Of `epsg_of` and `crs_of`."""
+CODES = Kept[int | None]()
+"""Of `epsg_of`."""
+SYSTEMS = Kept[Any]()
+"""Of `crs_of`."""
 
 
 def epsg_of(keys: Mapping[int, Any]) -> int | None:
