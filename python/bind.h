@@ -118,6 +118,12 @@ inline void unwrap(result<>&& from) {
   if (!from.ok()) raise(from.error());
 }
 
+/// Throws UnsupportedError if values have more dimensions than arrays may have.
+inline void check_rank(std::size_t rank) {
+  if (rank > kMaxRank)
+    raise(error(errc::unsupported, "arrays have at most 32 dimensions, not " + std::to_string(rank)));
+}
+
 /// Stores the current Python exception for this thread, when a C++ caller is between it and Python.
 void stash_exception() noexcept;
 /// Sets the stored exception again; false if there is none.

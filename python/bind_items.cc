@@ -85,6 +85,7 @@ item_block::item_block(const dtype& type, const extents& shape)
 item_block::item_block(const dtype& type, nb::handle values) : type_(type), arena_(std::make_shared<item_arena>()) {
   // A copy of the references, so that no other code drops the items' bytes while the engine works without the GIL.
   nb::object owned = numpy("array")(values, nb::arg("dtype") = "O", nb::arg("order") = "C", nb::arg("copy") = true);
+  check_rank(nb::len(nb::object(owned.attr("shape"))));
   for (const nb::handle size : nb::object(owned.attr("shape"))) shape_.push_back(nb::cast<std::uint64_t>(size));
   items_.resize(static_cast<std::size_t>(unwrap(element_count(shape_))));
   PyObject** const objects = items_.empty() ? nullptr : objects_in(owned.ptr());

@@ -96,6 +96,7 @@ void bind_levels(nb::module_& m) {
       "_level_shape",
       [](const nb::tuple& image, unsigned number) {
         extents shape;
+        check_rank(image.size());
         for (const nb::handle each : image) shape.push_back(nb::cast<std::uint64_t>(each));
         return to_tuple(level_shape(shape, number));
       },

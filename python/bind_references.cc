@@ -199,6 +199,7 @@ nb::tuple tuple_of_lengths(const extents& from) {
 
 extents lengths_in(nb::handle from) {
   extents out;
+  check_rank(nb::len(from));
   for (const nb::handle each : from) out.push_back(nb::cast<std::uint64_t>(each));
   return out;
 }

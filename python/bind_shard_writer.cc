@@ -33,6 +33,11 @@ class exported_values {
  public:
   explicit exported_values(nb::handle values) {
     if (PyObject_GetBuffer(values.ptr(), &view_, PyBUF_STRIDES) != 0) throw_python_error();
+    if (view_.ndim > static_cast<int>(kMaxRank)) {
+      const int rank = view_.ndim;
+      PyBuffer_Release(&view_);
+      check_rank(static_cast<std::size_t>(rank));
+    }
   }
   ~exported_values() { PyBuffer_Release(&view_); }
   exported_values(const exported_values&) = delete;

@@ -26,6 +26,7 @@ namespace {
 // Keys are bytes: a file's name need not be UTF-8.
 extents extents_from(nb::handle lengths) {
   extents out;
+  check_rank(nb::len(lengths));
   for (const nb::handle each : lengths) out.push_back(nb::cast<std::uint64_t>(each));
   return out;
 }

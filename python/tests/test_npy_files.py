@@ -111,3 +111,37 @@ def test_a_refused_array_leaves_the_old_file(tmp_path):
             ps.save(tmp_path / "x.npy", bad)
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), np.arange(3))
     assert os.listdir(tmp_path) == ["x.npy"]
+
+
+@pytest.mark.parametrize("rank", [32, 33, 64])
+def test_more_dimensions_than_the_engine_has_are_refused(tmp_path, rank):
+    values = np.arange(3.0).reshape(3, *[1] * (min(rank, 32) - 1))
+    literal = f"{{'descr': '<f8', 'fortran_order': False, 'shape': (3, {'1, ' * (rank - 1)})}}".ljust(309) + "\n"
+    header = b"\x93NUMPY\x01\x00" + len(literal).to_bytes(2, "little") + literal.encode()
+    (tmp_path / "x.npy").write_bytes(header + values.tobytes())
+    (tmp_path / "x.raw").write_bytes(values.tobytes())
+    opens = [
+        lambda: ps.open(tmp_path / "x.npy"),
+        lambda: ps.open_shards([tmp_path / "x.npy"]),
+        lambda: ps.open_shards([tmp_path / "x.raw"], dtype="<f8", shape=(3, *[1] * (rank - 1))),
+        lambda: ps.open_shards([tmp_path / "x.raw"], dtype="<f8", row_shape=[1] * (rank - 1)),
+    ]
+    for opened in opens:
+        if rank == 32:
+            np.testing.assert_array_equal(opened()[...].reshape(values.shape), values)
+            continue
+        with pytest.raises(ps.UnsupportedError, match="dimensions"):
+            opened()
+
+
+def test_values_of_more_dimensions_than_the_engine_has_are_refused(tmp_path):
+    values = np.zeros((1,) * 33)
+    for write in (
+        lambda: ps.save(tmp_path / "x.npy", values),
+        lambda: ps.save(tmp_path / "x.zarr", values),
+        lambda: ps.save_shards(values, tmp_path / "x_{}.npy", rows=1),
+        lambda: ps.save_shards(values, tmp_path / "x_{}.zarr", rows=1),
+        lambda: ps.ShardWriter(str(tmp_path / "y_{}.raw")).write(values),
+    ):
+        with pytest.raises(ps.UnsupportedError, match="32 dimensions"):
+            write()

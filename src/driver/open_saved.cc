@@ -117,7 +117,8 @@ result<std::vector<chain_variant>> variants_of(const json& document) {
     }
     if (!(*pair)[1].is_null()) {
       extents shape;
-      if ((*pair)[1].as_array() == nullptr) return damaged_manifest("a chunk's shape");
+      if ((*pair)[1].as_array() == nullptr || (*pair)[1].as_array()->size() > kMaxRank)
+        return damaged_manifest("a chunk's shape");
       for (const json& length : *(*pair)[1].as_array()) {
         std::uint64_t value = 0;
         if (!length.get(value)) return damaged_manifest("a chunk's shape");

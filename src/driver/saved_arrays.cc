@@ -38,7 +38,7 @@ const std::string* shard_text(const json& from, std::string_view name) {
 }
 
 bool read_shard_lengths(const json* from, std::uint64_t least, extents& out) {
-  if (from == nullptr || from->as_array() == nullptr) return false;
+  if (from == nullptr || from->as_array() == nullptr || from->as_array()->size() > kMaxRank) return false;
   for (const json& each : *from->as_array()) {
     std::uint64_t length = 0;
     if (!each.get(length) || length < least) return false;

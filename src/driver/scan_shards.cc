@@ -215,6 +215,8 @@ result<shard_table> scan_shards(const store& from, std::vector<std::string> keys
     const std::size_t rank = options.raw->shape       ? options.raw->shape->size()
                              : options.raw->row_shape ? options.raw->row_shape->size() + 1
                                                       : 1;
+    if (rank > kMaxRank)
+      return error(errc::unsupported, fmt::format("arrays have at most {} dimensions, these have {}", kMaxRank, rank));
     PENSTOCK_ASSIGN(raw_axis, place_of_axis(options.axis, rank));
   }
   if (options.raw && !options.raw->rows.empty() && options.raw->rows.size() != keys.size())

@@ -93,8 +93,8 @@ result<> read_common(const json& from, shard_table& out, std::string& root) {
     return bad_manifest("its format is neither npy nor raw");
   if (descr == nullptr || order == nullptr || order->as_bool() == nullptr)
     return bad_manifest("descr or fortran_order is missing");
-  if (shape == nullptr || shape->as_array() == nullptr || shape->as_array()->size() > 64)
-    return bad_manifest("its shape is not a list");
+  if (shape == nullptr || shape->as_array() == nullptr || shape->as_array()->size() > kMaxRank)
+    return bad_manifest("its shape is not a list of at most 32 lengths");
   for (const json& each : *shape->as_array()) {
     if (!each.get(number)) return bad_manifest("its shape holds something else than lengths");
     out.shape.push_back(number);

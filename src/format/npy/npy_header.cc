@@ -17,7 +17,7 @@ constexpr std::size_t kAlignment = 64;
 /// NumPy leaves space for that many digits of the axis along which a file can grow.
 constexpr std::size_t kGrowthDigits = 21;
 /// NumPy has up to 64 dimensions.
-constexpr std::size_t kMaxRank = 64;
+constexpr std::size_t kMaxNumpyRank = 64;
 
 unsigned byte_at(std::span<const std::byte> bytes, std::size_t i) noexcept {
   return std::to_integer<unsigned>(bytes[i]);
@@ -37,8 +37,11 @@ bool holds_objects(const json& descr) {
 result<extents> read_shape(const json& value) {
   const json::array_t* list = value.as_array();
   if (list == nullptr) return error(errc::corrupt_data, "the header's shape is not a tuple");
-  if (list->size() > kMaxRank)
+  if (list->size() > kMaxNumpyRank)
     return error(errc::corrupt_data, fmt::format("the header's shape has {} dimensions", list->size()));
+  if (list->size() > kMaxRank)
+    return error(errc::unsupported,
+                 fmt::format("arrays have at most {} dimensions, the header's shape has {}", kMaxRank, list->size()));
   extents out;
   for (const json& each : *list) {
     std::uint64_t length = 0;

@@ -30,6 +30,20 @@ TEST(NpyHeader, IsReadAsItWasWritten) {
   }
 }
 
+TEST(NpyHeader, OfMoreDimensionsThanArraysHaveIsRefused) {
+  const auto code_of = [](int rank) {
+    std::string ones;
+    for (int i = 0; i < rank; ++i) ones += "1, ";
+    const auto header =
+        parse_npy_header(bytes_of(file_with("{'descr': '<f4', 'fortran_order': False, 'shape': (" + ones + "), }\n")));
+    return header.ok() ? errc::internal : header.error().code();
+  };
+  EXPECT_EQ(code_of(kMaxRank), errc::internal) << "it is readable";
+  EXPECT_EQ(code_of(kMaxRank + 1), errc::unsupported);
+  EXPECT_EQ(code_of(64), errc::unsupported) << "NumPy's most";
+  EXPECT_EQ(code_of(65), errc::corrupt_data);
+}
+
 TEST(NpyHeader, TakesAVersionThatHasRoom) {
   std::string fields = "[";
   for (int i = 0; i < 5000; ++i) fields += "('field" + std::to_string(i) + "', '<f4'), ";
