@@ -15,6 +15,8 @@
 
 #include "bind.h"
 #include "driver/for_each_file.h"
+#include "driver/found_shards.h"
+#include "driver/shard_endings.h"
 #include "engine/batch_job.h"
 #include "engine/context_state.h"
 #include "format/zarr/zarr_data_type.h"
@@ -49,6 +51,88 @@ shard_options options_of(const context_handle& with, std::int64_t axis, nb::obje
 
 std::span<const std::byte> span_of(const nb::bytes& from) {
   return {static_cast<const std::byte*>(from.data()), from.size()};
+}
+
+struct found_shards_handle {
+  found_shards found;
+  std::shared_ptr<context> with;
+};
+
+/// \param open_folder  Gives the store of a folder, and the path within it.
+found_shards_handle find_files(nb::handle files, const context_handle& with, bool allow_holes, nb::handle format,
+                               const nb::callable& open_folder) {
+  shard_names what;
+  if (nb::isinstance<nb::bytes>(files)) {
+    what = split_shard_names(text_from(files));
+  } else {
+    std::vector<std::string> names;
+    for (const nb::handle each : list_of<nb::bytes>(files)) names.push_back(text_from(each));
+    what = unwrap(split_shard_names(std::span<const std::string>(names)));
+  }
+  const nb::tuple found = tuple_of(open_folder(nb::bytes(what.folder.data(), what.folder.size())), 2, "a place");
+  place at{nb::cast<const store_handle&>(nb::object(found[0])).store, text_from(found[1])};
+  const std::string only = format.is_none() ? std::string() : utf8_of(format);
+  const shard_holes holes = allow_holes ? shard_holes::allow : shard_holes::refuse;
+  return {call_engine([&] { return find_in_folder(std::move(what), std::move(at), only, holes); }), with.context};
+}
+
+nb::list keys_of(const found_shards_handle& self) {
+  nb::list out;
+  for (const std::string& each : self.found.keys) out.append(nb::bytes(each.data(), each.size()));
+  return out;
+}
+
+nb::list names_for_open(const found_shards_handle& self, std::optional<std::size_t> most) {
+  nb::list out;
+  for (std::size_t i = 0; i < std::min(self.found.keys.size(), most.value_or(self.found.keys.size())); ++i) {
+    const std::string name = self.found.name(i);
+    out.append(nb::bytes(name.data(), name.size()));
+  }
+  return out;
+}
+
+nb::str format_of(const found_shards_handle& self) {
+  return to_str(call_engine([&] { return shard_format(self.found, *self.with); }));
+}
+
+std::optional<std::uint64_t> number_or_none(nb::handle given) {
+  return given.is_none() ? std::optional<std::uint64_t>() : nb::cast<std::uint64_t>(given);
+}
+
+nb::object tuple_or_none(const std::optional<extents>& lengths) {
+  if (!lengths) return nb::none();
+  nb::list out;
+  for (const std::uint64_t each : *lengths) out.append(each);
+  return out;
+}
+
+/// The options for raw files, as `open_shards` takes them.
+nb::dict raw_items(const found_shards_handle& self, std::int64_t axis, nb::handle descr, nb::handle shape,
+                   nb::handle row_shape, nb::handle offset, nb::handle fortran_order) {
+  raw_description given;
+  if (!descr.is_none()) given.dtype = utf8_of(descr);
+  if (!shape.is_none()) given.shape = extents_from(shape);
+  if (!row_shape.is_none()) given.row_shape = extents_from(row_shape);
+  given.offset = number_or_none(offset);
+  if (!fortran_order.is_none()) given.fortran_order = nb::cast<bool>(fortran_order);
+  const raw_options made = call_engine([&] { return describe_raw_shards(self.found, axis, given, self.with); });
+  nb::dict out;
+  out["dtype"] = to_str(made.dtype);
+  out["shape"] = tuple_or_none(made.shape);
+  out["row_shape"] = tuple_or_none(made.row_shape);
+  out["offset"] = made.offset;
+  out["fortran_order"] = made.fortran_order;
+  nb::list rows;
+  for (const auto& each : made.rows) rows.append(each ? nb::object(nb::int_(*each)) : nb::none());
+  out["rows"] = std::move(rows);
+  return out;
+}
+
+std::optional<std::string> format_by_name(nb::bytes name) {
+  std::string text = text_of(name);
+  while (text.ends_with('/')) text.pop_back();
+  const std::string_view found = format_of_ending(lower_ending(text));
+  return found.empty() ? std::nullopt : std::optional<std::string>(found);
 }
 
 nb::list find(const store_handle& from, nb::bytes pattern, bool allow_holes) {
@@ -185,6 +269,23 @@ std::uint32_t checksum(nb::handle data, std::uint32_t so_far) {
 }  // namespace
 
 void bind_shards(nb::module_& m) {
+  nb::class_<found_shards_handle>(m, "FoundShards", "Files that were found: found_shards of find_shards.h.")
+      .def_prop_ro("store", [](const found_shards_handle& self) { return store_handle{self.found.from}; })
+      .def_prop_ro("keys", &keys_of)
+      .def("names", &names_for_open, nb::arg("most").none() = nb::none(), "Names for `open`; only the first `most`.")
+      .def("format", &format_of, "The format of the first file: npy, raw, hdf5, parquet, or other.")
+      .def("raw_items", &raw_items, nb::arg("axis"), nb::arg("descr").none(), nb::arg("shape").none(),
+           nb::arg("row_shape").none(), nb::arg("offset").none(), nb::arg("fortran_order").none(),
+           "The options of raw files for `open_shards`: those given, and for all others those of JSON files.");
+  m.def("find_shard_files", &find_files, nb::arg("files"), nb::arg("context"), nb::arg("allow_holes"),
+        nb::arg("format").none(), nb::arg("open_folder"),
+        "Find the files of a pattern or a folder (bytes) or a list; `open_folder(folder)` gives its store and the path "
+        "within it.");
+  m.def("shard_format_by_name", &format_by_name, nb::arg("name"),
+        "The format whose endings a name has: npy, raw, hdf5, npz, zarr, tiff, parquet, arrow; None: it has none.");
+  m.def(
+      "is_shard_pattern", [](nb::bytes name) { return is_shard_pattern(text_of(name)); }, nb::arg("name"),
+      "Whether a name is a shell pattern.");
   m.def("find_shards", &find, nb::arg("store"), nb::arg("pattern"), nb::arg("allow_holes"),
         "Keys that match a shell pattern, in the order of the numbers in them.");
   m.def("open_shards", &open_joined, nb::arg("store"), nb::arg("context"), nb::arg("keys"), nb::arg("axis"),

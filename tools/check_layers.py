@@ -81,6 +81,7 @@ PUBLIC = {
     "unpack.h": "api",
     "virtual.h": "api",
     "datasets.h": "api",
+    "find_shards.h": "driver",
     "compare.h": "api",
     "copy.h": "api",
     "save.h": "api",

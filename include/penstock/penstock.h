@@ -19,6 +19,7 @@
 #include <penstock/device_tiles.h>
 #include <penstock/dlpack.h>
 #include <penstock/dtype.h>
+#include <penstock/find_shards.h>
 #include <penstock/geo_values.h>
 #include <penstock/georeference.h>
 #include <penstock/joined.h>

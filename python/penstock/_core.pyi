@@ -857,6 +857,46 @@ def set_mode(node: Array | Group, mode: str) -> None:
 def open_zarr_arrays(context: Context, paths: list[_bytes]) -> list[Array] | None:
     """Open local Zarr arrays, several at a time. None if one cannot be opened."""
 
+class FoundShards:
+    """Files that were found: found_shards of find_shards.h."""
+
+    @property
+    def store(self) -> Store: ...
+    @property
+    def keys(self) -> list[_bytes]: ...
+    def names(self, most: int | None = None) -> list[_bytes]:
+        """Names for `open`; only the first `most`."""
+
+    def format(self) -> str:
+        """The format of the first file: npy, raw, hdf5, parquet, or other."""
+
+    def raw_items(
+        self,
+        axis: int,
+        descr: str | None,
+        shape: list[int] | None,
+        row_shape: list[int] | None,
+        offset: int | None,
+        fortran_order: bool | None,
+    ) -> dict[str, Any]:
+        """The options of raw files for `open_shards`: those given, and for all others those of JSON files."""
+
+def find_shard_files(
+    files: _bytes | list[_bytes],
+    context: Context,
+    allow_holes: bool,
+    format: str | None,
+    open_folder: Callable[[_bytes], tuple[Store, _bytes]],
+) -> FoundShards:
+    """Find the files of a pattern or a folder (bytes) or a list; `open_folder(folder)` gives its store and the path
+    within it."""
+
+def shard_format_by_name(name: _bytes) -> str | None:
+    """The format whose endings a name has: npy, raw, hdf5, npz, zarr, tiff, parquet, arrow; None: it has none."""
+
+def is_shard_pattern(name: _bytes) -> bool:
+    """Whether a name is a shell pattern."""
+
 def find_shards(store: Store, pattern: _bytes, allow_holes: bool) -> list[_bytes]:
     """Keys that match a shell pattern, in the order of the numbers in them."""
 

@@ -55,9 +55,9 @@ LOCAL = {
     "x.arrow": (3, 4, 7),
     # three files, as one array
     "rows_*.npy": (4, 2, 3),
-    "raw_*.f4": (4, 9, 4),
+    "raw_*.f4": (4, 8, 4),
     "part_*.zarr": (4, 8, 3),
-    "part_*.tif": (5, 4, 4),
+    "part_*.tif": (5, 3, 4),
     "part_*.h5": (5, 6, 7),
 }
 # Requests for the same over HTTP.

@@ -76,7 +76,7 @@ def open_by_name(request: Request) -> Array | Group | None:
     target = request.target
     if not isinstance(target, str) or not _core.is_elsewhere(os.fsencode(target)):
         return None
-    if not target.partition("?")[0].lower().endswith(_HDF5_NAMES):
+    if _core.shard_format_by_name(os.fsencode(target.partition("?")[0])) != "hdf5":
         return None
     return open_node(Source.of(target, request.context, request.storage_options), request.path)
 
@@ -205,7 +205,6 @@ def _table(request: Request, found: _core.Found) -> Array | Group:
     return open_table(origin.name, inner, request.context, options, **request.options)
 
 
-_HDF5_NAMES = (".h5", ".hdf5", ".hdf", ".nc", ".nc4", ".he5", ".h5ad", ".nxs")
 _Opener = Callable[[Request, _core.Found], Array | Group]
 _OF_HDF5, _OF_REFERENCES = frozenset({"dataset"}), frozenset({"missing", "allow_local"})
 # The function of each driver, how errors refuse other options, and the options of its own.

@@ -212,8 +212,9 @@ def _shards_in(folder: str) -> str | None:
     """The suffix that files of the folder have in common, if `open_shards` opens such files."""
     with os.scandir(folder) as entries:
         suffixes = {os.path.splitext(each.name)[1].lower() for each in itertools.islice(entries, 1000)}
-    known = suffixes & {".npy", ".h5", ".hdf5", ".nc", ".parquet", ".arrow"}
-    return known.pop() if len(known) == 1 else None
+    formats = ("npy", "hdf5", "parquet", "arrow")
+    known = [each for each in suffixes if _core.shard_format_by_name(os.fsencode(f"x{each}")) in formats]
+    return known[0] if len(known) == 1 else None
 
 
 def open_array(target: Any, path: str = "", **options: Any) -> Array:

@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 import errno
-import glob
-import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock import _core
 from penstock.core.context import current_context
-from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError, system_errors
-from penstock.shards.files import complain
-from penstock.target.local import local_file, local_path
+from penstock.core.errors import InvalidArgumentError, NotFoundError, system_errors
+from penstock.target.local import local_path
 from penstock.target.place import file_place, place_of
-from penstock.target.sniff import driver_of, is_netcdf
 
-WILD = "*?["
 FORMATS = ("npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff")
 """What `format=` may say: .npy and raw files are the engine's, the others have a way of their own."""
-_KINDS = {"hdf5": "hdf5", "table": "parquet"}
-_HDF5 = (".h5", ".hdf5", ".hdf", ".nc", ".nc4", ".he5", ".h5ad", ".nxs")
-_CONTIGUOUS = {".npy": "npy", ".raw": "raw", ".bin": "raw", ".dat": "raw"}
-# The endings that a folder is searched for.
-_SUFFIXES = {
-    **_CONTIGUOUS,
-    **dict.fromkeys(_HDF5, "hdf5"),
-    ".npz": "npz",
-    ".zarr": "zarr",
-    ".tif": "tiff",
-    ".tiff": "tiff",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-}
 
 
 def names_of(files: Any) -> str | list[Any]:
@@ -57,7 +37,7 @@ def _text(name: str | os.PathLike[Any]) -> str:
 
 
 def is_wild(name: str) -> bool:
-    return any(letter in name for letter in WILD)
+    return _core.is_shard_pattern(os.fsencode(name))
 
 
 def begin_of(name: str, storage_options: Mapping[str, Any] | None, most: int = 64) -> bytes | None:
@@ -86,7 +66,7 @@ def read_named(name: str, storage_options: Mapping[str, Any] | None = None) -> b
 
 
 class Files:
-    """The files of the caller: a store and keys within it."""
+    """The files of the caller, as the engine finds them: a store and keys within it."""
 
     def __init__(
         self,
@@ -95,97 +75,20 @@ class Files:
         storage_options: Mapping[str, Any] | None,
         format: str | None = None,
     ) -> None:
-        if isinstance(files, str):
-            self._find(files, allow_holes, storage_options, format)
-        else:
-            self._take(list(files), storage_options)
+        def open_folder(folder: bytes) -> tuple[_core.Store, bytes]:
+            return place_of(os.fsdecode(folder), "", storage_options, is_folder=True)
 
-    def _find(
-        self, pattern: str, allow_holes: bool, storage_options: Mapping[str, Any] | None, format: str | None
-    ) -> None:
-        wild = min((at for letter in WILD if (at := pattern.find(letter)) >= 0), default=-1)
-        if wild < 0:
-            self._open(pattern, storage_options)
-            pattern = self._folder_pattern(pattern, format)
-        else:
-            base, slash, pattern = pattern[:wild].rpartition("/")[0], "/" in pattern[:wild], pattern
-            pattern = pattern[len(base) + 1 :] if slash else pattern
-            self._open(base or ("/" if slash else "."), storage_options)
-        prefix = f"{os.fsdecode(self.inner)}/" if self.inner else ""
-        # The part before the pattern is a literal name.
-        self.keys = _core.find_shards(self.store, os.fsencode(glob.escape(prefix) + pattern), allow_holes)
-
-    def _open(self, base: str, storage_options: Mapping[str, Any] | None) -> None:
-        self.base = base
-        self.store, self.inner = place_of(base, "", storage_options, is_folder=True)
-
-    def _folder_pattern(self, folder: str, format: str | None) -> str:
-        prefix = f"{os.fsdecode(self.inner)}/" if self.inner else ""
-        names = [name.rstrip("/").removeprefix(prefix) for name in self.store.list(prefix, True)]
-        known = {suffix: kind for suffix, kind in _SUFFIXES.items() if format in (None, kind)}
-        if format == "parquet":
-            known |= {suffix: kind for suffix, kind in _SUFFIXES.items() if kind == "arrow"}
-        found = sorted({suffix for name in names if (suffix := _suffix(name)) in known and not name.startswith(".")})
-        if len(found) == 1:
-            # In any case of letters: 'a.NPY' and 'b.npy' are of one kind.
-            return "*" + "".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in found[0])
-        if not found:
-            raise NotFoundError(f"no files of a known kind ({', '.join(known or _SUFFIXES)}) in '{folder}'")
-        patterns = " and ".join(f"*{suffix}" for suffix in found)
-        raise InvalidArgumentError(f"'{folder}' holds {patterns}: give a pattern, such as '{folder}/*{found[0]}'")
-
-    def _take(self, paths: list[str], storage_options: Mapping[str, Any] | None) -> None:
-        if not paths:
-            raise InvalidArgumentError("there are no files to open")
-        paths = [path if "://" in path else os.path.abspath(path) for path in paths]
-        places = sorted({"/".join(path.split("/", 3)[:3]) if "://" in path else "" for path in paths})
-        if len(places) > 1:
-            shown = ", ".join(repr(place or "this machine") for place in places[:5])
-            raise UnsupportedError(f"the files of a list are in one place, these are in {shown}")
-        seen: set[str] = set()
-        twice = [path for path in paths if path in seen or seen.add(path)]  # type: ignore[func-returns-value]
-        if twice:
-            names = [f"'{os.path.basename(path)}': is there already" for path in twice]
-            text = complain(f"{len(twice)} of {len(paths)} files are given twice", names)
-            raise InvalidArgumentError(text)
-        folders = [path.split("/")[:-1] for path in paths]
-        ends = zip(min(folders), max(folders), strict=False)
-        base = "/".join(a for a, _ in itertools.takewhile(lambda pair: pair[0] == pair[1], ends))
-        self._open(base or "/", storage_options)
-        prefix = self.inner + b"/" if self.inner else b""
-        self.keys = [prefix + os.fsencode(path[len(base) + 1 :]) for path in paths]
+        names = os.fsencode(files) if isinstance(files, str) else [os.fsencode(each) for each in files]
+        self.found = _core.find_shard_files(names, current_context(), allow_holes, format, open_folder)
+        self.store, self.keys = self.found.store, self.found.keys
 
     def paths(self, most: int | None = None) -> list[str]:
         """In the form for `open`; only the first `most`."""
-        skip = len(self.inner) + 1 if self.inner else 0
-        base = self.base.rstrip("/") if self.base != "." else ""
-        names = [os.fsdecode(key[skip:]) for key in self.keys[:most]]
-        return [f"{base}/{name}" if base or self.base == "/" else name for name in names]
+        return [os.fsdecode(each) for each in self.found.names(most)]
 
     def format(self) -> str:
         """The format of the first file: by its bytes, or by its name if they do not decide."""
-        first = self.paths(1)[0]
-        suffix = _suffix(first)
-        known = _CONTIGUOUS.get(suffix)
-        if known is not None:
-            return known
-        suffixes = {_suffix(os.fsdecode(key)) for key in self.keys}
-        if "://" in first:
-            if suffixes <= {".nc"} and is_netcdf(self.store.begin(os.fsdecode(self.keys[0]), 8)):
-                return "other"
-            kinds = {"hdf5": set(_HDF5), "parquet": {".parquet", ".arrow", ".feather"}}
-            return next((kind for kind, known in kinds.items() if suffixes <= known), "other")
-        if len(suffixes) > 1 and not suffixes <= set(_HDF5):
-            return "other"
-        local = local_file(first)
-        kind = None if local is None else driver_of(local)
-        if kind is None and suffix in (*_HDF5, ".parquet"):
-            return "parquet" if suffix == ".parquet" else "hdf5"  # its error is more specific
-        return _KINDS.get(kind or "", "other")
-
-
-def _suffix(name: str) -> str:
-    return os.path.splitext(name)[1].lower()
+        return self.found.format()
 
 
 def write_atomically(path: str, parts: Iterable[Any], ordered: bool = False) -> None:

@@ -54,11 +54,6 @@ def is_manifest(begin: bytes | None) -> bool:
     return begin is not None and _core.driver_of_bytes(begin, current_context()) in ("references", "manifest")
 
 
-def is_netcdf(begin: bytes | None) -> bool:
-    """Whether a file with these first bytes is NetCDF classic."""
-    return begin is not None and _core.driver_of_bytes(begin, current_context()) == "netcdf"
-
-
 def driver_by_name(name: str) -> str | None:
     """The driver whose objects have names with such an ending; None if the name does not say what it is."""
     return _core.driver_by_name(os.fsencode(name.partition("?")[0].rstrip("/")), current_context())
@@ -79,5 +74,5 @@ def known_format(path: str) -> str | None:
 def known_suffix(name: str) -> str | None:
     """The same for a folder or a remote file, by its name."""
     suffix = os.path.splitext(name.rstrip("/"))[1].lower()
-    known = (".npy", ".npz", ".zarr", ".tif", ".tiff", ".zip", ".json")
-    return f"a {suffix} by its name" if suffix in known else None
+    known = _core.shard_format_by_name(os.fsencode(f"x{suffix}")) not in (None, "raw")
+    return f"a {suffix} by its name" if known or suffix in (".zip", ".json") else None

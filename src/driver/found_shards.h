@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <penstock/extend/driver.h>
+#include <penstock/extend/json.h>
+#include <penstock/find_shards.h>
+#include <penstock/place.h>
+
+namespace penstock::inline v0 {
+
+/// What a caller's names say before storage is asked: the folder above all files, and what of it.
+struct shard_names {
+  std::string folder;              ///< a path or a URI; `.` and `/` too
+  std::vector<std::string> names;  ///< of a list: each relative to the folder
+  std::string pattern;             ///< else: a pattern within the folder; empty: the folder's files of one ending
+};
+
+/// A pattern or a folder.
+shard_names split_shard_names(std::string_view files);
+/// A list. \error As of `find_shards`.
+result<shard_names> split_shard_names(std::span<const std::string> files);
+
+/// Finds the files in their folder.
+/// \param at  The folder. \param format  As `shard_files_options::format`.
+/// \error As of `find_shards`.
+result<found_shards> find_in_folder(shard_names what, place at, std::string_view format, shard_holes holes);
+
+/// The driver that recognises the first file, which is one of this machine; null: none does, or there is no such file.
+std::shared_ptr<const format_driver> driver_of_first(const found_shards& of, const context& with);
+
+/// The text of an array's dtype as `raw_options` have it, from NumPy's names of types: `float32`, `f4`, `<f4`, or a
+/// list of fields.
+/// \error invalid_argument  It is none.
+result<std::string> numpy_descr(const json& dtype);
+
+}  // namespace penstock::inline v0
