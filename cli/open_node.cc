@@ -100,16 +100,16 @@ result<opened> open_found(const session& speak, const std::string& uri, unsigned
   if (!remote && !std::filesystem::exists(file_part(uri), none)) return std::move(found).error();
   try_in_python(speak.argc, speak.argv);
   return std::move(found).error().note(
-      "the Python package, which is not installed, opens more: Parquet and Arrow, folders of files, numcodecs' codecs");
+      "the Python package, which is not installed, opens more: Parquet and Arrow, numcodecs' codecs");
 }
 
 /// Names that exist next to `uri`: of its group's members, or of its folder's files. Empty if there is neither.
 std::vector<std::string> names_next_to(const session& speak, const std::string& parent) {
   if (auto found = open_found(speak, parent, 0, false); found.ok()) {
-    const auto* const g = std::get_if<std::shared_ptr<const opened_group>>(&*found);
-    if (g == nullptr) return {};
-    auto names = (*g)->keys();
-    return names.ok() ? std::move(*names) : std::vector<std::string>();
+    if (const auto* const g = std::get_if<std::shared_ptr<const opened_group>>(&*found)) {
+      auto names = (*g)->keys();
+      return names.ok() ? std::move(*names) : std::vector<std::string>();
+    }  // else a folder of files is one array
   }
   std::vector<std::string> out;
   if (parent.find("://") != std::string::npos) return out;

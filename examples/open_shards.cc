@@ -55,10 +55,13 @@ ps::result<double> open_files(const std::string& folder, const std::string& patt
   for (const ps::shard_file& each : ps::shard_files(by_path))
     std::printf("%s: %llu rows\n", each.key.c_str(), static_cast<unsigned long long>(each.length));
 
+  // The same in one call: files of any format, by a pattern, a folder or a list of names.
+  PENSTOCK_ASSIGN(const ps::array named, ps::open_shards(folder + "/" + pattern));
+
   PENSTOCK_ASSIGN(const double sum, sum_of(run, 4));
-  for (const ps::array& saved : {again, by_path}) {
-    PENSTOCK_ASSIGN(const double same, sum_of(saved, 7));
-    if (same != sum) return ps::error(ps::errc::internal, "the manifest opens other values");
+  for (const ps::array& other : {again, by_path, named}) {
+    PENSTOCK_ASSIGN(const double same, sum_of(other, 7));
+    if (same != sum) return ps::error(ps::errc::internal, "the files have other values");
   }
   return sum;
 }

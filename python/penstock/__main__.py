@@ -13,6 +13,7 @@ from pathlib import Path
 
 from penstock import _core
 from penstock.api.open import open
+from penstock.api.shards import open_shards
 from penstock.cli import bench, convert, doctor
 from penstock.cli import check as check_table
 from penstock.cli import read as read_window
@@ -51,9 +52,14 @@ def main() -> int:
 
 
 def _open(uri: str, threads: int, storage: str) -> Array | Group:
-    """Open what the C++ program does not: HDF5, tables, references, members of files."""
+    """Open what the C++ program does not: tables, also many of them, and formats of other libraries."""
     options = json.loads(storage) or None
-    return open(uri, mode="r", storage_options=options, context=Context(threads=threads or None))
+    context = Context(threads=threads or None)
+    name = os.fsencode(uri)
+    if _core.is_shard_pattern(name) and _core.shard_format_by_name(name) in ("parquet", "arrow"):
+        made: Array = open_shards(uri, storage_options=options, context=context)
+        return made
+    return open(uri, mode="r", storage_options=options, context=context)
 
 
 def _system_name(image: _core.Array) -> str:

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,7 +12,7 @@
 #include <penstock/joined.h>
 #include <penstock/open.h>
 #include <penstock/place.h>
-#include <penstock/shards.h>
+#include "api/open_shard_files.h"
 #include "driver/for_each_file.h"
 #include "driver/node_mode.h"
 #include "driver/registry.h"
@@ -24,8 +23,6 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::string_view kPatternCharacters = "*?[";
-
 /// Opens the node of a store at a path below a group.
 result<node> open_zarr_at(node_place at, int prefer) {
   const std::string uri = at.uri;
@@ -33,25 +30,6 @@ result<node> open_zarr_at(node_place at, int prefer) {
   PENSTOCK_ASSIGN(std::optional<node> made, make_found(std::move(at), std::move(found)));
   if (made) return std::move(*made);
   return no_zarr_node(uri);
-}
-
-/// The array of the local `.npy` files that match a pattern; nothing if `uri` is not such a pattern.
-result<std::optional<array>> open_pattern(std::string_view uri, const open_options& options) {
-  std::string path(uri.starts_with("file://") ? uri.substr(7) : uri);
-  if (!options.path.empty() || path.find("://") != std::string::npos || !path.ends_with(".npy") ||
-      path.find_first_of(kPatternCharacters) == std::string::npos)
-    return std::optional<array>();
-  const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
-  std::error_code failed;
-  if (std::filesystem::exists(whole, failed)) return std::optional<array>();
-  const std::string text = whole.string();
-  const std::size_t slash = text.rfind('/', text.find_first_of(kPatternCharacters));
-  std::shared_ptr<store> folder = open_file_store(slash == 0 ? "/" : text.substr(0, slash));
-  PENSTOCK_ASSIGN(std::vector<std::string> keys, find_shards(*folder, text.substr(slash + 1)));
-  shard_options how;
-  how.context = options.context;
-  PENSTOCK_ASSIGN(array out, open_shards(std::move(folder), std::move(keys), how));
-  return std::optional<array>(std::move(out));
 }
 
 }  // namespace
@@ -72,11 +50,21 @@ result<node> open(std::shared_ptr<const store> from, const open_options& options
 
 result<node> open(std::string_view uri, const open_options& options) {
   PENSTOCK_TRY(check_open_mode(options.mode));
-  PENSTOCK_ASSIGN(std::optional<array> files, open_pattern(uri, options));
-  if (files) return in_mode(node(std::move(*files)), options.mode);
+  const bool within_file = is_pattern_within_file(uri);
+  if (!within_file) {
+    PENSTOCK_ASSIGN(std::optional<array> files, open_pattern(uri, options));
+    if (files) return in_mode(node(std::move(*files)), options.mode);
+  }
   PENSTOCK_ASSIGN(target_location at, resolve(uri, options));
-  PENSTOCK_ASSIGN(found_node found, find_node(std::move(at), options));
-  return in_mode(open_found(std::move(found), options), options.mode);
+  result<found_node> found = find_node(std::move(at), options);
+  result<node> opened = found.ok() ? open_found(std::move(*found), options) : result<node>(std::move(found).error());
+  if (opened.ok() || opened.error().code() != errc::not_found) return in_mode(std::move(opened), options.mode);
+  if (within_file) {
+    PENSTOCK_ASSIGN(std::optional<array> members, open_pattern(uri, options));
+    if (members) return in_mode(node(std::move(*members)), options.mode);
+  }
+  PENSTOCK_ASSIGN(array folder, open_folder_of_files(uri, options, std::move(opened).error()));
+  return in_mode(node(std::move(folder)), options.mode);
 }
 
 result<std::vector<array>> open_arrays(std::span<const std::string> uris, const open_options& options) {

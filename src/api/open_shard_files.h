@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include <penstock/array.h>
+#include <penstock/open.h>
+#include <penstock/result.h>
+
+namespace penstock::inline v0 {
+
+/// The array of the files that a pattern names (`run/x_*.tif`, `run/x_*.h5/group/set`); nothing if `uri` is not a
+/// pattern, or is the name of a file.
+/// \error As of `open_shards`.
+result<std::optional<array>> open_pattern(std::string_view uri, const open_options& options);
+
+/// True if a pattern leads into a file of this machine: its letters may be those of a member's name.
+bool is_pattern_within_file(std::string_view uri);
+
+/// The array of a folder whose files are of one format, other than Zarr.
+/// \param why  What opening the folder as a node has failed with: returned, with a note, if it is no such folder.
+result<array> open_folder_of_files(std::string_view uri, const open_options& options, error why);
+
+}  // namespace penstock::inline v0
