@@ -57,7 +57,7 @@ LOCAL = {
     "rows_*.npy": (4, 2, 3),
     "raw_*.f4": (4, 8, 4),
     "part_*.zarr": (4, 8, 3),
-    "part_*.tif": (5, 3, 4),
+    "part_*.tif": (5, 4, 4),
     "part_*.h5": (5, 6, 7),
 }
 # Requests for the same over HTTP.
