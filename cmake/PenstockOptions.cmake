@@ -48,6 +48,9 @@ mark_as_advanced(PENSTOCK_LLD)
 # PENSTOCK_SANITIZE is a list as -fsanitize takes it.
 if(PENSTOCK_SANITIZE)
   set(flags -fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  if(PENSTOCK_SANITIZE MATCHES "address")  # which finds null pointers and ends of objects: a second check of each takes 7 % longer to compile
+    list(APPEND flags -fno-sanitize=null,object-size)
+  endif()
   target_compile_options(penstock_options INTERFACE ${flags})
   target_link_options(penstock_options INTERFACE ${flags})
   # Some fifty programs with all of the library in each: a third of the time that the usual linker takes.

@@ -88,9 +88,8 @@ PENSTOCK_API result<std::string> shard_format(const found_shards& of, const pens
 /// an object the number of each file by its name. `shape` takes the place of the last three. All files must agree in
 /// all but `rows`.
 /// \param axis  As of `shard_options`.
-/// \error invalid_argument  A file is not described; a document is not JSON, or a member has a wrong value; files do
-/// not
-///                          agree: the first five are named.
+/// \error invalid_argument  A file is not described; a document is not JSON, or a member has a wrong value; files that
+/// do not agree: the first five are named.
 /// \error unsupported       Items of no bytes.
 PENSTOCK_API result<raw_options> describe_raw_shards(const found_shards& of, std::int64_t axis,
                                                      const raw_description& given,

@@ -30,13 +30,12 @@ bool has_scheme(std::string_view name) noexcept { return name.find("://") != std
 std::string literal_pattern(std::string_view name) {
   std::string out;
   for (const char each : name) {
-    const bool special = kPatternLetters.find(each) != std::string_view::npos || each == '\\';
-    if (each == '\\')
-      out += "\\\\";
-    else if (special)
+    if (kPatternLetters.find(each) != std::string_view::npos) {
       out += fmt::format("[{}]", each);
-    else
+    } else {
+      if (each == '\\') out.push_back(each);
       out.push_back(each);
+    }
   }
   return out;
 }
