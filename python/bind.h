@@ -44,7 +44,6 @@ void bind_copy(nb::module_& m);
 void bind_shards(nb::module_& m);
 void bind_shard_writer(nb::module_& m);
 void bind_stream(nb::module_& m);
-void bind_resample(nb::module_& m);
 void bind_window(nb::module_& m);
 void bind_loader(nb::module_& m);
 void bind_levels(nb::module_& m);

@@ -35,7 +35,6 @@ NB_MODULE(_core, m) {
   bind_shard_writer(m);
   bind_stream(m);
   bind_virtual(m);
-  bind_resample(m);
   bind_window(m);
   bind_loader(m);
   bind_levels(m);

@@ -15,6 +15,12 @@ namespace {
 
 using writable_bytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
+// From an `Array` or an `UnpackedImage`.
+window_image image_of_object(nb::handle from) {
+  if (nb::isinstance<unpacked_image>(from)) return nb::cast<const unpacked_image&>(from);
+  return nb::cast<const array_handle&>(from).array;
+}
+
 resampling resampling_of(const std::string& name) {
   if (name == "average") return resampling::average;
   return name == "bilinear" ? resampling::bilinear : resampling::nearest;
@@ -43,14 +49,15 @@ window_options options_of(const nb::dict& given) {
   if (!given["nodata"].is_none()) out.nodata = nodata_of_object(given["nodata"]);
   if (!given["overviews"].is_none()) {
     out.overviews.emplace();
-    for (const nb::handle each : given["overviews"]) out.overviews->push_back(nb::cast<array_handle&>(each).array);
+    for (const nb::handle each : given["overviews"]) out.overviews->push_back(image_of_object(each));
   }
   return out;
 }
 
-window_reader plan_window(const array_handle& image, const nb::dict& given) {
+window_reader plan_window(nb::handle of, const nb::dict& given) {
+  const window_image image = image_of_object(of);
   window_options options = options_of(given);
-  return call_engine([&] { return window_reader::make(image.array, std::move(options)); });
+  return call_engine([&] { return window_reader::make(image, std::move(options)); });
 }
 
 nb::tuple shape_of(const window_reader& self) {
@@ -60,11 +67,21 @@ nb::tuple shape_of(const window_reader& self) {
 }
 
 void read_window(const window_reader& self, const writable_bytes& to) {
-  const tensor_view out = tensor_view::contiguous(to.data(), self.level().type(), self.shape());
+  const tensor_view out = tensor_view::contiguous(to.data(), self.type(), self.shape());
   std::uint64_t bytes = out.type.item_bytes();
   for (const std::uint64_t each : out.extents) bytes *= each;
   if (bytes != to.size()) throw nb::value_error("as many bytes as the window has");
   call_engine([&] { return self.read(out); });
+}
+
+// Of the result's rows and columns.
+nb::tuple nearest_of(const window_reader& self) {
+  const auto list_of = [](std::span<const std::int64_t> numbers) {
+    nb::list out;
+    for (const std::int64_t each : numbers) out.append(each);
+    return out;
+  };
+  return nb::make_tuple(list_of(self.nearest_rows()), list_of(self.nearest_columns()));
 }
 
 }  // namespace
@@ -72,6 +89,9 @@ void read_window(const window_reader& self, const writable_bytes& to) {
 void bind_window(nb::module_& m) {
   nb::class_<window_reader>(m, "WindowReader", "A rectangle of an image on a grid of any size.")
       .def_prop_ro("shape", shape_of, "Of the result.")
+      .def_prop_ro("nearest", nearest_of, "The rows and the columns of the level from which the result is read.")
+      .def_prop_ro(
+          "level", [](const window_reader& self) { return array_handle{self.level()}; }, "What is read.")
       .def("read", read_window, nb::arg("to"), "Read into the bytes of a contiguous array.");
   m.def("plan_window", plan_window, nb::arg("image"), nb::arg("options"), "Choose the overview of a window.");
 }

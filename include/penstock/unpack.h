@@ -12,6 +12,8 @@
 
 namespace penstock::inline v0 {
 
+struct unpacked_state;  // src/api/image/unpacked_state.h
+
 /// An image whose reads return physical values: value = stored * scale + offset of each band, and NaN for missing
 /// pixels (by the mask, else by nodata, else by alpha: see `validity_of`).
 ///
@@ -29,6 +31,8 @@ class PENSTOCK_API unpacked_image {
   const dtype& type() const noexcept;
   /// As it is stored.
   const array& packed() const noexcept;
+  /// Whether elements may be NaN because their pixels are missing.
+  bool is_partial() const noexcept;
 
   /// Reads `which` into `out`, whose dtype is `type()`.
   /// \error unsupported  Lists, points, masks of elements, if the image has a mask or its bands differ in scale, offset
@@ -37,10 +41,11 @@ class PENSTOCK_API unpacked_image {
   result<> read(const selection& which, const tensor_view& out, const read_options& options = {}) const;
   result<> read(const resolved_basic& which, const tensor_view& out, const read_options& options = {}) const;
 
+  const unpacked_state& state() const noexcept { return *state_; }
+
  private:
-  struct state;
-  explicit unpacked_image(std::shared_ptr<const state> made) noexcept : state_(std::move(made)) {}
-  std::shared_ptr<const state> state_;
+  explicit unpacked_image(std::shared_ptr<const unpacked_state> made) noexcept : state_(std::move(made)) {}
+  std::shared_ptr<const unpacked_state> state_;
 };
 
 }  // namespace penstock::inline v0

@@ -1234,31 +1234,20 @@ class WindowReader:
     def shape(self) -> tuple[int, ...]:
         """Of the result."""
 
+    @property
+    def nearest(self) -> tuple[list[int], list[int]]:
+        """The rows and the columns of the level from which the result is read."""
+
+    @property
+    def level(self) -> Array:
+        """What is read."""
+
     def read(self, to: npt.NDArray[np.uint8]) -> None:
         """Read into the bytes of a contiguous array."""
 
-def plan_window(image: Array, options: dict[str, Any]) -> WindowReader:
+def plan_window(image: Array | UnpackedImage, options: dict[str, Any]) -> WindowReader:
     """Choose the overview of a window. Options as `window_options` in C++."""
 
-def weighted_means(
-    values: npt.NDArray[Any],
-    valid: npt.NDArray[np.uint8] | None,
-    rows: npt.NDArray[np.int64],
-    row_weights: npt.NDArray[np.float64],
-    low_row: int,
-    columns: npt.NDArray[np.int64],
-    column_weights: npt.NDArray[np.float64],
-    low_column: int,
-    by_axis: bool,
-    means: npt.NDArray[np.float64],
-    weight: npt.NDArray[np.float64],
-) -> None: ...
-def store_means(
-    means: npt.NDArray[np.float64],
-    weight: npt.NDArray[np.float64],
-    made: npt.NDArray[Any],
-    nodata: npt.NDArray[Any] | None,
-) -> bool: ...
 def storage_flags() -> list[tuple[str, str, bool]]:
     """The flags of the program for remote storage: (flag, storage option, whether it takes no value)."""
 

@@ -125,9 +125,12 @@ def test_masks_come_with_what_they_mask(masked):
     with HttpServer({"scene.tif": masked}, latency=ROUND_TRIP) as server:
         array = ps.open(f"{server.url}/scene.tif")
         assert server.waves == 1
+        unpacked = ps.UnpackedArray(array)
         for read in (
             lambda: ps.read_window(array, shape=(70, 90), resampling="average"),
             lambda: array.unpacked(np.s_[:, :100, :100]),
+            lambda: ps.read_window(unpacked, shape=(70, 90)),
+            lambda: ps.read_window(unpacked, shape=(70, 90), resampling="average"),
             lambda: array._image(level=2).unpacked(),
         ):
             server.forget()

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
-from penstock.geo import window as _window
 
 KINDS = ["nearest", "average", "bilinear"]
 TRANSFORM = (10.0, 0.0, 1000.0, 0.0, -10.0, 5000.0)
@@ -104,11 +103,15 @@ def test_images_of_files_know_where_they_are(scene, kind):
     np.testing.assert_array_equal(ps.read_window(a), a[...])
 
 
+@pytest.mark.parametrize("nodata", [None, 5])
 @pytest.mark.parametrize("kind", ["average", "bilinear"])
-def test_large_windows_are_resampled_in_strips(scene, kind, monkeypatch):
-    whole = scene.ours(*WINDOWS[1], kind)
-    monkeypatch.setattr(_window, "_STRIP_ELEMENTS", 5000)
-    np.testing.assert_array_equal(scene.ours(*WINDOWS[1], kind), whole)
+def test_large_windows_are_resampled_in_strips(kind, nodata):
+    """A strip has 2^21 source pixels: a quarter of the window is less than one, the window is more than three."""
+    values = np.random.default_rng(2).integers(0, 250, (2, 1792, 2000)).astype("u1")
+    a, where = stored(values), {"transform": (1, 0, 0, 0, -1, 1792), "nodata": nodata}
+    whole = ps.read_window(a, shape=(448, 1000), resampling=kind, **where)
+    parts = [ps.read_window(a, (0, top - 448, 2000, top), (112, 1000), kind, **where) for top in (1792, 1344, 896, 448)]
+    np.testing.assert_array_equal(whole, np.concatenate(parts, 1))
 
 
 def test_without_bounds_it_is_the_image_itself(scene):
@@ -231,6 +234,55 @@ def test_only_chunks_under_the_window_are_read(tmp_path):
     a = ps.open(Watched())
     ps.read_window(a, (64, 64, 96, 96), (8, 8), "average", transform=(1, 0, 0, 0, 1, 0))
     assert {key for key in asked if key.startswith("c/")} == {"c/0/2/2"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_windows_do_not_depend_on_the_class_of_the_array(tmp_path, kind):
+    values = np.random.default_rng(1).integers(0, 99, (2, 30, 40)).astype("i2")
+    where: dict[str, Any] = {"bounds": (5, 3, 45, 28), "shape": (10, 13), "resampling": kind, "fill_value": -3}
+    where |= {"transform": (1, 0, 0, 0, -1, 30), "nodata": 7}
+    ps.save(tmp_path / "a.zarr", values[:1])
+    ps.save(tmp_path / "b.zarr", values[1:])
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["v"] = values
+    arrays = {
+        "HDF5": ps.open(tmp_path / "x.h5", "v"),
+        "joined": ps.open_shards([tmp_path / "a.zarr", tmp_path / "b.zarr"]),
+        "reader": ps.open_shards(
+            [str(tmp_path / name) for name in ("a.zarr", "b.zarr")],
+            metadata=lambda path: (1, (30, 40), "i2"),
+            reader=lambda path, start, stop: ps.open(path)[start:stop],
+        ),
+    }
+    want = ps.read_window(stored(values), **where)
+    assert (want == -3).any()
+    for name, a in arrays.items():
+        assert type(a) is not ps.Array, name
+        np.testing.assert_array_equal(ps.read_window(a, **where), want, name)
+
+
+@pytest.mark.parametrize("dtype", ["O", "T"])
+def test_text_has_windows_of_nearest_pixels(dtype):
+    if dtype == "T" and not hasattr(np.dtypes, "StringDType"):
+        pytest.skip("this NumPy has no text of variable length")
+    values = np.array([[f"{row} {column}" for column in range(6)] for row in range(4)], object)
+    a = ps.create_array({}, shape=(4, 6), dtype=str if dtype == "O" else "T", chunks=(2, 2))
+    a[...] = values
+    where = {"transform": (1, 0, 0, 0, -1, 4)}
+    got = ps.read_window(a, shape=(2, 3), **where)
+    assert got.dtype == a.dtype
+    np.testing.assert_array_equal(got, values[1::2, 1::2])
+    got = ps.read_window(a, (-1, 1, 2, 5), (4, 3), fill_value="none", **where)
+    want = np.full((4, 3), "none", object)
+    want[1:, 1:] = values[:3, :2]
+    np.testing.assert_array_equal(got, want)
+    got = ps.read_window(a, (8, 8, 9, 9), fill_value="none", boundless=True, **where)
+    assert got.tolist() == [["none"]]
+    with pytest.raises(ps.InvalidArgumentError, match="fill_value="):
+        ps.read_window(a, (-1, 1, 2, 5), **where)
+    with pytest.raises(ps.UnsupportedError, match="nearest"):
+        ps.read_window(a, shape=(2, 3), resampling="average", **where)
 
 
 def test_what_has_no_window_is_refused():

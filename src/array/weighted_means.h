@@ -35,8 +35,7 @@ struct pixel_planes {
 /// Weights are scaled along columns first, then along rows over those with valid pixels; else in both at once. Matters
 /// only with `valid`.
 /// \param means    (planes, output rows, output columns); NaN without valid pixels.
-/// \param weight   As `means` (valid given), else (output rows, output columns). Source: penstock/geo/resample.py,
-/// which does the same in NumPy.
+/// \param weight   As `means` (valid given), else (output rows, output columns).
 void weighted_means(const pixel_planes& from, const axis_taps& down, const axis_taps& across, bool by_axis,
                     double* means, double* weight);
 

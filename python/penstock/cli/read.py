@@ -22,9 +22,8 @@ from penstock.cli import storage
 from penstock.core.array import Array
 from penstock.core.errors import ConflictError, Error, InvalidArgumentError
 from penstock.geo.masks import alpha_band
-from penstock.geo.resample import KERNELS
 from penstock.geo.tiff import TiffArray
-from penstock.geo.window import read_window
+from penstock.geo.window import RESAMPLINGS, read_window
 from penstock.shards.names import sync_file
 
 _PICTURES = (".png", ".tif", ".tiff")
@@ -66,7 +65,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("selection", nargs="?")
     parser.add_argument("--bounds", nargs=4, type=float)
     parser.add_argument("--shape", nargs=2, type=int)
-    parser.add_argument("--resampling", choices=KERNELS, default="nearest")
+    parser.add_argument("--resampling", choices=RESAMPLINGS, default="nearest")
     parser.add_argument("-o", "--output", required=True)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--format", choices=("png",))

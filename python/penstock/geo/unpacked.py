@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from penstock._core import unpacked_image
+from penstock._core import UnpackedImage, unpacked_image
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.indexing import Key, KeyMaker, as_tuple, expand, is_list, is_mask, oindex, vindex
 from penstock.core.tensor import Tensor
@@ -120,6 +121,10 @@ class UnpackedArray(TiffHeader):
             raise InvalidArgumentError("scales belong to bands: unpack=True needs layout='band'", packed.uri)
 
     read_only = True
+
+    @cached_property
+    def _engine_image(self) -> UnpackedImage:
+        return unpacked_image(self.packed, True)
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]

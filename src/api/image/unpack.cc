@@ -12,9 +12,8 @@
 
 #include <penstock/georeference.h>
 #include <penstock/tiff.h>
-#include "api/image/valid_pixels.h"
+#include "api/image/unpacked_state.h"
 #include "api/read_source.h"
-#include "array/unpack_items.h"
 #include "driver/metadata_edit.h"
 #include "engine/array_state.h"
 #include "format/tiff/tiff_layout.h"
@@ -39,10 +38,22 @@ bool is_alike(const number_unpacking& a, const number_unpacking& b) noexcept {
          std::memcmp(a.nodata, b.nodata, sizeof a.nodata) == 0;
 }
 
+// Writes an item of a known size to the elements of a run whose flag is 0.
+template <std::size_t kBytes>
+void set_missing_run(std::byte* to, std::int64_t step, std::uint64_t count, const std::uint8_t* flags,
+                     std::int64_t flag_step, const std::byte* item) {
+  for (std::uint64_t i = 0; i < count; ++i, to += step, flags += flag_step)
+    if (*flags == 0) std::memcpy(to, item, kBytes);
+}
+
 // Writes NaN (and 0 as its imaginary part) to the elements whose flag is 0.
 void set_missing(std::byte* to, const strides& to_strides, const extents& counts, const std::uint8_t* flags,
                  const strides& flag_strides, const std::vector<std::byte>& nan) {
   const std::size_t rank = counts.size();
+  const auto set_run = nan.size() == 2   ? set_missing_run<2>
+                       : nan.size() == 4 ? set_missing_run<4>
+                       : nan.size() == 8 ? set_missing_run<8>
+                                         : set_missing_run<16>;
   dim_vector<std::uint64_t> at(rank, 0);
   for (;;) {
     std::int64_t target = 0, flag = 0;
@@ -52,49 +63,16 @@ void set_missing(std::byte* to, const strides& to_strides, const extents& counts
     }
     const std::uint64_t run = rank == 0 ? 1 : counts[rank - 1];
     const std::int64_t step = rank == 0 ? 0 : to_strides[rank - 1], flag_step = rank == 0 ? 0 : flag_strides[rank - 1];
-    for (std::uint64_t i = 0; i < run; ++i, target += step, flag += flag_step)
-      if (flags[flag] == 0) std::memcpy(to + target, nan.data(), nan.size());
+    set_run(to + target, step, run, flags + flag, flag_step, nan.data());
     std::size_t d = rank < 2 ? 0 : rank - 1;
     while (d > 0 && ++at[d - 1] == counts[d - 1]) at[--d] = 0;
     if (d == 0) return;
   }
 }
 
-/// One image of a mask that is being read: its axes are the selection's, except for one band.
-struct mask_read {
-  std::vector<std::byte> values;
-  ticket reading;
-};
-
 }  // namespace
 
-struct unpacked_image::state {
-  explicit state(const array& of) : image(of), type(of.type()), by_mask(of.type(), 0, std::nullopt) {}
-
-  array image;
-  dtype type;
-  std::optional<std::size_t> band_axis;  // nothing: one band, without an axis
-  conversion how;
-  std::vector<number_unpacking> bands;
-  bool alike = true;     // all bands are converted in one way
-  valid_pixels by_mask;  // masks only: nodata is compared while values are copied
-  pixel_validity validity;
-  std::vector<std::byte> nan;
-
-  result<> set_bands(bool masked);
-  result<> check(const extents& shape, const tensor_view& out) const;
-  element_conversion conversion_for(const resolved_basic& which) const;
-  result<> start_masks(const resolved_basic& which, unsigned threads, std::vector<mask_read>& to) const;
-  result<> apply_masks(const resolved_basic& which, const tensor_view& out, std::vector<mask_read>& masks) const;
-  resolved_basic of_one_band(resolved_basic which) const;
-  conversion of_band(std::size_t band) const {
-    conversion out = how;
-    out.unpack = &bands[band];
-    return out;
-  }
-};
-
-result<> unpacked_image::state::set_bands(bool masked) {
+result<> unpacked_state::set_bands() {
   const georeference of = georeference_of(image);
   const std::vector<band_meaning> meanings = of.bands();
   const bool scales = !std::all_of(meanings.begin(), meanings.end(), is_unscaled);
@@ -102,8 +80,8 @@ result<> unpacked_image::state::set_bands(bool masked) {
   type = unpacked_type(stored, scales);
   PENSTOCK_ASSIGN(how, unpacking_of(stored, type));
   if (masked) {
-    PENSTOCK_ASSIGN(by_mask, valid_pixels::of_image(image, meanings.size()));
     PENSTOCK_ASSIGN(validity, validity_of(image, of));
+    PENSTOCK_ASSIGN(by_mask, valid_pixels::of_validity(image, meanings.size(), validity));
   }
   validity.nodata.resize(meanings.size());
   validity.masked.resize(meanings.size());
@@ -125,7 +103,7 @@ result<> unpacked_image::state::set_bands(bool masked) {
   return {};
 }
 
-result<> unpacked_image::state::check(const extents& shape, const tensor_view& out) const {
+result<> unpacked_state::check(const extents& shape, const tensor_view& out) const {
   if (out.space != memory_space::host) return error(errc::unsupported, "unpacked reads go to host memory only");
   if (!(out.type == type) || !(out.extents == shape))
     return bad_unpacking(fmt::format("out is {} of shape {}, the selection gives {} of shape {}", out.type.name(),
@@ -134,7 +112,7 @@ result<> unpacked_image::state::check(const extents& shape, const tensor_view& o
 }
 
 // The target of the conversion; a fill value that is not nodata is converted like other stored values.
-element_conversion unpacked_image::state::conversion_for(const resolved_basic& which) const {
+element_conversion unpacked_state::conversion_for(const resolved_basic& which) const {
   element_conversion out;
   const std::byte* const fill = image.state().fill_value.data();
   const axis_range all{0, 1, 1};
@@ -155,7 +133,7 @@ element_conversion unpacked_image::state::conversion_for(const resolved_basic& w
 }
 
 // The same pixels of the first band.
-resolved_basic unpacked_image::state::of_one_band(resolved_basic which) const {
+resolved_basic unpacked_state::of_one_band(resolved_basic which) const {
   if (!band_axis) return which;
   which.from[*band_axis] = {0, 1, 1};
   const int axis = which.axis[*band_axis];
@@ -163,13 +141,11 @@ resolved_basic unpacked_image::state::of_one_band(resolved_basic which) const {
   return which;
 }
 
-result<> unpacked_image::state::start_masks(const resolved_basic& which, unsigned threads,
-                                            std::vector<mask_read>& to) const {
+result<> unpacked_state::start_masks(const resolved_basic& which, unsigned threads, std::vector<mask_read>& to) const {
   to.reserve(by_mask.masks().size());
   for (const array& mask : by_mask.masks()) {
-    const bool is_shared = !validity.mask || validity.mask_is_of_all_bands();
     resolved_selection wanted;
-    static_cast<resolved_basic&>(wanted) = is_shared ? of_one_band(which) : which;
+    static_cast<resolved_basic&>(wanted) = has_shared_mask() ? of_one_band(which) : which;
     mask_read& made = to.emplace_back();
     PENSTOCK_ASSIGN(const std::uint64_t count, element_count(wanted.shape));
     made.values.resize(count * mask.type().item_bytes());
@@ -182,15 +158,15 @@ result<> unpacked_image::state::start_masks(const resolved_basic& which, unsigne
   return {};
 }
 
-result<> unpacked_image::state::apply_masks(const resolved_basic& which, const tensor_view& out,
-                                            std::vector<mask_read>& masks) const {
+result<> unpacked_state::apply_masks(const resolved_basic& which, const tensor_view& out,
+                                     std::vector<mask_read>& masks) const {
   if (masks.empty()) return {};
   std::vector<std::vector<std::byte>> values;
   for (mask_read& each : masks) {
     PENSTOCK_TRY(each.reading.wait());
     values.push_back(std::move(each.values));
   }
-  const bool is_shared = !validity.mask || validity.mask_is_of_all_bands();
+  const bool is_shared = has_shared_mask();
   const resolved_basic of_mask = is_shared ? of_one_band(which) : which;
   PENSTOCK_ASSIGN(const std::uint64_t count, element_count(of_mask.shape));
   const std::vector<std::uint8_t> flags = by_mask.mask_values(values, count);
@@ -203,7 +179,7 @@ result<> unpacked_image::state::apply_masks(const resolved_basic& which, const t
   for (std::uint64_t i = 0; i < wanted.count; ++i) {
     const auto band =
         static_cast<std::size_t>(static_cast<std::int64_t>(wanted.start) + static_cast<std::int64_t>(i) * wanted.step);
-    if (!validity.masked[band] || validity.alpha_band == band) continue;
+    if (!is_masked(band)) continue;
     const auto at = static_cast<std::int64_t>(i);
     const std::int64_t to = axis < 0 ? 0 : at * out.strides[static_cast<std::size_t>(axis)];
     const std::int64_t flag = axis < 0 || is_shared ? 0 : at * flag_strides[static_cast<std::size_t>(axis)];
@@ -212,13 +188,41 @@ result<> unpacked_image::state::apply_masks(const resolved_basic& which, const t
   return {};
 }
 
+std::vector<std::uint8_t> unpacked_state::mask_flags(const std::vector<std::vector<std::byte>>& masks,
+                                                     std::uint64_t pixels) const {
+  if (masks.empty()) return {};
+  return by_mask.mask_values(masks, pixels * (has_shared_mask() ? 1 : bands.size()));
+}
+
+void unpacked_state::unpack_band(std::size_t band, const std::byte* packed, const std::uint8_t* flags,
+                                 std::uint64_t pixels, std::byte* out) const {
+  constexpr std::uint64_t kBlock = 1024;
+  alignas(16) std::byte block[kBlock * 16];  // because values may be written to where the block is
+  const std::uint64_t from_bytes = image.type().item_bytes(), to_bytes = type.item_bytes();
+  const conversion with = of_band(band);
+  for (std::uint64_t at = 0; at < pixels; at += kBlock) {
+    const std::uint64_t count = std::min(kBlock, pixels - at);
+    std::memcpy(block, packed + at * from_bytes, count * from_bytes);
+    convert_items(with, block, out + at * to_bytes, count);
+  }
+  if (flags != nullptr) set_missing(out, {static_cast<std::int64_t>(to_bytes)}, extents{pixels}, flags, {1}, nan);
+}
+
+void unpacked_state::unpack_bands(const std::byte* packed, const std::vector<std::uint8_t>& flags, std::uint64_t pixels,
+                                  std::byte* out) const {
+  const std::uint64_t from_bytes = pixels * image.type().item_bytes(), to_bytes = pixels * type.item_bytes();
+  for (std::size_t band = 0; band < bands.size(); ++band)
+    unpack_band(band, packed + band * from_bytes, flags_of(band, flags, pixels), pixels, out + band * to_bytes);
+}
+
 result<unpacked_image> unpacked_image::make(const array& image, bool masked) {
   const auto* const layout = dynamic_cast<const tiff_layout*>(image.state().layout.get());
   const auto noted = [&](error from) { return std::move(from).note(fmt::format("array '{}'", image.uri())); };
   if (layout == nullptr) return noted(bad_unpacking("only images of TIFFs are unpacked"));
-  auto made = std::make_shared<state>(image);
+  auto made = std::make_shared<unpacked_state>(image);
   if (layout->band_axis() >= 0) made->band_axis = static_cast<std::size_t>(layout->band_axis());
-  if (auto done = made->set_bands(masked); !done.ok()) return noted(std::move(done).error());
+  made->masked = masked;
+  if (auto done = made->set_bands(); !done.ok()) return noted(std::move(done).error());
   if (!made->band_axis && made->bands.size() != 1)
     return noted(bad_unpacking("scales belong to bands, for which the array has no axis"));
   return unpacked_image(std::move(made));
@@ -226,6 +230,7 @@ result<unpacked_image> unpacked_image::make(const array& image, bool masked) {
 
 const dtype& unpacked_image::type() const noexcept { return state_->type; }
 const array& unpacked_image::packed() const noexcept { return state_->image; }
+bool unpacked_image::is_partial() const noexcept { return state_->validity.is_partial(); }
 
 result<> unpacked_image::read(const resolved_basic& which, const tensor_view& out, const read_options& options) const {
   const array_state& of = state_->image.state();

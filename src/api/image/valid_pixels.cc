@@ -84,8 +84,13 @@ valid_pixels::valid_pixels(const dtype& type, std::uint64_t planes, const std::o
 }
 
 result<valid_pixels> valid_pixels::of_image(const array& image, std::uint64_t planes) {
+  PENSTOCK_ASSIGN(pixel_validity by, validity_of(image, georeference_of(image)));
+  return of_validity(image, planes, std::move(by));
+}
+
+result<valid_pixels> valid_pixels::of_validity(const array& image, std::uint64_t planes, pixel_validity by) {
   valid_pixels out(image.type(), planes, std::nullopt);
-  PENSTOCK_ASSIGN(out.by_, validity_of(image, georeference_of(image)));
+  out.by_ = std::move(by);
   out.by_.nodata.resize(planes);
   out.by_.masked.resize(planes);
   if (out.by_.mask) {
@@ -112,8 +117,12 @@ std::vector<std::uint8_t> valid_pixels::mask_values(const std::vector<std::vecto
   std::vector<std::uint8_t> out(count, 0);
   if (by_.mask) {
     const std::uint32_t item = by_.mask->type().item_bytes();
-    for (std::size_t i = 0; i < count; ++i)
-      out[i] = static_cast<std::uint8_t>(is_set(masks[0].data() + i * item, item));
+    const std::byte* const values = masks[0].data();
+    if (item == 1) {
+      for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::uint8_t>(values[i] != std::byte{});
+    } else {
+      for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::uint8_t>(is_set(values + i * item, item));
+    }
     return out;
   }
   // Missing if all bands have their value.

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
 #include <penstock/georeference.h>
 #include <penstock/tiff.h>
+#include "api/image/unpacked_state.h"
 #include "api/image/window_plan.h"
 #include "format/tiff/number_text.h"
 #include "format/tiff/tiff_nodata.h"
@@ -33,15 +35,30 @@ image_size size_of_image(const array& of) {
   return {shape[shape.size() - 2], shape[shape.size() - 1]};
 }
 
-result<> check_image(const array& image) {
+const array& stored(const window_image& of) noexcept {
+  const auto* const unpacked = std::get_if<unpacked_image>(&of);
+  return unpacked == nullptr ? std::get<array>(of) : unpacked->packed();
+}
+
+const dtype& type_of(const window_image& of) noexcept {
+  const auto* const unpacked = std::get_if<unpacked_image>(&of);
+  return unpacked == nullptr ? std::get<array>(of).type() : unpacked->type();
+}
+
+result<> check_image(const window_image& of) {
+  const array& image = stored(of);
   if (image.shape().size() < 2)
     return bad_window(fmt::format("an array of shape {} has no rows and columns", to_string(image.shape())));
   const auto& names = image.dimension_names();
   const bool is_named = names.size() >= 2 && names[names.size() - 2] == "y" && names[names.size() - 1] == "x";
   if (image.format() == "tiff" && !is_named)
     return error(errc::unsupported, "windows are read of (band, y, x): open the file without layout='native'");
-  if (image.type().variable_length())
-    return error(errc::unsupported, fmt::format("windows of {} are not read", image.type().name()));
+  const auto* const unpacked = std::get_if<unpacked_image>(&of);
+  if (unpacked == nullptr) return {};
+  std::uint64_t planes = 1;
+  for (std::size_t d = 0; d + 2 < image.shape().size(); ++d) planes *= image.shape()[d];
+  if (planes != unpacked->state().bands.size())
+    return error(errc::unsupported, "windows of unpacked images have the dimensions band, y and x");
   return {};
 }
 
@@ -97,18 +114,25 @@ result<array> open_overview(const array& image, std::size_t number) {
   return image;
 }
 
-result<array> choose_level(const array& image, const window_plan& plan, const window_options& options,
-                           const image_size& result_size) {
+// Whether a coarser image has the type and the other dimensions of the image.
+result<> check_overview(const window_image& overview, const window_image& of) {
+  const extents &shape = stored(overview).shape(), &wanted = stored(of).shape();
+  if (shape.size() == wanted.size() && type_of(overview) == type_of(of) &&
+      std::equal(wanted.begin(), wanted.end() - 2, shape.begin()))
+    return {};
+  return bad_window(
+      fmt::format("overview '{}' is {} of shape {}: it differs from the image in more than rows and columns",
+                  stored(overview).uri(), type_of(overview).name(), to_string(shape)));
+}
+
+result<window_image> choose_level(const window_image& of, const window_plan& plan, const window_options& options,
+                                  const image_size& result_size) {
+  const array& image = stored(of);
   std::vector<image_size> sizes;
   if (options.overviews) {
-    for (const array& each : *options.overviews) {
-      if (each.shape().size() != image.shape().size() || !(each.type() == image.type()) ||
-          !std::equal(image.shape().begin(), image.shape().end() - 2, each.shape().begin()))
-        return bad_window(
-            fmt::format("overview '{}' is {} of shape {}: it differs from the image in more than rows and "
-                        "columns",
-                        each.uri(), each.type().name(), to_string(each.shape())));
-      sizes.push_back(size_of_image(each));
+    for (const window_image& each : *options.overviews) {
+      PENSTOCK_TRY(check_overview(each, of));
+      sizes.push_back(size_of_image(stored(each)));
     }
   } else if (tiff_details_of(image) != nullptr) {
     const tiff_companions companions = tiff_companions_of(image);
@@ -116,18 +140,23 @@ result<array> choose_level(const array& image, const window_plan& plan, const wi
     sizes.assign(companions.overviews.begin() + static_cast<std::ptrdiff_t>(own), companions.overviews.end());
   }
   const std::size_t number = choose_overview(size_of_image(image), sizes, plan.window, result_size, plan.how);
-  if (number == 0) return image;
-  return options.overviews ? (*options.overviews)[number - 1] : open_overview(image, number);
+  if (number == 0) return of;
+  if (options.overviews) return (*options.overviews)[number - 1];
+  PENSTOCK_ASSIGN(window_image opened, open_overview(image, number));
+  if (const auto* const unpacked = std::get_if<unpacked_image>(&of)) {
+    PENSTOCK_ASSIGN(opened, unpacked_image::make(stored(opened), unpacked->state().masked));
+  }
+  PENSTOCK_TRY(check_overview(opened, of));
+  return opened;
 }
 
 bool has_means(const dtype& type) noexcept {
   return has_weighted_means(type) || (type.kind() == dtype_kind::floating && type.bits() == 16);
 }
 
-result<> check_means(const array& image) {
-  if (!has_means(image.type()))
-    return error(errc::unsupported,
-                 fmt::format("values of {} are read with resampling='nearest' only", image.type().name()));
+result<> check_means(const array& image, const dtype& type) {
+  if (!has_means(type))
+    return error(errc::unsupported, fmt::format("values of {} are read with resampling='nearest' only", type.name()));
   const tiff_details* const details = tiff_details_of(image);
   if (details == nullptr) return {};
   constexpr std::uint16_t kPhotometric = 262;
@@ -137,11 +166,15 @@ result<> check_means(const array& image) {
   return {};
 }
 
-result<> set_nodata(const array& image, const georeference& of, const window_options& options, window_plan& plan) {
-  const dtype& type = image.type();
+result<> set_nodata(const window_image& image, const georeference& of, const window_options& options,
+                    window_plan& plan) {
+  const dtype& type = plan.type;
+  const auto* const unpacked = std::get_if<unpacked_image>(&image);
   if (options.nodata) {
     plan.given_nodata = true;
     plan.nodata = held_nodata(*options.nodata, type);
+  } else if (unpacked != nullptr) {
+    if (unpacked->is_partial()) plan.nodata = std::numeric_limits<double>::quiet_NaN();
   } else if (const std::vector<band_meaning> bands = of.bands(); !bands.empty()) {
     plan.nodata = bands.front().held_nodata;
   }
@@ -174,12 +207,14 @@ result<resample_taps> taps_of_axis(resampling how, double start, double length, 
   return *std::move(made);
 }
 
-result<> plan_window(const array& image, const window_options& options, window_plan& plan) {
-  PENSTOCK_TRY(check_image(image));
+result<> plan_window(const window_image& from, const window_options& options, window_plan& plan) {
+  PENSTOCK_TRY(check_image(from));
+  const array& image = stored(from);
+  plan.type = type_of(from);
   const georeference of = georeference_of(image);
   plan.how = options.how;
   plan.threads = options.threads;
-  PENSTOCK_TRY(set_nodata(image, of, options, plan));
+  PENSTOCK_TRY(set_nodata(from, of, options, plan));
   PENSTOCK_ASSIGN(plan.window, find_window(image, of, options));
   PENSTOCK_TRY(check_within(image, of, plan, options));
   image_size size;
@@ -193,15 +228,17 @@ result<> plan_window(const array& image, const window_options& options, window_p
   plan.shape = image.shape();
   plan.shape[plan.shape.size() - 2] = size[0];
   plan.shape[plan.shape.size() - 1] = size[1];
-  std::uint64_t bytes = plan.image.type().item_bytes();
+  std::uint64_t bytes = plan.type.item_bytes();
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
   for (const std::uint64_t each : plan.shape) {
     if (each != 0 && bytes > kMostBytes / each)
       return error(errc::resource_exhausted, fmt::format("a window of shape {} is too large", to_string(plan.shape)));
     bytes *= each;
   }
-  PENSTOCK_ASSIGN(plan.level, choose_level(image, plan, options, size));
-  if (options.how != resampling::nearest) PENSTOCK_TRY(check_means(image));
+  PENSTOCK_ASSIGN(const window_image chosen, choose_level(from, plan, options, size));
+  plan.level = stored(chosen);
+  if (const auto* const unpacked = std::get_if<unpacked_image>(&chosen)) plan.unpacked = *unpacked;
+  if (options.how != resampling::nearest) PENSTOCK_TRY(check_means(image, plan.type));
   const image_size full = size_of_image(image), level = size_of_image(plan.level);
   if (full[0] == 0 || full[1] == 0 || level[0] == 0 || level[1] == 0) return bad_window("the image has no pixels");
   PENSTOCK_ASSIGN(plan.rows,
@@ -266,19 +303,29 @@ struct window_reader::state : window_plan {
   using window_plan::window_plan;
 };
 
-result<window_reader> window_reader::make(const array& image, window_options options) {
-  auto made = std::make_shared<state>(image, image);
+result<window_reader> window_reader::make(const window_image& image, window_options options) {
+  auto made = std::make_shared<state>(stored(image));
   auto planned = plan_window(image, options, *made);
-  if (!planned.ok()) return std::move(planned).error().note(fmt::format("array '{}'", image.uri()));
+  if (!planned.ok()) return std::move(planned).error().note(fmt::format("array '{}'", stored(image).uri()));
   return window_reader(std::move(made));
 }
 
 const extents& window_reader::shape() const noexcept { return state_->shape; }
+const dtype& window_reader::type() const noexcept { return state_->type; }
 const pixel_window& window_reader::window() const noexcept { return state_->window; }
 const array& window_reader::level() const noexcept { return state_->level; }
+std::span<const std::int64_t> window_reader::nearest_rows() const noexcept {
+  return state_->how == resampling::nearest ? state_->rows.first : std::span<const std::int64_t>();
+}
+std::span<const std::int64_t> window_reader::nearest_columns() const noexcept {
+  return state_->how == resampling::nearest ? state_->columns.first : std::span<const std::int64_t>();
+}
 
 result<> window_reader::read(const tensor_view& out) const {
-  const dtype& type = state_->image.type();
+  const dtype& type = state_->type;
+  if (type.variable_length())
+    return error(errc::unsupported, fmt::format("windows of {} are not read", type.name()))
+        .note(fmt::format("array '{}'", state_->level.uri()));
   if (out.space != memory_space::host || !(out.type == type) || out.extents != state_->shape ||
       out.strides != c_order_strides(out.extents, type.item_bytes()))
     return bad_window(fmt::format("a window is read into contiguous host memory of {} and shape {}", type.name(),

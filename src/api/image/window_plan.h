@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <penstock/unpack.h>
 #include <penstock/window.h>
 #include "array/resample_taps.h"
 
@@ -12,9 +13,11 @@ namespace penstock::inline v0 {
 
 /// The image that a window is read from, and how: created by `window_reader`.
 struct window_plan {
-  window_plan(array of, array from) : image(std::move(of)), level(std::move(from)) {}
+  explicit window_plan(const array& of) : level(of), type(of.type()) {}
 
-  array image, level;
+  array level;                             ///< as it is stored
+  std::optional<unpacked_image> unpacked;  ///< the level's values; nothing: stored values are resampled
+  dtype type;                              ///< of the result
   pixel_window window;
   extents shape;
   resampling how = resampling::nearest;

@@ -4,24 +4,29 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include <penstock/georeference.h>
 #include <penstock/selection.h>
 #include <penstock/tiff.h>
+#include "api/image/unpacked_state.h"
 #include "api/image/valid_pixels.h"
 #include "api/image/window_plan.h"
 #include "array/conversion.h"
 #include "array/strided_copy.h"
 #include "array/weighted_means.h"
+#include "base/buffer.h"
 #include "codec/filters/half.h"
 #include "format/tiff/tiff_nodata.h"
 
 namespace penstock::inline v0 {
 namespace {
 
-/// Source elements that are resampled at a time, while as many more are read.
+/// Source elements that are in memory, while as many more are read.
 constexpr std::uint64_t kStripElements = std::uint64_t{1} << 21;
+/// Those that are unpacked at a time.
+constexpr std::uint64_t kUnpackedElements = std::uint64_t{1} << 18;
 
 using positions = std::vector<std::int64_t>;
 
@@ -56,36 +61,115 @@ void fill_items(std::byte* to, std::uint64_t count, std::span<const std::byte> i
                static_cast<std::uint32_t>(item.size()));
 }
 
-// Reads one source pixel for each of `out`, which has the array's dimensions with these rows and columns.
-result<> pick(const array& from, const positions& rows, const positions& columns, std::span<const std::byte> missing,
-              std::byte* out, unsigned threads) {
+/// The source pixels of a result, one for each pixel, within `from`; they fill a box of the result.
+struct pixel_picks {
+  std::size_t top = 0, bottom = 0, left = 0, right = 0;  // the rows and columns of the result that have a source pixel
+  selection which;
+  tensor_view part;
+
+  bool empty() const noexcept { return top >= bottom || left >= right; }
+  bool all(const positions& rows, const positions& columns) const noexcept {
+    return bottom - top == rows.size() && right - left == columns.size();
+  }
+};
+
+/// \param out  Has the array's dimensions with these rows and columns.
+pixel_picks picks_of(const array& from, const positions& rows, const positions& columns, std::byte* out) {
   extents shape = from.shape();
   const std::size_t rank = shape.size();
-  const auto [top, bottom] = within(rows, shape[rank - 2]);
-  const auto [left, right] = within(columns, shape[rank - 1]);
+  pixel_picks made;
+  std::tie(made.top, made.bottom) = within(rows, shape[rank - 2]);
+  std::tie(made.left, made.right) = within(columns, shape[rank - 1]);
+  if (made.empty()) return made;
   shape[rank - 2] = rows.size();
   shape[rank - 1] = columns.size();
-  const strides steps = c_order_strides(shape, from.type().item_bytes());
-  if (bottom - top < rows.size() || right - left < columns.size()) {
-    PENSTOCK_ASSIGN(const std::uint64_t count, element_count(shape));
-    fill_items(out, count, missing);
-  }
-  if (top >= bottom || left >= right) return {};
-  tensor_view part{out, from.type(), shape, steps, memory_space::host};
-  part.data += static_cast<std::int64_t>(top) * steps[rank - 2] + static_cast<std::int64_t>(left) * steps[rank - 1];
-  part.extents[rank - 2] = bottom - top;
-  part.extents[rank - 1] = right - left;
-  read_options options;
-  options.threads = threads;
+  made.part = tensor_view::contiguous(out, from.type(), shape);
+  made.part.data += static_cast<std::int64_t>(made.top) * made.part.strides[rank - 2] +
+                    static_cast<std::int64_t>(made.left) * made.part.strides[rank - 1];
+  made.part.extents[rank - 2] = made.bottom - made.top;
+  made.part.extents[rank - 1] = made.right - made.left;
   const std::span<const std::int64_t> all_rows(rows), all_columns(columns);
-  return from.read(selection_of(from, item_of(all_rows.subspan(top, bottom - top)),
-                                item_of(all_columns.subspan(left, right - left))),
-                   part, options);
+  made.which = selection_of(from, item_of(all_rows.subspan(made.top, made.bottom - made.top)),
+                            item_of(all_columns.subspan(made.left, made.right - made.left)));
+  return made;
+}
+
+read_options options_of(const window_plan& plan) {
+  read_options out;
+  out.threads = plan.threads;
+  return out;
+}
+
+// Pixels outside the level are not written.
+result<> read_picks(const window_plan& plan, const pixel_picks& picks) {
+  return picks.empty() ? result<>() : plan.level.read(picks.which, picks.part, options_of(plan));
+}
+
+/// The same pixels of the images of a mask, which are being read: 0 outside the level.
+class mask_picks {
+ public:
+  result<> start(const window_plan& plan, const std::vector<array>& masks, const positions& rows,
+                 const positions& columns) {
+    values_.reserve(masks.size());
+    for (const array& mask : masks) {
+      std::uint64_t count = rows.size() * columns.size();
+      for (std::size_t d = 0; d + 2 < mask.shape().size(); ++d) count *= mask.shape()[d];
+      std::vector<std::byte>& to = values_.emplace_back(count * mask.type().item_bytes());
+      const pixel_picks picks = picks_of(mask, rows, columns, to.data());
+      if (picks.empty()) continue;
+      PENSTOCK_ASSIGN(ticket made, mask.read_async(picks.which, picks.part, options_of(plan)));
+      tickets_.push_back(std::move(made));
+    }
+    return {};
+  }
+  /// For each mask its values.
+  result<const std::vector<std::vector<std::byte>>*> wait() {
+    for (ticket& each : tickets_) PENSTOCK_TRY(each.wait());
+    return &values_;
+  }
+
+ private:
+  std::vector<std::vector<std::byte>> values_;
+  std::vector<ticket> tickets_;  // destroyed, which waits for it, before the memory that it fills
+};
+
+// The values of pixels outside the level.
+void fill_outside(const window_plan& plan, const pixel_picks& picks, std::byte* out) {
+  const std::uint64_t rows = plan.rows.count(), columns = plan.columns.count(), item = plan.missing.size();
+  for (std::uint64_t row = 0; row < plan.planes() * rows; ++row) {
+    std::byte* const to = out + row * columns * item;
+    const bool is_inside = !picks.empty() && row % rows >= picks.top && row % rows < picks.bottom;
+    fill_items(to, is_inside ? picks.left : columns, plan.missing);
+    if (is_inside) fill_items(to + picks.right * item, columns - picks.right, plan.missing);
+  }
+}
+
+// Reads one value of the level for each of `out`. Stored items are read into the end of `out` and unpacked from there:
+// they are at most as large.
+result<> pick_values(const window_plan& plan, const positions& rows, const positions& columns, std::byte* out) {
+  if (!plan.unpacked) {
+    const pixel_picks picks = picks_of(plan.level, rows, columns, out);
+    PENSTOCK_TRY(read_picks(plan, picks));
+    if (!picks.all(rows, columns)) fill_outside(plan, picks, out);
+    return {};
+  }
+  const unpacked_state& of = plan.unpacked->state();
+  mask_picks masks;
+  PENSTOCK_TRY(masks.start(plan, of.by_mask.masks(), rows, columns));
+  const std::uint64_t pixels = rows.size() * columns.size(), count = plan.planes() * pixels;
+  std::byte* const stored = out + count * (plan.type.item_bytes() - plan.level.type().item_bytes());
+  const pixel_picks picks = picks_of(plan.level, rows, columns, stored);
+  if (!picks.all(rows, columns)) std::memset(stored, 0, count * plan.level.type().item_bytes());
+  PENSTOCK_TRY(read_picks(plan, picks));
+  PENSTOCK_ASSIGN(const auto* const of_mask, masks.wait());
+  of.unpack_bands(stored, of.mask_flags(*of_mask, pixels), pixels, out);
+  if (!picks.all(rows, columns)) fill_outside(plan, picks, out);
+  return {};
 }
 
 std::shared_ptr<valid_pixels> make_valid(const window_plan& plan, result<>& failed) {
-  if (plan.given_nodata || tiff_details_of(plan.level) == nullptr)
-    return std::make_shared<valid_pixels>(plan.level.type(), plan.planes(), plan.nodata);
+  if (plan.unpacked || plan.given_nodata || tiff_details_of(plan.level) == nullptr)
+    return std::make_shared<valid_pixels>(plan.type, plan.planes(), plan.nodata);
   auto made = valid_pixels::of_image(plan.level, plan.planes());
   if (made.ok()) return std::make_shared<valid_pixels>(std::move(made).value());
   failed = std::move(made).error();
@@ -95,19 +179,14 @@ std::shared_ptr<valid_pixels> make_valid(const window_plan& plan, result<>& fail
 // Copies pixels, with any kernel: each result pixel has one source pixel.
 result<> read_copies(const window_plan& plan, const valid_pixels& valid, const positions& rows,
                      const positions& columns, std::byte* out) {
-  std::vector<std::vector<std::byte>> masks;
-  const std::uint64_t pixels = plan.rows.count() * plan.columns.count();
-  for (const array& mask : valid.masks()) {
-    std::uint64_t planes = 1;
-    for (std::size_t d = 0; d + 2 < mask.shape().size(); ++d) planes *= mask.shape()[d];
-    const std::vector<std::byte> nothing(mask.type().item_bytes());
-    masks.emplace_back(planes * pixels * mask.type().item_bytes());
-    PENSTOCK_TRY(pick(mask, rows, columns, nothing, masks.back().data(), plan.threads));
-  }
-  PENSTOCK_TRY(pick(plan.level, rows, columns, plan.missing, out, plan.threads));
+  const std::uint64_t pixels = rows.size() * columns.size();
+  mask_picks masks;
+  PENSTOCK_TRY(masks.start(plan, valid.masks(), rows, columns));
+  PENSTOCK_TRY(pick_values(plan, rows, columns, out));
+  PENSTOCK_ASSIGN(const auto* const of_mask, masks.wait());
   if (valid.all() || (valid.by_opacity() && !plan.fill_value)) return {};
   const std::size_t item = plan.missing.size();
-  const pixel_flags flags = valid.flags(out, masks, pixels);
+  const pixel_flags flags = valid.flags(out, *of_mask, pixels);
   for (std::uint64_t plane = 0; plane < plan.planes(); ++plane) {
     const std::uint8_t* const of = flags.of(plane);
     for (std::uint64_t i = 0; i < pixels; ++i)
@@ -126,24 +205,24 @@ struct strip {
   }
 };
 
-// Strips whose source is small enough to be in memory; whole rows of chunks if they fit.
-std::vector<strip> cut_into_strips(const window_plan& plan) {
+// Strips of the result rows [begin, end) whose source has at most so many pixels; whole rows of chunks if they fit.
+std::vector<strip> cut_into_strips(const window_plan& plan, std::size_t begin, std::size_t end, std::uint64_t pixels,
+                                   std::int64_t chunk_rows) {
   const extents& shape = plan.level.shape();
   const auto height = static_cast<std::int64_t>(shape[shape.size() - 2]);
   const auto width = static_cast<std::int64_t>(shape[shape.size() - 1]);
-  const auto chunk_rows = static_cast<std::int64_t>(std::max<std::uint64_t>(1, plan.level.chunks()[shape.size() - 2]));
   const resample_taps& rows = plan.rows;
   const std::int64_t low = plan.columns.low(), high = plan.columns.high();
-  const auto of_row = plan.planes() * static_cast<std::uint64_t>(high - low);
   const auto source_rows =
-      static_cast<std::int64_t>(std::max<std::uint64_t>(1, kStripElements / std::max<std::uint64_t>(1, of_row)));
+      std::max<std::int64_t>(1, static_cast<std::int64_t>(pixels) / std::max<std::int64_t>(1, high - low));
+  const auto first = rows.first.begin() + static_cast<std::ptrdiff_t>(begin);
+  const auto last_row = rows.first.begin() + static_cast<std::ptrdiff_t>(end);
   std::vector<strip> out;
-  for (std::size_t start = 0; start < rows.count();) {
+  for (std::size_t start = begin; start < end;) {
     std::size_t stop = start;
-    const std::int64_t end = rows.first[start] + source_rows;
-    for (const std::int64_t last : {end / chunk_rows * chunk_rows, end}) {
-      const auto found =
-          std::upper_bound(rows.first.begin(), rows.first.end(), last - static_cast<std::int64_t>(rows.width));
+    const std::int64_t source_end = rows.first[start] + source_rows;
+    for (const std::int64_t last : {source_end / chunk_rows * chunk_rows, source_end}) {
+      const auto found = std::upper_bound(first, last_row, last - static_cast<std::int64_t>(rows.width));
       stop = static_cast<std::size_t>(found - rows.first.begin());
       if (stop > start) break;
     }
@@ -167,9 +246,9 @@ class strip_read {
   static result<std::unique_ptr<strip_read>> start(const window_plan& plan, const valid_pixels& valid,
                                                    const strip& of) {
     auto out = std::make_unique<strip_read>();
-    out->masks.resize(valid.masks().size());
-    for (std::size_t i = 0; i < valid.masks().size(); ++i)
-      PENSTOCK_TRY(out->add(valid.masks()[i], of, plan.threads, out->masks[i]));
+    const std::vector<array>& masks = plan.unpacked ? plan.unpacked->state().by_mask.masks() : valid.masks();
+    out->masks.resize(masks.size());
+    for (std::size_t i = 0; i < masks.size(); ++i) PENSTOCK_TRY(out->add(masks[i], of, plan.threads, out->masks[i]));
     PENSTOCK_TRY(out->add(plan.level, of, plan.threads, out->values));
     return out;
   }
@@ -178,7 +257,7 @@ class strip_read {
     return {};
   }
 
-  std::vector<std::byte> values;
+  std::vector<std::byte> values;  // as they are stored
   std::vector<std::vector<std::byte>> masks;
 
  private:
@@ -246,56 +325,78 @@ class strip_means {
   strip_means(const window_plan& plan, const valid_pixels& valid)
       : plan_(plan),
         valid_(valid),
-        type_(is_half(plan.level.type()) ? dtype(dtype_kind::floating, 32) : plan.level.type()),
-        instead_(nodata_pair(plan.level.type(), plan.nodata)) {}
+        type_(is_half(plan.type) ? dtype(dtype_kind::floating, 32) : plan.type),
+        instead_(nodata_pair(plan.type, plan.nodata)) {}
 
-  void make(const strip& of, strip_read& from, std::byte* out) {
-    const std::uint64_t planes = plan_.planes(), pixels = (of.end - of.begin) * plan_.columns.count();
+  // Unpacked images in parts of one band, which stay in the processor's cache.
+  result<> make(const strip& of, const strip_read& from, std::byte* out) {
+    if (!plan_.unpacked) return make_planes(of, from.values.data(), from.masks, valid_, 0, plan_.planes(), out);
+    const unpacked_state& how = plan_.unpacked->state();
+    const std::vector<std::uint8_t> flags = how.mask_flags(from.masks, of.pixels());
+    const valid_pixels valid(plan_.type, 1, plan_.nodata);
+    const std::uint64_t item = plan_.level.type().item_bytes();
+    for (const strip& part : cut_into_strips(plan_, of.begin, of.end, kUnpackedElements, 1)) {
+      PENSTOCK_TRY(unpacked_.reserve(part.pixels() * plan_.type.item_bytes()));
+      const auto before =
+          static_cast<std::uint64_t>(part.top - of.top) * static_cast<std::uint64_t>(of.right - of.left);
+      for (std::size_t band = 0; band < how.bands.size(); ++band) {
+        const std::uint8_t* const of_band = how.flags_of(band, flags, of.pixels());
+        how.unpack_band(band, from.values.data() + (band * of.pixels() + before) * item,
+                        of_band == nullptr ? nullptr : of_band + before, part.pixels(), unpacked_.data());
+        PENSTOCK_TRY(make_planes(part, unpacked_.data(), {}, valid, band, 1, out));
+      }
+    }
+    return {};
+  }
+
+ private:
+  result<> make_planes(const strip& of, const std::byte* values, const std::vector<std::vector<std::byte>>& masks,
+                       const valid_pixels& valid, std::uint64_t first, std::uint64_t planes, std::byte* out) {
+    const std::uint64_t pixels = (of.end - of.begin) * plan_.columns.count();
     pixel_planes source;
     source.type = type_;
     source.planes = planes;
     source.rows = static_cast<std::size_t>(of.bottom - of.top);
     source.columns = static_cast<std::size_t>(of.right - of.left);
     pixel_flags flags;
-    if (!valid_.all()) {
-      flags = valid_.flags(from.values.data(), from.masks, of.pixels());
+    if (!valid.all()) {
+      flags = valid.flags(values, masks, of.pixels());
       source.valid = flags.values.data();
       source.valid_planes = flags.planes;
     }
-    widen(from.values, planes * of.pixels());
-    source.values = from.values.data();
+    PENSTOCK_ASSIGN(source.values, widen(values, planes * of.pixels()));
     means_.resize(planes * pixels);
-    weight_.resize((valid_.all() ? 1 : planes) * pixels);
+    weight_.resize((valid.all() ? 1 : planes) * pixels);
     weighted_means(source, plan_.rows.part(of.begin, of.end, of.top),
                    plan_.columns.part(0, plan_.columns.count(), of.left), plan_.how == resampling::bilinear,
                    means_.data(), weight_.data());
     const std::uint64_t rows = plan_.rows.count(), item = plan_.missing.size();
     for (std::uint64_t plane = 0; plane < planes; ++plane) {
-      const double* const weight = weight_.data() + (valid_.all() ? 0 : plane * pixels);
-      std::byte* const to = out + (plane * rows + of.begin) * plan_.columns.count() * item;
+      const double* const weight = weight_.data() + (valid.all() ? 0 : plane * pixels);
+      std::byte* const to = out + ((first + plane) * rows + of.begin) * plan_.columns.count() * item;
       if (!store_plane(means_.data() + plane * pixels, weight, pixels, to)) continue;
       for (std::uint64_t i = 0; i < pixels; ++i)
         if (weight[i] <= 0) std::memcpy(to + i * item, plan_.missing.data(), item);
     }
+    return {};
   }
 
- private:
   // Converts floats of 16 bits to floats of 32 bits.
-  void widen(std::vector<std::byte>& values, std::uint64_t count) {
-    if (!is_half(plan_.level.type())) return;
-    std::vector<std::byte> wide(count * sizeof(float));
-    convert_items(*conversion_of(plan_.level.type(), type_), values.data(), wide.data(), count);
-    values = std::move(wide);
+  result<const std::byte*> widen(const std::byte* values, std::uint64_t count) {
+    if (!is_half(plan_.type)) return values;
+    PENSTOCK_TRY(wide_.reserve(count * sizeof(float)));
+    convert_items(*conversion_of(plan_.type, type_), values, wide_.data(), count);
+    return wide_.data();
   }
 
   // Returns whether there is a pixel without any valid source pixel.
   bool store_plane(double* means, const double* weight, std::uint64_t count, std::byte* to) {
     const std::byte* const instead = instead_.empty() ? nullptr : instead_.data();
-    if (!is_half(plan_.level.type())) return store_means(type_, to, means, weight, count, instead);
+    if (!is_half(plan_.type)) return store_means(type_, to, means, weight, count, instead);
     for (std::uint64_t i = 0; i < count; ++i) means[i] = static_cast<double>(half(means[i]));
     std::vector<std::byte> stored(count * sizeof(float));
     const bool has_nothing = store_means(type_, stored.data(), means, weight, count, instead);
-    convert_items(*conversion_of(type_, plan_.level.type()), stored.data(), to, count);
+    convert_items(*conversion_of(type_, plan_.type), stored.data(), to, count);
     return has_nothing;
   }
 
@@ -303,12 +404,16 @@ class strip_means {
   const valid_pixels& valid_;
   const dtype type_;  // that is resampled
   const std::vector<std::byte> instead_;
+  buffer unpacked_, wide_;
   std::vector<double> means_, weight_;
 };
 
 // The next strip is read while one is resampled.
 result<> read_means(const window_plan& plan, const valid_pixels& valid, std::byte* out) {
-  const std::vector<strip> strips = cut_into_strips(plan);
+  const std::uint64_t chunk_rows = plan.level.chunks()[plan.level.shape().size() - 2];
+  const std::vector<strip> strips =
+      cut_into_strips(plan, 0, plan.rows.count(), kStripElements / std::max<std::uint64_t>(1, plan.planes()),
+                      static_cast<std::int64_t>(std::max<std::uint64_t>(1, chunk_rows)));
   strip_means means(plan, valid);
   PENSTOCK_ASSIGN(std::unique_ptr<strip_read> next, strip_read::start(plan, valid, strips.front()));
   for (std::size_t i = 0; i < strips.size(); ++i) {
@@ -317,7 +422,7 @@ result<> read_means(const window_plan& plan, const valid_pixels& valid, std::byt
     if (i + 1 < strips.size()) {
       PENSTOCK_ASSIGN(next, strip_read::start(plan, valid, strips[i + 1]));
     }
-    means.make(strips[i], *current, out);
+    PENSTOCK_TRY(means.make(strips[i], *current, out));
   }
   return {};
 }
@@ -325,8 +430,7 @@ result<> read_means(const window_plan& plan, const valid_pixels& valid, std::byt
 }  // namespace
 
 result<> read_planned(const window_plan& plan, std::byte* out) {
-  if (plan.how == resampling::nearest)
-    return pick(plan.level, plan.rows.first, plan.columns.first, plan.missing, out, plan.threads);
+  if (plan.how == resampling::nearest) return pick_values(plan, plan.rows.first, plan.columns.first, out);
   result<> failed;
   const std::shared_ptr<valid_pixels> valid = make_valid(plan, failed);
   if (valid == nullptr) return failed;

@@ -163,6 +163,102 @@ TEST(Window, MeansThatWouldBeNodataAreTheNextNumber) {
   EXPECT_EQ(made, 6);
 }
 
+// Values from 0 with a scale of 0.5 and an offset of 1; 3 is nodata.
+array scaled() {
+  tiff_create_options options;
+  options.path = "x.tif";
+  options.height = options.width = kSide;
+  options.type = dtype(dtype_kind::signed_integer, 16);
+  options.tile_height = options.tile_width = 16;
+  options.nodata = nodata_value(std::int64_t{3});
+  options.meaning.bands = {{std::nullopt, std::nullopt, 0.5, 1.0}};
+  std::vector<std::int16_t> values(kSide * kSide);
+  std::iota(values.begin(), values.end(), std::int16_t{0});
+  const auto to = std::make_shared<memory_store>();
+  auto writer = tiff_writer::create(to, options);
+  EXPECT_TRUE(writer.ok()) << writer.error().to_string();
+  EXPECT_TRUE(writer->write(0, 0, tensor_view::contiguous(values.data(), options.type, extents{1, kSide, kSide})).ok());
+  EXPECT_TRUE(writer->close().ok());
+  open_options where;
+  where.path = "x.tif";
+  return *open_tiff(to, where, {});
+}
+
+std::vector<double> read_unpacked(const unpacked_image& from, const window_options& options) {
+  const auto window = window_reader::make(from, options);
+  EXPECT_TRUE(window.ok()) << window.error().to_string();
+  EXPECT_EQ(window->type(), dtype(dtype_kind::floating, 64));
+  std::vector<double> out(*element_count(window->shape()));
+  const auto done = window->read(tensor_view::contiguous(out.data(), window->type(), window->shape()));
+  EXPECT_TRUE(done.ok()) << done.error().to_string();
+  return out;
+}
+
+TEST(Window, UnpackedImagesAreResampledAfterUnpacking) {
+  const auto image = unpacked_image::make(scaled());
+  ASSERT_TRUE(image.ok()) << image.error().to_string();
+  EXPECT_TRUE(image->is_partial());
+  window_options options;
+  options.transform = affine_transform{1, 0, 0, 0, -1, kSide};
+  options.bounds = ground_bounds{2, kSide - 1, 6, kSide};
+  const auto whole = read_unpacked(*image, options);
+  EXPECT_EQ(whole[0], 2);
+  EXPECT_TRUE(std::isnan(whole[1]));
+  EXPECT_EQ(whole[3], 3.5);
+  options.how = resampling::average;
+  options.size = image_size{1, 2};
+  EXPECT_EQ(read_unpacked(*image, options), (std::vector<double>{2, 3.25})) << "missing pixels have no weight";
+  options.bounds = ground_bounds{-2, kSide - 1, 2, kSide};
+  EXPECT_TRUE(std::isnan(read_unpacked(*image, options)[0])) << "outside";
+  const double fill = -7;
+  options.fill_value.assign(reinterpret_cast<const std::byte*>(&fill), reinterpret_cast<const std::byte*>(&fill + 1));
+  for (const resampling how : {resampling::nearest, resampling::average}) {
+    options.how = how;
+    EXPECT_EQ(read_unpacked(*image, options)[0], -7);
+  }
+}
+
+TEST(Window, OverviewsOfUnpackedImagesAreUnpacked) {
+  const auto image = unpacked_image::make(scaled());
+  ASSERT_TRUE(image.ok());
+  window_options options;
+  options.size = image_size{16, 16};
+  const auto window = window_reader::make(*image, options);
+  ASSERT_TRUE(window.ok());
+  EXPECT_EQ(window->level().shape(), (extents{1, 16, 16}));
+  std::vector<std::int16_t> stored(256);
+  ASSERT_TRUE(
+      window->level().read(tensor_view::contiguous(stored.data(), window->level().type(), window->shape())).ok());
+  const auto values = read_unpacked(*image, options);
+  for (std::size_t i = 0; i < stored.size(); ++i) EXPECT_EQ(values[i], stored[i] * 0.5 + 1);
+  options.overviews = std::vector<window_image>{*unpacked_image::make(window->level())};
+  EXPECT_EQ(read_unpacked(*image, options), values);
+  options.overviews = std::vector<window_image>{window->level()};
+  const auto refused = window_reader::make(*image, options);
+  ASSERT_FALSE(refused.ok()) << "an overview of stored values, of another type";
+  EXPECT_EQ(refused.error().code(), errc::invalid_argument);
+}
+
+TEST(Window, ItemsOfVariableLengthAreReadByTheirPlaces) {
+  create_options made;
+  made.type = dtype::variable_utf8();
+  made.shape = extents{4, 4};
+  const auto created = create_array(std::make_shared<memory_store>(), made);
+  ASSERT_TRUE(created.ok()) << created.error().to_string();
+  window_options options;
+  options.size = image_size{2, 4};
+  const auto window = window_reader::make(*created, options);
+  ASSERT_TRUE(window.ok()) << window.error().to_string();
+  EXPECT_EQ(std::vector(window->nearest_rows().begin(), window->nearest_rows().end()),
+            (std::vector<std::int64_t>{1, 3}));
+  EXPECT_EQ(window->nearest_columns().size(), 4U);
+  std::vector<std::byte> out(8 * 16);
+  const auto refused = window->read(tensor_view::contiguous(out.data(), made.type, window->shape()));
+  EXPECT_EQ(refused.error().code(), errc::unsupported);
+  options.how = resampling::average;
+  EXPECT_EQ(refusal(*created, options), errc::unsupported);
+}
+
 TEST(Window, HugeWindowsAreRefusedBeforeMemoryIsTaken) {
   window_options options;
   options.fill_value = {std::byte{9}, std::byte{0}};
@@ -190,7 +286,7 @@ TEST(Window, ArraysOfOtherFormatsNeedATransform) {
   EXPECT_EQ(refusal(*created, options), errc::invalid_argument);
   options.transform = affine_transform{1, 0, 0, 0, -1, 4};
   EXPECT_EQ(read(*created, options), std::vector<std::uint16_t>(4, 0));
-  options.overviews = std::vector<array>{numbers()};
+  options.overviews = std::vector<window_image>{numbers()};
   EXPECT_EQ(refusal(*created, options), errc::invalid_argument) << "an overview of another rank";
 }
 
