@@ -271,6 +271,25 @@ def shards(pattern: str) -> Callable[[Path], None]:
     return write
 
 
+def shards_in_both_orders(path: Path) -> None:
+    path.parent.mkdir()
+    np.save(path.parent / "s_0.npy", VALUES[:4])
+    np.save(path.parent / "s_1.npy", np.asfortranarray(VALUES[4:]))
+    ps.save_manifest(ps.open_shards(path.parent / "s_*.npy"), path)
+
+
+def tiff_shards(path: Path) -> None:
+    path.parent.mkdir()
+    with ps.ShardWriter(path.parent / "{}.tif", manifest=path.name) as writer:
+        for band in VALUES.reshape(7, 1, 5):
+            writer.write(band[None])
+
+
+def manifest_of_group(path: Path) -> None:
+    classic(path.with_suffix(".nc"))
+    ps.save_manifest(ps.open(path.with_suffix(".nc")), path)
+
+
 def manifest_of_references(path: Path) -> None:
     hdf5(path.with_suffix(".h5"))
     ps.save_manifest(ps.open(path.with_suffix(".h5"), "deep/t2m"), path)
@@ -283,6 +302,9 @@ KINDS: list[tuple[str, Callable[[Path], Any], str]] = [
     ("saved.refs", parquet_references, "t2m"),
     ("h5.manifest", manifest_of_references, ""),
     *((f"many_{end}/m", shards("{}." + end), "") for end in ("npy", "raw", "h5", "zarr", "npz")),
+    ("orders/m", shards_in_both_orders, ""),
+    ("many_tif/m", tiff_shards, ""),
+    ("group.manifest", manifest_of_group, "t2m"),
 ]
 
 
@@ -319,6 +341,19 @@ def test_the_program_opens_each_kind_without_python(kinds: Path, tmp_path: Path,
     done = program("copy", target, tmp_path / "out.zarr")
     assert (done.returncode, done.stderr) == (0, ""), done
     np.testing.assert_array_equal(ps.open(tmp_path / "out.zarr")[...], values)
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")
+def test_windows_need_no_python(tmp_path: Path) -> None:
+    values = np.arange(3 * 40 * 50, dtype="u2").reshape(3, 40, 50)
+    scene = tmp_path / "scene.tif"
+    ps.save(scene, values, crs="EPSG:32633", transform=(10, 0, 500000, 0, -10, 4600000))
+    bounds = (500040.0, 4599800.0, 500240.0, 4599960.0)
+    for end in ("npy", "tif"):
+        out = tmp_path / f"window.{end}"
+        done = program("read", scene, "--bounds", *map(str, bounds), "--shape", "8", "10", "-o", out)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        np.testing.assert_array_equal(ps.open(out)[...], ps.read_window(ps.open(scene), bounds, (8, 10)))
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")

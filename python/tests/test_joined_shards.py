@@ -337,3 +337,14 @@ def test_files_that_a_pattern_names_have_a_manifest(tmp_path, suffix):
         with pytest.raises(ps.ConflictError, match="part_1"):
             ps.save_manifest(joined, tmp_path / "other.manifest")
     assert not (tmp_path / "other.manifest").exists()
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".tif", ".npz"])
+def test_a_manifest_opens_what_the_pattern_opens(tmp_path: Path, suffix: str) -> None:
+    values = np.arange(9 * 5 * 4, dtype="<f4").reshape(9, 5, 4)
+    ps.save_shards(values, tmp_path / f"s_{{}}{suffix}", rows=3)
+    joined, saved = ps.open_shards(tmp_path / f"s_*{suffix}"), ps.open(tmp_path / "penstock.shards")
+    assert str(saved.plan(np.s_[2:4, 1])) == str(joined.plan(np.s_[2:4, 1]))
+    assert "box" not in str(saved.plan())
+    np.testing.assert_array_equal(saved[2:4, 1], values[2:4, 1])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(saved))[...], values)

@@ -92,22 +92,20 @@ def open_manifest_bytes(
         raise InvalidArgumentError(f"missing must be 'error' or 'fill', it is {missing!r}")
     if document.get("kind") == "tables":
         return open_tables(document, path, context, missing, storage_options, trusted)
+    folder = _folder_of(path)
+    place: dict[str, Any] = {
+        "folder": os.fsencode(folder),
+        "document": os.fsencode(path),
+        "allow_local": allow_local,
+        "expected": [os.fsencode(each) for each in expected],
+        "missing_is_fill": missing == "fill",
+    }
     if document.get("kind") == _array_shards.KIND:
-        return _array_shards.open_saved(saved, path, _folder_of(path), context, missing, allow_local, expected)
+        return _array_shards.open_saved(context, saved, document.get("axis", 0), **place)
     if document.get("kind") not in ("references", _GROUP):
         raise UnsupportedError(f"a manifest of {document.get('kind')!r} is not opened by its path alone")
-    folder = _folder_of(path)
     remote = _RemoteObjects(missing, storage_options, context)
-    made = _core.open_saved_references(
-        context,
-        saved,
-        folder=os.fsencode(folder),
-        document=os.fsencode(path),
-        allow_local=allow_local,
-        expected=[os.fsencode(each) for each in expected],
-        missing_is_fill=missing == "fill",
-        find_objects=remote.find,
-    )
+    made = _core.open_saved_references(context, saved, **place, find_objects=remote.find)
     options = dict(storage_options) if storage_options else None
     name = path if "://" in path else os.path.abspath(path)
     if isinstance(made, _core.Group):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from penstock.core.context import Context
 from penstock.core.errors import ConflictError, InvalidArgumentError, UnsupportedError
 from penstock.shards.names import write_atomically
 from penstock.shards.raw import descr_text
-from penstock.shards.readers import JoinedArray, SavedPart, join_parts
+from penstock.shards.readers import JoinedArray, SavedPart
 
 KIND = "arrays"
 _PIECE = 4 << 20
@@ -124,25 +124,11 @@ def saved_parts(array: JoinedArray) -> list[ArrayOfManifest] | None:
     return parts if len(parts) == len(array._parts) else None
 
 
-def open_saved(
-    saved: bytes,
-    path: str,
-    folder: str,
-    context: Context,
-    missing: str,
-    allow_local: bool | None,
-    expected: Collection[str],
-) -> JoinedArray:
-    """The array of such a manifest: its shards are opened when they are read."""
-    axis, shards = _core.read_saved_arrays(
-        saved,
-        folder=os.fsencode(folder),
-        document=os.fsencode(path),
-        allow_local=allow_local,
-        expected=[os.fsencode(each) for each in expected],
-        missing_is_fill=missing == "fill",
-    )
-    return join_parts([_part(*each) for each in shards], axis, context)
+def open_saved(context: Context, saved: bytes, axis: int, **place: Any) -> JoinedArray:
+    """The array of such a manifest, whose shards are joined along `axis`. `place`: as of `_core.read_saved_arrays`."""
+    made = _core.open_saved_references(context, saved, **place, find_objects=lambda wanted: [None] * len(wanted))
+    assert isinstance(made, _core.Array)
+    return JoinedArray.of(made, lambda: [_part(*each) for each in _core.read_saved_arrays(saved, **place)[1]], axis)
 
 
 def _part(

@@ -7,8 +7,8 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,15 +31,26 @@ _READER_BYTES = 64 << 20
 class JoinedArray(Array):
     """An array of others, one after the other; its pickle describes them, and they are opened when needed."""
 
-    _parts: list[_Part]
+    _describe: Callable[[], Sequence[_Part]]
     _joined_along = 0
+
+    @cached_property
+    def _parts(self) -> Sequence[_Part]:
+        return self._describe()
+
+    @classmethod
+    def of(cls, made: _core.Array, describe: Callable[[], Sequence[_Part]], axis: int) -> Self:
+        """The engine's array of parts that `describe` describes, once that is asked for."""
+        opened = cls(made)
+        opened._describe, opened._joined_along = describe, axis
+        return opened
 
     def _shard_lengths(self) -> tuple[int, list[int]] | None:
         axis = self._joined_along
         return (axis, [part.shape[axis] for part in self._parts]) if self.shape else None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self._parts, self._joined_along)
+        return _again, (list(self._parts), self._joined_along)
 
 
 class _Part:
@@ -202,9 +213,7 @@ def join_parts(parts: Sequence[_Part], axis: int, context: Context) -> JoinedArr
             for part in parts
         ]
         made = _core.open_sources(context, sources, json.dumps(_descr(first.dtype)).encode(), axis)
-    opened = JoinedArray(made)
-    opened._parts, opened._joined_along = list(parts), axis
-    return opened
+    return JoinedArray.of(made, lambda: parts, axis)
 
 
 def _descr(dtype: np.dtype[Any]) -> Any:

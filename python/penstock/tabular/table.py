@@ -99,16 +99,16 @@ class _Readers:
     """Readers, each of which serves one call at a time: idle ones are reused, the first of them is `opened`."""
 
     def __init__(self, make: Callable[[list[str]], Any], opened: Any = None) -> None:
-        self._make = make
+        self._open_reader = make
         self._idle: list[tuple[list[str], Any]] = [] if opened is None else [([], opened)]
 
     def call(self, columns: list[str], read: Callable[[Any], Any]) -> Any:
         try:
             made_for, reader = self._idle.pop()
         except IndexError:
-            made_for, reader = columns, self._make(columns)
+            made_for, reader = columns, self._open_reader(columns)
         if made_for != columns:
-            reader = self._make(columns)
+            reader = self._open_reader(columns)
         found = read(reader)
         self._idle.append((columns, reader))
         return found
