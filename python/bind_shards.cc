@@ -16,6 +16,8 @@
 #include "bind.h"
 #include "driver/for_each_file.h"
 #include "driver/found_shards.h"
+#include "driver/saved_arrays.h"
+#include "driver/shard_checksum.h"
 #include "driver/shard_endings.h"
 #include "engine/batch_job.h"
 #include "engine/context_state.h"
@@ -254,16 +256,17 @@ void side_by_side(const context_handle& with, const nb::object& work, std::size_
   });
 }
 
-std::uint32_t checksum(nb::handle data, std::uint32_t so_far) {
-  Py_buffer view{};
-  if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE) != 0) throw_python_error();
-  std::uint32_t out = 0;
-  {
-    const without_gil released;
-    out = file_crc32c({static_cast<const std::byte*>(view.buf), static_cast<std::size_t>(view.len)}, so_far);
-  }
-  PyBuffer_Release(&view);
-  return out;
+std::uint32_t file_checksum(nb::bytes path, bool sync) {
+  return call_engine([name = text_of(path), sync] { return checksum_of_file(name, 0, sync); });
+}
+
+std::uint32_t shard_checksum(nb::bytes path) {
+  return call_engine([name = text_of(path)] { return checksum_of_shard(name); });
+}
+
+nb::bytes document_of_shard(nb::bytes path) {
+  const std::string found = metadata_of_shard(text_of(path));
+  return nb::bytes(found.data(), found.size());
 }
 
 }  // namespace
@@ -337,7 +340,12 @@ void bind_shards(nb::module_& m) {
       },
       nb::arg("store"), nb::arg("context"), nb::arg("manifest"), nb::arg("fill_missing") = false,
       nb::arg("below") = nb::bytes(""), "Open the files of a manifest; none is read.");
-  m.def("crc32c", &checksum, nb::arg("data"), nb::arg("so_far") = 0, "The CRC-32C of a buffer.");
+  m.def("checksum_of_file", &file_checksum, nb::arg("path"), nb::arg("sync"),
+        "The CRC-32C of a file's bytes. `sync`: the file is moved to its device, too.");
+  m.def("checksum_of_shard", &shard_checksum, nb::arg("path"),
+        "The CRC-32C that manifests have of a shard: of a file, or of a folder's names and bytes.");
+  m.def("metadata_of_shard", &document_of_shard, nb::arg("path"),
+        "The file that changes whenever the shard is replaced: itself, or the metadata of a Zarr array.");
 }
 
 }  // namespace penstock::inline v0::python

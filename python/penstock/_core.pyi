@@ -984,8 +984,14 @@ def open_manifest(
 ) -> Array:
     """Open the files of a manifest; none is read."""
 
-def crc32c(data: Any, so_far: int = 0) -> int:
-    """The CRC-32C of a buffer."""
+def checksum_of_file(path: bytes, sync: bool) -> int:
+    """The CRC-32C of a file's bytes. `sync`: the file is moved to its device, too."""
+
+def checksum_of_shard(path: bytes) -> int:
+    """The CRC-32C that manifests have of a shard: of a file, or of a folder's names and bytes."""
+
+def metadata_of_shard(path: bytes) -> _bytes:
+    """The file that changes whenever the shard is replaced: itself, or the metadata of a Zarr array."""
 
 def create_array(in_: Store | Group, context: Context, path: bytes, options: dict[str, Any]) -> Array:
     """Write the metadata of a new array, in a store or below a group, and open it."""

@@ -28,7 +28,6 @@ from penstock.geo.writing import mask_bytes, new_tiff
 from penstock.hdf5.shards import open_datasets
 from penstock.references.objects import ReferencedArray
 from penstock.shards.files import complain
-from penstock.shards.names import sync_file
 from penstock.shards.raw import descr_text
 from penstock.shards.readers import JoinedArray
 from penstock.shards.sharded_array import root_of
@@ -37,7 +36,6 @@ from penstock.tabular.table import import_pyarrow
 from penstock.target.local import local_path
 
 MANIFEST = "penstock.shards"
-_PIECE = 16 << 20
 _CHUNK = 1 << 20
 
 
@@ -184,11 +182,7 @@ def _write_with(path: str, write: Callable[[str], None]) -> int:
     try:
         with system_errors(f"writing '{path}'"):
             write(draft)
-            total = 0
-            with builtins.open(draft, "rb") as file:
-                while piece := file.read(_PIECE):
-                    total = _core.crc32c(piece, total)
-                sync_file(file)
+            total = _core.checksum_of_file(os.fsencode(draft), sync=current_context().sync != "none")
             os.replace(draft, path)
     finally:
         if os.path.exists(draft):

@@ -7,10 +7,10 @@ import json
 import os
 from typing import Any
 
+from penstock import _core
 from penstock.core.context import current_context
 from penstock.core.errors import ConflictError, CorruptDataError, Error
 from penstock.references.manifest import open_target
-from penstock.shards.arrays import crc32c_of
 from penstock.shards.files import side_by_side
 from penstock.tabular.shards import JoinedTables, ManyBatches, ManyBatchStore, Table, check_unchanged
 from penstock.tabular.table import Cell
@@ -49,7 +49,7 @@ def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
             if (
                 table.crc32c is not None
                 and "://" not in table.path
-                and (found := crc32c_of(table.path)) != table.crc32c
+                and (found := _core.checksum_of_shard(os.fsencode(table.path))) != table.crc32c
             ):
                 text = f"the file's CRC-32C is {found:08x}, its manifest says {table.crc32c:08x}"
                 raise CorruptDataError(text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,47 +19,16 @@ from penstock.shards.raw import descr_text
 from penstock.shards.readers import JoinedArray, SavedPart
 
 KIND = "arrays"
-_PIECE = 4 << 20
-_ZARR = ("zarr.json", ".zarray")
 _ALONE = ("zarr2", "zarr3", "tiff", "npy")  # formats of arrays that a path names
-
-
-def metadata_of(path: str) -> str:
-    """The file that changes whenever the shard at `path` is replaced: the shard itself, or the metadata of a Zarr
-    array.
-    """
-    if not os.path.isdir(path):
-        return path
-    return next((os.path.join(path, name) for name in _ZARR if os.path.isfile(os.path.join(path, name))), path)
 
 
 def stamp_of(path: str) -> list[int]:
     """Size and modification time. Raises ConflictError if the file does not exist."""
     try:
-        status = os.stat(metadata_of(path))
+        status = os.stat(_core.metadata_of_shard(os.fsencode(path)))
     except OSError as failure:
         raise ConflictError(f"'{path}' is gone since the manifest was saved: {failure.strerror}") from failure
     return [status.st_size, status.st_mtime_ns]
-
-
-def crc32c_of(path: str) -> int:
-    """The checksum of all bytes of a file; for a folder, of all its files' names and bytes, in the order of the
-    names.
-    """
-    if not os.path.isdir(path):
-        return _of_file(path, 0)
-    total = 0
-    for file in sorted(each for each in Path(path).rglob("*") if each.is_file()):
-        total = _core.crc32c(os.fsencode(file.relative_to(path)) + b"\0", total)
-        total = _of_file(str(file), total)
-    return total
-
-
-def _of_file(path: str, total: int) -> int:
-    with open(path, "rb") as stream:
-        while piece := stream.read(_PIECE):
-            total = _core.crc32c(piece, total)
-    return total
 
 
 def save_parts(manifest: str, parts: Sequence[ArrayOfManifest], axis: int) -> None:
