@@ -30,7 +30,7 @@ TYPES: list[tuple[str, Any]] = [
     ("bytes, variable_length_bytes", "bytes"),
 ]
 # Codecs that Python carries out; a test holds both rows against the registries of numcodecs and zarr-python.
-VIA_PYTHON = ("base64", "categorize", "json2", "msgpack2", "pcodec", "pickle")
+VIA_PYTHON = ("categorize", "json2", "msgpack2", "pcodec", "pickle")
 
 
 def works(make: Callable[[], object]) -> bool:

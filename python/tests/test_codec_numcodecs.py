@@ -87,6 +87,7 @@ COMPRESSORS: list[dict[str, Any]] = [
     {"id": "lz4", "acceleration": -1},
     {"id": "bz2"},
     {"id": "bz2", "level": 9},
+    {"id": "base64"},
     {"id": "lzma", "preset": 1},
     {"id": "lzma", "format": 1, "check": 0, "preset": 0},
     {"id": "lzma", "format": 1, "check": 1},
@@ -103,6 +104,18 @@ COMPRESSORS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("length", [1, 8, 1000, 40_000])
 def test_compressors_agree(codec, length):
     check([codec], items("<i4", length, small=True), equal_bytes=False)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 1000])
+def test_base64_is_the_same_text(length):
+    check([{"id": "base64"}], items("u1", length), equal_bytes=True)
+
+
+@pytest.mark.parametrize("text", [b"YWJj\x01", b"YWJ", b"YW=j", b"YWJj====", b"=", b"Y", b"YWJjYW==YWJj"])
+def test_damaged_base64_is_refused(text):
+    assert bytes(testing.decode(b"YWJj\r\nYQ==\n", [{"id": "base64"}], "|u1", (4,))) == b"abca"
+    with pytest.raises(ps.CorruptDataError):
+        testing.decode(text, [{"id": "base64"}], "|u1", (3,))
 
 
 @pytest.mark.parametrize("shuffle", [-1, 0, 1, 2])

@@ -3,12 +3,6 @@
 #include <cstdint>
 
 namespace penstock::inline v0 {
-namespace {
-
-constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-}  // namespace
-
 std::string base64_encode(std::span<const std::byte> bytes) {
   std::string out;
   out.reserve((bytes.size() + 2) / 3 * 4);
@@ -16,7 +10,7 @@ std::string base64_encode(std::span<const std::byte> bytes) {
     std::uint32_t group = 0;
     const std::size_t here = bytes.size() - i < 3 ? bytes.size() - i : 3;
     for (std::size_t k = 0; k < 3; ++k) group = group << 8 | (k < here ? static_cast<std::uint32_t>(bytes[i + k]) : 0);
-    for (std::size_t k = 0; k < 4; ++k) out.push_back(k <= here ? kAlphabet[group >> (18 - 6 * k) & 63] : '=');
+    for (std::size_t k = 0; k < 4; ++k) out.push_back(k <= here ? kBase64Letters[group >> (18 - 6 * k) & 63] : '=');
   }
   return out;
 }
@@ -32,7 +26,7 @@ std::optional<std::vector<std::byte>> base64_decode(std::string_view text) {
     }
     std::uint32_t group = 0;
     for (std::size_t k = 0; k < 4; ++k) {
-      const std::size_t digit = k < 4 - padding ? kAlphabet.find(text[i + k]) : 0;
+      const std::size_t digit = k < 4 - padding ? kBase64Letters.find(text[i + k]) : 0;
       if (digit == std::string_view::npos) return std::nullopt;
       group = group << 6 | static_cast<std::uint32_t>(digit);
     }

@@ -9,6 +9,9 @@
 
 namespace penstock::inline v0 {
 
+/// The letters of the digits 0 to 63. Source: RFC 4648, section 4.
+inline constexpr std::string_view kBase64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 /// The standard alphabet, padded. Source: RFC 4648, section 4.
 std::string base64_encode(std::span<const std::byte> bytes);
 

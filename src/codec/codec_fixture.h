@@ -134,17 +134,26 @@ inline const std::vector<std::string>& byte_codec_texts() {
       }
     }
     for (const char* codec :
-         {R"(zlib","configuration":{"level":-1})", R"(zlib","configuration":{"level":9})",
-          R"(gzip","configuration":{"level":-1})", R"(zstd","configuration":{"level":100})",
-          R"(blosc","configuration":{"shuffle":-1})", R"(lz4","configuration":{})",
-          R"(lz4","configuration":{"acceleration":100})", R"(bz2","configuration":{"level":9})",
-          R"(bz2","configuration":{})", R"(lzma","configuration":{"preset":1,"filters":null})",
+         {R"(zlib","configuration":{"level":-1})",
+          R"(zlib","configuration":{"level":9})",
+          R"(gzip","configuration":{"level":-1})",
+          R"(zstd","configuration":{"level":100})",
+          R"(blosc","configuration":{"shuffle":-1})",
+          R"(lz4","configuration":{})",
+          R"(lz4","configuration":{"acceleration":100})",
+          R"(bz2","configuration":{"level":9})",
+          R"(bz2","configuration":{})",
+          R"(lzma","configuration":{"preset":1,"filters":null})",
           R"(lzma","configuration":{"check":0,"filters":[{"id":3,"dist":2},{"id":33,"preset":0}]})",
           R"(lzma","configuration":{"format":2,"preset":0})",
           R"(lzma","configuration":{"format":3,"filters":[{"id":3,"dist":2},{"id":33,"preset":1}]})",
-          R"(adler32","configuration":{})", R"(crc32","configuration":{"location":"end"})",
-          R"(crc32c","configuration":{"location":"start"})", R"(fletcher32")",
-          R"(jenkins_lookup3","configuration":{"initval":7})", R"(shuffle","configuration":{"elementsize":1})"}) {
+          R"(base64")",
+          R"(adler32","configuration":{})",
+          R"(crc32","configuration":{"location":"end"})",
+          R"(crc32c","configuration":{"location":"start"})",
+          R"(fletcher32")",
+          R"(jenkins_lookup3","configuration":{"initval":7})",
+          R"(shuffle","configuration":{"elementsize":1})"}) {
       made.push_back(std::string(R"({"name":"numcodecs.)") + codec + "}");
     }
     return made;

@@ -29,6 +29,7 @@ struct entry {
 constexpr entry kCodecs[] = {
     {"adler32", place::bytes, make_adler32_codec},
     {"astype", place::array, make_astype_codec},
+    {"base64", place::bytes, make_base64_codec},
     {"bitround", place::array, make_bitround_codec},
     {"blosc", place::bytes, make_blosc_codec},
     {"bz2", place::bytes, make_bz2_codec},

@@ -24,6 +24,7 @@ constexpr subject kSubjects[] = {
     {"numcodecs.crc32c", R"({"location":"start"})"},
     {"numcodecs.fletcher32", R"({})"},
     {"numcodecs.jenkins_lookup3", R"({"initval":1})"},
+    {"numcodecs.base64", R"({})"},
     {"conditional", R"({"codecs":[{"name":"numcodecs.shuffle"},{"name":"numcodecs.gzip"},"crc32c"],"header_bits":16})"},
 };
 

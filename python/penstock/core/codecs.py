@@ -22,9 +22,7 @@ _NUMCODECS = "numcodecs."
 _EXECUTES_CODE = frozenset({"pickle"})
 """Decoding these runs whatever program is in the data."""
 
-_MAKES_BYTES = frozenset(
-    {"pickle", "pcodec", "zfpy", "json2", "msgpack2", "base64", "vlen-array", "vlen-bytes", "vlen-utf8"}
-)
+_MAKES_BYTES = frozenset({"pickle", "pcodec", "zfpy", "json2", "msgpack2", "vlen-array", "vlen-bytes", "vlen-utf8"})
 
 _OF_TEXT = {"vlen-utf8": "U", "vlen-bytes": "SV"}
 """The NumPy kinds of fixed length that numcodecs' text codecs convert. The engine itself implements them for types of

@@ -7,7 +7,7 @@ from typing import Any
 
 # Codecs that turn elements into bytes, in Zarr v3: codecs after them in the chain encode bytes to bytes.
 _MAKE_BYTES = frozenset(
-    {"bytes", "endian", "packbits", "zfp", "zfpy", "pcodec", "json2", "msgpack2", "pickle", "base64", "optional"}
+    {"bytes", "endian", "packbits", "zfp", "zfpy", "pcodec", "json2", "msgpack2", "pickle", "optional"}
 )
 # Filters of elements in the lists of Zarr v2 and HDF5, which have no codec that turns elements into bytes.
 _FILTERS = frozenset(
