@@ -7,7 +7,6 @@
 #include <penstock/window.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -15,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "driver/shard_endings.h"
 #include "format/tiff/number_text.h"
 #include "npy.h"
 #include "output_file.h"
@@ -29,13 +29,8 @@ namespace {
 constexpr std::uint64_t kMostShown = 1000;
 constexpr std::uint64_t kRowBytes = std::uint64_t{32} << 20;  // approximate size of what the writer receives at a time
 
-bool ends_with_any(std::string text, std::initializer_list<std::string_view> endings) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return std::any_of(endings.begin(), endings.end(), [&](std::string_view each) { return text.ends_with(each); });
-}
-
 bool is_tiff(const read_arguments& given) {
-  return given.format.empty() && ends_with_any(given.output, {".tif", ".tiff"});
+  return given.format.empty() && format_of_ending(lower_ending(given.output)) == "tiff";
 }
 
 std::vector<std::string> split(const std::string& text) {

@@ -216,6 +216,9 @@ void bind_found(nb::module_& m) {
       "driver_by_name",
       [](nb::bytes name, const context_handle& with) { return name_of(driver_by_name(*with.context, text_of(name))); },
       nb::arg("name"), nb::arg("context"), "The driver whose objects have names with such an ending; None: any may.");
+  m.def(
+      "names_references", [](nb::bytes name) { return names_references(text_of(name)); }, nb::arg("name"),
+      "Whether a name may be that of a folder of reference tables.");
   m.def("driver_at", &driver_at, nb::arg("store"), nb::arg("context"), nb::arg("path"),
         "The driver that recognises the object at a path; None if there is none, or it is not recognised.");
   m.def("find_node", &find_in_store, nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("inner"),

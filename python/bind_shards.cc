@@ -287,6 +287,16 @@ void bind_shards(nb::module_& m) {
   m.def("shard_format_by_name", &format_by_name, nb::arg("name"),
         "The format whose endings a name has: npy, raw, hdf5, npz, zarr, tiff, parquet, arrow; None: it has none.");
   m.def(
+      "shard_endings",
+      [](nb::bytes format) {
+        const std::string wanted = text_of(format);
+        std::vector<std::string> out;
+        for (const shard_ending& each : shard_endings())
+          if (wanted.empty() || each.format == wanted) out.push_back('.' + std::string(each.ending));
+        return out;
+      },
+      nb::arg("format"), "The endings of names of a format's files, each with the dot; of all formats for b\"\".");
+  m.def(
       "is_shard_pattern", [](nb::bytes name) { return is_shard_pattern(text_of(name)); }, nb::arg("name"),
       "Whether a name is a shell pattern.");
   m.def("find_shards", &find, nb::arg("store"), nb::arg("pattern"), nb::arg("allow_holes"),

@@ -65,7 +65,7 @@ struct shard_writer_options {
   create_options arrays;
 };
 
-/// Writes an array as many files, one after the other: `.npy`, `.raw`, `.bin`, `.npz`, `.zarr`, `.tif` and `.tiff`.
+/// Writes an array as many files, one after the other: `.npy`, `.raw`, `.npz`, `.zarr`, TIFF.
 ///
 /// Zarr arrays and TIFFs (of shape (band, y, x)) are created by the drivers of these formats. Their items have native
 /// byte order.

@@ -821,6 +821,9 @@ def driver_of_bytes(begin: bytes, context: Context) -> str | None:
 def driver_by_name(name: bytes, context: Context) -> str | None:
     """The driver whose objects have names with such an ending."""
 
+def names_references(name: bytes) -> bool:
+    """Whether a name may be that of a folder of reference tables."""
+
 def driver_at(store: Store, context: Context, path: bytes) -> str | None:
     """The driver that recognises the object at a path; None if there is no object, or it is not recognised."""
 
@@ -893,6 +896,9 @@ def find_shard_files(
 
 def shard_format_by_name(name: _bytes) -> str | None:
     """The format whose endings a name has: npy, raw, hdf5, npz, zarr, tiff, parquet, arrow; None: it has none."""
+
+def shard_endings(format: _bytes) -> list[str]:
+    """The endings of names of a format's files, each with the dot; of all formats for b""."""
 
 def is_shard_pattern(name: _bytes) -> bool:
     """Whether a name is a shell pattern."""

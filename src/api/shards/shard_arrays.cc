@@ -25,6 +25,7 @@
 #include "driver/registry.h"
 #include "driver/saved_arrays.h"
 #include "driver/shard_checksum.h"
+#include "driver/shard_endings.h"
 #include "engine/array_state.h"
 #include "engine/context_state.h"
 #include "format/npy/npy_header.h"
@@ -154,14 +155,19 @@ std::string descr_as_opened(const dtype& type, const std::string& descr) {
 
 }  // namespace
 
-bool is_array_shard(std::string_view suffix) {
-  return suffix == ".zarr" || suffix == ".tif" || suffix == ".tiff" || suffix == ".npz";
+std::string_view format_of_suffix(std::string_view suffix) noexcept {
+  return suffix.starts_with('.') ? format_of_ending(suffix.substr(1)) : std::string_view();
+}
+
+bool is_array_shard(std::string_view suffix) noexcept {
+  const std::string_view format = format_of_suffix(suffix);
+  return format == "zarr" || format == "tiff" || format == "npz";
 }
 
 result<std::uint32_t> write_array_shard(const shard_files_context& with, const std::string& path,
                                         std::string_view suffix, const shard_values& values, const std::string& descr,
                                         create_options how, const std::string& name) {
-  if (suffix == ".npz") return write_npz(with, path, values.items, descr, name);
+  if (format_of_suffix(suffix) == "npz") return write_npz(with, path, values.items, descr, name);
   how.context = with.context;
   how.shape = values.items.extents;
   how.type = values.items.type;

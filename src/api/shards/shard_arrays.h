@@ -14,8 +14,11 @@
 
 namespace penstock::inline v0 {
 
+/// The format of files with a suffix (lower case, with the dot): one of `shard_ending::format`; empty: it has none.
+std::string_view format_of_suffix(std::string_view suffix) noexcept;
+
 /// Shards that are arrays by themselves: `.zarr`, TIFF, `.npz`.
-bool is_array_shard(std::string_view suffix);
+bool is_array_shard(std::string_view suffix) noexcept;
 
 /// What is the same for all files of a writer.
 struct shard_files_context {

@@ -14,6 +14,7 @@
 #include "api/shards/shard_arrays.h"
 #include "api/shards/shard_files.h"
 #include "base/checked.h"
+#include "driver/shard_endings.h"
 #include "engine/array_state.h"
 #include "format/npy/npy_header.h"
 #include "store/file_status.h"
@@ -26,7 +27,19 @@ namespace fs = std::filesystem;
 /// The sidecar file with the type of raw files, in their folder.
 constexpr std::string_view kSidecar = "_meta.json";
 
-bool is_raw(std::string_view suffix) { return suffix == ".raw" || suffix == ".bin"; }
+bool is_raw(std::string_view suffix) { return format_of_suffix(suffix) == "raw"; }
+
+/// Whether files of a format are written here, not by other libraries.
+bool is_written(std::string_view format) {
+  return format == "npy" || format == "raw" || format == "npz" || format == "zarr" || format == "tiff";
+}
+
+std::string written_endings() {
+  std::string out;
+  for (const shard_ending& each : shard_endings())
+    if (is_written(each.format)) out.append(out.empty() ? "." : ", .").append(each.ending);
+  return out;
+}
 
 result<> put(store& files, const std::string& path, std::span<const part> parts) {
   auto done = files.put(key_of_path(path), parts, {});
@@ -44,10 +57,8 @@ shard_writer::shard_writer(shard_pattern pattern, shard_writer_options options)
 result<shard_writer> shard_writer::make(std::string_view pattern, shard_writer_options options) {
   PENSTOCK_ASSIGN(shard_pattern parsed, shard_pattern::parse(pattern));
   const std::string suffix = parsed.suffix();
-  if (!options.own_format && suffix != ".npy" && !is_raw(suffix) && !is_array_shard(suffix))
-    return error(
-        errc::unsupported,
-        fmt::format("shards are written as .npy, .raw, .bin, .npz, .zarr, .tif and .tiff, not as '{}'", suffix));
+  if (!options.own_format && !is_written(format_of_suffix(suffix)))
+    return error(errc::unsupported, fmt::format("shards are written as {}, not as '{}'", written_endings(), suffix));
   if (options.name.empty()) return error(errc::invalid_argument, "the name of an archive's member is empty");
   if (!options.context) {
     PENSTOCK_ASSIGN(options.context, context::make());
@@ -62,7 +73,7 @@ result<std::string> shard_writer::next(const shard_values& values) {
   if (shape.empty()) return error(errc::invalid_argument, "a shard has at least one dimension");
   std::string descr = values.descr.empty() ? values.items.type.numpy_typestr() : values.descr;
   // Zarr has types that NumPy does not have.
-  if (descr.empty() && pattern_.suffix() == ".zarr") descr = values.items.type.name();
+  if (descr.empty() && format_of_suffix(pattern_.suffix()) == "zarr") descr = values.items.type.name();
   if (descr.empty() && !options_.own_format)
     return error(errc::unsupported, fmt::format("items of {} have no type in NumPy", values.items.type.name()));
   if (values.items.type.item_bytes() == 0)

@@ -115,7 +115,7 @@ TEST(ShardEdges, CutByRowsOrByNumber) {
 }
 
 TEST(ShardWriter, WritesFilesAndAManifest) {
-  for (const char* const suffix : {".npy", ".raw"}) {
+  for (const char* const suffix : {".npy", ".raw", ".dat"}) {
     const temporary_folder folder;
     const std::string pattern = (folder.path() / "run" / ("q_{:02d}" + std::string(suffix))).string();
     save_shards_options how;
@@ -127,7 +127,7 @@ TEST(ShardWriter, WritesFilesAndAManifest) {
     ASSERT_EQ(paths->size(), 3U);
     std::vector<std::string> expected{"penstock.shards"};
     for (int i = 0; i < 3; ++i) expected.push_back("q_0" + std::to_string(i) + suffix);
-    if (std::string(suffix) == ".raw") expected.insert(expected.begin(), "_meta.json");
+    if (std::string(suffix) != ".npy") expected.insert(expected.begin(), "_meta.json");
     EXPECT_EQ(names_in(folder.path() / "run"), expected);
 
     fs::rename(folder.path() / "run", folder.path() / "moved");
@@ -226,7 +226,7 @@ std::vector<std::uint16_t> pixels_of(const array& from) {
 }
 
 TEST(ShardWriter, WritesArraysByTheDriversOfTheirNames) {
-  for (const std::string suffix : {".npz", ".zarr", ".tif", ".TIFF"}) {
+  for (const std::string suffix : {".npz", ".zarr", ".tif", ".TIFF", ".gtiff", ".cog"}) {
     const temporary_folder folder;
     const std::string pattern = (folder.path() / "run" / ("q_{:02d}" + suffix)).string();
     const array from = picture(7);
