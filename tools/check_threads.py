@@ -18,7 +18,6 @@ STARTS = {
 ALLOWED = {
     "core/job.py": "a read with Python around it: on a thread of the engine it would wait for those that it reads with",
     "target/adapters.py": "the event loop of asynchronous stores, which must run while the caller waits for a read",
-    "view/profile.py": "measures how fast so many threads copy memory, without the engine",
     "interop/zarr/pipeline.py": "zarr-python calls it in its event loop, which must not wait for the engine",
 }
 

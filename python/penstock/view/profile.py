@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import os
-import threading
 import time
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock import _core
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.progress import note_ceiling
@@ -75,7 +75,7 @@ class Profile:
     def measure_ceiling(self) -> None:
         """Measure how fast this machine copies mapped memory, with as many threads as the profile had."""
         workers = max(1, int(self._finished()["workers"]))
-        self.ceilings["memcpy"] = _memcpy_rate(workers)
+        self.ceilings["memcpy"] = _memcpy_rate(self._used or current_context(), workers)
         note_ceiling(self.ceilings["memcpy"])
 
     def rows(self, by: str | None = None) -> list[dict[str, Any]]:
@@ -325,16 +325,12 @@ def _seconds(stages: list[dict[str, Any]], report: dict[str, Any], workers: int)
     return float((there + here / workers) / 1e9)
 
 
-def _memcpy_rate(threads: int, size: int = 32 << 20, repeats: int = 5) -> float:
-    """Bytes per second that `threads` threads copy together, best of `repeats`."""
+def _memcpy_rate(context: Context, threads: int, size: int = 32 << 20, repeats: int = 5) -> float:
+    """Bytes per second that `threads` threads of the context copy together, best of `repeats`."""
     pairs = [(np.ones(size, np.uint8), np.ones(size, np.uint8)) for _ in range(threads)]
     best = float("inf")
     for _ in range(repeats):
-        workers = [threading.Thread(target=np.copyto, args=pair) for pair in pairs]
         begin = time.perf_counter()
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        _core.side_by_side(context, lambda which: np.copyto(*pairs[which]), threads, threads)
         best = min(best, time.perf_counter() - begin)
     return threads * size / best
