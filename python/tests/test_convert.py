@@ -15,6 +15,29 @@ from penstock import _core
 from test_names_and_formats import VALUES
 
 
+@pytest.mark.parametrize("ending", [each for kind in (b"tiff", b"hdf5", b"npy") for each in _core.shard_endings(kind)])
+def test_the_format_is_that_which_opens_such_a_name(tmp_path: Path, ending: str) -> None:
+    kind = _core.shard_format_by_name(f"x{ending}".encode())
+    if kind == "hdf5":
+        pytest.importorskip("h5py")
+    values = np.arange(40, dtype="u2").reshape(1, 5, 8)
+    source = ps.create_array(tmp_path / "s.zarr", data=values)
+    for name in (f"a{ending}", f"b{ending.upper()}"):
+        made = ps.convert(source, tmp_path / name)
+        assert (tmp_path / name).is_file()
+        assert isinstance(made, ps.Group) == (kind == "hdf5")
+        held = next(iter(dict(made.members()).values())) if isinstance(made, ps.Group) else made
+        np.testing.assert_array_equal(held[...], values)
+
+
+@pytest.mark.parametrize("ending", [".nc3", ".cdf", ".npz", ".raw", ".parquet", ".feather"])
+def test_other_formats_are_refused_and_no_zarr_has_their_names(tmp_path: Path, ending: str) -> None:
+    source = ps.create_array(tmp_path / "s.zarr", data=VALUES)
+    with pytest.raises(ps.InvalidArgumentError, match="this would write a Zarr folder"):
+        ps.convert(source, tmp_path / f"a{ending}")
+    assert not (tmp_path / f"a{ending}").exists()
+
+
 def test_meaning_goes_along_to_hdf5(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     group = ps.create_group(tmp_path / "a.zarr", attributes={"title": "T", "list": [1, 2], "object": {"a": None}})

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import pytest
+from penstock import _core
 
 VALUES = np.arange(24, dtype="<f4").reshape(6, 4)
 SUFFIXES = [".npy", ".npz", ".raw", ".zarr", ".h5", ".parquet", ".arrow"]
@@ -93,6 +94,21 @@ def test_names_of_members(tmp_path: Path) -> None:
         ps.save_manifest(
             ps.open_shards([*ps.save_shards(VALUES, tmp_path / "m_{}.npy", rows=6)]), tmp_path / "no" / "m"
         )
+
+
+@pytest.mark.parametrize("suffix", _core.shard_endings(b""))
+def test_each_ending_that_is_opened_is_written(tmp_path: Path, suffix: str) -> None:
+    kind = _core.shard_format_by_name(f"x{suffix}".encode())
+    if kind in ("hdf5", "parquet", "arrow"):
+        pytest.importorskip("h5py" if kind == "hdf5" else "pyarrow")
+    values = np.arange(3 * 4 * 5, dtype="<u2").reshape(3, 4, 5)
+    ps.save_shards(values, tmp_path / f"q_{{}}{suffix}", rows=2)
+    assert ps.open(tmp_path / "penstock.shards")[...].tobytes() == values.tobytes()
+
+
+def test_another_ending_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+    with pytest.raises(ps.UnsupportedError, match=r"\.npy, .*\.zarr, .*\.gtiff, .*\.h5, .*\.feather, not as '\.csv'"):
+        ps.save_shards(VALUES, tmp_path / "q_{}.csv", rows=2)
 
 
 def test_shards_that_are_tiffs(tmp_path: Path) -> None:

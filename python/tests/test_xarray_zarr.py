@@ -414,6 +414,7 @@ def test_the_name_says_what_can_be_opened(stored, tmp_path, monkeypatch):
     assert guess(stored)
     assert guess(str(stored) + "/")
     assert guess("s3://bucket/x.zarr.zip")
+    assert guess("s3://bucket/x.GTIFF?version=1")
     assert not guess("x.grib")
     assert not guess(b"bytes")
     assert not guess(tmp_path)

@@ -20,19 +20,20 @@ from penstock.core.group import Group
 from penstock.core.progress import callback_of, progress_display
 from penstock.geo.placed import image_in
 from penstock.shards.sharded_array import ShardedArray
+from penstock.target.sniff import format_by_name
 
-_TIFF, _HDF5, _NPY = (".tif", ".tiff"), (".h5", ".hdf5", ".nc", ".nc4"), (".npy",)
+_OF_ONE_FILE = ("tiff", "hdf5", "npy")
 
 
-def _name_of(target: Any) -> tuple[str, str]:
-    """The name of a target, and its ending."""
+def _name_of(target: Any) -> tuple[str, str | None]:
+    """The name of a target, and the format that it is of."""
     name = os.fsdecode(target) if isinstance(target, str | os.PathLike) else ""
-    return name, os.path.splitext(name)[1].lower()
+    return name, None if name.endswith("/") else format_by_name(name)
 
 
 def is_one_file(target: Any) -> bool:
     """Whether the target's name is that of another format than Zarr."""
-    return _name_of(target)[1] in _TIFF + _HDF5 + _NPY
+    return _name_of(target)[1] in _OF_ONE_FILE
 
 
 def convert(
@@ -66,12 +67,12 @@ def convert(
     source
         An open array or group, or what `penstock.open` takes.
     target
-        `.tif`, `.tiff`: a Cloud Optimized GeoTIFF of one array, or of the only image of a group, with its coordinate
-        system, transform, nodata, scales, offsets, units and names of bands. `.h5`, `.hdf5`, `.nc`, `.nc4`: an HDF5
-        file of an array or a group, written by h5py, with attributes and, for dimensions that are named, scales, as
-        netCDF-4 has them. `.npy`: one array. Every other name is Zarr: arrays and groups, with attributes and names of
-        dimensions; a TIFF with a place, or with scales, becomes a group: `band_data`, its coordinates and its grid
-        mapping `spatial_ref`.
+        `.tif` and other names of TIFFs: a Cloud Optimized GeoTIFF of one array, or of the only image of a group, with
+        its coordinate system, transform, nodata, scales, offsets, units and names of bands. `.h5`, `.nc` and other
+        names of HDF5 files: an HDF5 file of an array or a group, written by h5py, with attributes and, for dimensions
+        that are named, scales, as netCDF-4 has them. `.npy`: one array. Every other name is Zarr: arrays and groups,
+        with attributes and names of dimensions; a TIFF with a place, or with scales, becomes a group: `band_data`, its
+        coordinates and its grid mapping `spatial_ref`.
     path
         Within a Zarr target.
     chunks
@@ -94,7 +95,7 @@ def convert(
     UnsupportedError
         The format cannot hold the source.
     """
-    name, ending = _name_of(target)
+    name, format = _name_of(target)
     of_zarr = {"shards": shards, "codecs": codecs, "zarr_format": zarr_format, "memory": memory, "scratch": scratch}
     if not is_one_file(target):
         if options:
@@ -137,8 +138,9 @@ def convert(
             storage_options=storage_options,
             target_options=target_options,
         )
+    ending = os.path.splitext(name)[1].lower()
     unused = [key for key, value in of_zarr.items() if value is not None]
-    if path or unused or (chunks is not None and ending not in _HDF5):
+    if path or unused or (chunks is not None and format != "hdf5"):
         raise InvalidArgumentError(f"'{ending}' files have no option {(unused or ['path' if path else 'chunks'])[0]!r}")
     if "://" in name:
         raise UnsupportedError(f"'{ending}' files are written to this machine, not to '{name}'")
@@ -148,15 +150,15 @@ def convert(
         source = open(source, context=context, storage_options=storage_options)
     line: Callable[..., Any] | None = progress_display("converting") if progress is True else None
     told = callback_of(progress, "converting") if line is None else lambda _, done, total: line(done, total)
-    if ending in _HDF5:
+    if format == "hdf5":
         if options:
             raise InvalidArgumentError(f"HDF5 has no option {next(iter(options))!r}")
         write_hdf5(source, name, chunks, verify, told)
         return open(name, context=context)
-    if ending in _NPY and options:
+    if format == "npy" and options:
         raise InvalidArgumentError(f".npy has no option {next(iter(options))!r}")
     if isinstance(source, Group):
-        found = image_in(source) if ending in _TIFF else None
+        found = image_in(source) if format == "tiff" else None
         if found is None:
             raise UnsupportedError(f"a '{ending}' file holds one array, '{source.uri}' is a group: choose one of it")
         source = found

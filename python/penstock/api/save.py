@@ -82,7 +82,9 @@ def _save_members(group: Group, arrays: Mapping[str, Any]) -> None:
 
 
 def _is_npy_name(target: Any) -> bool:
-    return isinstance(target, str | os.PathLike) and os.fsdecode(target).lower().endswith(".npy")
+    if not isinstance(target, str | os.PathLike):
+        return False
+    return _core.driver_by_name(os.fsencode(target), current_context()) == "npy"
 
 
 def _save_npy(target: Any, data: Any) -> None:

@@ -54,7 +54,7 @@ def save_references(
     if is_icechunk(path):
         return save_in_icechunk(group, path)
     name = local_path(os.fspath(path)).rstrip("/")
-    if format == "json" or (format is None and not name.endswith((".parq", ".parquet"))):
+    if format == "json" or (format is None and not _core.names_references(os.fsencode(name))):
         return write_named(name, [_core.kerchunk_json(group)], storage_options)
 
     def put(file: str, data: bytes) -> None:

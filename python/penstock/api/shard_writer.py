@@ -34,6 +34,7 @@ from penstock.shards.sharded_array import root_of
 from penstock.tabular.shards import JoinedTables, open_tables
 from penstock.tabular.table import import_pyarrow
 from penstock.target.local import local_path
+from penstock.target.sniff import endings_of, format_by_name
 
 MANIFEST = "penstock.shards"
 _CHUNK = 1 << 20
@@ -49,8 +50,9 @@ class ShardWriter:
     def __init__(
         self, pattern: str | os.PathLike[str], *, manifest: str | None = MANIFEST, name: str = "x", **options: Any
     ) -> None:
-        """`pattern` has one `{}`, for the shard's number; its suffix determines the format: `.npy`, `.npz`, `.raw` (or
-        `.bin`), `.zarr`, `.h5` (or `.hdf5`), `.parquet`, `.arrow` (or `.feather`), `.tif` (of bands, y and x).
+        """`pattern` has one `{}`, for the shard's number; its suffix determines the format: `.npy`, `.npz`, `.raw`,
+        `.zarr`, `.h5`, `.parquet`, `.arrow`, `.tif` (of bands, y and x), or another of these formats' (`.dat`,
+        `.feather`, ...).
         `manifest` is a name in the folder of the shards; None: none is written. `name` is that of the dataset, the
         column, or the member. `options` are those of h5py's `create_dataset` (`compression="gzip"`), of pyarrow's
         `write_table`, of Arrow's `IpcWriteOptions`, of `penstock.save` for TIFF.
@@ -65,11 +67,13 @@ class ShardWriter:
         self.pattern, self.manifest = os.fsdecode(made.pattern), manifest
         self.suffix = os.fsdecode(made.suffix)
         known = (*_PLAIN, *_ARRAYS, *_WRITERS)
-        if self.suffix not in known:
-            raise UnsupportedError(f"shards are written as {', '.join(known)}, not as '{self.suffix}'")
-        if options and self.suffix not in (*_HDF5, *_TABLES, *_TIFF):
+        self._format = format_by_name(f"x{self.suffix}") or ""
+        if self._format not in known:
+            endings = ", ".join(itertools.chain(*map(endings_of, known)))
+            raise UnsupportedError(f"shards are written as {endings}, not as '{self.suffix}'")
+        own = self._format in _WRITERS
+        if options and not own and self._format != "tiff":
             raise InvalidArgumentError(f"{self.suffix} files take no option {next(iter(options))!r}")
-        own = self.suffix in _WRITERS
         self._writer = made if own else _core._ShardWriter.make(current_context(), given, kept, False, name)
         self.name, self._options = name, options
 
@@ -87,23 +91,23 @@ class ShardWriter:
             raise UnsupportedError(f"items of {made.dtype} cannot be written without pickling them")
         if not made.dtype.itemsize:
             raise UnsupportedError(f"items of {made.dtype} have no bytes to be written")
-        if self.suffix in _PLAIN and made.dtype.char in "gG":
+        if self._format in _PLAIN and made.dtype.char in "gG":
             raise UnsupportedError(f"{made.dtype} differs from machine to machine: write it as float64")
-        if self.suffix in _ARRAYS:
+        if self._format in _ARRAYS:
             return self._write_array(made)
         items = _bytes_of(made)
-        headers = self.suffix in (".npy", ".npz") and made.dtype.names is None  # no name in them but NumPy's own
+        headers = self._format in ("npy", "npz") and made.dtype.names is None  # no name in them but NumPy's own
         descr = (made.dtype.str if headers else descr_text(made.dtype)).encode()
-        if self.suffix in _PLAIN:
+        if self._format in _PLAIN:
             return os.fsdecode(self._writer.write(items, descr))
         path = os.fsdecode(self._writer.next(items, descr))
-        self._writer.add(_WRITERS[self.suffix](path, made, self.name, self._options))
+        self._writer.add(_WRITERS[self._format](path, made, self.name, self._options))
         return path
 
     def _write_array(self, made: npt.NDArray[Any]) -> str:
         options: dict[str, Any] = {"overwrite": True}
         mask = None
-        if self.suffix in _TIFF:
+        if self._format == "tiff":
             values, options, mask = _tiff_items(made, self._options)
             descr = values.dtype.str
         else:
@@ -113,7 +117,7 @@ class ShardWriter:
 
     def close(self) -> None:
         """Write the manifest, and remove shards of an earlier run with the same pattern."""
-        if self.suffix not in _WRITERS or not self.paths:
+        if self._format not in _WRITERS or not self.paths:
             self._writer.close()
             return
         self._writer.sync()
@@ -125,7 +129,7 @@ class ShardWriter:
         """The array of the written shards, with its files' checksums."""
         paths = [os.path.abspath(path) for path in self.paths]
         sums = dict(zip(paths, self._writer.checksums, strict=True))
-        if self.suffix in _HDF5:
+        if self._format == "hdf5":
             return open_datasets(paths, self.name, 0, False, current_context(), None, sums)
         return open_tables(paths, self.name, "error", None, current_context(), sums)
 
@@ -267,17 +271,12 @@ def _write_arrow(path: str, made: npt.NDArray[Any], name: str, options: dict[str
     return _write_with(path, write)
 
 
-_PLAIN = (".npy", ".raw", ".bin", ".npz")
-_HDF5 = (".h5", ".hdf5")
-_TIFF = (".tif", ".tiff")
-_ARRAYS = (".zarr", *_TIFF)
-_TABLES = (".parquet", ".arrow", ".feather")
+_PLAIN = ("npy", "raw", "npz")
+_ARRAYS = ("zarr", "tiff")
 _WRITERS: dict[str, Callable[[str, npt.NDArray[Any], str, dict[str, Any]], int]] = {
-    ".h5": _write_hdf5,
-    ".hdf5": _write_hdf5,
-    ".parquet": _write_parquet,
-    ".arrow": _write_arrow,
-    ".feather": _write_arrow,
+    "hdf5": _write_hdf5,
+    "parquet": _write_parquet,
+    "arrow": _write_arrow,
 }
 
 

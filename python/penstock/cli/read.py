@@ -25,8 +25,9 @@ from penstock.geo.masks import alpha_band
 from penstock.geo.tiff import TiffArray
 from penstock.geo.window import RESAMPLINGS, read_window
 from penstock.shards.names import sync_file
+from penstock.target.sniff import format_by_name
 
-_PICTURES = (".png", ".tif", ".tiff")
+_PICTURE = ".png"
 
 
 def fail(error: Error, as_json: bool, status: int = 1) -> int:
@@ -39,6 +40,10 @@ def fail(error: Error, as_json: bool, status: int = 1) -> int:
     return status
 
 
+def _is_picture(name: str) -> bool:
+    return name.lower().endswith(_PICTURE) or format_by_name(name) == "tiff"
+
+
 def takes(arguments: list[str]) -> bool:
     """Whether `penstock read` with these arguments writes a PNG or a TIFF, whose coordinate system PROJ can name.
 
@@ -49,7 +54,7 @@ def takes(arguments: list[str]) -> bool:
     names = {each.partition("=")[0] for each in arguments}
     outputs = [each.partition("=")[2] for each in arguments if each.startswith("--output=")]
     outputs += [after for each, after in itertools.pairwise(arguments) if each in ("-o", "--output")]
-    return "--format" not in names and any(each.lower().endswith(_PICTURES) for each in outputs)
+    return "--format" not in names and any(map(_is_picture, outputs))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -122,10 +127,9 @@ def _as_number(word: str) -> str:
 def _writer_of(
     name: str, format: str | None = None
 ) -> Callable[[str, npt.NDArray[Any], Array, Sequence[float] | None], None]:
-    ending = os.path.splitext(name)[1].lower()
-    if ending == ".png" or format == "png":
+    if name.lower().endswith(_PICTURE) or format == "png":
         return lambda name, values, a, bounds: _write(name, png(_picture(values, a)))
-    if ending in (".tif", ".tiff"):
+    if format_by_name(name) == "tiff":
         return geotiff
     raise InvalidArgumentError(f"a picture is written to out.png or out.tif, not to '{name}'")
 

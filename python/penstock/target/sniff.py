@@ -59,6 +59,18 @@ def driver_by_name(name: str) -> str | None:
     return _core.driver_by_name(os.fsencode(name.partition("?")[0].rstrip("/")), current_context())
 
 
+def format_by_name(name: str) -> str | None:
+    """The format of files with such an ending, as for `open_shards`: "npy", "raw", "hdf5", "npz", "zarr", "tiff",
+    "parquet" or "arrow"; None if it is that of no format.
+    """
+    return _core.shard_format_by_name(os.fsencode(name))
+
+
+def endings_of(format: str) -> list[str]:
+    """The endings of a format's names, each with its dot."""
+    return _core.shard_endings(format.encode())
+
+
 def known_format(path: str) -> str | None:
     """The format of a local file, as errors name it; None if its first bytes are of no known format."""
     with system_errors(f"opening '{path}'"), open(path, "rb") as stream:

@@ -19,12 +19,11 @@ from penstock.interop.xarray import accessor  # noqa: F401  registers `.penstock
 from penstock.interop.xarray.hdf5 import Hdf5Store
 from penstock.interop.xarray.lazy import Place, settled_target
 from penstock.interop.xarray.netcdf import NetcdfStore
-from penstock.interop.xarray.tiff import UNSET, device_of, is_one_file, is_tiff, open_raster
+from penstock.interop.xarray.tiff import UNSET, device_of, is_one_file, is_tiff, is_zarr_name, open_raster
 from penstock.interop.xarray.virtual import VirtualPlace, VirtualStore
 from penstock.interop.xarray.zarr import ZarrGroup, groups_below, open_group
 from penstock.netcdf.file import NetcdfGroup
-
-_SUFFIXES = (".zarr", ".zarr.zip", ".tif", ".tiff")
+from penstock.target.sniff import format_by_name
 
 
 class PenstockBackendEntrypoint(BackendEntrypoint):
@@ -46,7 +45,10 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
         name = os.fspath(filename_or_obj)
-        if not (isinstance(name, str) and name.split("?")[0].rstrip("/").lower().endswith(_SUFFIXES)):
+        if not isinstance(name, str):
+            return False
+        path = name.split("?")[0]
+        if not is_zarr_name(path) and format_by_name(path) != "tiff":
             return False
         return os.environ.get("PENSTOCK_XARRAY_GUESS", "") == "1" or not _is_claimed(filename_or_obj)
 

@@ -23,9 +23,14 @@ from penstock.geo.tiff import TiffArray
 from penstock.interop.xarray.lazy import Place, Selection, as_points, kind_of, read, read_async, settled, start
 from penstock.target.file_objects import fsspec_place, in_memory, is_file
 from penstock.target.place import place_of
-from penstock.target.sniff import driver_by_name, driver_of_bytes
+from penstock.target.sniff import driver_by_name, driver_of_bytes, format_by_name
 
-_ZARR_SUFFIXES = (".zarr", ".zarr.zip")
+_ZIPPED = ".zarr.zip"
+
+
+def is_zarr_name(name: str) -> bool:
+    """Whether a name without a query is that of Zarr."""
+    return name.lower().rstrip("/").endswith(_ZIPPED) or format_by_name(name) == "zarr"
 
 
 def is_one_file(target: Any) -> bool:
@@ -53,7 +58,7 @@ def is_tiff(target: Any, path: str = "", storage_options: dict[str, Any] | None 
                 return False
             with open(whole, "rb") as file:
                 return driver_of_bytes(file) == "tiff"
-        if not path and name.lower().split("?")[0].rstrip("/").endswith(_ZARR_SUFFIXES):
+        if not path and is_zarr_name(name.split("?")[0]):
             return False
     elif not path and fsspec_place(target) is None:
         return False
