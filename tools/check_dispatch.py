@@ -1,6 +1,7 @@
 """Checks what the Python package leaves to the engine.
 
 - No first bytes of file formats: the registry recognises files (`_core.driver_of_bytes`, `_core.find_node`).
+- No endings of names of known formats: `_core.shard_format_by_name` and `_core.driver_by_name` tell a name's format.
 - No decisions by the text of an error: an error has a type and a code.
 - `open` and the other functions of `DISPATCHES` are a screen or less, without their docstrings.
 
@@ -10,7 +11,9 @@ check_dispatch.py
 from __future__ import annotations
 
 import ast
+import re
 import sys
+from functools import cache
 from pathlib import Path
 
 # What files of known formats begin with.
@@ -23,6 +26,16 @@ SIGNATURES = (
 ALLOWED = {
     "cli/read.py": "writes PNG pictures",
     "tabular/arrow_messages.py": "reads Arrow's messages for pyarrow, which does not report the rows of a batch",
+}
+
+# The files that have endings, which, and the reason.
+ALLOWED_ENDINGS = {
+    "api/open.py": ({".zip"}, "an empty file may become an archive; no driver has the ending"),
+    "interop/xarray/tiff.py": ({".zarr.zip"}, "archives with Zarr in them; no driver has the ending"),
+    "shards/sharded_array.py": ({".json"}, "a manifest's form is chosen by it, not its format"),
+    "target/remote.py": ({".json"}, "a token of Google Cloud's in a file, which is not a format of arrays"),
+    "target/sniff.py": ({".zip", ".json"}, "names in errors; open_shards has no files with these endings"),
+    "view/profile.py": ({".json"}, "a report, not a format of arrays"),
 }
 
 # Functions that only choose what to call, and their most lines.
@@ -44,6 +57,34 @@ def signatures_of(tree: ast.Module) -> list[tuple[int, bytes]]:
         if isinstance(node, ast.Constant) and isinstance(node.value, bytes) and node.value.startswith(SIGNATURES):
             found.append((node.lineno, node.value))
     return found
+
+
+@cache
+def known_endings() -> frozenset[str]:
+    """The endings of names that the C++ drivers have, each with its dot; those of archives, too."""
+    sources = Path(__file__).resolve().parent.parent / "src" / "driver"
+    found: set[str] = {"zip", "zarr.zip"}
+    for path in sorted(sources.glob("*.cc")):
+        if not path.stem.endswith("_test"):
+            for listed in re.findall(r"k\w*Endings\s*=\s*\{([^}]*)\}", path.read_text()):
+                found |= set(re.findall(r'"(\w+)"', listed))
+    table = (sources / "shard_endings.cc").read_text()
+    for listed in re.findall(r": \{([^}]*)\}\) out\.push_back|out\.push_back\(\{(\"\w+\")", table):
+        found |= set(re.findall(r'"(\w+)"', "".join(listed)))
+    return frozenset(f".{each}" for each in found)
+
+
+def endings_of(tree: ast.Module) -> list[tuple[int, str]]:
+    """The lines that have an ending of a known format, and which. Parts of f-strings make names; they choose none."""
+    parts = {id(each) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for each in node.values}
+    return [
+        (node.lineno, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in parts
+        and node.value.lower() in known_endings()
+    ]
 
 
 # Methods and functions that search a text. Those that cut it (`partition`) are for display; a comparison after them is
@@ -102,6 +143,13 @@ def check_file(name: str, source: str) -> list[str]:
                 f"{value!r} begins files of a format: ask the registry, or give the reason in tools/check_dispatch.py"
             )
             complaints.append(f"python/penstock/{name}:{line}: {text}")
+    allowed, _ = ALLOWED_ENDINGS.get(name, (set(), ""))
+    for line, ending in endings_of(tree):
+        if ending not in allowed:
+            text = (
+                f"{ending!r} is an ending of a known format: ask the engine for the name's format, or give the reason"
+            )
+            complaints.append(f"python/penstock/{name}:{line}: {text} in tools/check_dispatch.py")
     for line in texts_of_errors(tree):
         complaints.append(f"python/penstock/{name}:{line}: decides by the text of an error: use its type, or its code")
     functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
@@ -118,8 +166,14 @@ def check_package(package: Path) -> list[str]:
     """The complaints about a package."""
     complaints = []
     for path in sorted(package.rglob("*.py")):
-        complaints += check_file(path.relative_to(package).as_posix(), path.read_text())
-    missing = sorted(name for name in {*ALLOWED, *DISPATCHES} if not (package / name).exists())
+        name, source = path.relative_to(package).as_posix(), path.read_text()
+        complaints += check_file(name, source)
+        if name in ALLOWED_ENDINGS:
+            gone = ALLOWED_ENDINGS[name][0] - {ending for _, ending in endings_of(ast.parse(source))}
+            complaints += [
+                f"tools/check_dispatch.py:1: {name} has no {each!r}: remove it here" for each in sorted(gone)
+            ]
+    missing = sorted(name for name in {*ALLOWED, *ALLOWED_ENDINGS, *DISPATCHES} if not (package / name).exists())
     return complaints + [f"tools/check_dispatch.py:1: there is no {name}" for name in missing]
 
 

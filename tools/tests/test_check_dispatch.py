@@ -66,6 +66,43 @@ def test_other_uses_of_errors_are_not(use: str) -> None:
     assert check_dispatch.check_file("core/job.py", source) == []
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        'name.endswith(".npy")',
+        '_TIFF = (".tif", "x")',
+        'ending == ".TIFF"',
+        'if x in {".cog": 1}: pass',
+        '".dat"',
+        '".npz"',
+    ],
+)
+def test_endings_of_known_formats_are_reported(source: str) -> None:
+    (line,) = check_dispatch.check_file("api/convert.py", f"\n{source}\n")
+    assert line.startswith("python/penstock/api/convert.py:2: ")
+    assert "is an ending of a known format" in line
+
+
+@pytest.mark.parametrize(
+    "source",
+    ['name.endswith(".png")', 'open("x.npy")', 'name = f"{stem}.npy"', 'def f():\n    """`.npy`."""', 'x = "npy"'],
+)
+def test_other_text_is_not(source: str) -> None:
+    assert check_dispatch.check_file("api/convert.py", source) == []
+
+
+def test_an_allowed_ending_that_is_gone_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "view").mkdir()
+    (tmp_path / "view" / "profile.py").write_text("x = 1\n")
+    assert any("view/profile.py has no '.json'" in each for each in check_dispatch.check_package(tmp_path))
+
+
+def test_the_endings_are_those_of_the_drivers() -> None:
+    known = check_dispatch.known_endings()
+    assert {".npy", ".npz", ".raw", ".dat", ".zarr", ".tf8", ".nxs", ".nc3", ".parq", ".json", ".manifest"} <= known
+    assert len(known) < 40
+
+
 def test_a_long_dispatch_is_reported_without_its_docstring() -> None:
     docstring = '    """' + "x\n" * 100 + '    """\n'
     body = "".join(f"    x{i} = {i}\n" for i in range(check_dispatch.SCREEN))
