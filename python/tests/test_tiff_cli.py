@@ -216,8 +216,9 @@ def test_without_bounds_it_is_all_of_the_image(tmp_path):
     np.testing.assert_array_equal(ps.load(tmp_path / "part.tif"), wanted)
     assert ps.open(tmp_path / "part.tif").bounds == ps.open(tmp_path / "x.tif").bounds
     ps.save(tmp_path / "a.zarr", wanted)
-    run("read", tmp_path / "a.zarr", "-o", tmp_path / "a.TIF")
-    np.testing.assert_array_equal(ps.load(tmp_path / "a.TIF"), wanted)
+    for name in ("a.TIF", "a.gtiff"):
+        run("read", tmp_path / "a.zarr", "-o", tmp_path / name)
+        np.testing.assert_array_equal(ps.load(tmp_path / name), wanted)
     run("read", tmp_path / "a.zarr", "-o", tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
