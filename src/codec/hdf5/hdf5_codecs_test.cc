@@ -146,6 +146,13 @@ TEST(Hdf5Codecs, CastEndsAtTheLimitsOfTheOtherType) {
     EXPECT_FALSE(make_byte_codec({"hdf5.cast", json::parse(bad).value()}, 1).ok()) << bad;
 }
 
+TEST(Hdf5Codecs, SzipRefusesPartsOfSamples) {
+  const bytes stream = of({2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  EXPECT_NE(decoded("hdf5.szip", R"({"options":169,"block":4,"bits":64,"scanline":16})", stream)
+                .find("samples have 8 bytes, it says 2 in all"),
+            std::string::npos);
+}
+
 TEST(Hdf5Codecs, AreOnlyRead) {
   worker_scratch scratch;
   bytes room(100);

@@ -1,0 +1,72 @@
+#include "contract/filter_contract.h"
+
+#include <cctype>
+#include <initializer_list>
+#include <set>
+#include <vector>
+
+namespace penstock::contract {
+namespace {
+
+bytes of(std::initializer_list<int> values) {
+  bytes out;
+  for (const int value : values) out.push_back(static_cast<std::byte>(value));
+  return out;
+}
+
+/// By hand from the descriptions of the formats; hdf5_codecs_test.cc says what they are.
+const std::vector<read_sample>& samples() {
+  static const std::vector<read_sample> all = {
+      {"hdf5.lzf", "{}", of({1, 7, 8, 0x20, 0}), of({7, 8, 8, 8, 8})},
+      {"hdf5.lzf", "{}", of({0, 5, 0xe0, 1, 0}), bytes(11, std::byte{5})},
+      {"hdf5.lz4", "{}", of({0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 3, 1, 2, 3, 0, 0, 0, 2, 4, 5}),
+       of({1, 2, 3, 4, 5})},
+      {"hdf5.bitshuffle", R"({"elementsize":2,"blocksize":8,"compression":"none"})",
+       of({255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 15}),
+       of({1, 128, 1, 128, 1, 128, 1, 128, 1, 0, 1, 0, 1, 0, 1, 0})},
+      {"hdf5.nbit", R"({"parameters":[8,0,2,1,1,0,5,2]})", of({0xb0, 0x40}), of({88, 4})},
+      {"hdf5.nbit", R"({"parameters":[8,0,1,1,2,1,12,0]})", of({0xab, 0xc0}), of({10, 188})},
+      {"hdf5.scaleoffset", R"({"parameters":[2,0,2,0,2,1,0,1,9]})",
+       of({4, 0, 0, 0, 8, 100, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3f}), of({103, 0, 9, 0})},
+      {"hdf5.scaleoffset", R"({"parameters":[2,0,2,0,2,1,1,0]})",
+       of({16, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4}), of({2, 1, 4, 3})},
+      {"hdf5.bits", R"({"elementsize":2,"precision":5,"offset":3,"signed":true})", of({0xb8, 0, 0x78, 0}),
+       of({247, 255, 15, 0})},
+      {"hdf5.string", R"({"elementsize":6,"fields":[[0,1,3,0],[3,1,3,1]]})", of({97, 0, 98, 32, 99, 32}),
+       of({97, 0, 0, 32, 99, 0})},
+      {"hdf5.shuffle", R"({"elementsize":2})", of({1, 3, 2, 4, 9}), of({1, 2, 3, 4, 9})},
+      {"hdf5.field", R"({"elementsize":4,"offset":1,"bytes":2})", of({1, 2, 3, 4, 5, 6, 7, 8}), of({2, 3, 6, 7})},
+      {"hdf5.cast", R"({"from":">i2","to":"|i1"})", of({0x80, 0, 0, 100, 0x7f, 0xff, 0xff, 0xff}),
+       of({128, 100, 127, 255})},
+      {"hdf5.cast", R"({"from":"<f2","to":"<f4"})", of({0, 0x3c}), of({0, 0, 128, 63})},
+      // 20 bits from bit 2 of three bytes: -1 and 5.
+      {"hdf5.number", R"({"kind":"integer","elementsize":3,"to":4,"precision":20,"offset":2,"signed":true})",
+       of({0xfc, 0xff, 0x3f, 20, 0, 0}), of({255, 255, 255, 255, 5, 0, 0, 0})},
+      // A chunk of h5py 3.16 (HDF5's own library), with the filter's parameters in its file.
+      {"hdf5.szip", R"({"options":169,"block":8,"bits":8,"scanline":32})",
+       of({32, 0, 0, 0, 76, 137, 185, 61, 97, 15, 203, 188, 0, 0, 7, 131, 192, 192, 240, 127, 255, 25, 0, 0, 0}),
+       of({100, 101, 103, 102, 100, 99,  98,  100, 101, 140, 100, 100, 100, 100, 100, 100,
+           100, 100, 100, 100, 100, 100, 100, 101, 99,  97,  0,   255, 3,   100, 100, 100})},
+  };
+  return all;
+}
+
+std::string name_of(std::string_view name, std::size_t index) {
+  std::string out(name);
+  std::replace_if(out.begin(), out.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return out + "_" + std::to_string(index);
+}
+constexpr auto kNameOf = [](const auto& each) { return name_of(each.param.name, each.index); };
+
+INSTANTIATE_TEST_SUITE_P(Filters, FilterContract, testing::ValuesIn(kFilterRows), kNameOf);
+INSTANTIATE_TEST_SUITE_P(Hdf5, ReadOnlyCodecContract, testing::ValuesIn(kReadOnlyRows), kNameOf);
+INSTANTIATE_TEST_SUITE_P(Hdf5, ReadSampleContract, testing::ValuesIn(samples()), kNameOf);
+
+TEST(ReadOnlyCodecs, HaveSamples) {
+  std::set<std::string_view> sampled;
+  for (const read_sample& each : samples()) sampled.insert(each.name);
+  for (const read_only_row& each : kReadOnlyRows) EXPECT_EQ(sampled.count(each.name), 1u) << each.name;
+}
+
+}  // namespace
+}  // namespace penstock::contract
