@@ -18,7 +18,7 @@ result<std::optional<array>> open_pattern(std::string_view uri, const open_optio
 bool is_pattern_within_file(std::string_view uri);
 
 /// The array of a folder whose files are of one format, other than Zarr.
-/// \param why  What opening the folder as a node has failed with: returned, with a note, if it is no such folder.
+/// \param why  The error of opening the folder as a node: returned, with a note, if it is not a folder of files.
 result<array> open_folder_of_files(std::string_view uri, const open_options& options, error why);
 
 }  // namespace penstock::inline v0

@@ -31,7 +31,7 @@ result<shard_names> split_shard_names(std::span<const std::string> files);
 /// \error As of `find_shards`.
 result<found_shards> find_in_folder(shard_names what, place at, std::string_view format, shard_holes holes);
 
-/// The driver that recognises the first file, which is one of this machine; null: none does, or there is no such file.
+/// The driver that recognises the first file, on this machine. Null: none does, or the file does not exist.
 std::shared_ptr<const format_driver> driver_of_first(const found_shards& of, const context& with);
 
 /// The text of an array's dtype as `raw_options` have it, from NumPy's names of types: `float32`, `f4`, `<f4`, or a
