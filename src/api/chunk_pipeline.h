@@ -47,7 +47,7 @@ class chunk_pipeline {
   const extents& chunk() const noexcept { return chunk_; }
   std::span<const std::byte> fill_value() const noexcept { return fill_value_; }
   std::uint64_t chunk_bytes() const noexcept { return chunk_bytes_; }
-  /// A chunk contains smaller chunks: reads fetch the parts that they need.
+  /// Whether a chunk contains smaller chunks; reads then fetch only those that they need.
   bool sharded() const noexcept { return sharded_; }
   /// The codecs as text.
   const std::string& codecs_text() const noexcept { return codecs_text_; }

@@ -1,4 +1,4 @@
-// New arrays by their names: which driver, where, and what it refuses.
+// New arrays by name: which driver creates them, where, and which names are refused.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -48,7 +48,7 @@ class NewArray : public testing::Test {
     EXPECT_TRUE(writer->closed());
     return {};
   }
-  /// The location of what was written is another place for `open`.
+  /// `open` finds the array at the returned location.
   void expect_written(const std::string& uri, const std::string& path = {}) {
     open_options as;
     as.context = how_.context;
@@ -104,7 +104,7 @@ TEST_F(NewArray, IsRefusedANameOfAnotherFormat) {
     EXPECT_EQ(begin_array(name(ending), how_).error().code(), errc::invalid_argument) << ending;
     EXPECT_FALSE(check_new_name(ending).ok()) << ending;
   }
-  for (const char* file : {"a.tif", "a.npy"}) EXPECT_FALSE(check_new_name(file).ok()) << file;  // of a group
+  for (const char* file : {"a.tif", "a.npy"}) EXPECT_FALSE(check_new_name(file).ok()) << file;  // no groups
   for (const char* plain : {"a", "a.zarr", "a.zip", "a.tif/b", ".hidden"}) EXPECT_TRUE(check_new_name(plain).ok());
   EXPECT_TRUE(fs::is_empty(folder_.path()));
 }
@@ -138,7 +138,7 @@ TEST_F(NewArray, IsAFileInAStore) {
   open_options as;
   as.path = how_.path;
   EXPECT_EQ(open_array(in, as)->shape(), how_.shape);
-  how_.path = "deep/zarr";  // in a store an array without a known ending is Zarr's
+  how_.path = "deep/zarr";  // in a store, an array whose name has no known ending is a Zarr array
   EXPECT_EQ(begin_array(in, how_).error().code(), errc::unsupported);
 }
 
@@ -153,7 +153,7 @@ TEST_F(NewArray, ReplacesAFileOnlyIfAsked) {
   how_.overwrite = true;
   how_.shape = {40, 16};
   {
-    const auto begun = begin_array(name("a.tif"), how_).value();  // dropped: nothing changes
+    const auto begun = begin_array(name("a.tif"), how_).value();  // not closed: nothing changes
     EXPECT_FALSE(begun->closed());
   }
   ASSERT_TRUE(fs::exists(name("a.tif")));

@@ -90,7 +90,7 @@ result<std::shared_ptr<cuda::device_engine>> device_tensor_state::engine_of(cont
 // A kernel in our context that accesses memory of another one faults, and destroys the process's context.
 result<> device_tensor_state::check_context(const cuda::device_engine& engine, std::uintptr_t address) {
   cuda::context_ref owner = nullptr;
-  // Null: memory without a context, as in stream-ordered pools.
+  // Null: memory without a context, such as that of stream-ordered pools.
   if (engine.api().pointer_get_attribute(&owner, cuda::kPointerContext, address) != cuda::kSuccess ||
       owner == nullptr || owner == engine.context())
     return {};
@@ -217,7 +217,7 @@ result<> device_tensor_state::release(stream_handle stream) {
   return {};
 }
 
-// Of what writes to the memory; null: nothing does.
+// The event of the work that writes to the memory; null: no such work.
 cuda::event_ref device_tensor_state::end_event() const {
   if (read_) return read_->end_event();
   return filled_ ? block_.ready : nullptr;
@@ -241,7 +241,7 @@ device_tensor_state::~device_tensor_state() {
   const cuda::current_context current(with, engine_->context(), cuda::driver_calls::queues_only);
   if (auto ready = engine_->results().event_of(block_);
       !ready.ok() || !engine_->record_end(block_.ready, end_event(), handed_)) {
-    // It is not known when it is free: wait for it.
+    // Its last use is not marked by an event: wait for all work.
     (void)engine_->wait_for_all();
   }
   engine_->results().give(block_);
@@ -420,7 +420,7 @@ result<std::optional<int>> device_of(std::uintptr_t address) {
 
 namespace {
 
-// Needs no device: without one, the answer is for the usual kind, which copies.
+// Needs no device: without one, the answer assumes memory of the usual kind, which copies.
 bool reads_in_place(const array& from, const cuda::device_chain& chain, int device) {
   const context_options& options = from.context()->state().options();
   const device::nvcomp* library = nullptr;

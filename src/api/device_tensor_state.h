@@ -30,7 +30,7 @@ class device_tensor_state {
   static result<> check_context(const cuda::device_engine& engine, std::uintptr_t address);
   result<> begin(const resolved_selection& which, const std::optional<tensor_view>& out,
                  const device_read_options& options);
-  /// `view_` becomes `out`, or memory of the pool.
+  /// Sets `view_` to `out`, or to memory of the pool.
   result<> take_memory(const extents& shape, const dtype& type, const std::optional<tensor_view>& out);
   /// Starts a read of sources whose targets are in `view_`.
   result<> begin(std::span<source> sources, std::shared_ptr<const void> keep_alive, std::string note,
@@ -58,7 +58,7 @@ class device_tensor_state {
   mutex mutex_;
   bool released_ PENSTOCK_GUARDED_BY(mutex_) = false;  // `block_.ready` was recorded after the last use
   std::atomic<bool> handed_{false};                    // consumers may have queued work on the memory
-  cuda::timed_span* work_ = nullptr;                   // of the caller, after it has begun
+  cuda::timed_span* work_ = nullptr;                   // the caller's work, after it has begun
 };
 
 }  // namespace penstock::inline v0

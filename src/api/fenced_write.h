@@ -8,8 +8,7 @@
 
 namespace penstock::inline v0 {
 
-/// Writes to an array that is larger than the stored one, by the owner of a fence: no other writer may have elements
-/// there.
+/// Writes to an array that is larger than the stored one, for the owner of a fence: no other writer may write there.
 /// \param skip_unchanged  Objects whose elements already have these values are not put.
 /// \error As array::write. \error conflict  The fence was taken over.
 result<> write_fenced(const array& to, const basic_selection& which, const tensor_view& value,

@@ -42,7 +42,7 @@ TEST(OpenBytes, ReadsAnNpyFileInPlaceAndKeepsItsOwner) {
     ASSERT_TRUE(opened->read(tensor_view::contiguous(values.data(), opened->type(), opened->shape())).ok());
     EXPECT_EQ(values, (std::vector<std::int16_t>{0, 1, 2, 3, 4, 5}));
     EXPECT_FALSE(watched.expired());
-    // The present bytes are read: nothing was copied at the opening.
+    // The current bytes are read: opening copied nothing.
     const_cast<std::byte&>(all[all.size() - 2]) = std::byte{9};
     ASSERT_TRUE(opened->read(tensor_view::contiguous(values.data(), opened->type(), opened->shape())).ok());
     EXPECT_EQ(values[5], 9);

@@ -116,7 +116,7 @@ TEST(OpenHdf5, PathsLeadIntoFilesByNameOrNot) {
 }
 
 TEST(OpenHdf5, DistantFilesTakeFewRounds) {
-  // The first read learns the version and reads all of these small files.
+  // The first read obtains the version and reads all of these small files.
   const auto far = std::make_shared<distant_store>(memory_with("f.h5", seed("latest_dense")));
   open_options how;
   how.path = "f.h5/x";

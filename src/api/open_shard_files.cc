@@ -67,7 +67,8 @@ result<std::vector<array>> open_each(const found_shards& found, context& with,
 
 std::string array_text(const array& of) { return fmt::format("{} {}", of.type().name(), to_string(of.shape())); }
 
-/// Arrays of files, one after the other. \param axis  As the caller counts.
+/// Joins arrays of files in order.
+/// \param axis  As the caller counts.
 result<array> join_files(const found_shards& found, const std::vector<array>& parts, std::int64_t axis,
                          const std::shared_ptr<context>& with) {
   complaints scalars, others;
@@ -142,7 +143,7 @@ result<array> open_other_files(const found_shards& found, const shard_files_opti
   return join_files(found, parts, options.axis, options.context);
 }
 
-/// The format as the caller gives it, or that of the files.
+/// The format that the caller gives, or the format of the files.
 result<std::string> format_for(const found_shards& found, const shard_files_options& options) {
   static constexpr std::string_view kFormats[] = {"npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff"};
   if (!options.format.empty()) {
@@ -193,7 +194,7 @@ struct split_pattern {
   std::string files, inner;
 };
 
-/// Splits a pattern after the first part that is a file's name, or a pattern of such: `run/x_*.h5` and `group/set`.
+/// Splits a pattern after the first component that names a file or is a pattern of files: `run/x_*.h5` and `group/set`.
 split_pattern split_at_files(const std::string& pattern) {
   for (std::size_t end = pattern.find('/'); end != std::string::npos; end = pattern.find('/', end + 1)) {
     const std::string_view name = std::string_view(pattern).substr(0, end);
@@ -204,7 +205,7 @@ split_pattern split_at_files(const std::string& pattern) {
     const bool has_parts = is_files && !format_of_ending(ending).empty();
     std::string inner = pattern.substr(end + 1);
     while (inner.ends_with('/')) inner.pop_back();
-    // Of other formats each part of a name may be a pattern: arrays of groups are found as files are.
+    // In other formats, each component of a name may be a pattern: arrays of groups are found as files are.
     if (has_parts && !inner.empty() && (format_of_ending(ending) == "hdf5" || !is_shard_pattern(inner)))
       return {std::string(name), std::move(inner)};
   }
@@ -245,7 +246,7 @@ result<std::optional<array>> open_pattern(std::string_view uri, const open_optio
   const std::string name = local_path_of(uri);
   const bool remote = is_elsewhere(name) || added_scheme(name, options.context.get()) != nullptr;
   std::error_code failed;
-  // In a URL '?' begins the query, brackets are rather of a name, and web servers do not list files.
+  // In a URL, '?' begins the query, brackets are usually a part of the name, and web servers do not list files.
   if (remote && (name.find('*') == std::string::npos || kind_of_remote(name) == remote_kind::http))
     return std::optional<array>();
   if (!remote && std::filesystem::exists(name, failed)) return std::optional<array>();

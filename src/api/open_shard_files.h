@@ -14,7 +14,7 @@ namespace penstock::inline v0 {
 /// \error As of `open_shards`.
 result<std::optional<array>> open_pattern(std::string_view uri, const open_options& options);
 
-/// True if a pattern leads into a file of this machine: its letters may be those of a member's name.
+/// True if a pattern continues inside a local file: its characters may belong to a member's name.
 bool is_pattern_within_file(std::string_view uri);
 
 /// The array of a folder whose files are of one format, other than Zarr.

@@ -25,7 +25,7 @@ namespace {
 
 /// Sums of larger selections stop here: a plan returns at once for any size of the array.
 constexpr std::uint64_t kMaxCountedCells = 1'000'000;
-/// Whole objects whose size is asked for: each costs a request of a remote store, and two system calls of a local one.
+/// Whole objects whose size is requested: each costs a request to a remote store, and two system calls of a local one.
 constexpr std::uint64_t kMaxRemoteSizes = 10'000, kMaxLocalSizes = 50'000;
 
 // Indexes that the printed plan has read itself, at the time of the plan.
@@ -38,10 +38,10 @@ class read_indexes final : public plan_indexes {
 struct planned {
   plan_totals totals;
   std::uint64_t total_cells = 0;
-  std::uint64_t grid_cells = 0;     // of the layout that is read, which may have finer cells for a sparse selection
-  std::uint64_t unknown_sizes = 0;  // of whole objects, whose bytes are not in the sums
+  std::uint64_t grid_cells = 0;     // of the layout that is read, whose cells may be finer for a sparse selection
+  std::uint64_t unknown_sizes = 0;  // number of whole objects whose bytes are not in the sums
   bool complete = true;
-  std::string selects;  // if it is not a box
+  std::string selects;  // if the selection is not a box
   std::string text;
   extents chunks;
   std::vector<std::uint64_t> touched;

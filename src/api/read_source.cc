@@ -10,9 +10,9 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A selection is sparse if it needs less than this part of the cells that it touches.
+/// A selection is sparse if it needs less than this fraction of the cells that it touches.
 constexpr std::uint64_t kLittle = 32;
-/// The bytes that a local file returns in the time of one more request.
+/// The bytes that a local file returns in the time that one more request takes.
 constexpr std::uint64_t kRequestBytes = std::uint64_t{16} << 10;
 
 // The layout whose cells a selection names; null if it belongs to another array.

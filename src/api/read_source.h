@@ -9,7 +9,8 @@
 
 namespace penstock::inline v0 {
 
-/// Whether a selection, resolved against a layout, needs so little of its cells that smaller ones should be tried.
+/// Whether a selection, resolved against a layout, needs such a small part of its cells that smaller cells should be
+/// tried.
 bool is_sparse(const chunk_layout& layout, const resolved_selection& which);
 /// Whether requests for the smaller cells of `finer` take less time than reading all cells that `which` touches.
 bool costs_less(const resolved_selection& finer, const chunk_layout& layout, const resolved_selection& which);

@@ -5,7 +5,7 @@
 namespace penstock::inline v0 {
 
 bit_mask::bit_mask(std::vector<std::uint64_t> words, std::uint64_t bits) : words_(std::move(words)), bits_(bits) {
-  words_.resize(bits / 64 + 1);  // a word beyond the last bit, so that the rank of the end needs no branch
+  words_.resize(bits / 64 + 1);  // one word more than needed, so that the rank of the end needs no branch
   if (bits % 64 != 0) {
     words_.back() &= (std::uint64_t{1} << bits % 64) - 1;
   } else {

@@ -17,9 +17,9 @@ struct number_unpacking;  // array/unpack_items.h
 /// A conversion of elements from one type to another, on the host and on devices. Complex numbers are converted as two
 /// parts.
 struct conversion {
-  number_kind from = number_kind::none, to = number_kind::none;  ///< of a part
+  number_kind from = number_kind::none, to = number_kind::none;  ///< kinds of one part of a complex number
   std::uint32_t parts = 1;
-  std::uint32_t from_bytes = 0, to_bytes = 0;  ///< of an element
+  std::uint32_t from_bytes = 0, to_bytes = 0;  ///< bytes of an element
   /// Not null: elements are also scaled and compared with nodata. Borrowed. For `convert_items` only.
   const number_unpacking* unpack = nullptr;
 

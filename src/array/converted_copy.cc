@@ -17,7 +17,7 @@ constexpr std::uint64_t kMaxItemBytes = 16;
 constexpr std::uint64_t kRows = 24, kColumns = 32;
 static_assert(kRows * kColumns == kBlockItems);
 
-/// Lines that are longer when they are converted do not stay in the second level of most caches.
+/// Lines that are longer after the conversion exceed the second-level cache of most processors.
 constexpr std::uint64_t kStreamedBytes = std::uint64_t{1} << 20;
 
 struct blocks {

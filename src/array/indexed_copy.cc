@@ -17,13 +17,13 @@ constexpr std::int64_t times(std::uint64_t i, std::int64_t stride) noexcept {
   return static_cast<std::int64_t>(i) * stride;
 }
 
-/// Stands for a pointer into a cell that is never read.
+/// Replaces a pointer into a cell that is never read.
 struct nowhere {
   nowhere operator+(std::int64_t) const noexcept { return *this; }
   nowhere& operator+=(std::int64_t) noexcept { return *this; }
 };
 
-// --- directions: what is done with one element, a line of them, a box of them ---
+// --- directions: the operation on one element, on a line of them, on a box of them ---
 
 template <class Mover>
 struct to_result {
@@ -262,7 +262,7 @@ void move_mask(const Direction& to, const indexed_blocks& blocks, const indexed_
   });
 }
 
-// --- the choice of the mover ---
+// --- selection of the mover ---
 
 /// Calls `then` with a mover for items of `item` bytes, made of units of `unit` bytes.
 template <class Then>

@@ -77,7 +77,8 @@ void indexed_scatter(const indexed_blocks& blocks, const indexed_region& region,
 void indexed_scatter(const indexed_blocks& blocks, const indexed_region& region, std::uint32_t swap_bytes,
                      const conversion& how) noexcept;
 
-/// Copies them from the result to the cell. If two have the same destination, the later one in the result is stored.
+/// Copies the elements from the result to the cell. If two have the same destination, the later one in the result is
+/// stored.
 void indexed_gather(const indexed_blocks& blocks, const indexed_region& region) noexcept;
 /// The same with a conversion: elements of the result have `how.from_bytes`, those of the cell `how.to_bytes`, which is
 /// `blocks.item_bytes`.

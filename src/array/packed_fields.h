@@ -11,7 +11,7 @@ namespace penstock::inline v0 {
 /// Whether some bytes of an item belong to no field, at any level of a structure.
 bool has_gaps(const dtype& type) noexcept;
 
-/// The structure of the same fields without gaps, which formats store; any other type as it is.
+/// The structure with the same fields and without gaps, which formats store; any other type is returned unchanged.
 /// \error As dtype::structured.
 result<dtype> without_gaps(const dtype& type);
 

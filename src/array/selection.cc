@@ -225,7 +225,7 @@ mask_selection mask_selection::pack(const extents& shape, std::span<const std::u
     std::uint64_t eight = 0;
     for (int k = 0; k < 8; ++k) eight |= std::uint64_t{bytes[i + static_cast<std::size_t>(k)]} << 8 * k;
     constexpr std::uint64_t kLow = 0x7f7f7f7f7f7f7f7f;
-    eight = ((((eight & kLow) + kLow) | eight) & ~kLow) >> 7;  // each byte 0 or 1
+    eight = ((((eight & kLow) + kLow) | eight) & ~kLow) >> 7;  // each byte is 0 or 1
     out.words[i / 64] |= (eight * 0x0102040810204080) >> 56 << i % 64;
   }
   for (; i < bytes.size(); ++i) out.words[i / 64] |= std::uint64_t{bytes[i] != 0} << i % 64;

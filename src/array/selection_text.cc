@@ -53,7 +53,7 @@ bool parse_slice(std::string_view text, slice& out) {
     if (colon == text.npos) return true;
     text.remove_prefix(colon + 1);
   }
-  return false;  // a third colon
+  return false;  // a third colon is an error
 }
 
 result<basic_item> parse_item(std::string_view text) {
@@ -87,7 +87,7 @@ result<basic_selection> parse_selection(std::string_view text) {
     rest = trimmed(rest.substr(1, rest.size() - 2));
   }
   basic_selection out;
-  if (rest.empty()) return out;  // everything: `()`, or nothing typed
+  if (rest.empty()) return out;  // the whole array: `()`, or an empty text
   for (;;) {
     const auto comma = rest.find(',');
     PENSTOCK_ASSIGN(basic_item item, parse_item(trimmed(rest.substr(0, comma))));

@@ -27,7 +27,7 @@ std::string to_string(const extents& shape) {
 
 strides c_order_strides(const extents& shape, std::uint64_t item_bytes) noexcept {
   strides out(shape.size());
-  std::uint64_t step = item_bytes;  // unsigned: an impossible shape wraps instead of being undefined
+  std::uint64_t step = item_bytes;  // unsigned: a product that is too large wraps instead of being undefined
   for (std::size_t d = shape.size(); d-- > 0;) {
     out[d] = static_cast<std::int64_t>(step);
     step *= shape[d];

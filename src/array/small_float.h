@@ -6,7 +6,7 @@
 
 namespace penstock::inline v0 {
 
-/// Floating-point numbers of 16 bits and fewer, one by one: fill values, and codecs with arithmetic.
+/// Floating-point numbers of 16 bits or fewer, converted one at a time: for fill values, and codecs with arithmetic.
 /// Source: IEEE 754; ml_dtypes' descriptions of its types; OCP Microscaling Formats.
 
 /// The bits of `bits` width nearest to `value`, ties to even, rounded once. Beyond the largest number: infinity, or

@@ -14,7 +14,7 @@ namespace {
 struct block {
   std::vector<std::byte> memory;
   strides steps;
-  std::size_t first = 0;  // of the element at the origin
+  std::size_t first = 0;  // position of the element at the origin
 
   std::byte* data() { return memory.data() + first; }
 };
@@ -42,7 +42,7 @@ block random_block(std::mt19937_64& random, const extents& counts, std::uint32_t
   return out;
 }
 
-// Every element by its own, in C order.
+// Copies every element by itself, in C order.
 template <class Visit>
 void for_each_element(const extents& counts, Visit visit) {
   dim_vector<std::uint64_t> at(counts.size(), 0);

@@ -10,7 +10,7 @@ namespace penstock::inline v0 {
 /// The conversion of a band's stored values: value * scale + offset, rounded after each step; NaN if the stored value
 /// is the band's nodata.
 struct number_unpacking {
-  bool scales = false;  ///< false: values are converted only
+  bool scales = false;  ///< false: values are only converted
   double scale = 1, offset = 0;
   bool has_nodata = false;
   alignas(16) std::byte nodata[16] = {};  ///< one stored item; if it is NaN, each NaN is nodata

@@ -54,7 +54,7 @@ class fork_local {
     const version* leaked;  // the parent's; kept only so that leak checkers see it
   };
 
-  inline static version none_{~std::uint64_t{0}, nullptr, nullptr};  // for a count that cannot occur
+  inline static version none_{~std::uint64_t{0}, nullptr, nullptr};  // to a count that cannot occur
 
   // No lock: a lock here could be held by a thread that no longer exists.
   [[gnu::noinline]] T& renew(version* old) {

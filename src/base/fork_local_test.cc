@@ -71,7 +71,7 @@ TEST(ForkLocal, GivesTheChildAFreshValueWhileAnotherThreadHoldsTheLock) {
   });
   while (!held) std::this_thread::yield();
   const int outcome = in_child([&] {
-    const std::lock_guard lock(local.get().mutex);  // would hang with the parent's
+    const std::lock_guard lock(local.get().mutex);  // a lock of the parent would make this hang
     return local.get().value * 10 + made;
   });
   gate.unlock();

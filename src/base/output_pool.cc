@@ -122,7 +122,7 @@ class output_pool_state {
   };
   using regions = std::map<std::uint64_t, region>;
 
-  // False if the memory is not kept. Regions that had to make room are moved to `gone`.
+  // Returns false if the memory is not kept. Regions that were removed to make space are moved to `gone`.
   bool file(const region& idle, regions& gone) noexcept {
     const std::uint64_t bytes = idle.bytes;
     const std::lock_guard lock(mutex_);
@@ -144,7 +144,7 @@ class output_pool_state {
     return true;
   }
 
-  // Unmapping gigabytes takes long, so the caller does it without the lock; moving a node allocates nothing.
+  // Unmapping gigabytes takes long, so the caller unmaps without the lock. Moving a node allocates nothing.
   void drop_oldest(regions& gone) noexcept {
     const auto oldest = by_age_.begin();
     by_size_.erase({oldest->second.bytes, ~oldest->first});
@@ -161,12 +161,13 @@ class output_pool_state {
 
   const std::uint64_t generation_ = fork_clock::now();
   std::atomic<std::size_t> owners_{1};
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects the members below
   ledger* accounts_;
   std::uint64_t unoffered_ = 0;
   std::uint64_t next_number_ = 0;
   regions by_age_;
-  /// Sizes with the complement of the region's number: among equal sizes the newest, still in the caches, is first.
+  /// Keys are sizes with the complement of the region's number: among equal sizes the newest, still in the caches, is
+  /// first.
   std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;
 };
 

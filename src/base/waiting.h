@@ -9,11 +9,10 @@
 
 namespace penstock::inline v0 {
 
-/// While one lives, this thread checks repeatedly whether it may continue when it waits for storage. If it may not, all
-/// that it waits for is cancelled, until this is destroyed.
-///
-/// So Ctrl-C stops the opening of a file on a server that does not respond, without support in every function in
-/// between. Threads that work for this one `join` it.
+/// While an object of this class exists, this thread checks repeatedly whether it may continue when it waits for
+/// storage. If it may not, everything that it waits for is cancelled, until the object is destroyed.
+/// So Ctrl-C stops the opening of a file on a server that does not respond, although the functions in between do not
+/// support cancellation. Threads that work for this one `join` it.
 class interruptible_waits {
  public:
   using question = bool (*)() noexcept;
@@ -25,10 +24,11 @@ class interruptible_waits {
   interruptible_waits(const interruptible_waits&) = delete;
   interruptible_waits& operator=(const interruptible_waits&) = delete;
 
-  /// Of this thread; null: its waits are not interrupted.
+  /// The object of this thread; null: its waits are not interrupted.
   static interruptible_waits* current() noexcept { return current_; }
 
-  /// Makes `of`, which outlives this and may be null, the one of this thread too; only its own thread is checked.
+  /// Uses `of`, which may be null and outlives this object, for this thread too; only the thread that created it is
+  /// checked.
   class join {
    public:
     explicit join(interruptible_waits* of) noexcept : before_(current_) { current_ = of; }
@@ -53,7 +53,7 @@ class interruptible_waits {
   std::atomic<bool> stopped_{false};
 };
 
-/// The stop token for the next wait of this thread; without a state if nothing can request a stop.
+/// The stop token for the next wait of this thread; without a stop state if no stop can be requested.
 inline std::stop_source stop_of_wait() {
   return interruptible_waits::current() == nullptr ? std::stop_source(std::nostopstate) : std::stop_source();
 }

@@ -92,7 +92,7 @@ class reader {
     return text_.substr(begin, at_ - begin);
   }
 
-  // Up to `end`, which is skipped; characters that XML does not have are refused.
+  // Reads up to `end`, which is skipped; characters that XML does not have are refused.
   result<std::string_view> until(std::string_view end) {
     const std::size_t found = text_.find(end, at_);
     if (found == std::string_view::npos) return wrong(fmt::format("'{}' is missing", end));
@@ -174,7 +174,7 @@ class reader {
     return {};
   }
 
-  // Text up to `stop`; in attributes, white space becomes blanks.
+  // Reads text up to `stop`; in attributes, white space becomes blanks.
   result<> characters(std::string& to, char stop, bool of_attribute) {
     const std::size_t begin = at_;
     while (at_ < text_.size() && text_[at_] != stop) {
@@ -232,7 +232,7 @@ class reader {
     return {};
   }
 
-  // `prefix:local` to `{uri}local`.
+  // Expands `prefix:local` to `{uri}local`.
   result<> qualify(std::string& named) const {
     const std::size_t colon = named.find(':');
     const std::string prefix = colon == std::string::npos ? std::string() : named.substr(0, colon);

@@ -16,7 +16,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Strides of dimensions with one element (or none) do not matter.
+// Strides of dimensions with one element (or none) have no effect.
 bool same_strides(const extents& shape, const strides& a, const strides& b) noexcept {
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if (shape[d] > 1 && a[d] != b[d]) return false;
@@ -69,7 +69,7 @@ result<codec_chain> codec_chain::compile(std::span<const codec_config> codecs, c
   made.max_encoded_bytes_ = at.bytes();
   if (!made.stages_.empty() && made.swap_bytes_ == 1 && made.decoded_bytes_ != 0) {
     const auto* const rows = dynamic_cast<const row_codec*>(made.stages_.front().codec.get());
-    // The slowest dimension that is stored; those of one element do not count.
+    // The slowest stored dimension with more than one element.
     std::size_t j = 0;
     while (j + 1 < cell.size() && cell[head.stored_axes[j]] == 1) ++j;
     const std::size_t axis = j < cell.size() ? head.stored_axes[j] : 0;
@@ -270,7 +270,7 @@ void codec_chain::scatter(const std::byte* cell_items, const decode_target& targ
   copy_part(cell_items, 0, c_order_strides(cell_, type_.item_bytes()), 1, target);
 }
 
-// From `items`, which are in the cell from byte `skipped` on.
+// Copies from `items`, which begin at byte `skipped` of the cell.
 void codec_chain::copy_part(const std::byte* items, std::uint64_t skipped, const strides& of_cell,
                             std::uint32_t swap_bytes, const decode_target& target) const noexcept {
   if (target.indexed != nullptr) {

@@ -62,20 +62,21 @@ class codec_chain {
   /// before memory is allocated for them. kUnbounded if the codecs' output depends only on the content; the ledger is
   /// the limit then.
   std::uint64_t max_encoded_bytes() const noexcept { return max_encoded_bytes_; }
-  /// Every cell encodes to the same number of bytes (no compressor): shard indexes need it.
+  /// Whether every cell encodes to the same number of bytes (no compressor): shard indexes need it.
   bool fixed_size() const noexcept { return fixed_size_; }
-  /// A codec of it is written in Python: its reads must not be waited for with Python's lock held.
+  /// Whether one of the codecs is written in Python: reads must not be waited for while Python's lock is held.
   bool via_python() const noexcept { return via_python_; }
-  /// The encoded bytes are the cell in C order and native byte order: it may be read directly into the target.
+  /// Whether the encoded bytes are the cell in C order and native byte order: it may be read directly into the target.
   bool is_identity() const noexcept { return identity_; }
 
-  /// There is no stage between the stored bytes and the items, apart from their order: any part of a cell can be read
-  /// alone.
+  /// Whether no stage is between the stored bytes and the items, apart from their order: any part of a cell can then be
+  /// read alone.
   bool is_plain() const noexcept { return stages_.empty() && !variable_; }
-  /// The items are stored in the opposite byte order of this machine.
+  /// Whether the items are stored in the opposite byte order of this machine.
   bool swaps() const noexcept { return swap_bytes_ > 1; }
 
-  /// Decoded bytes are the cell in C order and native byte order, so that the last stage may decode into the target.
+  /// Whether decoded bytes are the cell in C order and native byte order, so that the last stage may decode into the
+  /// target.
   bool stores_native_order() const noexcept {
     return swap_bytes_ <= 1 && stored_strides_ == c_order_strides(cell_, type_.item_bytes());
   }
@@ -105,8 +106,8 @@ class codec_chain {
   /// If greater than 1: units of this many bytes are reversed between the stored and the native order.
   std::uint32_t swap_bytes() const noexcept { return swap_bytes_; }
 
-  /// Decodes the output of the first `made` stages to that of the first `keep` of them. The last one to decode writes
-  /// into `out` if that is large enough; the result is in `out`, in `encoded` or in `scratch`.
+  /// Decodes the output of the first `made` stages to the output of the first `keep` stages. The last one to decode
+  /// writes into `out` if that is large enough; the result is in `out`, in `encoded` or in `scratch`.
   result<std::span<const std::byte>> decode_stages(std::span<const std::byte> encoded, std::size_t made,
                                                    std::size_t keep, std::span<std::byte> out,
                                                    worker_scratch& scratch) const;
@@ -151,11 +152,11 @@ class codec_chain {
   bool identity_ = false;
   bool via_python_ = false;
   bool variable_ = false;
-  std::uint32_t swap_bytes_ = 1;     // > 1: stored in the other byte order
+  std::uint32_t swap_bytes_ = 1;     // > 1: items are stored in the other byte order
   strides stored_strides_;           // bytes between neighbours of each array dimension in the stored order
   const row_codec* rows_ = nullptr;  // the first stage, if it decodes rows separately
   std::size_t row_axis_ = 0;         // ... along this dimension
-  std::string below_window_;         // decoded before a window is taken, if one is
+  std::string below_window_;         // if a codec takes a window, what is decoded before it
   std::string head_;                 // the codecs that are not stages, for errors
   std::string description_;
   std::vector<stage> stages_;  // in encoding order

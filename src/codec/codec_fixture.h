@@ -63,7 +63,7 @@ inline bytes smooth_bytes(std::size_t size, std::uint64_t seed) {
   return made;
 }
 
-/// All of a cell into C order.
+/// Decodes a whole cell to C order.
 inline result<> decode_all(const codec_chain& chain, std::span<const std::byte> encoded, std::span<std::byte> out,
                            worker_scratch& scratch) {
   decode_target target;

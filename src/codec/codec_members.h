@@ -19,7 +19,7 @@ class codec_members {
   /// \error unsupported  The configuration has a member that is not in `known`.
   static result<codec_members> of(const codec_config& config, std::initializer_list<std::string_view> known);
 
-  /// The codec as in numcodecs (`numcodecs.<id>`, to which ids of Zarr v2 are converted): its settings have defaults.
+  /// The codec as in numcodecs (`numcodecs.<id>`, also for ids of Zarr v2): its settings have defaults.
   bool numcodecs() const noexcept;
 
   bool has(std::string_view name) const noexcept { return find(name) != nullptr; }

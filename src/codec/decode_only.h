@@ -22,7 +22,7 @@ class decode_only_codec : public byte_codec {
 
   std::string_view name() const final { return name_; }
   std::string describe() const final { return description_; }
-  /// The most bytes of other writers: a frame around content that does not compress.
+  /// The most bytes that other writers need: a frame around content that does not compress.
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
     return saturating_add(decoded_bytes, decoded_bytes / 8 + 1024);
   }

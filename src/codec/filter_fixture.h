@@ -1,8 +1,8 @@
 #pragma once
 
-// Codecs of arrays, codecs that lose something and codecs that are only read, with what each promises. Shared by the
-// contract suite (tests/contract/filter_contract.h) and the fuzz targets; lossless bytes-to-bytes codecs are in
-// codec_fixture.h. The fuzz targets choose a row by its number: a new one comes last.
+// Array codecs, lossy codecs and decode-only codecs, each with the accuracy that it promises. Shared by the contract
+// suite (tests/contract/filter_contract.h) and the fuzz targets; lossless bytes-to-bytes codecs are in codec_fixture.h.
+// The fuzz targets choose a row by its number: append new rows at the end.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace penstock::inline v0 {
 
-/// What a filter returns for the values `low + step * k` with k in [0, count).
+/// The accuracy of a filter for the values `low + step * k` with k in [0, count).
 struct filter_promise {
-  bool lossless = false;  ///< every value that is encoded returns, bit by bit
+  bool lossless = false;  ///< every encoded value is restored, bit by bit
   double low = 0, step = 1;
   std::uint32_t count = 0;  ///< 0: for every value of the type
   double absolute = 0;      ///< the most difference; infinite: none is promised
@@ -32,7 +32,7 @@ struct filter_row {
   filter_promise promise;
 };
 
-/// Values of `float8_*` are the numbers that their bits are.
+/// Values of `float8_*` are converted from the numbers to bits.
 inline constexpr filter_row kFilterRows[] = {
     {"int32", "numcodecs.delta", R"({"dtype":"<i4"})", kLossless},
     {"uint16", "numcodecs.delta", R"({"dtype":">u2","astype":"<i8"})", kLossless},

@@ -1,4 +1,4 @@
-// Bytes that no encoder wrote, by codec: each input is refused as corrupt, and nothing outside of the target is
+// Bytes that no encoder wrote, for each codec: each input is refused as corrupt, and nothing outside of the target is
 // written. Tests for every codec are in tests/contract/codec_contract.h.
 
 #include <gtest/gtest.h>

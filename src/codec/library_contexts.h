@@ -27,7 +27,7 @@ struct worker_scratch::contexts {
   /// For the last level that was requested.
   result<libdeflate_compressor*> gzip_encoder(int level);
 
-  /// For a chain within a codec, whose stages must not use the states of the chain around it.
+  /// For a chain within a codec, whose stages must not use the states of the outer chain.
   worker_scratch& nested() {
     if (nested_ == nullptr) nested_ = std::make_unique<worker_scratch>(accounts_);
     return *nested_;

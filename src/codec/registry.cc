@@ -17,7 +17,7 @@ enum class place : std::uint8_t {
   bytes,           ///< bytes to bytes
 };
 
-/// `name` is a Zarr v3 name; with "numcodecs." before it (or as a v2 id) it means the same codec, unless the table has
+/// `name` is a Zarr v3 name. With the prefix "numcodecs." (or as a v2 id) it means the same codec, unless the table has
 /// that name too.
 struct entry {
   std::string_view name;

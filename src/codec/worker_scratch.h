@@ -49,7 +49,7 @@ class worker_scratch {
   struct shared_chunk {
     bool enabled = false;
     std::span<const std::byte> encoded, decoded;  ///< `decoded` is in a stage's buffer
-    std::string_view codecs;                      ///< that decoded it; of a chain that lives as long
+    std::string_view codecs;                      ///< the codecs that decoded it: text of a chain that lives as long
   };
   shared_chunk shared;
 
@@ -58,7 +58,7 @@ class worker_scratch {
   struct contexts;
   contexts& libraries() noexcept { return *contexts_; }
 
-  /// For a codec that runs a chain of its own, within a stage of this one's: created at first use. Its items are stored
+  /// For a codec that runs a chain of its own inside a stage of this one: created at first use. Its items are stored
   /// with this one's.
   worker_scratch& inner();
 

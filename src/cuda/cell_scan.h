@@ -18,18 +18,19 @@ namespace penstock::inline v0::cuda {
 /// \error unsupported  The device cannot run these steps.
 result<std::uint32_t> batch_of(std::vector<std::unique_ptr<wave_batch>>& batches,
                                std::span<const device::device_step> steps, const device::library_use& by_library);
-/// Empties all batches. An array of many chains, or many arrays, must not leave more of them than are useful.
+/// Empties all batches. Arrays with many chains, or many arrays, must not leave more batches than are useful.
 void trim_batches(std::vector<std::unique_ptr<wave_batch>>& batches) noexcept;
 inline constexpr std::size_t kKeptBatches = 32;
 
 /// A cell of a transfer batch that has been placed in a wave.
 struct scanned_cell {
   std::size_t cell = 0;                                 ///< its number in the batch
-  std::uint32_t batch = kNoStatus, status = kNoStatus;  ///< of the scan; kNoStatus: the device decodes nothing
+  std::uint32_t batch = kNoStatus, status = kNoStatus;  ///< numbers in the scan; kNoStatus: the device decodes nothing
   device_address decoded = 0;                           ///< where its elements are, or will be
 };
 
-/// The headers of a run of cells, read before a wave takes them: by one thread, without the engine's lock. Used again.
+/// The headers of a run of cells, read before a wave takes the cells: by one thread, without the engine's lock.
+/// Reusable.
 struct cell_scan {
   /// Reads the headers of a cell whose bytes will be at `encoded` on the device, and its decoded bytes at `decoded`.
   /// \error corrupt_data  The headers contradict their format. \error unsupported  The host must decode this cell. In
@@ -39,7 +40,7 @@ struct cell_scan {
   void clear() noexcept;
 
   std::vector<scanned_cell> cells;
-  std::vector<std::unique_ptr<wave_batch>> batches;  ///< some may be empty: they are kept
+  std::vector<std::unique_ptr<wave_batch>> batches;  ///< some may be empty: they are cached
 };
 
 }  // namespace penstock::inline v0::cuda

@@ -24,7 +24,7 @@ device_chain split_chain(const codec_chain& chain) {
     const byte_codec& codec = chain.stage_codec(i);
     const auto form = codec.form_on_device();
     const auto step = limit == kUnbounded || !form ? std::nullopt : device::step_of(*form);
-    // As the scan of every chunk would say, one by one.
+    // Tries the codecs one by one, as the scan of a chunk does.
     if (step && step->kind == device::step_kind::zstd && limit > device::kMostZstdBytes) {
       out.reason = "zstd of more than 128 MiB has no device decoder";
       break;
@@ -34,7 +34,7 @@ device_chain split_chain(const codec_chain& chain) {
       break;
     }
     if (!step) {
-      // Where the device has the codec, its settings are the reason.
+      // If the device has the codec, its settings are the reason.
       out.reason = (form ? codec.describe() : std::string(codec.name())) + " has no device decoder";
       break;
     }

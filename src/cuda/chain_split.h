@@ -12,8 +12,8 @@ namespace penstock::inline v0::cuda {
 
 /// How a chain is divided: the host decodes its last stages, from number `device_stages` on, and the device the rest.
 ///
-/// A decode begins with the last stage, so the device's part is the stages before the first one that it cannot do. Byte
-/// order, transposes and the scatter are the device's in any case.
+/// A decode begins with the last stage, so the device's part is the stages before the first one that it does not
+/// support. Byte order, transposes and the scatter are the device's in any case.
 struct device_chain {
   const codec_chain* chain = nullptr;
   std::size_t device_stages = 0;
@@ -22,12 +22,12 @@ struct device_chain {
 
   bool decodes_on_device() const noexcept { return device_stages != 0; }
   bool decodes_on_host() const noexcept { return device_stages != chain->stages(); }
-  /// What is stored are the elements.
+  /// Whether the stored bytes are the elements.
   bool is_raw() const noexcept { return !decodes_on_device() && !decodes_on_host(); }
 };
 
 device_chain split_chain(const codec_chain& chain);
-/// The same, with everything on the host: for cells that the device's decoders refuse.
+/// The same, with all stages on the host: for cells that the device's decoders refuse.
 device_chain host_chain(const codec_chain& chain, std::string reason);
 
 /// In decoding order: `crc32c, zstd(level=0) on the device`, `bz2(level=1) on the host (bz2 has no device decoder),

@@ -90,7 +90,7 @@ const expected kChains[] = {
     {"float32",
      "[" PENSTOCK_BYTES R"(,{"name":"hdf5.bitshuffle","configuration":{"elementsize":4,"compression":"lz4"}}])",
      "hdf5.bitshuffle(elementsize=4, blocksize=0, compression=lz4) on the device", 1, 1},
-    // The device looks for the checksum after the content only.
+    // The device expects the checksum after the content only.
     {"float32", "[" PENSTOCK_BYTES R"(,{"name":"numcodecs.crc32c","configuration":{"location":"end"}}])", nullptr, 1,
      1},
     {"float32", "[" PENSTOCK_BYTES R"(,{"name":"numcodecs.crc32c","configuration":{"location":"start"}}])",

@@ -58,7 +58,7 @@ driver_status completion_queue::take_reached(std::vector<completion>& out) {
   return kSuccess;
 }
 
-// Also where a query fails.
+// Also if a query fails.
 bool completion_queue::any_reached() const {
   return std::any_of(streams_.begin(), streams_.end(), [&](const std::deque<completion>& each) {
     return !each.empty() && driver_.event_query(each.front().event) != kNotReady;

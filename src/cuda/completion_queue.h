@@ -17,7 +17,7 @@ namespace penstock::inline v0::cuda {
 
 class device_wave;
 
-/// An event that was recorded on a stream, and what the host may use again once it is reached.
+/// An event that was recorded on a stream, and the resources that are free once it is reached.
 struct completion {
   event_ref event = nullptr;
   bool owns_event = false;      ///< the event is free afterwards
@@ -45,16 +45,16 @@ class completion_queue {
 
   /// Starts the thread, which makes `context` current and calls `take` when there is something for `take_reached`.
   void start(context_ref context, std::function<void()> take);
-  /// Ends the thread. What is still queued is forgotten.
+  /// Ends the thread. Completions that are still queued are forgotten.
   void stop() noexcept;
-  /// Forgets what is queued: after a failure of the driver it may never be reached.
+  /// Forgets the queued completions: after a failure of the driver they may never be reached.
   void abandon() noexcept;
 
   /// After `what.event` was recorded on the stream of that number.
   void push(unsigned stream, const completion& what);
-  /// Everything that was pushed for the stream was taken.
+  /// Whether everything that was pushed for the stream was taken.
   bool idle(unsigned stream) const;
-  /// Appends what was reached to `out`, in the order of each stream.
+  /// Appends the reached completions to `out`, in the order of each stream.
   /// \returns The status of the first query that failed; `kSuccess` if none did.
   driver_status take_reached(std::vector<completion>& out);
 
@@ -67,7 +67,7 @@ class completion_queue {
   condition changed_;
   std::array<std::deque<completion>, kMostStreams> streams_ PENSTOCK_GUARDED_BY(mutex_);
   std::size_t queued_ PENSTOCK_GUARDED_BY(mutex_) = 0;
-  bool pushed_ PENSTOCK_GUARDED_BY(mutex_) = false;  // since the thread last looked
+  bool pushed_ PENSTOCK_GUARDED_BY(mutex_) = false;  // since the thread's last check
   bool stop_ PENSTOCK_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

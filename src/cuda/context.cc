@@ -85,7 +85,7 @@ context_usage context::usage() const {
 }
 
 result<> context::synchronize() {
-  // Both are waited for, whatever the one says.
+  // Waits for both, even if the first one fails.
   auto written = state_->writes().flush();
   auto read = state_->device_outcome();
   if (written.ok()) return read;

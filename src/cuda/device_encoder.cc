@@ -29,7 +29,7 @@ result<> device_encoder::start() {
   const current_context current(api, engine_->context());
   for (stream_ref* const each : {&encode_, &fetch_})
     PENSTOCK_TRY(api.check(api.stream_create(each, kStreamNonBlocking), "cuStreamCreate"));
-  // What the values are ordered on, `begin_write` has made this stream wait for.
+  // `begin_write` has made this stream wait for the stream that the values are ordered on.
   PENSTOCK_ASSIGN(const event_ref ordered, engine_->take_event_at(engine_->write_stream()));
   auto waits = api.check(api.stream_wait_event(encode_, ordered, 0), "cuStreamWaitEvent");
   engine_->give_event(ordered);
@@ -41,7 +41,7 @@ result<> device_encoder::start() {
   return {};
 }
 
-// Copies that are queued still write to memory that others get next; where the driver failed, it stays taken.
+// Queued copies still write to memory that could be reused; if the driver failed, the memory is never reused.
 device_encoder::~device_encoder() {
   const driver& api = engine_->api();
   const current_context current(api, engine_->context());
@@ -69,7 +69,7 @@ void device_encoder::close(const wave& what) noexcept {
   waves_.erase(found);
 }
 
-// The next cells that the device encodes: cells of which the write replaces every element.
+// The next cells that the device encodes: those of which the write replaces every element.
 std::vector<cell_id> device_encoder::next_cells() {
   std::vector<cell_id> out;
   placement where;
@@ -182,7 +182,7 @@ result<> device_encoder::queue(wave& what) {
   return {};
 }
 
-// Waits for the wave and brings its encoded bytes to the host, not more.
+// Waits for the wave and copies its encoded bytes to the host, and no others.
 result<> device_encoder::fetch(wave& what) {
   const driver& api = engine_->api();
   const current_context current(api, engine_->context());
@@ -207,7 +207,7 @@ result<> device_encoder::fetch(wave& what) {
     what.encoded.emplace_back(to, sizes[i]);
     to += device::aligned(sizes[i]);
     fetched_bytes += sizes[i];
-    if (i == what.cells.size()) continue;  // the fill value's
+    if (i == what.cells.size()) continue;  // size of the cell of fill values
     ++cells;
     cell_bytes += sizes[i];
   }
@@ -269,7 +269,7 @@ result<std::optional<lent_encoded>> device_encoder::take_encoded(cell_id cell) {
   }
   const place at = found->second;
   if (!ended_ && waves_.size() < kEncodeWavesAtOnce) PENSTOCK_TRY(open_wave());
-  // In order, because the first wave has the fill value's cell.
+  // In order, because the first wave has the cell of fill values.
   for (wave& each : waves_) {
     if (!each.fetched) PENSTOCK_TRY(fetch(each));
     if (&each == at.in) break;
@@ -280,7 +280,7 @@ result<std::optional<lent_encoded>> device_encoder::take_encoded(cell_id cell) {
   lent_encoded out{at.in->encoded[at.number], false, at.in};
   if (out.bytes.empty()) {
     if (--at.in->lent == 0 && at.in->waiting == 0) close(*at.in);
-    return std::optional<lent_encoded>();  // it does not fit
+    return std::optional<lent_encoded>();  // the cell did not fit
   }
   out.is_fill = std::equal(out.bytes.begin(), out.bytes.end(), fill_.begin(), fill_.end());
   return std::optional(out);

@@ -17,14 +17,13 @@ namespace penstock::inline v0::cuda {
 
 /// Values in device memory that the device encodes: their encoded bytes are copied to the host.
 ///
-/// Cells that the write replaces whole are encoded in waves, in the order in which the write goes through them: one
-/// wave is encoded while workers take the cells of the one before. All other cells, those whose encoded bytes do not
-/// fit their bound, and those for which there is no memory, are left to the host, which gets their values. Of each wave
-/// the host decodes one cell and compares it with its values: an encoder that is wrong on some device must not lose
-/// data without a word.
+/// Cells that the write replaces as a whole are encoded in waves, in the order of the write: one wave is encoded while
+/// workers take the cells of the one before. All other cells, those whose encoded bytes do not fit their bound, and
+/// those for which there is no memory, are left to the host, which receives their values. The host decodes one cell of
+/// each wave and compares it with its values: a faulty encoder on some device must not lose data silently.
 class device_encoder final : public cell_source {
  public:
-  /// \param how   Makes the array's elements of the caller's; it may convert nothing.
+  /// \param how   Converts the caller's elements to the array's; may be no conversion.
   /// \param from  The write's source, a box; `to` is device memory. Borrowed.
   /// \error unsupported  The device has no encoder for the codecs. Names the codec.
   static result<std::unique_ptr<device_encoder>> make(std::shared_ptr<device_engine> engine, const conversion& how,
@@ -40,17 +39,17 @@ class device_encoder final : public cell_source {
  private:
   struct wave {
     std::vector<cell_id> cells;
-    std::uint32_t chunks = 0;      // the cells, and the fill value's in the first wave
-    device_block memory;           // address 0: given back
+    std::uint32_t chunks = 0;      // the cells; in the first wave, also the cell of fill values
+    device_block memory;           // address 0: returned
     std::byte* head = nullptr;     // page-locked: tables on their way to the device, then sizes on their way back
     std::byte* block = nullptr;    // page-locked: encoded bytes
-    std::vector<std::byte> spare;  // the same where page-locked memory has no room
+    std::vector<std::byte> spare;  // the same if page-locked memory has no space
     std::vector<std::span<const std::byte>> encoded;
     event_ref ready = nullptr;  // the sizes are in `head`
     // From the first gather to the end of the last kernel, and of each kernel: where a profile records the write.
     std::vector<timed_span*> spans;
     bool fetched = false;
-    std::size_t waiting = 0, lent = 0;  // cells that are not taken, and those that are not given back
+    std::size_t waiting = 0, lent = 0;  // cells that are not taken, and cells that are not returned
   };
   struct place {
     wave* in;
@@ -82,16 +81,16 @@ class device_encoder final : public cell_source {
 
   mutex mutex_;
   object_walk walk_ PENSTOCK_GUARDED_BY(mutex_);
-  // Its cells from number `next_` on are in no wave yet.
+  // Cells from number `next_` on are not in a wave yet.
   touched_object object_ PENSTOCK_GUARDED_BY(mutex_);
   std::size_t next_ PENSTOCK_GUARDED_BY(mutex_) = 0, most_cells_ PENSTOCK_GUARDED_BY(mutex_) = 1;
   bool ended_ PENSTOCK_GUARDED_BY(mutex_) = false;  // no more waves
   bool fill_queued_ PENSTOCK_GUARDED_BY(mutex_) = false;
-  // What a cell of nothing but the fill value is encoded to.
+  // The encoded form of a cell that contains only the fill value.
   std::vector<std::byte> fill_ PENSTOCK_GUARDED_BY(mutex_);
-  std::list<wave> waves_ PENSTOCK_GUARDED_BY(mutex_);  // in the order of their launches
+  std::list<wave> waves_ PENSTOCK_GUARDED_BY(mutex_);  // in order of launch
   std::unordered_map<cell_id, place> places_ PENSTOCK_GUARDED_BY(mutex_);
-  // Of `check_one`.
+  // Used by `check_one`.
   worker_scratch scratch_ PENSTOCK_GUARDED_BY(mutex_);
   buffer spare_ PENSTOCK_GUARDED_BY(mutex_), decoded_ PENSTOCK_GUARDED_BY(mutex_);
 };

@@ -21,7 +21,7 @@ constexpr std::uint64_t kMostDefaultWaves = std::uint64_t{6} << 30;
 /// Device memory that each stream of writes gathers into.
 constexpr std::uint64_t kStagingBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kAlignment = 256;
-/// As many parcels as are usually on their way.
+/// The usual number of batches in flight.
 constexpr std::size_t kEventsAtOnce = 256;
 
 std::uint64_t memory_limit_of(const driver& with, context_ref context, std::uint64_t asked) {
@@ -158,7 +158,7 @@ device_engine::~device_engine() {
   driver_.primary_context_release(device_);
 }
 
-// Those that were made.
+// Only those that were created.
 std::vector<stream_ref> device_engine::streams() const {
   std::vector<stream_ref> out;
   const auto add = [&](std::span<const stream_ref> some) {
@@ -182,7 +182,7 @@ result<> device_engine::check(driver_status status, std::string_view call) {
   return what;
 }
 
-// Blocks that the device has may never be returned: threads that wait for memory stop waiting and get the reason.
+// Blocks in use by the device may never be returned: threads that wait for memory stop waiting and receive the reason.
 void device_engine::break_with(const error& what) {
   if (broken_) return;
   broken_.emplace(what.clone());
@@ -244,7 +244,7 @@ void device_engine::end_read(read_slot* slot) noexcept {
   slots_.give(slot);
 }
 
-// The read's streams wait for them, or it is over.
+// The read's streams wait for them, or the read is over.
 void device_engine::release_starts(read_slot& read) noexcept {
   std::vector<event_ref>& starts = slots_.of(read).starts;
   free_events_.insert(free_events_.end(), starts.begin(), starts.end());
@@ -295,7 +295,7 @@ result<> device_engine::make_events() {
   return {};
 }
 
-// Needs the lock.
+// Called with the lock held.
 result<event_ref> device_engine::new_event() {
   if (free_events_.empty()) note_reached();
   if (free_events_.empty()) PENSTOCK_TRY(make_events());
@@ -364,7 +364,7 @@ result<> device_engine::finish(read_slot& read) {
   // Without writes, the work that was queued before the read must still end before the read does.
   if (state.waited == 0) PENSTOCK_TRY(wait_for_starts(read, end));
   release_starts(read);
-  // Without a kernel nothing can have failed.
+  // Without a kernel, nothing can have failed.
   if (decodes)
     PENSTOCK_TRY(check(driver_.copy_to_host(read.host, read.device, sizeof(failure_report), end), "cuMemcpyDtoHAsync"));
   PENSTOCK_TRY(check(driver_.event_record(read.done, end), "cuEventRecord"));
@@ -376,9 +376,9 @@ result<> device_engine::finish(read_slot& read) {
 bool device_engine::record_end(event_ref event, event_ref end_of_read, bool handed) {
   const mutex_lock lock(mutex_);
   if (broken_) return false;
-  // All that the context was given so far.
+  // Everything that was queued in the context so far.
   if (driver_.context_record_event != nullptr && driver_.context_record_event(context_, event) == kSuccess) return true;
-  // The streams of other libraries may be destroyed by now.
+  // Streams of other libraries may be destroyed by now.
   if (handed) return false;
   const stream_ref end = result_[take_result_stream()];
   if (end_of_read != nullptr && driver_.stream_wait_event(end, end_of_read, 0) != kSuccess) return false;
@@ -398,7 +398,7 @@ void device_engine::collect() noexcept {
   note_reached();
 }
 
-// Needs the lock.
+// Called with the lock held.
 void device_engine::note_reached() noexcept {
   reached_.clear();
   const driver_status status = completions_.take_reached(reached_);
@@ -442,7 +442,7 @@ void device_engine::remove_listener(read_job* job) noexcept {
 
 // ---- profiles ----
 
-// For the end of a profile: what was queued belongs to it.
+// For the end of a profile: it includes the queued work.
 void device_engine::settle() noexcept {
   const current_context current(driver_, context_);
   std::vector<timed_span*> ended;

@@ -34,9 +34,9 @@ namespace penstock::inline v0::cuda {
 
 struct device_options {
   std::uint64_t page_locked_bytes = 0;          ///< 0: 256 MiB
-  std::uint64_t device_memory_bytes = 0;        ///< of all but results; 0: an eighth of the device's, at most 6 GiB
-  const device::nvcomp* nvcomp = nullptr;       ///< decodes what it takes; null: our own decoders do
-  std::shared_ptr<device_allocator> allocator;  ///< of results; null: the engine's pool
+  std::uint64_t device_memory_bytes = 0;        ///< except for results; 0: an eighth of all, at most 6 GiB
+  const device::nvcomp* nvcomp = nullptr;       ///< decodes what it supports; null: our decoders do
+  std::shared_ptr<device_allocator> allocator;  ///< for results; null: the engine's pool
 };
 
 /// One device of one context: streams, waves, page-locked memory, and the order of work on the streams.
@@ -67,36 +67,37 @@ class device_engine final : public device_service, public std::enable_shared_fro
   bool clear() override;
   result<> outcome() override { return outcome_of_handed(true); }
 
-  /// What a read needs of the engine, from its begin to its end.
-  /// \param starts  Events that come before the first write; the engine's from now on.
-  /// \param memory  The same, of the memory that is written to; stays its pool's. Null: none.
+  /// What a read needs from the engine, from its begin to its end.
+  /// \param starts  Events to wait for before the first write; owned by the engine from now on.
+  /// \param memory  The same for the memory that is written to; it remains its pool's. Null: none.
   result<read_slot*> begin_read(std::vector<event_ref> starts, event_ref memory);
   void end_read(read_slot* slot) noexcept;
   /// The first failure of a wave that had cells of the read. Its own failures are in the slot's record.
   result<> outcome_of_waves(const read_slot& slot);
-  /// Others have the memory of the read that has the slot: unless its outcome is queried, `outcome_of_handed` reports
-  /// it. `describe` turns a record of failures into an error, without the read.
+  /// Other libraries have the memory of the read that owns the slot: unless its outcome is queried, `outcome_of_handed`
+  /// reports it. `describe` turns a record of failures into an error, without the read.
   void watch(read_slot* slot, std::function<error(const failure_report&)> describe);
   void unwatch(read_slot* slot) noexcept;
-  /// What failed in reads that are watched, once; `wait`: in all of them, else in those that are known to have ended.
+  /// Failures of watched reads, each reported once. `wait`: of all of them, otherwise of those that are known to have
+  /// ended.
   result<> outcome_of_handed(bool wait);
-  /// An event that is recorded on `stream` now, for a read to wait for.
+  /// An event that is recorded on `stream` now, and that a read can wait for.
   result<event_ref> take_event_at(stream_ref stream);
   void give_event(event_ref event) noexcept;
 
-  /// The device reads encoded bytes in the ring's blocks, where they are: nothing copies them. Memory is coherent, and
-  /// the device's decompression engine, which may want memory of its own, is not in use.
+  /// The device reads encoded bytes directly from the ring's blocks; nothing copies them. Requires coherent memory, and
+  /// that the device's decompression engine, which may need memory of its own, is not in use.
   bool reads_in_place() const noexcept { return reads_in_place_; }
-  /// The same of an engine that is still to be made. False: there is no such device, too.
+  /// The same for an engine that does not exist yet. Also false if the device does not exist.
   static bool would_read_in_place(int ordinal, const device::nvcomp* library);
-  /// The open wave has blocks of the ring, for which a thread may wait.
+  /// Whether the open wave has blocks of the ring, for which a thread may wait.
   bool open_wave_has_blocks() const noexcept { return open_has_blocks_.load(std::memory_order_relaxed); }
-  /// Lets the device begin with them.
+  /// Lets the device start to decode them.
   result<> close_for_blocks();
 
   /// Queues the batch's copies, reads the headers of its cells and adds the cells to waves, as many as they need.
-  /// False: no wave is free for those from `what.next` on; try again after `nudge`. With cells in `what.refused` the
-  /// block stays with the batch.
+  /// Returns false if no wave is free for those from `what.next` on; try again after `nudge`. If `what.refused` has
+  /// cells, the block stays with the batch.
   /// \param ends  `finish` follows at once.
   /// \error resource_exhausted  One cell alone, `what.failed`, is larger than a wave.
   result<bool> submit(read_slot& read, parcel& what, bool ends = false);
@@ -104,56 +105,57 @@ class device_engine final : public device_service, public std::enable_shared_fro
   void drop(read_slot& read, parcel& what) noexcept;
   /// The same for a block without a batch.
   void give_block(std::byte* block) noexcept;
-  /// Adds fills to the open wave. False: as `submit`.
+  /// Adds fills to the open wave. Returns false as `submit` does.
   result<bool> submit_fill(read_slot& read, const placement& where, std::span<const std::byte> item);
   /// Closes the waves that have cells of this read, and queues its end. May wait for other reads' headers.
   result<> finish(read_slot& read);
 
-  /// Records in `event` the end of a read (null: it has none) and, where its memory was handed to others, of all that
-  /// they queued so far. False: that is not possible.
+  /// Records in `event` the end of a read (null: none) and, if its memory was exported, of everything that other
+  /// libraries queued so far. Returns false if that is not possible.
   bool record_end(event_ref event, event_ref end_of_read, bool handed);
-  /// Waits for all that the device was given, by whomever.
-  /// \error  The driver's: a failed kernel, or the capture of a graph under way, in which nothing was waited for.
+  /// Waits for everything that was queued on the device, by any library.
+  /// \error The driver's: a failed kernel, or the capture of a graph under way, in which nothing was waited for.
   result<> wait_for_all();
   /// Queues on `stream` a copy of an item's units, in C order from its `to` on. Returns how many kernels that takes: 0
   /// if the driver's copy does it.
   result<std::uint64_t> copy(const move_item& item, std::span<const move_axis> axes, stream_ref stream);
-  /// Queues a copy of host memory to `to`, on a stream of results, between the last use of `to` and what waits for its
-  /// event from now on. `block`: the block of the ring that `from` is in, the engine's from now on; null: ordinary
-  /// memory, which the driver has read on return.
+  /// Queues a copy of host memory to `to`, on a stream of results, after the last use of `to` and before everything
+  /// that waits for its event from now on. `block`: the block of the ring that `from` is in, the engine's from now on;
+  /// null: ordinary memory, which the driver has read on return.
   result<> fill(const std::byte* from, std::uint64_t bytes, const device_block& to, std::byte* block);
   /// The stream that values to be written are ordered on: their producer makes it wait for them.
   stream_ref write_stream() const noexcept { return write_[0]; }
-  /// From now on `gather` reads its input only after the work that is queued on `write_stream` and on `stream`.
+  /// From now on, `gather` reads its input only after the work that is queued on `write_stream` and on `stream`.
   result<> begin_write(std::optional<stream_ref> stream);
-  /// Copies units [first, first + count) of an item, which lie in C order from its `to` on, to host memory, and waits.
+  /// Copies units [first, first + count) of an item, which are in C order from its `to` on, to host memory, and waits.
   result<> gather(const move_item& item, std::span<const move_axis> axes, std::uint64_t first, std::uint64_t count,
                   std::byte* to);
 
-  /// This process was forked from the engine's: its threads and its device are not here, and its locks may be held.
+  /// Whether this process was forked from the engine's: the engine's threads and device do not exist here, and its
+  /// locks may be held.
   bool is_of_parent() const noexcept { return generation_ != fork_clock::now(); }
   bool is_broken() {
     const mutex_lock lock(mutex_);
     return broken_.has_value();
   }
 
-  /// Takes note of what the device has ended with.
+  /// Processes everything that has ended on the device.
   void collect() noexcept override;
   void settle() noexcept override;
   /// Marks where work of a read or write begins on a stream. Returns null if nothing is recorded or the driver failed.
   timed_span* begin_span(const recorded_read& of, stage what, std::uint32_t worker, stream_ref stream) noexcept;
-  /// Marks where the caller's work on a read's values ends; null `stream`: it is not recorded.
+  /// Marks the end of the caller's work on a read's values; null `stream`: it is not recorded.
   void end_work(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept;
-  /// Marks where launches of a kernel begin, of a write whose other work has a span.
+  /// Marks the begin of launches of a kernel, for a write whose other work has a span.
   timed_span* begin_kernel(const recorded_read& of, const char* name, std::uint64_t launches,
                            stream_ref stream) noexcept;
   /// Marks the end of a span that `record_span` records or drops. `span` may be null in both.
   void mark_end(timed_span* span, stream_ref stream) noexcept;
   /// Records a span whose end has been waited for, with its bytes; drops it if `complete` is false.
   void record_span(timed_span* span, std::uint64_t bytes_in, std::uint64_t bytes_out, bool complete = true) noexcept;
-  /// Grows whenever something was freed: what did not fit may fit now.
+  /// Increases whenever something was freed: requests that did not fit may fit now.
   std::uint64_t freed() const noexcept { return freed_.load(std::memory_order_acquire); }
-  /// Reads that are woken when something ends; the job must stay until it is removed.
+  /// Reads that are woken when something ends; the job must exist until it is removed.
   void add_listener(read_job* job);
   void remove_listener(read_job* job) noexcept;
 
@@ -189,7 +191,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
       PENSTOCK_REQUIRES(mutex_);
   result<bool> make_room_for_tables(device_wave& wave, std::uint64_t needed) PENSTOCK_REQUIRES(mutex_);
   result<bool> stage_cells(read_slot& read, parcel& what) PENSTOCK_REQUIRES(mutex_);
-  // Bytes [begin, end) of a batch, with its cells from `what.next` up to `last`.
+  // Queues bytes [begin, end) of a batch, with its cells from `what.next` up to `last`.
   struct cell_run {
     std::uint64_t begin, end;
     std::size_t last;
@@ -214,7 +216,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   result<> copy_plain(read_slot& read, parcel& what) PENSTOCK_REQUIRES(mutex_);
   result<> copy_runs(parcel& what, stream_ref stream) PENSTOCK_REQUIRES(mutex_);
   void note_reached() noexcept PENSTOCK_REQUIRES(mutex_);
-  // In turns.
+  // Alternates.
   unsigned take_result_stream() noexcept PENSTOCK_REQUIRES(mutex_) { return next_result_++ % kResultStreams; }
   unsigned end_of(read_slot& read) PENSTOCK_REQUIRES(mutex_);
   result<> release_block(read_slot& read, parcel& what) PENSTOCK_REQUIRES(mutex_);
@@ -236,20 +238,20 @@ class device_engine final : public device_service, public std::enable_shared_fro
   device_pool pool_;
   kernel_module kernels_{driver_};
 
-  // Made by `start`, for good.
+  // Created by `start` and never replaced.
   stream_ref copy_ = nullptr;
-  stream_ref peer_ = nullptr;    // of another library's allocator: in whose order it gives and takes; null: none
+  stream_ref peer_ = nullptr;    // of another library's allocator, in whose order it works; null: none
   stream_ref beside_ = nullptr;  // for kernels parallel to those of the decode streams
   stream_ref decode_[kDecodeStreams] = {}, result_[kResultStreams] = {}, write_[kWriteStreams] = {};
   device::library_use by_library_;
   bool reads_in_place_ = false;
 
-  mutable mutex mutex_;  // also of the order of calls on the streams
+  mutable mutex mutex_;  // also guards the order of calls on the streams
   condition closed_;     // a wave that was closing is queued, or will never be
   std::optional<error> broken_ PENSTOCK_GUARDED_BY(mutex_);
   unsigned next_decode_ PENSTOCK_GUARDED_BY(mutex_) = 0, next_result_ PENSTOCK_GUARDED_BY(mutex_) = 0,
                         next_write_ PENSTOCK_GUARDED_BY(mutex_) = 0;
-  // What a write's stream gathers into, in its order.
+  // The memory that a write's stream gathers into, in its order.
   wave_memory staging_[kWriteStreams] PENSTOCK_GUARDED_BY(mutex_);
   event_ref order_ PENSTOCK_GUARDED_BY(mutex_) = nullptr;  // recorded and waited for at once
   timed_spans spans_ PENSTOCK_GUARDED_BY(mutex_){driver_, ordinal_};
@@ -258,12 +260,12 @@ class device_engine final : public device_service, public std::enable_shared_fro
   device_wave* open_ PENSTOCK_GUARDED_BY(mutex_) = nullptr;
   std::vector<device_wave*> closing_ PENSTOCK_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<cell_scan>> idle_scans_ PENSTOCK_GUARDED_BY(mutex_);
-  device_wave* last_[kDecodeStreams] PENSTOCK_GUARDED_BY(mutex_) = {};  // that was queued on each decode stream
+  device_wave* last_[kDecodeStreams] PENSTOCK_GUARDED_BY(mutex_) = {};  // last wave queued on each stream
   read_slots slots_ PENSTOCK_GUARDED_BY(mutex_){driver_};
   std::vector<event_ref> free_events_ PENSTOCK_GUARDED_BY(mutex_);
   // Blocks whose copies are queued on `copy_`, until the next event there.
   std::vector<std::byte*> copied_ PENSTOCK_GUARDED_BY(mutex_);
-  // Used again.
+  // Reused.
   std::vector<completion> reached_ PENSTOCK_GUARDED_BY(mutex_);
   std::vector<device_address> run_targets_ PENSTOCK_GUARDED_BY(mutex_), run_sources_ PENSTOCK_GUARDED_BY(mutex_);
   std::vector<std::size_t> run_bytes_ PENSTOCK_GUARDED_BY(mutex_);
@@ -272,7 +274,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   std::vector<read_job*> listeners_ PENSTOCK_GUARDED_BY(listeners_mutex_);
   std::atomic<std::uint64_t> freed_{0};
   std::atomic<bool> open_has_blocks_{false};
-  completion_queue completions_{driver_};  // last: its thread uses the rest
+  completion_queue completions_{driver_};  // last member: its thread uses the others
 };
 
 }  // namespace penstock::inline v0::cuda

@@ -8,9 +8,9 @@
 namespace penstock::inline v0::cuda {
 namespace {
 
-constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 30;  // of a launch
+constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 30;  // of one launch
 
-// Whether each value is adjacent to the one before.
+// Whether the values are adjacent to each other.
 bool follows(const move_item& item, std::span<const move_axis> axes) noexcept {
   return axes.empty() || (axes.size() == 1 && axes[0].from_step == static_cast<std::int64_t>(item.unit_bytes));
 }
@@ -90,7 +90,7 @@ result<> device_engine::queue_gather(const move_item& item, std::span<const move
   with.tile_units = tile_units(item);
   std::copy(axes.begin(), axes.end(), with.axes);
   const std::uint64_t most = staging.bytes / unit;
-  // The stream's order keeps the next piece from the staging memory until this one is copied.
+  // The stream's order protects the staging memory from the next piece until this one is copied.
   for (std::uint64_t done = 0; done < count; done += most) {
     const std::uint64_t units = std::min(most, count - done);
     with.first = first + done;

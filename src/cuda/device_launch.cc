@@ -1,4 +1,4 @@
-// What the engine queues of a wave: its tables' copy, its kernels, and the order between them.
+// Queues a wave: the copy of its tables, its kernels, and the order between them.
 
 #include <algorithm>
 #include <cstring>
@@ -31,7 +31,7 @@ result<> device_engine::close_for_blocks() {
 
 result<> device_engine::queue_wave(device_wave& wave) {
   if (wave.cells() == 0) {
-    // The host decodes all of them.
+    // The host decodes all cells.
     wave.now = device_wave::phase::free;
     tell_freed();
     return {};
@@ -86,7 +86,7 @@ result<> device_engine::launch(device_wave& wave, const wave_layout& layout) {
   return {};
 }
 
-// `then` waits for what `first` was given so far.
+// `then` waits for the work that was queued on `first` so far.
 result<> device_engine::order(stream_ref first, stream_ref then) {
   PENSTOCK_TRY(check(driver_.event_record(order_, first), "cuEventRecord"));
   return check(driver_.stream_wait_event(then, order_, 0), "cuStreamWaitEvent");
@@ -124,7 +124,7 @@ result<> device_engine::mark_launch(device_wave& wave, stream_ref stream) {
   return check(driver_.event_record(wave.launch_ends[wave.timed_launches++], stream), "cuEventRecord");
 }
 
-// An outcome that the library does not write is none that it has.
+// Statuses are preset to a value that the library does not have: this shows which ones it does not write.
 result<> device_engine::decode_by_library(const device::kernel_launch& launch, stream_ref stream) {
   device::nvcomp_call call;
   std::memcpy(&call, launch.argument.data(), sizeof call);

@@ -7,7 +7,7 @@
 namespace penstock::inline v0::cuda {
 namespace {
 
-// Nothing: the driver does not know it.
+// Returns nothing if the driver does not know it.
 std::optional<int> attribute_of(const driver& with, device_number device, int which) noexcept {
   int value = 0;
   if (with.device_get_attribute(&value, which, device) != kSuccess) return std::nullopt;
@@ -19,7 +19,7 @@ std::optional<int> attribute_of(const driver& with, device_number device, int wh
 bool reads_host_memory(const driver& with, device_number device) noexcept {
   const auto has = [&](int which) { return attribute_of(with, device, which).value_or(0) != 0; };
   if (has(kAttributeUsesHostPageTables)) return true;
-  // Where the driver refuses to make page-locked memory, the ring registers its own.
+  // If the driver refuses to allocate page-locked memory, the ring registers its own.
   return has(kAttributeIntegrated) && has(kAttributeUsesRegisteredAddress);
 }
 

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kSmall = 512;
 constexpr std::uint64_t kLarge = std::uint64_t{2} << 20;
 
-// Few sizes, so that returned blocks fit later requests.
+// A small number of sizes, so that returned blocks fit later requests.
 constexpr std::uint64_t size_class(std::uint64_t bytes) {
   const std::uint64_t unit = bytes < kLarge ? kSmall : kLarge;
   return std::max(unit, (bytes + unit - 1) / unit * unit);
@@ -20,7 +20,7 @@ constexpr std::uint64_t size_class(std::uint64_t bytes) {
 
 device_pool::~device_pool() { clear(); }
 
-// The peer may be anything, and slow: no lock is held while it is called.
+// The peer's allocator may run any code, and may be slow: no lock is held while it is called.
 result<device_block> device_pool::take_of_peer(std::uint64_t bytes) {
   const current_context current(driver_, context_);
   device_block made;
@@ -50,7 +50,7 @@ result<device_block> device_pool::take_of_peer(std::uint64_t bytes) {
     const mutex_lock lock(mutex_);
     held_ += bytes;
   }
-  // What the peer's memory was used for before may still be queued there.
+  // Earlier work on the peer's memory may still be queued there.
   auto recorded = driver_.check(driver_.event_record(made.ready, peer_stream_), "cuEventRecord");
   if (!recorded.ok()) {
     give_to_peer(made);
@@ -127,7 +127,7 @@ void device_pool::clear() noexcept {
   idle_events_.clear();
 }
 
-// cuMemFree waits for the device, so that nothing queued is left without its memory.
+// cuMemFree waits for the device, so that no queued work loses its memory.
 void device_pool::free(const device_block& block) noexcept {
   const current_context current(driver_, context_);
   driver_.mem_free(block.address);

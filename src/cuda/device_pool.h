@@ -12,7 +12,7 @@
 
 namespace penstock::inline v0::cuda {
 
-/// Device memory and what has to be waited for before it may be written to.
+/// Device memory, and the event to wait for before it may be written to.
 struct device_block {
   device_address address = 0;
   std::uint64_t bytes = 0;
@@ -22,15 +22,15 @@ struct device_block {
 /// Memory of results, reused. Pointer and wait are returned together: earlier queued work may still read a returned
 /// block, so its next writer must wait for `ready` on its stream.
 ///
-/// Thread-safe. Nothing is allocated, and the driver is not called, for a size that came back before.
+/// Thread-safe. Nothing is allocated, and the driver is not called, for a size that was returned before.
 ///
-/// With a peer's allocator the pool keeps nothing but events: memory is taken and given back in the order of one
-/// stream, which waits for a block's last users before the peer has it back.
+/// With a peer's allocator the pool caches only events: memory is taken and returned in the order of one stream, which
+/// waits for a block's last users before the block is returned to the peer.
 class device_pool {
  public:
   device_pool(const driver& with, context_ref context, std::uint64_t kept_bytes) noexcept
       : driver_(with), context_(context), kept_limit_(kept_bytes) {}
-  /// Before the first `take`. `stream` must stay until all blocks are back.
+  /// Before the first `take`. `stream` must exist until all blocks are returned.
   void use(std::shared_ptr<device_allocator> peer, int device, stream_ref stream) noexcept {
     peer_ = std::move(peer);
     device_ = device;
@@ -40,14 +40,14 @@ class device_pool {
   device_pool(const device_pool&) = delete;
   device_pool& operator=(const device_pool&) = delete;
 
-  /// \error resource_exhausted  The device has no such memory, even without what was idle here.
+  /// \error resource_exhausted  The device has no such memory, even after idle memory of the pool was released.
   result<device_block> take(std::uint64_t bytes);
   /// `ready` (the block's own event, made by `take` or here) must have been recorded after the last use that was
   /// queued; null: nothing is queued.
   void give(const device_block& block) noexcept;
-  /// An event for `block`, made at first need.
+  /// An event for `block`, created when first needed.
   result<event_ref> event_of(device_block& block);
-  /// Gives idle memory back to the device. Waits for what is queued.
+  /// Returns idle memory to the device. Waits for queued work.
   void clear() noexcept;
 
   std::uint64_t held_bytes() const noexcept;

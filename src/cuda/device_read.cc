@@ -21,17 +21,18 @@ error with_names(error what, const failure_note& cell, const chunk_layout& layou
   return what;
 }
 
-/// A request of a local store: so long that a copy and its event cost little next to the bytes.
+/// The size of a request to a local store: large enough that a copy and its event take little time compared with the
+/// bytes.
 constexpr std::uint64_t kRequestBytes = std::uint64_t{8} << 20;
 /// Requests of at most this size share a batch: two more copies on the host cost less than one more to the device.
 constexpr std::uint64_t kSmallRequestBytes = std::uint64_t{32} << 10;
 constexpr std::uint64_t kJoinedBytes = std::uint64_t{256} << 10;
-/// Page-locked memory holds so many of them: some are read, some copied, some on their way back.
+/// Page-locked memory holds this many of them: some are read, some copied, some being returned.
 constexpr std::uint64_t kRequestsInRing = 16;
-/// Reads of less are divided further: all workers read, and the device begins before the last of them is through.
+/// Smaller reads are divided further, so that all workers read, and the device starts before the last worker is done.
 constexpr unsigned kRequestsOfAWorker = 4;
 
-// No request's bytes go to the device as they are.
+// No request's bytes are transferred to the device unchanged.
 bool all_decode_on_host(std::span<const source> sources) {
   return std::all_of(sources.begin(), sources.end(),
                      [](const source& each) { return split_chain(each.layout->chains()[0]).decodes_on_host(); });
@@ -48,7 +49,7 @@ plan_limits limits_of(std::span<const source> sources, std::uint64_t page_locked
   return out;
 }
 
-/// Where one request's bytes go: the ring, or ordinary memory where they are more than that can ever hold.
+/// The destination of one request's bytes: the ring, or ordinary memory if the ring can never hold so many.
 struct device_read::request_buffer final : read_buffer {
   request_buffer(device_engine& with, ledger* accounts) : engine(with), ordinary(accounts, memory_use::encoded) {}
 
@@ -80,7 +81,7 @@ struct device_read::request_buffer final : read_buffer {
 
   device_engine& engine;
   bool page_locked = true;
-  std::uint64_t small_bytes = 0;  ///< requests of no more go through ordinary memory
+  std::uint64_t small_bytes = 0;  ///< requests up to this size go through ordinary memory
   std::byte* block = nullptr;
   std::uint64_t block_bytes = 0;
   buffer ordinary;
@@ -153,7 +154,7 @@ void device_read::start(std::span<const source> sources, read_job::settings sett
 
 bool device_read::has_room() const noexcept { return waiting_.load(std::memory_order_relaxed) == 0; }
 
-// The first thing that a worker does is to listen: a read that finds no room for its first request has to be woken too.
+// A worker registers for wakes first: a read that has no space for its first request must be woken, too.
 bool device_read::can_advance() const noexcept {
   return !listening_.load(std::memory_order_relaxed) || wanted_bytes_.load(std::memory_order_relaxed) != 0 ||
          has_refused_.load(std::memory_order_relaxed) ||
@@ -187,7 +188,7 @@ void device_read::give_buffer(read_buffer* buffer) noexcept {
   free_buffers_.push_back(back);
 }
 
-// From a worker: the executor has set the job's waker by then.
+// Called from a worker: the executor has set the job's waker by then.
 void device_read::listen() {
   if (!listening_.exchange(true)) engine_->add_listener(job_.get());
 }
@@ -212,12 +213,12 @@ const device_chain& device_read::host_chain_of(const codec_chain& chain, const s
 
 result<> device_read::take(const fetched_cells& what, read_buffer* buffer, worker_scratch& scratch) {
   PENSTOCK_TRY(take_cells(what, static_cast<request_buffer*>(buffer), scratch));
-  // Every worker that has handed something over helps with what the device did not take.
+  // Every worker that has passed something on helps with the cells that the device did not take.
   if (!has_refused_.load(std::memory_order_relaxed)) return {};
   return decode_refused(scratch);
 }
 
-// Adds the cells of a small request to those of others.
+// Adds the cells of a small request to the shared batch.
 result<> device_read::join(const fetched_cells& what, worker_scratch& scratch) {
   std::unique_ptr<parcel> full;
   {
@@ -263,8 +264,8 @@ error device_read::name_request(error what, const fetched_cells& of, const decod
 
 result<> device_read::take_cells(const fetched_cells& what, request_buffer* arrived, worker_scratch& scratch) {
   placement where;
-  // Lent bytes are copied as they are; where the host has a part in it, cells are put together anew.
-  bool on_host = false;  // of any cell: some chunks of HDF5 have passed a filter that their neighbours have not
+  // Lent bytes are copied unchanged; if the host decodes a part of them, their cells are assembled again.
+  bool on_host = false;  // whether this holds for any cell: in HDF5, some chunks skip filters that others use
   for (std::size_t i = 0; i < what.decodes.size() && !on_host; ++i) {
     if (i == 0 || what.decodes[i].chain != what.decodes[i - 1].chain)
       on_host = chain_of(*what.from, what.decodes[i].chain).decodes_on_host();
@@ -292,7 +293,7 @@ result<> device_read::take_cells(const fetched_cells& what, request_buffer* arri
       give_parcel(std::move(made));
       return name_request(std::move(added).error(), what, op);
     }
-    // Cells that are put together anew go one by one.
+    // Cells that are assembled again are added one by one.
     if (!whole) {
       PENSTOCK_TRY(hand_over(std::move(made)));
       made = take_parcel();
@@ -332,7 +333,7 @@ result<> device_read::add_cell(parcel& into, const fetched_cells& what, const de
   return {};
 }
 
-// Says how the decoded cell gets to where it is wanted.
+// Describes the move of the decoded cell to its destination.
 void device_read::finish_cell(parcel& into, parcel_cell& cell, const source& from, placement& where,
                               bool direct) const {
   const device_chain& split = *cell.chain;
@@ -360,7 +361,7 @@ void device_read::finish_cell(parcel& into, parcel_cell& cell, const source& fro
   into.cells.push_back(cell);
 }
 
-// Runs the host's stages on what the first `made` stages encoded, and puts the outcome into page-locked memory.
+// Runs the host's stages on the output of the first `made` stages, and puts the result into page-locked memory.
 result<> device_read::host_part(parcel& into, parcel_cell& cell, std::size_t made, const device_chain& split,
                                 std::span<const std::byte> encoded, std::uint32_t worker, worker_scratch& scratch) {
   const codec_chain& chain = *split.chain;
@@ -410,7 +411,7 @@ void device_read::give_parcel(std::unique_ptr<parcel> what) noexcept {
   free_parcels_.push_back(std::move(what));
 }
 
-// `ends`: the read's end follows at once, and needs nothing that this gives back.
+// `ends`: the read's end follows at once, and does not need the memory that this returns.
 result<> device_read::hand_over(std::unique_ptr<parcel> what, bool ends) {
   if (what->cells.empty()) {
     if (what->block != nullptr) engine_->give_block(what->block);
@@ -418,7 +419,7 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what, bool ends) {
     return {};
   }
   const std::uint64_t freed = engine_->freed();
-  // What has page-locked memory does not queue up behind what waits for some.
+  // Batches that have page-locked memory do not wait for batches that need some.
   const bool tried = waiting_.load(std::memory_order_relaxed) == 0 || what->block != nullptr;
   if (tried) {
     auto taken = submit(*what, ends);
@@ -438,12 +439,12 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what, bool ends) {
   return {};
 }
 
-// Bytes in ordinary memory move to page-locked memory as soon as it has space: from there the driver would copy them
-// while all other work waits. False: there is no space, or none in a wave.
+// Moves bytes in ordinary memory to page-locked memory as soon as that has space: from ordinary memory, the driver
+// would copy them while all other work waits. Returns false if neither has space, or no wave has.
 result<bool> device_read::submit(parcel& what, bool ends) {
   if (what.block == nullptr && what.bytes != 0 && engine_->ring().can_hold(what.bytes)) {
     std::byte* const block = engine_->ring().take(what.bytes);
-    // Whether it could ever be held is checked again: the machine may have had no more memory.
+    // Checks again whether the ring could ever hold it: the machine may not have had more memory.
     if (block == nullptr && engine_->ring().can_hold(what.bytes)) {
       PENSTOCK_TRY(engine_->close_for_blocks());
       return false;
@@ -474,7 +475,7 @@ result<> device_read::fill(std::uint32_t source_number, const source& from, cell
   return {};
 }
 
-// False: there is no room for the fill at `what.place`.
+// Returns false if no wave has space for the fill at `what.place`.
 result<bool> device_read::submit_fills(kept_fill& what) {
   const source& from = sources_[what.source];
   const bool converts = !becomes_.empty() && becomes_[what.source].how.converts();
@@ -502,7 +503,7 @@ result<bool> device_read::advance(bool last) {
   if (last && !abandoned_.load(std::memory_order_relaxed)) joined = hand_over_joined();
   auto went = joined.ok() ? hand_over_kept() : result<bool>(std::move(joined).error());
   if (!last || (went.ok() && !*went)) return went;
-  // However it ends, the wave with cells of this read is notified, and there is no wake of the job afterwards.
+  // However the wave with cells of this read ends, the read is notified, and the job is not woken afterwards.
   auto ended = engine_->finish(*slot_);
   if (listening_.exchange(false)) engine_->remove_listener(job_.get());
   if (!went.ok()) return went;
@@ -510,15 +511,15 @@ result<bool> device_read::advance(bool last) {
   return true;
 }
 
-// False: something does not fit yet.
+// Returns false if something does not fit yet.
 result<bool> device_read::hand_over_kept() {
   PENSTOCK_TRY(decode_refused(advance_scratch_));
-  std::size_t without_room = 0;  // parcels one after the other that found none in the ring
+  std::size_t without_room = 0;  // consecutive batches that found no space in the ring
   for (;;) {
     const std::uint64_t freed = engine_->freed();
     std::unique_ptr<parcel> next;
     std::optional<kept_fill> fill_next;
-    std::deque<std::unique_ptr<parcel>> dropped;  // without the lock: the engine calls a read with its own
+    std::deque<std::unique_ptr<parcel>> dropped;  // without the lock: the engine calls a read with its own lock held
     {
       const mutex_lock lock(mutex_);
       if (abandoned_.load(std::memory_order_relaxed)) {
@@ -537,7 +538,7 @@ result<bool> device_read::hand_over_kept() {
     for (const auto& each : dropped) engine_->drop(*slot_, *each);
     if (!next && !fill_next) {
       if (!has_refused_.load(std::memory_order_relaxed)) break;
-      PENSTOCK_TRY(decode_refused(advance_scratch_));  // of the cells just passed
+      PENSTOCK_TRY(decode_refused(advance_scratch_));  // cells that were just passed
       continue;
     }
     bool taken = false;
@@ -578,7 +579,7 @@ result<bool> device_read::hand_over_kept() {
   return true;
 }
 
-// Called after a batch is submitted. If the device refused cells of it, the host decodes those.
+// Called after a batch is submitted. The host decodes the cells of it that the device refused.
 void device_read::keep_refused(std::unique_ptr<parcel> what) {
   if (what->refused.empty()) return give_parcel(std::move(what));
   const std::shared_ptr<parcel> from(what.release(), [this](parcel* done) {
@@ -616,8 +617,8 @@ result<> device_read::decode_refused(worker_scratch& scratch) {
     parcel_cell cell;
     cell.chain = &split;
     cell.note = refused.note;
-    // The stages that were the host's from the start are done already.
-    // Whichever worker is in `advance` counts as the first.
+    // The host's stages of the chain have run already.
+    // Whichever worker is in `advance` counts as the first one.
     auto decoded = host_part(*made, cell, refused.chain->device_stages, split, encoded, 0, scratch);
     if (decoded.ok()) decoded = split.chain->check_decoded(cell.length);
     if (!decoded.ok()) {
@@ -658,7 +659,7 @@ result<> device_read::synchronize() {
   }
   look();
   PENSTOCK_TRY(host_outcome());
-  // Without an end on the device the record is still that of an earlier read.
+  // Without an end on the device, the record is still that of an earlier read.
   if (slot_->used && slot_->host->failed != 0) return describe_later()(*slot_->host);
   return {};
 }

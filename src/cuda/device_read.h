@@ -19,34 +19,34 @@
 
 namespace penstock::inline v0::cuda {
 
-/// What a read of `sources` into device memory is planned with. Where the device gets what was read, a request is
-/// longer than on the host, which decodes it from its cache.
-/// \param page_locked_bytes  What the ring may hold.
+/// The limits with which a read of `sources` into device memory is planned. If the bytes are transferred to the device
+/// as they were read, a request is longer than on the host, which decodes it from its cache.
+/// \param page_locked_bytes  The most bytes that the ring may hold.
 plan_limits limits_of(std::span<const source> sources, std::uint64_t page_locked_bytes, unsigned workers);
 
 /// One read into device memory, from its beginning to the last query of its outcome.
 ///
 /// As a sink it receives fetched cells from a read_job, decodes on the host those that the device cannot, and passes
-/// the others to the engine. The job's end means that everything is queued on the device; that the device is done is
-/// what `order` (on a stream) and `synchronize` (on the host) are about.
+/// the others to the engine. When the job ends, everything is queued on the device. `order` (on a stream) and
+/// `synchronize` (on the host) wait until the device is done.
 class device_read final : public cell_sink, public std::enable_shared_from_this<device_read> {
  public:
-  /// \param starts  Events that come before the first write; the read gives them back.
-  /// \param memory  The same, of the memory that is written to; stays its pool's. Null: none.
+  /// \param starts  Events to wait for before the first write; the read returns them.
+  /// \param memory  The same for the memory that is written to; it remains its pool's. Null: none.
   static result<std::shared_ptr<device_read>> make(std::shared_ptr<device_engine> engine, context_state& state,
                                                    std::vector<event_ref> starts, event_ref memory = nullptr);
   ~device_read() override;
 
-  /// Every element becomes one of type `to` on its way; strides of the sources' targets are in bytes of that. Before
+  /// Converts every element to type `to`; strides of the sources' targets are in bytes of that type. Called before
   /// `start`.
-  /// \error  As `conversion_of`.
+  /// \error As `conversion_of`.
   result<> convert(std::span<const source> sources, const dtype& to);
   /// Starts the job on the context's threads. The limits of `settings` are the read's own.
   void start(std::span<const source> sources, read_job::settings settings, context_state& state);
 
   bool queued() const noexcept { return job_->done(); }
-  /// Waits until all is queued on the device: for storage and for host work, not for the device.
-  /// \error  What failed on the host.
+  /// Waits until everything is queued on the device: for storage and for host work, not for the device.
+  /// \error A failure on the host.
   result<> wait_queued();
   bool wait_queued_for(std::chrono::nanoseconds timeout) { return job_->wait_for(timeout); }
   /// Makes `stream` wait for the read, without waiting on the host for the device.
@@ -54,14 +54,16 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   /// Waits for the device.
   /// \error corrupt_data  Cells that failed on the device: how many, and one of them by name.
   result<> synchronize();
-  /// True when the device is done too.
+  /// Whether the device is done, too.
   bool complete();
   void cancel() noexcept { job_->cancel(); }
-  /// Once queued: other libraries have the memory now, and may never query how the read ended.
+  /// Called once everything is queued: other libraries now have the memory, and may never query the outcome of the
+  /// read.
   void hand_on();
   /// Errors of this read are reported by `outcome()` only, until `leave`. Call it before the export.
   void claim_outcome() noexcept { claimed_.store(true, std::memory_order_relaxed); }
-  /// Once queued: the owner of the outcome was destroyed. Not left to the destructor: a worker may still hold the read.
+  /// Called once everything is queued: the owner of the outcome was destroyed. Not left to the destructor: a worker may
+  /// still hold the read.
   void leave();
   /// The outcome was queried, or will not be.
   void look() noexcept;
@@ -96,9 +98,9 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   struct kept_fill {
     std::uint32_t source = 0;
     cell_id cell = 0;
-    std::size_t place = 0;  // the first that has no room yet
+    std::size_t place = 0;  // the first one that has no space yet
   };
-  // What the elements of one source become.
+  // The conversion of the elements of one source.
   struct becoming {
     conversion how;
     alignas(16) std::byte fill[16] = {};
@@ -117,7 +119,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   result<> take_cells(const fetched_cells& what, request_buffer* arrived, worker_scratch& scratch);
   result<> join(const fetched_cells& what, worker_scratch& scratch);
   result<> hand_over_joined();
-  /// Adds the notes that say which cell an error is about.
+  /// Adds the notes that name the cell of an error.
   error name_cell(error what, const failure_note& cell) const;
   static error name_request(error what, const fetched_cells& of, const decode_op& op);
   result<> decode_refused(worker_scratch& scratch);
@@ -131,9 +133,9 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   context_state* state_;
   std::shared_ptr<read_job> job_;
   recorded_read recorded_as_;  // before the first worker runs
-  read_slot* slot_ = nullptr;  // the engine's
+  read_slot* slot_ = nullptr;  // owned by the engine
   std::vector<source> sources_;
-  std::vector<becoming> becomes_;  // of each source; empty: nothing is converted
+  std::vector<becoming> becomes_;  // for each source; empty: nothing is converted
   std::string note_;
   std::shared_ptr<const void> keep_alive_;
 
@@ -151,15 +153,15 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   // One of each codec chain.
   std::vector<std::unique_ptr<device_chain>> chains_ PENSTOCK_GUARDED_BY(mutex_), host_chains_
       PENSTOCK_GUARDED_BY(mutex_);
-  worker_scratch advance_scratch_;  // of the one worker that is in `advance`
+  worker_scratch advance_scratch_;  // for the one worker that is in `advance`
   bool owns_threads_ = false;       // it runs on threads of the context
-  std::uint64_t small_bytes_ = 0;   // requests of no more share parcels
-  bool through_host_ = false;       // no request's bytes go to the device as they are
+  std::uint64_t small_bytes_ = 0;   // requests up to this size share batches
+  bool through_host_ = false;       // requests' bytes are never transferred unchanged
   std::atomic<bool> abandoned_{false}, has_refused_{false}, listening_{false};
   std::atomic<bool> handed_on_{false}, claimed_{false}, looked_{false};
-  std::atomic<std::uint64_t> tried_{0};         // what `freed` was when something did not fit
-  std::atomic<std::size_t> waiting_{0};         // parcels and fills that were kept
-  std::atomic<std::uint64_t> wanted_bytes_{0};  // of page-locked memory, by a request that has to wait for it
+  std::atomic<std::uint64_t> tried_{0};         // value of `freed` when something did not fit
+  std::atomic<std::size_t> waiting_{0};         // batches and fills that wait for space
+  std::atomic<std::uint64_t> wanted_bytes_{0};  // of page-locked memory, for a request that waits for it
 };
 
 }  // namespace penstock::inline v0::cuda

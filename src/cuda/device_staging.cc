@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kFewestCells = 256;
 constexpr std::uint64_t kFewestBytes = std::uint64_t{32} << 20;
 constexpr std::uint64_t kAlignment = 256;
-constexpr unsigned kEndNumber = 31;  // the stream of its end, in addition to the decode streams, in a read's set
+constexpr unsigned kEndNumber = 31;  // the bit of the end stream in a read's set, after those of the decode streams
 
 std::uint64_t decoded_room(const parcel_cell& cell) {
   return cell.chain->decodes_on_device() && !cell.direct ? round_up(cell.decoded_bytes, kAlignment) : 0;
@@ -42,7 +42,7 @@ result<bool> device_engine::submit(read_slot& read, parcel& what, bool ends) {
     const std::uint64_t bytes = open_->used_bottom + open_->used_top + open_->block_bytes;
     const bool is_worth_it = open_->cells() >= kFewestCells || bytes >= kFewestBytes;
     const bool is_its_turn = is_worth_it && !open_->is_empty() && !waves_.any_queued();
-    // With a share of the ring for each wave there is one for what is read meanwhile.
+    // With a share of the ring for each wave, one more share remains for reading in the meantime.
     const bool has_its_share = open_->block_bytes != 0 && open_->block_bytes >= ring_.limit_bytes() / (kWaves + 1);
     if (is_its_turn || has_its_share) PENSTOCK_TRY(close_wave());
   }
@@ -100,7 +100,7 @@ bool device_engine::has_share(const device_wave& wave, const read_slot& read) no
                      [&](const wave_share& each) { return each.read == &read; });
 }
 
-// Nothing is waited for in an engine that is broken.
+// An engine that is broken waits for nothing.
 bool device_engine::is_closing_for(const read_slot& read) const {
   return !broken_ &&
          std::any_of(closing_.begin(), closing_.end(), [&](const device_wave* each) { return has_share(*each, read); });
@@ -124,14 +124,14 @@ std::uint64_t device_engine::encoded_room(const parcel& what, const parcel_cell&
   return reads_in_place(what) ? 0 : round_up(cell.offset % kAlignment + cell.length, kAlignment);
 }
 
-// For a wave whose tables have no room for the next fill. False: a wave has no more.
+// Used for a wave whose tables have no space for the next fill. Returns false if a wave has no more.
 result<bool> device_engine::make_room_for_tables(device_wave& wave, std::uint64_t needed) {
   if (wave.is_empty()) return waves_.shrink(wave, needed);
   PENSTOCK_TRY(close_wave());
   return true;
 }
 
-// Null: none is free.
+// Null: no wave is free.
 result<device_wave*> device_engine::open_wave(std::uint64_t encoded_bytes, std::uint64_t scratch_bytes,
                                               std::uint64_t likely_cells) {
   if (open_ != nullptr) {
@@ -148,9 +148,9 @@ result<device_wave*> device_engine::open_wave(std::uint64_t encoded_bytes, std::
   return open_;
 }
 
-// False: no wave is free for the cells from `what.next` on. Whether a wave has room for the tables of a run of cells is
-// known once their headers are read. If it has none, the run goes to the next wave; a run for which a whole wave has no
-// room is halved.
+// Returns false if no wave is free for the cells from `what.next` on. Only after a run's headers are read is it known
+// whether the wave has space for its tables. If not, the run goes to the next wave; a run that does not fit into a
+// whole wave is halved.
 result<bool> device_engine::stage_cells(read_slot& read, parcel& what) {
   std::size_t most_cells = kMostCells;
   for (;;) {
@@ -178,8 +178,8 @@ result<bool> device_engine::stage_cells(read_slot& read, parcel& what) {
   }
 }
 
-// The cells from `what.next` on whose bytes and decoded elements the wave has room for, whether it has some for their
-// tables or not.
+// The cells from `what.next` on for whose bytes and decoded elements the wave has space; their tables are not
+// considered.
 device_engine::cell_run device_engine::run_that_fits(const parcel& what, const device_wave& wave,
                                                      std::size_t most_cells) const {
   const bool in_place = reads_in_place(what);
@@ -201,7 +201,7 @@ device_engine::cell_run device_engine::run_that_fits(const parcel& what, const d
   return out;
 }
 
-// One for each thread that reads headers at once.
+// One for each thread that reads headers at the same time.
 std::unique_ptr<cell_scan> device_engine::take_scan() {
   if (idle_scans_.empty()) return std::make_unique<cell_scan>();
   std::unique_ptr<cell_scan> out = std::move(idle_scans_.back());
@@ -209,10 +209,9 @@ std::unique_ptr<cell_scan> device_engine::take_scan() {
   return out;
 }
 
-// Gives a run of cells its place in the wave, queues the copy of its bytes (where the device does not read them in the
-// ring), reads the headers without the lock, and adds the cells. The copy comes first: the device has it while the host
-// reads headers. False: the wave has no room for
-// their tables; it is as before, but may be closed by now.
+// Allocates a run of cells in the wave, queues the copy of its bytes (unless the device reads them in the ring), reads
+// the headers without the lock, and adds the cells. The copy is queued first: it runs while the host reads headers.
+// Returns false if the wave has no space for the tables; the wave is unchanged then, but may be closed.
 result<bool> device_engine::stage_run(read_slot& read, parcel& what, device_wave& wave, const cell_run& run) {
   const bool in_place = reads_in_place(what);
   const device_address base = in_place ? reinterpret_cast<device_address>(what.block)
@@ -245,7 +244,7 @@ result<bool> device_engine::stage_run(read_slot& read, parcel& what, device_wave
         decoded = each.item.to;
       }
       auto added = scan->add(what, i, base + each.offset, decoded, by_library_);
-      // The host has the last word: it decodes the cell, or says what is wrong with it.
+      // The host decides: it decodes the cell, or reports what is wrong with it.
       if (!added.ok()) what.refused.push_back({i, added.error().message()});
     }
   }
@@ -260,7 +259,7 @@ result<bool> device_engine::stage_run(read_slot& read, parcel& what, device_wave
   return added;
 }
 
-// The end of `stage_run`.
+// Ends `stage_run`.
 result<bool> device_engine::take_run(read_slot& read, const parcel& what, device_wave& wave, const cell_run& run,
                                      const cell_scan& scan) {
   wave.coming -= run.cells;
@@ -274,7 +273,7 @@ result<bool> device_engine::take_run(read_slot& read, const parcel& what, device
     share.moved_bytes += wave.moved_bytes - moved_before;
     if (reads_in_place(what)) hold_block(wave, what);
   }
-  // Later copies use the same memory, after the copies that are no longer needed.
+  // Later copies reuse the memory, after the copies that are no longer needed.
   if (wave.is_empty()) wave.used_bottom = wave.used_top = 0;
   if (wave.now == device_wave::phase::closing && wave.coming == 0) {
     std::erase(closing_, &wave);
@@ -285,7 +284,7 @@ result<bool> device_engine::take_run(read_slot& read, const parcel& what, device
   return added;
 }
 
-// Until the device is done with the wave, for its kernels read there.
+// Until the device is done with the wave, because its kernels read there.
 void device_engine::hold_block(device_wave& wave, const parcel& what) {
   if (std::find(wave.blocks.begin(), wave.blocks.end(), what.block) != wave.blocks.end()) return;
   ring_.share(what.block);
@@ -311,8 +310,8 @@ result<> device_engine::leave_to_host(parcel& what, std::uint64_t needed) {
 
 // ---- copies ----
 
-// Cells whose bytes are the elements go straight where they belong, on the stream of the read's end: what the read has
-// to wait for holds up no other read's copies.
+// Cells whose bytes are the elements are copied directly to their destination, on the stream of the read's end: waiting
+// for this read's destination does not delay copies of other reads.
 result<> device_engine::copy_plain(read_slot& read, parcel& what) {
   std::uint64_t bytes = 0, raw_bytes = 0;
   run_targets_.clear();
@@ -343,11 +342,11 @@ result<> device_engine::copy_plain(read_slot& read, parcel& what) {
   return {};
 }
 
-// A batch is for page-locked memory: it may read its sources after it returns.
+// A batched copy is for page-locked memory: it may read its sources after the call returns.
 result<> device_engine::copy_runs(parcel& what, stream_ref stream) {
   if (driver_.copy_batch != nullptr && run_bytes_.size() > 1 && what.block != nullptr) {
     copy_attributes attributes;
-    std::size_t first = 0, failed = 0;  // the attributes are of all copies from the first
+    std::size_t first = 0, failed = 0;  // the attributes apply to all copies from the first one on
     return check(driver_.copy_batch(run_targets_.data(), run_sources_.data(), run_bytes_.data(), run_bytes_.size(),
                                     &attributes, &first, 1, &failed, stream),
                  "cuMemcpyBatchAsync");
@@ -377,7 +376,7 @@ result<> device_engine::fill(const std::byte* from, std::uint64_t bytes, const d
 result<> device_engine::release_block(read_slot& read, parcel& what) {
   if (what.block == nullptr) return {};  // the driver has read ordinary memory by now
   if (!what.copied && !what.copied_at_end) {
-    give_block(std::exchange(what.block, nullptr));  // waves have it, or no owner
+    give_block(std::exchange(what.block, nullptr));  // waves own the block, or it has no owner
     return {};
   }
   if (!what.copied_at_end) {
@@ -396,7 +395,7 @@ result<> device_engine::release_block(read_slot& read, parcel& what) {
   return {};
 }
 
-// One event for the blocks that were copied from since the last one.
+// One event for all blocks that were copied from since the last one.
 result<> device_engine::release_copied() {
   if (copied_.empty()) return {};
   PENSTOCK_ASSIGN(const event_ref event, new_event());

@@ -31,7 +31,7 @@ std::uint64_t pattern_of(device_wave& wave, std::span<const std::byte> item, std
 }
 
 std::uint64_t tiles_of(const move_item& item) noexcept {
-  // A cell in place is only looked at, unless it failed.
+  // A cell that was decoded in place is only checked, unless it failed.
   const std::uint64_t step = item.in_place != 0 ? item.units : tile_units(item);
   return item.units == 0 ? 0 : (item.units + step - 1) / step;
 }
@@ -41,7 +41,7 @@ std::uint64_t bytes_of(const std::vector<Row>& rows) noexcept {
   return round_up(rows.size() * sizeof(Row), kTableAlignment);
 }
 
-// The most that `lay_out` will request.
+// The most bytes that `lay_out` will request.
 std::uint64_t tail_bytes(const device_wave& wave) noexcept {
   std::uint64_t bytes = bytes_of(wave.items) + bytes_of(wave.axes) + bytes_of(wave.runs) + bytes_of(wave.notes) +
                         bytes_of(wave.patterns) + round_up(wave.tile_count * sizeof(move_tile), kTableAlignment);
@@ -54,7 +54,7 @@ std::uint64_t tail_bytes(const device_wave& wave) noexcept {
   return std::max(bytes, kTableAlignment) + round_up(statuses * sizeof(std::uint32_t), kTableAlignment);
 }
 
-// How much of everything there was before a cell or a fill.
+// The number of entries in each table before a cell or a fill was added.
 struct wave_mark {
   explicit wave_mark(const device_wave& wave) noexcept
       : items(wave.items.size()),
@@ -70,7 +70,7 @@ struct wave_mark {
   std::uint64_t tiles, decoded_bytes, moved_bytes;
 };
 
-// True: the tail has room for everything that was added since `to`. Otherwise the additions are undone.
+// Returns true if the tail has space for everything that was added since `to`. Otherwise the additions are undone.
 bool keeps_limit(device_wave& wave, const wave_mark& to) {
   if (tail_bytes(wave) <= wave.limit_bytes - std::min(wave.limit_bytes, wave.memory.bytes)) return true;
   wave.items.resize(to.items);
@@ -105,7 +105,7 @@ void add_moves(device_wave& wave, const parcel& of, const parcel_cell& cell, dev
     wave.item_batches.push_back(batch);
   };
   add(cell.item);
-  // A cell that fails is counted once, however many places want it.
+  // A cell that fails is counted once, however many destinations it has.
   if (status != kNoStatus) {
     wave.notes.push_back(cell.note);
     wave.items.back().report = report;
@@ -153,7 +153,7 @@ result<bool> add_cells(device_wave& wave, const parcel& of, const cell_scan& sca
     device::decode_wave& decoder = wave.batches[taken[i].batch]->decoder;
     taken[i].before = decoder.here();
     taken[i].first_status =
-        static_cast<std::uint32_t>(decoder.chunks());  // in its batch; in the wave from `lay_out` on
+        static_cast<std::uint32_t>(decoder.chunks());  // index in its batch; in the wave from `lay_out` on
     decoder.append(from.decoder);
   }
   for (const scanned_cell& each : scanned.cells) {

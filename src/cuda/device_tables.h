@@ -18,13 +18,13 @@ struct wave_layout {
   std::uint64_t total = 0;
 };
 
-/// Adds the scanned cells of a batch to a wave. `report` belongs to their read. False: the wave's memory has no room
-/// for their tables and workspace; the wave is unchanged.
+/// Adds the scanned cells of a batch to a wave. `report` belongs to their read. Returns false if the wave has no space
+/// for their tables and workspace; the wave is unchanged then.
 result<bool> add_cells(device_wave& wave, const parcel& of, const cell_scan& scanned, device_address report);
-/// Adds the fill of a cell's wanted part. False: as above.
+/// Adds a fill of the wanted part of a cell. Returns false as above.
 bool add_fill(device_wave& wave, const placement& where, std::span<const std::byte> item);
 
-/// Cuts the moves into tiles and says how long the tables are.
+/// Cuts the moves into tiles and returns the length of the tables.
 wave_layout lay_out(device_wave& wave);
 /// Writes the tables into `wave.tables`, with the addresses that they will have in `wave.tail`.
 void write(device_wave& wave, const wave_layout& layout);

@@ -23,7 +23,7 @@ std::byte* take_block(device_engine& engine, std::uint64_t bytes) {
   return engine.ring().take(std::max<std::uint64_t>(bytes, 1));
 }
 
-// A block that a broken engine may still be writing to is not used again.
+// A block that a broken engine may still be writing to is not reused.
 void give_block(device_engine& engine, std::byte* block) noexcept {
   if (block != nullptr && !engine.is_broken()) engine.give_block(block);
 }

@@ -23,20 +23,20 @@ struct wave_batch {
   std::uint64_t descriptors = 0, workspace = 0;  ///< their position in the tail
 };
 
-/// What a batch of a scan becomes a part of.
+/// The batch of the wave that a batch of a scan is added to.
 struct taken_batch {
   std::uint32_t batch = kNoStatus, first_status = 0;
   device::decode_wave::mark before;
 };
 
-/// What one read has of a wave.
+/// The share of one read in a wave.
 struct wave_share {
   read_slot* read = nullptr;  ///< until the wave is queued
   recorded_read recorded_as;
   std::uint64_t encoded_bytes = 0, decoded_bytes = 0, moved_bytes = 0;
 };
 
-/// Memory that only grows: of one kind, used by one wave at a time.
+/// Memory of one kind that only grows; used by one wave at a time.
 struct wave_memory {
   device_address address = 0;
   std::uint64_t bytes = 0;
@@ -46,15 +46,15 @@ struct wave_memory {
 ///
 /// Its memory holds encoded bytes from the bottom up (unless the device reads them where they are, in the ring's
 /// blocks) and decoded cells that are still to be scattered from the top down; tables and workspace have memory of
-/// their own, because their size is known only when the wave is closed. A run of cells for whose tables and workspace
-/// no room would be left is not added. A wave is `free`, `open` (it takes cells, and their bytes are already on their
-/// way), `closing` (it takes no more, but headers of some are still read), or `queued` until the host knows that the
-/// device is done with it.
+/// their own, because their size is known only when the wave is closed. A run of cells is not added if that would leave
+/// no space for its tables and workspace. A wave is `free`, `open` (it takes cells, and their bytes are already on
+/// their way), `closing` (it takes no more, but headers of some are still read), or `queued` until the host knows that
+/// the device is done with it.
 class device_wave {
  public:
   enum class phase : std::uint8_t { free, open, closing, queued };
 
-  /// Room for so many encoded and scratch bytes is left.
+  /// Whether there is space for this many more encoded and scratch bytes.
   bool fits(std::uint64_t bottom, std::uint64_t top) const noexcept {
     const std::uint64_t room = memory.bytes - used_bottom - used_top;
     return bottom <= room && top <= room - bottom;
@@ -64,14 +64,14 @@ class device_wave {
   void clear() noexcept;
 
   phase now = phase::free;
-  device::library_use by_library;  ///< decodes what it takes; the rest is for our own decoders
+  device::library_use by_library;  ///< decodes the codecs that it supports, our own decoders all others
   std::uint64_t limit_bytes = 0;   ///< of `memory` and `tail` together
   wave_memory memory, tail;
-  std::byte* tables = nullptr;  ///< page-locked; what `tail` begins with
+  std::byte* tables = nullptr;  ///< page-locked; the beginning of `tail`
   std::uint64_t tables_bytes = 0;
   std::uint64_t used_bottom = 0, used_top = 0;
-  std::size_t coming = 0;        ///< cells that have their place, and whose headers are still read
-  std::uint64_t tile_count = 0;  ///< what `tiles` will hold
+  std::size_t coming = 0;        ///< cells that have their place, but whose headers are still being read
+  std::uint64_t tile_count = 0;  ///< number of entries of `tiles`
   unsigned stream = 0;           ///< which decode stream it was queued on
   std::uint32_t statuses = 0;
 
@@ -81,21 +81,21 @@ class device_wave {
   std::vector<move_tile> tiles;
   std::vector<failure_note> notes;
   std::vector<std::byte> patterns;                   ///< fill values, 16 bytes or a multiple each
-  std::vector<std::unique_ptr<wave_batch>> batches;  ///< some may be empty: they are kept
-  std::vector<taken_batch> taken;                    ///< of the scan that is being added; used again
-  std::vector<std::uint32_t> item_batches;           ///< of each item; kNoStatus: none
+  std::vector<std::unique_ptr<wave_batch>> batches;  ///< some may be empty: they are cached
+  std::vector<taken_batch> taken;                    ///< batches of the scan that is being added; reused
+  std::vector<std::uint32_t> item_batches;           ///< for each item; kNoStatus: none
   std::vector<device::kernel_launch> launches;
   std::vector<std::uint32_t> fills;  ///< items whose `from` counts from the first pattern
-  std::vector<wave_share> shares;    ///< of the reads that have cells here
-  std::vector<std::byte*> blocks;    ///< of the ring: kernels read what is encoded there
+  std::vector<wave_share> shares;    ///< shares of the reads that have cells here
+  std::vector<std::byte*> blocks;    ///< blocks of the ring: kernels read encoded bytes there
   std::uint64_t block_bytes = 0;
   std::uint64_t decoded_bytes = 0, moved_bytes = 0;  ///< by the device
 
   event_ref done = nullptr;
   // With timing, for profiles: begin of decoding, begin of the scatter, end.
   event_ref marks[3] = {nullptr, nullptr, nullptr};
-  std::vector<event_ref> launch_ends;  ///< with timing, of each launch; used again
-  std::size_t timed_launches = 0;      ///< how many were recorded of this wave
+  std::vector<event_ref> launch_ends;  ///< with timing, for each launch; reused
+  std::size_t timed_launches = 0;      ///< how many were recorded for this wave
 };
 
 }  // namespace penstock::inline v0::cuda

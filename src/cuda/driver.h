@@ -1,9 +1,8 @@
 #pragma once
 
 /// \file
-/// What Penstock uses of the CUDA driver, declared by itself and loaded at run time: building needs no CUDA headers,
-/// and one library serves machines with and without a GPU.
-///
+/// The functions of the CUDA driver that Penstock uses. They are declared here and loaded at run time: building needs
+/// no CUDA headers, and one library serves machines with and without a GPU.
 /// Source: the CUDA Driver API reference (names, parameter order, constants of 12.0 and later).
 
 #include <cstddef>
@@ -49,8 +48,8 @@ inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr unsigned kHostRegisterPortable = 1;
 inline constexpr int kCaptureRelaxed = 2;
-/// CU_POINTER_ATTRIBUTE_*: the context that memory was made in (null: none), its kind, whether it moves between host
-/// and device, and the device that it is on.
+/// CU_POINTER_ATTRIBUTE_*: the context in which memory was allocated (null: none), its kind, whether it moves between
+/// host and device, and the device that it is on.
 inline constexpr int kPointerContext = 1;
 inline constexpr int kPointerMemoryType = 2;
 inline constexpr int kPointerIsManaged = 8;
@@ -68,18 +67,18 @@ inline constexpr int kAttributeClockKilohertz = 13;
 inline constexpr int kAttributeMultiprocessors = 16;
 inline constexpr int kAttributeMajor = 75;
 inline constexpr int kAttributeMinor = 76;
-/// The device and the host have the same memory; the device reads what was registered by its host address; it reads all
-/// memory of a process by the host's own page tables.
+/// Whether the device and the host have the same memory; whether the device reads registered memory by its host
+/// address; whether it reads all memory of a process by the host's own page tables.
 inline constexpr int kAttributeIntegrated = 18;
 inline constexpr int kAttributeUsesRegisteredAddress = 91;
 inline constexpr int kAttributeUsesHostPageTables = 100;
-/// Where the device is: on the PCI bus, and next to which NUMA node of the host (12.2; -1: there are none).
+/// The device's place on the PCI bus, and the NUMA node of the host next to it (12.2; -1: none).
 inline constexpr int kAttributePciBus = 33;
 inline constexpr int kAttributePciDevice = 34;
 inline constexpr int kAttributePciDomain = 50;
 inline constexpr int kAttributeHostNode = 134;
-/// Of the device's decompression engine, if it has one: the formats, and the longest stream in bytes. Unknown to
-/// drivers before 12.8.
+/// The formats that the device's decompression engine supports, and its longest stream in bytes. Drivers before 12.8 do
+/// not know them.
 inline constexpr int kAttributeDecompressFormats = 136;
 inline constexpr int kAttributeDecompressMostBytes = 137;
 inline constexpr int kDecompressDeflate = 1;
@@ -154,7 +153,7 @@ struct driver {
   PENSTOCK_CUDA_DRIVER_OPTIONAL(PENSTOCK_CUDA_MEMBER)
 #undef PENSTOCK_CUDA_MEMBER
 
-  int version = 0;         ///< as the driver says: 13000 for 13.0
+  int version = 0;         ///< as the driver reports it: 13000 for 13.0
   int devices = 0;         ///< at least 1
   bool simulated = false;  ///< the fake driver of the tests: kernels run as host code, and no device code is needed
 
@@ -171,20 +170,20 @@ struct driver {
 /// exists for tests, which put a simulated driver there.
 std::string driver_file();
 
-/// Loads and initialises the driver, once a process; a failure is tried again at the next call.
-/// \error unsupported  There is no driver, it is too old, it finds no device, or a process that had started it forked
-/// this one. The message says which.
+/// Loads and initialises the driver, once per process; a failure is tried again at the next call.
+/// \error unsupported  The machine has no driver or no device, the driver is too old, or this process was forked from
+/// one that had initialised it. The message names the reason.
 result<const driver*> load_driver();
 
-/// What is called within a `current_context`.
+/// The kind of calls within a `current_context`.
 enum class driver_calls : std::uint8_t {
   any,
   queues_only,  ///< launches, copies, records and waits of events: a stream capture of another thread allows them
 };
 
-/// Makes a device's primary context current for a scope, on the calling thread. What is called there belongs to no
-/// stream capture: without saying so, taking memory while another thread captures a graph fails, and breaks its
-/// capture. A scope within one of the same context calls nothing.
+/// Makes a device's primary context current for a scope, on the calling thread. Calls within the scope do not belong to
+/// a stream capture: otherwise, allocating memory while another thread captures a graph would fail and break that
+/// capture. A scope nested in one of the same context calls nothing.
 class current_context {
  public:
   current_context(const driver& with, context_ref context, driver_calls what = driver_calls::any) noexcept
@@ -211,7 +210,7 @@ class current_context {
   current_context(const current_context&) = delete;
   current_context& operator=(const current_context&) = delete;
 
-  /// Says once for a thread of ours that nothing it calls belongs to a stream capture.
+  /// Declares, once for a thread of ours, that its calls do not belong to a stream capture.
   static void leave_captures(const driver& with) noexcept {
     if (leaves_captures_) return;
     int mode = kCaptureRelaxed;
@@ -220,16 +219,16 @@ class current_context {
   }
 
  private:
-  inline static thread_local context_ref entered_ = nullptr;  // by the innermost scope
+  inline static thread_local context_ref entered_ = nullptr;  // context of the innermost scope
   inline static thread_local bool leaves_captures_ = false;
   const driver& driver_;
   const context_ref outer_;
   bool pushed_ = false, exchanged_ = false;
-  int capture_mode_ = kCaptureRelaxed;  // from then on that of before
+  int capture_mode_ = kCaptureRelaxed;  // afterwards the one before is restored
 };
 
-/// The number of the caller's current device: of the context that is current on this thread, or 0 where there is none
-/// (what the CUDA runtime does).
+/// The number of the caller's current device: that of the context that is current on this thread, or 0 if none is (as
+/// in the CUDA runtime).
 result<int> current_device(const driver& with);
 
 }  // namespace penstock::inline v0::cuda

@@ -31,7 +31,8 @@ std::optional<device::device_step> step_of(const byte_codec& codec) {
   }
 }
 
-/// Of device memory, for a wave: with 461 KiB a block of zstd, most of the warps that a large device holds have one.
+/// Device memory of a wave: with 461 KiB for each block of zstd, it suffices for most of the warps that a large device
+/// holds.
 constexpr std::uint64_t kMostWaveBytes = std::uint64_t{1} << 30;
 
 error refused(std::string what) { return {errc::unsupported, std::move(what)}; }

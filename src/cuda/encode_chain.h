@@ -6,16 +6,16 @@
 namespace penstock::inline v0::cuda {
 
 /// How the device encodes the cells of a chain: in C order and native byte order, with any number of `shuffle`, then
-/// `lz4` or `zstd`, then `crc32c`, each of them optional. Levels and accelerations are those of the device's encoders,
-/// whatever the chain says: they change the encoded size only.
+/// `lz4` or `zstd`, then `crc32c`, each of them optional. The device's encoders use levels and accelerations of their
+/// own, not those of the chain: these affect the encoded size only.
 /// \error unsupported  The device has no encoder for the chain. Names the codec.
 result<device::encode_plan> plan_encode(const codec_chain& chain);
 
 /// One wave of chunks is encoded while the cells of another are taken.
 inline constexpr std::size_t kEncodeWavesAtOnce = 2;
 
-/// How many chunks a wave has at most; 0: the encoder may not use the memory that one takes.
-/// \param memory_limit  In bytes, of device memory for everything but results.
+/// The most chunks of a wave; 0: the encoder may not use the memory that one chunk needs.
+/// \param memory_limit  In bytes, of device memory for everything except results.
 std::uint64_t most_wave_chunks(const device::encode_plan& plan, std::uint64_t memory_limit);
 
 }  // namespace penstock::inline v0::cuda

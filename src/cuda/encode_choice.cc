@@ -13,16 +13,16 @@ namespace {
 
 /// The device must be faster by this factor: its encoders have not been measured yet.
 constexpr double kMargin = 2;
-/// And to save so much: a write of less is not worth a stream, launches and copies.
+/// The least time to save: for less, a stream, launches and copies are not worthwhile.
 constexpr double kLeastSavedSeconds = 2e-3;
-/// Both ways bring bytes over the bus; values, or, at worst as many, encoded bytes.
+/// Either way, bytes are copied over the bus: values, or at worst as many encoded bytes.
 constexpr double kBusBytesPerSecond = 20e9;
 /// 16 KiB of shared memory a warp.
 constexpr unsigned kWarpsAMultiprocessor = 13;
 /// A ratio above which the device's encoder, which is about as good as level 1, is not used.
 constexpr std::int64_t kMostZstdLevel = 3;
 
-/// What a codec takes for float32 of temperatures with 13 bits of the mantissa, as they are and shuffled: of the host,
+/// The cost of a codec for float32 temperatures with 13 bits of the mantissa, unshuffled and shuffled: of the host,
 /// bytes a second and core (liblz4 and libzstd at levels 1 to 3); of the device, a warp's cycles for 32 bytes by the
 /// model of the machine code (docs/design/kernels.md, with loads from L1).
 struct codec_cost {

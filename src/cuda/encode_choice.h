@@ -14,20 +14,20 @@ struct encode_work {
   unsigned workers = 1;          ///< of the host
   unsigned multiprocessors = 0;  ///< of the device
   double clock_hz = 0;
-  std::uint64_t memory_bytes = ~std::uint64_t{0};  ///< of the device, for everything but results; the default: no limit
+  std::uint64_t memory_bytes = ~std::uint64_t{0};  ///< of the device, except for results; the default: no limit
 };
 
 struct encode_choice {
   bool on_device = false;
-  double host_seconds = 0, device_seconds = 0;  ///< estimates; 0 where none was needed
+  double host_seconds = 0, device_seconds = 0;  ///< estimates; 0 if none was needed
   std::string why;
 };
 
-/// Chooses what encodes: the device only where it has encoders for all codecs and the model says that the host takes at
-/// least twice as long. The model: each host worker encodes at its codecs' rate on packed climate-like numbers, on one
-/// core of an EPYC; each warp of the device by the machine code's cycles (docs/design/0021-device-encoders.md), one for
-/// each chunk or block of a zstd frame, in waves that fit into its memory. Codecs of a level that asks for more than
-/// the device's encoders reach are the host's.
+/// Chooses what encodes: the device only if it has encoders for all codecs and the model predicts that the host takes
+/// at least twice as long. The model: each host worker encodes at its codecs' rate on packed climate-like numbers, on
+/// one core of an EPYC; each warp of the device by the machine code's cycles (docs/design/0021-device-encoders.md), one
+/// for each chunk or block of a zstd frame, in waves that fit into its memory. Codecs with a level that compresses more
+/// than the device's encoders are left to the host.
 encode_choice choose_encoder(const codec_chain& chain, const encode_work& work);
 
 /// The device's part of an encode_work. \error  The driver's.

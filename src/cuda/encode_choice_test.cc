@@ -64,12 +64,12 @@ TEST(EncodeChoice, IsTheHostWhereItIsFastEnough) {
   many_workers.workers = 1000;
   EXPECT_FALSE(choose_encoder(chain_of("numcodecs.lz4", kLz4), many_workers).on_device);
   encode_work few_chunks = large();
-  few_chunks.chunks = 16;  // a chunk each, on cores that are faster than a warp
+  few_chunks.chunks = 16;  // one chunk for each core, and cores are faster than a warp
   EXPECT_FALSE(choose_encoder(chain_of("numcodecs.lz4", kLz4), few_chunks).on_device);
   encode_work small_device = large();
   small_device.multiprocessors = 1;
   EXPECT_FALSE(choose_encoder(chain_of("numcodecs.lz4", kLz4), small_device).on_device);
-  // Small in all: launches and copies cost more than is saved.
+  // A small write: launches and copies cost more than is saved.
   EXPECT_FALSE(choose_encoder(chain_of("numcodecs.lz4", kLz4, 16), large()).on_device);
 }
 

@@ -16,7 +16,7 @@ namespace penstock::inline v0::cuda {
 namespace {
 
 // A fatbin begins with its magic number, its version, the size of this header, and the size of what follows. The driver
-// trusts that size, so a file that was cut off has to be found here.
+// trusts that size, so a truncated file must be detected here.
 bool is_whole_fatbin(std::span<const std::byte> bytes) {
   constexpr std::uint32_t kMagic = 0xba55ed50;
   std::uint32_t magic = 0;

@@ -13,7 +13,7 @@ class kernel_module {
   kernel_module(const kernel_module&) = delete;
   kernel_module& operator=(const kernel_module&) = delete;
 
-  /// Loads every kernel now: one that is loaded by its first launch may wait for all that the context was given.
+  /// Loads every kernel now: a kernel that is loaded by its first launch may wait for all queued work of the context.
   ///
   /// \error unsupported, invalid_argument  As `kernel_image::load`; the fake driver of the tests needs no kernels.
   /// \error io_error  The driver refuses them. A note names the file that they are from.

@@ -18,7 +18,7 @@ struct move_loops {
   std::vector<move_run>* runs = nullptr;
   std::size_t first_run = 0;
   std::uint64_t from = 0, to = 0;  // the first unit
-  std::uint64_t offsets = 0;       // those of all runs, or'ed: nothing is better aligned than that
+  std::uint64_t offsets = 0;       // bitwise "or" of all runs' offsets: it limits the alignment
 
   bool ends_with(std::int64_t from_step, std::int64_t to_step) const noexcept {
     if (axes.empty()) return false;
@@ -26,7 +26,7 @@ struct move_loops {
     return last.runs == 0 && last.from_step == from_step && last.to_step == to_step;
   }
 
-  // Adds an inner axis, or makes it one with its outer neighbour.
+  // Adds an inner axis, or merges it with its outer neighbour.
   void append(const move_axis& inner) {
     if (inner.count == 1) return;
     const auto count = static_cast<std::int64_t>(inner.count);
@@ -81,7 +81,7 @@ move_item finish(const move_loops& loops, std::uint32_t unit, bool swap, std::ve
   return item;
 }
 
-// Appends an item's bytes, and counts the widest units that fit instead.
+// Appends an item's bytes; counts in the widest units that fit.
 move_item widen(move_loops& loops, std::uint32_t item_bytes, std::int64_t from_step, std::vector<move_axis>& out) {
   loops.append({item_bytes, from_step, 1});
   if (!loops.ends_with(from_step, 1)) loops.axes.push_back({1, from_step, 1});  // one byte
@@ -108,7 +108,7 @@ void add_lists(move_loops& loops, const indexed_region& region, const strides& f
       continue;
     }
     const auto longer = std::find_if(runs.begin(), runs.end(), [](const index_run& run) { return run.count > 1; });
-    const std::int64_t step = longer == runs.end() ? 1 : longer->step;  // of all; others go one by one
+    const std::int64_t step = longer == runs.end() ? 1 : longer->step;  // of all runs, if equal
     loops.open(step * from[d], to[d]);
     for (const index_run& run : runs) {
       const std::uint64_t together = run.step == step ? run.count : 1;
@@ -120,7 +120,7 @@ void add_lists(move_loops& loops, const indexed_region& region, const strides& f
   }
 }
 
-// Where the element of a number in C order is.
+// The position of an element with a number in C order.
 std::int64_t offset_of(std::uint64_t number, const extents& shape, const strides& by) {
   std::int64_t offset = 0;
   for (std::size_t d = shape.size(); d-- > 0;) {
@@ -152,7 +152,7 @@ void add_mask(move_loops& loops, const indexed_region& region, const strides& fr
   });
 }
 
-// The loops over what is wanted of a cell of these strides at `from`.
+// The loops over the wanted elements of a cell with these strides at `from`.
 move_loops loops_of(const placement& where, const extents& cell, const strides& stored, std::uint64_t from,
                     const move_tables& tables) {
   move_loops loops;
@@ -184,7 +184,7 @@ move_loops loops_of(const placement& where, const extents& cell, const strides& 
   return loops;
 }
 
-// One number a unit; complex numbers have two.
+// One number for each unit; complex numbers have two.
 move_item finish_converting(move_loops& loops, bool swap, const conversion& how, std::vector<move_axis>& out) {
   if (how.parts > 1) loops.append({how.parts, how.from_bytes / how.parts, how.to_bytes / how.parts});
   move_item item = finish(loops, how.to_bytes / how.parts, swap, out);

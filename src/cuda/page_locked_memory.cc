@@ -8,7 +8,7 @@
 namespace penstock::inline v0::cuda {
 namespace {
 
-// A call that writes a byte, as one that reads a file does.
+// A system call that writes a byte to the memory, as reading a file does.
 bool system_writes_to(void* memory) noexcept { return getrandom(memory, 1, GRND_NONBLOCK) >= 0 || errno != EFAULT; }
 
 page_locked_memory register_ours(const driver& with, std::uint64_t bytes) noexcept {

@@ -9,13 +9,13 @@ namespace penstock::inline v0::cuda {
 
 /// Host memory that the device reads and writes, and into which the system reads files.
 struct page_locked_memory {
-  std::byte* data = nullptr;  ///< null: there is none to be had
+  std::byte* data = nullptr;  ///< null: no memory could be allocated
   std::uint64_t bytes = 0;
-  bool is_ours = false;  ///< registered with the driver, not made by it
+  bool is_ours = false;  ///< registered with the driver, not allocated by it
 };
 
-/// Memory of the driver's or, if the system cannot read a file into that (EFAULT in sandboxes that ignore the driver's
-/// mappings), memory of ours that is registered with the driver. The context is current.
+/// Memory that the driver allocates or, if the system cannot read a file into that (EFAULT in sandboxes that ignore the
+/// driver's mappings), our own memory, registered with the driver. The context is current.
 page_locked_memory take_page_locked(const driver& with, std::uint64_t bytes) noexcept;
 /// The context is current, and nothing uses the memory.
 void give_page_locked(const driver& with, const page_locked_memory& memory) noexcept;

@@ -61,7 +61,7 @@ std::byte* page_locked_ring::take_from(segment& in, std::uint64_t bytes) {
   return nullptr;
 }
 
-// Of the owner of the block.
+// Owned by the owner of the block.
 page_locked_ring::found_block page_locked_ring::find(const std::byte* block) noexcept {
   const auto in =
       std::find_if(segments_.begin(), segments_.end(), [&](const segment& one) { return one.holds(block); });
@@ -122,7 +122,7 @@ std::uint64_t page_locked_ring::left() const noexcept {
   return limit - std::min(limit, held_.load(std::memory_order_relaxed));
 }
 
-// So much would be left if all idle segments were given back.
+// The amount that would remain if all idle segments were released.
 bool page_locked_ring::idle_suffice(std::uint64_t bytes) const noexcept {
   const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
   std::uint64_t busy = held_.load(std::memory_order_relaxed);
@@ -167,7 +167,7 @@ std::vector<page_locked_memory> page_locked_ring::take_idle(std::uint64_t bytes)
   return out;
 }
 
-// False: the machine has no more.
+// Returns false if the machine has no more memory.
 bool page_locked_ring::add_segment(std::uint64_t bytes) {
   while (bytes <= left()) {
     std::uint64_t limit = limit_.load(std::memory_order_relaxed);
@@ -183,7 +183,7 @@ bool page_locked_ring::add_segment(std::uint64_t bytes) {
       held_.fetch_add(size, std::memory_order_relaxed);
       return true;
     }
-    // No thread may wait for it. A ring that was closed meanwhile stays closed.
+    // Threads must not wait for it. A ring that was closed meanwhile remains closed.
     const std::uint64_t less = held_.load(std::memory_order_relaxed) + size / 2 / kRingAlignment * kRingAlignment;
     limit_.compare_exchange_strong(limit, less, std::memory_order_relaxed);
   }

@@ -14,13 +14,13 @@ namespace penstock::inline v0::cuda {
 
 inline constexpr std::uint64_t kDefaultPageLockedBytes = std::uint64_t{256} << 20;
 
-/// Page-locked host memory, from which the device copies: blocks of any size, given back when their copy has ended.
+/// Page-locked host memory, from which the device copies: blocks of any size, returned when their copy has ended.
 ///
-/// Grows by segments up to its limit and keeps them; segments that are idle make way for a block that fits none of
-/// them. Thread-safe.
+/// Grows by segments up to its limit and keeps them; idle segments are released for a block that fits none of them.
+/// Thread-safe.
 class page_locked_ring {
  public:
-  /// \param node  NUMA node of the host that memory is taken from where it has some; none: wherever.
+  /// \param node  NUMA node of the host from which memory is taken if the node has some; nothing: any node.
   page_locked_ring(const driver& with, context_ref context, std::uint64_t limit_bytes,
                    std::optional<unsigned> node = std::nullopt) noexcept;
   ~page_locked_ring() { clear(); }
@@ -30,14 +30,14 @@ class page_locked_ring {
   /// Returns all memory to the driver, before the context is destroyed. No block may be in use.
   void clear() noexcept;
 
-  /// Aligned to 256 bytes. Null if there is no room yet, or if the ring is smaller than that.
+  /// Aligned to 256 bytes. Null if there is no space yet, or if the ring is smaller than that.
   std::byte* take(std::uint64_t bytes);
   /// As `take`, but only from memory that is already held. It makes no call of the driver, because such a call may wait
   /// for the device.
   std::byte* take_held(std::uint64_t bytes);
   /// Whether `take` would request more from the driver.
   bool may_grow(std::uint64_t bytes) const;
-  /// Makes room for so many bytes, as `take` does. False: there is none to be had.
+  /// Makes space for this many bytes, as `take` does. Returns false if no memory can be had.
   bool grow(std::uint64_t bytes);
   /// Adds an owner of the block: it is returned when all have released it.
   void share(std::byte* block) noexcept;
@@ -45,7 +45,7 @@ class page_locked_ring {
   /// Returns the memory after a block's first `bytes` bytes.
   void shrink(std::byte* block, std::uint64_t bytes) noexcept;
 
-  /// Whether memory of this size may become free, or is: a refused caller waits for returned blocks.
+  /// Whether memory of this size is or may become free: a refused caller waits for returned blocks.
   bool can_hold(std::uint64_t bytes) const noexcept { return bytes <= limit_.load(std::memory_order_relaxed); }
   std::uint64_t limit_bytes() const noexcept { return limit_.load(std::memory_order_relaxed); }
   /// Stops handing out blocks: after a driver failure, outstanding blocks may never be returned.
@@ -85,7 +85,7 @@ class page_locked_ring {
   const driver& driver_;
   const context_ref context_;
   const std::optional<unsigned> node_;
-  std::atomic<std::uint64_t> limit_;  // less where the machine has no more
+  std::atomic<std::uint64_t> limit_;  // less if the machine has no more memory
   mutex growing_;                     // held during calls of the driver
   mutable mutex mutex_;               // never held during a call of the driver
   std::vector<segment> segments_ PENSTOCK_GUARDED_BY(mutex_);

@@ -15,7 +15,7 @@ struct device_chain;
 
 /// One cell of a transfer batch.
 struct parcel_cell {
-  std::uint64_t offset = 0, length = 0;  ///< of its bytes in the batch
+  std::uint64_t offset = 0, length = 0;  ///< position of its bytes in the batch
   const device_chain* chain = nullptr;   ///< what is decoded on the device
   std::uint64_t decoded_bytes = 0;
   bool plain = false;   ///< its bytes are the elements, contiguous in the target: one copy, no kernel
@@ -25,30 +25,30 @@ struct parcel_cell {
   failure_note note;
 };
 
-/// What one request brought, on its way to the device: bytes in page-locked memory, or in ordinary memory where they
-/// are larger than that. Used again.
+/// The bytes of one request that are being transferred to the device: in page-locked memory, or in ordinary memory if
+/// they are too large for that. Reusable.
 struct parcel {
   explicit parcel(ledger* accounts) : ordinary(accounts, memory_use::encoded) {}
 
-  std::byte* block = nullptr;  ///< of the ring; null: `ordinary` has the bytes
+  std::byte* block = nullptr;  ///< of the ring; null: the bytes are in `ordinary`
   buffer ordinary;
   std::uint64_t bytes = 0;
   std::vector<parcel_cell> cells;
-  std::size_t next = 0;        ///< the first cell that is not on its way yet
+  std::size_t next = 0;        ///< the first cell that is not being transferred yet
   bool copied = false;         ///< copies from `block` were queued on the copy stream
   bool copied_at_end = false;  ///< and on the stream of the read's end
   std::vector<move_axis> axes;
   std::vector<move_run> runs;
   std::vector<move_item> more;
-  /// Cells, by number, that the device's decoders do not take, with the reason: the host decodes them from here, and
-  /// the block is returned after that.
+  /// Cells, by number, that the device's decoders refuse, with the reason: the host decodes them from here, and the
+  /// block is returned after that.
   struct refusal {
     std::size_t cell = 0;
     std::string reason;
   };
   std::vector<refusal> refused;
 
-  std::optional<std::size_t> failed;  ///< the cell that an error of the engine is about
+  std::optional<std::size_t> failed;  ///< the cell that an error of the engine names
 
   const std::byte* data() const noexcept { return block != nullptr ? block : ordinary.data(); }
   std::byte* data() noexcept { return block != nullptr ? block : ordinary.data(); }

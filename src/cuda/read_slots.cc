@@ -42,8 +42,8 @@ read_slot* read_slots::take_zero() {
   return slot;
 }
 
-// Zeroed by a copy: a memset could be a kernel, which waits for room on the device, and all later copies would wait for
-// it.
+// Zeroed by a copy: a memset could be a kernel, which waits for resources of the device, and all later copies would
+// wait for it.
 result<read_slot*> read_slots::take(stream_ref stream) {
   if (!has_free()) PENSTOCK_TRY(make_more(stream));
   if (read_slot* const first = free_.front(); first->host->failed != 0) {
@@ -54,7 +54,7 @@ result<read_slot*> read_slots::take(stream_ref stream) {
   return take_zero();
 }
 
-// Puts them before all others.
+// Inserts them before all others.
 result<> read_slots::make_more(stream_ref stream) {
   device_address device = 0;
   void* host = nullptr;

@@ -14,14 +14,14 @@
 
 namespace penstock::inline v0::cuda {
 
-/// The order of a read's streams, and the failures of its waves: what the engine changes with its lock held.
+/// The order of a read's streams, and the failures of its waves: members that the engine changes with its lock held.
 struct read_state {
-  bool queued = false;                 ///< `done` was recorded, and the host does not know yet that it was reached
-  std::vector<event_ref> starts;       ///< events that come before the first write; the engine's
-  event_ref memory_ready = nullptr;    ///< the same, of the memory that is written to; its pool's
+  bool queued = false;                 ///< `done` was recorded, and the host has not yet seen that it was reached
+  std::vector<event_ref> starts;       ///< events to wait for before the first write; owned by the engine
+  event_ref memory_ready = nullptr;    ///< the same for the memory that is written to; owned by its pool
   unsigned waited = 0;                 ///< streams that wait for both: bits by their numbers
   std::optional<unsigned> end_stream;  ///< which of the result streams ends the read
-  std::optional<error> failure;        ///< of a wave that has cells of the read
+  std::optional<error> failure;        ///< failure of a wave that has cells of the read
 };
 
 /// What the engine owns for a read, from its begin to its end.
@@ -39,7 +39,7 @@ class read_slot {
   recorded_read recorded_as;
   std::uint64_t likely_cells = 0;
 
-  /// `done` was recorded by the read that has the slot now. Set by the read's last worker: valid after the job's end.
+  /// `done` was recorded by the read that owns the slot now. Set by the read's last worker: valid after the job's end.
   bool used = false;
 
  private:
@@ -60,9 +60,9 @@ class read_slots {
   /// A slot that no earlier read still needs; otherwise the copies of this read would wait for that read. The slot's
   /// record on the device is zero once `stream`, which copies to the device, has done its queued work.
   result<read_slot*> take(stream_ref stream);
-  /// The same without a call of the driver. Null: there is none whose record is zero.
+  /// The same without a call of the driver. Null: no slot has a record that is zero.
   read_slot* take_zero();
-  /// The part of a slot that the engine's mutex guards.
+  /// The members of a slot that the engine's mutex guards.
   read_state& of(read_slot& slot) noexcept { return slot.state_; }
   const read_state& of(const read_slot& slot) const noexcept { return slot.state_; }
   void give(read_slot* slot) noexcept;
@@ -70,11 +70,11 @@ class read_slots {
   /// `describe` is called when the slot's read has ended with failures, unless the outcome was queried before.
   void watch(read_slot* slot, std::function<error(const failure_report&)> describe);
   void unwatch(read_slot* slot) noexcept;
-  /// The first read that is watched is not known to have ended.
+  /// Whether the first watched read is not known to have ended.
   bool watches_queued() const noexcept { return !watched_.empty() && watched_.front().slot->state_.queued; }
-  /// The ends of the reads that are watched.
+  /// The ends of the watched reads.
   std::vector<event_ref> watched_ends() const;
-  /// The first failure of those that have ended; reported once.
+  /// The first failure of the watched reads that have ended; reported once.
   result<> outcome();
 
  private:
@@ -88,9 +88,9 @@ class read_slots {
 
   const driver& driver_;
   std::vector<std::unique_ptr<read_slot>> all_;
-  std::deque<read_slot*> free_;  // the one that came back first is taken first
+  std::deque<read_slot*> free_;  // the slot that was returned first is taken first
   std::deque<watched_report> watched_;
-  std::optional<error> failure_;  // until it is reported
+  std::optional<error> failure_;  // the failure until it is reported
   std::uint64_t failures_ = 0;
 };
 

@@ -130,7 +130,7 @@ result<std::vector<float>> resident_wave::decode() {
   // the host's work.
   PENSTOCK_TRY(fill(statuses_, std::byte{0}, planned_.chunks() * sizeof(std::uint32_t)));
   PENSTOCK_TRY(fill(first_target_, kUnwritten, end_of_targets_ - first_target_));
-  const nvtx_scope range(nvtx_name::decode);  // the launches alone
+  const nvtx_scope range(nvtx_name::decode);  // time of the launches alone
   for (std::size_t i = 0; i <= launches_.size(); ++i) {
     PENSTOCK_TRY(driver_->check(driver_->event_record(events_[i], stream_), "cuEventRecord"));
     if (i < launches_.size()) PENSTOCK_TRY(queue(i));

@@ -18,7 +18,7 @@ namespace penstock::inline v0::cuda {
 /// Chunks of one codec chain that stay on a device and can be decoded again and again: to time the decoders without
 /// storage and copies, and to see what each kernel wrote.
 ///
-/// Has a stream, memory and kernels of its own, and nothing of an engine. Every call waits until the device is done.
+/// Has its own stream, memory and kernels, and does not use an engine. Every call waits until the device is done.
 /// The same chunks can be decoded on the host, by the kernels' host forms. Not thread-safe.
 class resident_wave {
  public:
@@ -26,7 +26,7 @@ class resident_wave {
     std::span<const std::byte> encoded;  ///< borrowed by `make` only
     std::uint64_t decoded_bytes;
   };
-  /// A part of the memory that kernels write.
+  /// A range of the memory that kernels write.
   struct region {
     std::string_view name;
     std::vector<std::byte> bytes;
@@ -36,7 +36,7 @@ class resident_wave {
   /// Copies the chunks to the device; `clear` follows.
   ///
   /// \param ordinal  The device's number; kHost: the host decodes, and no driver is needed.
-  /// \param library  Decodes what it takes in place of our kernels; null: nothing. Not on the host.
+  /// \param library  Decodes the codecs that it supports in place of our kernels; null: none. Not on the host.
   /// \error corrupt_data, unsupported  As `decode_wave::add`, and `load_driver`. \error resource_exhausted  Memory.
   static result<std::unique_ptr<resident_wave>> make(int ordinal, std::span<const device::device_step> steps,
                                                      std::span<const chunk> chunks, const device::nvcomp* library);
@@ -46,16 +46,16 @@ class resident_wave {
   /// The symbol of the kernel that a launch runs; "nvcomp" for a call of the library.
   std::string_view kernel(std::size_t launch) const noexcept;
 
-  /// Fills outputs and workspace with one byte that is easily seen, and sets the statuses to 0.
+  /// Fills outputs and workspace with one byte value that is easily recognised, and sets the statuses to 0.
   result<> clear();
-  /// Runs one launch. Launches depend on those in front of them.
+  /// Runs one launch. Launches depend on earlier ones.
   result<> run(std::size_t launch);
   /// Clears outputs and statuses, and runs all launches without waiting between them.
   /// \returns Milliseconds of each by the device's events; zeros on the host.
   result<std::vector<float>> decode();
 
-  /// What kernels hand to kernels: "intermediates" (between the steps of a chain) and, for zstd, "block_results",
-  /// "frame_starts", "literals" and "sequences", as `zstd_wave` describes them.
+  /// The data that kernels pass to kernels: "intermediates" (between the steps of a chain) and, for zstd,
+  /// "block_results", "frame_starts", "literals" and "sequences", as `zstd_wave` describes them.
   result<std::vector<region>> workspace() const;
   /// The decoded bytes of a chunk.
   result<std::vector<std::byte>> output(std::size_t number) const;
@@ -75,7 +75,7 @@ class resident_wave {
   const device::nvcomp* library_ = nullptr;
   std::vector<device::kernel_launch> launches_;
 
-  // The device's; null, and memory of the host, where the host decodes.
+  // The device's; null if the host decodes, with memory of the host.
   const driver* driver_ = nullptr;
   device_number device_ = 0;
   context_ref context_ = nullptr;

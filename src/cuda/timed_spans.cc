@@ -119,7 +119,7 @@ void timed_spans::record_kernels(device_wave& wave) noexcept {
     }
     profile.record_kernel(name, shortest);
   };
-  event_ref before = wave.marks[0], beside = wave.marks[0];  // ends of the last one, or of the last two
+  event_ref before = wave.marks[0], beside = wave.marks[0];  // ends of the last kernel, or of the last two
   for (std::size_t i = 0; i < wave.launches.size(); ++i) {
     const device::kernel_id kernel = wave.launches[i].kernel;
     const char* const name = kernel == device::kernel_id::nvcomp ? "nvcomp" : device::kernel_name(kernel);

@@ -15,9 +15,9 @@ namespace penstock::inline v0::cuda {
 /// The rows of the two streams of a write that the device encodes: kernels, and copies of encoded bytes to the host.
 inline constexpr std::uint32_t kEncodeWorker = kDeviceWorker + 60;
 
-/// Work on a stream of which a profile records when it began and when it ended.
+/// Work on a stream of which a profile records the begin and the end.
 struct timed_span {
-  const char* kernel = nullptr;  ///< the time is that of this kernel's launches, `launches` of them; null: an event
+  const char* kernel = nullptr;  ///< the time is that of this kernel's launches, `launches` in number; null: an event
   std::uint64_t launches = 0;
   stage what = stage::transfer;
   std::uint32_t worker = 0;
@@ -26,8 +26,8 @@ struct timed_span {
   recorded_read of;
 };
 
-/// Turns events on a device's streams into rows of profiles. Nothing here fails a read: a profile may lack something.
-/// Nothing is made after warm-up: spans are used again. Not thread-safe; the context must be current.
+/// Turns events on a device's streams into rows of profiles. Failures here do not fail a read: the profile lacks rows.
+/// Nothing is allocated after warm-up: spans are reused. Not thread-safe; the context must be current.
 class timed_spans {
  public:
   timed_spans(const driver& with, int ordinal) noexcept : driver_(with), ordinal_(ordinal) {}
@@ -48,13 +48,13 @@ class timed_spans {
   /// Forgets a span that was begun.
   void drop(timed_span* span) noexcept;
 
-  /// Records what the device has ended with.
+  /// Records the work that has ended on the device.
   void collect() noexcept;
   /// The spans whose ends are queued. `record` takes them after the caller has waited for their ends.
   std::vector<timed_span*> take_queued() noexcept;
   void record(timed_span& span) noexcept;
-  /// Records the decoding and the scatter of a wave that has ended, if a profile was under way: reads that share it are
-  /// given its time by their bytes, one after the other.
+  /// Records the decoding and the scatter of a wave that has ended, if a profile was running: its time is divided among
+  /// the reads that share it in proportion to their bytes, one after the other.
   void record(device_wave& wave) noexcept;
 
  private:

@@ -13,7 +13,7 @@ constexpr std::uint64_t kFewestBytes = std::uint64_t{4} << 20;
 
 bool is_free(const std::unique_ptr<device_wave>& wave) noexcept { return wave->now == device_wave::phase::free; }
 
-// What a table of a wave would be, were the wave full; a quarter more, because cells differ.
+// The size of a wave's table if the wave were full; a quarter more, because cells differ.
 std::uint64_t when_full(const device_wave& wave, std::uint64_t bytes) noexcept {
   const double of_cells = static_cast<double>(kMostCells) / static_cast<double>(std::max<std::size_t>(wave.cells(), 1));
   const std::uint64_t used = wave.used_bottom + wave.used_top;
@@ -93,7 +93,7 @@ result<device_wave*> wave_arena::open(std::uint64_t cell_bytes, std::uint64_t li
     bytes_ = std::max({bytes_, cell_bytes, std::min(most_bytes_, std::max(kFewestBytes, likely))});
   }
   auto grown = grow(wave);
-  // A device whose memory others have is read into in smaller waves.
+  // If other libraries hold the device's memory, waves are smaller.
   while (!grown.ok() && bytes_ > cell_bytes) {
     most_bytes_ = bytes_ = std::max(cell_bytes, bytes_ / 2);
     grown = grow(wave);
@@ -116,7 +116,7 @@ result<bool> wave_arena::shrink(device_wave& wave, std::uint64_t cell_bytes) {
   return true;
 }
 
-// Of a wave that nothing uses.
+// Memory of a wave that nothing uses.
 result<> wave_arena::grow(device_wave& wave) {
   if (wave.memory.bytes < bytes_) {
     if (bytes_ + wave.tail.bytes > limit_) PENSTOCK_TRY(resize(wave.tail, 0));
@@ -125,7 +125,7 @@ result<> wave_arena::grow(device_wave& wave) {
   return grow_tables(wave, uploaded_bytes_, tail_bytes_);
 }
 
-// The thread that opens one of them reports failures.
+// The thread that opens one of these waves reports failures.
 void wave_arena::grow_free() noexcept {
   for (const auto& each : waves_)
     if (is_free(each) && !grow(*each).ok()) return;
@@ -151,7 +151,7 @@ result<wave_layout> wave_arena::write_tables(device_wave& wave) {
   if (wave.tables_bytes < layout.uploaded || wave.tail.bytes < layout.total) {
     uploaded_bytes_ = std::max(uploaded_bytes_, when_full(wave, layout.uploaded));
     tail_bytes_ = std::max(tail_bytes_, when_full(wave, layout.total));
-    // No cell was added for which there would be no room; more than that is welcome, not necessary.
+    // The memory suffices for every added cell; a larger allocation is useful, but not necessary.
     if (!grow_tables(wave, uploaded_bytes_, tail_bytes_).ok())
       PENSTOCK_TRY(grow_tables(wave, layout.uploaded, layout.total));
     grow_free();

@@ -13,7 +13,7 @@
 
 namespace penstock::inline v0::cuda {
 
-/// Cells of a wave: enough that the device is full, few enough that reading and decoding overlap.
+/// Cells of a wave: enough to fill the device, and few enough that reading and decoding overlap.
 inline constexpr std::size_t kMostCells = 2048;
 
 /// The waves of a device and their memory.
@@ -33,28 +33,27 @@ class wave_arena {
   wave_arena(const driver& with, std::uint64_t limit_bytes, counted_bytes& counts) noexcept
       : driver_(with), limit_(limit_bytes), counts_(counts), most_bytes_(limit_bytes / 2) {}
   result<> start(unsigned waves, const device::library_use& by_library);
-  /// Called before the context is destroyed. Nothing may be queued.
+  /// Called before the context is destroyed. No work may be queued.
   void clear() noexcept;
-  /// Gives back the memory of waves that nothing queued uses.
+  /// Releases the memory of waves that nothing queued uses.
   void trim() noexcept;
 
   std::uint64_t limit_bytes() const noexcept { return limit_; }
   bool any_queued() const noexcept;
 
-  /// A wave that is free, with room for a cell of so many bytes, of which `likely_cells` are about to come. Null: none
-  /// is free.
+  /// A free wave with space for a cell of this size, of which about `likely_cells` will follow. Null: none is free.
   /// \error resource_exhausted  The device has no such memory.
   result<device_wave*> open(std::uint64_t cell_bytes, std::uint64_t likely_cells);
-  /// Its bytes were full before it had as many cells as it may have: waves are to have more.
+  /// Called when its bytes were full before it had as many cells as it may have: waves should have more memory.
   void note_full(const device_wave& wave) noexcept;
-  /// For a wave without cells whose tables do not fit next to its bytes: leaves only the memory for `cell_bytes`.
-  /// False: it has no more than that.
+  /// For a wave without cells whose tables do not fit next to its bytes: reserves only the memory for `cell_bytes`.
+  /// Returns false if it has no more memory than that.
   result<bool> shrink(device_wave& wave, std::uint64_t cell_bytes);
-  /// Lays the wave's tables out and writes them. It takes no more cells then.
+  /// Computes and writes the wave's tables. It takes no more cells then.
   /// \error resource_exhausted  No memory for them.
   result<wave_layout> write_tables(device_wave& wave);
 
-  /// Memory of another kind that counts with the waves'. What it held is lost; nothing queued may use it.
+  /// Memory of another kind that counts with the waves'. Its content is lost; nothing queued may use it.
   result<> resize(wave_memory& memory, std::uint64_t bytes);
 
  private:
@@ -65,9 +64,9 @@ class wave_arena {
   const driver& driver_;
   const std::uint64_t limit_;
   counted_bytes& counts_;
-  // What bytes may take of a wave; the rest is for tables and workspace. Less where a cell needed more of that.
+  // Bytes of a wave that cells may take; the rest is for tables and workspace. Less if a cell needed more of that.
   std::uint64_t most_bytes_;
-  // What each wave is to have.
+  // The size that each wave should have.
   std::uint64_t bytes_ = 0, tail_bytes_ = 0, uploaded_bytes_ = 0;
   std::vector<std::unique_ptr<device_wave>> waves_;
 };

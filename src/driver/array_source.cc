@@ -17,7 +17,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// More boxes than about this many are not worth a plan: larger arrays have larger ones.
+/// A plan with more boxes than about this many is not worthwhile: larger arrays get larger boxes.
 constexpr std::uint64_t kMostBoxes = std::uint64_t{1} << 20;
 
 bool is_empty(const extents& shape) { return std::find(shape.begin(), shape.end(), 0U) != shape.end(); }
@@ -49,8 +49,8 @@ result<> check(const array_source& each, const array_source& first, std::size_t 
                                                     to_string(each.shape), first.type.name(), to_string(first.shape)));
 }
 
-// The shapes of the cells: of as many chunks as make up a block. They differ along `axis` only, where a cell has whole
-// chunks of its own source.
+// The shapes of the cells: as many chunks as fill a block. They differ along `axis` only, where a cell has whole chunks
+// of its own source.
 std::vector<extents> cells_of(const std::vector<array_source>& parts, std::size_t axis, std::uint64_t rows) {
   const std::uint64_t item = parts.front().type.item_bytes();
   extents cell = parts.front().chunks, limits = parts.front().shape;
@@ -75,7 +75,7 @@ std::vector<extents> cells_of(const std::vector<array_source>& parts, std::size_
   }
   std::vector<extents> out(parts.size(), cell);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    // One length for all that are shorter than a cell: each length is a chain to compile.
+    // One length for all cells that are shorter: each length needs a chain of its own.
     if (parts[i].shape[axis] > cell[axis])
       out[i][axis] = std::max<std::uint64_t>(1, cell[axis] / chunks[i]) * chunks[i];
   }

@@ -19,11 +19,11 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::uint64_t kMostEdges = std::uint64_t{1} << 22;   // of one dimension
-constexpr std::uint64_t kMostCuts = std::uint64_t{1} << 25;    // of one dimension, before equal ones are one
+constexpr std::uint64_t kMostEdges = std::uint64_t{1} << 22;   // along one dimension
+constexpr std::uint64_t kMostCuts = std::uint64_t{1} << 25;    // along one dimension, before duplicates are removed
 constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 24;  // with references
 constexpr std::size_t kMostChains = 60000;
-constexpr std::uint32_t kNoChain = ~std::uint32_t{0};  // of a chunk that is not there
+constexpr std::uint32_t kNoChain = ~std::uint32_t{0};  // for a chunk that does not exist
 constexpr std::string_view kZarray = ".zarray";
 
 error too_many(std::string_view of) {
@@ -53,21 +53,21 @@ json native_type(const json& dtype) {
   return json(std::move(out));
 }
 
-/// What a chunk of a source is along one dimension of the result.
+/// The part of a source's chunk along one dimension of the result.
 struct segment {
-  std::uint64_t cell = 0;    // of the result
+  std::uint64_t cell = 0;    // cell of the result
   std::uint64_t source = 0;  // the source's chunk
-  std::uint64_t start = 0;   // in that chunk
+  std::uint64_t start = 0;   // first element in that chunk
 };
 
-/// A source as it is read here.
+/// A source with the values that this file needs of it.
 struct source_facts {
   chunk_grid grid;
-  std::vector<chunk_codecs> chains;  ///< 0: the usual one
+  std::vector<chunk_codecs> chains;  ///< 0: the usual size
   bool has_short_chunks = false;     ///< some are stored shorter than the others
-  std::vector<std::byte> fill;       ///< an item of the result
-  bool other_fill = false;           ///< than the result's
-  json cast;                         ///< the codec that makes numbers of the result's type of its own; null: none
+  std::vector<std::byte> fill;       ///< the fill value as an item of the result
+  bool other_fill = false;           ///< whether the source's type differs from the result's
+  json cast;                         ///< the codec that converts its numbers to the result's type; null: none
 };
 
 class composer {
@@ -122,7 +122,7 @@ class composer {
     return {};
   }
 
-  // The codec that makes numbers of the result of those of a source; null: there is none.
+  // The codec that converts a source's numbers to the result's type; null: none.
   result<json> cast_of(const json& from) const {
     PENSTOCK_ASSIGN(const chunk_codecs ours, usual_codecs(out_));
     const json to = native_type(ours.dtype);
@@ -146,14 +146,14 @@ class composer {
     return out;
   }
 
-  // The length of a source's chunk, which the result's chunk may have, too, although the source ends in it.
+  // The length of a source's chunk; a chunk of the result may have that length even if the source ends inside it.
   static std::uint64_t reach(const source_facts& facts, const grid_axis& axis, std::uint64_t chunk, std::uint64_t start,
                              std::uint64_t length) {
     const bool ends = start == 0 && length == axis.valid_length(chunk) && !facts.has_short_chunks;
     return ends ? axis.codec_length(chunk) : length;
   }
 
-  // Where chunks of the result end along one dimension.
+  // The ends of the result's chunks along one dimension.
   result<> cut(std::size_t d) {
     const std::uint64_t extent = out_.metadata.shape[d];
     std::vector<std::uint64_t> edges{0, extent};
@@ -196,7 +196,8 @@ class composer {
     return {};
   }
 
-  // Of each chunk along a dimension; longer than the chunk where all that is shown in it ends inside a source's chunk.
+  // Lengths of the chunks along a dimension; greater than the chunk's length if everything shown in it ends inside a
+  // source's chunk.
   result<std::vector<std::uint64_t>> decoded_lengths(std::size_t d, const std::vector<std::uint64_t>& edges) const {
     std::vector<std::uint64_t> out(edges.size() - 1, 0);
     for (const shown_part& part : parts_) {
@@ -309,7 +310,7 @@ class composer {
     return {};
   }
 
-  // A box of a chunk, unless it is all of it.
+  // A box of a chunk, unless the whole chunk is shown.
   void add_window(const shown_part& part, const std::vector<std::uint64_t>& stored,
                   const dim_vector<std::uint64_t>& start, chunk_codecs& codecs) const {
     std::vector<std::uint64_t> steps(stored.size()), by(rank_, 0);
@@ -354,7 +355,7 @@ class composer {
     std::optional<std::uint32_t>& known = of_last_[object];
     if (known) return *known;
     const referenced_object& each = source.objects[object];
-    // A file of this machine may be open several times.
+    // A local file may be open several times.
     const store* const from = each.path.empty() ? each.from.get() : nullptr;
     const auto [at, added] = objects_.try_emplace({from, from == nullptr ? each.path : each.key},
                                                   static_cast<std::uint32_t>(out_.objects.size()));
@@ -379,7 +380,7 @@ class composer {
     return at->second;
   }
 
-  // Chain 0 is the one that most chunks have, if the array's own type says so.
+  // Chain 0 is the most frequent one, if it decodes to the array's own type.
   void number_chains(const json& dtype, std::vector<std::uint16_t>& to, chunk_codecs& usual) {
     std::size_t most = chains_.size();
     for (std::size_t i = 0; i < chains_.size(); ++i)
@@ -411,7 +412,7 @@ class composer {
     reference_table_builder table(grid_.cells());
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       const entry& each = entries_[i];
-      if (i + 1 < entries_.size() && entries_[i + 1].cell == each.cell) continue;  // a later part shows it
+      if (i + 1 < entries_.size() && entries_[i + 1].cell == each.cell) continue;  // a later part hides it
       if (each.chain == kNoChain) continue;
       table.add(each.cell, {each.offset, each.length, each.object, chains[each.chain]});
     }

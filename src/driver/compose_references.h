@@ -11,26 +11,26 @@
 
 namespace penstock::inline v0 {
 
-/// What an array shows of another one.
+/// The part of an array that another array is shown in.
 struct shown_part {
   std::shared_ptr<const referenced_array> source;  ///< not null; of Zarr 2
   hdf5_part where;
-  std::string name;  ///< of the source, as errors show it
+  std::string name;  ///< name of the source in errors
 };
 
-/// Puts parts of arrays together: each chunk of the result is a chunk of a source, or a box of one.
+/// Assembles parts of arrays: each chunk of the result is a chunk of a source, or a box of one.
 ///
-/// The result's chunks end where parts end and where the sources' chunks do. A chunk that is shown whole has the codecs
-/// of its source. From another chunk the codec `reference.window` takes a box; if several chunks of the result in one
-/// request show the same chunk, it is decoded once. Where parts overlap, the last one counts. Elements without a part
-/// or without a chunk have the fill value of their array. Numbers of a source of another type are converted as HDF5's
+/// The result's chunks end where parts or the sources' chunks end. A chunk that is shown whole has the codecs of its
+/// source. From another chunk the codec `reference.window` takes a box; if several chunks of the result in one request
+/// show the same chunk, it is decoded once. Where parts overlap, the last one counts. Elements without a part or
+/// without a chunk have the fill value of their array. Numbers of a source of another type are converted as HDF5's
 /// library does (codec `hdf5.cast`).
 ///
 /// Time and memory are in proportion to the result's chunks.
-/// \param like  The result but for its chunks, table, codecs and objects: a `.zarray` and its metadata.
+/// \param like  The result except for its chunks, table, codecs and objects: a `.zarray` and its metadata.
 /// \error unsupported   A source whose elements are not converted to those of the result, with elements of variable
-/// length, or a result of more than 2^22
-///                      chunks in one dimension, 2^24 chunks with references, or 60,000 different boxes of chunks.
+/// length, or a result of more than 2^22 chunks in one dimension, 2^24 chunks with references, or 60,000 different
+/// boxes of chunks.
 result<referenced_array> compose_references(referenced_array like, std::span<const shown_part> parts);
 
 }  // namespace penstock::inline v0

@@ -1,4 +1,4 @@
-// Creating by name: which format, and where.
+// Creates nodes by name: which format, and where.
 #include <penstock/array_writer.h>
 #include <penstock/create.h>
 #include <penstock/place.h>
@@ -40,7 +40,7 @@ auto create_by_driver(std::shared_ptr<store> in, const Options& options, const M
   return why;
 }
 
-/// Where a new array of a name goes, and the options with its format and path there.
+/// The location of a new array, and the options with its format and its path there.
 struct new_place {
   std::shared_ptr<store> in;
   create_options how;

@@ -1,4 +1,4 @@
-// A new TIFF from the options that new arrays of all formats have.
+// A new TIFF from the options that new arrays of all formats share.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr other_option kOwnNames[] = {{"chunks", ": tile_height and tile_width"}
                                       {"fill_value", ": nodata"},
                                       {"order", ": planar"}};
 
-/// GDAL's metadata, where attributes are given in their place.
+/// GDAL's metadata, if attributes are given instead of it.
 result<> add_attributes(const std::string& text, metadata_items& to) {
   if (text.empty()) return {};
   auto given = json::parse(text);

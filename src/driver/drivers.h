@@ -20,7 +20,7 @@ const format_driver& zarr_driver() noexcept;        // zarr_driver.cc: versions 
 /// The node that the Zarr documents at a location describe; nothing if there are no such documents.
 result<std::optional<node>> open_zarr(const location& at, const open_options& how, int prefer);
 
-/// The place of a location as Zarr and TIFF name it.
+/// The place of a location in the form that Zarr and TIFF use.
 node_place place_of(const location& at, const open_options& how);
 
 }  // namespace penstock::inline v0

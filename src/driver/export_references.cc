@@ -94,7 +94,7 @@ class exporter {
     return {};
   }
 
-  // HDF5's shuffle is numcodecs' where its input is whole elements: as the first filter, of the bytes of a chunk.
+  // HDF5's shuffle equals numcodecs' if its input is whole elements: as the first filter, on the bytes of a chunk.
   static json with_numcodecs_shuffle(const json& zarray, std::uint64_t item_bytes) {
     const json *const filters = zarray.find("filters"), *const chunks = zarray.find("chunks");
     if (filters == nullptr || filters->as_array() == nullptr || filters->as_array()->empty() || chunks == nullptr ||
@@ -202,7 +202,7 @@ result<exported_rows> exported_rows_of(const array& from, std::uint64_t begin, s
   if (at != records.begin()) --at;
   for (; at != records.end() && at->cell < end; ++at) {
     const reference_table::record& record = *at;
-    std::uint64_t i = 0, last = record.count;  // entries of a record ascend: the first of the cells
+    std::uint64_t i = 0, last = record.count;  // entries of a record ascend: the first one of the cells
     while (i < last) {
       const std::uint64_t middle = i + (last - i) / 2;
       if (what->table->cell(record, middle) < begin) {

@@ -1,4 +1,4 @@
-// What is at a location: which driver's object, or which folder's documents.
+// Finds what is at a location: the object of a driver, or a folder with documents.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::string_view kLocalPrefix = "file://";
-/// Where the signature of an HDF5 file may begin, after a block of the user's.
+/// Offsets at which the signature of an HDF5 file may begin, after a user block.
 constexpr std::uint64_t kFirstUserBlock = 512, kLastUserBlock = std::uint64_t{64} << 20;
 
 bool requests_are_free(const store& from) {
@@ -27,7 +27,7 @@ bool requests_are_free(const store& from) {
   return traits.inline_completion && traits.request_bytes == 0;
 }
 
-/// Whether the signature of an HDF5 file is after the first bytes of an object whose bytes are near.
+/// Whether an object has the signature of an HDF5 file after its first bytes. Only for objects whose reads are cheap.
 bool has_late_signature(const location& at) {
   const std::uint64_t size = at.head->object_size, known = at.head->bytes.size();
   constexpr std::uint64_t kSignatureBytes = 8;
@@ -57,7 +57,7 @@ location joined(const target_location& target) {
   return out;
 }
 
-/// Finds what the zip archive at a location has at a path.
+/// Finds the object at a path inside the zip archive at a location.
 result<found_node> find_in_archive(const location& at, std::string inner, const open_options& how) {
   const std::string root = at.from->uri();
   if (!root.starts_with(kLocalPrefix))
@@ -91,7 +91,7 @@ result<std::optional<found_node>> find_object(location at, std::string inner, co
 
 /// Finds an object on the way to a location: `x.nc` of `x.nc/t2m`. Returns nullopt if there is none.
 ///
-/// \param by_name  Only objects whose names end as such objects' do are looked up; else only the others.
+/// \param by_name  Only objects with a known ending are looked up; otherwise only all others.
 result<std::optional<found_node>> find_above(const location& at, const open_options& how, bool by_name) {
   if (at.head != nullptr) return std::optional<found_node>();
   for (std::size_t slash = at.path.find('/'); slash != std::string::npos; slash = at.path.find('/', slash + 1)) {
@@ -137,8 +137,8 @@ std::optional<found_node> find_references(const location& at, std::string inner)
   return found_node{nullptr, at, std::move(inner), {}, std::move(found)};
 }
 
-/// Finds the object or the references that a path leads on from. Returns nullopt if they are not there, or cannot be
-/// read: then there is nothing at the path.
+/// Finds the object or the references that a path continues into. Returns nullopt if they do not exist or cannot be
+/// read: then the path does not exist.
 std::optional<found_node> find_target(const target_location& target, const open_options& how) {
   if (target.inner.empty()) return std::nullopt;
   auto object = find_object(target.at, target.inner, how);
@@ -201,7 +201,7 @@ result<found_node> find_node(target_location target, const open_options& how, se
     PENSTOCK_ASSIGN(std::optional<found_node> object, find_object(at, {}, how));
     if (object) return std::move(*object);
   }
-  const bool above_last = !requests_are_free(*at.from);  // a request for each level of the path
+  const bool above_last = !requests_are_free(*at.from);  // each level of the path costs a request
   if (!above_last) {
     PENSTOCK_ASSIGN(std::optional<found_node> above, find_above(at, how, false));
     if (above) return std::move(*above);

@@ -17,10 +17,10 @@ namespace penstock::inline v0 {
 /// with one thread for each core; the others join if a batch of files shows that it waits.
 void for_each_file(std::size_t files, const store& from, context& with, const std::function<void(std::size_t)>& work);
 
-/// Calls `work` for the numbers below `count` on the context's threads: what it does is computing.
+/// Calls `work` for the numbers below `count` on the context's threads. The work is computation.
 void side_by_side(std::size_t count, context& with, const std::function<void(std::size_t)>& work);
 
-/// What changes whenever a file does; all of it that a manifest has.
+/// Properties of a file that change whenever it does; a manifest has only these.
 struct file_stamp {
   std::uint64_t size_bytes = 0;
   std::int64_t changed_ns = 0;
@@ -30,11 +30,11 @@ struct file_stamp {
 /// A file as it is now.
 struct queried_file {
   file_stamp stamp;
-  version seen;  ///< as the store of local files knows it
+  version seen;  ///< version in the form of the store for local files
 };
 
 /// Queries local files, in parallel. Nothing for those that do not exist.
-/// \error permission_denied, io_error  Of the first that cannot be queried.
+/// \error permission_denied, io_error  The first file that cannot be queried.
 result<std::vector<std::optional<queried_file>>> query_files(const std::vector<std::string>& paths, context& with);
 
 }  // namespace penstock::inline v0

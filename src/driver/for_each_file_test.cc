@@ -14,7 +14,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// How many threads took part. The threads share no lock: to wait for one would be a wait.
+/// How many threads took part. The threads share no lock, because waiting for it would count as a wait.
 template <class Work>
 std::size_t threads_of(std::size_t files, context& with, Work work) {
   std::vector<std::thread::id> thread_of(files);
@@ -47,7 +47,7 @@ TEST(ForEachFile, TakesMoreThreadsOnlyWhereFilesAreWaitedFor) {
   EXPECT_EQ(threads_of(64 * 4, **alone, wait_for_storage), 1U);
 }
 
-// As headers are parsed: it takes long, and no thread waits.
+// Like parsing headers: it takes long, and no thread waits.
 TEST(ForEachFile, ComputingIsTheWorkOfTheContextsThreadsAlone) {
   context_options options;
   options.threads = 2;
@@ -62,7 +62,7 @@ TEST(ForEachFile, ComputingIsTheWorkOfTheContextsThreadsAlone) {
   EXPECT_LE(threads_of(64, **with, compute), 2U);
 }
 
-// As threads that meet at a lock, or at a page that one of them brings in: a wait now and then, and not for each file.
+// Like threads that meet at a lock, or at a page that one of them reads: they wait now and then, not for each file.
 TEST(ForEachFile, AWaitNowAndThenTakesNoMoreThreads) {
   context_options options;
   options.threads = 2;
@@ -84,7 +84,7 @@ TEST(ForEachFile, ParallelCallsVisitEachNumberOnce) {
   for (const auto& each : taken) EXPECT_EQ(each, 1);
 }
 
-// A busy machine stops threads within a batch: that is not a wait for storage.
+// A busy machine preempts threads within a batch: that is not a wait for storage.
 TEST(ForEachFile, FilesInMemoryAreTheWorkOfTheContextsThreadsAlone) {
   context_options options;
   options.threads = 2;

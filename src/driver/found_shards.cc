@@ -65,7 +65,7 @@ class child_endings final : public names_sink {
   std::string_view format_;
 };
 
-/// The pattern of a folder's files, which have one ending in any case of letters.
+/// The pattern of a folder's files, which share one ending in upper or lower case.
 result<std::string> pattern_of_folder(const store& from, const std::string& prefix, std::string_view format,
                                       std::string_view folder) {
   child_endings sink(prefix.size(), format);
@@ -105,7 +105,7 @@ std::string absolute_path(const std::string& path, const std::filesystem::path& 
   return out;
 }
 
-/// `s3://bucket`; empty: of this machine.
+/// `s3://bucket`; empty: a local path.
 std::string_view place_of_name(std::string_view name) {
   const std::size_t scheme = name.find("://");
   return scheme == std::string_view::npos ? std::string_view() : name.substr(0, name.find('/', scheme + 3));
@@ -129,7 +129,7 @@ result<> check_shard_list(const std::vector<std::string>& names) {
   return {};
 }
 
-/// How much of the names is the folder that all are in, without its '/'.
+/// The length of the folder that contains all names, without its '/'.
 std::size_t common_folder(const std::vector<std::string>& names) {
   std::size_t size = names.front().rfind('/');
   if (size == std::string::npos) return 0;
@@ -153,7 +153,7 @@ place_options place_options_of(const shard_files_options& options) {
   return out;
 }
 
-/// The one file or object that a name is; nothing if it is none.
+/// The one file or object with that name; nothing if it does not exist.
 result<std::optional<found_shards>> find_one_file(const std::string& name, const shard_files_options& options) {
   using found = std::optional<found_shards>;
   if (!has_scheme(name) && added_scheme(name, options.context.get()) == nullptr) {

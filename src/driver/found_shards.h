@@ -14,16 +14,17 @@
 
 namespace penstock::inline v0 {
 
-/// What a caller's names say before storage is asked: the folder above all files, and what of it.
+/// The result of parsing a caller's names, before storage is queried: the folder above all files, and the names in it.
 struct shard_names {
-  std::string folder;              ///< a path or a URI; `.` and `/` too
-  std::vector<std::string> names;  ///< of a list: each relative to the folder
-  std::string pattern;             ///< else: a pattern within the folder; empty: the folder's files of one ending
+  std::string folder;              ///< a path or a URI; may be `.` or `/`
+  std::vector<std::string> names;  ///< if a list was given: each name relative to the folder
+  std::string pattern;             ///< otherwise: a pattern within the folder; empty: the folder's files of one ending
 };
 
 /// A pattern or a folder.
 shard_names split_shard_names(std::string_view files);
-/// A list. \error As of `find_shards`.
+/// A list of names.
+/// \error As of `find_shards`.
 result<shard_names> split_shard_names(std::span<const std::string> files);
 
 /// Finds the files in their folder.
@@ -34,9 +35,9 @@ result<found_shards> find_in_folder(shard_names what, place at, std::string_view
 /// The driver that recognises the first file, on this machine. Null: none does, or the file does not exist.
 std::shared_ptr<const format_driver> driver_of_first(const found_shards& of, const context& with);
 
-/// The text of an array's dtype as `raw_options` have it, from NumPy's names of types: `float32`, `f4`, `<f4`, or a
+/// The text of an array's dtype in the form of `raw_options`, from NumPy's names of types: `float32`, `f4`, `<f4`, or a
 /// list of fields.
-/// \error invalid_argument  It is none.
+/// \error invalid_argument  Not such a name.
 result<std::string> numpy_descr(const json& dtype);
 
 }  // namespace penstock::inline v0

@@ -16,7 +16,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// The cell that a key names; nullopt: none that has a value.
+// The cell that a key names; nullopt: no cell, or one without a value.
 std::optional<std::uint64_t> cell_of(std::string_view key, const hdf5_heap_values& in) {
   const chunk_grid& grid = in.grid();
   dim_vector<std::uint64_t> at;
@@ -49,7 +49,7 @@ struct hdf5_heap_store::waiting_read {
   std::stop_token stop;
 };
 
-/// Reads that wait for a thread. The first that is free takes all of them.
+/// Reads that wait for a thread. The first free thread takes all of them.
 class hdf5_heap_store::batches {
  public:
   explicit batches(std::shared_ptr<const hdf5_heap_values> of) noexcept : of_(std::move(of)) {}
@@ -60,7 +60,7 @@ class hdf5_heap_store::batches {
   }
 
   void take_all() {
-    constexpr std::size_t kMost = 256;  // their values are in memory together
+    constexpr std::size_t kMost = 256;  // cells whose values are in memory together
     const std::lock_guard one_at_a_time(reading_);
     std::vector<waiting_read> all;
     {
@@ -88,7 +88,7 @@ class hdf5_heap_store::batches {
 
  private:
   std::shared_ptr<const hdf5_heap_values> of_;
-  std::mutex reading_, mutex_;  // mutex_: for waiting_
+  std::mutex reading_, mutex_;  // mutex_: protects waiting_
   std::vector<waiting_read> waiting_;
 };
 

@@ -14,11 +14,11 @@ namespace penstock::inline v0 {
 
 /// The cells of a dataset whose elements are in heaps, as objects by the keys of Zarr 2 (`0.3`).
 ///
-/// Of a file that answers at once, a cell is read on the calling thread. Of another one a thread of the context reads
-/// all cells that are requested at that time together, so that they need a few round trips in all.
+/// If the file's store is synchronous, the calling thread reads the cell. Otherwise a thread of the context reads all
+/// cells that are requested at that time together, so that they need only a few round trips.
 class hdf5_heap_store final : public store {
  public:
-  /// \param with  Whose threads read.
+  /// \param with  The context whose threads read.
   hdf5_heap_store(std::shared_ptr<const hdf5_heap_values> of, std::shared_ptr<context> with);
 
   store_traits traits() const override;

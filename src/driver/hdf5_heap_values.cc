@@ -16,10 +16,10 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Of one cell. The file's size does not bound what damaged chunk shapes say.
+/// The most bytes for one cell. Damaged chunk shapes may need any number, whatever the file's size.
 constexpr std::uint64_t kMostReferenceBytes = std::uint64_t{1} << 26;
 constexpr std::uint64_t kMostCellBytes = std::uint64_t{1} << 28;
-/// Of elements that were never written: the file's size does not bound how many there are.
+/// The most bytes of elements that were never written. The file's size does not limit their number.
 constexpr std::uint64_t kMostFillBytes = std::uint64_t{1} << 26;
 constexpr std::uint64_t kMostCells = std::uint64_t{1} << 22;
 
@@ -31,7 +31,7 @@ void append_number(std::vector<std::byte>& to, std::uint64_t value) {
 
 }  // namespace
 
-/// Reads elements in one pass over the file: collections of the heap that several cells share are read once.
+/// Reads elements in one pass over the file: heap collections that several cells share are read once.
 class hdf5_heap_values::operation {
  public:
   operation(const hdf5_heap_values& of, hdf5_file& file) : of_(of), file_(file), heap_(file) {}
@@ -73,8 +73,8 @@ class hdf5_heap_values::operation {
     return out;
   }
 
-  // Elements may be one object of the heap, or of none that the file has written. Paths are not of the file's bytes,
-  // and as many as there are references: the limit of a cell bounds them.
+  // Many elements may refer to one object of the heap, or to none. Paths are not bytes of the file, and there are as
+  // many as references: the limit of a cell bounds them.
   result<> count(std::uint64_t bytes, bool is_fill, std::uint64_t& filled) {
     const outside what = of_.of_.variable->what;
     if (what == outside::object || what == outside::region) return {};
@@ -85,7 +85,7 @@ class hdf5_heap_values::operation {
                  fmt::format("cells of more than {} bytes of the fill value are not readable", kMostFillBytes));
   }
 
-  // The stored elements of a cell, in C order; zeros behind the end of the array.
+  // The stored elements of a cell, in C order; zeros after the end of the array.
   result<std::vector<std::byte>> read_references(std::uint64_t number) {
     const chunk_grid& grid = of_.grid();
     const hdf5_array& from = of_.of_;
@@ -145,7 +145,7 @@ class hdf5_heap_values::operation {
     }
   }
 
-  // What a reference leads to; valid until the operation ends.
+  // The path that a reference leads to; valid until the operation ends.
   result<std::span<const std::byte>> find(std::span<const std::byte> reference) {
     const hdf5_array::variable_elements& elements = *of_.of_.variable;
     hdf5_cursor cursor(reference);
@@ -177,7 +177,7 @@ class hdf5_heap_values::operation {
     return in_bytes(made_.emplace_back(std::move(text)));
   }
 
-  // Empty: the null reference.
+  // Empty for the null reference.
   const std::string& path_of(std::uint64_t object) {
     static const std::string kNone;
     if (object == 0 || file_.undefined(object)) return kNone;
@@ -195,7 +195,7 @@ class hdf5_heap_values::operation {
   }
 
   std::shared_ptr<const hdf5_paths> paths_;
-  std::deque<std::string> made_;  // text of references, which does not move
+  std::deque<std::string> made_;  // text of references, which is not moved
   const hdf5_heap_values& of_;
   hdf5_file& file_;
   hdf5_global_heap heap_;
@@ -209,7 +209,7 @@ hdf5_heap_values::hdf5_heap_values(std::shared_ptr<hdf5_reader> from, hdf5_array
     cell_shape_.push_back(grid().axis(d).cells() == 0 ? 1 : grid().axis(d).codec_length(0));
 }
 
-// Where a cell is in the columns of the dataset; nullopt: it was never written.
+// The index of a cell in the columns of the dataset; nullopt: it was never written.
 std::optional<std::size_t> hdf5_heap_values::entry_of(std::uint64_t cell) const {
   if (of_.cells.empty())
     return cell < of_.offsets.size() ? std::optional(static_cast<std::size_t>(cell)) : std::nullopt;
@@ -218,7 +218,7 @@ std::optional<std::size_t> hdf5_heap_values::entry_of(std::uint64_t cell) const 
   return static_cast<std::size_t>(at - of_.cells.begin());
 }
 
-// The paths of the file's objects, which are searched for once.
+// The paths of the file's objects, which are searched once.
 std::shared_ptr<const hdf5_paths> hdf5_heap_values::paths(hdf5_file& file, hdf5_tree& tree) const {
   const std::lock_guard lock(mutex_);
   if (paths_) return paths_;

@@ -13,7 +13,7 @@ namespace penstock::inline v0 {
 
 struct hdf5_index {
   hdf5_chunks chunks;
-  bool raw_edges = false;  ///< chunks that the array's edge cuts skip all filters
+  bool raw_edges = false;  ///< chunks that extend beyond the array's edge skip all filters
 };
 
 /// The chunk index of a dataset, read from its file without the HDF5 library and its lock.
@@ -23,15 +23,15 @@ struct hdf5_index {
 /// \error corrupt_data  The file is damaged. \error conflict  It changed meanwhile.
 result<hdf5_index> read_hdf5_index(const store& from, std::string_view key, std::uint64_t header);
 
-/// What a file's metadata says (see describe_hdf5), and what reading it took.
+/// A file's metadata (see describe_hdf5), and the cost of reading it.
 struct hdf5_description {
   std::string text;          ///< JSON
-  std::uint64_t rounds = 0;  ///< round trips after the first, which learns the file's size
+  std::uint64_t rounds = 0;  ///< round trips after the first one, which returns the file's size
   std::uint64_t requests = 0, bytes = 0;
 };
 
-/// Describes every group, dataset and attribute of a file. Its metadata is fetched in rounds: all pages that are known
-/// to be needed at once.
+/// Describes every group, dataset and attribute of a file. Its metadata is fetched in rounds: each requests all pages
+/// that are known to be needed.
 /// \error As describe_hdf5 and the store. \error conflict  The file changed meanwhile.
 result<hdf5_description> describe_hdf5_file(const store& from, std::string_view key);
 

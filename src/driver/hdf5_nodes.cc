@@ -21,15 +21,15 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr unsigned kMostExternalLinks = 16;  // one behind the other, as libhdf5 limits links
+constexpr unsigned kMostExternalLinks = 16;  // length of a chain of links, as in libhdf5
 
-/// What an object of a file is.
+/// The kind of an object of a file, and its properties.
 struct hdf5_object_facts {
-  std::optional<hdf5_array> dataset;               ///< else a group
+  std::optional<hdf5_array> dataset;               ///< otherwise a group
   json attributes;                                 ///< of a group
   std::vector<hdf5_typed_value> typed_attributes;  ///< of a group
-  std::string identity;                            ///< of a group: the same over each link to it
-  bool is_compound = false;                        ///< a group of the members of a dataset's elements
+  std::string identity;                            ///< of a group: equal for all links to it
+  bool is_compound = false;                        ///< a group that stands for a dataset of compounds
 };
 
 result<hdf5_object_facts> read_facts(hdf5_file& file, hdf5_tree& tree, std::string_view path,
@@ -67,7 +67,7 @@ result<hdf5_object_facts> read_facts(hdf5_file& file, hdf5_tree& tree, std::stri
   return out;
 }
 
-// Of a file whose beginning is not known.
+// Used for a file whose first bytes are not known.
 result<std::shared_ptr<hdf5_reader>> open_reader(const std::shared_ptr<const store>& from, const std::string& key) {
   if (from->traits().inline_completion && !from->traits().lends_bytes) return hdf5_reader::open(from, key, nullptr);
   PENSTOCK_ASSIGN(const auto head, read_head(*from, key, hdf5_driver().head_bytes()));
@@ -94,7 +94,7 @@ std::vector<std::string> names_of(const std::vector<hdf5_member_name>& members) 
 
 std::string opening(const std::string& uri) { return fmt::format("opening '{}'", uri); }
 
-// Without the slashes around it.
+// Removes slashes at both ends.
 std::string trimmed(std::string path) {
   while (!path.empty() && path.back() == '/') path.pop_back();
   return path.substr(std::min(path.find_first_not_of('/'), path.size()));
@@ -263,7 +263,7 @@ result<std::shared_ptr<const referenced_array>> hdf5_nodes::described(hdf5_array
   return with_table(std::move(made));
 }
 
-// The members of a group, without those in other files that are not there.
+// The members of a group, except links into files that do not exist.
 template <class List>
 result<std::vector<hdf5_member_name>> hdf5_nodes::list(std::string_view path, List&& list) const {
   auto made = from_->parse([&](hdf5_file& file) -> result<std::vector<hdf5_member_name>> {
@@ -280,7 +280,8 @@ result<std::vector<hdf5_member_name>> hdf5_nodes::list(std::string_view path, Li
   return made;
 }
 
-// Whether what a link into another file leads to is there and no named type. What is damaged is: opening it fails.
+// Whether the target of a link into another file exists and is not a named type. Damaged targets exist: opening them
+// fails.
 bool hdf5_nodes::is_shown(const hdf5_exit& exit, unsigned links) const {
   if (links == kMostExternalLinks) return false;
   const auto there = beyond(exit);
@@ -328,7 +329,7 @@ void hdf5_nodes::listed(std::string_view path, const std::vector<std::string>& n
   listed_ = {prefix_of(path), names, true};
 }
 
-// Set if `path` is a member of the group that was listed last: a caller that opens one of its members opens the
+// Set if `path` is a member of the group that was listed last: a caller that opens one of its members usually opens the
 // others next. The first call returns the names of all members, later ones return none.
 std::optional<std::vector<std::string>> hdf5_nodes::siblings_of(std::string_view path) const {
   if (!from_->in_rounds()) return std::nullopt;
@@ -338,7 +339,7 @@ std::optional<std::vector<std::string>> hdf5_nodes::siblings_of(std::string_view
   return std::exchange(listed_.names, {});
 }
 
-// What these members need is fetched in the same rounds. Called while a list is still waiting, it adds none.
+// The metadata of these members is fetched in the same rounds. Called while a list is still waiting, this adds nothing.
 void hdf5_nodes::prefetch(hdf5_file& file, hdf5_tree& tree, std::string_view group,
                           const std::vector<std::string>& names) const {
   constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20;
@@ -359,7 +360,7 @@ void hdf5_nodes::prefetch(hdf5_file& file, hdf5_tree& tree, std::string_view gro
 
 result<node> hdf5_nodes::open_at(const std::string& prefix, const std::string& uri, unsigned links) const {
   const std::string_view path = std::string_view(prefix).substr(0, prefix.size() - (prefix.empty() ? 0 : 1));
-  // Of many members few are read: their chunk indexes are left to the reads.
+  // If there are many members, few are read: their chunk indexes are left to the reads.
   const auto siblings = siblings_of(path);
   const auto chunks = siblings ? hdf5_chunk_listing::by_need_most : hdf5_chunk_listing::by_need;
   std::optional<hdf5_exit> exit;
@@ -390,7 +391,7 @@ result<node> hdf5_nodes::open_at(const std::string& prefix, const std::string& u
   return node(group(std::move(out)));
 }
 
-// What a link into another file leads to, as that file has it.
+// The target of a link into another file, in that file's form.
 result<node> hdf5_nodes::open_beyond(const hdf5_exit& exit, unsigned links) const {
   if (links == kMostExternalLinks) return too_many_links(exit);
   PENSTOCK_ASSIGN(const auto there, beyond(exit));
@@ -401,7 +402,7 @@ result<node> hdf5_nodes::open_beyond(const hdf5_exit& exit, unsigned links) cons
   return made;
 }
 
-/// \param path  Of the dataset; empty: `from` has all of its chunks.
+/// \param path  Path of the dataset; empty: `from` has all of its chunks.
 result<node> hdf5_nodes::open_dataset(hdf5_array from, const std::string& uri, const std::string& path) const {
   if (from.index) {
     PENSTOCK_ASSIGN(array made, open_by_need(std::move(from), uri, path));
@@ -423,7 +424,7 @@ result<array> hdf5_nodes::open_by_need(hdf5_array from, const std::string& uri, 
   const auto read_table = what.read_table;
   auto made = open_reference(context_, std::move(what));
   if (made.ok() || made.error().code() != errc::unsupported) return made;
-  PENSTOCK_ASSIGN(const auto whole, read_table());  // its filters do not work alone: no chunk may need them so
+  PENSTOCK_ASSIGN(const auto whole, read_table());  // not all of its filters: perhaps no chunk needs that
   return open_reference(context_, *whole);
 }
 
@@ -439,17 +440,17 @@ bool hdf5_nodes::has_object(const std::string& path) const {
 }
 
 struct hdf5_nodes::matched_dataset {
-  std::string path;  // from the group that the pattern counts from
+  std::string path;  // path from the group at which the pattern begins
   result<hdf5_array> what;
 };
 struct hdf5_nodes::matched_exit {
   std::string path;
   hdf5_exit to;
-  std::size_t parts = 0;  // of the pattern, that are behind it
+  std::size_t parts = 0;  // number of the pattern's components that are already matched
 };
 
-// Adds the datasets below the group at `base` that a shell pattern stands for, each part a name. All of a file are
-// read in one operation.
+// Adds the datasets below the group at `base` that match a shell pattern, in which each component is a name. All
+// datasets of a file are read in one operation.
 result<> hdf5_nodes::match(const std::string& base, std::span<const std::string> parts, const std::string& shown,
                            unsigned links, std::vector<hdf5_contents::dataset>& out) const {
   constexpr std::uint64_t kReadings = 256;  // of all datasets, in one operation
@@ -479,7 +480,7 @@ result<> hdf5_nodes::match(const std::string& base, std::span<const std::string>
       if (one.ok()) out.push_back({path, std::move(*one), std::nullopt});
       made = one.ok() ? result<>() : std::move(one).error();
     }
-    const bool is_other = !made.ok() && (made.error().code() == errc::not_found ||  // as in lists
+    const bool is_other = !made.ok() && (made.error().code() == errc::not_found ||  // as in listings
                                          made.error().code() == errc::invalid_argument);
     if (!made.ok() && !is_other) return made;
   }
@@ -544,7 +545,7 @@ result<std::shared_ptr<const referenced_array>> hdf5_nodes::dataset(const std::s
   return described(std::move(*facts->dataset), child_uri(uri_, percent_encode(prefix_of(path), true)));
 }
 
-// A dataset that virtual ones show; null: it is not there, or is not a dataset.
+// A dataset that virtual datasets show; null: it does not exist, or is not a dataset.
 result<std::shared_ptr<const referenced_array>> hdf5_nodes::source(const std::string& path,
                                                                    const hdf5_depth& depth) const {
   const std::string uri = child_uri(uri_, percent_encode(prefix_of(path), true));
@@ -569,7 +570,7 @@ result<std::shared_ptr<const referenced_array>> hdf5_nodes::source(const std::st
   return whole;
 }
 
-// Datasets of this file, or of one next to it.
+// Datasets of this file, or of a file next to it.
 result<std::vector<hdf5_nodes::described_dataset>> hdf5_nodes::sources(const hdf5_file_place& file,
                                                                        const std::vector<std::string>& paths,
                                                                        const hdf5_depth& depth) const {

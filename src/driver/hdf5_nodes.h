@@ -25,7 +25,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
  public:
   using described_dataset = std::shared_ptr<const referenced_array>;
 
-  /// \param uri  Of the file.
+  /// \param uri  URI of the file.
   hdf5_nodes(std::shared_ptr<context> with, std::shared_ptr<hdf5_reader> from, std::string uri,
              bool opened_for_reading);
 
@@ -33,12 +33,12 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   result<std::optional<std::vector<std::string>>> keys(std::string_view path) const override;
   result<hdf5_members> members(std::string_view path) const;
 
-  /// The datasets that a name or a pattern stands for.
+  /// The datasets that match a name or a pattern.
   result<std::vector<hdf5_contents::dataset>> find_datasets(const std::string& pattern, shard_holes holes) const;
   /// Paths of datasets, at most `most`.
   result<std::vector<std::string>> dataset_paths(std::size_t most) const;
   result<hdf5_dimension_names> dimensions() const;
-  /// A group with its datasets, which are described and not opened.
+  /// A group with its datasets, which are described but not opened.
   result<hdf5_contents> describe(std::string_view path) const;
 
   bool is_of(const store& from, const std::string& key) const;
@@ -82,11 +82,11 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
 
   struct listing {
     std::string group;               // its path and a slash; empty: the root
-    std::vector<std::string> names;  // of members that are not fetched yet
+    std::vector<std::string> names;  // names of members that are not fetched yet
     bool known = false;
   };
   mutable std::mutex listed_mutex_;
-  mutable listing listed_;  // the last one
+  mutable listing listed_;  // the group that was listed last
 };
 
 }  // namespace penstock::inline v0

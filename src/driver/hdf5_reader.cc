@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::uint64_t kHeadBytes = std::uint64_t{64} << 10;
 
-// Where a file ends whose store does not report its size, as the superblock among its first bytes says it. The file may
-// be shorter.
+// The end of a file whose store does not report its size, from the superblock in its first bytes. The file may be
+// shorter.
 result<std::uint64_t> end_in_superblock(std::span<const std::byte> head) {
   constexpr std::string_view kWhy = "the store does not report how long the file is";
   constexpr std::uint64_t kPage = 4096;
@@ -114,7 +114,7 @@ void hdf5_reader::expect_end() {
   pages_.expect(pages_.size() - 1, 1);
 }
 
-// The message may be among what is fetched next; a damaged one is not needed.
+// The message may be in the pages that are fetched next; a damaged one is not needed.
 void hdf5_reader::note_paging(hdf5_file& file) {
   constexpr std::uint64_t kMostFilePage = std::uint64_t{8} << 20;
   if (knows_paging_) return;
@@ -134,7 +134,7 @@ result<> hdf5_reader::fetch(std::span<const byte_range> ranges) {
   return {};
 }
 
-// Pages of large chunk indexes are needed once.
+// Pages of large chunk indexes are needed only once.
 void hdf5_reader::forget_if_large() {
   constexpr std::uint64_t kMostKept = std::uint64_t{32} << 20;
   if (pages_.fetched_bytes() > kMostKept) pages_ = hdf5_pages(pages_.size(), kPageBytes);

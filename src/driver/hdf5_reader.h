@@ -19,19 +19,19 @@
 
 namespace penstock::inline v0 {
 
-/// A file as a store has it, read when a parser needs it: for stores that answer at once. It reads ahead while what is
-/// read is behind what was read before.
+/// A file in a store, read when a parser needs its bytes: for synchronous stores. Reads ahead while requests continue
+/// after earlier ones.
 class hdf5_stored_file final : public hdf5_source {
  public:
   hdf5_stored_file(const store& from, std::string_view key) noexcept : from_(from), key_(key) {}
   /// A file whose version and size are known.
-  /// \param head  Its first bytes, as many as are known. Borrowed.
+  /// \param head  Its first known bytes. Borrowed.
   hdf5_stored_file(const store& from, std::string_view key, version seen, std::uint64_t size,
                    std::span<const std::byte> head) noexcept
       : from_(from), key_(key), head_(head), seen_(std::move(seen)), size_(size) {}
 
-  /// Learns the version and the size: that of the superblock if the store does not report one.
-  /// \error unsupported  There is none.
+  /// Determines the version and the size: the superblock's if the store does not report one.
+  /// \error unsupported  Neither has a size.
   result<> begin();
   const version& seen() const noexcept { return seen_; }
 
@@ -50,14 +50,14 @@ class hdf5_stored_file final : public hdf5_source {
     std::uint64_t begin = 0;
     std::vector<std::byte> bytes;
   };
-  std::array<window, 4> windows_;  // the last ones, the newest at `newest_`: parsers go to and fro
+  std::array<window, 4> windows_;  // the last ranges, the newest at `newest_`: parsers alternate between places
   std::size_t newest_ = 0;
 };
 
 /// Reads metadata of one version of an HDF5 file.
 ///
-/// A store that answers at once is read serially, as parsers go on. Of another one, the pages that are known to be
-/// needed are requested together, in rounds, and kept: what was read for one dataset serves the next one. Thread-safe.
+/// A synchronous store is read serially, as parsers need bytes. From an asynchronous one, all pages that are known to
+/// be needed are requested together, in rounds, and cached: pages of one dataset serve the next one. Thread-safe.
 class hdf5_reader {
  public:
   /// \param head  The first bytes of the file, its version and its size, if they are known; else null.
@@ -77,7 +77,7 @@ class hdf5_reader {
       return parse(file);
     };
     if (from_->traits().inline_completion) {
-      // Only the first call uses what was read before: later ones notice that the file changed.
+      // Only the first call uses pages that were read before: later calls notice that the file changed.
       const std::vector<std::byte> head = has_head_.exchange(false) ? std::move(head_) : std::vector<std::byte>();
       hdf5_stored_file source(*from_, key_, seen_, pages_.size(), head);
       return once(source);
@@ -90,15 +90,15 @@ class hdf5_reader {
     return made;
   }
 
-  /// The next round trip brings the end of the file, too.
+  /// The next round trip also requests the end of the file.
   void expect_end();
 
   const std::shared_ptr<const store>& from() const noexcept { return from_; }
   const std::string& key() const noexcept { return key_; }
   const version& seen() const noexcept { return seen_; }
-  /// Whether what is read is fetched in rounds.
+  /// Whether bytes are fetched in rounds.
   bool in_rounds() const { return !from_->traits().inline_completion; }
-  /// Bytes of the pages that are kept. Only for calls within `parse`.
+  /// Bytes of the cached pages. Only for calls within `parse`.
   std::uint64_t kept_bytes() const noexcept { return pages_.fetched_bytes(); }
 
  private:
@@ -113,7 +113,7 @@ class hdf5_reader {
   std::shared_ptr<const store> from_;
   std::string key_;
   version seen_;
-  std::vector<std::byte> head_;  // of a file that is read serially
+  std::vector<std::byte> head_;  // first bytes of a file that is read serially
   std::atomic<bool> has_head_ = true;
   std::mutex mutex_;
   hdf5_pages pages_;  // after `open` guarded by mutex_, but for its size

@@ -21,7 +21,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// By which others find the file; its key alone in a store that has no location, such as one in memory.
+// The name by which other programs find the file; only its key in a store that has no location, such as one in memory.
 std::string location_of_file(const store& from, const std::string& key) {
   const std::string root = from.uri();
   return root.find("://") == std::string::npos ? key : child_uri(root, key + "/");
@@ -39,7 +39,7 @@ result<referenced_object> inlined_object(part bytes) {
 
 json numbers(const extents& of) { return json(json::array_t(of.begin(), of.end())); }
 
-// The array that a dataset of references to heaps stands for, in one chunk; without values.
+// The array of a dataset whose elements are references to heaps, in one chunk; without values.
 hdf5_array of_elements(const hdf5_array& references, const extents& shape) {
   hdf5_array out;
   out.attributes = references.attributes;
@@ -114,14 +114,14 @@ result<std::shared_ptr<const referenced_array>> with_values(referenced_array of,
 
 }  // namespace
 
-// Of a file of this machine; else empty.
+// The path of a local file; otherwise empty.
 std::string hdf5_references::local_path() const {
   constexpr std::string_view kFile = "file://";
   const std::string root = from_->from()->uri();
   return root.starts_with(kFile) ? fmt::format("{}/{}", root.substr(kFile.size()), from_->key()) : std::string();
 }
 
-// The files that have a dataset's values.
+// The files that contain a dataset's values.
 result<> hdf5_references::name_external_files(const hdf5_array& from, referenced_array& what) const {
   const hdf5_neighbours neighbours(own_place());
   for (const hdf5_array::external_file& each : from.external) {
@@ -149,7 +149,7 @@ result<referenced_array> hdf5_references::describe(hdf5_array from, const std::s
     }
   } else if (!from.external.empty()) {
     PENSTOCK_TRY(name_external_files(from, what));
-  } else {  // also where nothing was written yet: a manifest then notices that something was
+  } else {  // also if nothing was written yet: a manifest then notices later writes
     what.objects.push_back(whole_object(from_->from(), from_->key(), from_->seen()));
   }
   for (hdf5_array::variant& each : from.variants)
@@ -201,7 +201,7 @@ result<referenced_array> hdf5_references::describe_variable(hdf5_array from, con
 result<referenced_array> hdf5_references::describe_mapped(hdf5_array from, const std::string& uri,
                                                           const hdf5_depth& depth,
                                                           const describe_hdf5_sources& sources) const {
-  // An address has a meaning in the file of the source only.
+  // An address is valid only in the file of the source.
   if (from.variable->what != hdf5_element::outside::text && from.variable->what != hdf5_element::outside::list)
     return error(errc::unsupported, "virtual HDF5 datasets of references are not readable");
   hdf5_array::virtual_parts mapped = std::move(*from.mapped);

@@ -20,15 +20,15 @@ class hdf5_references {
 
   hdf5_file_place own_place() const { return {from_->from(), from_->key(), local_path()}; }
 
-  /// \param uri      Of the dataset.
-  /// \param depth    Of a source of virtual datasets: how far these have led.
+  /// \param uri  URI of the dataset.
+  /// \param depth  Number of virtual datasets that led to this one.
   /// \param sources  Describes datasets of this file and of others, for a virtual dataset.
   /// \error As parse_zarr_v2_array's, reference_table::make's and compose_virtual's.
   result<referenced_array> describe(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
                                     const describe_hdf5_sources& sources) const;
 
   /// A dataset whose elements are of variable length, whose cells are read from the file's heaps when they are needed.
-  /// Those of a virtual dataset are read now.
+  /// The cells of a virtual dataset are read now.
   /// \error As describe's, and read_virtual_text's.
   result<referenced_array> describe_variable(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
                                              const describe_hdf5_sources& sources) const;

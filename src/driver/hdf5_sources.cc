@@ -24,9 +24,9 @@ namespace {
 
 constexpr unsigned kMostLevels = 8;
 constexpr std::uint64_t kMostSources = 100'000;
-/// Ranges that mappings show, divided into runs of neighbours: a few bytes of a file may stand for very many.
+/// The most runs of neighbours in the ranges that mappings show: a few bytes of a file may describe very many.
 constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 22;
-/// Of text of variable length, as of a dataset that is not virtual.
+/// For text of variable length, as in a dataset that is not virtual.
 constexpr std::uint64_t kMostTextItems = std::uint64_t{1} << 22;
 
 bool is_file(const std::string& path) {
@@ -34,7 +34,7 @@ bool is_file(const std::string& path) {
   return std::filesystem::is_regular_file(path, ignored);
 }
 
-// The folders that the environment names, with their final '/'.
+// The folders in the environment variable, with a '/' at the end.
 std::vector<std::string> prefixes(hdf5_purpose why, const std::string& folder) {
   constexpr std::string_view kOrigin = "${ORIGIN}";
   const char* const name = why == hdf5_purpose::source ? "HDF5_VDS_PREFIX"
@@ -129,7 +129,7 @@ namespace {
 
 using shape_list = std::vector<std::uint64_t>;
 
-/// A dataset by its file's and its own name, as mappings say them.
+/// A dataset by the names of its file and itself, as in mappings.
 using source_name = std::pair<std::string, std::string>;
 
 /// Reads the text or the lists that a virtual dataset shows.
@@ -156,7 +156,7 @@ class text_reader {
   }
 
  private:
-  /// Of a source: all of it, however little is shown, as of a dataset of text.
+  /// Values of a source: all of it, however little is shown, as for a dataset of text.
   struct source_text {
     std::vector<std::string> items;
     std::vector<std::uint64_t> steps;  // between neighbours along each dimension, in items
@@ -167,7 +167,7 @@ class text_reader {
             fmt::format("more than {} bytes of text of variable length are not readable", kMostHdf5VariableBytes)};
   }
 
-  // Items of lists are bytes here: they have to be stored alike.
+  // Items of lists are bytes here: both sides must store them in the same form.
   result<> check_type(const referenced_array& source) const {
     const dtype& type = source.metadata.type;
     const bool is_text = type.kind() == dtype_kind::variable_utf8 || type.kind() == dtype_kind::variable_bytes;
@@ -196,7 +196,7 @@ class text_reader {
                                kMostTextItems));
     out.items.resize(static_cast<std::size_t>(count));
     if (source.table->entries() == 0) return &out;
-    const referenced_object& values = source.objects[0];  // of all cells
+    const referenced_object& values = source.objects[0];  // values of all cells
     PENSTOCK_ASSIGN(const blocking_read read, read_and_wait(*values.from, values.key, {}, byte_range::kAll - 1));
     PENSTOCK_ASSIGN(const chunk_grid grid, grid_of(source));
     for (std::uint64_t i = 0; i < source.table->entries(); ++i) {
@@ -206,7 +206,7 @@ class text_reader {
     return &out;
   }
 
-  // The items of a cell as the codecs vlen-utf8 and vlen-bytes store them, without those behind the end of the array.
+  // The items of a cell in the form of the codecs vlen-utf8 and vlen-bytes, without those after the end of the array.
   static void place_cell(const chunk_grid& grid, std::uint64_t cell, std::span<const std::byte> bytes,
                          source_text& to) {
     const auto number = [&] {
@@ -241,7 +241,7 @@ class text_reader {
     return place(part.where, 0, 0, begin, *from, values);
   }
 
-  // The combinations of the runs from dimension `d` on. `to`, `begin`: the item that the dimensions before it choose.
+  // The combinations of the runs from dimension `d` on. `to`, `begin`: the item that the dimensions before it select.
   result<> place(const hdf5_part& part, std::size_t d, std::uint64_t to, std::uint64_t begin, const source_text& from,
                  std::vector<std::string>& values) {
     if (d == shape_.size()) {
@@ -329,7 +329,7 @@ class virtual_reader {
     std::string name;
   };
 
-  // What mappings name as it is, many files at once.
+  // Resolves mappings that name their sources directly, many files at once.
   result<> find_named() {
     std::map<std::string, std::vector<std::string>> files;
     for (const hdf5_mapping& each : parts_.mappings) {
@@ -347,7 +347,7 @@ class virtual_reader {
     PENSTOCK_ASSIGN(below_, depth_.deeper(count));
     std::vector<std::optional<result<std::vector<std::shared_ptr<const referenced_array>>>>> made(all.size());
     const auto work = [&](std::size_t i) { made[i] = read_file(all[i].first, all[i].second); };
-    // Deeper levels run on threads that serve this one.
+    // Deeper levels already run on a thread of the pool, and use only that one.
     if (depth_.level == 0)
       for_each_file(all.size(), *self_.from, with_, work);
     else
@@ -408,7 +408,7 @@ class virtual_reader {
     return {};
   }
 
-  // One source for each block, until one is missing.
+  // One source for each block, until one does not exist.
   result<> add_blocks(const hdf5_mapping& each, std::size_t along) {
     if (each.to.axes.size() != parts_.shape.extents.size() || each.to.axes[along].block == byte_range::kAll)
       return hdf5_damaged("a mapping of a pattern of names has no blocks of the dataset");
@@ -430,7 +430,7 @@ class virtual_reader {
                              : fmt::format("'{}' in '{}'", hdf5_text(name.second), hdf5_text(name.first));
   }
 
-  // The dataset is at least as long as what mappings with a limit show, along dimensions that have none.
+  // Along dimensions without a limit, the dataset is at least as long as the ranges that mappings with a limit show.
   void note_ends(const hdf5_selection& to, std::optional<std::size_t> but) {
     const shape_list ends = hdf5_ends(to, parts_.shape.extents);
     least_.resize(parts_.shape.extents.size(), 0);

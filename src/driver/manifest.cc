@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 32;
 constexpr std::string_view kFile = "file://";
 
-/// The folder of this machine that an object is in; nothing where its store is something else.
+/// The local folder that an object is in; nothing if the store is another one.
 std::optional<std::filesystem::path> folder_of(const location& at) {
   const std::string root = at.from->uri();
   if (!root.starts_with(kFile)) return std::nullopt;
@@ -58,7 +58,7 @@ class references_format final : public format_driver {
     return kEndings;
   }
   std::string_view written_by() const noexcept override { return "penstock.save_manifest in Python"; }
-  // All of it is needed, and most have less.
+  // All bytes are needed, and most manifests are shorter.
   std::uint64_t head_bytes() const noexcept override { return std::uint64_t{1} << 20; }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
     return is_saved_references(begin);

@@ -18,17 +18,17 @@ namespace {
 /// Edges are listed: 16 bytes each. As in joined_layout.
 constexpr std::uint64_t kMaxEdges = std::uint64_t{1} << 22;
 constexpr std::size_t kMaxChains = 60000;
-/// References that are visited one by one.
+/// The most references that are visited one by one.
 constexpr std::uint64_t kMaxVisits = std::uint64_t{1} << 28;
 
-/// Where a part is among all.
+/// The position of a part in the joined array.
 struct placed_part {
   std::uint64_t rows = 0, first_row = 0;  // elements along the axis
   std::uint64_t step = 0;                 // length of its chunks along the axis
   std::uint64_t cells = 0, first_cell = 0;
-  std::vector<std::uint32_t> objects;  // number here of each of its objects
-  bool in_order = true;                // of these, each is one more than the one before
-  std::vector<std::uint16_t> chains;   // number here of each of its chains
+  std::vector<std::uint32_t> objects;  // the number of each of its objects in the joined table
+  bool in_order = true;                // whether each is one more than the one before
+  std::vector<std::uint16_t> chains;   // the number of each of its chains in the joined table
 };
 
 bool has_references(const reference_part& part) { return part.table && part.table->entries() != 0; }
@@ -117,7 +117,7 @@ class merger {
     return variants_.size() < kMaxChains;
   }
 
-  // A file that several parts name is one object.
+  // A file that several parts name becomes one object.
   bool take_objects(reference_part& part, placed_part& at) {
     if (objects_.size() + part.objects.size() > ~std::uint32_t{0}) return false;
     at.objects.reserve(part.objects.size());
@@ -148,7 +148,7 @@ class merger {
       if (each.inlined) {
         each.name = fmt::format("{} {}", each.name, out.size() - 1);
       } else if (each.path.empty() && each.name.find("://") == std::string::npos) {
-        // The names of remote objects are what a manifest finds them by.
+        // A manifest finds remote objects by name.
         each.name = child_uri(each.from->uri(), each.key + "/");
         while (each.name.ends_with('/')) each.name.pop_back();
       }
@@ -209,7 +209,7 @@ class merger {
     return out;
   }
 
-  // Null if there is too much to visit.
+  // Null if there are too many references to visit.
   result<std::shared_ptr<const reference_table>> merged_table() const {
     reference_table_builder builder(outer_ * cells_ * inner_);
     if (outer_ == 1) {
@@ -269,7 +269,7 @@ class merger {
     }
   }
 
-  // The .zarray with the joined shape; the other documents as they are.
+  // The .zarray with the joined shape; the other documents unchanged.
   result<std::vector<std::pair<std::string, std::string>>> documents() const {
     std::vector<std::pair<std::string, std::string>> out;
     for (const auto& [name, text] : like_.documents) {

@@ -87,7 +87,7 @@ result<> put_stored_metadata(const array_state& state, const stored_metadata& me
   const part bytes(reinterpret_cast<const std::byte*>(text.data()), text.size());
   write_condition condition;
   condition.durable = durable;
-  condition.ordered = true;  // a shape counts what was written before
+  condition.ordered = true;  // the new shape is computed from the stored one
   condition.guard = guard;
   if (metadata.seen.known()) {
     condition.what = write_condition::kind::must_match;
@@ -113,7 +113,7 @@ result<array> open_as(const array_state& state, const stored_metadata& metadata)
 result<array> open_resized(const array_state& state, const stored_metadata& metadata, const extents& shape) {
   auto out = open_as(state, metadata);
   if (out.ok() || out.error().code() != errc::corrupt_data) return out;
-  // What is stored was fine: it is the new shape that is not (a new shard that its chunks do not divide).
+  // The stored metadata is valid; the new shape is not (its chunks do not divide a new shard).
   error why(errc::invalid_argument,
             fmt::format("the array cannot get the shape {}: {}", to_string(shape), out.error().message()));
   for (const std::string& note : out.error().notes()) why.note(note);

@@ -9,11 +9,10 @@
 
 namespace penstock::inline v0 {
 
-/// Metadata that others change as often as that between being read and being put.
+/// After so many attempts between which others changed the metadata, a change is given up.
 inline constexpr int kMaxMetadataTries = 20;
 
-/// An array's metadata document as it is stored, whatever its version of the format: members that are not known here
-/// stay what they are.
+/// An array's stored metadata document, in any version of the format: unknown members are left unchanged.
 struct stored_metadata {
   std::string key;  ///< in the store, prefix included
   json document;
@@ -26,13 +25,12 @@ result<stored_metadata> read_stored_metadata(const array_state& state);
 /// The member `shape`.
 /// \error corrupt_data  It is absent, or no list of sizes.
 result<extents> shape_of(const stored_metadata& metadata);
-/// The shape, and with it the chunk grid where that lists lengths that do not reach it.
-/// \error corrupt_data, unsupported  As for reading the chunk grid.
+/// Sets the shape, and extends a chunk grid that lists lengths if it does not reach the shape.
 result<> set_shape(stored_metadata& metadata, const extents& shape);
 
 /// Puts the document, on condition that it still has the version that was read.
 /// \param guard  Null: none; borrowed.
-/// \error version_changed  It has not. \error conflict  The guard does not hold.
+/// \error version_changed  It has another version. \error conflict  The guard is no longer valid.
 result<> put_stored_metadata(const array_state& state, const stored_metadata& metadata, bool durable,
                              const write_guard* guard = nullptr);
 
@@ -46,7 +44,7 @@ result<array> open_resized(const array_state& state, const stored_metadata& meta
 /// Opens the array as it is stored now, in the same context.
 result<array> open_again(const array_state& state);
 
-/// The store of an open array, to be written to. Whether it can be is its own to say.
+/// The store of an open array, for writing. The store itself decides whether it accepts writes.
 store& writable_store(const array_state& state) noexcept;
 
 /// `array 'file:///data/x.zarr'`, the last note of each error.

@@ -75,7 +75,7 @@ double double_of(const item& of, const dtype& type) {
   return out;
 }
 
-/// Of formats whose fill value is what masks.
+/// For formats in which the fill value is the missing value.
 bool masks_by_fill(const array_state& of) {
   return of.fill_is_nodata || (of.format == "zarr2" && of.fill_value_json != "null");
 }
@@ -135,7 +135,7 @@ result<> to_version_3(const array_state& from, json::object_t& attributes) {
     missing = item_of(*attribute, from.type);
   }
   if (!missing) {
-    // What is not a value of the type masks nothing, and xarray does not open what is not base64.
+    // A value that the type cannot hold masks nothing, and xarray does not open text that is not base64.
     if (attribute != nullptr && is_float(from.type)) remove(attributes, kMissing);
     return {};
   }

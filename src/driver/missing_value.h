@@ -19,9 +19,9 @@ bool has_dimensions(const array_state& of);
 /// | HDF5, NetCDF classic | scales | attribute `_FillValue` |
 /// | TIFF | band, y, x | nodata, which is the fill value |
 ///
-/// So the fill value of a copy in version 2 may be another one; what was never written is written there then. Only for
+/// So a copy in version 2 may have another fill value; chunks that were never written are then written there. Only for
 /// arrays whose dimensions have names.
-/// \param out  Of an array of another format, complete but for this.
+/// \param out  Options of an array of another format, complete except for this.
 /// Source: xarray, "Zarr Encoding Specification", and `FillValueCoder` of its backends/zarr.py.
 result<> keep_meaning(const array_state& from, create_options& out);
 

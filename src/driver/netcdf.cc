@@ -21,7 +21,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// The second request is at least so long where requests cost, and each later one four times what was read before.
+/// The least length of the second request if requests are expensive; each later one is four times what was read before.
 constexpr std::uint64_t kSecondRead = std::uint64_t{256} << 10, kGrowth = 4;
 
 /// Reads the first bytes of a file until its header is complete.
@@ -44,7 +44,7 @@ result<std::shared_ptr<const netcdf_file>> read_header(const location& at, std::
     byte_range range{have, until - have, false};
     auto read = read_and_wait(*at.from, at.path, range, range.length, &at.head->seen, true);
     if (!read.ok() && read.error().code() == errc::corrupt_data && needed < until) {
-      // The object may be shorter, in a store that cannot end early.
+      // The object may be shorter, if its store cannot return fewer bytes than requested.
       until = needed;
       range.length = until - have;
       read = read_and_wait(*at.from, at.path, range, range.length, &at.head->seen);
@@ -58,7 +58,7 @@ result<std::shared_ptr<const netcdf_file>> read_header(const location& at, std::
 /// The variables of one file. Opening one reads nothing.
 class netcdf_members final : public member_source, public std::enable_shared_from_this<netcdf_members> {
  public:
-  /// \param where  Where the arrays are: the prefix of their folder, the URI of the file.
+  /// \param where  The location of the arrays: the prefix of their folder, the URI of the file.
   netcdf_members(std::shared_ptr<const netcdf_file> file, array_site where)
       : file_(std::move(file)), where_(std::move(where)) {}
 

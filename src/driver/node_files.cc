@@ -14,7 +14,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::array<std::string_view, 5> kDocuments = {kZarrKey, kZarrayKey, kZgroupKey, kZattrsKey, kZmetadataKey};
-/// What an appender holds while it appends.
+/// The object that an appender holds while it appends.
 constexpr std::string_view kClaim = ".penstock-append";
 
 error wrong(std::string message) { return {errc::invalid_argument, std::move(message)}; }
@@ -90,7 +90,7 @@ result<> make_parents(store& in, const std::string& prefix, int zarr_format, boo
     }
     for (const zarr_document& document : documents) {
       auto put = put_document(in, at, document, {write_condition::kind::must_be_absent, {}, durable});
-      // Another writer may make the same parent at the same time.
+      // Another writer may create the same parent at the same time.
       if (!put.ok() && put.error().code() != errc::version_changed) return std::move(put).error();
     }
   }

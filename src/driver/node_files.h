@@ -20,12 +20,12 @@ result<version> put_document(store& in, const std::string& prefix, const zarr_do
 /// The documents of the node at `prefix` that exist and make it one.
 result<std::vector<std::string_view>> documents_at(const store& in, const std::string& prefix);
 
-/// Makes the groups above `prefix` that do not exist, the root among them.
+/// Creates the groups above `prefix` that do not exist, including the root.
 /// \error invalid_argument  One of them is an array.
 result<> make_parents(store& in, const std::string& prefix, int zarr_format, bool durable = false);
 
-/// The objects below a prefix that belong to the Zarr nodes there: documents and chunks. Files of the user's that are
-/// in the same folders do not belong to them.
+/// The objects below a prefix that belong to the Zarr nodes there: documents and chunks. The user's files in the same
+/// folders do not belong to them.
 class node_objects {
  public:
   /// Lists `prefix`. Reads the document of each array in it.
@@ -33,7 +33,7 @@ class node_objects {
 
   /// Whether the object of this key, relative to the prefix, is a document or a chunk. `key` need not exist.
   bool belongs(std::string_view key) const;
-  /// Relative keys of what belongs to the nodes. Documents first.
+  /// Relative keys of the objects that belong to the nodes. Documents first.
   const std::vector<std::string>& keys() const noexcept { return keys_; }
   /// Relative keys of all other objects.
   const std::vector<std::string>& others() const noexcept { return others_; }
@@ -41,7 +41,7 @@ class node_objects {
  private:
   struct owner {
     bool is_array = false;
-    bool any_suffix = false;  ///< the document cannot be read: everything that may be a chunk is taken for one
+    bool any_suffix = false;  ///< the document cannot be read: every key that may be a chunk's counts as one
     std::string suffix;       ///< of its keys
   };
 
@@ -51,10 +51,10 @@ class node_objects {
   std::vector<std::string> keys_, others_;
 };
 
-/// The error for an object that is not part of an overwritten node, and that the new node would take for its own.
+/// The error for an object that is not part of an overwritten node, but would belong to the new node.
 error stands_in_the_way(std::string_view key);
 
-/// Erases a node: the documents first, then its chunks and the nodes below it. Other objects stay.
+/// Erases a node: the documents first, then its chunks and the nodes below it. Other objects remain.
 /// \param for_array  Refuses, before anything is erased, if another object's key is that of a chunk.
 result<> erase_node(store& in, const std::string& prefix, bool for_array = false);
 

@@ -8,15 +8,15 @@
 
 namespace penstock::inline v0 {
 
-/// A node that is written elsewhere and then takes the place of the one that exists. See docs/design/0018-overwrite.md.
+/// A node that is written elsewhere and then replaces the existing one. See docs/design/0018-overwrite.md.
 class node_replacement {
  public:
-  /// Returns null if the store has no way to do so: the caller then erases the old node and writes the new one.
+  /// Returns null if the store cannot do so: the caller then erases the old node and writes the new one.
   static result<std::unique_ptr<node_replacement>> begin(std::shared_ptr<store> at, const std::string& prefix);
 
-  /// Where to write the new node, at its root.
+  /// The location at which to write the new node, at its root.
   const std::shared_ptr<store>& in() const noexcept { return in_; }
-  /// Puts it in the place of the old node. Objects that are not part of the old node stay.
+  /// Replaces the old node by the new one. Objects that are not part of the old node remain.
   result<> commit();
 
  private:

@@ -1,4 +1,4 @@
-// One `.npy` file as an array, and patterns of names that such files have.
+// One `.npy` file as an array, and patterns of names of such files.
 #include <fmt/format.h>
 
 #include <array>

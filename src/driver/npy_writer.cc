@@ -23,7 +23,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// What is converted and written at a time.
+/// Bytes that are converted and written at a time.
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20;
 
 error wrong_npy(std::string what) { return {errc::invalid_argument, std::move(what)}; }
@@ -33,12 +33,12 @@ struct stored_items {
   dtype type;                ///< of the values that are written
   std::string descr;         ///< Python text
   bool swaps = false;        ///< values have the other byte order
-  std::vector<bool> leaves;  ///< which leaves of a structure have it; empty: all
+  std::vector<bool> leaves;  ///< the leaves of a structure for which that is so; empty: all
 };
 
 result<stored_items> items_of_new(const create_options& how) {
   stored_items out;
-  bool numpy = false;  // or a name of version 3, which says nothing of the order of bytes
+  bool numpy = false;  // or a name of version 3, which has no byte order
   if (!how.dtype_json.empty()) {
     auto parsed = json::parse(how.dtype_json);
     if (!parsed.ok()) return wrong_npy(fmt::format("dtype is not JSON: {}", parsed.error().message()));
@@ -110,7 +110,7 @@ class npy_writer final : public array_writer {
   std::string header_;
   std::uint64_t bytes_ = 0;                // of all items
   std::unique_ptr<staged_object> staged_;  // the whole file, after one write of all items
-  std::unique_ptr<spool_file> spool_;      // all items, else
+  std::unique_ptr<spool_file> spool_;      // otherwise: all items
   bool closed_ = false;
 };
 
@@ -143,7 +143,7 @@ result<> npy_writer::check(std::span<const std::uint64_t> origin, const tensor_v
   return {};
 }
 
-/// Writes a file of which all items are given at once, without a copy. False: the store or the items need one.
+/// Writes a file whose items are all given at once, without a copy. Returns false if the store or the items need one.
 result<bool> npy_writer::stage_all(const tensor_view& values) {
   if (staged_ || spool_ || items_.swaps || values.extents != shape_ ||
       values.strides != c_order_strides(shape_, items_.type.item_bytes()))
@@ -153,7 +153,8 @@ result<bool> npy_writer::stage_all(const tensor_view& values) {
   return staged_ != nullptr;
 }
 
-/// Writes items that follow one another in the file. \param counts  Of the last dimensions.
+/// Writes items that are adjacent in the file.
+/// \param counts  Of the last dimensions.
 result<> npy_writer::write_run(std::uint64_t first_item, const std::byte* from, const strides& steps,
                                const extents& counts, buffer& piece) {
   const std::uint32_t item = items_.type.item_bytes();
@@ -190,7 +191,7 @@ result<> npy_writer::spool(std::span<const std::uint64_t> origin, const tensor_v
     PENSTOCK_ASSIGN(spool_, spool_file::make(spool_folder(at_.uri)));
     PENSTOCK_TRY(spool_->extend(bytes_));
   }
-  // The last dimensions of which all is written make one run of the file, together with the one before them.
+  // The last dimensions that are written completely, and the one before them, are one run of the file.
   const std::size_t rank = shape_.size();
   std::size_t outer = rank;
   while (outer > 0 && values.extents[outer - 1] == shape_[outer - 1]) --outer;

@@ -1,4 +1,4 @@
-// NumPy's names of types, as documents of other programs have them.
+// NumPy's names of types in documents of other programs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,8 +36,8 @@ constexpr numpy_name kNumpyNames[] = {
     {"longdouble", "f16"}, {"g", "f16"},          {"float128", "f16"}, {"O", "O"},          {"object", "O"},
 };
 
-/// The type string without its order of a name that has a number or a unit in it: `f4`, `S5`, `M8[ns]`,
-/// `datetime64[ns]`. Empty: it is none.
+/// The type string, without its byte order, for a name that contains a number or a unit: `f4`, `S5`, `M8[ns]`,
+/// `datetime64[ns]`. Empty: not such a name.
 std::string sized_type(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kTimes = {
       {{"datetime64[", "M8["}, {"timedelta64[", "m8["}}};
@@ -48,12 +48,12 @@ std::string sized_type(std::string_view name) {
   std::string out(name);
   if (out[0] == 'a') out[0] = 'S';
   const auto known = dtype::from_numpy("<" + out);
-  // What reads the files refuses NumPy's wider numbers, and names them.
+  // The reader of the files refuses NumPy's wider numbers, and names them.
   const bool wide = out == "f16" || out == "f12" || out == "c32" || out == "c24";
   return known.ok() || wide ? out : std::string();
 }
 
-bool is_extension_name(std::string_view name) {  // those of ml_dtypes
+bool is_extension_name(std::string_view name) {  // the names of ml_dtypes
   const auto found = dtype::from_name(name);
   if (!found.ok()) return false;
   const dtype_kind kind = found->kind();
@@ -61,7 +61,7 @@ bool is_extension_name(std::string_view name) {  // those of ml_dtypes
          name == "uint2" || name == "uint4";
 }
 
-/// `<f4` of `float32`; empty: NumPy has no such name.
+/// Returns `<f4` for `float32`; empty: NumPy has no such name.
 std::string typestr_of(std::string_view text) {
   if (is_extension_name(text)) return std::string(text);
   constexpr bool kNativeBig = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;

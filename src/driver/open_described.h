@@ -11,10 +11,8 @@
 
 namespace penstock::inline v0 {
 
-/// Opens an array whose metadata have already been read: nothing of `from` is read.
-///
-/// \param documents  Metadata documents by name (`zarr.json`; `.zarray`, `.zattrs`) and text, as storage would hold
-///                   them.
+/// Opens an array whose metadata has already been read: `from` is not read.
+/// \param documents  Metadata documents by name (`zarr.json`; `.zarray`, `.zattrs`) and text, as in storage.
 /// \error As open_array.
 result<array> open_described(std::shared_ptr<const store> from, const open_options& options,
                              const std::vector<std::pair<std::string, std::string>>& documents);

@@ -1,4 +1,4 @@
-// HDF5 and NetCDF-4 files as a driver, and what others ask of them.
+// The driver of HDF5 and NetCDF-4 files, and functions for other parts of the library.
 #include "driver/open_hdf5.h"
 
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ std::shared_ptr<const hdf5_nodes> nodes_of(const location& at, std::shared_ptr<h
   return std::make_shared<const hdf5_nodes>(at.context, std::move(reader), at.uri, how.mode == open_mode::read);
 }
 
-// A file of whatever name.
+// A file with any name.
 result<std::shared_ptr<const hdf5_nodes>> nodes_in(location at, const open_options& how, const hdf5_hints& hints) {
   const store_traits traits = at.from->traits();
   if (at.head == nullptr && (hints.size || !traits.inline_completion || traits.lends_bytes)) {

@@ -18,14 +18,14 @@
 
 namespace penstock::inline v0 {
 
-/// The name of the format, as arrays and groups have it.
+/// The name of the format in arrays and groups.
 inline constexpr std::string_view kHdf5Format = "hdf5";
 
-/// What an HDF5 file says of a dataset or group beyond what arrays and groups of every format have.
+/// Properties of a dataset or group in an HDF5 file that arrays and groups of other formats do not have.
 struct hdf5_facts {
-  std::vector<hdf5_typed_value> attributes;  ///< those whose types JSON does not say
-  json storage;                              ///< of a dataset: as hdf5_array has it
-  bool is_compound = false;                  ///< a group: it is a dataset, whose members are those of its elements
+  std::vector<hdf5_typed_value> attributes;  ///< those whose types JSON cannot express
+  json storage;                              ///< of a dataset: as in hdf5_array
+  bool is_compound = false;                  ///< a group that stands for a dataset of compounds
 };
 
 /// The members of a group in the order of the file.
@@ -34,9 +34,9 @@ struct hdf5_members {
   std::vector<std::string> stand_ins;  ///< netCDF's marks for dimensions without a variable
 };
 
-/// What is known of a file and its store.
+/// Known facts about a file and its store.
 struct hdf5_hints {
-  std::optional<std::uint64_t> size;  ///< for stores that do not report it
+  std::optional<std::uint64_t> size;  ///< size, for stores that do not report it
   /// Also requests the last byte, with the first round trip: a server that ignores ranges fails now, and not when
   /// values are read.
   bool tries_end = false;
@@ -46,24 +46,24 @@ struct hdf5_hints {
 /// \error As the driver's: not_found, corrupt_data, unsupported, conflict.
 result<node> open_hdf5(std::shared_ptr<const store> from, const std::string& key, std::string_view path,
                        const open_options& how, const hdf5_hints& hints = {});
-/// The same of the file at a location whose first bytes may be known.
+/// The same for the file at a location whose first bytes may be known.
 result<node> open_hdf5(location at, std::string_view path, const open_options& how, const hdf5_hints& hints);
 
-/// Whether open_hdf5 failed with `unsupported` at an object that is not an array: elements of references or lists, or
-/// no dataspace. Links into other files are not followed.
+/// Whether open_hdf5 failed with `unsupported` at an object that cannot be an array: elements of references or lists,
+/// or no dataspace. Links into other files are not followed.
 bool is_no_hdf5_array(const store& from, const std::string& key, std::string_view path);
 
-/// Whether a group is in this file, and not in another one that a link led to.
+/// Whether a group is in this file, rather than in another one that a link led to.
 bool is_in_hdf5_file(const group_state& of, const store& from, const std::string& key);
 
 struct referenced_array;  // driver/open_reference.h
 
-/// A group of an HDF5 file and its datasets, which are described and not opened: for many files, whose datasets become
+/// A group of an HDF5 file and its datasets, which are described but not opened: for many files whose datasets become
 /// one array.
 struct hdf5_contents {
   struct dataset {
     std::string name;
-    std::shared_ptr<const referenced_array> what;  ///< null: it is not readable
+    std::shared_ptr<const referenced_array> what;  ///< null: not readable
     std::optional<error> failed;
   };
   std::string attributes_json;  ///< of the group
@@ -71,16 +71,16 @@ struct hdf5_contents {
   std::vector<dataset> datasets;  ///< direct children, in the order of the file; without netCDF's marks
 };
 
-/// Reads all metadata of the group at `path` of an HDF5 file in one go.
+/// Reads all metadata of the group at `path` of an HDF5 file at once.
 /// \param at  Its head is known and is that of an HDF5 file.
-/// \error As open_hdf5, of the group; not_found also where a dataset is at `path`.
+/// \error As open_hdf5, of the group; not_found also if `path` is a dataset.
 result<hdf5_contents> describe_hdf5_group(const location& at, std::string_view path);
 
-/// The datasets of an HDF5 file that `pattern` stands for: the one of that name, or all that it matches as a shell
-/// pattern (`run/shard_*`), in the order of the numbers in their names. They are described and not opened; their names
-/// are paths. Links are followed into other files.
-/// \error not_found  There is none. \error invalid_argument  A group has that name; as find_shards, names that the
-///        sequence lacks. \error As open_hdf5, of a dataset.
+/// The datasets of an HDF5 file that match `pattern`: the one with that name, or all that match it as a shell pattern
+/// (`run/shard_*`), in the order of the numbers in their names. They are described but not opened; their names are
+/// paths. Links are followed into other files.
+/// \error not_found  No dataset matches. \error invalid_argument  A group has that name; as find_shards, names are
+/// missing in the sequence. \error As open_hdf5, of a dataset.
 result<std::vector<hdf5_contents::dataset>> describe_hdf5_datasets(std::shared_ptr<const store> from,
                                                                    const std::string& key, const std::string& pattern,
                                                                    shard_holes holes, const open_options& how,
@@ -92,14 +92,14 @@ result<std::vector<std::string>> hdf5_dataset_paths(std::shared_ptr<const store>
                                                     std::size_t most, const open_options& how,
                                                     const hdf5_hints& hints = {});
 
-/// Null if it is not of an HDF5 file that the engine opened.
+/// Null if the node is not in an HDF5 file that the engine opened.
 const hdf5_facts* hdf5_facts_of(const array_state& of) noexcept;
 const hdf5_facts* hdf5_facts_of(const group_state& of) noexcept;
 
-/// \error invalid_argument  The group is not of an HDF5 file. \error conflict  The file changed. \error As the
+/// \error invalid_argument  The group is not in an HDF5 file. \error conflict  The file changed. \error As the
 /// driver's.
 result<hdf5_members> hdf5_members_of(const group_state& of);
-/// Of the whole file, by paths from its root.
+/// Describes the whole file, by paths from its root.
 /// \error As hdf5_members_of.
 result<hdf5_dimension_names> hdf5_dimensions_of(const group_state& of);
 

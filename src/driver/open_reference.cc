@@ -21,7 +21,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// As a `.zarray` of such chunks alone would be opened.
+// Opens it as a `.zarray` of such chunks alone.
 result<codec_chain> compile(const chunk_codecs& codecs, const zarr_metadata& metadata, const extents& shape,
                             const codec_chain_options& options) {
   json::array_t lengths;
@@ -121,7 +121,7 @@ std::shared_ptr<const shard_table> checksums_of(const referenced_array& what) {
   return out;
 }
 
-// What finds the cells of an array.
+// The layout that finds the cells of an array.
 result<std::shared_ptr<const chunk_layout>> layout_of(const referenced_array& what,
                                                       const std::shared_ptr<const zarr_layout>& cells,
                                                       const codec_chain_options& codecs) {

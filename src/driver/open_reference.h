@@ -21,23 +21,23 @@ namespace penstock::inline v0 {
 struct hdf5_facts;  // driver/open_hdf5.h
 class hdf5_chunk_index;
 
-/// An object that references name.
+/// An object that references point to.
 struct referenced_object {
-  std::string name;  ///< as errors show it: a path, a URI
+  std::string name;  ///< name in errors: a path, a URI
   std::shared_ptr<const store> from;
   std::string key;                      ///< in `from`
-  bool pinned = false;                  ///< reads fail once it is another version than now
+  bool pinned = false;                  ///< reads fail if its version changes
   std::optional<std::uint32_t> crc32c;  ///< of all its bytes: what `array::check` compares
-  version seen = {};                    ///< the version that reads expect, if it is known; `pinned` learns it
+  version seen = {};                    ///< the version that reads expect, if it is known; `pinned` looks it up
 
-  // What a manifest has of it.
+  // What a manifest stores about the object.
   bool inlined = false;                  ///< `from` is this process's memory: the manifest holds the bytes
-  std::string path = {};                 ///< of a file of this machine; else empty
+  std::string path = {};                 ///< of a local file; otherwise empty
   std::optional<file_stamp> stamp = {};  ///< of that file when its index was read
   std::string remote_stamp = {};         ///< of a remote object, in the caller's store; empty: not known
 };
 
-/// Codecs of chunks that have others than the array: the array's with some left out, or a list of their own.
+/// Codecs of chunks that differ from the array's: the array's without some of them, or a list of their own.
 struct chain_variant {
   std::vector<std::uint32_t> skipped;  ///< numbers of filters and compressor, in the order of encoding
   std::optional<extents> shape;        ///< of cells that are stored shorter than the others
@@ -46,54 +46,55 @@ struct chain_variant {
   json own = {};
 };
 
-/// Where the cells of arrays that are put together begin and end along one dimension.
+/// The ends of the cells of joined arrays along one dimension.
 struct joined_axis {
   std::size_t axis = 0;
   std::vector<std::uint64_t> edges;    ///< from 0 to the length, ascending; empty: there are no cells
-  std::vector<std::uint64_t> decoded;  ///< of each cell, what its codecs make along the axis: no less than its length
+  std::vector<std::uint64_t> decoded;  ///< for each cell, the length to which its codecs decode, at least its own
 };
 
 /// An array whose bytes are in objects of other formats.
 struct referenced_array {
-  zarr_metadata metadata;  ///< of an array: what it is, and how its chunks decode
+  zarr_metadata metadata;  ///< of an array: its type, shape and codecs
   /// That it was parsed from, by name (`.zarray`, `.zattrs`, `zarr.json`).
   std::vector<std::pair<std::string, std::string>> documents;
   /// null: `read_table` makes this with a table. Until then the `index`, or another layout, finds the chunks.
   std::shared_ptr<const reference_table> table;
   std::shared_ptr<const hdf5_chunk_index> index;
-  /// Set: has each cell as an object, named as Zarr names chunks. In place of `objects`, until there is a table.
+  /// Set: provides each cell as an object, with Zarr's names of chunks. Used in place of `objects` until there is a
+  /// table.
   std::shared_ptr<const store> cells;
   std::function<result<std::shared_ptr<const referenced_array>>()> read_table;
   std::vector<chain_variant> variants;
   std::vector<referenced_object> objects;
   std::string format, uri;
-  std::vector<std::optional<std::string>> dimension_names;  ///< empty: as the metadata say
+  std::vector<std::optional<std::string>> dimension_names;  ///< empty: as in the metadata
   bool missing_is_fill = false;
   bool opened_for_reading = false;
-  std::vector<joined_axis> joined;         ///< dimensions whose cells are not all of one length, each once
+  std::vector<joined_axis> joined;         ///< dimensions whose cells have different lengths, each once
   std::shared_ptr<const hdf5_facts> hdf5;  ///< of a dataset of an HDF5 file; else null
 };
 
-/// The cells that the table numbers.
+/// The grid of the cells that the table numbers.
 /// \error corrupt_data, invalid_argument  The metadata or `joined` contradict themselves.
 result<chunk_grid> grid_of(const referenced_array& what);
 
 /// \error corrupt_data, unsupported  The metadata or the table, by member. \error not_found  A pinned object.
 result<array> open_reference(const std::shared_ptr<context>& with, referenced_array what);
 
-/// All bytes of an object, named by the path of a file of this machine, else by its URI; by its key alone in a store
+/// All bytes of an object, named by its path if it is a local file, otherwise by its URI; by its key alone in a store
 /// that has no location, such as one in memory.
 referenced_object whole_object(std::shared_ptr<const store> from, std::string key, version seen);
 
-/// The references of an array, all of them: of a dataset of many chunks its index is read for it. Null: it has none.
-/// \error As what reads the index.
+/// All references of an array: for a dataset with many chunks, its index is read. Null: it has none.
+/// \error As of reading the index.
 result<std::shared_ptr<const referenced_array>> references_of(const array& from);
 
-/// The array with all of its references in memory; itself, if they are or if it has none.
+/// The array with all of its references in memory; the array itself if they already are, or if it has none.
 result<array> with_references(const array& from);
 
-/// `save_references` of an array of many files.
-/// \param shards  JSON of what was joined, with file names as they are to be saved; empty: nothing was.
+/// `save_references` for an array of many files.
+/// \param shards  JSON of the joined files, with file names as they are to be saved; empty: not joined.
 result<std::vector<std::byte>> save_references_of_shards(const array& from, const manifest_options& how,
                                                          const std::string& shards);
 

@@ -36,7 +36,7 @@ bool begins_as_json_object(std::span<const std::byte> bytes) {
   return begin != std::string_view::npos && text[begin] == '{' && !text.substr(begin).starts_with(kManifestBegin);
 }
 
-/// The path of a `file:` URI; another location as it is.
+/// The path of a `file:` URI; other locations unchanged.
 std::string plain_location(const std::string& uri) {
   return uri.starts_with(kLocalPrefix) ? uri.substr(kLocalPrefix.size()) : uri;
 }
@@ -67,7 +67,7 @@ class kerchunk_format final : public format_driver {
     return kEndings;
   }
   std::string_view written_by() const noexcept override { return "penstock.save_references in Python"; }
-  // All of it is needed.
+  // All bytes are needed.
   std::uint64_t head_bytes() const noexcept override { return std::uint64_t{1} << 20; }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override {
     return begins_as_json_object(begin);

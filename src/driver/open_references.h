@@ -16,7 +16,7 @@ namespace penstock::inline v0 {
 result<std::optional<found_node>> find_references_above(const location& at);
 
 /// Opens references that are saved as Parquet below a place, by their `.zmetadata`.
-/// \param inner  Of the node that is opened; empty: the root.
+/// \param inner  Path of the node to open; empty: the root.
 result<node> open_reference_folder(node_place at, const json& zmetadata, std::string_view inner = {});
 
 }  // namespace penstock::inline v0

@@ -35,11 +35,11 @@ namespace {
 constexpr std::string_view kBegin = R"({"penstock_manifest")";
 constexpr std::uint64_t kManifestVersion = 1;
 constexpr std::uint64_t kMaxTableBytes = std::uint64_t{1} << 31;
-/// A table may be as long as this, or have so many bytes for each stored one: what is written is below.
+/// A table may have this many bytes, or this many for each stored byte, whichever is more. Written tables have fewer.
 constexpr std::uint64_t kSmallTableBytes = std::uint64_t{1} << 26, kMostExpansion = 64;
-/// As many as an HDF5 dataset may have; joined files may end at as many different lengths.
+/// As many variants of codecs as an HDF5 dataset may have; joined files may have as many different lengths.
 constexpr std::size_t kMaxVariants = 1000, kMaxJoinedVariants = 60000;
-/// Cells along the joined axis where the table lists fewer: a few bytes may say that there are any number of them.
+/// The most cells along the joined axis if the table lists fewer: a few bytes of a document may claim any number.
 constexpr std::uint64_t kMaxUnlistedEdges = std::uint64_t{1} << 22;
 
 error damaged_manifest(std::string_view what) {
@@ -185,7 +185,7 @@ class objects_of_manifest {
     const std::string location = resolved_location(at_.folder, relative);
     PENSTOCK_TRY(at_.rule.check(location, relative));
     PENSTOCK_ASSIGN(referenced_object found, stores_.object(location));
-    if (!found.path.empty()) found.name = std::move(out_[i].name);  // else it is found by its URL
+    if (!found.path.empty()) found.name = std::move(out_[i].name);  // otherwise it is found by its URL
     if (const json* const stamp = from.find("stamp"); stamp != nullptr && !stamp->is_null()) {
       std::uint64_t size = 0;
       std::int64_t time = 0;
@@ -258,7 +258,7 @@ class objects_of_manifest {
     return {};
   }
 
-  /// The size, where a stamp has nothing else.
+  /// The size, if a stamp has nothing else.
   static std::optional<std::uint64_t> size_in(std::string_view stamp) {
     constexpr std::string_view kSize = "size=";
     return stamp.starts_with(kSize) ? parse_number(stamp.substr(kSize.size())) : std::nullopt;
@@ -278,10 +278,10 @@ class objects_of_manifest {
   std::shared_ptr<store> inlined_ = make_memory_store();
   std::vector<referenced_object> out_;
   std::vector<std::size_t> files_, remote_;  // numbers of objects
-  std::vector<std::string> versions_;        // of the remote ones, as HTTP names them; empty: not known
+  std::vector<std::string> versions_;        // versions of the remote objects, as HTTP names them; empty: not known
 };
 
-// Expands pairs [number, repetitions] to the numbers themselves, at most `most` of them.
+// Expands pairs [number, repetitions] to the numbers themselves, at most `most` numbers.
 result<std::vector<std::uint64_t>> spread(const json::array_t& runs, std::uint64_t most) {
   std::vector<std::uint64_t> out;
   for (const json& each : runs) {
@@ -314,7 +314,7 @@ result<joined_axis> axis_of(const json& from, std::uint64_t cells) {
   return out;
 }
 
-// The first dimension, and the others as `more`.
+// The first dimension; the others are in `more`.
 result<std::vector<joined_axis>> joined_of(const json& document, std::uint64_t cells) {
   std::vector<joined_axis> out;
   const json* const from = document.find("joined");
@@ -368,7 +368,7 @@ result<array> open_document(const json& document, std::span<const std::byte> pac
   std::uint64_t entries = 0;
   for (std::size_t i = 16; i-- > 8 && table.size() >= 24;)
     entries = entries << 8 | static_cast<std::uint64_t>(table[i]);
-  entries = std::min<std::uint64_t>(entries, table.size());  // each takes a byte at least
+  entries = std::min<std::uint64_t>(entries, table.size());  // each takes at least a byte
   PENSTOCK_ASSIGN(what.joined, joined_of(document, std::min(cells, std::max(entries, kMaxUnlistedEdges))));
   PENSTOCK_ASSIGN(const json::array_t* const objects, list_of(document, "objects"));
   PENSTOCK_ASSIGN(what.objects, objects_of_manifest(at, *with, with).make(*objects));
@@ -376,7 +376,7 @@ result<array> open_document(const json& document, std::span<const std::byte> pac
   return open_reference(with, std::move(what));
 }
 
-/// Whether a name is one of a member at any of the levels that save_references writes: names with '/' between them.
+/// Whether a name is that of a member, at any level that save_references writes: names with '/' between them.
 bool is_member_path(std::string_view name) {
   constexpr std::ptrdiff_t kMaxLevels = 32;
   return !name.empty() && name.front() != '/' && name.back() != '/' && name.find("//") == std::string_view::npos &&
@@ -497,7 +497,7 @@ class saved_members final : public member_source, public std::enable_shared_from
   manifest_place at_;
   std::shared_ptr<context> context_;
   std::string uri_;
-  by_path<std::pair<std::size_t, std::size_t>> members_;  // begin and bytes
+  by_path<std::pair<std::size_t, std::size_t>> members_;  // begin and length
   by_path<std::string> groups_;                           // attributes as JSON
 };
 

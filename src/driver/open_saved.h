@@ -14,24 +14,24 @@
 
 namespace penstock::inline v0 {
 
-/// True where the bytes begin a manifest of references, as `save_references` writes it: a JSON document on one line,
-/// and a compressed reference_table after it.
+/// True if the bytes begin a manifest of references in the form of `save_references`: a JSON document on one line, and
+/// a compressed reference_table after it.
 bool is_saved_references(std::span<const std::byte> begin) noexcept;
 
-/// An object of a manifest that is not a file of this machine.
+/// An object of a manifest that is not a local file.
 struct remote_object {
   std::string url;
-  std::string stamp;         ///< by which the caller's store recognises its version; empty: any version will do
-  bool has_version = false;  ///< the manifest also has its version as HTTP names it: a store over HTTP needs no stamp
+  std::string stamp;         ///< the version in the form of the caller's store; empty: any version is accepted
+  bool has_version = false;  ///< the manifest also has its HTTP version: a store over HTTP needs no stamp
 };
 
-/// Finds remote objects, all of a manifest at once: for each its store and key, or nullopt for the engine's own.
-/// \error conflict  An object is another version than its stamp says.
+/// Finds remote objects, all of a manifest at once: for each its store and key, or nullopt for the engine's own stores.
+/// \error conflict  The version of an object differs from its stamp.
 using object_finder = std::function<result<std::vector<std::optional<place>>>(const std::vector<remote_object>&)>;
 
-/// Where a manifest is, and what it may name.
+/// The location of a manifest, and the locations that it may name.
 struct manifest_place {
-  std::string folder;  ///< that its files are relative to: an absolute path or a URL; empty: it has whole paths
+  std::string folder;  ///< the folder of relative names: an absolute path or a URL; empty: all names are full paths
   location_rule rule;
   object_finder find_objects = nullptr;  ///< null: the engine's own stores
   bool missing_is_fill = false;
@@ -39,17 +39,16 @@ struct manifest_place {
 
 /// Opens the array of such a manifest.
 ///
-/// Local files must have the size and time of change that the manifest has, and stay pinned to that.
-/// \error corrupt_data  It contradicts itself, by member. \error conflict  A file is another than its index was read
-///                      from. \error unsupported  Tables, an older release's form; a location that it may not name;
-///                      remote objects that it pins to a version as another store knows it, and `find_objects` does
-///                      not find.
+/// Local files must have the size and modification time in the manifest, and stay pinned to these.
+/// \error corrupt_data  It contradicts itself, by member. \error conflict  A file has changed since its index was read.
+/// \error unsupported  Tables, an older release's form; a location that it may not name; remote objects that it pins to
+/// a version of another store, and that `find_objects` does not find.
 result<array> open_saved_references(std::span<const std::byte> manifest, const manifest_place& at,
                                     std::shared_ptr<context> with);
 
 /// Opens a manifest of an array, or of a group: a JSON document on one line (`kind` is `group`; `uri`, `attributes`,
 /// of each group below its path and attributes, of each member its path and bytes), and after it the manifests of its
-/// arrays, which are opened when they are asked for.
+/// arrays, which are opened when they are requested.
 /// \error As open_saved_references.
 result<node> open_saved_node(std::vector<std::byte> manifest, manifest_place at, std::shared_ptr<context> with);
 

@@ -21,7 +21,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::size_t kMostNames = 5;  // of shards that changed
+constexpr std::size_t kMostNames = 5;  // names of changed shards in an error
 
 result<array> open_one(const saved_array& saved, const std::shared_ptr<context>& with) {
   open_options how;

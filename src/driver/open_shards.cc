@@ -29,9 +29,9 @@ std::string uri_of(const store& from, const std::vector<std::string>& keys) {
   return out;
 }
 
-// The part of a version that has the same meaning for other processes and machines. Files: the size and the time of
-// change, because each machine numbers devices and inodes itself. HTTP: all of it, the hash of the entity tag. Members
-// of a zip archive: offset, size and checksum. Versions of other stores name objects of this process.
+// The part of a version that is valid for other processes and machines. Files: the size and the time of change, because
+// each machine numbers devices and inodes itself. HTTP: all of it, the hash of the entity tag. Members of a zip
+// archive: offset, size and checksum. Versions of other stores name objects of this process.
 version lasting(const version& seen, std::string_view place) {
   constexpr std::string_view kServed[] = {"http", "https", "s3", "s3a", "gs", "gcs", "az", "azure", "abfs", "abfss"};
   const std::string_view scheme = place.substr(0, place.find(':'));

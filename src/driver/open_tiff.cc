@@ -23,10 +23,10 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kFirstRead = std::uint64_t{16} << 10;
-/// Where a second request costs less than the bytes that most headers have not got.
+/// If requests cost nothing: a second request is cheaper than bytes that most headers do not need.
 constexpr std::uint64_t kFirstReadNearby = std::uint64_t{4} << 10;
 constexpr std::uint64_t kLongestReadAhead = std::uint64_t{1} << 20;
-/// The most bytes, and four times the file, that are read of a file whose directories follow each other.
+/// A header is refused after this many bytes, if they are also more than four times the file.
 constexpr std::uint64_t kMostRead = std::uint64_t{64} << 20;
 /// More headers than any file has.
 constexpr unsigned kMaxReads = 1U << 20;
@@ -34,21 +34,21 @@ constexpr unsigned kMaxReads = 1U << 20;
 constexpr std::array<std::string_view, 9> kTiffEndings = {"tif", "tiff", "gtif", "gtiff", "btf",
                                                           "tf8", "cog",  "ovr",  "msk"};
 
-/// What an open array keeps of its file's header, for others of the same file.
+/// The part of a file's header that an open array caches, for other images of the same file.
 constexpr std::uint64_t kKeptBytes = std::uint64_t{256} << 10;
 
-/// Where a TIFF is, and an image of it that is open already, or null.
+/// The location of a TIFF, and an image of it that is already open, or null.
 struct tiff_place {
   const node_place& at;
   const tiff_layout* opened = nullptr;
-  const object_head* head = nullptr;  ///< of the TIFF itself, read before; null: it was not
+  const object_head* head = nullptr;  ///< head of the TIFF itself, read before; null: not read
 
   const store& from() const noexcept { return *at.from; }
-  /// Opening a file of storage without round trips is cheap enough to check for sidecar files.
+  /// If storage has no round trips, opening a file is cheap enough to check for sidecar files.
   bool looks_beside() const { return from().traits().request_bytes == 0; }
 };
 
-/// Reads pieces of one file, all of one version.
+/// Reads ranges of one file, all from one version.
 class header_reader {
  public:
   /// \param suffix  Of the sidecar file; empty: the TIFF itself.
@@ -71,13 +71,13 @@ class header_reader {
 
   /// False if the object does not exist.
   result<bool> begin() {
-    if (file_.find(0, 1) != nullptr) return true;  // an open image, or another try, has read it
+    if (file_.find(0, 1) != nullptr) return true;  // an open image, or an earlier attempt, has read it
     auto read = read_and_wait(*from_, key_, {0, first_, false}, first_, nullptr, true);
-    // A shorter file, in a store that does not know how to end early.
+    // The file may be shorter, in a store that cannot return fewer bytes than requested.
     if (!read.ok() && read.error().code() == errc::corrupt_data) read = read_and_wait(*from_, key_, {}, first_);
     if (!read.ok()) {
       const errc why = read.error().code();
-      // A bucket that may not be listed says "forbidden" of what it has not got.
+      // A bucket that may not be listed answers "forbidden" for missing objects.
       if (why == errc::not_found || (beside_ && why == errc::permission_denied)) return false;
       return std::move(read).error().note(read_note(key_, {0, first_, false}));
     }
@@ -85,7 +85,7 @@ class header_reader {
     return true;
   }
 
-  /// Reads `range` and, where it follows what was read before, more and more behind it.
+  /// Reads `range`; if it follows the range that was read before, reads further and further ahead.
   result<> read(byte_range range) {
     const bool follows = range.offset >= last_end_ && range.offset - last_end_ <= ahead_;
     ahead_ = follows ? std::min(2 * ahead_, kLongestReadAhead) : kShortRead;
@@ -135,12 +135,12 @@ struct found_image {
   tiff_details details;
   tiff_directory directory;
   std::array<std::uint64_t, 2> size;  ///< height, width
-  std::string suffix;                 ///< of the side file that holds it; empty: it is in the file itself
-  std::vector<std::optional<std::uint64_t>> bands_of_mask = {};  ///< of one in a sidecar file, for each of the image's
+  std::string suffix;                 ///< suffix of the sidecar file that holds it; empty: the file itself
+  std::vector<std::optional<std::uint64_t>> bands_of_mask = {};  ///< in a sidecar file, for each of the image's
 };
 
-/// Finds an image in the reader's file; nothing where there is no such file, or no TIFF. What was read is the image's;
-/// where there is none, the reader keeps it.
+/// Finds an image in the reader's file; nothing if the file does not exist or is not a TIFF. The image takes the bytes
+/// that were read; if none is found, the reader keeps them.
 result<std::optional<found_image>> find_image(header_reader& reader, const std::string& suffix,
                                               const tiff_options& options) {
   PENSTOCK_ASSIGN(const bool there, reader.begin());
@@ -164,7 +164,7 @@ result<std::optional<found_image>> find_image(header_reader& reader, const std::
   return error(errc::corrupt_data, "the TIFF's directories never end");
 }
 
-/// The same in the file of that name.
+/// The same in the file with that name.
 result<std::optional<found_image>> find_image(const tiff_place& from, const std::string& suffix,
                                               const tiff_options& options) {
   header_reader reader(from, suffix);
@@ -196,9 +196,9 @@ bool is_overview_of(const found_image& beside, std::uint64_t count) {
          samples_of(beside.details.tags, beside.details.big_endian) == count;
 }
 
-/// Of each band of an image of `count` the mask's band that is its own, where `metadata` notes one: flags of each band,
-/// counted from 1, in which 2 stands for the mask of the first. Source: GDALMaskFlags; gcore/gdaldefaultoverviews.cpp,
-/// GetMaskBand.
+/// For each band of an image with `count` bands, its band of the mask, if `metadata` names one: by the flags of each
+/// band, counted from 1, in which 2 stands for the mask of the first one. Source: GDALMaskFlags;
+/// gcore/gdaldefaultoverviews.cpp, GetMaskBand.
 std::vector<std::optional<std::uint64_t>> bands_of_mask(const found_image& mask, std::string_view metadata,
                                                         std::uint64_t count) {
   constexpr unsigned kOfAllBands = 2;
@@ -264,7 +264,7 @@ void add_mask_beside(const tiff_place& from, std::uint64_t level, const std::arr
   if (masked.size() < count) to.masked_bands = std::move(masked);
 }
 
-/// Adds the overviews of a sidecar file with `suffix`, and whether one has the mask of an image of that size.
+/// Adds the overviews of a sidecar file with `suffix`, and whether the file has the mask of an image of that size.
 void add_side_files(const tiff_place& from, const tiff_options& options, const std::string& suffix,
                     const std::array<std::uint64_t, 2>& size, std::uint64_t count, tiff_companions& to) {
   if (to.overviews.empty()) {
@@ -310,7 +310,7 @@ result<std::optional<found_image>> find_with_side_files(const tiff_place& from, 
   tiff_companions& known = whole->details.companions;
   add_side_files(from, options, suffix, whole->size, count, known);
   if (options.mask) {
-    // One of another size was left behind by another image.
+    // A mask of another size remains from another image.
     const auto& levels = known.overviews;
     const bool has_level = options.level <= levels.size();
     if (!has_level || beside->size != (options.level == 0 ? whole->size : levels[options.level - 1])) return found;
@@ -389,7 +389,7 @@ result<std::optional<array>> open_image(const tiff_place& from, const tiff_optio
   return std::optional<array>(std::move(*made));
 }
 
-/// The location of the file of an open image, or of the TIFF whose sidecar file it is in.
+/// The location of the file of an open image, or of the TIFF to which the sidecar file belongs.
 node_place file_of(const array_state& image, const tiff_layout& layout) {
   std::string name;
   layout.key(0, name);

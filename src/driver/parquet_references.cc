@@ -19,7 +19,7 @@ constexpr std::size_t kMaxLocation = std::size_t{1} << 16;
 constexpr std::size_t kAtOnce = 16;
 constexpr std::string_view kRecordBegin = "refs.", kRecordEnd = ".parq";
 
-/// The numbers of the files of one array that a listing finds.
+/// The numbers of the files of one array in a listing.
 class record_names final : public key_sink {
  public:
   record_names(std::size_t skipped, std::uint64_t count) : skipped_(skipped), count_(count) {}
@@ -78,7 +78,7 @@ result<> check_text(const std::optional<parquet_values>& column, std::string_vie
   return error(errc::corrupt_data, fmt::format("column '{}' of references is not text", name));
 }
 
-/// Numbers by row, 0 where the column has none.
+/// Numbers by row, 0 if the column does not have one.
 class row_numbers {
  public:
   row_numbers(const std::optional<parquet_values>& column, std::string_view name) : column_(column), name_(name) {}
@@ -131,7 +131,7 @@ result<> add_parquet_references(std::span<const std::byte> bytes, const std::str
     }
     PENSTOCK_ASSIGN(const std::uint64_t at, offset.at(row));
     PENSTOCK_ASSIGN(const std::uint64_t length, size.at(row));
-    // Relative names are relative to the file that has them.
+    // Relative names are relative to the file that contains them.
     if (is_plain_name(name) && !base.empty()) {
       PENSTOCK_TRY(out.add(first + row, fmt::format("{}/{}", base, name), false, at, length));
     } else {

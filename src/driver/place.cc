@@ -37,7 +37,7 @@ bool file_is_archive(const std::string& path) {
   return file && ::pread(file.get(), begin, sizeof(begin), 0) == sizeof(begin) && begins_as_archive(begin);
 }
 
-// How much of `path` names a file, rather than folders and what is not there. 0: none does.
+// The length of the part of `path` that names a file, rather than folders or missing names. 0: none.
 std::size_t file_on_the_way(const std::string& path) {
   for (std::size_t size = path.size(); size != 0 && size != std::string::npos; size = path.rfind('/', size - 1)) {
     struct ::stat status{};
@@ -47,7 +47,8 @@ std::size_t file_on_the_way(const std::string& path) {
   return 0;
 }
 
-/// Of a file's own store, which reads files next to it, too. (Sources that it names have stores of their own.)
+/// The place of a file in its own store, which also reads files next to it. (Sources that the file names have stores of
+/// their own.)
 constexpr unsigned kFilesOfOne = 8;
 
 std::shared_ptr<store> make_file_store(std::string root, write_sync sync, unsigned max_open_files) {
@@ -61,7 +62,7 @@ place in_archive(const std::string& path, std::size_t size, const place_options&
   return {open_zip_store(path.substr(0, size), options.context), path.substr(std::min(size + 1, path.size()))};
 }
 
-// The first part of the path that is named as an archive; all of it where none is.
+// The first component of the path with an archive's ending; the whole path if none has.
 std::size_t archive_by_name(const std::string& path) {
   for (std::size_t at = path.find(kArchiveSuffix); at != std::string::npos; at = path.find(kArchiveSuffix, at + 1)) {
     const std::size_t end = at + kArchiveSuffix.size();
@@ -88,7 +89,7 @@ bool is_there(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 || file_on_the_way(path) != 0;
 }
 
-// An absolute path without parts to leave out, as most are: the library would take it apart and put it together.
+// An absolute path without components to remove, as most are: the standard library would split and join it again.
 bool is_normal(std::string_view path) noexcept {
   return path.front() == '/' && path.find("//") == std::string_view::npos && path.find("/.") == std::string_view::npos;
 }
@@ -114,7 +115,7 @@ result<> check_new_name(std::string_view uri, const context* with) {
   struct other_file {
     std::string_view ending, writer;
   };
-  // No driver opens these by their names; users take them for files.
+  // No driver writes files with these endings, and users expect a file.
   static constexpr other_file kOthers[] = {
       {".npz", "numpy.savez"},   {".raw", "penstock.save_shards"},      {".bin", "penstock.save_shards"},
       {".csv", "numpy.savetxt"}, {".png", "penstock read SRC -o FILE"}, {".jpg", "another library"},
@@ -144,15 +145,15 @@ class no_keys final : public key_sink {
   bool key(std::string_view, std::uint64_t) override { return false; }
 };
 
-/// A place of this machine.
+/// A location on this machine.
 struct local_place {
-  place at;          ///< the path is a file's name in its folder, or what follows an archive's
+  place at;          ///< the file's name in its folder, or the path inside the archive
   std::string file;  ///< absolute path of that file; empty: `at` is a folder or in an archive
-  std::string rest;  ///< what follows the file in the path that the caller gave
+  std::string rest;  ///< the rest of the path that the caller gave, after the file
 };
 
-/// \param sniffs  Whether a file is read to see if it is an archive; else its name decides.
-/// \param is_file  Whether the path is taken for a file's without looking.
+/// \param sniffs  Whether a file is read to see if it is an archive; otherwise its name decides.
+/// \param is_file  Whether the path is assumed to be a file, without a check.
 result<local_place> find_local_place(std::string_view uri, const place_options& options, bool sniffs,
                                      bool is_file = false) {
   std::string_view given = uri;
@@ -167,7 +168,7 @@ result<local_place> find_local_place(std::string_view uri, const place_options& 
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::size_t file = options.is_file || is_file ? path.size() : file_on_the_way(path);
   if (archive) return local_place{in_archive(path, file != 0 ? file : archive_by_name(path), options), {}, {}};
-  // The name counts too: a new archive that a power cut interrupted has no bytes, or not its first ones.
+  // The name counts, too: a new archive that a power cut interrupted has no bytes, or lacks its first ones.
   const std::string_view name = std::string_view(path).substr(0, file);
   if (file != 0 && !options.is_file &&
       (name.ends_with(kArchiveSuffix) || (sniffs && file_is_archive(std::string(name)))))
@@ -175,7 +176,7 @@ result<local_place> find_local_place(std::string_view uri, const place_options& 
   struct ::stat status{};
   if (!options.is_file && path.ends_with(kArchiveSuffix) && ::stat(path.c_str(), &status) != 0)
     return local_place{in_archive(path, path.size(), options), {}, {}};
-  if (file != 0) {  // a format that is one file
+  if (file != 0) {  // a format whose nodes are single files
     const std::size_t slash = path.rfind('/', file - 1);
     place at{make_file_store(path.substr(0, std::max<std::size_t>(slash, 1)), sync_of(options), kFilesOfOne),
              path.substr(slash + 1, file - slash - 1)};
@@ -224,7 +225,7 @@ result<target_location> resolve(std::string_view uri, const open_options& how) {
   local_place found;
   std::optional<object_head> head;
   if (added_scheme(uri, at.context.get()) == nullptr && !is_elsewhere(uri)) {
-    // What has the name of an object is read without being looked up first. (References have that of a Parquet file.)
+    // A name with an object's ending is read without a look-up. (References have the ending of a Parquet file.)
     if (names_object(*at.context, uri) && !names_references(uri)) {
       PENSTOCK_ASSIGN(found, find_local_place(uri, given, false, true));
       if (!found.file.empty()) {
@@ -241,7 +242,7 @@ result<target_location> resolve(std::string_view uri, const open_options& how) {
     PENSTOCK_ASSIGN(found.at, find_place(split.object, given));
     found.rest = std::move(split.inner);
   }
-  if (found.file.ends_with(kArraysSuffix)) {  // one open less where it is what its name says
+  if (found.file.ends_with(kArraysSuffix)) {  // saves an open call if the name is right
     std::shared_ptr<store> archive = open_zip_store(found.file, at.context);
     no_keys nothing;
     if (archive->list("", listing::children, nothing).ok()) {

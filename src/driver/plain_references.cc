@@ -20,7 +20,7 @@ json list_of(const extents& lengths) {
   return json(std::move(out));
 }
 
-// Values that lie one after the other from `offset` on, or chunks that lie `step` bytes apart.
+// Adjacent values from `offset` on, or chunks at intervals of `step` bytes.
 result<std::shared_ptr<const reference_table>> table_of(const extents& shape, const extents& chunks,
                                                         std::uint64_t item_bytes, std::uint64_t offset,
                                                         std::uint64_t step = 0) {
@@ -105,7 +105,7 @@ result<array> with_regular_chunks(const array& from) {
   for (const char* const codec : {"filters", "compressor"})
     if (const json* const found = document.find(codec); found != nullptr && !found->is_null()) return from;
 
-  // One after the other in one object, all of them.
+  // Adjacent in one object, all of them.
   const reference_table& table = *what->table;
   std::uint64_t begin = 0, end = 0;
   if (table.entries() != table.cells() || table.entries() == 0) return from;

@@ -24,18 +24,18 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::string_view kCommonSidecar = "_meta.json";  // of all files of a folder
+constexpr std::string_view kCommonSidecar = "_meta.json";  // describes all files of a folder
 /// A document may have the rows of each file of a folder by name.
 constexpr std::uint64_t kMostSidecarBytes = std::uint64_t{256} << 20;
-constexpr std::size_t kMostShown = 400;  // of a document, in an error
+constexpr std::size_t kMostShown = 400;  // characters of a document in an error
 
 /// The document that describes a file.
 struct sidecar {
-  std::string key;  ///< empty: none does
+  std::string key;  ///< empty: none
   std::shared_ptr<const json> members;
 };
 
-/// What a document says of one file.
+/// The facts in a document about one file.
 struct told_shard {
   std::string dtype;
   std::optional<extents> row_shape;
@@ -56,7 +56,7 @@ std::string folder_of_key(std::string_view key) {
 }
 
 std::string without_ending(std::string_view key) {
-  const std::size_t begin = key.rfind('/') + 1;  // 0 if there is none
+  const std::size_t begin = key.rfind('/') + 1;  // 0 if the document does not have it
   const std::size_t name = key.find_first_not_of('.', begin);
   const std::size_t dot = key.rfind('.');
   const bool has = name != std::string_view::npos && dot != std::string_view::npos && dot > name;
@@ -72,14 +72,14 @@ class sidecar_names final : public names_sink {
   std::unordered_set<std::string> found;
 };
 
-/// A folder of the files: which documents it has, and the one of all its files.
+/// A folder of the files: which documents it has, and the document for all its files.
 struct sidecar_folder {
   std::optional<std::unordered_set<std::string>> names;  ///< nothing: the store does not list
   sidecar common;
   std::optional<error> failed;
 };
 
-/// The object at `key`; null: nothing is there, or another kind of document.
+/// The object at `key`; null: it does not exist, or is another kind of document.
 result<std::shared_ptr<const json>> read_sidecar(const store& from, const std::string& key) {
   auto read = read_and_wait(from, key, {}, kMostSidecarBytes);
   if (!read.ok()) {
@@ -119,7 +119,7 @@ result<sidecar> find_sidecar(const store& from, const std::string& key, const si
   return folder.common;
 }
 
-/// The document of each file: its own, or that of its folder.
+/// The document of each file: its own, or its folder's.
 result<std::vector<sidecar>> find_sidecars(const found_shards& of, context& with) {
   std::map<std::string, sidecar_folder> folders;
   for (const std::string& key : of.keys) folders.try_emplace(folder_of_key(key));
@@ -161,10 +161,10 @@ result<extents> lengths_of(const std::string& what, const json& value, std::size
   return out;
 }
 
-/// The member `rows` of documents that have many files in it, by name.
+/// The member `rows` of documents that describe many files, by name.
 class rows_by_name {
  public:
-  /// Of the file `name`; null: the document does not have it.
+  /// The rows of the file `name`; null: the document does not have it.
   const json* find(const json& members, std::string_view name) {
     const json* const rows = members.find("rows");
     if (rows == nullptr || rows->is_null()) return nullptr;
@@ -180,7 +180,7 @@ class rows_by_name {
   std::unordered_map<const json*, std::unordered_map<std::string_view, const json*>> known_;
 };
 
-/// \param axis  Along which the files follow each other, as the caller counts.
+/// \param axis  The axis along which the files are joined, as the caller counts.
 result<told_shard> parse_sidecar(const std::string& key, const sidecar& from, std::int64_t axis,
                                  rows_by_name& rows_of) {
   const json& members = *from.members;
@@ -226,14 +226,15 @@ result<told_shard> parse_sidecar(const std::string& key, const sidecar& from, st
   return out;
 }
 
-/// What all documents must agree in.
+/// The members in which all documents must agree.
 std::string common_of(const told_shard& of, bool shape_is_given) {
   std::string out = fmt::format("('{}', {}, '{}'", of.dtype, of.offset, of.fortran_order ? 'F' : 'C');
   if (!shape_is_given && of.row_shape) out += fmt::format(", {}", to_string(*of.row_shape));
   return out + ")";
 }
 
-/// What the documents say of each file. \param shape_is_given  Row shapes need not agree.
+/// The facts about each file in the documents.
+/// \param shape_is_given  Row shapes need not agree.
 result<std::vector<told_shard>> read_sidecars(const found_shards& of, std::int64_t axis, bool shape_is_given,
                                               context& with) {
   PENSTOCK_ASSIGN(const std::vector<sidecar> sidecars, find_sidecars(of, with));
@@ -262,7 +263,7 @@ result<std::vector<told_shard>> read_sidecars(const found_shards& of, std::int64
   return told;
 }
 
-/// True of `|S0`, `<U0` and `|V0`.
+/// True for `|S0`, `<U0` and `|V0`.
 bool has_no_bytes(std::string_view typestr) {
   constexpr std::string_view kSized = "SUV";
   return typestr.size() == 3 && kSized.find(typestr[1]) != std::string_view::npos && typestr[2] == '0';

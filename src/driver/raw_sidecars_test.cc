@@ -126,7 +126,7 @@ TEST_F(RawSidecars, ThatAreNoDescriptionAreRefused) {
   }
   EXPECT_EQ(refusal(R"({"dtype": "float31"})"), "dtype: data type 'float31' not understood");
   EXPECT_NE(refusal(R"({"dtype": "<i4", "shape": []})").find("axis 0 is none of 'a.raw'"), std::string::npos);
-  put("a.json", "[1, 2]");  // of another program
+  put("a.json", "[1, 2]");  // written by another program
   EXPECT_NE(describe({"a.raw"}).error().message().find("is raw bytes: give dtype="), std::string::npos);
   put("a.json", R"({"dtype": "|S0"})");
   EXPECT_EQ(describe({"a.raw"}).error().code(), errc::unsupported);

@@ -22,12 +22,12 @@ namespace {
 
 constexpr std::string_view kFormat = "reference";
 constexpr std::string_view kFile = "file://";
-/// That describe an array.
+/// The documents that describe an array.
 constexpr std::array<std::string_view, 3> kDocuments = {"zarr.json", ".zarray", ".zattrs"};
 
 bool has_scheme(std::string_view location) { return location.find("://") != std::string_view::npos; }
 
-/// A path without links back, as most are: paths of the standard library are slow for tens of thousands of files.
+/// A path without `..`, as most are: paths of the standard library are slow for tens of thousands of files.
 std::string normal_path(std::string path) {
   const bool may_differ = !path.starts_with('/') || path.ends_with('/') || path.ends_with("/.") ||
                           path.ends_with("/..") || path.find("//") != std::string::npos ||
@@ -210,7 +210,7 @@ result<node> reference_tree::open_array(std::string path, std::string uri, zarr_
   reference_stores stores(at_.context, at_.find_folder);
   const std::shared_ptr<store> inlined = make_memory_store();
   std::unordered_map<std::string, std::uint32_t> known;
-  std::vector<std::uint32_t> numbers;  // of the object that each source is
+  std::vector<std::uint32_t> numbers;  // number of each source's object
   for (const reference_source& source : rows.sources()) {
     const auto number = static_cast<std::uint32_t>(what.objects.size());
     if (source.is_data) {

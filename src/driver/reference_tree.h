@@ -22,14 +22,14 @@ namespace penstock::inline v0 {
 
 struct referenced_object;  // driver/open_reference.h
 
-/// Finds the store of a folder, by its URL without a '/' at its end: for stores that the caller makes itself.
-/// Returns nullopt if the engine's own stores are to be used. Called by the thread that opens, for each folder once.
+/// Finds the store of a folder, by its URL without a '/' at its end: for stores that the caller creates.
+/// Returns nullopt if the engine's own stores are to be used. Called by the opening thread, once for each folder.
 using folder_finder = std::function<result<std::optional<place>>(const std::string& url)>;
 
-/// Where a tree of references is, and what its caller allows.
+/// The location of a tree of references, and the locations that the caller allows.
 struct reference_tree_place {
   std::shared_ptr<penstock::context> context;
-  std::string uri;   ///< of the references, as errors show it
+  std::string uri;   ///< URI of the references, in errors
   std::string base;  ///< the folder that relative names are below: an absolute path or a URL
   /// Of names without one (`s3`); those of `file` are relative to the working directory, and are not checked, because
   /// the caller names the file system. Empty: `base` is what they are relative to.
@@ -75,7 +75,7 @@ class reference_tree final : public member_source, public std::enable_shared_fro
 };
 
 /// Reads the files of Parquet references of one array: `refs.N.parq` below `prefix`, at most `record_size` rows each.
-/// \param base  What relative names are below: the path of the array, or nothing.
+/// \param base  The folder of relative names: the path of the array, or nothing.
 /// \error corrupt_data, unsupported  A file, with its key.
 result<reference_rows> read_parquet_references(const store& from, const std::string& prefix, const std::string& path,
                                                const std::string& base, std::uint64_t cells, std::uint64_t record_size);
@@ -84,10 +84,11 @@ result<reference_rows> read_parquet_references(const store& from, const std::str
 result<> add_parquet_references(std::span<const std::byte> file, const std::string& base, std::uint64_t first,
                                 std::uint64_t cells, std::uint64_t record_size, reference_rows& out);
 
-/// The resolved location that a document in `base` means by `name`: a URL, or an absolute path.
+/// The resolved location of `name` in a document in `base`: a URL, or an absolute path.
 std::string resolved_location(std::string_view base, std::string_view name);
 
-/// The same, where `at.rule` allows the document to name it. \error unsupported
+/// The same, if `at.rule` allows the document to name it.
+/// \error unsupported  It does not.
 result<std::string> allowed_location(const reference_tree_place& at, std::string_view name);
 
 /// Stores of locations, one for each folder.
@@ -95,7 +96,8 @@ class reference_stores {
  public:
   explicit reference_stores(std::shared_ptr<penstock::context> with, folder_finder find = nullptr)
       : context_(std::move(with)), find_(std::move(find)) {}
-  /// The store that a resolved location is in, and its key. \error unsupported  No store for its scheme.
+  /// The store that a resolved location is in, and its key there.
+  /// \error unsupported  No store for its scheme.
   result<referenced_object> object(const std::string& location);
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kHeadBytes = std::uint64_t{16} << 10;
 constexpr std::uint64_t kMostHeadBytes = std::uint64_t{1} << 20;
-/// Where a second request costs less than the bytes that most headers do not have.
+/// If requests cost nothing: a second request is cheaper than bytes that most headers do not need.
 constexpr std::uint64_t kHeadBytesNearby = std::uint64_t{4} << 10;
 
 std::string ending_of(std::string_view path) {
@@ -154,7 +154,7 @@ result<array> open_new_object(const new_location& at, const format_driver& drive
 result<std::optional<object_head>> read_head(const store& from, const std::string& key, std::uint64_t remote_bytes) {
   const std::uint64_t most = from.traits().request_bytes == 0 ? kHeadBytesNearby : remote_bytes;
   auto read = read_and_wait(from, key, {0, most, false}, most, nullptr, true);
-  // A shorter object, in a store that cannot end early.
+  // The object may be shorter, in a store that cannot return fewer bytes than requested.
   if (!read.ok() && read.error().code() == errc::corrupt_data) read = read_and_wait(from, key, {}, most);
   if (!read.ok()) {
     if (read.error().code() == errc::not_found) return std::optional<object_head>();

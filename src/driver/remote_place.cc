@@ -12,14 +12,15 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Of a store that no context was named for.
+/// Connections for a store without a context.
 constexpr unsigned kConnections = 64;
 
 result<std::shared_ptr<http_transport>> transport_of(const place_options& options) {
   return options.context ? options.context->state().http() : http_transport::make(kConnections);
 }
 
-// Where the last part of a URL's path begins: behind a '/', or an encoded one, which stays encoded.
+// The position at which the last component of a URL's path begins: after a '/', or an encoded one, which remains
+// encoded.
 std::size_t last_part_of(std::string_view path) {
   for (std::size_t at = path.size(); at-- != 0;) {
     if (path[at] == '/') return at + 1;
@@ -35,7 +36,7 @@ std::shared_ptr<store> cached(std::shared_ptr<store> from, std::string origin, s
   return options.context->state().disk_cache()->wrap(std::move(from), std::move(origin), std::move(variant));
 }
 
-// What selects contents in addition to the URL: headers may, credentials do not.
+// Settings that select contents in addition to the URL: headers may, credentials do not.
 std::string variant_of(std::string variant, const remote_options& options) {
   for (const auto& [name, value] : options.headers) variant += "\n" + name + ": " + value;
   return variant;
@@ -46,7 +47,7 @@ result<place> find_http_place(std::string_view uri, const place_options& options
   PENSTOCK_ASSIGN(std::shared_ptr<http_transport> through, transport_of(options));
   place out;
   while (!base.path.empty() && base.path.back() == '/') base.path.pop_back();
-  // A file and a folder look the same from here: either is the last part of the path, below its parent.
+  // A file and a folder cannot be distinguished here: either is the last component of the path, below its parent.
   if (const std::size_t begin = last_part_of(base.path); begin != 0) {
     out.path = percent_decode(std::string_view(base.path).substr(begin));
     base.path.resize(begin);

@@ -24,7 +24,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// What readers accept of a compressed table: so many bytes, or so many for each stored one.
+/// The limits of readers for a compressed table: this many bytes, or this many for each stored one.
 constexpr std::uint64_t kSmallTableBytes = std::uint64_t{1} << 26, kMostExpansion = 64;
 
 json number(std::uint64_t value) { return {value}; }
@@ -36,7 +36,7 @@ json numbers(const std::vector<std::uint64_t>& values) {
   return {std::move(out)};
 }
 
-/// [number, how often] for each run of equal numbers.
+/// [number, repetitions] for each run of equal numbers.
 json runs_of(const std::vector<std::uint64_t>& values) {
   json::array_t out;
   for (std::size_t begin = 0; begin < values.size();) {
@@ -62,7 +62,7 @@ json variants_of(const std::vector<chain_variant>& variants) {
   return {std::move(out)};
 }
 
-/// Lengths from edges, which only count them up.
+/// Lengths, from edges, which are their running sums.
 std::vector<std::uint64_t> lengths_of(const std::vector<std::uint64_t>& edges) {
   std::vector<std::uint64_t> out;
   for (std::size_t i = 1; i < edges.size(); ++i) out.push_back(edges[i] - edges[i - 1]);
@@ -115,9 +115,9 @@ bool is_remote(const referenced_object& of) { return of.path.empty() && !is_in_m
 
 /// The version of an object, which is looked up while the references are saved.
 struct saved_version {
-  std::optional<file_stamp> file;  ///< of a file of this machine
-  std::string stamp;               ///< of a remote object, as fsspec knows it
-  std::string validator;           ///< the same as HTTP knows it
+  std::optional<file_stamp> file;  ///< of a local file
+  std::string stamp;               ///< of a remote object, in fsspec's form
+  std::string validator;           ///< the same in HTTP's form
 };
 
 /// Versions of remote objects that members of a group share, by name and the version that was seen.
@@ -141,9 +141,9 @@ result<json> saved(const referenced_object& each, const std::string& folder, con
   return json(std::move(out));
 }
 
-/// What a read of an object's beginning says of it: that it is still the version that the table describes.
+/// Reads the beginning of an object to verify that it still has the version that the table describes.
 result<blocking_read> read_version(const referenced_object& of) {
-  const std::uint64_t bytes = is_remote(of) ? 1 : 0;  // a server is queried by a request of some bytes
+  const std::uint64_t bytes = is_remote(of) ? 1 : 0;  // for a server, a request of a few bytes checks the version
   auto read = read_and_wait(*of.from, of.key, {0, bytes, false}, bytes, of.seen.known() ? &of.seen : nullptr);
   if (read.ok()) return read;
   if (read.error().code() == errc::version_changed)
@@ -151,7 +151,7 @@ result<blocking_read> read_version(const referenced_object& of) {
   return std::move(read).error().note(read_note(of.name, {}));
 }
 
-/// The stamp of now is that of the bytes that the table describes.
+/// The current stamp is that of the bytes that the table describes.
 result<> check_version(const referenced_object& of) {
   if (!of.seen.known()) return {};
   PENSTOCK_TRY(read_version(of));
@@ -162,8 +162,8 @@ bool has_validators(const referenced_object& of) {
   return dynamic_cast<const validated_store*>(of.from.get()) != nullptr;
 }
 
-/// The version of an object of a store over HTTP. Other stores know it by the stamp, which is made as fsspec's facts
-/// about such objects are named.
+/// The version of an object of a store over HTTP. Other stores recognise it by the stamp, which has the form of
+/// fsspec's facts about such objects.
 result<saved_version> validator_now(const referenced_object& of) {
   PENSTOCK_ASSIGN(const blocking_read read, read_version(of));
   saved_version out;
@@ -204,14 +204,14 @@ result<packed_table> pack(const std::vector<std::byte>& table) {
   return out;
 }
 
-/// A JSON document without line ends, which it has between its tokens only.
+/// A JSON document without line ends, which occur only between its tokens.
 std::string on_one_line(std::string_view text) {
   std::string out(text);
   std::replace_if(out.begin(), out.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return out;
 }
 
-/// Of objects of stores over HTTP, all in parallel; each once for all arrays of a group.
+/// Queries objects of stores over HTTP, all in parallel; each once for all arrays of a group.
 result<> find_validators(const referenced_array& what, const std::vector<std::size_t>& which, known_versions& known,
                          context& with, std::vector<saved_version>& out) {
   const auto key_of = [&](std::size_t i) {
@@ -231,8 +231,8 @@ result<> find_validators(const referenced_array& what, const std::vector<std::si
   return {};
 }
 
-/// Facts about objects whose version is not known, queried for all of them in parallel. The bytes that the table
-/// describes are those of this version.
+/// Facts about objects whose version is not known, queried in parallel. The bytes that the table describes have this
+/// version.
 result<std::vector<saved_version>> versions_of(const referenced_array& what, const manifest_options& how,
                                                known_versions& known, context& with) {
   std::vector<saved_version> out(what.objects.size());
@@ -298,7 +298,7 @@ result<std::vector<std::byte>> save_array(const array& from, const manifest_opti
                                                  {"codec", "zlib"}}}};
   if (!what->joined.empty() || !shards.empty()) out.emplace_back("joined", joined_of(what->joined));
   std::string line = dump_json_with_bytes(json(std::move(out)));
-  // As they are: a parsed number may have fewer digits.
+  // Stored unchanged: a parsed number may have fewer digits.
   line.back() = ',';
   line += R"("documents":{)";
   for (const auto& [name, text] : what->documents) {

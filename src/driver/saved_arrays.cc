@@ -103,7 +103,7 @@ result<saved_array> read_saved_shard(const json& from, const manifest_place& at)
   return out;
 }
 
-/// As a manifest in `folder` names it: relative where the file is below the folder.
+/// In the form of a manifest in `folder`: relative if the file is below the folder.
 std::string shard_name_in(const std::string& path, const std::string& folder) {
   const fs::path below = fs::path(path).lexically_relative(folder);
   return below.empty() || *below.begin() == ".." ? path : below.string();

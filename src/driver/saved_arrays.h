@@ -16,16 +16,16 @@
 
 namespace penstock::inline v0 {
 
-/// A shard that is an array by itself, as a manifest describes it.
+/// A shard that is an array of a format, as a manifest describes it.
 struct saved_array {
-  std::string path;                     ///< absolute
+  std::string path;                     ///< absolute path
   std::string metadata;                 ///< the file that changes with it: itself, or a Zarr array's document
-  file_stamp stamp;                     ///< of `metadata`
-  std::optional<std::uint32_t> crc32c;  ///< of all its bytes; nothing: the manifest has no checksum
+  file_stamp stamp;                     ///< stamp of `metadata`
+  std::optional<std::uint32_t> crc32c;  ///< checksum of all its bytes; nothing: the manifest has none
   std::string format;                   ///< the name of its driver; empty: the manifest does not have it
   extents shape;
-  extents chunks;     ///< of the rank of `shape`, no length is 0
-  std::string descr;  ///< the dtype as a manifest has it: NumPy's type string, or JSON of a list of fields
+  extents chunks;     ///< has the rank of `shape`, and no length is 0
+  std::string descr;  ///< the dtype in the form of a manifest: NumPy's type string, or JSON of a list of fields
   dtype type;         ///< `descr`, parsed
 };
 

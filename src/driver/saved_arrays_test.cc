@@ -35,7 +35,7 @@ saved_array shard(std::string path, extents shape) {
   return out;
 }
 
-/// The document of one shard, with another value in the place of one member's, or without the member.
+/// The document of one shard, with one member replaced or removed.
 std::string document_with(std::string_view name, std::string_view value) {
   const std::vector<std::pair<std::string_view, std::string_view>> members = {
       {"path", R"("a.npy")"}, {"stamp", "[5, 6]"},   {"crc32c", "null"},  {"format", R"("npy")"},

@@ -18,7 +18,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// One file, as its header (or its size) describes it.
+/// One file as described by its header (or its size).
 struct scanned {
   json descr;
   storage_order order = storage_order::c;
@@ -62,7 +62,7 @@ result<scanned> scan_npy(const store& from, const std::string& key, result<block
 
 result<scanned> scan_npy(const store& from, const std::string& key) {
   auto begin = read_and_wait(from, key, {0, kNpyProbeBytes, false}, kNpyProbeBytes);
-  // Only files of a few or no items can be shorter than that.
+  // Only files with a few items or none can be shorter than that.
   if (!begin.ok() && begin.error().code() == errc::corrupt_data) begin = read_and_wait(from, key, {}, kNpyProbeBytes);
   return scan_npy(from, key, std::move(begin));
 }

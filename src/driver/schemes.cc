@@ -175,7 +175,7 @@ option_value* find_value(storage_options& in, std::string_view name) {
   return found == in.end() ? nullptr : &found->value;
 }
 
-/// The options, with those that s3fs passes to its client; gcsfs calls anonymous access "anon".
+/// The options, including those that s3fs passes to its client; gcsfs calls anonymous access "anon".
 storage_options flat(std::string_view uri, storage_options given) {
   const std::optional<remote_kind> scheme = kind_of_remote(uri);
   constexpr std::string_view kOfClient = "client_kwargs";
@@ -196,8 +196,8 @@ storage_options flat(std::string_view uri, storage_options given) {
   return given;
 }
 
-/// What reads a `gs:` URI whose credentials must be exchanged for tokens: by gcsfs's options for their location, by a
-/// file of them or, without options, by Google's variable.
+/// The library that reads a `gs:` URI whose credentials must be exchanged for tokens: because of gcsfs's options for
+/// their location, a file of them or, without options, Google's variable.
 uri_server server_for_google(const storage_options& given) {
   if (given.empty()) {
     const char* const file = std::getenv("GOOGLE_APPLICATION_CREDENTIALS");

@@ -23,20 +23,20 @@ std::optional<remote_kind> kind_of_remote(std::string_view uri);
 /// The scheme that was added to a context for `uri`; null if none was added.
 const uri_scheme* added_scheme(std::string_view uri, const context* with) noexcept;
 
-/// Whether a URI is one of something that is not a name of this machine, or a chain of such.
+/// Whether a URI is a remote name, or a chain of URIs.
 bool is_elsewhere(std::string_view uri);
 
 struct storage_option;
-/// The storage options of a URI: the names of s3fs and gcsfs, and those of obstore and of the AWS command line.
+/// The storage options of a URI, by the names of s3fs and gcsfs, of obstore, and of the AWS command line.
 using storage_options = std::vector<storage_option>;
 
-/// The value of a storage option, as callers of other languages have it.
+/// The value of a storage option from a caller in another language.
 struct option_value {
   enum class kind : std::uint8_t { none, boolean, number, text, fields, other };
   kind is = kind::none;
   std::string type;  ///< its name in the caller's language, for errors
   bool truth = false;
-  double number = 0;  ///< also of a boolean
+  double number = 0;  ///< also the value of a boolean
   std::string text;
   storage_options fields;
 };
@@ -46,15 +46,15 @@ struct storage_option {
   option_value value;
 };
 
-/// What opens a name that a caller gave.
+/// The library that opens a name.
 enum class uri_server : std::uint8_t {
   this_machine,          ///< a path, or a `file:` or `zip:` URI
   library,               ///< a store of the library, or one that was added to the context
   another_if_installed,  ///< another library, which knows the credentials, if there is one; else the library
-  another,               ///< a scheme or an option that the library does not know, or a chain (`zip://x::https://y`)
+  another,               ///< not supported: an unknown scheme or option, or a chain (`zip://x::https://y`)
 };
 
-/// Returns what opens a name, by its scheme and its options. Storage is not asked.
+/// Returns the library that opens a name, by its scheme and its options. Storage is not accessed.
 /// \param with  For the schemes that were added to it; null: none.
 uri_server server_of(std::string_view uri, const storage_options& given, const context* with = nullptr);
 
@@ -62,22 +62,23 @@ uri_server server_of(std::string_view uri, const storage_options& given, const c
 /// \error invalid_argument  A value, by the name of its option.
 result<remote_options> remote_options_of(std::string_view uri, const storage_options& given);
 
-/// Sets an option of remote stores by its name, as the first scheme takes it that has it: for callers that do not know
-/// the URI yet.
+/// Sets an option of remote stores by name, with the meaning that the first scheme with this option gives it: for
+/// callers that do not know the URI yet.
 /// \error invalid_argument  The value; or no scheme has such an option.
 result<> set_remote_option(remote_options& to, std::string_view name, const option_value& value);
 
-/// Whether another process may be given a remote URI as an open array shows it: false if it may have a secret, which
-/// an open array does not show, or if it is a name of this machine.
+/// Whether a remote URI of an open array may be passed to another process: false if it may contain a secret, which an
+/// open array does not show, or if it is a local name.
 bool names_for_others(std::string_view uri);
 
-/// A URI that leads into an object of another machine, by the name of the object.
+/// A URI that continues inside an object on another machine, split by the name of the object.
 struct object_uri {
   std::string object;  ///< with the URI's query
-  std::string inner;   ///< '/'-separated, without '/' at either end; empty: the URI does not lead into an object
+  std::string inner;   ///< '/'-separated, without '/' at either end; empty: the URI is that of the object
 };
 
-/// Splits a remote URI after the first name that an HDF5 or NetCDF file has: `https://host/x.h5` and `group/t2m`.
+/// Splits a remote URI after the first name with the ending of an HDF5 or NetCDF file: `https://host/x.h5` and
+/// `group/t2m`.
 ///
 /// A web server shows no folders: without the split, the store of such a URI begins within the file.
 object_uri split_at_object(std::string_view uri);

@@ -6,7 +6,7 @@
 
 namespace penstock::inline v0 {
 
-/// An ending of names of files that are opened as one array, and their format.
+/// An ending of names of files that are opened as one array, and its format.
 struct shard_ending {
   std::string_view ending;  ///< lower case, without the dot
   std::string_view format;  ///< `npy`, `raw`, `hdf5`, `npz`, `zarr`, `tiff`, `parquet`, `arrow`
@@ -15,10 +15,10 @@ struct shard_ending {
 /// All of them, in the order in which errors name them.
 std::span<const shard_ending> shard_endings() noexcept;
 
-/// The ending of a name's last part, lower case, without the dot; empty: it has none.
+/// The ending of a name's last component, lower case, without the dot; empty: none.
 std::string lower_ending(std::string_view name);
 
-/// The format whose endings have this one; empty: none has.
+/// The format of an ending; empty: none has it.
 std::string_view format_of_ending(std::string_view ending) noexcept;
 
 }  // namespace penstock::inline v0

@@ -1,5 +1,5 @@
-// The manifest of a set of files. Binary: a magic number, a JSON document of what they have in common, a record for
-// each file, and the CRC-32C of all of it. As JSON: the same, with the records in the document.
+// The manifest of a set of files. Binary: a magic number, a JSON document with their common facts, a record for each
+// file, and the CRC-32C of all of it. As JSON: the same, with the records in the document.
 
 #include <fmt/format.h>
 
@@ -38,7 +38,7 @@ class reader {
  public:
   explicit reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
   std::size_t left() const noexcept { return bytes_.size(); }
-  // Empty where there are not that many.
+  // Empty if fewer are left.
   std::string_view text(std::uint64_t size) {
     if (size > bytes_.size()) {
       failed_ = true;

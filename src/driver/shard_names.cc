@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kWild = "*?[";
 constexpr std::size_t kMissingNamed = 5;
-/// Longer runs of digits are text: hashes, say.
+/// Longer runs of digits are text, for instance hashes.
 constexpr std::size_t kMaxDigits = 18;
 
 /// A name as text and numbers in turn, so that names sort as people count.
@@ -23,7 +23,7 @@ struct split_name {
   std::string name;
   std::vector<std::string> text;
   std::vector<std::uint64_t> numbers;
-  std::vector<std::size_t> digits;  ///< of each number, leading zeros too
+  std::vector<std::size_t> digits;  ///< of each number, including leading zeros
 };
 
 split_name split(std::string name) {
@@ -76,7 +76,7 @@ class matching final : public names_sink {
   std::vector<std::string> found;
 
  private:
-  // As many parts as the pattern has: what an object lies in may be a shard, such as a Zarr array.
+  // As many components as the pattern has: the folder of an object may be the shard, such as a Zarr array.
   std::string_view folder_of(std::string_view key) const {
     std::size_t at = 0;
     for (std::size_t i = 0; i <= slashes_; ++i) {
@@ -108,8 +108,8 @@ std::string name_of(const split_name& like, std::size_t varies, std::uint64_t nu
   return out;
 }
 
-// Names that differ in one number only, which is then their place in a sequence: its steps must be equal. The largest
-// step that meets all of them tells what is missing; a name that `pattern` would not have found is not.
+// Names that differ in one number only form a sequence with equal steps: the largest step that reaches all of them. The
+// other names on its way are missing, unless `pattern` would not match them.
 result<> check_sequence(const std::vector<split_name>& names, const std::string& pattern, shard_holes holes) {
   if (names.size() < 2) return {};
   const split_name& first = names.front();
@@ -136,7 +136,8 @@ result<> check_sequence(const std::vector<split_name>& names, const std::string&
   if (!twice.empty()) return error(errc::invalid_argument, "files of one number: " + listed(twice, twice.size()));
   if (holes == shard_holes::allow) return {};
 
-  // A sequence that begins with 2, 3, ... has lost its beginning; one of large numbers (dates) begins where it does.
+  // The beginning of a sequence that starts with 2, 3, ... is missing; a sequence of large numbers (dates) may start
+  // anywhere.
   constexpr std::uint64_t kFewLost = 1000;
   std::uint64_t tries = 100000;  // names that the pattern may leave out on purpose
   std::vector<std::string> missing;
@@ -190,7 +191,7 @@ result<std::vector<std::string>> find_shards(const store& from, std::string_view
   if (wild == std::string_view::npos) return std::vector<std::string>{std::string(pattern)};
   const std::size_t slash = pattern.rfind('/', wild);
   const std::string prefix(slash == std::string_view::npos ? std::string_view() : pattern.substr(0, slash + 1));
-  // Folders are looked into only where the pattern does: a Zarr array's chunks are not shards, it is one.
+  // Folders are listed only as deep as the pattern: chunks of a Zarr array are not shards, the array is one.
   const bool deep = pattern.find('/', wild) != std::string_view::npos;
   matching sink{std::string(pattern)};
   PENSTOCK_TRY(from.list(prefix, deep ? listing::objects : listing::children, sink));

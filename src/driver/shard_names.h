@@ -7,10 +7,11 @@
 
 namespace penstock::inline v0 {
 
-/// Whether a shell pattern stands for a name; '/' is matched by '/' alone.
+/// Whether a shell pattern matches a name; '/' is matched by '/' only.
 bool matches_shard_pattern(const std::string& pattern, const std::string& name);
 
-/// Puts names in the order of the numbers in them. \param pattern  That found them.
+/// Sorts names by the numbers in them.
+/// \param pattern  The pattern that matched them.
 /// \error invalid_argument  As find_shards.
 result<std::vector<std::string>> order_shards(std::vector<std::string> found, const std::string& pattern,
                                               shard_holes holes);

@@ -79,7 +79,7 @@ result<read_done> source_store::read_one(const byte_read& wanted) const {
   done.bytes = room;
   if (range.length == 0) return done;
 
-  std::uint64_t first = 0;  // item of the cell that `in_cell` begins with
+  std::uint64_t first = 0;  // the item of the cell at which `in_cell` begins
   const box in_cell = smallest_box(cell, range.offset / item, ceil_div(range.offset + range.length, item), first);
   const std::uint64_t skipped = range.offset - first * item;
   box inside = in_cell;

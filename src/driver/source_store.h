@@ -22,7 +22,7 @@ class source_store final : public store {
   void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override;
   std::string uri() const override { return uri_; }
 
-  /// What the keys of source `i` begin with.
+  /// The beginning of the keys of source `i`.
   std::string prefix(std::size_t i) const { return names_[i] + '/'; }
 
  private:
@@ -32,7 +32,7 @@ class source_store final : public store {
   const std::vector<array_source> parts_;
   const std::vector<extents> cells_;
   const std::string uri_;
-  std::vector<std::string> names_;                             // different ones
+  std::vector<std::string> names_;                             // without duplicates
   std::unordered_map<std::string_view, std::size_t> by_name_;  // views of names_
 };
 

@@ -33,7 +33,7 @@ class flat_table {
   }
   std::int64_t place() const noexcept { return place_; }
   std::int64_t fields() const noexcept { return fields_; }
-  /// Where a field is; 0 if the table does not have it. Returns nullopt if the table leaves the bytes.
+  /// The position of a field; 0 if the table does not have it. Returns nullopt if it is outside of the bytes.
   std::optional<std::int64_t> field(unsigned number) const noexcept {
     const std::int64_t entry = 4 + 2 * std::int64_t{number};
     const auto size = number_at<std::uint16_t>(data_, fields_);
@@ -69,7 +69,7 @@ bool begins_old_stream(std::span<const std::byte> begin) noexcept {
   const std::span<const std::byte> message = begin.subspan(4);
   const auto start = number_at<std::uint32_t>(message, 0);
   const auto root = start ? flat_table::at(message, *start) : std::nullopt;
-  // The message holds its own tables: other text that happens to begin so does not.
+  // The message contains its tables: other text that happens to begin in this way does not.
   const auto is_inside = [&](std::int64_t place) { return place >= 4 && place < *length; };
   if (!root || !is_inside(root->place()) || !is_inside(root->fields())) return false;
   const auto version = root->value<std::int16_t>(0);

@@ -15,7 +15,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr std::uint64_t kMaxLength = std::numeric_limits<std::int32_t>::max();  // GDAL's
+constexpr std::uint64_t kMaxLength = std::numeric_limits<std::int32_t>::max();  // GDAL's default
 constexpr std::uint64_t kMaxBands = 65535;
 constexpr std::uint64_t kMaxTileBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMaxTiles = std::uint64_t{1} << 24;
@@ -74,7 +74,7 @@ std::uint32_t usual_predictor(sample_kind kind, tiff_encoding encoding, bool pac
   return kind == sample_kind::complex_floating ? 1 : 2;
 }
 
-// Samples of fewer bits have the narrowest type that holds them.
+// Samples of fewer bits use the narrowest type that holds them.
 result<> check_bits(const tiff_create_options& from) {
   const std::uint32_t wide = from.type.bits();
   if (from.bits == wide) return {};
@@ -141,7 +141,7 @@ std::string shown_number(T number) {
   }
 }
 
-// What the options say, as tags; then those that the caller gives.
+// The options as tags, then the caller's tags.
 result<> add_tags(const tiff_create_options& from, tiff_new_image& to) {
   if (from.nodata) {
     const auto held = held_nodata(*from.nodata, from.type);

@@ -15,17 +15,17 @@
 
 namespace penstock::inline v0 {
 
-/// A new TIFF as its options describe it.
+/// The description of a new TIFF by its options.
 struct tiff_new_image {
   sample_kind kind = sample_kind::unsigned_integer;
   tiff_encoding encoding = tiff_encoding::none;
   tiff_compression compression = tiff_compression::none;
   std::vector<tiff_level> levels;           ///< the image and its overviews, each half as large as the one before
-  std::vector<std::byte> nodata;            ///< one native item; empty: there is none
-  std::vector<tiff_tag> tags, shared_tags;  ///< of the image alone; of overviews too
+  std::vector<std::byte> nodata;            ///< one native item; empty: none
+  std::vector<tiff_tag> tags, shared_tags;  ///< tags of the image alone; tags of the overviews, too
 };
 
-/// Checks the options and sets those that were left open.
+/// Checks the options and sets defaults.
 /// \error invalid_argument, unsupported  By name.
 result<tiff_new_image> resolve_options(tiff_create_options& options);
 

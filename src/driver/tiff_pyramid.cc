@@ -14,7 +14,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Rows of an overview that one worker makes at a time.
+/// Rows of an overview that one worker computes at a time.
 constexpr std::uint64_t kRowsEach = 32;
 
 // `values[:, first : first + count, :]`.
@@ -25,7 +25,7 @@ tensor_view rows_of(const tensor_view& values, std::uint64_t first, std::uint64_
   return out;
 }
 
-// Repeats the last column and the last row of what is there to the end of a tile of (row, column, sample).
+// Repeats the last column and the last row of the values up to the end of a tile of (row, column, sample).
 void pad_tile(std::byte* tile, std::uint64_t rows, std::uint64_t columns, std::uint64_t tile_rows,
               std::uint64_t tile_columns, std::size_t pixel) noexcept {
   const std::size_t row_bytes = tile_columns * pixel;
@@ -187,7 +187,7 @@ result<> tiff_pyramid::advance(const tensor_view* given, const tensor_view* mask
       PENSTOCK_TRY(feed(1, &here, mask_ ? &valid : nullptr, rows));
       continue;
     }
-    // It came before its turn, and is only in the spool file.
+    // It arrived out of order, and is only in the spool file.
     const std::uint64_t pixels = tile_height * image.width, tile = next_ * image.across;
     PENSTOCK_TRY(filling_[0].room.reserve(pixels * with_->image.samples * with_->image.type.item_bytes()));
     const tensor_view here = rows_of(filled(0), 0, rows);

@@ -26,9 +26,9 @@ struct spooled_tile {
 /// The image, or an overview of it.
 struct tiff_level {
   std::uint64_t width = 0, height = 0;
-  bool stored = true;  ///< false: only a step to the next one
+  bool stored = true;  ///< false: an intermediate level, which is not stored
   std::uint64_t across = 0, down = 0;
-  std::vector<spooled_tile> tiles;  ///< row by row; empty where not stored
+  std::vector<spooled_tile> tiles;  ///< row by row; empty tiles are not stored
 };
 
 /// Tiles of one kind: of the image, or of its mask.
@@ -68,7 +68,7 @@ struct tiff_tile_workshop {
 
   /// Cuts whole rows of tiles into tiles, the first of which is number `first` of `level`, encodes and spools them.
   ///
-  /// \param rows  Shape (samples, rows, width), any strides. Beyond the image tiles repeat its last column and row.
+  /// \param rows  Shape (samples, rows, width), any strides. Beyond the image, tiles repeat its last column and row.
   result<> encode_rows(const tiff_tile_form& form, tiff_level& level, std::uint64_t first, const tensor_view& rows);
   /// The reverse, for one row of tiles: fills `rows`, of shape (samples, rows, width).
   result<> decode_rows(const tiff_tile_form& form, const tiff_level& level, std::uint64_t first,
@@ -78,11 +78,11 @@ struct tiff_tile_workshop {
 /// One plane of a new TIFF: bands that share tiles, and their overviews. Each overview is made from the level before as
 /// long as the rows of tiles are complete from the top.
 ///
-/// With a mask, each plane halves the mask together with its rows, because means are of valid pixels only; one of the
-/// planes stores the mask.
+/// With a mask, each plane halves the mask together with its rows, because means are computed from valid pixels only;
+/// one of the planes stores the mask.
 class tiff_pyramid {
  public:
-  /// \param levels  At least the image; each half as large as the one before. Takes the memory that overviews need.
+  /// \param levels  At least the image; each half as large as the one before. Allocates the memory that overviews need.
   /// \param mask    The mask's levels, which all planes share; null: there is none.
   /// \param stores_mask  This plane stores them.
   static result<tiff_pyramid> make(tiff_tile_workshop& with, std::vector<tiff_level> levels,
@@ -92,13 +92,13 @@ class tiff_pyramid {
     return levels_[0].tiles[tile_row * levels_[0].across].bytes != 0;
   }
   const std::vector<tiff_level>& levels() const noexcept { return levels_; }
-  /// Null: there is no mask.
+  /// Null: no mask.
   const std::vector<tiff_level>* mask_levels() const noexcept { return mask_.get(); }
 
   /// Writes whole rows of tiles, none of which was written before. `rows` has shape (samples, rows, width), and `mask`,
-  /// where there is one, (1, rows, width), contiguous.
+  /// if there is one, (1, rows, width), contiguous.
   result<> write(std::uint64_t tile_row, const tensor_view& rows, const tensor_view* mask = nullptr);
-  /// Makes what is left of the overviews.
+  /// Computes the remaining overviews.
   result<> finish();
 
  private:
@@ -107,7 +107,7 @@ class tiff_pyramid {
     buffer room, mask;
     std::uint64_t tile_row = 0;
     std::uint64_t rows = 0;
-    bool touched = false;  // some of it was written
+    bool touched = false;  // whether some of it was written
   };
 
   explicit tiff_pyramid(tiff_tile_workshop& with) noexcept : with_(&with) {}
@@ -122,7 +122,7 @@ class tiff_pyramid {
   std::vector<tiff_level> levels_;
   std::shared_ptr<std::vector<tiff_level>> mask_;
   bool stores_mask_ = false;
-  std::vector<filling> filling_;  // of each level; the first is only used to read back what came out of turn
+  std::vector<filling> filling_;  // of each level; the first is only used to read tiles that arrived out of order
   std::uint64_t next_ = 0;        // row of tiles of the image
 };
 

@@ -45,7 +45,7 @@ result<> check_format(int zarr_format) {
 
 // --- codecs ---
 
-/// One codec as a list of version 3 has it: a name, or an object with a name.
+/// One codec in a list of version 3: a name, or an object with a name.
 result<std::string> name_of(const json& codec) {
   if (const std::string* name = codec.as_string()) return *name;
   const json* name = codec.find("name");
@@ -278,7 +278,7 @@ result<> check_path(std::string_view prefix) {
   return {};
 }
 
-/// The document of `metadata` as what will be read from them.
+/// The document of `metadata` in the form in which it will be read.
 result<zarr_metadata> reparse(const std::vector<zarr_document>& documents, int zarr_format) {
   if (zarr_format == 3) return parse_zarr_metadata(documents.back().content);
   return documents.back().key == kZarrayKey ? parse_zarr_v2_array(documents.back().content, &documents[0].content)
@@ -303,7 +303,7 @@ struct checked_node {
   node opened;
 };
 
-/// Checks everything. Nothing is written.
+/// Checks everything. Does not write.
 result<checked_node> check_node(new_node at, const zarr_metadata& metadata) {
   const std::string uri = child_uri(at.in->uri(), at.prefix);
   PENSTOCK_TRY(check_path(at.prefix));
@@ -311,7 +311,7 @@ result<checked_node> check_node(new_node at, const zarr_metadata& metadata) {
     PENSTOCK_ASSIGN(at.context, penstock::context::make());
   }
   PENSTOCK_ASSIGN(std::vector<zarr_document> documents, write_zarr_documents(metadata));
-  // As it will be read: a document that we would refuse is not written.
+  // Parsed as it will be read: a document that we would refuse is not written.
   result<zarr_metadata> read = reparse(documents, metadata.zarr_format);
   const auto as_argument = [&](error why) {
     if (why.code() != errc::corrupt_data) return why;
@@ -342,7 +342,7 @@ result<> put_documents(store& in, const std::string& prefix, const std::vector<z
   return {};
 }
 
-/// Checks everything, writes the documents and opens what they say.
+/// Checks everything, writes the documents and opens the node that they describe.
 result<node> create_node(const new_node& at, const zarr_metadata& metadata) {
   PENSTOCK_ASSIGN(checked_node made, check_node(at, metadata));
   const std::string uri = child_uri(at.in->uri(), at.prefix);

@@ -11,7 +11,7 @@ namespace {
 class zarr_format final : public format_driver {
  public:
   std::string_view name() const noexcept override { return "zarr"; }
-  /// None: an ending says that an object is tried first.
+  /// Empty: an ending means that an object is tried first.
   std::span<const std::string_view> endings() const noexcept override { return {}; }
   bool sniff(std::span<const std::byte>, std::string_view) const noexcept override { return false; }
   result<node> open(const location& at, const open_options& how) const override {

@@ -46,7 +46,7 @@ array_site site_of(node_place at) {
 
 namespace {
 
-/// What only kerchunk's `.zmetadata` has.
+/// Members that only kerchunk's `.zmetadata` has.
 constexpr std::string_view kRecordSize = "record_size";
 
 result<array> make_array(node_place at, zarr_metadata metadata) {
@@ -137,7 +137,7 @@ result<std::optional<zarr_node>> find_v3(documents& find, consolidation use) {
   PENSTOCK_ASSIGN(out.metadata, parse_zarr_metadata(*found->content));
   if (out.metadata.kind == zarr_node_kind::group && use != consolidation::never) {
     auto copies = zarr_consolidated::from_v3(std::move(found->content));
-    // What cannot be used need not be: it is a copy.
+    // An unusable copy is ignored: it is not needed.
     const bool pass = !copies.ok() && use == consolidation::automatic && copies.error().code() == errc::unsupported;
     if (!pass) {
       PENSTOCK_ASSIGN(out.consolidated, std::move(copies));
@@ -158,7 +158,7 @@ result<std::optional<zarr_node>> find_v2(documents& find, consolidation use) {
   if (use != consolidation::never) {
     PENSTOCK_ASSIGN(std::optional<stored_document> all, find(kZmetadataKey));
     if (all && all->content->find(kRecordSize) != nullptr) {
-      // Read as Zarr they would be arrays of fill values.
+      // Read as Zarr, they would be arrays of fill values.
       out.references = std::move(all->content);
       return std::optional<zarr_node>(std::move(out));
     }

@@ -28,13 +28,14 @@ std::string prefix_of(std::string_view path);
 /// The URI of the node at `prefix` of a store.
 std::string child_uri(const std::string& store_uri, std::string_view prefix);
 
-/// A document of a store, parsed, and the version that it has.
+/// A parsed document of a store, and its version.
 struct stored_document {
   std::shared_ptr<const json> content;
   version seen;
 };
 
-/// Reads and parses a document; nothing where it is absent. \error As the store's, and corrupt_data; noted.
+/// Reads and parses a document; nothing if it does not exist.
+/// \error As the store's, and corrupt_data; with a note.
 result<std::optional<stored_document>> read_document(const store& from, const std::string& key);
 
 /// The node at a location: its documents and, for a group with consolidated metadata, the documents of the tree below
@@ -45,13 +46,13 @@ struct zarr_node {
   std::shared_ptr<const json> references;  ///< instead of both: the `.zmetadata` of references saved as Parquet
 };
 
-/// Looks for a node at `prefix` (empty, or ends with '/'): zarr.json first, then version 2's documents; nothing where
-/// none is there. `prefer` 2 turns that around.
+/// Looks for a node at `prefix` (empty, or ends with '/'): zarr.json first, then version 2's documents; nothing if none
+/// exists. With `prefer` 2 the order is reversed.
 result<std::optional<zarr_node>> find_zarr_node(const store& from, const std::string& prefix, consolidation use,
                                                 int prefer = 3);
-/// The `.zmetadata` of references saved as Parquet at `prefix`; null if there is none, or it cannot be read.
+/// The `.zmetadata` of references saved as Parquet at `prefix`; null if it does not exist or cannot be read.
 std::shared_ptr<const json> find_parquet_references(const store& from, const std::string& prefix);
-/// The same as find_zarr_node at many prefixes: a store that answers later is asked for all of them at once.
+/// The same as find_zarr_node for many prefixes: an asynchronous store receives all requests at once.
 std::vector<result<std::optional<zarr_node>>> find_zarr_nodes(const store& from, std::span<const std::string> prefixes,
                                                               consolidation use, int prefer);
 
@@ -63,7 +64,7 @@ struct node_place {
   std::string uri;
   bool cache_unversioned_indexes = false;
   bool opened_for_reading = false;
-  bool missing_is_fill = false;  ///< of references saved as Parquet, with the next one
+  bool missing_is_fill = false;  ///< for references saved as Parquet, together with the next one
   std::optional<bool> allow_local;
   consolidation use_consolidated = consolidation::automatic;
   std::shared_ptr<const zarr_consolidated> consolidated;
@@ -73,15 +74,16 @@ struct node_place {
 /// The node at `path` below a group whose consolidated metadata are not used.
 node_place child_place(const group& parent, std::string_view path);
 
-/// What a node's place and metadata say of an array, but for what its layout adds: chunks, shards, codecs as text.
+/// The facts about an array from a node's place and metadata, without those that its layout adds: chunks, shards,
+/// codecs as text.
 array_site site_of(node_place at);
 array_facts facts_of(zarr_metadata metadata);
 
-/// What is said where no driver finds anything: `not_found`.
+/// The error if no driver finds anything: `not_found`.
 error no_zarr_node(std::string_view uri);
 
 /// Parses the metadata of an array from its documents, given by name (`zarr.json`, or `.zarray` and `.zattrs`).
-/// \error corrupt_data  A member, or there is no document of an array.
+/// \error corrupt_data  A member, or the document of an array is missing.
 result<zarr_metadata> parse_array_documents(const std::vector<std::pair<std::string, std::string>>& documents);
 
 /// Writes the metadata of a new Zarr array or group and opens it, without reading what was written.
@@ -90,7 +92,7 @@ result<group> create_zarr_group(const new_location& at, const create_group_optio
 
 /// An open array or group.
 result<node> make_node(node_place at, zarr_metadata metadata);
-/// The same of what was found, if anything.
+/// The same for a found node, if there is one.
 result<std::optional<node>> make_found(node_place at, result<std::optional<zarr_node>> found);
 
 }  // namespace penstock::inline v0

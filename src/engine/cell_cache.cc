@@ -8,8 +8,8 @@ namespace {
 
 /// A cell was read recently if fewer bytes were read since then than this multiple of the cache's size.
 constexpr std::uint64_t kMemory = 2;
-/// The fraction of recently requested parts. A fifth: every fourth cell is requested twice, and caching one uselessly
-/// costs at most a fifth of decoding it.
+/// The fraction of recently requested parts above which cells are cached. A fifth: every fourth cell is requested
+/// twice, and caching one uselessly costs at most a fifth of decoding it.
 constexpr std::int32_t kAll = 1 << 16, kOften = kAll / 5;
 /// About this many parts count as recent.
 constexpr std::int32_t kLately = 32;

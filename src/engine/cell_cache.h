@@ -82,7 +82,7 @@ class cell_cache {
   std::atomic<std::uint64_t> bytes_{0}, hits_{0}, read_in_part_{0};
   std::array<trace, 4096> traces_;
   std::atomic<std::int32_t> returns_{0};  // fraction of recent parts in cells that were requested before; of 2^16
-  mutable std::mutex mutex_;              // of what follows
+  mutable std::mutex mutex_;              // protects the members below
   slots order_;                           // most recently used first
   std::unordered_map<key_type, slots::iterator, hash> by_key_;
 };

@@ -16,8 +16,8 @@ struct fetched_cells {
   const plan_object* object = nullptr;
   const fetch_op* fetch = nullptr;
   std::span<const decode_op> decodes;
-  std::span<const std::byte> bytes;  ///< of the whole request
-  std::uint32_t worker = 0;          ///< who calls
+  std::span<const std::byte> bytes;  ///< the bytes of the whole request
+  std::uint32_t worker = 0;          ///< the calling worker
 };
 
 /// Receives fetched cells, instead of a decode into host memory: the interface to a device engine.
@@ -41,12 +41,13 @@ class cell_sink {
   /// Receives the cells of one request; the bytes are borrowed until this returns, unless they are in `buffer`.
   /// \error corrupt_data  A cell, found bad on the host; notes name it.
   virtual result<> take(const fetched_cells& what, read_buffer* buffer, worker_scratch& scratch) = 0;
-  /// A cell that was never written.
+  /// Receives a cell that was never written.
   virtual result<> fill(std::uint32_t source_number, const source& from, cell_id cell) = 0;
 
-  /// Continues with held work. `last`: nothing will follow; returns true when all work is queued, which ends the read.
+  /// Continues with held work. `last`: no further work follows; returns true when all work is queued, which ends the
+  /// read.
   virtual result<bool> advance(bool last) = 0;
-  /// The read has failed or was cancelled: drops held work.
+  /// Drops held work, because the read has failed or was cancelled.
   virtual void abandon() noexcept = 0;
 };
 

@@ -11,13 +11,13 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Empty: it is not set, or set to nothing.
+/// Empty if the variable is not set, or set to an empty text.
 std::string_view value_of(const char* name) {
   const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-/// \param absent  What `to` has if the caller gave no value.
+/// \param absent  The value of `to` if the caller gave none.
 result<> take_bytes(const char* name, std::uint64_t absent, std::uint64_t& to) {
   const std::string_view value = value_of(name);
   if (to != absent || value.empty()) return {};

@@ -15,7 +15,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr unsigned kDefaultIoConcurrency = 64;
-// Short requests, as those for metadata, are mostly a wait: more of them cost a server and a network little.
+// Short requests, such as those for metadata, mostly wait: more of them cost a server and a network little.
 constexpr unsigned kDefaultShortRequests = 256;
 /// Idle jobs for the next read; more concurrent reads than this create and free their own.
 constexpr std::size_t kMaxIdleJobs = 16;
@@ -38,7 +38,7 @@ std::uint64_t output_limit(const context_options& options) noexcept {
   return options.output_pool_bytes == ~std::uint64_t{0} ? machine_memory_bytes() / 4 : options.output_pool_bytes;
 }
 
-// Of closed arrays too: they leave memory for reads.
+// Including those of closed arrays: this frees memory for reads.
 std::uint64_t index_limit(const context_options& options) noexcept {
   return std::min(index_cache::kDefaultBytes, memory_limit(options) / 4);
 }
@@ -179,7 +179,7 @@ device_usage context_state::devices_usage() {
   return sum;
 }
 
-// For waiting: the lock is not held meanwhile.
+// Copied for waiting: the lock is not held meanwhile.
 std::vector<std::shared_ptr<device_service>> context_state::shared::all_devices() {
   std::vector<std::shared_ptr<device_service>> out;
   const std::lock_guard lock(device_mutex);

@@ -72,7 +72,7 @@ class context_state {
   result<> device_outcome();
   const context_options& options() const noexcept { return options_; }
 
-  /// Null unless a recording is running.
+  /// Null unless a profile is being recorded.
   std::shared_ptr<profiler> recording();
   bool start_recording(std::uint64_t max_events);
   std::shared_ptr<profiler> stop_recording();
@@ -94,14 +94,14 @@ class context_state {
     output_pool outputs;
     std::shared_ptr<penstock::executor> workers;
     write_queue writes;
-    std::mutex mutex;  // of what follows
+    std::mutex mutex;  // protects the members below
     std::vector<std::shared_ptr<read_job>> idle_jobs;
     std::vector<std::shared_ptr<write_job>> idle_writes;
     std::unordered_map<std::string, std::uint64_t> uids;
     std::shared_ptr<profiler> recording;
     std::shared_ptr<http_transport> http;
     std::atomic<bool> is_recording{false};
-    std::mutex device_mutex;  // of the engines
+    std::mutex device_mutex;  // protects the engines
     std::vector<std::pair<int, std::shared_ptr<device_service>>> devices;
 
     std::vector<std::shared_ptr<device_service>> all_devices();

@@ -20,9 +20,9 @@ class device_service {
   virtual device_usage usage() const = 0;
   /// Records finished work of the device: its times, if a profile is running.
   virtual void collect() noexcept = 0;
-  /// The same after the device has finished all its work: waits for that.
+  /// The same after the device has finished all its work; waits for that.
   virtual void settle() noexcept = 0;
-  /// Releases idle memory. False: a driver call has failed, and the next read must create another engine.
+  /// Releases idle memory. Returns false if a driver call has failed: the next read must then create another engine.
   virtual bool clear() = 0;
   /// The failures of reads that were exported and whose outcome was not queried; waits for them.
   virtual result<> outcome() = 0;

@@ -54,7 +54,8 @@ class index_cache {
   using slots = std::list<slot>;
 
   void remove(slots::iterator at);
-  // Of one open array. Ends at the last of them: an array that is closed was mostly the last one that was used.
+  // Drops the entries of one open array. Stops at the last of them: an array that is closed was usually the last one
+  // that was used.
   template <class Which>
   void drop_where(std::uint64_t uid, const Which& which);
 
@@ -63,11 +64,11 @@ class index_cache {
   mutable std::mutex mutex_;
   slots order_;  // most recently used first
   std::unordered_map<key_type, slots::iterator, hash> by_key_;
-  std::unordered_map<std::uint64_t, std::size_t> entries_of_;  // their number of each open array that has any
+  std::unordered_map<std::uint64_t, std::size_t> entries_of_;  // for each open array that has entries, their number
   std::uint64_t bytes_ = 0, hits_ = 0, misses_ = 0;
 };
 
-/// The indexes that one read has at the moment. Keeps its memory when cleared; small and open-addressed, because a warm
+/// The indexes that one read currently has. Keeps its memory when cleared; small and open-addressed, because a warm
 /// read must not allocate.
 class index_table {
  public:

@@ -36,7 +36,7 @@ TEST(IndexCache, DropsOfOneArrayWhatWasAskedForAndNothingElse) {
   EXPECT_TRUE(has(1, {0, 0}));
 }
 
-// What the newest entries push out is no longer an entry of its array.
+// Entries that newer ones evict are no longer entries of their array.
 TEST(IndexCache, DropsWhatIsLeftOfAnArrayAfterItsOldestEntriesWent) {
   ledger accounts{1 << 20, 0};
   index_cache indexes(accounts, 1000);

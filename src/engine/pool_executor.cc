@@ -14,8 +14,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// How long a thread of the pool works for a job while others wait for one: long compared with a switch, short compared
-/// with a read.
+/// How long a thread of the pool works for a job while others wait for a thread: long compared with a switch, short
+/// compared with a read.
 constexpr std::chrono::milliseconds kTurn{1};
 
 }  // namespace
@@ -26,7 +26,7 @@ struct pool_executor::crew {
   std::atomic<std::uint64_t> epoch{0};  // increases with each wake: a worker that was idle before checks again
   std::vector<unsigned> parked;         // pool workers that returned because there was no work
   unsigned running = 0;                 // pool threads inside the job
-  bool waits = false;                   // the job waits
+  bool waits = false;                   // whether the job's steps wait
   bool finished = false;
   std::condition_variable changed;  // for the caller of run
 };
@@ -40,8 +40,8 @@ struct pool_executor::state {
   unsigned max_threads = 1;
   std::mutex mutex;
   std::condition_variable available;
-  std::deque<entry> queue;                     // of computing jobs
-  std::deque<entry> waiters;                   // of waiting jobs
+  std::deque<entry> queue;                     // entries of computing jobs
+  std::deque<entry> waiters;                   // entries of waiting jobs
   std::atomic<bool> others_wait{false};        // `queue` is not empty; changes with the mutex held
   std::vector<std::shared_ptr<crew>> started;  // worker groups of `start`, which have no other owner
   std::vector<std::thread> threads;

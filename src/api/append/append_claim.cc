@@ -141,7 +141,7 @@ struct append_claim::shared {
   append_claim_text text;
   write_guard guard;
 
-  std::mutex mutex;  // of what follows; held while the claim is renewed
+  std::mutex mutex;  // protects the members below; held while the claim is renewed
   std::condition_variable stop;
   version mine;  // unknown: the store has no versions, or the claim no longer belongs to this owner
   bool had = false, lost = false, stopping = false, abandoned = false;
@@ -196,7 +196,7 @@ result<std::unique_ptr<append_claim>> append_claim::take(store& at, std::string 
   me.guard = {me.key, me.text.prefix()};
 
   const auto end = clock::now() + kLongestWait;
-  version seen;  // of the object of another writer, and the time at which this version was first seen
+  version seen;  // version of another writer's object, and the time at which it was first seen
   auto since = clock::now();
   auto pause = milliseconds(1);
   for (;;) {

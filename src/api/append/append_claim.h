@@ -24,8 +24,8 @@ inline constexpr std::uint64_t kMaxClaimBytes = 1024;
 /// clocks of two hosts are compared, and no process numbers, with one exception: on the same boot of the same kernel,
 /// in the same PID namespace, a claim whose process has ended is taken over at once.
 ///
-/// An owner that continues after it lost its claim is refused by what `write_fence` describes. Stores without versions
-/// have no claims: there, one process appends.
+/// An owner that continues after it lost its claim is refused: see `write_fence`. Stores without versions have no
+/// claims: there, one process appends.
 class append_claim final : public write_fence {
  public:
   /// \param key   Of the claim. \param axes  Bit d is set if the owner writes beyond the end of axis d before the

@@ -99,7 +99,7 @@ result<> append_session::publish(bool durable) {
     auto now = read_stored_metadata(state());
     if (!now.ok()) return put;
     PENSTOCK_ASSIGN(const extents shape, shape_of(*now));
-    // A response may be lost.
+    // The write may have succeeded although its response was lost.
     if (shape == shape_ && claim_->check().ok()) {
       stored_ = shape_;
       return {};

@@ -285,7 +285,7 @@ result<array> appender_state::flush(bool close) {
       closed_ = false;
       return name_array(error(errc::cancelled, "the wait for earlier rows was interrupted"), to_.state());
     }
-    if (stored_ >= wanted) errors_.clear();  // of attempts before the one that stored the rows
+    if (stored_ >= wanted) errors_.clear();  // errors of attempts before the one that stored the rows
     std::optional<error> failed = take_errors();
     if (!failed && stored_ < wanted) failed.emplace(errc::conflict, "this appender lost rows");
     if (failed && stored_ < wanted)

@@ -94,7 +94,7 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
 
   std::mutex appends_;  // held by one `append`: its rows stay together
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // protects the members below
   std::condition_variable changed_;
   std::deque<std::shared_ptr<slab>> slabs_;  // the first one has rows that are written next
   std::uint64_t slab_bytes_ = 0, item_bytes_ = 0;
@@ -102,11 +102,11 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   std::uint64_t taken_ = 0, written_ = 0, stored_ = 0;  // rows of this appender
   std::uint64_t wanted_ = 0;                            // rows that `flush` waits for
   std::vector<error> errors_;                           // not returned yet
-  std::vector<error> late_errors_;  // after storing the shape: `flush` returns them although all rows are stored
+  std::vector<error> late_errors_;  // errors after the shape was stored: returned by `flush` although all rows are
   bool running_ = false;            // the thread
-  bool busy_ = false;               // it writes
-  bool stalled_ = false;            // it failed: no new attempt before an error was returned, or `flush` is called
-  bool broken_ = false;             // lost rows precede others
+  bool busy_ = false;               // it is writing a slab
+  bool stalled_ = false;            // a write failed: no new attempt until an error was returned or `flush` is called
+  bool broken_ = false;             // lost rows precede the remaining ones
   bool closed_ = false;
 
   // For the background thread, or for `close` after that has ended.

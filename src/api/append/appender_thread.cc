@@ -71,7 +71,7 @@ void appender_state::write_some(guard& lock, std::uint64_t count) {
     lock.lock();
     busy_ = false;
     fail(std::move(why));
-    return publish(lock);  // of rows before these, and so that others may append
+    return publish(lock);  // includes earlier rows, and lets other writers append
   }
   lock.lock();
   busy_ = false;

@@ -45,7 +45,7 @@ class stored_edges final : public edge_watch {
   const array_state& state_;
   const bool versions_;
   std::mutex mutex_;
-  std::string key_;  // of the metadata, and the version that had the shape of this array
+  std::string key_;  // key of the metadata, and the version that had the shape of this array
   version seen_;
 };
 
@@ -54,7 +54,7 @@ class stored_edges final : public edge_watch {
 result<> clear_beyond_edges(const array_state& state, std::uint32_t axes, write_fence& fence) {
   PENSTOCK_ASSIGN(const stored_metadata metadata, read_stored_metadata(state));
   PENSTOCK_ASSIGN(const extents shape, shape_of(metadata));
-  if (is_empty(shape)) return {};  // it has no object
+  if (is_empty(shape)) return {};  // an empty array has no object
   PENSTOCK_ASSIGN(const array stored, open_as(state, metadata));
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if ((axes >> d & 1) == 0) continue;

@@ -10,7 +10,7 @@
 
 namespace penstock::inline v0 {
 
-/// The range, of `count` things, of one of the processes.
+/// The range of `count` items that one of the processes handles.
 inline std::pair<std::uint64_t, std::uint64_t> share_of(const copy_part& which, std::uint64_t count) noexcept {
   const auto begin = [&](std::uint64_t number) {
     return count / which.count * number + std::min(number, count % which.count);
@@ -31,11 +31,11 @@ struct array_copy {
   copy_stage stage() const noexcept { return options.part.stage; }
   /// Whether the elements can be copied with these options. Does not write.
   result<> check_elements() const;
-  /// Metadata and objects, byte for byte. This and `copy_elements` do what the stage has of it.
+  /// Copies metadata and objects, byte for byte. This and `copy_elements` do the part of it that belongs to the stage.
   result<> copy_objects() const;
   /// Decodes and encodes again.
   result<> copy_elements() const;
-  /// Whether the copy's elements equal the source's: of the blocks of this process.
+  /// Compares the copy's elements with the source's, in the blocks of this process.
   result<> compare() const;
 };
 

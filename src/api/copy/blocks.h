@@ -12,7 +12,7 @@ namespace penstock::inline v0 {
 extents block_of(const extents& shape, const extents& unit, const extents& chunks, std::uint64_t item_bytes,
                  std::uint64_t most);
 
-/// Saturates.
+/// Saturating.
 std::uint64_t bytes_of(const extents& block, std::uint64_t item_bytes) noexcept;
 
 }  // namespace penstock::inline v0

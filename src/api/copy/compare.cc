@@ -20,7 +20,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Of one array; as many of the other are in memory.
+/// Bytes of one array's block; as many of the other array are in memory.
 constexpr std::uint64_t kBlockBytes = std::uint64_t{16} << 20;
 
 /// The dimensions whose length is not 1.
@@ -66,7 +66,7 @@ result<dtype> common_type(const dtype& a, const dtype& b) {
   const dtype &larger = a_is_larger ? a : b, &smaller = a_is_larger ? b : a;
   const bool fixed = !a.variable_length() && !b.variable_length(), as_long = a.item_bytes() == b.item_bytes();
   if (fixed && converts(smaller, larger)) return larger;
-  if (fixed && as_long && converts(larger, smaller)) return smaller;  // of int64 and float64, the latter
+  if (fixed && as_long && converts(larger, smaller)) return smaller;  // int64 and float64 are compared as float64
   if (fixed && as_long && !(is_number(a) && is_number(b))) return a;
   return error(errc::invalid_argument, fmt::format("elements of {} and {} cannot be compared", a.name(), b.name()));
 }

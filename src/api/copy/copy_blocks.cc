@@ -98,7 +98,7 @@ result<> block_copier::compare_block(const box& block) const {
 
 std::uint64_t block_copier::bytes_of(const box& block) const noexcept { return elements(block) * item_bytes(); }
 
-// Pieces 0..count-1 in order, on the plan's workers: of several processes, this one's. Progress counts all passes.
+// Runs pieces 0..count-1 in order, on the plan's workers; of several processes, this one's. Progress counts all passes.
 result<> block_copier::each(std::uint64_t count, unsigned pass, unsigned passes,
                             const std::function<result<>(std::uint64_t, std::uint64_t&)>& piece) {
   PENSTOCK_ASSIGN(std::uint64_t total, element_count(from_.shape()));
@@ -114,7 +114,7 @@ result<> block_copier::each(std::uint64_t count, unsigned pass, unsigned passes,
       return with_.options.progress({now.path, (pass * now.total_bytes + now.done_bytes) / passes, now.total_bytes});
     };
   }
-  constexpr bool kWaits = false;  // it decodes and encodes
+  constexpr bool kWaits = false;  // pieces decode and encode, they do not wait
   copy_pieces work(shown, from_.context()->state(), with_.path, total);
   return work.run(static_cast<std::size_t>(last - first), plan_.workers, kWaits,
                   [&, begin = first](std::size_t i, std::uint64_t& bytes) { return piece(begin + i, bytes); });

@@ -28,7 +28,7 @@ class block_copier {
     const copy_options& options;
     std::string path;  ///< within the copied node, for reports
     unsigned threads = 1;
-    /// Whether all objects of a block of the destination already exist; empty: none exist.
+    /// Whether all objects of a block of the destination already exist. Empty: none exist.
     std::function<bool(const box&)> is_there;
   };
   block_copier(const array& from, const array& to, const rechunk_plan& plan, settings with)
@@ -84,7 +84,7 @@ class block_copier {
   const settings with_;
   const unsigned left_for_each_;
   std::atomic<std::uint64_t> written_{0}, objects_{0}, skipped_{0};
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects the members below
   std::unordered_map<chunk_id, std::shared_ptr<open_block>> open_;
 };
 

@@ -99,7 +99,7 @@ result<std::string> complete_codecs(const std::string& text, const dtype& type, 
   return json(std::move(out)).dump();
 }
 
-/// The object of filters and compressor: only the metadata states which of the codecs is the compressor.
+/// The object with filters and compressor: only the metadata states which of the codecs is the compressor.
 result<std::string> codecs_of_version_2(const array_state& state) {
   PENSTOCK_ASSIGN(const stored_metadata stored, read_stored_metadata(state));
   json::object_t out;

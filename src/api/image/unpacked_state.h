@@ -46,7 +46,7 @@ struct unpacked_state {
     return out;
   }
   bool has_shared_mask() const noexcept { return !validity.mask || validity.mask_is_of_all_bands(); }
-  /// Where the flags of a band begin in those of `mask_flags`; null if the band is not masked.
+  /// Where the flags of a band begin in the result of `mask_flags`; null if the band is not masked.
   const std::uint8_t* flags_of(std::size_t band, const std::vector<std::uint8_t>& flags, std::uint64_t pixels) const {
     if (flags.empty() || !is_masked(band)) return nullptr;
     return flags.data() + (has_shared_mask() ? 0 : band * pixels);

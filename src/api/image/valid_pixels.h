@@ -29,7 +29,7 @@ class valid_pixels {
   /// By GDAL's rules: see `validity_of`.
   /// \error As `validity_of` and `open_tiff`.
   static result<valid_pixels> of_image(const array& image, std::uint64_t planes);
-  /// The same, by what `validity_of` returned of the image.
+  /// The same, from a result of `validity_of` for the image.
   static result<valid_pixels> of_validity(const array& image, std::uint64_t planes, pixel_validity by);
 
   /// All pixels have a value.

@@ -22,9 +22,9 @@ struct window_plan {
   extents shape;
   resampling how = resampling::nearest;
   resample_taps rows, columns;                       ///< in pixels of `level`
-  std::optional<nodata_value> nodata;                ///< that pixels can have
-  bool given_nodata = false;                         ///< given by the caller: it alone decides which pixels are missing
-  std::optional<std::vector<std::byte>> fill_value;  ///< the caller's
+  std::optional<nodata_value> nodata;                ///< a value that pixels may have
+  bool given_nodata = false;                         ///< the caller's: they alone are missing
+  std::optional<std::vector<std::byte>> fill_value;  ///< memory of the caller
   std::vector<std::byte> missing;                    ///< the value of pixels without a value
   unsigned threads = 0;
 
@@ -35,7 +35,8 @@ struct window_plan {
   }
 };
 
-/// Reads the window into `out`, contiguous in C order. \error As `array::read`.
+/// Reads the window into `out`, contiguous in C order.
+/// \error As `array::read`.
 result<> read_planned(const window_plan& plan, std::byte* out);
 
 }  // namespace penstock::inline v0

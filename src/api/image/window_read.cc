@@ -25,7 +25,7 @@ namespace {
 
 /// Source elements that are in memory, while as many more are read.
 constexpr std::uint64_t kStripElements = std::uint64_t{1} << 21;
-/// Those that are unpacked at a time.
+/// Source elements that are unpacked at a time.
 constexpr std::uint64_t kUnpackedElements = std::uint64_t{1} << 18;
 
 using positions = std::vector<std::int64_t>;
@@ -100,7 +100,7 @@ read_options options_of(const window_plan& plan) {
   return out;
 }
 
-// Pixels outside the level are not written.
+// Does not write pixels outside the level.
 result<> read_picks(const window_plan& plan, const pixel_picks& picks) {
   return picks.empty() ? result<>() : plan.level.read(picks.which, picks.part, options_of(plan));
 }
@@ -122,7 +122,7 @@ class mask_picks {
     }
     return {};
   }
-  /// For each mask its values.
+  /// The values of each mask.
   result<const std::vector<std::vector<std::byte>>*> wait() {
     for (ticket& each : tickets_) PENSTOCK_TRY(each.wait());
     return &values_;
@@ -279,7 +279,7 @@ class strip_read {
   std::vector<ticket> tickets_;  // destroyed, which waits for it, before the memory that it fills
 };
 
-// A value that a mean must not have, and the next number that replaces it; in the type in which means are stored.
+// A value that a mean must not have, and the next number, which replaces it; in the type in which means are stored.
 std::vector<std::byte> nodata_pair(const dtype& type, const std::optional<nodata_value>& nodata) {
   std::vector<std::byte> out;
   const auto add = [&](const nodata_value& value, const dtype& as) {
@@ -328,7 +328,7 @@ class strip_means {
         type_(is_half(plan.type) ? dtype(dtype_kind::floating, 32) : plan.type),
         instead_(nodata_pair(plan.type, plan.nodata)) {}
 
-  // Unpacked images in parts of one band, which stay in the processor's cache.
+  // Unpacked images are processed in ranges of one band that stay in the processor's cache.
   result<> make(const strip& of, const strip_read& from, std::byte* out) {
     if (!plan_.unpacked) return make_planes(of, from.values.data(), from.masks, valid_, 0, plan_.planes(), out);
     const unpacked_state& how = plan_.unpacked->state();
@@ -402,7 +402,7 @@ class strip_means {
 
   const window_plan& plan_;
   const valid_pixels& valid_;
-  const dtype type_;  // that is resampled
+  const dtype type_;  // the type that is resampled
   const std::vector<std::byte> instead_;
   buffer unpacked_, wide_;
   std::vector<double> means_, weight_;

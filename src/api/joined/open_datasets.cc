@@ -121,7 +121,7 @@ class dataset_merger {
     return {};
   }
 
-  // Refuses datasets that do not go together.
+  // Refuses datasets that cannot be joined.
   result<> compare() {
     complaints scalars, others;
     for (const found_dataset& each : found_)
@@ -163,7 +163,7 @@ class dataset_merger {
     return true;
   }
 
-  // Nothing if no table of references can describe them. Takes the references out of what was found, if it does.
+  // Moves the references out of the found datasets into one table. Returns nothing if no table can describe them.
   result<std::optional<array>> merged() {
     const virtual_variable* like = nullptr;   // the first with references
     const virtual_variable* items = nullptr;  // the first with elements

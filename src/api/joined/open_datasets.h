@@ -13,7 +13,7 @@
 
 namespace penstock::inline v0 {
 
-/// An HDF5 file of those whose datasets are joined.
+/// One of the HDF5 files whose datasets are joined.
 struct dataset_file {
   std::shared_ptr<const store> from;
   std::string key;
@@ -21,18 +21,18 @@ struct dataset_file {
   std::optional<std::uint32_t> crc32c = {};  ///< of all its bytes, for the manifest
 };
 
-/// Datasets that go together.
+/// Datasets that can be joined.
 struct dataset_parts {
   struct part {
     std::size_t file = 0;
     std::string path;
     array opened;
   };
-  std::string dataset;  ///< the name; that of the only one, if none was given
+  std::string dataset;  ///< the datasets' name; that of the only dataset if none was given
   std::size_t axis = 0;
   std::vector<std::uint64_t> lengths;  ///< of the datasets along the axis
   std::optional<array> merged;         ///< all of them, as an array of references
-  std::vector<part> parts;             ///< where no table of references can describe them; else empty
+  std::vector<part> parts;             ///< if no table of references can describe them; else empty
 };
 
 /// Finds, compares and merges datasets: open_datasets.

@@ -32,7 +32,7 @@ namespace {
 constexpr std::string_view kFormat = "virtual";
 constexpr std::string_view kWild = "*?[";
 constexpr std::size_t kErrorsNamed = 3;
-/// Attributes by which some stored values are none, or mean something by themselves.
+/// Attributes that declare some stored values missing, or give them a meaning of their own.
 constexpr std::array<std::string_view, 6> kMeaningOfSome = {"valid_min",   "valid_max",  "valid_range",
                                                             "flag_values", "flag_masks", "flag_meanings"};
 
@@ -58,7 +58,7 @@ std::string names_text(const std::vector<std::string>& names) {
 }
 
 /// The references of arrays that follow each other along `axis`, as those of one array.
-/// \param first  The array whose attributes are those of the result, a number of `parts`.
+/// \param first  The array whose attributes the result has, one of `parts`.
 /// \error unsupported  One table of references cannot describe them.
 result<std::shared_ptr<const referenced_array>> merged_references(const std::string& name,
                                                                   const std::vector<array>& parts, std::size_t first,
@@ -86,8 +86,8 @@ result<std::shared_ptr<const referenced_array>> merged_references(const std::str
   return std::make_shared<const referenced_array>(std::move(*made));
 }
 
-/// The references of a joined array, made when they are needed, as those of its parts are. Null if the parts have
-/// others: these were not merged.
+/// The references of a joined array, created when they are needed, like those of its parts. Null if the parts'
+/// references were not merged.
 result<std::shared_ptr<const referenced_array>> later_references(const std::string& name,
                                                                  const std::vector<array>& parts, std::size_t first,
                                                                  std::size_t axis, const std::string& uri) {
@@ -184,7 +184,7 @@ class virtual_group {
     return out;
   }
 
-  // The first file that has a variable: others are compared with it.
+  // The first file that has a variable; others are compared with it.
   const virtual_file& first_with(const std::string& name) const {
     return *std::find_if(files_.begin(), files_.end(),
                          [&](const virtual_file& each) { return each.find(name) != nullptr; });
@@ -395,7 +395,7 @@ class virtual_group {
       const long double i = value_at(type, x, 0), k = value_at(type, y, 0);
       return descends ? i > k : i < k;
     });
-    // The first named file stays the one whose attributes are shown.
+    // The first named file remains the one whose attributes are shown.
     std::vector<virtual_file> sorted;
     sorted.reserve(files_.size());
     for (const std::size_t i : at) sorted.push_back(std::move(files_[i]));
@@ -449,7 +449,7 @@ class virtual_group {
     return join_all(name, whole, *axis);
   }
 
-  // Takes the references of the variable out of the files, if it merges them.
+  // Moves the references of the variable out of the files, if it merges them.
   result<std::optional<array>> merge(const std::string& name, const virtual_variable& whole, std::size_t axis) {
     const referenced_array* const like = whole.what.get();
     if (like == nullptr || !whole.coding) return std::optional<array>();
@@ -548,11 +548,11 @@ class virtual_group {
 
   const virtual_options& how_;
   std::vector<virtual_file> files_;
-  const virtual_file* first_ = nullptr;  // whose attributes are shown
+  const virtual_file* first_ = nullptr;  // the file whose attributes are shown
   std::string uri_;
 };
 
-// Whether the joined coordinate is made of the values that were read with the metadata, and of nothing else.
+// Whether the joined coordinate consists of exactly the values that were read with the metadata.
 bool has_all_values(const virtual_options& how, const virtual_file& file, const virtual_variable& of) {
   return !file.coordinate.empty() && of.facts->dimensions == std::vector<std::string>{how.concat};
 }
@@ -587,7 +587,7 @@ result<group> open_sources(const std::vector<virtual_source>& sources, virtual_o
     }
     files[i] = std::move(*made);
     if (i == 0) return;
-    files[i].attributes_json.clear();  // those of the first are shown
+    files[i].attributes_json.clear();  // only the first file's attributes are shown
     files[i].facts = nullptr;
     for (virtual_variable& each : files[i].variables) {
       const virtual_variable* const first = files[0].find(each.name);

@@ -44,7 +44,7 @@ bool equal(const variable_facts& a, const variable_facts& b) {
   return a.dimensions == b.dimensions && a.type == b.type && a.fill == b.fill && same_json(a.attributes, b.attributes);
 }
 
-/// Codecs without the parameters that only say how hard an encoder tried.
+/// Codecs without the parameters that only set the encoder's effort.
 json without_effort(const json::array_t& filters) {
   constexpr std::array<std::string_view, 3> kEffort = {"level", "clevel", "acceleration"};
   json::array_t out;
@@ -84,7 +84,7 @@ void take_references(const referenced_array& from, virtual_variable& out) {
   out.part.objects = from.objects;
 }
 
-// Whether an array is read as fast by its references: parts of several short records of NetCDF are read together.
+// Whether reading by references is as fast as reading the array, which reads several short records of NetCDF together.
 bool has_good_references(const array& of) {
   const auto* const netcdf = dynamic_cast<const netcdf_layout*>(of.state().layout.get());
   return netcdf == nullptr || !netcdf->interleaved() || netcdf->block()[0] == 1;
@@ -191,7 +191,7 @@ result<> find_length(const virtual_options& how, virtual_file& file) {
 result<> read_all(const location& at, const virtual_options& how, virtual_file& out) {
   location known = at;
   if (!at.path.empty()) {
-    auto head = read_head(*at.from, at.path);  // for a folder it fails: then the node has documents
+    auto head = read_head(*at.from, at.path);  // opening a folder fails: then the node has documents
     if (head.ok() && *head) known.head = std::make_shared<const object_head>(std::move(**head));
   }
   const bool is_hdf5 = known.head && driver_of(*at.context, *known.head, at.path).get() == &hdf5_driver();

@@ -20,7 +20,7 @@ namespace penstock::inline v0 {
 struct variable_coding {
   chunk_codecs codecs;
   std::string order;  ///< of the items of a chunk: "C" or "F"
-  std::string key;    ///< equal for chunks that decode alike, however hard their encoders tried
+  std::string key;    ///< equal for chunks that are decoded in the same way, whatever the encoder's effort
 };
 
 /// The properties of a variable that must match those in other files.
@@ -31,17 +31,17 @@ struct variable_facts {
   json attributes;
 };
 
-/// A variable of one of many files. Small: there are as many as files and variables, and what is equal is shared.
+/// A variable of one of many files. Small, because every file has an entry for each variable; equal members are shared.
 struct virtual_variable {
   std::string name;
   std::string uri;
   std::shared_ptr<const variable_facts> facts;
   /// How its chunks are encoded; null if its references cannot be merged with those of other files.
   std::shared_ptr<const variable_coding> coding;
-  reference_part part;  ///< its references are set with `coding`, its shape always
-  /// null: it is `opened`, and no references say where its chunks are.
+  reference_part part;  ///< its references are set if `coding` is; its shape is always set
+  /// null: `opened` is set, and the locations of its chunks are not in references.
   std::shared_ptr<const referenced_array> what;
-  std::optional<array> opened;  ///< else `what` describes it
+  std::optional<array> opened;  ///< otherwise `what` describes it
 
   const short_extents& shape() const noexcept { return part.shape; }
 };
@@ -70,17 +70,18 @@ result<array> open_virtual_variable(const virtual_variable& of, const std::share
 /// Equal values; NaN equals NaN.
 bool same_json(const json& a, const json& b);
 
-/// Attributes by which the same stored value means another.
+/// Attributes that change the meaning of a stored value.
 inline constexpr std::array<std::string_view, 7> kMeaning = {
     "scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units", "calendar"};
 
-/// Such an attribute as errors show it. \param value  null: there is none.
+/// Such an attribute in the form that errors show.
+/// \param value  null: the attribute does not exist.
 std::string value_text(const json* value);
 
-/// A dataset that is described and not opened.
+/// A dataset that is described but not opened.
 virtual_variable variable_of(std::string name, std::shared_ptr<const referenced_array> what);
 
-/// An opened array with the references to its chunks, also where these are slower to read by than the array itself.
+/// An opened array with the references to its chunks, even if reading by these is slower than reading the array itself.
 /// \error As references_of.
 result<virtual_variable> referenced_variable(std::string name, array opened);
 
@@ -88,14 +89,15 @@ result<virtual_variable> referenced_variable(std::string name, array opened);
 /// \returns False if they cannot be merged.
 bool make_part_like(const virtual_variable& like, virtual_variable& of);
 
-/// Replaces what is equal in the first file's variable by that, so that thousands of files fit in memory.
+/// Replaces members that equal those of the first file's variable by shared ones, so that thousands of files fit in
+/// memory.
 void share_with(const virtual_variable& first, virtual_variable& other);
-/// A variable as it was before it shared what it is with that of the first file.
+/// A variable before its members were shared with those of the first file.
 virtual_variable restored(const virtual_variable& first, const virtual_variable& of);
 
 /// Whether a coordinate's values can be compared: fixed-width integers and floats.
 bool is_comparable(const dtype& type) noexcept;
-/// Value `i` of such values.
+/// The value at index `i` of a coordinate.
 long double value_at(const dtype& type, const std::vector<std::byte>& values, std::size_t i) noexcept;
 
 }  // namespace penstock::inline v0

@@ -46,7 +46,7 @@ result<std::vector<batch_part>> parts_of(std::vector<array_crop> crops, bool may
   return out;
 }
 
-/// Of one batch.
+/// The part of one batch.
 struct batch_memory {
   output_block block;
   std::vector<std::shared_ptr<item_arena>> bytes_of_items;  // of variable length, for each crop
@@ -63,7 +63,7 @@ result<owned_tensor> take(const array& of, const dtype& type, const extents& sha
   return owned_tensor{tensor_view::contiguous(owner->block.data(), type, shape), owner};
 }
 
-/// True if the crops are not boxes of items of one length: such are read one by one.
+/// True if the crops are not boxes of items of fixed length: these are read one by one.
 bool are_read_alone(std::span<const array_crop> crops) {
   return std::any_of(crops.begin(), crops.end(), [](const array_crop& each) {
     return each.which.indexed != nullptr || each.from.type().variable_length();
@@ -85,7 +85,7 @@ result<extents> shape_of(std::span<const array_crop> crops) {
   return out;
 }
 
-/// Converts the rows of a part into their places.
+/// Converts the rows of one type and writes them to their places in the batch.
 void convert_rows(const owned_tensor& from, const std::vector<std::size_t>& rows, const conversion& how,
                   const owned_tensor& to) {
   extents row = to.view.extents;
@@ -254,7 +254,7 @@ class batches_state {
   const crop_generator crops_;
   const batch_options options_;
   std::deque<under_way> ahead_;
-  std::deque<device_tensor> on_device_;  // instead
+  std::deque<device_tensor> on_device_;  // used instead
   bool ended_ = false;
 };
 

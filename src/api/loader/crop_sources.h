@@ -14,7 +14,7 @@ namespace penstock::inline v0 {
 struct crop_sources {
   std::vector<source> sources;
   std::shared_ptr<const void> keep_alive;  ///< of all memory that the sources refer to
-  std::string note;                        ///< which arrays
+  std::string note;                        ///< arrays that the sources read
 };
 
 /// The shape of all crops together.

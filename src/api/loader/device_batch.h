@@ -14,7 +14,7 @@ namespace penstock::inline v0 {
 /// Values of a batch on their way to a device: host memory in which they are assembled, and memory of the device.
 class device_batch {
  public:
-  /// Page-locked memory where the engine has room for them now, otherwise ordinary memory of `with`.
+  /// Page-locked memory if the engine has space for the values now, otherwise ordinary memory of `with`.
   /// \error resource_exhausted  The device or the host has too little memory.
   static result<device_batch> make(const std::shared_ptr<cuda::device_engine>& engine, context_state& with,
                                    const dtype& type, const extents& shape);
@@ -35,7 +35,7 @@ class device_batch {
 
   std::shared_ptr<cuda::device_engine> engine_;
   std::shared_ptr<device_tensor_state> target_;
-  std::byte* block_ = nullptr;  // of the engine's ring
+  std::byte* block_ = nullptr;  // block of the engine's ring
   output_block ordinary_;
 };
 

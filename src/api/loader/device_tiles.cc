@@ -12,7 +12,7 @@
 namespace penstock::inline v0 {
 
 class device_tiles_state {
-  /// Room for a whole tile, and the read that fills it.
+  /// Memory for a whole tile, and the read that fills it.
   struct tile_buffer {
     device_stream stream;
     std::uint32_t lane;                     // its number
@@ -37,7 +37,7 @@ class device_tiles_state {
     return made;
   }
   ~device_tiles_state() {
-    held_.reset();  // the caller's work with it may not be queued yet
+    held_.reset();  // the caller's work on it may not be queued yet
     cancel();
   }
 
@@ -168,11 +168,11 @@ class device_tiles_state {
   const array from_;
   const device_tiles_options options_;
   extents whole_;     // a whole tile, if the array is smaller than one
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects the members below
   tile_walk places_;  // its grid does not change
   std::deque<buffer> free_, begun_;
-  buffer held_;        // with the caller
-  buffer waited_for_;  // by `next`
+  buffer held_;        // the tile that the caller has
+  buffer waited_for_;  // taken by `next`
   std::deque<unproven_tile> unproven_;
 };
 

@@ -13,7 +13,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Parts of a data set that whole ranks can take over: usually the number of ranks divides their number.
+// Ranges of a data set that are distributed to ranks as a whole: usually the number of ranks divides their number.
 constexpr std::uint64_t kMostLanes = 8;
 
 // The shortest part of an axis in one of its cells, except the last one.

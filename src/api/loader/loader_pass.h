@@ -30,7 +30,7 @@ class loader_state {
     loader_options options;
     std::optional<sample_space> space;  ///< none: drawn for each epoch
     std::uint64_t sample_count = 0;
-    std::uint64_t window_bytes = 0, sample_chunk_bytes = 0;  ///< at most, and at least: of the chunks of one sample
+    std::uint64_t window_bytes = 0, sample_chunk_bytes = 0;  ///< at most; and at least, for the chunks of one sample
     std::uint64_t lanes = 1, open_blocks = 1;
   };
   explicit loader_state(parts what);
@@ -71,7 +71,7 @@ class loader_state {
 
   std::thread thread_;
   std::atomic<bool> stopped_{false};
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects the members below
   std::condition_variable changed_;
   std::deque<loader_batch> ready_;
   bool ended_ = true;

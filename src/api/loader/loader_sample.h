@@ -29,7 +29,7 @@ class loader_sample {
            std::byte* to) const;
 
  private:
-  // The box of a sample in the array: it may extend beyond it.
+  // The box of a sample in the array; it may extend beyond the array.
   struct place {
     dim_vector<std::int64_t> begin, end;     // the whole sample
     dim_vector<std::uint64_t> first, count;  // the part inside
@@ -48,7 +48,7 @@ class loader_sample {
   dim_vector<std::int32_t> axis_;  ///< the loader's axis for a dimension; -1: the dimension is complete
   extents size_;                   ///< of a sample along each dimension
   extents shape_;
-  strides strides_;  ///< of a sample in a batch, for each dimension
+  strides strides_;  ///< strides of a sample in a batch, for each dimension
   std::uint64_t bytes_ = 0;
   std::vector<double> scale_, offset_;
   std::size_t along_ = 0;

@@ -25,10 +25,10 @@ std::uint64_t longest_cell(const grid_axis& of);
 /// The decoded chunks that a loader holds: it reads ahead of their use, and drops the chunk that is needed last.
 ///
 /// The uses of an epoch are known: `begin` receives them in order, `read_ahead` processes them as far as memory
-/// permits, `wait` and `release` follow. Memory is taken from chunks without a use, then from the one whose next use is
-/// farthest (L. Belady, IBM Systems Journal 5 (1966) 78), at the time of the use for which is read; so the read begins
-/// after that chunk's preceding use, and no chunk is read more often than without reading ahead. One thread at a time;
-/// `counts` from any.
+/// permits, `wait` and `release` follow. Memory is taken from chunks without a further use, then from the chunk whose
+/// next use is farthest (L. Belady, IBM Systems Journal 5 (1966) 78). The choice is that of the time of the use for
+/// which the chunk is read. So the read begins after the preceding use of the dropped chunk, and no chunk is read more
+/// often than without reading ahead. One thread at a time; `counts` from any.
 class loader_window {
  public:
   /// A chunk of one of the arrays: the first array's chunks have the first numbers.
@@ -63,7 +63,7 @@ class loader_window {
   struct source {
     const array* from;
     chunk_number first;
-    std::uint64_t cell_bytes;  ///< of the largest chunk
+    std::uint64_t cell_bytes;  ///< bytes of the largest chunk
     std::vector<output_block> free;
   };
   struct chunk {
@@ -100,7 +100,7 @@ class loader_window {
   std::unordered_set<chunk_number> was_read_;  ///< in this epoch
   std::uint64_t bytes_ = 0;
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // protects the members below
   loader_counts counts_;
 };
 

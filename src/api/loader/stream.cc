@@ -16,7 +16,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Of one tile.
+/// The part of one tile.
 struct tile_memory {
   output_block block;
   std::shared_ptr<item_arena> bytes_of_items;  // of variable length
@@ -107,7 +107,7 @@ class stream_state {
 
   const array from_;
   const stream_options options_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // protects the members below
   tile_walk places_;  // its grid does not change
   std::deque<std::shared_ptr<under_way>> ahead_;
   std::vector<std::weak_ptr<under_way>> waited_for_;

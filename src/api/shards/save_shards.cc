@@ -73,11 +73,11 @@ result<> refuse_own_files(const array& from, const shard_pattern& names, std::ui
   PENSTOCK_ASSIGN(std::vector<std::string> changed, names.left_over(count));
   for (std::uint64_t i = 0; i < count; ++i) changed.push_back(names.path(i));
   real_paths real;
-  std::unordered_map<std::string, std::string> targets;  // real path to the name
+  std::unordered_map<std::string, std::string> targets;  // maps a real path to the name
   for (const std::string& each : changed) targets.emplace(real.of('/' + key_of_path(each)), each);
   std::set<std::string> met;
   visit_files(from, [&](const std::string& path) {
-    // The file, and the folders above: a shard may be the folder of a Zarr array, or an archive.
+    // The file, and the folders above it: a shard may be in the folder of a Zarr array, or in an archive.
     for (fs::path at = real.of(path); at.has_relative_path(); at = at.parent_path())
       if (const auto found = targets.find(at.string()); found != targets.end()) met.insert(found->second);
   });

@@ -45,7 +45,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-/// Removes what is left under a name at the end.
+/// Removes a remaining draft when it is destroyed.
 class draft {
  public:
   explicit draft(std::string path) : path_(std::move(path)) { remove(); }
@@ -68,7 +68,7 @@ result<> rename(const std::string& from, const std::string& to) {
   return {};
 }
 
-/// The document of a Zarr array in a folder; empty: there is none.
+/// The document of a Zarr array in a folder; empty if none exists.
 std::string document_in(const std::string& folder) {
   std::error_code none;
   for (const std::string_view name : {kZarrKey, kZarrayKey}) {
@@ -78,13 +78,13 @@ std::string document_in(const std::string& folder) {
   return {};
 }
 
-/// Puts a folder that is complete in the place of `path`.
+/// Moves a complete folder to `path`.
 result<> take_place(const std::string& from, const std::string& path) {
   std::error_code none;
   if (!fs::is_directory(path, none)) return rename(from, path);
   if (::syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0)
-    return sync_names({&path, 1});                              // an old file is removed with the draft
-  const draft old(fmt::format("{}.{}.old", path, ::getpid()));  // then not atomically
+    return sync_names({&path, 1});                              // an old file is removed together with the draft
+  const draft old(fmt::format("{}.{}.old", path, ::getpid()));  // otherwise, not atomically
   PENSTOCK_TRY(rename(path, old.path()));
   return rename(from, path);
 }

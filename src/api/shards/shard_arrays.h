@@ -17,13 +17,13 @@ namespace penstock::inline v0 {
 /// The format of files with a suffix (lower case, with the dot): one of `shard_ending::format`; empty: it has none.
 std::string_view format_of_suffix(std::string_view suffix) noexcept;
 
-/// Shards that are arrays by themselves: `.zarr`, TIFF, `.npz`.
+/// Shards that are arrays of a format: `.zarr`, TIFF, `.npz`.
 bool is_array_shard(std::string_view suffix) noexcept;
 
-/// What is the same for all files of a writer.
+/// Settings that all files of a writer share.
 struct shard_files_context {
   std::shared_ptr<penstock::context> context;
-  std::shared_ptr<store> files;  ///< all of this machine
+  std::shared_ptr<store> files;  ///< all are on this machine
   bool syncs = false;
 };
 

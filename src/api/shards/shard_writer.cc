@@ -29,7 +29,7 @@ constexpr std::string_view kSidecar = "_meta.json";
 
 bool is_raw(std::string_view suffix) { return format_of_suffix(suffix) == "raw"; }
 
-/// Whether files of a format are written here, not by other libraries.
+/// Whether files of a format are written by this library, not by other libraries.
 bool is_written(std::string_view format) {
   return format == "npy" || format == "raw" || format == "npz" || format == "zarr" || format == "tiff";
 }

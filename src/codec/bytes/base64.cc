@@ -1,4 +1,4 @@
-// Bytes as text in base64, as numcodecs has them. Source: RFC 4648, section 4.
+// Bytes as base64 text, in numcodecs' form. Source: RFC 4648, section 4.
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ class base64_codec final : public byte_codec {
     return groups > kUnbounded / 4 ? kUnbounded : 4 * groups;
   }
 
-  // Ends of lines are left out. Other letters are damage; Python would leave them out, too.
+  // Line ends are skipped. Other characters are refused as damage, although Python skips them.
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch& scratch) const override {
     std::uint32_t group = 0;

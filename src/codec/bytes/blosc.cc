@@ -179,7 +179,7 @@ class blosc_codec final : public byte_codec {
       return error{errc::unsupported,
                    fmt::format("blosc encodes {} bytes at most, not {}", BLOSC_MAX_BUFFERSIZE, decoded.size())};
     }
-    // c-blosc 1.21.3 stores the room in an int.
+    // c-blosc 1.21.3 stores the size of the output in an int.
     const std::size_t room = std::min<std::size_t>(out.size(), decoded.size() + BLOSC_MAX_OVERHEAD);
     const int made = blosc_compress_ctx(level_, shuffle_, item_bytes_, decoded.size(), decoded.data(), out.data(), room,
                                         compressor_.c_str(), block_bytes_, 1);
@@ -215,7 +215,8 @@ class blosc_codec final : public byte_codec {
   std::size_t item_bytes_, block_bytes_;
 };
 
-// numcodecs counts the shuffles: -1 takes bits for single bytes and bytes for longer items. zarr-python's names too.
+// In numcodecs, shuffles are numbers: -1 shuffles the bits of single bytes, and the bytes of longer items. Names are
+// zarr-python's.
 result<std::size_t> numcodecs_shuffle(const codec_members& members, std::int64_t item_bytes) {
   const json* const written = members.find("shuffle");
   if (written != nullptr && written->as_string() != nullptr) return members.choice("shuffle", kShuffles);

@@ -36,7 +36,7 @@ class stream_decoder {
   }
   bool ok() const noexcept { return ok_; }
 
-  // Until the stream, its input or the room ends. Stores the reached positions in `from` and `to`.
+  // Decodes until the stream, its input or the space ends. Stores the reached positions in `from` and `to`.
   int run(std::span<const std::byte>& from, std::span<std::byte>& to) noexcept {
     while (true) {
       const unsigned in = static_cast<unsigned>(std::min(from.size(), kMostAtOnce));
@@ -79,7 +79,7 @@ class bz2_codec final : public byte_codec {
       stream_decoder decoder(scratch.libraries().memory());
       const int code = decoder.ok() ? decoder.run(from, to) : BZ_MEM_ERROR;
       if (code == BZ_MEM_ERROR) return error{errc::resource_exhausted, "no memory for a bz2 decoder"};
-      // An unfinished stream still has its end mark before it, so the rest of the input shows what was missing.
+      // The end mark of an unfinished stream is still ahead, so remaining input means that the output is too small.
       if (code == BZ_OK && !from.empty()) {
         scratch.out_of_room = true;
         return error{errc::corrupt_data, fmt::format("bz2 stream decodes to more than {} bytes", out.size())};

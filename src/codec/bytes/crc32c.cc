@@ -60,7 +60,7 @@ bool has_instruction() noexcept { return __builtin_cpu_supports("sse4.2"); }
 #elif defined(__aarch64__) && defined(__linux__)
 #define PENSTOCK_CRC32C_INSTRUCTION
 
-// ARMv8.0 leaves it to the processor; all later ones have it. g++ and clang call their functions for it by other names.
+// ARMv8.0 leaves the instruction optional; all later versions have it. g++ and clang name its intrinsics differently.
 inline std::uint64_t add_word(std::uint64_t rest, std::uint64_t word) noexcept {
   __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(rest) : "r"(word));
   return rest;

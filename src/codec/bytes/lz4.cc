@@ -43,7 +43,7 @@ class lz4_codec final : public byte_codec {
     if (bytes > LZ4_MAX_INPUT_SIZE || block > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
       return damaged("its size is", bytes > LZ4_MAX_INPUT_SIZE ? bytes : block);
     }
-    // The library accepts no room as a null pointer: an empty block is one token without literals.
+    // The library does not accept a null pointer for an empty output: an empty block is one token without literals.
     if (bytes == 0) {
       if (block != 1 || encoded[kSizeBytes] != std::byte{0}) return damaged("it should be empty, has bytes:", block);
       return std::span<const std::byte>(out.data(), 0);

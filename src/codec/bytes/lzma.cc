@@ -17,7 +17,7 @@ namespace {
 enum class lzma_format : std::uint8_t { automatic, xz, alone, raw };  // in the order of Python's numbers
 constexpr std::string_view kFormats[] = {"auto", "xz", "alone", "raw"};
 
-// A decoder's dictionary is as large as the stream states: the xz program's settings need 65 MiB at most.
+// A decoder's dictionary has the size that the stream states: the xz program's settings need 65 MiB at most.
 constexpr std::uint64_t kDecoderMemory = std::uint64_t{256} << 20;
 
 /// liblzma's list of filters, with the structs that they refer to.

@@ -1,4 +1,4 @@
-// A variable's parts of consecutive records, taken from the bytes of these records.
+// One variable's bytes in consecutive records, taken from the bytes of these records.
 
 #include <fmt/format.h>
 

@@ -85,7 +85,7 @@ error wrong_size(std::string_view codec, std::uint64_t has, std::uint64_t needs)
   return {errc::corrupt_data, fmt::format("codec '{}' got {} bytes, its array has {}", codec, has, needs)};
 }
 
-/// A transpose after other array codecs.
+/// A transpose that follows other array codecs.
 class transpose_codec final : public byte_codec {
  public:
   transpose_codec(const dim_vector<std::uint32_t>& order, const stage_type& input, std::string description)
@@ -127,7 +127,7 @@ class transpose_codec final : public byte_codec {
   strides array_, stored_;
 };
 
-/// Byte order after other array codecs, or of structures.
+/// A byte order that follows other array codecs, or that of structures.
 class swap_codec final : public byte_codec {
  public:
   swap_codec(const dtype& type, byte_order order) : type_(type), order_(std::move(order)) {}

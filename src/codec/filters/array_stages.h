@@ -28,7 +28,7 @@ struct array_stages {
 result<array_stages> compile_array_stages(std::span<const codec_config> codecs, const dtype& type, const extents& cell,
                                           const codec_chain_options& options);
 
-/// The same codecs after others: stages of their own. A codec without effect is null.
+/// The same codecs after other codecs: stages of their own. A codec without effect is null.
 result<compiled_codec> make_transpose_codec(const codec_config& config, const stage_type& input);
 /// With `stored_order_filters` the output stays an array, of items in that byte order.
 result<compiled_codec> make_bytes_codec(const codec_config& config, const stage_type& input,

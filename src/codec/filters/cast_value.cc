@@ -18,7 +18,7 @@ constexpr std::string_view kRoundings[] = {"nearest-even", "towards-zero", "towa
                                            "nearest-away"};
 constexpr std::string_view kBeyonds[] = {"error", "clamp", "wrap"};
 
-// Holds every number of T exactly. x86's long double has 64 bits of precision; other machines have more.
+// A type that holds every number of T exactly. x86's long double has 64 bits of precision; other machines have more.
 template <class T>
 using exact = std::conditional_t<std::is_integral_v<T> && sizeof(T) == 8, long double, double>;
 
@@ -32,7 +32,7 @@ struct cast_rules {
   std::vector<mapped_value> values;
 };
 
-// To an integer. False: the rules allow no value.
+// Rounds to an integer. Returns false if the rules allow no value.
 template <class To, class Wide>
 bool to_integer(Wide value, const cast_rules& rules, To& out) noexcept {
   if (!std::isfinite(value)) return false;
@@ -129,7 +129,7 @@ bool to_floating(Wide value, const cast_rules& rules, To& out) noexcept {
   return rules.out_of_range == beyond::clamp;
 }
 
-// False: an item that the rules do not allow.
+// Returns false for an item that the rules do not allow.
 template <class From, class To>
 bool cast_values(const std::byte* from, std::byte* to, std::size_t count, const cast_rules& rules) noexcept {
   bool good = true;

@@ -1,5 +1,5 @@
-// Codecs of arrays. python/tests/test_codec_numcodecs.py compares their numbers with NumPy's; these tests cover rules
-// that no other implementation shows, and refusals.
+// Codecs of arrays. python/tests/test_codec_numcodecs.py compares their numbers with NumPy's; these tests cover
+// refusals, and rules that no other implementation has.
 
 #include <cmath>
 #include <cstring>

@@ -8,7 +8,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A number of the configuration. With Python's whole numbers integers stay integers; otherwise they become floats.
+/// A number of the configuration. If it is a whole number in Python, integers stay integers; otherwise they become
+/// floats.
 struct setting {
   double value = 0;
   std::int64_t whole = 0;

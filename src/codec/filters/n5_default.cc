@@ -85,7 +85,7 @@ class n5_default_codec final : public byte_codec {
     for (std::size_t d = 0; d < whole_.cell().size(); ++d) {
       put_big_endian(out.data() + kPrefixBytes + 4 * d, whole_.cell()[d], 4);
     }
-    // Codecs read it only.
+    // Codecs only read it.
     auto* const items = const_cast<std::byte*>(decoded.data());
     PENSTOCK_ASSIGN(const std::uint64_t made,
                     whole_.encode(tensor_view::contiguous(items, whole_.type(), whole_.cell()),

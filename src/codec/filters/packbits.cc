@@ -53,7 +53,7 @@ void pack_booleans(const std::byte* from, std::byte* to, std::size_t count) noex
   }
 }
 
-/// A bit for each byte. Of types other than booleans, bytes above 1 would come back as 1: they are refused.
+/// One bit for each byte. In types other than booleans, bytes above 1 would be decoded as 1, so they are refused.
 class boolean_packbits_codec final : public byte_codec {
  public:
   explicit boolean_packbits_codec(bool booleans) noexcept : booleans_(booleans) {}

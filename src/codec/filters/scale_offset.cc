@@ -13,7 +13,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-__extension__ using wide_int = __int128;  // holds every product of two 64-bit numbers' differences that is in range
+__extension__ using wide_int = __int128;  // holds (a 64-bit difference) * (a 64-bit number), if in range
 
 struct scalar {
   double real = 0;

@@ -120,7 +120,7 @@ class vlen_codec final : public byte_codec {
   }
 
  private:
-  // Between the order of storage and that of memory, in either direction.
+  // Converts between the stored byte order and that of memory, in either direction.
   result<> finish_list(std::byte* at, std::uint64_t bytes, std::uint64_t i) const {
     const std::uint32_t item = list_->type.item_bytes();
     if (bytes % item != 0)

@@ -1,4 +1,4 @@
-// A part of a chunk: the box of another dataset's chunk that a virtual dataset shows.
+// A part of a chunk: the box that a virtual dataset shows of another dataset's chunk.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -78,8 +78,8 @@ void change_each(const std::byte* from, std::byte* to, std::uint64_t count, Chan
 template <class Item>
 void widen_integers(const zfp_numbers& numbers, const std::byte* from, std::byte* to, std::uint64_t count) noexcept {
   const std::uint32_t bits = numbers.bits, mask = (1u << bits) - 1, sign = 1u << (bits - 1);
-  // An unsigned number less half of their range, and a signed one: both are its bits with the highest one inverted,
-  // less that bit.
+  // Unsigned numbers are shifted down by half of their range. For both kinds that is: the bits with the highest one
+  // inverted, less that bit.
   const std::uint32_t inverted = numbers.items == zfp_items::small_signed ? sign : 0;
   change_each<std::uint32_t, Item>(from, to, count, [=](Item item) {
     return (((static_cast<std::uint32_t>(item) & mask) ^ inverted) - sign) << (31 - bits);
@@ -335,7 +335,7 @@ class zfp_codec final : public byte_codec {
   result<> read_header(std::span<const std::byte> encoded, zfp_stream& mode, zfp_field& field) const {
     zfp_field read = {};
     PENSTOCK_TRY(read_zfp_header(library_, encoded, fmt::format("{} chunk", name()), mode, read));
-    // Filters of Zarr v2 flatten what numcodecs then encodes.
+    // Filters of Zarr v2 flatten the array that numcodecs then encodes.
     const bool flat = dimensions_of(read) == 1 && read.nx == all_.values;
     const bool same = read.nx == field.nx && read.ny == field.ny && read.nz == field.nz && read.nw == field.nw;
     if (read.type != field.type || !(flat || same)) {
@@ -399,7 +399,7 @@ result<zfp_wanted> zfp_wanted_of(const codec_members& members) {
   return out;
 }
 
-/// As zfpy reads them: a limit below 0 is none, and without a limit the mode is the reversible one.
+/// As in zfpy: a negative limit means no limit, and without a limit the mode is the reversible one.
 result<zfp_wanted> zfpy_wanted_of(const codec_members& members) {
   zfp_wanted out;
   PENSTOCK_ASSIGN(const std::int64_t mode, members.integer("mode", 2, 5, 4));
@@ -536,7 +536,7 @@ result<compiled_codec> make_hdf5_zfp_codec(const codec_config& config, const sta
   PENSTOCK_ASSIGN(const zfp_library* const library, zfp_library_for(config));
   PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"parameters"}));
   PENSTOCK_ASSIGN(const std::vector<std::uint32_t> parameters, parameter_list(members));
-  // Behind a number of versions comes the header, in words of 32 bits.
+  // A number of versions precedes the header, which is in words of 32 bits.
   std::vector<std::byte> head;
   for (std::size_t i = 1; i < parameters.size(); ++i) {
     for (std::uint32_t bit = 0; bit < 32; bit += 8) head.push_back(static_cast<std::byte>(parameters[i] >> bit));

@@ -26,7 +26,7 @@ const std::string_view kModes[] = {
 };
 const extents kCells[] = {{1}, {4}, {37}, {5, 6}, {8, 4}, {3, 1, 9}, {4, 4, 8}, {1, 2, 1, 3}, {4, 5, 2, 7}, {0, 3}, {}};
 
-/// Why this build or machine has no libzfp; empty if it has. Any other failure is for the tests to find.
+/// Why this build or machine does not have libzfp; empty if it does. Any other failure must be found by the tests.
 std::string why_no_zfp() {
   const auto made = compile("[" + std::string(kModes[0]) + "]", "float32", {4});
   if (made.ok()) return "";
@@ -88,7 +88,7 @@ TEST_P(Zfp, ReadsAndWritesNothingOutsideForHostileStreams) {
   for (const codec_chain& chain : chains()) {
     guarded_decode decode;
     const auto survives = [&](const bytes& hostile) {
-      worker_scratch scratch;  // a new one: a block of exactly the memory that is requested
+      worker_scratch scratch;  // a new one, whose block has exactly the requested size
       static_cast<void>(decode(chain, hostile, scratch));
     };
     worker_scratch scratch;

@@ -18,9 +18,8 @@ struct hdf5_cast_type {
   static std::optional<hdf5_cast_type> of(std::string_view typestr) noexcept;
 };
 
-/// A number as HDF5's library converts it: integers end at the limits of the other type, floats lose what is behind the
-/// point, and NaN becomes 0. To little-endian bytes.
-///
+/// A number as HDF5's library converts it: integers are clipped to the range of the other type, floats lose their
+/// fraction, and NaN becomes 0. To little-endian bytes.
 /// \pre `to` is not a float of 2 bytes.
 /// Source: HDF5 Reference Manual, H5Tconvert; HDF5 User Guide, 6.10 (data conversion).
 void hdf5_cast(const hdf5_cast_type& from, std::span<const std::byte> item, const hdf5_cast_type& to,

@@ -1,4 +1,4 @@
-// HDF5's filters on streams made by hand; the Python tests use those of h5py and its plugins.
+// HDF5's filters on streams made by hand; the Python tests use streams of h5py and its plugins.
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// hdf5.number: numbers of widths and fields that no machine has become those of 4 or 8 bytes.
+// hdf5.number: converts numbers with unusual widths and fields to numbers of 4 or 8 bytes.
 
 #include "codec/hdf5/hdf5_number.h"
 
@@ -34,7 +34,7 @@ class number_codec final : public decode_only_codec {
   }
 
  private:
-  // To the order of this machine: the codec `bytes` has none, or that one.
+  // Converts to the order of this machine: the codec `bytes` has no byte order, or that one.
   void convert(std::span<const std::byte> from, std::byte* to) const noexcept {
     if (!form_.floating) return store_little(form_.integer(from), to);
     const double value = form_.real(from);

@@ -27,7 +27,7 @@ class szip_codec final : public decode_only_codec {
     PENSTOCK_ASSIGN(const auto room, take(out, load_little(encoded.first(4)), scratch));
     encoded = encoded.subspan(4);
     if (room.empty()) return std::span<const std::byte>(room);
-    // The library takes the bytes of these samples apart, and would leave the last ones of a part as they are.
+    // The library splits these samples into bytes, and would leave the last samples of a block unchanged.
     const auto sample_bytes = static_cast<std::size_t>(parameters_.bits_per_pixel / 8);
     if (sample_bytes >= 4 && room.size() % sample_bytes != 0) {
       return damaged(fmt::format("samples have {} bytes, it says {} in all", sample_bytes, room.size()));

@@ -10,10 +10,10 @@ namespace penstock::inline v0 {
 /// The compressions of TIFF. Unlike Zarr's, their streams may hold more than the strip or tile needs, which is ignored;
 /// they are not in the registry, because no metadata names them. All of them only decode.
 ///
-/// They stop when `out` is full; if the stream has less, they return that, and the chain refuses the chunk.
+/// They stop when `out` is full. If the stream has fewer bytes, they return those, and the chain refuses the chunk.
 
-/// LZW with the most significant bit first, and the old kind with the least significant one first, which its first two
-/// bytes identify. Source: TIFF 6.0, section 13.
+/// LZW with the most significant bit first, and the old variant with the least significant bit first, which its first
+/// two bytes identify. Source: TIFF 6.0, section 13.
 std::shared_ptr<const byte_codec> make_tiff_lzw_codec();
 /// Source: TIFF 6.0, section 9.
 std::shared_ptr<const byte_codec> make_tiff_packbits_codec();

@@ -219,7 +219,7 @@ class library_codec final : public decode_only_codec {
 
  private:
   error refused(const one_strip_file& file) const {
-    // libjpeg's message for a process (lossless, arithmetic) that this build does not have.
+    // libjpeg's message for a coding process (lossless, arithmetic) that this build does not support.
     if (file.problem.starts_with("Unsupported JPEG process"))
       return {errc::unsupported, fmt::format("{} data: {}", name(), file.problem)};
     // libtiff before 4.6 reports this for samples that are stored one after the other, each with a mask of its own.

@@ -106,7 +106,7 @@ inline const std::uint8_t* place_of(lzw_string string, unsigned code, const std:
 // Below this the table's codes have `width` bits.
 template <bool kOld>
 constexpr unsigned first_wider(unsigned width) noexcept {
-  // The old kind changes the width when the table needs it, the other one code earlier.
+  // The old variant increases the width when the table needs it, the current one a code earlier.
   return width == kMaxWidth ? kCodes : (1U << width) - (kOld ? 0U : 1U);
 }
 
@@ -223,7 +223,7 @@ class lzw_codec final : public byte_codec {
 
   result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                             worker_scratch&) const override {
-    // The old kind begins with a clear code of the other bit order.
+    // The old variant begins with a clear code in the other bit order.
     const bool old = encoded.size() >= 2 && encoded[0] == std::byte{0} && (encoded[1] & std::byte{1}) != std::byte{0};
     PENSTOCK_ASSIGN(const std::size_t made, old ? decode_lzw<true>(encoded, out) : decode_lzw<false>(encoded, out));
     return std::span<const std::byte>(out.first(made));

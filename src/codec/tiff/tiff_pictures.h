@@ -52,7 +52,8 @@ result<std::shared_ptr<const byte_codec>> make_tiff_jpeg_encoder(const tiff_samp
 /// The error of a build without the library.
 /// \param why  What is missing on this machine.
 error unreadable_picture(const tiff_picture& picture, std::string_view why = "");
-/// Why such a stream of `encoded_bytes` cannot fill the picture, by its number of pixels alone; 2^31 bytes at most.
+/// Why such a stream of `encoded_bytes` cannot fill the picture, judged by its number of pixels alone; 2^31 bytes at
+/// most.
 result<> check_picture_size(const tiff_picture& picture);
 
 }  // namespace penstock::inline v0

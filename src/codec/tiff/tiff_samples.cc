@@ -157,7 +157,7 @@ class samples_codec final : public byte_codec, public row_codec {
     return from_.kind == sample_kind::complex_integer || from_.kind == sample_kind::complex_floating;
   }
   std::uint64_t made_row_bytes() const noexcept { return from_.width * picked_.size() * item_; }
-  // One row in the form of the cell; see `native_row`.
+  // Converts one row to the form of the cell; see `native_row`.
   const std::byte* row(const std::byte* stored, std::byte* to, std::byte* work) const noexcept {
     const std::byte* const made = native_row(stored, to, work);
     if (!from_.mask) return made;
@@ -167,7 +167,7 @@ class samples_codec final : public byte_codec, public row_codec {
     return to;
   }
 
-  // One row as native items: in `to`, or in place.
+  // Converts one row to native items: in `to`, or in place.
   const std::byte* native_row(const std::byte* stored, std::byte* to, std::byte* work) const noexcept {
     const std::size_t count = from_.width * from_.samples;
     if (from_.predictor == 3) {
@@ -275,7 +275,7 @@ result<std::shared_ptr<const byte_codec>> make_tiff_samples(const tiff_samples& 
   if (from.predictor == 3 && from.kind != sample_kind::floating) {
     return error{errc::corrupt_data, fmt::format("predictor 3 is for floats, the samples are {}", type.name())};
   }
-  // Its one writer treats a complex number as one integer, which has no meaning in the other byte order.
+  // The only writer of this kind treats a complex number as one integer, which has no meaning in the other byte order.
   if (from.predictor == 2 && is_complex && (from.bits > 64 || from.big_endian)) {
     return error{errc::unsupported, fmt::format("predictor 2 of {}-bit complex numbers is not readable", from.bits)};
   }

@@ -7,8 +7,8 @@
 
 namespace penstock::inline v0::device {
 
-/// What one warp does: the checksum of the `encoded_bytes` of part `turn` that are at its target is written after them,
-/// and they are four more. A part that did not fit stays so, and one without room for the checksum becomes so.
+/// Run by one warp: writes the checksum of the `encoded_bytes` of part `turn` after them, which makes them four bytes
+/// longer. A part that did not fit remains so; a part without space for the checksum is marked as not fitting.
 PENSTOCK_DEVICE void append_crc32c_warp(const encode_wave& wave, std::uint32_t turn, warp lanes) {
   const encode_part& part = pointer<const encode_part>(wave.parts)[turn];
   std::uint32_t& encoded = pointer<std::uint32_t>(wave.encoded_bytes)[turn];

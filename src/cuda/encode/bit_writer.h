@@ -30,14 +30,14 @@ class serial_bits {
   int count_ = 0;
 };
 
-inline constexpr std::uint32_t kMostBitsPut = 64;  ///< by one lane at a time
+inline constexpr std::uint32_t kMostBitsPut = 64;  ///< for one lane at a time
 
 struct lane_bits_shared {
   std::uint32_t words[kLanes * kMostBitsPut / 32 + 2];
 };
 
 /// Bits that all lanes write, those of lane 0 first: a prefix sum of their counts places them in words of shared
-/// memory, and whole words are written to `out`. Between uses, the words are zero but for the bits of an unfinished
+/// memory, and whole words are written to `out`. Between uses, all words are zero except for the bits of an unfinished
 /// one.
 class lane_bits {
  public:
@@ -65,7 +65,7 @@ class lane_bits {
     flush(pending_ / 32, lanes);
   }
 
-  /// Appends the bit that marks the end, and writes what is left.
+  /// Appends the bit that marks the end, and writes the remaining bits.
   PENSTOCK_DEVICE void finish(warp lanes) {
     if (std::uint8_t* const to = out_.claim(pending_ / 8 + 1)) {
       lanes.each([&](int lane) {

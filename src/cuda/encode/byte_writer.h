@@ -1,12 +1,12 @@
 #pragma once
 
-// What encoders write into: room for bytes, and a stream of bits that all lanes append to.
+// The outputs of encoders: memory for bytes, and a stream of bits that all lanes append to.
 
 #include "cuda/decode/warp.h"
 
 namespace penstock::inline v0::device {
 
-/// Room that is filled from its start. The same in all lanes.
+/// Memory that is filled from its start. The same in all lanes.
 class byte_writer {
  public:
   PENSTOCK_DEVICE byte_writer(std::uint8_t* target, std::uint32_t room) : target_(target), room_(room) {}
@@ -14,10 +14,10 @@ class byte_writer {
   /// The number of bytes written so far.
   PENSTOCK_DEVICE std::uint32_t size() const { return size_; }
   PENSTOCK_DEVICE std::uint32_t left() const { return room_ - size_; }
-  /// False after the first `claim` for which there was no room. Nothing is written from then on.
+  /// False after the first `claim` for which there was no space. Nothing is written from then on.
   PENSTOCK_DEVICE bool fits() const { return fits_; }
 
-  /// The next `count` bytes, for the caller to write; null if there is no room for them.
+  /// The next `count` bytes, for the caller to write; null if there is no space for them.
   PENSTOCK_DEVICE std::uint8_t* claim(std::uint32_t count) {
     fits_ = fits_ && count <= left();
     if (!fits_) return nullptr;
@@ -30,7 +30,7 @@ class byte_writer {
     if (std::uint8_t* const to = claim(count)) put(to, value, count, lanes);
   }
 
-  /// The same at a place that was claimed before.
+  /// The same at a position that was claimed before.
   PENSTOCK_DEVICE static void put(std::uint8_t* to, std::uint64_t value, std::uint32_t count, warp lanes) {
     lanes.each_alone([&](int lane) {
       const auto i = static_cast<std::uint32_t>(lane);
@@ -47,7 +47,7 @@ class byte_writer {
     });
   }
 
-  /// Leaves room for at most `more` bytes.
+  /// Reserves space for at most `more` bytes.
   PENSTOCK_DEVICE void limit(std::uint32_t more) {
     if (more < left()) room_ = size_ + more;
   }

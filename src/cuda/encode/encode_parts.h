@@ -1,6 +1,6 @@
 #pragma once
 
-// What host and device say to each other about encoding: plain structures, the same bytes on both sides.
+// The structures that host and device exchange for encoding, with the same bytes on both sides.
 
 #include <cstdint>
 
@@ -11,12 +11,12 @@ struct encode_part {
   std::uint64_t source;        ///< address of the bytes; any alignment
   std::uint64_t target;        ///< address of the encoded bytes; any alignment
   std::uint32_t source_bytes;  ///< readable bytes at `source`; not one more is read
-  std::uint32_t target_bytes;  ///< room at `target`; not one more is written
+  std::uint32_t target_bytes;  ///< writable bytes at `target`; not one more is written
 };
 
 inline constexpr std::uint32_t kDoesNotFit = 0xffffffffu;
 
-/// The argument of the kernels that encode one part by one warp.
+/// The argument of the kernels that encode one part with one warp.
 struct encode_wave {
   std::uint64_t parts;  ///< encode_part[part_count]
   /// u32[part_count]: the bytes that each part was encoded to; kDoesNotFit: the content of its target has no meaning.

@@ -87,7 +87,7 @@ void encode_plan::emit(std::uint32_t chunks, std::span<std::byte> tables, std::u
                        std::vector<kernel_launch>& launches) const {
   decode_layout to(tables, block, 0);
   const auto whole = static_cast<std::uint32_t>(chunk_bytes_), room = static_cast<std::uint32_t>(room_);
-  // Without a compressor the size of what is encoded is known before.
+  // Without a compressor, the encoded size is known in advance.
   const std::uint64_t sizes = to.put(std::vector<std::uint32_t>(chunks, whole));
   std::vector<encode_part> parts(chunks);
   std::size_t half = 0;

@@ -1,5 +1,5 @@
-// Chunks through all kernels of a chain: what comes out is what the host's codecs and the device's decoders read, and
-// where the format leaves no choice it is what the host's codecs write.
+// Chunks through all kernels of a chain: the host's codecs and the device's decoders read the output, and where the
+// format leaves no choice, it equals the output of the host's codecs.
 
 #include "cuda/encode/encode_plan.h"
 
@@ -42,7 +42,7 @@ std::vector<bytes> encoded_by(const encode_plan& plan, const std::vector<bytes>&
   return out;
 }
 
-// The chain as Zarr has it, for chunks of `size` bytes.
+// The chain in Zarr's form, for chunks of `size` bytes.
 codec_chain host_chain(const std::vector<codec_config>& codecs, std::size_t size) {
   return codec_chain::compile(codecs, dtype::from_name("uint8").value(), {size}).value();
 }
@@ -122,7 +122,8 @@ TEST(EncodePlan, CompressedChunksAreReadByHostAndDevice) {
       {{{step_kind::shuffle, 4}, {step_kind::zstd, 1, 0}}, {{"bytes", none}, shuffle_of(4), {"zstd", zstd_of(false)}}}};
   for (const auto& each : chains) {
     const std::vector<device_step> decoding(each.steps.rbegin(), each.steps.rend());
-    // The last size has two blocks of zstd, which two warps encode. It takes long with sanitizers: few contents do.
+    // The last size has two blocks of zstd, which two warps encode. With sanitizers it takes long, so few contents use
+    // it.
     for (const std::size_t size : {4u, 12u, 1000u, 40'000u, 140'000u}) {
       const codec_chain chain = host_chain(each.codecs, size);
       const encode_plan plan = encode_plan::make(each.steps, size, chain.max_encoded_bytes()).value();
@@ -150,7 +151,7 @@ TEST(EncodePlan, ReportsChunksThatNeedMoreRoom) {
       const auto made = encoded_by(tight, {content_of("noise", size), content_of("zeros", size)});
       EXPECT_TRUE(made[0].empty());
       ASSERT_FALSE(made[1].empty());
-      // There is room for the compressed bytes, but not for the checksum.
+      // There is space for the compressed bytes, but not for the checksum.
       if (checks) {
         const encode_plan exact = encode_plan::make(steps, size, made[1].size() - 1).value();
         EXPECT_TRUE(encoded_by(exact, {content_of("zeros", size)})[0].empty());

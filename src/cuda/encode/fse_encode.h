@@ -8,14 +8,14 @@
 
 namespace penstock::inline v0::device {
 
-/// What a symbol does to a state: `(state + bits_delta) >> 16` of its lowest bits are written, and the next state
-/// stands in the table at what is left plus `state_delta`. A state of a table of 2^log is 2^log to 2^(log + 1) - 1.
+/// The effect of a symbol on a state: `(state + bits_delta) >> 16` of its lowest bits are written. The next state is
+/// the table's entry at (the remaining bits + `state_delta`). A state of a table of 2^log is 2^log to 2^(log + 1) - 1.
 struct fse_symbol {
   std::uint32_t bits_delta;
   std::int32_t state_delta;
 };
 
-/// A table of up to `Symbols` symbols and 2^Log states, and what it is made from.
+/// A table of up to `Symbols` symbols and 2^Log states, and the counts and shares that it is made from.
 template <std::uint32_t Symbols, int Log>
 struct fse_encoder {
   std::uint32_t counts[Symbols];  ///< how often each symbol occurs
@@ -57,7 +57,7 @@ PENSTOCK_DEVICE_CALL void share_states(const std::uint32_t* counts, std::uint32_
     left -= static_cast<std::int32_t>(share);
     if (shares[i] > shares[largest]) largest = i;
   }
-  // What rounding left over or took too much is the largest share's.
+  // The largest share receives the difference that rounding left.
   for (; left < 0; ++left) {
     --shares[largest];
     for (std::uint32_t i = 0; i < symbols; ++i)
@@ -108,7 +108,7 @@ PENSTOCK_DEVICE_CALL std::uint32_t write_fse_description(const std::int16_t* sha
 /// Makes the encoding table of 2^log states; uses up `shares`.
 PENSTOCK_DEVICE_CALL void build_fse_encoder(std::int16_t* shares, std::uint32_t symbols, int log, fse_symbol* made,
                                             std::uint16_t* states, std::uint8_t* spread) {
-  // Symbols are spread over the states as build_fse_table does it.
+  // Symbols are spread over the states as in build_fse_table.
   const std::uint32_t size = 1u << log, mask = size - 1, step = (size >> 1) + (size >> 3) + 3;
   std::uint32_t high = size, at = 0, start = 0;
   for (std::uint32_t symbol = 0; symbol < symbols; ++symbol)
@@ -132,7 +132,7 @@ PENSTOCK_DEVICE_CALL void build_fse_encoder(std::int16_t* shares, std::uint32_t 
     states[shares[spread[state]]++] = static_cast<std::uint16_t>(size + state);
 }
 
-/// The initial state for `symbol`: of all, one whose successor takes the most bits.
+/// The initial state for `symbol`: of all states, one whose successor takes the most bits.
 PENSTOCK_DEVICE std::uint32_t first_fse_state(const fse_symbol& symbol, const std::uint16_t* states) {
   const std::uint32_t bits = (symbol.bits_delta + (1u << 15)) >> 16;
   const std::uint32_t value = (bits << 16) - symbol.bits_delta;
@@ -144,7 +144,7 @@ PENSTOCK_DEVICE int fse_bits(const fse_symbol& symbol, std::uint32_t state) {
   return static_cast<int>((state + symbol.bits_delta) >> 16);
 }
 
-/// The state after that.
+/// The state after those bits were written.
 PENSTOCK_DEVICE std::uint32_t next_fse_state(const fse_symbol& symbol, const std::uint16_t* states,
                                              std::uint32_t state) {
   return states[static_cast<std::int32_t>(state >> fse_bits(symbol, state)) + symbol.state_delta];

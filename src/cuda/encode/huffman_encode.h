@@ -14,7 +14,7 @@ inline constexpr std::uint32_t kMostTreeBytes = 129;
 
 /// A Huffman code, and the arrays that are needed to make it.
 struct huffman_encoder {
-  std::uint32_t used;         ///< how many bytes occur
+  std::uint32_t used;         ///< how many different bytes occur
   std::uint32_t last;         ///< the highest of them
   std::uint32_t bits;         ///< the length of all encoded bytes together
   std::uint32_t tree_bytes;   ///< 0: the code has no description
@@ -122,7 +122,7 @@ PENSTOCK_DEVICE_CALL void assign_codes(huffman_encoder& code) {
   for (std::uint8_t& weight : code.weights) weight = 0;
   std::uint32_t longest = kMostHuffmanBits;
   while (code.lengths[longest] == 0) --longest;
-  std::uint32_t* const starts = code.nodes;  // by weight: where a decoding table has the next code
+  std::uint32_t* const starts = code.nodes;  // by weight: the position of the next code in a decoding table
   std::uint32_t byte = 0, start = 0;
   code.bits = 0;
   for (std::uint32_t weight = 1; weight <= longest; ++weight) {
@@ -143,15 +143,15 @@ PENSTOCK_DEVICE_CALL void assign_codes(huffman_encoder& code) {
   }
 }
 
-/// The description by an FSE stream of two states (RFC 8878, 4.2.1.2); returns its bytes, 0 when there are too many for
-/// it. One lane.
+/// Writes the description by an FSE stream of two states (RFC 8878, 4.2.1.2). Returns its bytes, or 0 if it is too long
+/// for that form. One lane.
 PENSTOCK_DEVICE_CALL std::uint32_t describe_by_fse(huffman_encoder& code, std::uint8_t* to) {
   if (code.last < 2) return 0;
   auto& fse = code.by_weight;
   std::uint32_t used = 0, total = code.last;
   for (std::uint32_t& count : fse.counts) count = 0;
   for (std::uint32_t i = 0; i < code.last; ++i) used += fse.counts[code.weights[i]]++ == 0 ? 1 : 0;
-  if (used == 1) {  // a table has two symbols at least
+  if (used == 1) {  // a table has at least two symbols
     ++total;
     ++fse.counts[code.weights[0] == 0 ? 1 : 0];
   }
@@ -180,8 +180,8 @@ PENSTOCK_DEVICE_CALL std::uint32_t describe_by_fse(huffman_encoder& code, std::u
   return size < 128 ? size : 0;
 }
 
-/// Makes the code of the bytes that were counted, two or more, and its description: `tree` and `tree_bytes`, which is 0
-/// when there is none.
+/// Makes the code of the counted bytes, two or more, and its description: `tree` and `tree_bytes`, which is 0 if it has
+/// none.
 PENSTOCK_DEVICE void make_huffman_code(huffman_encoder& code, warp lanes) {
   lanes.once([&] {
     find_code_lengths(code);

@@ -10,15 +10,15 @@
 namespace penstock::inline v0::device {
 
 inline constexpr std::uint32_t kLz4Window = 65535;
-inline constexpr std::uint32_t kLz4LastLiterals = 5;  ///< a block ends with so many at least,
-inline constexpr std::uint32_t kLz4MatchMargin = 12;  ///< and its last match begins so far from its end
+inline constexpr std::uint32_t kLz4LastLiterals = 5;  ///< a block ends with at least this many,
+inline constexpr std::uint32_t kLz4MatchMargin = 12;  ///< and its last match begins at least this far from its end
 inline constexpr std::uint32_t kLz4LeastMatch = 4;
 
 struct lz4_encode_shared {
   match_table matches;
 };
 
-/// The most bytes that so many encode to.
+/// The most bytes that this many bytes encode to.
 constexpr std::uint64_t lz4_bound(std::uint64_t size) { return size + size / 255 + 16; }
 
 /// One part's target while it is filled. The same in all lanes.
@@ -28,7 +28,7 @@ class lz4_writer {
 
   PENSTOCK_DEVICE std::uint32_t at() const { return at_; }
 
-  /// Writes literals and the match behind them; `match` 0: there is none. False: no room.
+  /// Writes literals and the match after them; `match` 0: no match. Returns false if there is no space.
   PENSTOCK_DEVICE bool sequence(warp lanes, const std::uint8_t* literals, std::uint32_t count, std::uint32_t match,
                                 std::uint32_t offset) {
     const std::uint32_t length = match == 0 ? 0 : match - kLz4LeastMatch;
@@ -70,14 +70,14 @@ class lz4_writer {
   std::uint32_t room_, at_ = 0;
 };
 
-/// Encodes `part`; how many bytes that made, or kDoesNotFit.
+/// Encodes `part`. Returns the number of bytes, or kDoesNotFit.
 PENSTOCK_DEVICE std::uint32_t encode_lz4(const encode_part& part, lz4_encode_shared& shared, warp lanes) {
   const auto* const from = pointer<const std::uint8_t>(part.source);
   const std::uint32_t size = part.source_bytes;
   lz4_writer out(pointer<std::uint8_t>(part.target), part.target_bytes);
-  const std::uint32_t last_start = size < kLz4MatchMargin + 1 ? 0 : size - kLz4MatchMargin;  // behind it
+  const std::uint32_t last_start = size < kLz4MatchMargin + 1 ? 0 : size - kLz4MatchMargin;  // after the match
   match_search search(from, 0, last_start, size - kLz4LastLiterals, kLz4Window, shared.matches, lanes);
-  std::uint32_t literals = 0;  // where those begin
+  std::uint32_t literals = 0;  // the beginning of the literals
   for (;;) {
     const found_match match = search.next(0, lanes);
     if (match.length == 0) break;

@@ -1,4 +1,4 @@
-// What a warp encodes, liblz4 decodes; and it is nearly as small as liblz4 makes it.
+// liblz4 decodes the output of a warp, which is nearly as small as that of liblz4.
 
 #include "cuda/encode/lz4_encode.h"
 
@@ -13,7 +13,7 @@
 namespace penstock::inline v0::device {
 namespace {
 
-// Encodes in one order of the lanes, with shared memory that is not zero at the start. Empty if there is no room.
+// Encodes in one order of the lanes, with shared memory that is not zero at the start. Empty if there is no space.
 bytes encoded(const bytes& content, std::size_t room, lane_order order, std::size_t shift = 0) {
   bytes source(shift), out(shift + room + 1, std::byte{0xee});
   source.insert(source.end(), content.begin(), content.end());
@@ -49,7 +49,7 @@ TEST(Lz4Encode, MakesWhatTheLibraryDecodesInEveryOrderOfTheLanes) {
       const bytes content = content_of(kind, size);
       const bytes first = encoded(content, lz4_bound(size), lane_order::forward, shift++ % 17);
       for (const lane_order order : {lane_order::backward, lane_order::strided}) {
-        if (!test::all_cases() && size > 4096 && test::sampled(++turn, 2) != 0) continue;  // release runs all
+        if (!test::all_cases() && size > 4096 && test::sampled(++turn, 2) != 0) continue;  // the release build runs all
         ASSERT_EQ(encoded(content, lz4_bound(size), order), first) << kind << " " << size;
       }
       bytes back(size + 1);

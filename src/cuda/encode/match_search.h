@@ -1,8 +1,8 @@
 #pragma once
 
-// The greedy search for matches that the encoders share: 32 positions look for an earlier place with the same five
-// bytes (six or seven, far away), the first that finds one has the match, and all lanes measure it. The same matches in
-// every run.
+// The greedy search for matches that the encoders share: 32 lanes search, each for its position, for an earlier
+// position with the same five bytes (six or seven if it is far away). The first lane that finds one has the match, and
+// all lanes measure its length. The same matches in every run.
 
 #include "cuda/decode/warp.h"
 
@@ -13,7 +13,7 @@ inline constexpr std::uint32_t kLeastMatchSearched = 5;
 inline constexpr std::uint32_t kMatchHistory = 4096;
 
 struct match_table {
-  std::uint32_t places[1 << kMatchHashBits];  ///< by hash: one more than the last position that had it; 0: none
+  std::uint32_t places[1 << kMatchHashBits];  ///< by hash: one more than the last position with that hash; 0: none
 };
 
 /// Five bytes: places that have only four in common are rarely the best.
@@ -22,7 +22,7 @@ PENSTOCK_DEVICE std::uint64_t five_bytes(const std::uint8_t* at) {
                             static_cast<std::uint32_t>(at[3]) << 24;
   return low | static_cast<std::uint64_t>(at[4]) << 32;
 }
-/// Its highest bits are the place in the table.
+/// Its highest bits are the index in the table.
 PENSTOCK_DEVICE std::uint32_t match_hash(std::uint64_t five) {
   return static_cast<std::uint32_t>((five << 24) * 889523592379u >> 32);
 }
@@ -30,7 +30,7 @@ PENSTOCK_DEVICE std::uint32_t match_hash(std::uint64_t five) {
 /// The `length` bytes at `at` are equal to the bytes at `place`, which is before `at`. Positions count from the first
 /// byte searched.
 struct found_match {
-  std::uint32_t at, place, length;  ///< length 0: there are no more
+  std::uint32_t at, place, length;  ///< length 0: there are no more matches
 };
 
 /// The length of the match between the bytes at `at` and those at `place`; ends before `end`.
@@ -51,9 +51,9 @@ PENSTOCK_DEVICE std::uint32_t common_bytes(const std::uint8_t* from, std::uint32
 
 class match_search {
  public:
-  /// Matches in `from` that begin at `begin` or behind it and before `last_start`, and end at `end` or before; five
-  /// bytes are readable from each position before `last_start`. Their places may be before `begin`: the last
-  /// kMatchHistory positions there are looked up too. No offset is larger than `window`.
+  /// Matches in `from` that begin in [begin, last_start) and end at `end` or before; five bytes are readable from each
+  /// position before `last_start`. Their places may be before `begin`: the last kMatchHistory positions there are
+  /// looked up too. No offset is larger than `window`.
   PENSTOCK_DEVICE match_search(const std::uint8_t* from, std::uint32_t begin, std::uint32_t last_start,
                                std::uint32_t end, std::uint32_t window, match_table& table, warp lanes)
       : from_(from), last_start_(last_start), end_(end), window_(window), at_(begin), table_(table) {
@@ -68,13 +68,13 @@ class match_search {
     });
   }
 
-  /// The next match. Every lane tries the offset `recent` first; 0: there is none.
+  /// The next match. Every lane tries the offset `recent` first; 0: no such offset.
   PENSTOCK_DEVICE found_match next(std::uint32_t recent, warp lanes) {
     while (at_ < last_start_) {
       per_lane<position_state> own;
       lanes.each([&](int lane) { own[lane] = look_up(at_ + static_cast<std::uint32_t>(lane), recent); });
       std::uint32_t finders = finders_among(own, lanes);
-      if ((finders & 1) == 0) {  // an earlier lane may find something nearby
+      if ((finders & 1) == 0) {  // an earlier lane may find a near match
         look_nearby(own, lanes);
         finders = finders_among(own, lanes);
       }
@@ -102,14 +102,14 @@ class match_search {
   }
 
  private:
-  /// What a lane has of its position.
+  /// What a lane has read at its position.
   struct position_state {
     std::uint64_t five;
     std::uint32_t hash, place;
     bool found;
   };
 
-  /// Enters `position` into the table. The last position that has its hash stays, whichever lane is first.
+  /// Adds `position` to the table. The last position with its hash remains, whichever lane is first.
   PENSTOCK_DEVICE void keep(std::uint32_t position) {
     if (position < last_start_) keep_highest(entry_of(match_hash(five_bytes(from_ + position))), position + 1);
   }
@@ -117,7 +117,7 @@ class match_search {
     return table_.places[hash >> (32 - kMatchHashBits)];
   }
 
-  /// What `position` finds at the offset `recent`, and in the table.
+  /// The matches of `position` at the offset `recent` and in the table.
   PENSTOCK_DEVICE position_state look_up(std::uint32_t position, std::uint32_t recent) const {
     position_state own{0, 0, 0, false};
     if (position >= last_start_) return own;

@@ -34,7 +34,7 @@ PENSTOCK_DEVICE void shuffle_words(const std::uint8_t* from, std::uint8_t* to, s
   }
 }
 
-/// Byte k of every item together, for k from 0; bytes that are not a whole item stay at the end as they are.
+/// Byte k of every item together, for k from 0; bytes that are not a whole item are copied to the end unchanged.
 PENSTOCK_DEVICE void shuffle(const std::uint8_t* __restrict__ from, std::uint8_t* __restrict__ to, std::uint32_t bytes,
                              std::uint32_t item, thread_share share) {
   const std::uint32_t items = bytes / item, whole = items * item;
@@ -52,8 +52,8 @@ PENSTOCK_DEVICE void shuffle(const std::uint8_t* __restrict__ from, std::uint8_t
   for (std::uint32_t i = whole + share.first; i < bytes; i += share.step) to[i] = from[i];
 }
 
-/// Bit b of byte k of every item together, eight items a byte, over all whole multiples of eight items; what is left
-/// stays as it is.
+/// Bit b of byte k of every item together, eight items a byte, over all whole multiples of eight items; the rest is
+/// copied unchanged.
 PENSTOCK_DEVICE void bitshuffle(const std::uint8_t* __restrict__ from, std::uint8_t* __restrict__ to,
                                 std::uint32_t bytes, std::uint32_t item, thread_share share) {
   const std::uint32_t groups = bytes / item / 8, whole = groups * 8 * item;  // of eight items
@@ -68,7 +68,7 @@ PENSTOCK_DEVICE void bitshuffle(const std::uint8_t* __restrict__ from, std::uint
   for (std::uint32_t i = whole + share.first; i < bytes; i += share.step) to[i] = from[i];
 }
 
-/// What one thread does: its share of a part.
+/// Run by one thread: its share of a part.
 PENSTOCK_DEVICE void shuffle_thread(const shuffle_wave& wave, std::uint32_t block, std::uint32_t thread,
                                     std::uint32_t threads) {
   const encode_part& part = pointer<const encode_part>(wave.parts)[block / wave.blocks_per_part];

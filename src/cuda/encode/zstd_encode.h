@@ -1,7 +1,7 @@
 #pragma once
 
 // zstd frames (RFC 8878, 3.1.1), each by one warp: a header with the content's size, blocks that can be encoded
-// without each other, and a checksum if it is wanted. The same bytes in every run.
+// independently of each other, and an optional checksum. The same bytes in every run.
 
 #include "cuda/decode/zstd_checksum.h"
 #include "cuda/encode/zstd_encode_block.h"
@@ -22,8 +22,8 @@ struct zstd_encode_shared {
   std::uint64_t accumulators[4];
 };
 
-/// What a frame's header has behind the magic number, and how many bytes that are. Up to 256 KiB, the content is the
-/// window; more has a window of 256 KiB, which is more than the largest offset.
+/// The bytes of a frame's header after the magic number, and their number. Up to 256 KiB, the content is the window;
+/// more has a window of 256 KiB, which is more than the largest offset.
 struct zstd_frame_header {
   std::uint64_t fields;
   std::uint32_t bytes;
@@ -53,7 +53,7 @@ struct zstd_frame_header {
   }
 };
 
-/// Whether all bytes are the first one.
+/// Whether all bytes equal the first one.
 PENSTOCK_DEVICE bool is_one_byte(const std::uint8_t* from, std::uint32_t size, warp lanes) {
   return size > 1 && common_bytes(from, 0, 1, size, lanes) == size - 1;
 }
@@ -109,7 +109,7 @@ PENSTOCK_DEVICE std::uint32_t encode_zstd(const encode_part& part, bool checksum
   return out.fits() ? out.size() : kDoesNotFit;
 }
 
-/// What one warp does: part `turn`.
+/// Run by one warp: encodes part `turn`.
 PENSTOCK_DEVICE void encode_zstd_warp(const zstd_encode_wave& wave, std::uint32_t turn, zstd_encode_shared& shared,
                                       warp lanes) {
   const std::uint32_t made = encode_zstd(pointer<const encode_part>(wave.parts.parts)[turn], wave.checksum != 0,

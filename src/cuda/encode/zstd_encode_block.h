@@ -13,20 +13,21 @@ namespace penstock::inline v0::device {
 inline constexpr std::uint32_t kMostEncodedSequences = kMostBlockBytes / kLeastMatchSearched;
 static_assert(kMostEncodedSequences < 0x7f00);  // which would need a third byte
 
-/// What a warp needs in global memory while it encodes a block; at a multiple of 8.
+/// Global memory that a warp needs to encode a block; at a multiple of 8.
 struct zstd_encode_workspace {
   packed_sequence sequences[kMostEncodedSequences];
   std::uint8_t literals[kMostBlockBytes];
 };
 
-/// And in shared memory: one step's at a time.
+/// Shared memory that a warp needs: for one step at a time.
 union zstd_encode_block_shared {
   match_table matches;
   zstd_encode_literals_shared literals;
   zstd_encode_sequences_shared sequences;
 };
 
-/// The three repeat offsets (RFC 8878, 3.1.1.5); 0: not known, as at the start of a block that is not a frame's first.
+/// The three repeat offsets (RFC 8878, 3.1.1.5); 0: not known, as at the start of a block that is not the first of its
+/// frame.
 class repeat_memory {
  public:
   PENSTOCK_DEVICE explicit repeat_memory(bool frame_start)
@@ -34,7 +35,7 @@ class repeat_memory {
 
   PENSTOCK_DEVICE std::uint32_t last() const { return first_; }
 
-  /// The offset value of a sequence with `offset`, which is remembered.
+  /// The offset value of a sequence with `offset`, which is recorded.
   PENSTOCK_DEVICE std::uint32_t value_of(std::uint32_t offset, bool no_literals) {
     std::uint32_t value = offset + 3;
     if (offset == first_ && !no_literals) return 1;
@@ -54,13 +55,13 @@ class repeat_memory {
   std::uint32_t first_, second_, third_;
 };
 
-/// A part of a frame's content, and what the frame has in front of it.
+/// A range of a frame's content, and the content before it.
 struct content_block {
   const std::uint8_t* frame;
   std::uint32_t begin, size;  ///< in bytes
 };
 
-/// Finds the sequences of a block. Returns their number, and that of the literals in `literal_bytes`.
+/// Finds the sequences of a block. Returns their number; `literal_bytes` receives the number of literals.
 PENSTOCK_DEVICE std::uint32_t find_sequences(const content_block& block, zstd_encode_workspace& workspace,
                                              std::uint32_t& literal_bytes, match_table& table, warp lanes) {
   const std::uint32_t history = block.begin < kMatchHistory ? block.begin : kMatchHistory;
@@ -91,7 +92,7 @@ PENSTOCK_DEVICE void encode_zstd_block(const content_block& block, zstd_encode_w
   std::uint32_t literal_bytes = 0;
   const std::uint32_t count = find_sequences(block, workspace, literal_bytes, shared.matches, lanes);
   write_literals(workspace.literals, literal_bytes, shared.literals, out, lanes);
-  lanes.sync();  // all have read what a code was made of, in whose place the next step writes
+  lanes.sync();  // all lanes have read the input of a code; the next step overwrites it
   if (out.fits()) write_sequences(workspace.sequences, count, shared.sequences, out, lanes);
 }
 

@@ -19,7 +19,7 @@ struct zstd_join_shared {
   std::uint64_t accumulators[4];
 };
 
-/// What one warp of the first kernel does: block `turn`.
+/// Run by one warp of the first kernel: block `turn`.
 PENSTOCK_DEVICE void encode_zstd_block_warp(const zstd_encode_blocks_wave& wave, std::uint32_t turn,
                                             zstd_encode_block_shared& shared, warp lanes) {
   const encode_part& part = pointer<const encode_part>(wave.parts.parts)[turn / wave.part_blocks];
@@ -32,8 +32,8 @@ PENSTOCK_DEVICE void encode_zstd_block_warp(const zstd_encode_blocks_wave& wave,
   lanes.once_alone([&] { workspace.encoded_bytes = out.size(); });
 }
 
-/// What one warp of the second kernel does: it copies block `turn` to its place in the frame. The warps of the first
-/// and the last block add the header and the checksum.
+/// Run by one warp of the second kernel: copies block `turn` to its place in the frame. The warps of the first and the
+/// last block add the header and the checksum.
 PENSTOCK_DEVICE void join_zstd_block_warp(const zstd_encode_blocks_wave& wave, std::uint32_t turn,
                                           zstd_join_shared& shared, warp lanes) {
   const std::uint32_t index = turn / wave.part_blocks, first = index * wave.part_blocks, end = first + wave.part_blocks;

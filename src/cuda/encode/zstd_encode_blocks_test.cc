@@ -9,7 +9,7 @@
 namespace penstock::inline v0::device {
 namespace {
 
-// A part by one warp.
+// Encodes a part with one warp.
 bytes by_one_warp(const bytes& content, bool checksum) {
   bytes out(zstd_bound(content.size()));
   const auto shared = std::make_unique<zstd_encode_shared>();
@@ -20,7 +20,7 @@ bytes by_one_warp(const bytes& content, bool checksum) {
   return out;
 }
 
-// All parts, of one size, by a warp for each block, the last block first. `less`: so many bytes less room than each
+// Encodes all parts, of one size, with a warp for each block, the last block first. `less`: bytes less than each part
 // needs.
 std::vector<bytes> by_blocks(const std::vector<bytes>& contents, bool checksum, std::uint32_t less = 0) {
   std::vector<bytes> out;

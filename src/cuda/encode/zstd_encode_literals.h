@@ -41,7 +41,7 @@ PENSTOCK_DEVICE std::uint64_t huffman_header(std::uint32_t count, std::uint32_t 
          static_cast<std::uint64_t>(encoded) << (4 + width);
 }
 
-/// Writes the section for `count` literals, Huffman-coded where that is smaller.
+/// Writes the section for `count` literals, Huffman-coded if that is smaller.
 PENSTOCK_DEVICE void write_literals(const std::uint8_t* from, std::uint32_t count, zstd_encode_literals_shared& shared,
                                     byte_writer& out, warp lanes) {
   huffman_encoder& code = shared.code;
@@ -63,7 +63,7 @@ PENSTOCK_DEVICE void write_literals(const std::uint8_t* from, std::uint32_t coun
   const std::uint32_t begin = out.size(), each = (count + streams - 1) / streams;
   out.copy(code.tree, code.tree_bytes, lanes);
   std::uint8_t* const table = out.claim(jumps);
-  std::uint64_t sizes = 0;  // of all streams but the last
+  std::uint64_t sizes = 0;  // sizes of all streams except the last
   PENSTOCK_SMALL_LOOP
   for (std::uint32_t i = 0; i < streams && out.fits(); ++i) {
     const std::uint32_t before = out.size();

@@ -8,7 +8,7 @@
 
 namespace penstock::inline v0::device {
 
-/// A sequence as it is kept until its block is written.
+/// A sequence in the form in which it is stored until its block is written.
 struct packed_sequence {
   std::uint64_t value;  ///< literals, match length less 3 (18 bits each), and offset value
 
@@ -24,7 +24,7 @@ struct packed_sequence {
 
 /// Codes of lengths (RFC 8878, 3.1.1.3.2.1.1), as the decoder's tables have them.
 struct length_codes {
-  std::uint8_t extra[2][kMostSequenceSymbols];  ///< bits behind each code
+  std::uint8_t extra[2][kMostSequenceSymbols];  ///< bits after each code
   std::uint8_t small[2][128];                   ///< the codes of lengths below 128
 
   PENSTOCK_DEVICE void fill(int lane) {
@@ -54,9 +54,9 @@ struct length_codes {
 static_assert(kLiteralLengths / 2 == 0 && kMatchLengths / 2 == 1);
 
 inline constexpr std::uint32_t kMostTableDescription = 72;
-inline constexpr int kSequencesEach = kLanes / 2;  ///< are written at a time
+inline constexpr int kSequencesEach = kLanes / 2;  ///< sequences that are written at a time
 
-/// How a table is given (RFC 8878, 3.1.1.3.2.1), with those of its descriptions that the encoder uses.
+/// The forms of a table (RFC 8878, 3.1.1.3.2.1) that the encoder uses.
 enum class table_form : std::uint32_t { predefined = 0, single = 1, described = 2 };
 
 struct zstd_encode_sequences_shared {
@@ -74,8 +74,8 @@ struct zstd_encode_sequences_shared {
   lane_bits_shared bits;
 };
 
-/// Chooses the cheapest form of a table by the cost of its description and of all its symbols, and makes the table. One
-/// lane.
+/// Chooses the cheapest form of a table by the cost of its description and of all its symbols, and makes the table. Run
+/// by one lane.
 PENSTOCK_DEVICE_CALL void choose_sequence_table(int table, std::uint32_t total, zstd_encode_sequences_shared& shared) {
   auto& made = shared.tables[table];
   auto& chosen = shared.chosen[table];
@@ -100,7 +100,7 @@ PENSTOCK_DEVICE_CALL void choose_sequence_table(int table, std::uint32_t total, 
   if (used == 1 && predefined >= 8 * 256) {
     description[0] = static_cast<std::uint8_t>(last);
     chosen = {table_form::single, 1, 0};
-    made.symbols[last] = {0, 0};  // no bits, and one state
+    made.symbols[last] = {0, 0};  // symbols take no bits, and the table has one state
     made.states[0] = 0;
     return;
   }
@@ -133,7 +133,7 @@ PENSTOCK_DEVICE void make_sequence_tables(const packed_sequence* sequences, std:
 }
 
 /// The bits of up to 16 sequences, from the one before `end` down: those of their states after the codes of the
-/// sequence behind them, and the extra bits of their codes.
+/// following sequence, and the extra bits of their codes.
 PENSTOCK_DEVICE void write_sequence_bits(const packed_sequence* sequences, std::uint32_t end, std::uint32_t count,
                                          zstd_encode_sequences_shared& shared, lane_bits& stream, warp lanes) {
   const auto each = static_cast<int>(end < static_cast<std::uint32_t>(kSequencesEach) ? end : kSequencesEach);

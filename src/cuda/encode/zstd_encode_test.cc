@@ -1,4 +1,4 @@
-// What a warp encodes, libzstd decodes, and so does our own decoder; and it is nearly as small as libzstd makes it.
+// libzstd and our own decoder decode the output of a warp, which is nearly as small as that of libzstd.
 
 #include "cuda/encode/zstd_encode.h"
 
@@ -13,7 +13,7 @@
 namespace penstock::inline v0::device {
 namespace {
 
-// Encodes in one order of the lanes, with memory that is not zero at the start. Empty if there is no room.
+// Encodes in one order of the lanes, with memory that is not zero at the start. Empty if there is no space.
 bytes encoded(const bytes& content, std::size_t room, lane_order order, std::size_t shift = 0, bool checksum = false) {
   bytes source(shift), out(shift + room + 1, std::byte{0xee});
   source.insert(source.end(), content.begin(), content.end());
@@ -66,7 +66,7 @@ TEST(ZstdEncode, MakesWhatBothDecodersReadInEveryOrderOfTheLanes) {
       const bool checksum = shift % 2 != 0;
       const bytes first = encoded(content, zstd_bound(size), lane_order::forward, shift++ % 17, checksum);
       for (const lane_order order : {lane_order::backward, lane_order::strided}) {
-        if (!test::all_cases() && size > 4096 && test::sampled(++turn, 2) != 0) continue;  // release runs all
+        if (!test::all_cases() && size > 4096 && test::sampled(++turn, 2) != 0) continue;  // the release build runs all
         ASSERT_EQ(encoded(content, zstd_bound(size), order, 0, checksum), first) << what;
       }
       ASSERT_NO_FATAL_FAILURE(expect_both_decode(first, content, what));
@@ -94,7 +94,8 @@ TEST(ZstdEncode, MatchesReachIntoTheBlockBefore) {
   expect_both_decode(made, content, "a repeat across blocks");
 }
 
-// Of both sizes, 0.85 of what the library saves at its first level is what the encoder must reach on arrays.
+// On arrays, the encoder must save at least 0.85 of the bytes that the library saves at its first level, for both
+// sizes.
 TEST(ZstdEncode, IsNearlyAsSmallAsTheLibrarysFirstLevel) {
   const auto ratio_to_library = [](const bytes& content) {
     const bytes ours = encoded(content, zstd_bound(content.size()), lane_order::forward);

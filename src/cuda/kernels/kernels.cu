@@ -1,5 +1,5 @@
-// The device's form of every kernel: the functions of cuda/decode, cuda/encode and cuda/move, a thread block a warp
-// where lanes work together.
+// The device's form of every kernel: the functions of cuda/decode, cuda/encode and cuda/move, with one warp for each
+// thread block if lanes work together.
 
 #include "cuda/decode/inflate.h"
 #include "cuda/decode/library_check.h"

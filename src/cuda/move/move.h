@@ -1,9 +1,9 @@
 #pragma once
 
 /// \file
-/// The kernel that ends a wave: scatters decoded cells, makes other numbers of them, writes fill values, marks what
-/// failed; and the one that gathers what is written. One source for host and device; no include that device code could
-/// not have.
+/// The kernel that ends a wave: it scatters decoded cells, converts numbers, writes fill values and marks failures. And
+/// the kernel that gathers values for writes. One source for host and device, without includes that device code cannot
+/// have.
 
 #include <cstdint>
 
@@ -14,14 +14,14 @@ namespace penstock::inline v0::cuda {
 
 inline constexpr const char* kMoveKernel = "penstock_move";
 inline constexpr const char* kGatherKernel = "penstock_gather";
-/// What the elements of a cell that failed become: all bits set, which is NaN in every IEEE type.
+/// The elements of a cell that failed are set to this: all bits set, which is NaN in every IEEE type.
 inline constexpr unsigned char kPoison = 0xFF;
 /// The status of a move that needs no decoded cell.
 inline constexpr std::uint32_t kNoStatus = 0xFFFFFFFFU;
 inline constexpr unsigned kMoveThreads = 256;
 
 /// One nested loop: `count` steps of `from_step` and `to_step` bytes. A list of positions is split into runs of
-/// positions that are equally far apart.
+/// equidistant positions.
 struct move_axis {
   std::uint64_t count = 1;
   std::int64_t from_step = 0, to_step = 0;
@@ -29,15 +29,15 @@ struct move_axis {
   std::uint32_t runs = 0;       ///< 0: one, from the beginning
 };
 
-/// Listed positions that are equally far apart, up to where the next run begins.
+/// Equidistant listed positions, up to the begin of the next run.
 struct move_run {
   std::uint64_t first = 0;        ///< the number of its first position along the axis
-  std::int64_t from = 0, to = 0;  ///< what that position adds to both addresses, in bytes
+  std::int64_t from = 0, to = 0;  ///< the offset of that position in both addresses, in bytes
 };
 
 /// The part of one cell that is wanted. In units of 1, 2, 4, 8 or 16 bytes, to which `from`, `to` and every step are
-/// aligned; the axes go from the outermost to the innermost. Where numbers are converted, a unit is one of them as the
-/// target has it.
+/// aligned; the axes go from the outermost to the innermost. If numbers are converted, a unit is one number in the
+/// target's type.
 struct move_item {
   std::uint64_t from = 0;   ///< address of the first unit
   std::uint64_t to = 0;     ///< address of the first unit
@@ -46,33 +46,34 @@ struct move_item {
   std::uint32_t swap = 0;  ///< 1: the bytes of each unit are reversed
   std::uint32_t first_axis = 0, axes = 0;
   std::uint32_t first_run = 0, runs = 0;
-  std::uint32_t status = kNoStatus;  ///< which status word says whether the cell decoded
-  std::uint32_t in_place = 0;        ///< 1: the cell was decoded where it belongs; only a failure is left to be marked
+  std::uint32_t status = kNoStatus;  ///< 1: the cell was decoded at its destination; only failures are marked
+  std::uint32_t in_place = 0;        ///< 1: the cell was decoded at its destination; only a failure must still be
+                                     ///< marked
   std::uint64_t note = 0;            ///< address of the cell's failure_note; 0: none
   std::uint64_t report = 0;          ///< address of its read's failure_report; 0: none
   number_kind convert_from = number_kind::none, convert_to = number_kind::none;  ///< none: bytes are moved as they are
   std::uint8_t unused[6] = {};
 };
 
-/// A share of one item for one block.
+/// A block's share of one item.
 struct move_tile {
   std::uint32_t item = 0;
   std::uint32_t unused = 0;
   std::uint64_t first = 0, count = 0;  ///< units
 };
 
-/// What an error says of a cell.
+/// The facts about a cell for an error.
 struct failure_note {
   std::uint64_t source = 0, cell = 0, object = 0;
-  std::uint64_t offset = 0, length = 0;  ///< of its encoded bytes in the object
+  std::uint64_t offset = 0, length = 0;  ///< position of its encoded bytes in the object
   std::uint64_t chain = 0;
 };
 
-/// How a read fared on the device; stays there until the host looks. All zero: well.
+/// The failures of a read on the device; remains there until the host reads it. All zero: no failure.
 struct failure_report {
   std::uint32_t failed = 0;  ///< cells
-  std::uint32_t status = 0;  ///< of the one that is noted
-  failure_note note;         ///< whichever failed first
+  std::uint32_t status = 0;  ///< status of the cell that is noted
+  failure_note note;         ///< the first one that failed
 };
 
 struct move_parameters {
@@ -138,7 +139,7 @@ struct item_tables {
   const move_run* runs;
 };
 
-// The run that holds a position: the last that begins at or before it.
+// The run that contains a position: the last one that begins at or before it.
 PENSTOCK_DEVICE_CODE const move_run& run_at(const move_axis& axis, const move_run* runs, std::uint64_t position) {
   std::uint32_t first = axis.first_run;
   if (axis.runs == axis.count) return runs[first + position];
@@ -150,7 +151,7 @@ PENSTOCK_DEVICE_CODE const move_run& run_at(const move_axis& axis, const move_ru
   return runs[first];
 }
 
-// Where unit `index` is read and written. `Index` is 32 bits wide where that is enough: divisions are what costs.
+// Where unit `index` is read and written. `Index` has 32 bits if that is enough, because divisions are expensive.
 template <class Index>
 PENSTOCK_DEVICE_CODE void locate_unit(const move_item& item, const item_tables& tables, Index index, std::int64_t& from,
                                       std::int64_t& to) {
@@ -300,7 +301,7 @@ PENSTOCK_DEVICE_CODE void move_any(const move_item& item, const item_tables& tab
 
 }  // namespace moving
 
-/// One thread's part of one block: block `block` does tile `block`.
+/// Run by one thread of a block: block `block` processes tile `block`.
 PENSTOCK_DEVICE_CODE void move_block(const move_parameters& with, unsigned block, unsigned thread, unsigned threads) {
   const move_tile tile = with.tiles[block];
   const move_item& item = with.items[tile.item];
