@@ -108,7 +108,7 @@ void add_lists(move_loops& loops, const indexed_region& region, const strides& f
       continue;
     }
     const auto longer = std::find_if(runs.begin(), runs.end(), [](const index_run& run) { return run.count > 1; });
-    const std::int64_t step = longer == runs.end() ? 1 : longer->step;  // of all runs, if equal
+    const std::int64_t step = longer == runs.end() ? 1 : longer->step;  // steps of single positions may differ
     loops.open(step * from[d], to[d]);
     for (const index_run& run : runs) {
       const std::uint64_t together = run.step == step ? run.count : 1;

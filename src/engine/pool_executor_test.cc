@@ -133,7 +133,7 @@ class noted_job final : public job {
  private:
   const char name_;
   std::uint64_t left_;
-  std::string& order_;  // of the only thread
+  std::string& order_;  // the step's owners, in the order of the only thread
   std::atomic<unsigned>& ended_;
 };
 

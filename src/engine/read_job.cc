@@ -179,7 +179,7 @@ void read_job::finish(guard& lock) {
   then_.clear();
   const auto keep_alive = std::move(with_.keep_alive);
   with_.keep_alive.reset();
-  const auto sink = std::move(with_.sink);  // which holds the job
+  const auto sink = std::move(with_.sink);  // the sink holds the job
   with_.sink.reset();
   if (keep_alive) {
     // It may be the last owner of the context, and a ticket may hold this job for longer: its entries in the context's

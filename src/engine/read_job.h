@@ -51,7 +51,7 @@ class read_job final : public job, private completion_sink {
     std::size_t max_failures = 0;
     std::shared_ptr<cell_sink> sink;         ///< receives the cells; null: they are decoded into host memory
     std::shared_ptr<item_arena> arena;       ///< for items of variable length; null: each worker's own, cell by cell
-    std::span<std::uint8_t> missing;         ///< empty, or one for each source: 1 where its first object is absent
+    std::span<std::uint8_t> missing;         ///< empty, or one flag for each source: 1 if its first object is absent
     std::string note;                        ///< added to the error, for reads that end far from their caller
     std::shared_ptr<const void> keep_alive;  ///< released at the end of the read
   };
@@ -88,7 +88,7 @@ class read_job final : public job, private completion_sink {
   bool wait_for(std::chrono::nanoseconds timeout);
   void on_done(std::function<void()> then);
 
-  /// For the read that began last.
+  /// Sums of the read that began last.
   recorded_read recorded_as() const { return {profiler_, read_number_}; }
 
   std::uint64_t done_bytes() const noexcept { return done_bytes_.load(std::memory_order_relaxed); }
@@ -186,26 +186,26 @@ class read_job final : public job, private completion_sink {
   std::uint32_t read_number_ = 0;
   std::stop_source stop_source_{std::nostopstate};
 
-  mutable std::mutex mutex_;  // for all members below that are not atomic
+  mutable std::mutex mutex_;  // protects all members below that are not atomic
   std::condition_variable ended_;
   planner planner_;
   index_table table_;
   bool table_is_old_ = false;  // clear before the next piece
   bool planning_ = false;
   bool exhausted_ = false;
-  unsigned rounds_ = 0;  // of index reads for one piece
+  unsigned rounds_ = 0;  // index reads for one piece
   unsigned redos_ = 0;
   std::vector<std::pair<std::uint32_t, cell_id>> redo_cells_;
 
   std::vector<index_request> missing_;  // the planner's while planning_, else that of the current round
   std::uint32_t missing_source_ = 0;
-  std::string one_key_;  // of read_one_cell
+  std::string one_key_;  // key that read_one_cell reads
   std::vector<std::string> missing_keys_;
   std::vector<version> missing_versions_;
   std::size_t next_index_ = 0, index_count_ = 0, indexes_wanted_ = 0;
 
   std::vector<std::unique_ptr<piece>> pieces_;
-  piece* current_ = nullptr;  // whose fetches are being issued
+  piece* current_ = nullptr;  // the piece whose fetches are being issued
 
   std::vector<std::unique_ptr<flight>> flights_;
   std::vector<std::uint64_t> free_flights_;
@@ -219,7 +219,7 @@ class read_job final : public job, private completion_sink {
   std::atomic<bool> stop_{false};
   std::atomic<bool> finished_{true};
   bool cancelled_ = false;
-  read_buffer* sink_buffer_ = nullptr;     // the sink's, for the next request
+  read_buffer* sink_buffer_ = nullptr;     // memory of the sink for the next request
   bool advancing_ = false, sunk_ = false;  // a worker is in the sink's advance; all cells were passed to it
   std::vector<std::function<void()>> then_;
   std::atomic<std::uint64_t> done_bytes_{0}, absent_cells_{0}, encoded_bytes_{0};

@@ -62,7 +62,7 @@ bool read_job::read_kept_cells(const source& from) {
   return true;
 }
 
-// Whether storage still has that version of an object, and it is the one that the layout depends on.
+// Whether the object still has that version in storage, and it is the one that the layout depends on.
 bool read_job::is_current(const source& from, object_id object, const version& seen) {
   const version expected = from.layout->expected(object);
   if (expected.known() && !(expected == seen)) return false;
@@ -71,7 +71,7 @@ bool read_job::is_current(const source& from, object_id object, const version& s
   return has_version(*from.store, seen, expected.known());
 }
 
-// Whether storage has that version of the object `one_key_`.
+// Whether the object `one_key_` has that version in storage.
 bool read_job::has_version(const store& in, const version& seen, bool pinned) {
   worker_state& mine = first_worker();
   byte_read read;

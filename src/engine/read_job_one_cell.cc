@@ -35,7 +35,7 @@ class cached_indexes final : public index_lookup {
   }
 
   bool empty() const noexcept { return count_ == 0; }
-  /// Null if it was not asked for.
+  /// Null if it was not requested.
   const index_entry* root_of(object_id object) const noexcept { return taken({object, 0}); }
 
  private:
@@ -68,7 +68,8 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
   const bool located = from.layout->locate({&*cell, 1}, indexes, {&extent, 1}, missing_).ok() && missing_.empty();
   missing_.clear();
   if (!located) return false;
-  // That a cell is absent is not known from a cached index: with a plan, the store is asked for the object's version.
+  // A cached index does not prove that a cell is absent: the general path, with a plan, requests the object's version
+  // from the store.
   if (!indexes.empty() && extent.state != presence::present) return false;
 
   worker_state& mine = first_worker();
@@ -91,7 +92,7 @@ bool read_job::read_one_cell(const source& from, const std::shared_ptr<item_aren
     if (root == nullptr) return false;
     expected = root->seen;
   }
-  // Without an index, `read_kept_cells` has looked already.
+  // Without an index, `read_kept_cells` has already looked up the cell.
   if (!indexes.empty() && from.uid != 0 && !state_->cells().empty()) {
     if (const auto kept = state_->cells().find(from.uid, *cell, expected)) {
       if (!has_version(*from.store, kept->seen, pinned)) {

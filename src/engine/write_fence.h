@@ -9,9 +9,9 @@ namespace penstock::inline v0 {
 class write_fence {
  public:
   virtual ~write_fence() = default;
-  /// The guard that stores with `store_traits::guards` check together with each write; null: there is no such right.
+  /// The guard that stores with `store_traits::guards` check together with each write; null: no right is needed.
   virtual const write_guard* guard() const noexcept = 0;
-  /// Queries the store whether the right still holds.
+  /// Asks the store whether the right still holds.
   /// \error conflict  Another writer took it over.
   virtual result<> check() = 0;
 };

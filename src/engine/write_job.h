@@ -57,7 +57,7 @@ class write_job final : public job {
     store* to = nullptr;  ///< destination of the objects: the source's store
     bool durable = false;
     bool write_empty_chunks = false;  ///< also cells that equal the fill value
-    cell_source* values = nullptr;    ///< if the source's `to` is not host memory: its source of values
+    cell_source* values = nullptr;    ///< if the source's `to` is not host memory: the interface to its values
     write_fence* fence = nullptr;     ///< null: no right to write is needed
     edge_watch* edges = nullptr;      ///< null: no other writer has elements beyond the array's edge
     bool skip_unchanged = false;      ///< objects whose cells keep their values are not put
@@ -161,7 +161,7 @@ class write_job final : public job {
 
   context_state* state_;
   std::vector<source> sources_;
-  const chunk_layout* layout_ = nullptr;  // of all sources
+  const chunk_layout* layout_ = nullptr;  // layout of all sources
   settings with_;
   bool versions_ = false;  // the store has them, and puts are conditional
   bool careful_ = false;   // there is a fence, and the store checks no guards
@@ -170,16 +170,16 @@ class write_job final : public job {
   std::shared_ptr<profiler> profiler_;
   std::uint32_t write_number_ = 0;
 
-  mutable std::mutex mutex_;   // for all members below that are not atomic
-  object_walk walk_;           // of one source
-  std::size_t source_at_ = 0;  // which
+  mutable std::mutex mutex_;   // protects all members below that are not atomic
+  object_walk walk_;           // iteration over one source
+  std::size_t source_at_ = 0;  // index of that source
   bool opening_ = false, exhausted_ = false;
   std::vector<std::unique_ptr<open_object>> objects_;
   std::vector<std::unique_ptr<block>> free_blocks_;
   std::size_t open_count_ = 0, active_ = 0, publishing_ = 0;
   std::uint64_t flights_ended_ = 0;   // puts and erases of this job so far
   std::size_t flights_ = 0;           // open objects with a pending request to the store
-  std::uint64_t held_old_bytes_ = 0;  // of open objects
+  std::uint64_t held_old_bytes_ = 0;  // old bytes of open objects
   std::vector<staged> staged_;        // stored objects that no key names yet
   std::vector<staged> again_;         // objects that other writers changed meanwhile
   std::uint64_t staged_bytes_ = 0;

@@ -127,9 +127,9 @@ result<> write_job::encode_cell(open_object& of, touched_cell& cell, unsigned wo
       const part old = cell.old.whole() ? of.old.bytes
                                         : of.old.bytes.subspan(static_cast<std::size_t>(cell.old.offset),
                                                                static_cast<std::size_t>(cell.old.length));
-      mine.scratch.forget_own_items();  // of the preceding cell
+      mine.scratch.forget_own_items();  // items of the preceding cell
       auto decoded = chain.decode(old, target, mine.scratch);
-      // Damage in the part in which no other writer has elements is repaired by writing it.
+      // Damage in the range in which no other writer has elements is repaired by writing it.
       from_old = decoded.ok();
       if (!decoded.ok()) {
         const bool repairs = cell.whole && decoded.error().code() == errc::corrupt_data && with_.edges->quiet();

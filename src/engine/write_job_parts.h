@@ -28,11 +28,11 @@ struct write_job::touched_cell {
   cell_id cell = 0;
   std::uint16_t chain = 0;
   bool whole = false;      ///< every element of the array in it is replaced
-  bool counted = false;    ///< in the progress
+  bool counted = false;    ///< counted in the progress
   bool by_source = false;  ///< the source of the values encoded it, and has recorded that
-  bool encoded = false;    ///< `bytes` or `absent` is its new state
+  bool encoded = false;    ///< its new state is in `bytes` or `absent`
   bool absent = false;
-  bool present = false;    ///< the old object has it, at `old`
+  bool present = false;    ///< the old object has the cell, at `old`
   bool edge = false;       ///< it extends beyond the array's edge, where other writers may have elements
   bool unchanged = false;  ///< with `skip_unchanged`: the object's own value is kept
   byte_range old;
@@ -73,11 +73,11 @@ struct write_job::open_object {
     answered,  ///< the requested data has arrived
     encode,
     commit,
-    busy,    ///< a worker has it
-    flight,  ///< the store has it
+    busy,    ///< a worker processes it
+    flight,  ///< the store processes it
   };
   phase what = phase::closed;
-  const source* from = nullptr;  ///< whose selection touches it
+  const source* from = nullptr;  ///< source whose selection touches it
   object_id object = 0;
   std::string key;  ///< in the store, prefix included
   touched_object touched;
@@ -86,7 +86,7 @@ struct write_job::open_object {
   std::size_t unfinished = 0;     ///< cells that are not encoded yet
   bool waits_for_memory = false;  ///< of objects in flight
   bool starts_over = false;       ///< all of its cells are then encoded again
-  unsigned encoding = 0;          ///< workers that have cells of it
+  unsigned encoding = 0;          ///< workers that process cells of it
   bool covered = false;           ///< nothing of the old object is needed, not even whether it exists
   bool replaced = false;          ///< every element of the array in it is replaced
   bool is_cell = false;           ///< the object is exactly one encoded cell
@@ -120,14 +120,14 @@ struct write_job::open_object {
   write_job& job;
   old_bytes reader;
   written writer{*this};
-  bool asked_for_bytes = false;  ///< and not only for its version
+  bool asked_for_bytes = false;  ///< reads its bytes, and not only its version
   std::optional<result<read_done>> answer;
   std::uint64_t flight_ns = 0;  ///< begin of the request in flight
-  unsigned worker = 0;          ///< who began it
+  unsigned worker = 0;          ///< the operation that requested it
   read_done old;
   std::uint64_t old_bytes_held = 0;
   bool existed = false;  ///< `old` has its version
-  bool blind = false;    ///< and not its bytes: they are not needed
+  bool blind = false;    ///< `old` does not have its bytes: they are not needed
   index_table indexes;
 
   std::vector<std::unique_ptr<block>> blocks;

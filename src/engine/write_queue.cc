@@ -26,7 +26,7 @@ struct queued_write::shared_state {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::shared_ptr<queued_write>> waiting;  // the first one is running
-  std::vector<std::shared_ptr<queued_write>> failed;  // whose outcome was not queried
+  std::vector<std::shared_ptr<queued_write>> failed;  // writes whose outcome was not queried
   std::uint64_t failures_dropped = 0;
   std::uint64_t held_bytes = 0;
   bool running = false;

@@ -25,11 +25,12 @@ class queued_write {
       : of_(std::move(of)), bytes_(bytes), work_(std::move(work)), total_(bytes) {}
 
   bool done() const;
-  /// Waits for the end; every call returns the same outcome. The queue does not report an error that was returned here.
+  /// Waits for the end; every call returns the same outcome. The queue does not report an error again that was returned
+  /// here.
   result<> wait();
-  /// False: it has not ended after that time.
+  /// Returns false if it has not ended after that time.
   bool wait_for(std::chrono::nanoseconds timeout);
-  /// It is not begun, or is stopped: `cancelled`, unless it had ended.
+  /// Prevents or stops the write: its outcome is `cancelled`, unless it had ended.
   void cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed); }
   std::uint64_t done_bytes() const noexcept { return done_bytes_.load(std::memory_order_relaxed); }
   std::uint64_t total_bytes() const noexcept { return total_.load(std::memory_order_relaxed); }

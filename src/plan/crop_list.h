@@ -12,7 +12,7 @@ namespace penstock::inline v0 {
 /// A box of an array, and its destination.
 struct crop {
   strided_box from;
-  std::int64_t offset = 0;  ///< of its first element from `source.to`, in bytes
+  std::int64_t offset = 0;  ///< offset of its first element from `source.to`, in bytes
   strides to_strides;       ///< bytes, one for each dimension of the array
 };
 
@@ -39,7 +39,7 @@ class crop_list final : public indexed_selection {
 
   std::vector<crop> crops_;
   std::vector<cell_id> cells_;         // ascending
-  std::vector<std::size_t> begin_;     // for each cell's numbers, and the end of all
+  std::vector<std::size_t> begin_;     // begin of each cell's numbers; the last one is the end of all
   std::vector<std::uint32_t> wanted_;  // numbers of crops, cell by cell
 };
 

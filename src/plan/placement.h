@@ -11,13 +11,13 @@ namespace penstock::inline v0 {
 struct placement {
   cell_region region;
   decode_target target;     ///< `in_cell` points into `region`
-  std::int64_t offset = 0;  ///< of the first selected element from `source.to`, in bytes
+  std::int64_t offset = 0;  ///< offset of the first selected element from `source.to`, in bytes
   extents counts;           ///< selected elements along each dimension
 
   // If the selected part is not a box, `target.indexed` points here, and of the members above only `target` has a
   // meaning.
   indexed_region indexed;
-  dim_vector<index_run> ranges;  // of the dimensions that are ranges next to lists
+  dim_vector<index_run> ranges;  // ranges of the dimensions that have no list
 };
 
 /// Computes the placement of `cell`; false if the selection does not touch it.

@@ -162,7 +162,7 @@ result<planner::outcome> planner::next(plan_indexes& known, read_plan& plan, std
 bool planner::pick_objects(std::span<const index_request> missing) {
   if (!limits_.whole_objects || store_limits_.request_bytes == 0 || redoing_) return false;
   const codec_chain& chain = sources_[source_].layout->chains()[0];
-  if (chain.type().variable_length()) return false;  // whose cells have no known size
+  if (chain.type().variable_length()) return false;  // cells without a known size
   for (const index_request& each : missing)
     if (each.object_cells != 0) objects_.push_back({each.key.object, each.object_cells, 0, each.max_object_bytes});
   if (objects_.empty()) return false;
@@ -298,7 +298,7 @@ void planner::add_fetches(read_plan& plan, std::uint32_t object, std::span<const
                           std::uint32_t first_fill, std::uint32_t fill_count) {
   const source& from = sources_[source_];
   const auto chains = from.layout->chains();
-  std::uint64_t end = 0, useful = 0;  // of the open fetch
+  std::uint64_t end = 0, useful = 0;  // of the fetch that is being extended
   bool open = false;
   placement where;
   for (const placed& each : cells) {

@@ -72,14 +72,14 @@ class planner {
                    std::uint32_t fill_count);
 
   std::span<const source> sources_;
-  plan_limits limits_;        // as asked
-  plan_limits store_limits_;  // of the current source's store
+  plan_limits limits_;        // as requested
+  plan_limits store_limits_;  // limits of the current source's store
   std::uint32_t walk_source_ = 0;
   cell_walk walk_;
   std::uint64_t walked_ = 0;  // finished cells of an indexed source
   std::vector<redo_cell> redo_;
 
-  std::uint32_t source_ = 0;  // of the cells in cells_
+  std::uint32_t source_ = 0;  // source of the cells in cells_
   std::vector<cell_id> cells_;
   std::size_t begin_ = 0;  // first cell of cells_ that is not planned yet
   std::size_t batch_ = 0;  // cells of the next piece

@@ -35,7 +35,7 @@ struct rechunk_plan {
   chunk_grid reads;         ///< blocks of whole chunks of the source
   chunk_grid writes;        ///< blocks of whole objects; direct: the same
   std::size_t slowest = 0;  ///< gathered: the axis along which blocks are read last
-  unsigned workers = 1;     ///< that have a block each
+  unsigned workers = 1;     ///< workers, each of which has a block
   std::uint64_t memory_bytes = 0, file_bytes = 0;
 };
 

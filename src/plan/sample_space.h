@@ -11,8 +11,8 @@ namespace penstock::inline v0 {
 
 /// One axis of a data set of samples. All in elements.
 struct sample_axis {
-  std::uint64_t extent = 0;             ///< of the arrays
-  std::uint64_t crop = 1;               ///< that a sample takes
+  std::uint64_t extent = 0;             ///< extent of the arrays
+  std::uint64_t crop = 1;               ///< elements of one sample
   std::uint64_t stride = 1;             ///< of a grid: from one sample's first element to the next one's
   std::uint64_t before = 0, after = 0;  ///< how far samples may extend beyond the ends
   std::uint64_t block = 1;              ///< the maximum length of the arrays' chunks

@@ -57,7 +57,7 @@ struct disk_cache::cached_read final : completion_sink {
   std::int64_t begun_ns = 0;
   steady::time_point patience_ends;
 
-  void complete(std::uint64_t tag, result<read_done> done) override;  // from the store; deletes this
+  void complete(std::uint64_t tag, result<read_done> done) override;  // the request to the store; deletes this object
   void finish(result<read_done> done) {
     done_with_claim();
     sink->complete(wanted.tag, std::move(done));
@@ -71,7 +71,7 @@ struct disk_cache::version_check final : completion_sink {
   std::vector<std::unique_ptr<cached_read>> reads;
   version seen;
   std::int64_t begun_ns = 0;
-  void complete(std::uint64_t tag, result<read_done> done) override;  // deletes this
+  void complete(std::uint64_t tag, result<read_done> done) override;  // deletes this object
 };
 
 struct disk_cache::process_state : std::enable_shared_from_this<process_state> {
@@ -110,10 +110,10 @@ struct disk_cache::process_state : std::enable_shared_from_this<process_state> {
 
   std::mutex scanning;
   disk_index index;
-  std::mutex claiming;  // of `claims`
+  std::mutex claiming;  // shared by `claims`
   std::unordered_set<std::uint64_t> claims;
 
-  std::mutex working;  // of what follows
+  std::mutex working;  // protects the members below
   std::condition_variable has_work;
   std::deque<std::function<void()>> work;
   reads waiting;

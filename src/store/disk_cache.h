@@ -34,8 +34,8 @@ struct disk_cache_usage {
 
 /// Byte ranges of remote objects in a folder that processes of one user share (docs/design/0034-disk-cache.md).
 ///
-/// Wraps stores whose versions are of HTTP (`version_of(const http_head&)`). Bytes from the cache have the version that
-/// the store confirmed during this read, or within the time of trust. An object without a known version is not cached.
+/// Wraps stores with HTTP versions (`version_of(const http_head&)`). Bytes from the cache have the version that the
+/// store confirmed during this read, or within the time of trust. An object without a known version is not cached.
 ///
 /// Thread-safe. A forked child gets its own thread, index and segments.
 class disk_cache : public std::enable_shared_from_this<disk_cache> {

@@ -31,7 +31,7 @@ constexpr std::uint64_t kSmallest = std::uint64_t{128} << 10, kLargest = std::ui
 constexpr std::uint64_t kRecordWeight = 64;
 constexpr std::uint64_t kMaxText = 1024;
 constexpr std::uint64_t kMaxRecord = std::uint64_t{256} << 10;
-constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;  // of records, read at once
+constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;  // bytes of records that are read at once
 constexpr std::uint64_t kRun = 4 * disk_extent::kBlock;   // unit of bytes with a checksum in the cache
 constexpr auto kLockPatience = std::chrono::milliseconds(500);
 constexpr auto kNoRoomPause = std::chrono::seconds(1);
@@ -482,7 +482,7 @@ std::unique_ptr<disk_segments::writer> disk_segments::new_writer() {
   return out;
 }
 
-// Needs `writing_`.
+// Called with `writing_` held.
 bool disk_segments::open_writer() {
   writer_.reset();  // allows the removal of its segment
   const auto begin = std::chrono::steady_clock::now();

@@ -20,7 +20,7 @@
 
 namespace penstock::inline v0 {
 
-/// The subject of a record in the folder: a hash of the storage and the key.
+/// The object that a record is about: a hash of the storage and the key.
 struct cached_object {
   std::array<std::uint64_t, 2> word{};
   friend bool operator==(const cached_object&, const cached_object&) = default;
@@ -136,15 +136,15 @@ class disk_segments {
   void touch(disk_segment& what) noexcept;
 
   const disk_segments_options options_;
-  const std::uint64_t capacity_;  // of a segment, data and records
+  const std::uint64_t capacity_;  // bytes of a segment, data and records
   descriptor folder_;
   descriptor claims_, writers_;
   std::atomic<bool> is_off_{false};
 
-  std::mutex scanning_;  // of what follows
+  std::mutex scanning_;  // protects the members below
   std::unordered_map<std::string, std::shared_ptr<disk_segment>> known_;
 
-  std::mutex writing_;  // of what follows
+  std::mutex writing_;  // protects the members below
   std::shared_ptr<writer> writer_;
   std::chrono::steady_clock::time_point no_room_until_;
 };

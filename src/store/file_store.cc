@@ -80,7 +80,7 @@ store_traits file_store::traits() const {
 
 void file_store::read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const {
   open_file_ref
-      last;  // of the preceding request; its own copy of the key, because a request's ends with its completion
+      last;  // of the preceding request, with a copy of the key: a request's own key is freed with its completion
   for (const byte_read& one : reads) {
     if (stop.stop_requested()) {
       sink.complete(one.tag, error(errc::cancelled, "the read was stopped"));

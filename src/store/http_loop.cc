@@ -221,7 +221,7 @@ class machine {
   const std::size_t connections_, short_ones_;
   CURLM* multi_ = nullptr;
 
-  std::mutex mutex_;  // of these three
+  std::mutex mutex_;  // protects the next three members
   std::vector<transfer_ptr> incoming_;
   std::thread thread_;
   bool stopping_ = false;

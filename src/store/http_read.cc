@@ -55,15 +55,15 @@ class http_read final : public http_exchange {
   const byte_read wanted_;
   completion_sink& sink_;
   const bool checks_only_;
-  bool asks_by_get_ = false;  // a check whose HEAD was refused
+  bool asks_by_get_ = false;  // check the version by GET, because HEAD was refused
 
   read_done done_;
-  std::optional<byte_extent> extent_;  // of the object; known from the first response that has it
+  std::optional<byte_extent> extent_;  // extent in the object; known from the first response that has it
   std::span<std::byte> room_;
   std::vector<std::byte> gathered_;  // of an object whose size is not known
   bool gathers_ = false;
   std::uint64_t skip_ = 0;
-  std::uint64_t received_ = 0;  // of the extent
+  std::uint64_t received_ = 0;  // received bytes of the extent
   std::uint64_t fresh_ = 0;     // since the last attempt
   bool sends_more_ = false;     // the response is the whole object, the extent a part of it
 };

@@ -21,7 +21,7 @@ namespace penstock::inline v0 {
 class redirect_targets {
  public:
   redirect_targets() : known_([] { return std::make_unique<targets>(); }) {}
-  /// Empty: not known.
+  /// Returns an empty text if the target is not known.
   std::string find(std::string_view key);
   /// Empty: it no longer exists.
   void set(std::string_view key, const std::string& url);

@@ -19,7 +19,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr unsigned kMaxRedirects = 10;
-/// An unknown name, or an absent server, is mostly a typing error, so the user is notified soon.
+/// An unknown host name is usually a typing error, so the user is notified soon.
 constexpr unsigned kConnectRetries = 2;
 constexpr std::size_t kMaxErrorBody = 4096;
 constexpr std::uint64_t kLeastUploadBuffer = std::uint64_t{16} << 10, kUploadBuffer = std::uint64_t{512} << 10;
@@ -339,7 +339,7 @@ http_transfer::verdict http_transfer::retry(error why, std::optional<std::chrono
   }
   redirect_.clear();
   redirects_ = 0;
-  if (exchange_->has_progressed()) attempts_ = 0;  // the rest is shorter each time: this ends
+  if (exchange_->has_progressed()) attempts_ = 0;  // each attempt requests fewer bytes, so this ends
   if (attempts_ >= most || (wait && *wait > kLongestPatience)) {
     if (attempts_ != 0) why.note(fmt::format("after {} attempts", attempts_ + 1));
     return over(std::move(why));

@@ -85,17 +85,17 @@ class http_transfer {
   http_request request_;
   curl_slist* headers_ = nullptr;
   std::string redirect_;     // target of the next attempt instead of the request's URL
-  bool remembered_ = false;  // which the exchange had remembered
+  bool remembered_ = false;  // the target that the exchange remembered
   bool asks_anew_ = false;   // the remembered target is no longer valid
   unsigned attempts_ = 0, redirects_ = 0;
   bool doubtful_ = false;
   clock::time_point due_;
-  std::size_t part_ = 0, part_offset_ = 0;  // of the request's body
+  std::size_t part_ = 0, part_offset_ = 0;  // position in the request's body
 
   http_head head_;
   bool head_is_whole_ = false;
   bool has_enough_ = false;
-  std::optional<error> refused_;  // by the exchange
+  std::optional<error> refused_;  // the error that the exchange returned
   std::string error_body_;
   std::array<char, CURL_ERROR_SIZE> reason_{};
 };

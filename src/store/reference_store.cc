@@ -92,7 +92,7 @@ const reference_store::object* reference_store::find(std::string_view name) cons
 }
 
 void reference_store::read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const {
-  std::vector<byte_read> together;  // of one store and the same properties
+  std::vector<byte_read> together;  // reads from one store with the same properties
   const object* first = nullptr;
   const auto given_of = [](const object& each) {
     return promises{each.pinned.known(), each.pinned.known() && !each.may_vanish};

@@ -69,14 +69,14 @@ class s3_write final : public std::enable_shared_from_this<s3_write> {
   const byte_write what_;
   write_sink& sink_;
   const std::stop_token stop_;
-  std::vector<http_header> fields_;  // that make it conditional
+  std::vector<http_header> fields_;  // fields that make it conditional
 
   std::vector<upload_part> parts_;
   std::size_t next_part_ = 0, under_way_ = 0;
-  std::string upload_;     // as a query
+  std::string upload_;     // the upload's id as a query
   std::string part_list_;  // the document that ends an upload
   part document_;
-  std::optional<error> failed_;  // of a part
+  std::optional<error> failed_;  // failure of a part
 };
 
 }  // namespace penstock::inline v0

@@ -26,7 +26,7 @@ class scratch_file {
                                                     bool goes_on);
 
   /// Opens a file that `open` has created, next to other processes that do the same. Each step is done by one of them.
-  /// \error conflict  There is none with this identity, or a process has it alone.
+  /// \error conflict  No file has this identity, or a process uses it exclusively.
   static result<std::unique_ptr<scratch_file>> join(const std::string& folder, std::string_view name,
                                                     std::string_view identity, std::uint64_t bytes,
                                                     std::uint64_t marks);

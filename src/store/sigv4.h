@@ -13,7 +13,7 @@ struct s3_credentials {
   std::string session_token;  ///< of temporary credentials, or empty
 };
 
-/// Stands for a body that is not hashed: TLS protects it.
+/// Used in place of the hash of a body that is not hashed: TLS protects it.
 inline constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";
 
 /// Signs `request` (AWS Signature Version 4): adds `x-amz-date`, `x-amz-security-token`, `Authorization`.

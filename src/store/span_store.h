@@ -11,7 +11,8 @@
 
 namespace penstock::inline v0 {
 
-/// One object, whose bytes have another owner: they are lent, never copied, and never change. Thread-safe.
+/// One object whose bytes have another owner. Reads are lent the bytes, which are never copied and never change.
+/// Thread-safe.
 class span_store final : public store {
  public:
   /// \param owner  Keeps the bytes as long as the store; null: they outlive it.

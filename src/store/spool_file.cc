@@ -17,7 +17,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Empty: there is none that can be written to.
+// Empty: no folder can be written to.
 std::string folder_of_file(std::string_view uri) {
   constexpr std::string_view kFile = "file://";
   if (!uri.starts_with(kFile)) return {};
@@ -43,7 +43,7 @@ result<std::unique_ptr<spool_file>> spool_file::make(const std::string& folder) 
 #else
   descriptor file;
 #endif
-  if (!file) {  // file systems without such files; writers remove files of killed processes
+  if (!file) {  // for file systems without unnamed files; writers remove files of killed processes
     std::string name = folder + "/" + std::string(kTemporaryPrefix) + fmt::format("{}-XXXXXX", ::getpid());
     file = descriptor(::mkostemp(name.data(), O_CLOEXEC));
     if (!file) return write_failure(errno, "creating a temporary file in '" + folder + "'");

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::time_t kLongestWrite = 3600;
 
-// The process in the name of a temporary file; 0: it is another file of the store.
+// The process number in the name of a temporary file; 0: another file of the store.
 ::pid_t writer_of(std::string_view name) noexcept {
   name.remove_prefix(kTemporaryPrefix.size());
   ::pid_t out = 0;
@@ -53,7 +53,7 @@ std::string temporary_name(std::uint64_t salt) {
 
 void remove_stray_files(int folder) noexcept {
   constexpr int kMostNames = 65'536;
-  const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // a position of its own
+  const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // has its own position
   if (copy < 0) return;
   ::DIR* const names = ::fdopendir(copy);
   if (names == nullptr) {

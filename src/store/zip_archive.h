@@ -54,9 +54,9 @@ class zip_archive {
   zip_directory directory_;
   std::string comment_;
   version seen_;
-  std::uint64_t generation_ = 0;       // of the file's content when it was opened
-  std::uint64_t directory_begin_ = 0;  // of the directory on disk
-  std::uint64_t end_ = 0;              // of the archive on disk; 0: it has no bytes
+  std::uint64_t generation_ = 0;       // generation of the file's content when it was opened
+  std::uint64_t directory_begin_ = 0;  // begin of the directory on disk
+  std::uint64_t end_ = 0;              // end of the archive on disk; 0: it has no bytes
   std::vector<extent> holes_;          // space of older directories: free for new entries
 };
 

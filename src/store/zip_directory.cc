@@ -67,7 +67,7 @@ result<std::uint64_t> read_zip64_end(const zip_reader& file, std::uint64_t recor
   std::byte locator[kLocatorBytes];
   if (record_offset < kLocatorBytes) return record_offset;
   PENSTOCK_TRY(file(record_offset - kLocatorBytes, locator));
-  if (u32(locator, 0) != kLocatorSignature) return record_offset;  // the values really are these
+  if (u32(locator, 0) != kLocatorSignature) return record_offset;  // the 32-bit values are the real ones
   if (u32(locator, 4) != 0 || u32(locator, 16) > 1)
     return error(errc::unsupported, "zip archives of several volumes are not supported");
   const std::uint64_t locator_offset = record_offset - kLocatorBytes;

@@ -35,12 +35,12 @@ struct zip_store::decoded_entry {
 
 /// The archive that a process has open.
 struct zip_store::opened {
-  std::mutex mutex;  // for the pointers
+  std::mutex mutex;  // protects the pointers
   std::shared_ptr<zip_archive> archive;
   bool writing = false;
   std::shared_ptr<decoded_entry> kept;
 
-  std::mutex write_mutex;  // for the writer, and taken first
+  std::mutex write_mutex;  // held by the writer, and taken first
   std::unique_ptr<zip_writer> writer;
 };
 

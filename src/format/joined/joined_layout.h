@@ -66,9 +66,9 @@ class joined_layout final : public chunk_layout {
   std::size_t axis_ = 0;
   chunk_grid grid_, write_grid_;
   std::vector<codec_chain> chains_;
-  std::vector<std::vector<std::uint16_t>> chain_of_;  // for each part and its chains: the number here
-  std::vector<std::uint64_t> first_cell_;             // of each part along the axis, and the end of all
-  std::vector<object_id> first_object_;               // of each part, and the end of all
+  std::vector<std::vector<std::uint16_t>> chain_of_;  // by part and its chain: the number here
+  std::vector<std::uint64_t> first_cell_;             // for each part along the axis; the last one is the end of all
+  std::vector<object_id> first_object_;               // for each part; the last one is the end of all
 };
 
 }  // namespace penstock::inline v0

@@ -170,7 +170,7 @@ std::string write_npy_header(std::string_view descr, storage_order order, const 
     spare = kGrowthDigits - std::to_string(order == storage_order::fortran ? shape[shape.size() - 1] : shape[0]).size();
   const bool of_latin1 = to_latin1(text);
   const auto padded = [&](std::size_t start) {
-    return ((start + text.size() + spare + 1) / kAlignment + 1) * kAlignment - start;  // also where none is needed
+    return ((start + text.size() + spare + 1) / kAlignment + 1) * kAlignment - start;  // adds 1 to 64
   };
   const char major = !of_latin1 ? 3 : padded(kMagicBytes + 4) > 0xFFFF ? 2 : 1;
   const std::size_t width = major == 1 ? 2 : 4;

@@ -47,7 +47,7 @@ std::uint64_t thrift_reader::list_header(const field& of, type& element) noexcep
   const std::uint8_t head = byte();
   element = static_cast<type>(head & 0x0F);
   const std::uint64_t count = head >> 4 == 15 ? varint() : head >> 4;
-  if (count == 0) return 0;  // of any type: some writers omit it
+  if (count == 0) return 0;  // a list of any type: some writers omit it
   // Each element has a byte at least.
   if (element == type::stop || element > type::structure || count > from_.size() - at_) fail();
   return failed_ ? 0 : count;
@@ -103,7 +103,7 @@ void thrift_reader::skip(type kind) {
       if (++depth_ > kMaxDepth) fail();
       list({0, kind}, [this](type element) {
         if (element == type::true_value || element == type::false_value)
-          byte();  // of a list, each has a byte
+          byte();  // each element of a list has a byte
         else
           skip(element);
       });

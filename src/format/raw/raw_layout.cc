@@ -20,7 +20,7 @@ constexpr std::uint64_t kMaxRests = 1024;
 constexpr std::uint64_t kMaxChains = 60000;
 /// For finer cells. Selections carry their grid along, so there are few; a page of the file is the smallest read.
 constexpr std::uint64_t kMaxFinerCells = std::uint64_t{1} << 14, kLeastFinerBytes = 4096;
-/// Cells must be smaller by at least this factor to be used in addition to the others.
+/// Cells must be smaller by at least this factor to be used in addition to the regular ones.
 constexpr std::uint64_t kFiner = 4;
 
 // The different lengths of an axis's cells, longest first, and for each cell the number of its length.

@@ -74,10 +74,10 @@ class raw_layout final : public chunk_layout {
   extents shape_, block_;
   std::size_t axis_ = 0;
   std::vector<raw_part> parts_;
-  std::vector<std::uint64_t> origins_;               // of the parts, along the axis
-  std::vector<std::uint32_t> part_of_;               // for each cell of the axis
-  std::vector<strides> part_strides_;                // one for all parts, or for each
-  std::vector<std::vector<std::uint32_t>> classes_;  // for each dimension and its cells: the number of the length
+  std::vector<std::uint64_t> origins_;               // the begin of each part along the axis
+  std::vector<std::uint32_t> part_of_;               // for each cell along the axis: its part
+  std::vector<strides> part_strides_;                // one chain for all parts, or one for each length
+  std::vector<std::vector<std::uint32_t>> classes_;  // by dimension and cell: the number of the length
   std::vector<std::uint32_t> class_strides_;
   chunk_grid grid_, write_grid_;
   std::vector<codec_chain> chains_;

@@ -67,8 +67,8 @@ class reference_layout final : public chunk_layout {
   std::shared_ptr<const chunk_layout> cells_;
   std::shared_ptr<const reference_table> table_;
   std::optional<chunk_grid> grid_;
-  std::vector<codec_chain> chains_;  // those of cells_, then the others
-  std::size_t own_chains_ = 0;       // the number in cells_
+  std::vector<codec_chain> chains_;  // chains of cells_, then the others
+  std::size_t own_chains_ = 0;       // how many of them are those of cells_
   std::vector<std::string> objects_;
   bool missing_is_fill_ = false;
 };

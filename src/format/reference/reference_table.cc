@@ -537,7 +537,7 @@ void reference_table_builder::flush_rows() {
                  bytes_of(static_cast<std::uint64_t>(most.chain - least.chain))};
   made.entry = made_->entries_;
   made.rows = made_->rows_.size();
-  if (made.is_run()) {  // all alike
+  if (made.is_run()) {  // all rows are alike
     made.inner = made.count;
   } else {
     made_->rows_.reserve(made_->rows_.size() + pending_.size() * row_bytes_of(made.widths));

@@ -81,8 +81,7 @@ class reference_table {
 
   /// Parses a saved form; memory and time are proportional to `saved`, for any number of entries that it states.
   /// \error corrupt_data  It is not a table, differs from the size that it states, names a cell twice or out of order,
-  /// or a
-  ///                      range that leaves 64 bits.
+  /// or a range that exceeds 64 bits.
   static result<std::shared_ptr<const reference_table>> parse(std::span<const std::byte> saved);
 
   std::uint64_t entries() const noexcept { return entries_; }
@@ -132,7 +131,7 @@ class reference_table {
 /// Makes a table from references in ascending order of their cells. Memory is proportional to the table.
 class reference_table_builder {
  public:
-  /// \param cells  Of the array.
+  /// \param cells  Number of cells of the array.
   explicit reference_table_builder(std::uint64_t cells);
 
   void add(cell_id cell, const cell_reference& what);
@@ -158,7 +157,7 @@ class reference_table_builder {
   std::optional<error> failed_;
   std::uint64_t next_cell_ = 0, entries_ = 0;
   reference_run run_, outer_;  // the current addition, and runs before it that may repeat; count 0: none
-  std::vector<row> pending_;   // before both
+  std::vector<row> pending_;   // rows that precede both
 };
 
 }  // namespace penstock::inline v0

@@ -49,7 +49,7 @@ std::string escaped(std::string_view text, bool quotes) {
   return out;
 }
 
-// With quotes around it: of the other kind than those within it, if possible.
+// Adds quotes: of the other kind than those in the text, if possible.
 std::string attribute_of(std::string_view text) {
   const bool has_double = text.find('"') != std::string_view::npos,
              has_single = text.find('\'') != std::string_view::npos;

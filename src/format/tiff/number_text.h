@@ -17,7 +17,7 @@ std::optional<double> leading_number(std::string_view text) noexcept;
 /// The shortest text that reads back as the number, as Python writes floats: `-9999.0`, `1e-07`, `nan`, `-inf`.
 std::string text_of_number(double value);
 
-/// Without the white space of ASCII at both ends.
+/// The text without ASCII white space at both ends.
 std::string_view trimmed(std::string_view text) noexcept;
 
 }  // namespace penstock::inline v0

@@ -280,7 +280,7 @@ result<> tiff_layout::to_extent(const place& at, std::uint64_t offset, std::uint
     out.chain = is_short ? 1 : 0;
     if (!is_short) bytes = decoded;
   } else if (stored) {
-    bytes = at.skipped + decoded;  // whatever the count is: writers store wrong ones
+    bytes = at.skipped + decoded;  // whatever the count is: some writers store wrong counts
   } else if (bytes == byte_range::kAll) {
     // Without a byte count a single compressed strip may take the rest of the file.
     if (file_size_ == byte_range::kAll || offset >= file_size_)

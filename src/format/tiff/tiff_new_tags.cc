@@ -23,7 +23,7 @@ constexpr std::uint16_t kNewColors = 320, kNewScale = 33550, kNewTiePoints = 339
 constexpr std::uint16_t kKeyDirectory = 34735, kKeyDoubles = 34736, kKeyTexts = 34737;
 constexpr std::uint16_t kMetadataText = 42112, kNodataText = 42113;
 constexpr std::uint32_t kNoCode = 32767;
-constexpr std::size_t kMostNewKeys = 4096;  // that are read
+constexpr std::size_t kMostNewKeys = 4096;  // keys that are read
 constexpr std::size_t kMostEntries = std::numeric_limits<std::uint16_t>::max();
 
 error refused(std::string what) { return {errc::invalid_argument, std::move(what)}; }
@@ -67,7 +67,7 @@ std::string ascii_of(const std::string& text) {
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x80 && byte < 0xc0) continue;  // within a character of UTF-8
+    if (byte >= 0x80 && byte < 0xc0) continue;  // a byte inside a UTF-8 character
     out += byte >= 0xc0 || byte == 0 ? '?' : c == '|' ? '/' : c;
   }
   return out;

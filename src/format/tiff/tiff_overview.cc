@@ -67,7 +67,7 @@ struct real_mean {
     const T all[] = {a, b, c, d};
     return of(all);
   }
-  // Of one to four.
+  // The mean of one to four pixels.
   T of(std::span<const T> values) const noexcept {
     sum_of<T> sum = 0;
     int count = 0;
@@ -77,7 +77,7 @@ struct real_mean {
       sum += static_cast<sum_of<T>>(each);
       if (count++ == 0) one = each;
     }
-    // Nothing: nodata if one of them is, else the NaN that they are.
+    // With no valid pixel: nodata if one of them is nodata, otherwise their NaN.
     if (count == 0) return has_nodata ? nodata : values[0];
     const T mean = mean_of<T>(sum, count);
     return is_nothing(mean) ? one : mean;

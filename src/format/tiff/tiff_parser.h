@@ -49,7 +49,7 @@ class tiff_parser {
     std::uint64_t width = 0, height = 0;
     std::uint64_t subfile_type = 0;
     std::uint64_t samples = 1;
-    std::uint64_t bits = 1;  // of a mask
+    std::uint64_t bits = 1;  // bits of a mask
     bool overview() const noexcept { return (subfile_type & 1) != 0; }
     bool mask() const noexcept { return (subfile_type & 4) != 0; }
   };
@@ -72,14 +72,14 @@ class tiff_parser {
 
   tiff_options wanted_;
   step step_ = step::header;
-  std::uint64_t next_ = 0;  // of the chain; 0: it ended
+  std::uint64_t next_ = 0;  // offset of the next directory; 0: the chain ended
   std::set<std::uint64_t> seen_;
-  std::uint64_t directory_bytes_ = 0;  // of those that were read
+  std::uint64_t directory_bytes_ = 0;  // bytes of the directories that were read
   std::optional<error> broken_;        // why the chain ended early
   std::vector<summary> chain_;
-  std::vector<std::size_t> pages_;  // which of them are pages
+  std::vector<std::size_t> pages_;  // indexes of the pages
   tiff_directory page_, image_;
-  std::optional<summary> descended_;  // opened instead of the page
+  std::optional<summary> descended_;  // the overview or mask that is opened instead of the page
   std::size_t depth_ = 0;             // of it
   std::vector<summary> levels_;       // the page, then its overviews
   std::vector<summary> sub_;          // number of the page's SubIFDs

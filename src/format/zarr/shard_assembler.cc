@@ -14,7 +14,7 @@ namespace penstock::inline v0 {
 /// A cell that changes, and its entry in the new shard.
 struct shard_assembler::change {
   std::uint64_t entry;
-  std::uint32_t which;  // of the cells given
+  std::uint32_t which;  // index among the given cells
 };
 
 namespace {

@@ -43,7 +43,7 @@ result<zarr_codecs> parse_zarr_codecs(const json& list, std::string_view path);
 /// \error As parse_zarr_codecs.
 result<std::shared_ptr<const zarr_shard>> parse_zarr_shard(const json& configuration, const std::string& path);
 
-/// The reassembled `list`, with every transpose's order as a list, which is the only form that the codecs accept.
+/// The `list` with each transpose's order as a list, which is the only form that the codecs accept.
 result<std::vector<codec_config>> whole_chain(const zarr_codecs& list, std::size_t rank);
 
 /// The permutation of a `transpose` codec: the i-th dimension that leaves it is dimension `order[i]` before it. Accepts

@@ -36,7 +36,7 @@ class zarr_consolidated {
   /// All paths, sorted.
   std::vector<std::string> paths() const;
 
-  /// Whether a node below the group was written since: then storage is read.
+  /// Called when a node below the group was written: from then on, storage is read.
   bool stale() const noexcept { return stale_.load(std::memory_order_acquire); }
   void mark_stale() const noexcept { stale_.store(true, std::memory_order_release); }
 

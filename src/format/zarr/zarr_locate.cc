@@ -21,7 +21,7 @@ index_request zarr_layout::request_for(const index_key& key, const level& at, st
   return {key, {0, bytes, true}, bytes};
 }
 
-/// One call of locate: remembers the lookup of the preceding cell, because neighbours mostly share it.
+/// One call of locate. Caches the lookup of the preceding cell, because neighbours usually share it.
 class zarr_layout::locator {
  public:
   locator(const zarr_layout& layout, const index_lookup& known, std::vector<index_request>& missing) noexcept

@@ -25,7 +25,7 @@ enum class zarr_node_kind : std::uint8_t { array, group };
 struct zarr_key_encoding {
   bool v2 = false;  ///< `0/3` instead of `c/0/3`
   char separator = '/';
-  std::string suffix;  ///< of each key, as in `c/0/3.tiff`
+  std::string suffix;  ///< suffix of each key, as in `c/0/3.tiff`
 };
 
 /// The contents of a node's documents, in either version of the format. A group has only its attributes.
@@ -36,7 +36,7 @@ struct zarr_metadata {
 
   extents shape;
   dtype type;
-  zarr_grid grid;  ///< of the objects: the shards if the array is sharded
+  zarr_grid grid;  ///< grid of the objects: the shards if the array is sharded
   zarr_key_encoding keys;
   std::vector<std::byte> fill_value;             ///< one item, native byte order
   std::shared_ptr<const std::string> fill_text;  ///< what a variable_item in it points to

@@ -9,8 +9,8 @@
 
 namespace penstock::inline v0 {
 
-/// The documents of a Zarr v2 node: the first or the second makes it one, the third may be absent. The last is in a
-/// group and contains all documents of the tree below it.
+/// Keys of a Zarr v2 node's documents. The first or the second makes a folder a node, the third is optional. The last
+/// is in a group and contains all documents of the tree below it.
 inline constexpr std::string_view kZarrayKey = ".zarray";
 inline constexpr std::string_view kZgroupKey = ".zgroup";
 inline constexpr std::string_view kZattrsKey = ".zattrs";
