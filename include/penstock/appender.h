@@ -26,7 +26,7 @@ struct appender_options {
 ///
 /// `append` copies rows to a queue. A thread writes each row of chunks (or shards) once it is whole, so each chunk is
 /// encoded once even if each `append` has few rows. Rows that fill no chunk stay in memory until `flush` or `close`.
-/// The stored shape names rows only after their chunks are stored; a killed process loses only the rows for which
+/// The stored shape includes rows only after their chunks are stored; a killed process loses only the rows for which
 /// `flush` has not returned.
 ///
 /// A write that fails stops the background thread. The rows stay queued, and the next `append`, `flush` or `close`
@@ -50,22 +50,22 @@ class PENSTOCK_API appender {
   /// \param rows  Host memory; as many dimensions as the array, equal in all but the axis; the array's dtype; strides
   ///              in bytes, any sign. May be changed once this returns.
   /// \param keeps For elements of variable length: owns their bytes until they are stored; null: they are copied.
-  /// \error  Of an earlier write: nothing of `rows` was taken. \error invalid_argument  The shape does not fit, or the
-  /// appender is closed.
-  /// \error cancelled  The wait was interrupted. The notes say how many rows were taken.
+  /// \error The failure of an earlier write: nothing of `rows` was taken. \error invalid_argument  The shape does not
+  /// fit, or the appender is closed.
+  /// \error cancelled  The wait was interrupted. The notes give the number of rows that were taken.
   result<> append(const tensor_view& rows, std::shared_ptr<const void> keeps = nullptr);
   /// As `append`, but returns false instead of waiting; nothing was taken then.
   result<bool> try_append(const tensor_view& rows, std::shared_ptr<const void> keeps = nullptr);
 
-  /// Stores all rows that were appended and the shape that names them. Returns the array as it is then.
+  /// Stores all rows that were appended, and the shape that includes them. Returns the array as it is then.
   /// \error  Every error that was not returned before: the first one, the others in its notes.
   result<array> flush();
   /// As `flush`, and accepts no rows after that.
   /// \error  As `flush`. Rows that are not stored are lost; the notes give their number. A second call does nothing.
   result<array> close();
 
-  std::uint64_t rows() const;         ///< taken by `append`
-  std::uint64_t stored_rows() const;  ///< of these, the rows that the stored shape includes
+  std::uint64_t rows() const;         ///< rows that `append` has taken
+  std::uint64_t stored_rows() const;  ///< how many of them the stored shape includes
   std::uint64_t queued_bytes() const;
   bool closed() const;
 

@@ -159,8 +159,7 @@ class PENSTOCK_API array {
   ///
   /// Chunks that were never written appear as the fill value; a failed read never does.
   /// \param out  Shape equal to result_shape(which), dtype `options.type` or the array's; strides in bytes, any sign.
-  /// Borrowed
-  ///             until this returns; its contents are unspecified after an error.
+  /// Borrowed until this returns; its contents are unspecified after an error.
   /// \error corrupt_data  A checksum, a size or an index disagrees with the metadata; notes name chunk, key, range,
   /// array.
   /// \error conflict  An object kept changing while it was read.
@@ -193,11 +192,10 @@ class PENSTOCK_API array {
   /// not stored (see `write_empty_chunks`); an object without chunks is erased. If `which` names an element twice, the
   /// later value is stored.
   /// \param value  Shape equal to result_shape(which), dtype equal to the array's; strides in bytes: any sign, and 0
-  /// for
-  ///               a value that is repeated. Borrowed until this returns.
+  /// for a value that is repeated. Borrowed until this returns.
   /// \error read_only  The store or the format cannot be written to.
   /// \error conflict   An object kept changing while it was written. After an error every object has its old value or
-  /// its new one; the notes name the first that was not written, and the number of written ones.
+  /// its new one; the notes name the first object that was not written, and the number of written ones.
   result<> write(const selection& which, const tensor_view& value, const write_options& options = {}) const;
 
   /// Writes a selection that was resolved against this array's shape before.
@@ -223,19 +221,19 @@ class PENSTOCK_API array {
   /// did not finish. Then the metadata is written, then the objects without elements are erased. Objects at the edge
   /// keep their values beyond it, as with zarr-python: these are visible again when the array grows. Takes turns with
   /// appenders.
-  /// \error conflict  Another writer never ends its append.
+  /// \error conflict  Another writer does not end its append.
   result<array> resize(const extents& shape) const;
 
   /// Adds `value` at the end of `axis` and returns the array with its new shape.
   ///
   /// The end is that of the stored array, including appends of other writers. Rows are written before the metadata
-  /// names them, shard by shard as `write` does: readers see all of them or none. Appenders of all processes,
+  /// includes them, shard by shard as `write` does: readers see all of them or none. Appenders of all processes,
   /// containers and hosts take turns if the store has versions: an object `.penstock-append` next to the metadata is
   /// the claim of one of them, renewed while it works. The claim of an appender that ended is taken over after its
   /// lease, 10 seconds or PENSTOCK_APPEND_LEASE. An appender that lost its claim makes no further changes
   /// (docs/design/0020-appends.md).
   /// \param value  As many dimensions as the array, equal in all but `axis`.
-  /// \error conflict  The array was resized meanwhile, another appender never ends, or it took over the claim of this
+  /// \error conflict  The array was resized meanwhile, another appender does not end, or it took over the claim of this
   /// one.
   result<array> append(const tensor_view& value, std::size_t axis, const write_options& options = {}) const;
 
@@ -247,8 +245,8 @@ class PENSTOCK_API array {
   result<std::string> plan_json(const selection& which) const;
   result<std::string> plan_json(const resolved_selection& which) const;
 
-  /// The same as values.
-  /// \param max_touched  Cells whose positions are listed, at most.
+  /// The same sums as values.
+  /// \param max_touched  The most cells whose positions are listed.
   result<plan_summary> summarize_plan(const resolved_selection& which, std::size_t max_lines = 64,
                                       std::size_t max_touched = 0) const;
 

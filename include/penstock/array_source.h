@@ -17,8 +17,8 @@ namespace penstock::inline v0 {
 
 /// Elements that a function returns: a file in a format of the caller's, or computed values.
 struct array_source {
-  std::string name;  ///< in errors and plans
-  dtype type;        ///< of fixed length
+  std::string name;  ///< for errors and plans
+  dtype type;        ///< has a fixed length
   extents shape;
   /// A box that costs about as much to read as one of its elements. It has the rank of `shape`, and no length is 0.
   /// Several small ones are read together.

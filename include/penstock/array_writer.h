@@ -19,11 +19,11 @@ class PENSTOCK_API array_writer {
  public:
   virtual ~array_writer() = default;
 
-  /// What the format stores alone, as lengths of the last dimensions: boxes begin at multiples of them, and end there
-  /// or at the array's end. Empty: any boxes.
+  /// The unit that the format stores separately, as lengths of the last dimensions: boxes begin at multiples of them,
+  /// and end there or at the array's end. Empty: any boxes.
   virtual extents block() const { return {}; }
   /// Writes `values` (host memory, any strides) to the box of their shape that begins at `origin`.
-  /// \error invalid_argument  Another rank or type; a box that the format cannot store alone, or that was already
+  /// \error invalid_argument  Another rank or type; a box that the format cannot store separately, or that was already
   /// written; the writer is closed. \error out_of_range  The box leaves the array.
   virtual result<> write(std::span<const std::uint64_t> origin, const tensor_view& values) = 0;
   /// Stores the array. A second call does nothing, except that it tries again if the store refused the file.
@@ -40,9 +40,10 @@ class PENSTOCK_API array_writer {
 };
 
 /// Begins a new array of a format whose arrays are written once. Nothing is written yet.
-/// \param options  Those that the format does not have are refused. `format` empty: that of the name's ending.
-/// \error invalid_argument  An option, by name; the path exists; it is the name of no such format.
-/// \error unsupported  Arrays of this format are created first and written then (`create_array`), or only read.
+/// \param options  Options that the format does not have are refused. An empty `format` means that of the name's
+/// ending.
+/// \error invalid_argument  An option, by name; the path exists; its ending is not that of such a format.
+/// \error unsupported  Arrays of this format are created first and written afterwards (`create_array`), or only read.
 PENSTOCK_API result<std::unique_ptr<array_writer>> begin_array(std::shared_ptr<store> in,
                                                                const create_options& options);
 /// The same at a path or URI, which `options.path` is within.

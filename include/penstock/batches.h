@@ -23,11 +23,11 @@ struct batch_options {
   std::size_t size = 8;       ///< crops of a batch
   std::size_t depth = 2;      ///< batches that are read, or ready, while the caller has one; 0: read when requested
   bool drop_last = false;     ///< omit an incomplete last batch
-  std::optional<dtype> type;  ///< of the batches, as `read_options::type`; empty: the arrays', which must be the same
+  std::optional<dtype> type;  ///< the type of the batches, as `read_options::type`; empty: the arrays' common type
   unsigned threads = 0;       ///< workers of each read; 0: the context's
   std::optional<int> device;  ///< batches are in the memory of this device (-1: the current one of `next_on_device`'s
                               ///< first caller); empty: in host memory
-  bool check = false;         ///< a device is done with a batch before it is returned, and its failures are errors
+  bool check = false;         ///< return a batch only when the device is done: its failures are then errors
 };
 
 /// Returns the next crop; nullopt after the last one. Called when the crop is to be read, one call at a time.
@@ -36,7 +36,7 @@ using crop_generator = std::function<result<std::optional<array_crop>>()>;
 /// Batches of crops, read ahead of the loop that computes on them, in the order of the crops.
 ///
 /// A batch is one read: a chunk that several of its crops need is fetched and decoded once. (With `type`, the arrays of
-/// a batch may have several dtypes; each of these is one read. Where a crop has lists, points or a mask, or items of
+/// a batch may have several dtypes; each of these is one read. If a crop has lists, points or a mask, or items of
 /// variable length, each crop of the batch is a read of its own, which devices refuse.) Needs memory for `depth` + 1
 /// batches, and for those that the caller keeps. Not thread-safe. Destroying it cancels the reads under way and waits
 /// for their workers.

@@ -17,7 +17,8 @@ namespace penstock::inline v0 {
 /// \error invalid_argument  Any other text, and numbers beyond 64 bits.
 PENSTOCK_API result<std::uint64_t> parse_bytes(std::string_view text);
 
-/// Lengths of chunks or shards as users write them, before the array is known; the arrays of a group differ in shape.
+/// Lengths of chunks or shards in the form in which users write them. They are resolved for each array, because the
+/// arrays of a group differ in shape.
 ///
 /// Either one length for each dimension, or lengths by dimension name (or number), or one length for all dimensions, or
 /// a size in bytes. A length of -1 is the whole dimension.
@@ -70,7 +71,7 @@ class PENSTOCK_API chunk_lengths {
                                                 std::span<const std::optional<std::string>> names) const;
 
   std::string option_;
-  bool for_all_ = false;               ///< `lengths_` has one, for every dimension
+  bool for_all_ = false;               ///< `lengths_` has one element, which applies to every dimension
   std::vector<std::int64_t> lengths_;  ///< one for each dimension
   std::vector<std::pair<std::string, std::int64_t>> named_;
   bool by_name_ = false;

@@ -7,5 +7,5 @@
 /// versions can live in one process.
 #define PENSTOCK_VERSION "0.1.0"
 
-/// Marks what a shared build exports; everything else is hidden. Its place is between `class` and the name.
+/// Marks the names that a shared build exports; all others are hidden. Written between `class` and the name.
 #define PENSTOCK_API __attribute__((visibility("default")))

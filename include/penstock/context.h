@@ -32,7 +32,7 @@ class device_allocator {
   virtual void release(std::uintptr_t address, std::uint64_t bytes, int device, std::uintptr_t stream) noexcept = 0;
 };
 
-/// What encodes chunks of values in device memory.
+/// Who encodes chunks of values in device memory.
 enum class chunk_encoder : std::uint8_t {
   automatic,  ///< the device if it has encoders for all codecs and a model predicts that it is much faster, else the
               ///< host
@@ -42,7 +42,7 @@ enum class chunk_encoder : std::uint8_t {
 
 struct context_options {
   unsigned threads = 0;  ///< decoding workers of one read, the calling thread among them; 0: the processor's cores
-  unsigned io_concurrency = 0;           ///< in flight at stores that complete later; 0: 64, short ones over HTTP 256
+  unsigned io_concurrency = 0;           ///< requests in flight at asynchronous stores; 0: 64, short ones over HTTP 256
   std::uint64_t memory_limit_bytes = 0;  ///< scratch, encoded bytes and indexes together, results not counted;
                                          ///< 0: an eighth of the machine's memory, at least 1 GiB, at most 8 GiB
   std::uint64_t chunk_cache_bytes = ~std::uint64_t{0};  ///< decoded chunks cached for reads of parts of them, in
@@ -67,7 +67,7 @@ struct context_options {
   std::vector<std::shared_ptr<const format_driver>> drivers;
   /// URI schemes in addition to this library's, tried first.
   std::vector<std::shared_ptr<const uri_scheme>> schemes;
-  write_sync sync = write_sync::objects;  ///< of the files of this machine that `find_place` finds with it
+  write_sync sync = write_sync::objects;  ///< for files on this machine that `find_place` finds with it
 
   /// A folder that caches encoded byte ranges of `http:`, `https:`, `s3:` and `gs:` objects; empty: none.
   ///
@@ -75,7 +75,7 @@ struct context_options {
   /// their bytes from the folder only if the version is unchanged. Objects without a version (entity tag or date) are
   /// not cached. If the folder cannot be used or the disk is full, a warning is given and reads bypass the cache.
   std::string disk_cache;
-  std::uint64_t disk_cache_limit_bytes = 0;  ///< of the cache's files; 0: 10 GiB; at least 1 MiB
+  std::uint64_t disk_cache_limit_bytes = 0;  ///< size of the cache's files; 0: 10 GiB; at least 1 MiB
   /// Seconds in which an object counts as unchanged after the server returned its version (or that it is absent): reads
   /// within them make no request. 0: every read requests the version.
   double disk_cache_trust_s = 0;
@@ -87,7 +87,7 @@ struct context_options {
 /// MEMORY_LIMIT, CHUNK_CACHE, OUTPUT_POOL, WRITE_QUEUE, DEVICE_MEMORY_LIMIT, PAGE_LOCKED, DISK_CACHE, DISK_CACHE_LIMIT)
 /// are taken where `given` has the default. Sizes are bytes, or such as "2GiB". An empty variable counts as none.
 ///
-/// The program and the Python package make their contexts so; `context::make` alone reads no variable.
+/// The program and the Python package create their contexts in this way; `context::make` itself reads no variable.
 /// \error invalid_argument  A variable is not a number or a size; its name is in the message.
 PENSTOCK_API result<context_options> options_of_environment(context_options given = {});
 
@@ -96,8 +96,8 @@ struct context_usage {
   std::uint64_t peak_scratch_bytes = 0, peak_encoded_bytes = 0, peak_index_bytes = 0;
   std::uint64_t index_hits = 0, index_misses = 0;
   std::uint64_t chunk_cache_bytes = 0, chunk_hits = 0;
-  std::uint64_t page_locked_bytes = 0, device_wave_bytes = 0, device_result_bytes = 0;  ///< of all devices
-  std::uint64_t disk_cache_bytes = 0;                        ///< of the files in the disk cache's folder
+  std::uint64_t page_locked_bytes = 0, device_wave_bytes = 0, device_result_bytes = 0;  ///< of all devices together
+  std::uint64_t disk_cache_bytes = 0;                        ///< size of the files in the disk cache's folder
   std::uint64_t disk_cache_hits = 0, disk_cache_misses = 0;  ///< reads of byte ranges
   std::uint64_t disk_cache_damaged = 0;                      ///< ranges in the folder whose checksum was wrong
 };
@@ -113,7 +113,7 @@ class PENSTOCK_API context {
   ~context();
 
   unsigned threads() const noexcept;
-  /// What decodes on devices: `penstock`, or `nvcomp 6.0.0`.
+  /// The decoder on devices: `penstock`, or `nvcomp 6.0.0`.
   std::string device_decoder() const;
   context_usage usage() const;
   /// Drops cached indexes and chunks, idle memory, and devices whose driver reported a failure.

@@ -23,7 +23,7 @@ struct copy_progress {
   std::uint64_t total_bytes = 0;  ///< 0: not known
 };
 
-/// What a process does of a copy that several processes share.
+/// The stage of a copy that several processes share.
 enum class copy_stage : std::uint8_t {
   whole,    ///< the complete copy: the only process
   prepare,  ///< one process: all checks, groups, metadata, and the files in `scratch`
@@ -53,7 +53,7 @@ struct copy_options {
   bool overwrite = false;   ///< erase the node at the destination
   bool resume = false;      ///< continue an interrupted copy
   bool durable = false;     ///< return only when all data is on the storage device
-  bool check_only = false;  ///< check all nodes and options, plan, and write nothing
+  bool check_only = false;  ///< check all nodes and options, plan, but write nothing
   /// For blocks of elements of arrays that are encoded anew; 0: half of the context's memory limit.
   std::uint64_t memory_bytes = 0;
   /// A folder for a file as large as the array's elements. It is used if the memory is too small to decode each chunk
@@ -63,17 +63,17 @@ struct copy_options {
   /// Read the copy and the source, and compare them; with `overwrite`, before the copy replaces the old node.
   bool verify = false;
   /// For a copy by several processes, which have equal options, with `memory_bytes`, `threads`, and a `scratch` that
-  /// all of them see. All stages but the last can be repeated, after processes that died: they continue as with
+  /// all of them see. If a process ends early, all stages except the last can be repeated: they continue as with
   /// `resume`. Not with `overwrite`.
   copy_part part;
   /// Called on one of the copying threads at a time; false stops the copy (`cancelled`).
   std::function<bool(const copy_progress&)> progress;
 };
 
-/// How an array is encoded anew.
+/// How an array is encoded again.
 struct copy_step {
   std::string path;     ///< within the copied node
-  std::string plan;     ///< in words: passes, blocks, memory
+  std::string plan;     ///< passes, blocks and memory in words
   unsigned passes = 1;  ///< 2: through a file in `copy_options::scratch`
   std::uint64_t memory_bytes = 0, scratch_bytes = 0;
 };
@@ -85,11 +85,11 @@ struct copy_report {
   };
 
   std::uint64_t groups = 0, arrays = 0;
-  std::vector<copy_step> steps;           ///< of the arrays that are encoded anew
+  std::vector<copy_step> steps;           ///< one for each array that is encoded again
   std::uint64_t objects_copied = 0;       ///< copied without decoding
-  std::uint64_t objects_written = 0;      ///< encoded anew, without those that equal the fill value
+  std::uint64_t objects_written = 0;      ///< encoded again, without those that equal the fill value
   std::uint64_t objects_skipped = 0;      ///< already existed
-  std::uint64_t bytes = 0;                ///< of the copied objects, decoded bytes if encoded anew
+  std::uint64_t bytes = 0;                ///< of copied objects stored bytes, of all others decoded bytes
   std::vector<left_out_member> left_out;  ///< datasets of HDF5 files that are not readable: the others are copied
 };
 

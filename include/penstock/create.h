@@ -20,7 +20,7 @@ namespace penstock::inline v0 {
 
 struct tiff_create_options;  // <penstock/tiff_writer.h>
 
-/// A new array. Members that are empty have defaults.
+/// A new array. Empty members have defaults.
 struct create_options {
   std::shared_ptr<penstock::context> context;  ///< null: one of its own
   std::string path;                            ///< within the store, '/'-separated; empty: the root
@@ -53,13 +53,13 @@ struct create_options {
   bool fill_is_undefined = false;     ///< version 2: null
   /// Empty: none. Version 2: all must be named, and are stored as xarray's attribute `_ARRAY_DIMENSIONS`.
   std::vector<std::optional<std::string>> dimension_names;
-  char order = 'C';        ///< of the elements in a chunk: 'C' or 'F'
+  char order = 'C';        ///< order of the elements in a chunk: 'C' or 'F'
   bool v2_keys = false;    ///< version 3: `0/3` instead of `c/0/3`
-  std::string key_suffix;  ///< version 3: of each key, as in `c/0/3.tiff`
-  char separator = 0;      ///< of the numbers in keys; 0: '/', or '.' if keys are as in version 2
+  std::string key_suffix;  ///< version 3: suffix of each key, as in `c/0/3.tiff`
+  char separator = 0;      ///< between the numbers in keys; 0: '/', or '.' if keys are as in version 2
 
-  /// Options of TIFFs only; null: their defaults. The members that are above (context, path, sizes, type) count from
-  /// there.
+  /// Options of TIFFs only; null: their defaults. Members that exist in both (context, path, sizes, type) are taken
+  /// from this struct.
   std::shared_ptr<const tiff_create_options> tiff;
 };
 

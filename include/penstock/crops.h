@@ -21,7 +21,7 @@ struct array_crop {
 /// once. (Two arrays are the same if they are copies of one `array`.)
 ///
 /// \param out      Shape (crops, *shape of each crop); borrowed until the ticket is done.
-/// \param options  As of `array::read_async`, with the context of the first array.
+/// \param options  As for `array::read_async`, with the context of the first array.
 /// \error invalid_argument  Crops of several shapes, or none; an `out` of another shape; a dtype that differs.
 /// \error unsupported       Lists, points or masks; items of variable length.
 PENSTOCK_API result<ticket> read_crops_async(std::span<const array_crop> crops, const tensor_view& out,

@@ -65,19 +65,19 @@ class PENSTOCK_API device_tensor {
   /// Ends the use of the memory: it may be used again after the work that `stream` holds now, instead of after all work
   /// that the context receives until the tensor is destroyed. The read itself is complete before that. For work on
   /// several streams, call it once for each; the later streams wait for the earlier ones. The memory is returned when
-  /// this tensor and all that it was exported to are destroyed. Memory that was passed as `out` stays the caller's.
+  /// this tensor and all that it was exported to are destroyed. Memory that was passed as `out` remains the caller's.
   /// \error invalid_argument  Stream 0; also returned by `order` and `to_dlpack` after this call.
   /// \error  The failure of the read on the host.
   result<> release(stream_handle stream);
   /// Exports the result through DLPack, in device memory and without a copy: `stream`, the consumer's, waits for it, as
   /// after `order`. The memory returns to the pool after the deleter was called, this tensor was destroyed, and the
-  /// work that `stream` holds by then is done. Memory that was passed as `out` stays the caller's.
+  /// work that `stream` holds by then is done. Memory that was passed as `out` remains the caller's.
   /// \error invalid_argument  Stream 0. \error unsupported  As `penstock::to_dlpack`.
   /// \error  The failure of the read on the host.
   result<DLManagedTensorVersioned*> to_dlpack(stream_handle stream);
   /// Waits for the device. \error corrupt_data  Chunks that failed there, one of them by name.
   result<> outcome();
-  /// Errors of this read are reported by `outcome` only, as long as this tensor exists. Call it before `order`.
+  /// As long as this tensor exists, only `outcome` reports errors of this read. Call it before `order`.
   void claim_outcome() noexcept;
   /// As `outcome`. \error  If this read succeeded: the known failure of an earlier one whose values were exported and
   /// whose outcome was not queried.
@@ -156,8 +156,8 @@ PENSTOCK_API result<std::string> device_plan(const array& from, const resolved_s
 PENSTOCK_API result<std::string> device_plan_json(const array& from, const resolved_selection& which);
 PENSTOCK_API result<plan_summary> summarize_device_plan(const array& from, const resolved_selection& which,
                                                         std::size_t max_lines = 64, std::size_t max_touched = 0);
-/// What would encode the chunks of a write of `which` from that device's memory, and why: `the host: there is no
-/// device`. This is the choice of chunk_encoder::automatic.
+/// Whether host or device would encode the chunks of a write of `which` from that device's memory, and why: `the host:
+/// there is no device`. This is the choice of chunk_encoder::automatic.
 PENSTOCK_API std::string device_encoder_choice(const array& to, const resolved_selection& which, int device = 0);
 /// Describes how the chain of a read is divided between host and device: `zstd(level=0) on the device`; and whether
 /// that device reads encoded bytes in the host's memory without a copy.

@@ -26,15 +26,15 @@ struct device_tiles_options {
   std::size_t axis = 0;
   int device = -1;       ///< -1: the current one of `make`'s thread
   unsigned threads = 0;  ///< workers of each read; 0: the context's
-  bool check = false;    ///< a device is done with a tile before it is returned, and its failures are errors
+  bool check = false;    ///< return a tile only when the device is done: its failures are then errors
 };
 
 struct device_tile {
   extents index;  ///< its position in the grid of tiles
-  box where;      ///< in the array
+  box where;      ///< its box in the array
   /// Of the box's shape, ordered on `stream`. Valid until the next tile is requested.
   device_tensor values;
-  std::shared_ptr<device_tensor> memory;  ///< where the values are: outlives `values`
+  std::shared_ptr<device_tensor> memory;  ///< stream of the values; exists longer than `values`
   /// Queue what uses the values here: the memory is written to again only after that.
   stream_handle stream;
 };
@@ -52,7 +52,7 @@ class PENSTOCK_API device_tiles {
 
   const extents& grid() const noexcept;  ///< tiles along each dimension
   const extents& tile() const noexcept;  ///< shape of a whole tile; with `edges`, of the longest
-  std::uint64_t tiles() const noexcept;  ///< in all
+  std::uint64_t tiles() const noexcept;  ///< number of all tiles
   std::size_t complete() const;          ///< tiles ahead of the caller with which the device is done
 
   /// The next tile, whose work is queued on the device; nullopt after the last one, and after `cancel`.

@@ -60,8 +60,8 @@ struct dlpack_managed_versioned {
 
 static_assert(sizeof(dlpack_tensor) == 48 && sizeof(dlpack_managed) == 64 && sizeof(dlpack_managed_versioned) == 80);
 
-/// Empty for types that have no DLPack code, and for those of less than a byte: they take a byte each in memory here,
-/// and consumers differ in what they expect.
+/// Empty for types that have no DLPack code, and for types of less than a byte: they take a byte each in memory here,
+/// and consumers expect different forms.
 PENSTOCK_API std::optional<dlpack_type> dlpack_type_of(const dtype& type) noexcept;
 
 /// Exports a tensor without a copy for consumers of DLPack 1.x, including bfloat16 and floats of 8 bits.

@@ -78,7 +78,7 @@ PENSTOCK_API result<time_unit> time_unit_from(std::string_view name);
 struct dtype_field;
 struct numpy_type;
 
-/// An element type: a kind and a width in bits, and what else the kind needs. A value; compares by content.
+/// An element type: a kind, a width in bits, and the further properties of the kind. A value; compares by content.
 ///
 /// Widths below 8 (int4, ...) occupy one byte an element in memory, as ml_dtypes does; only a codec packs them.
 /// Elements of variable length are `variable_item`s (<penstock/variable.h>) of 16 bytes.
@@ -163,7 +163,7 @@ class PENSTOCK_API dtype {
   time_unit unit_ = time_unit::generic;
   std::uint32_t bits_ = 8;
   std::uint32_t scale_ = 1;
-  std::shared_ptr<const field_list> fields_;  // of structures; of lists one, which is the type of their items
+  std::shared_ptr<const field_list> fields_;  // of a structure; for lists, one: the type of their items
 };
 
 /// A field of a structure: `type`, or a C-order block of `shape` of them.
@@ -171,14 +171,14 @@ struct PENSTOCK_API dtype_field {
   std::string name;
   dtype type;
   std::uint32_t offset = 0;  ///< in bytes, from the start of the item
-  extents shape;             ///< of a block; empty: one
+  extents shape;             ///< shape of a block; empty: a single item
 
-  /// Of the whole field.
+  /// Bytes of the whole field.
   std::uint64_t bytes() const noexcept;
   friend bool operator==(const dtype_field&, const dtype_field&) = default;
 };
 
-/// A type string's type, and how its items lie in memory.
+/// The type of a type string, and the byte order of its items.
 struct numpy_type {
   dtype type;
   bool big_endian = false;  ///< false also if order does not matter

@@ -25,7 +25,7 @@ struct ground_bounds {
   double left = 0, bottom = 0, right = 0, top = 0;
 };
 
-/// A ground control point: a place in the image, in pixels from its upper left corner, and the same place on the
+/// A ground control point: a position in the image, in pixels from its upper left corner, and the same position on the
 /// ground.
 struct ground_control_point {
   double column = 0, row = 0, x = 0, y = 0, z = 0;
@@ -48,7 +48,7 @@ struct geo_key {
   value_type value;
 };
 
-/// What a pixel's value represents.
+/// The extent that a pixel's value represents.
 enum class pixel_extent : std::uint8_t {
   unspecified,
   area,   ///< the pixel's area

@@ -13,9 +13,9 @@
 
 namespace penstock::inline v0 {
 
-/// What the values of one band of an image mean.
+/// The meaning of one band's values.
 struct band_meaning {
-  std::uint64_t number = 0;  ///< of the band in its file, from 0
+  std::uint64_t number = 0;  ///< number of the band in its file, from 0
   /// The nodata value of the file, in the precision of the pixels.
   std::optional<nodata_value> nodata;
   /// The same, if pixels can have the value; nothing: no pixel is nodata.
@@ -33,7 +33,7 @@ struct band_meaning {
 /// `corrupt_data` with its number; other values of the same file stay available.
 class PENSTOCK_API georeference {
  public:
-  /// False for an array of a format without such values; then there are none.
+  /// Whether the format has such values. If not, all of them are absent.
   bool is_known() const noexcept;
 
   /// From pixels to the ground; nothing if the file has no transform, or its pixels have no size.
@@ -47,7 +47,7 @@ class PENSTOCK_API georeference {
 
   /// The GeoTIFF keys. Converting them to WKT needs a database of coordinate systems, such as PROJ's.
   result<std::vector<geo_key>> geo_keys() const;
-  /// The EPSG code that the sidecar file's text ends with or, without such a text, that the keys name. Nothing if the
+  /// The EPSG code at the end of the sidecar file's text or, without such a text, the code in the keys. Nothing if the
   /// file describes its system in another way. A unit of coordinates in the keys that differs from the code's own is
   /// ignored.
   result<std::optional<std::uint32_t>> epsg() const;
@@ -59,7 +59,7 @@ class PENSTOCK_API georeference {
   /// Whether `gcps` come from the sidecar file. Their coordinate system is then `sidecar_gcps_crs`, else the image's.
   result<bool> has_sidecar_gcps() const;
   const std::string& sidecar_gcps_crs() const noexcept;
-  /// Whether values are of pixels' areas or centres.
+  /// Whether values represent pixels' areas or centres.
   result<pixel_extent> area_or_point() const;
 
   /// GDAL's metadata of the whole image.
@@ -80,8 +80,8 @@ class PENSTOCK_API georeference {
   std::shared_ptr<const state> state_;
 };
 
-/// Reads what the file of an image states about it. For local files, `<name>.aux.xml` is looked up; a damaged one is
-/// ignored.
+/// Reads the facts that the file of an image states about it. For local files, `<name>.aux.xml` is looked up; a damaged
+/// one is ignored.
 PENSTOCK_API georeference georeference_of(const array& from);
 
 /// Which pixels of an image have a value, by GDAL's rules: those in the mask; in bands without a mask, those that are

@@ -11,9 +11,10 @@
 
 namespace penstock::inline v0 {
 
-/// Opens many arrays, several at a time. Files and folders whose opening waits for storage are opened by more threads.
+/// Opens many arrays, several at a time. If opening waits for storage, more threads are used.
 ///
-/// \param uris     As `open_array` takes them. \param options  For each; a null context is one new context for all.
+/// \param uris  As `open_array` takes them. \param options  For each array; if the context is null, all share one new
+/// context.
 /// \returns The arrays in the order of `uris`.
 /// \error As `open_array`'s, of the first array in that order that cannot be opened.
 PENSTOCK_API result<std::vector<array>> open_arrays(std::span<const std::string> uris,
@@ -21,12 +22,12 @@ PENSTOCK_API result<std::vector<array>> open_arrays(std::span<const std::string>
 
 /// Arrays along one dimension, as one read-only array.
 ///
-/// A read fetches and decodes the chunks of the parts, each by its own codecs. Parts may have different lengths along
+/// A read fetches and decodes the chunks of the parts, each with its own codecs. Parts may have different lengths along
 /// `axis`, chunks of different lengths along it, and different codecs. Parts without elements are ignored.
 ///
 /// Parts whose chunks differ outside `axis`, or whose fill values differ, are read box by box, as `open_sources`
 /// (<penstock/array_source.h>) reads a function: a box is about a MiB of whole chunks, read by one thread.
-/// \param parts  Of one dtype, and of one shape outside `axis`. The result shares their stores.
+/// \param parts  Arrays with one dtype, and with one shape outside `axis`. The result shares their stores.
 /// \param axis   Less than the parts' rank.
 /// \param with   The context of the result; null: the first part's.
 /// \error invalid_argument  `parts` is empty, or a part differs from the first in dtype, rank or shape.

@@ -43,7 +43,7 @@ PENSTOCK_API extents level_shape(const extents& image, unsigned number);
 struct level_options {
   level_rule rule = level_rule::mean;
   level_convention convention = level_convention::ome;
-  std::string name;  ///< of the image, in the attributes; empty: none
+  std::string name;  ///< name of the image in the attributes; empty: none
   appender_options appends;
 };
 
@@ -70,7 +70,8 @@ class PENSTOCK_API level_appender {
   result<> append(const tensor_view& rows);
   /// Stores all whole rows of all levels.
   result<> flush();
-  /// Stores the remaining rows and names the complete levels: after an error, those before the incomplete one.
+  /// Stores the remaining rows, and names the complete levels in the attributes: after an error, those before the
+  /// incomplete one.
   result<group> close();
 
  private:

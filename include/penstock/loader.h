@@ -26,7 +26,7 @@ struct PENSTOCK_API loader_state_deleter {
 struct loader_axis {
   std::uint64_t crop = 1;               ///< elements of a sample
   bool keeps = true;                    ///< whether batches have it as a dimension; otherwise crop is 1
-  std::uint64_t stride = 0;             ///< of a grid, from sample to sample; 0: the crop
+  std::uint64_t stride = 0;             ///< for a grid: elements from sample to sample; 0: the crop
   std::uint64_t before = 0, after = 0;  ///< elements outside the array that samples may include
 };
 
@@ -36,7 +36,7 @@ struct loader_array {
   /// The dimension of `from` for each axis; none: the array does not have the axis. Dimensions that are not an axis are
   /// complete in each sample.
   std::vector<std::optional<std::size_t>> dims;
-  std::optional<dtype> type;  ///< of the batches, as `read_options::type`
+  std::optional<dtype> type;  ///< the type of the batches, as `read_options::type`
   /// A value becomes value * scale + offset, in the batch's type, a float of 32 or 64 bits. Empty: 1 and 0; one for
   /// all, or one for each index of dimension `along`.
   std::vector<double> scale, offset;
@@ -65,9 +65,9 @@ struct loader_position {
 };
 
 struct loader_batch {
-  std::uint64_t number = 0;          ///< in the epoch, over all ranks
+  std::uint64_t number = 0;          ///< number within the epoch, over all ranks
   std::uint64_t samples = 0;         ///< less than a batch only in the last one
-  std::vector<owned_tensor> values;  ///< of each array, then the mask; none if the loader is for a device
+  std::vector<owned_tensor> values;  ///< values of each array, then the mask; empty if the loader is for a device
   /// The same in the memory of `loader_options::device`: copies that are queued there. A stream waits for them by
   /// `order` or `to_dlpack`.
   std::vector<device_tensor> device_values;
@@ -75,7 +75,7 @@ struct loader_batch {
 
 struct loader_counts {
   std::uint64_t chunks_read = 0, bytes_read = 0;  ///< decoded
-  std::uint64_t chunks_again = 0;                 ///< of these, the ones that were decoded before in the same epoch
+  std::uint64_t chunks_again = 0;                 ///< of these, how many were decoded before in the same epoch
   std::uint64_t window_bytes = 0, peak_window_bytes = 0;
   std::uint64_t blocks_open = 0,
                 lanes = 0;  ///< how many blocks of chunks, in how many parts, samples are drawn from
@@ -91,7 +91,7 @@ struct loader_counts {
 ///
 /// Reads run on the context's threads, and one more thread assembles batches. For a device, it assembles them in
 /// page-locked memory of the context (in ordinary memory where that is full, or smaller than a batch) and queues the
-/// copies, so that a batch is on its way while the caller's step runs. One caller at a time.
+/// copies, so that a batch is transferred while the caller's step runs. One caller at a time.
 class PENSTOCK_API loader {
  public:
   /// \error invalid_argument  Arrays whose axes differ in length; crops that do not fit; types that cannot be

@@ -100,7 +100,7 @@ inline result<> agree(result<> mine, MPI_Comm comm) {
   return told;
 }
 
-// `work()`. An allocation failure becomes its error: an exception would leave the other ranks waiting.
+// Runs `work()`. An allocation failure becomes its error: an exception would leave the other ranks waiting.
 template <class Work>
 auto within_memory(const Work& work) -> decltype(work()) {
   try {
@@ -114,7 +114,7 @@ auto within_memory(const Work& work) -> decltype(work()) {
 
 }  // namespace detail
 
-/// Opens an array on every rank; only rank 0 reads the metadata, and sends it to the others.
+/// Opens an array on every rank. Only rank 0 reads the metadata; it sends them to the others.
 /// \param uri  Used on rank 0 only.
 /// \error As open_array, on every rank.
 inline result<array> open(std::string_view uri, MPI_Comm comm, const open_options& options = {}) {

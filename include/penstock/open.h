@@ -17,7 +17,7 @@
 
 namespace penstock::inline v0 {
 
-/// What `open` requires of the storage, and whether the node may be written to.
+/// The requirements of `open` on the node, and whether the node may be written to.
 enum class open_mode : std::uint8_t {
   existing,    ///< the node must exist; it can be written to if format and store allow it
   read,        ///< "r": the node must exist; every write through it, or through what is opened from it, is refused
@@ -49,10 +49,11 @@ PENSTOCK_API result<node> open(std::shared_ptr<const store> from, const open_opt
 /// As `open`, and fails with `invalid_argument` if the node is a group.
 PENSTOCK_API result<array> open_array(std::string_view uri, const open_options& options = {});
 PENSTOCK_API result<array> open_array(std::shared_ptr<const store> from, const open_options& options = {});
-/// Opens a file whose bytes are in memory, of any format that is one file and no archive. The bytes are not copied, and
-/// must not change while the node is used. Arrays of such files are read-only.
-/// \param owner  Owns the bytes; released with the last array and read. Null: the bytes outlive them.
-/// \error unsupported  The bytes are of no such format. \error not_found  `options.path` names nothing in the file.
+/// Opens a file whose bytes are in memory, in any format that is one file and not an archive. The bytes are not copied,
+/// and must not change while the node is used. Arrays of such files are read-only.
+/// \param owner  Owns the bytes; released with the last array and read. Null: the bytes exist longer than them.
+/// \error unsupported  The bytes do not have such a format. \error not_found  The file does not have the node
+/// `options.path`.
 PENSTOCK_API result<node> open(std::span<const std::byte> bytes, const open_options& options = {},
                                std::shared_ptr<const void> owner = nullptr);
 /// As `open`, and fails with `invalid_argument` if the node is a group.
@@ -66,7 +67,7 @@ PENSTOCK_API result<group> open_group(std::shared_ptr<store> from, const open_op
 /// A child of a group, by path. It is read-only if the group was opened for reading.
 PENSTOCK_API result<node> open(const group& parent, std::string_view path);
 /// The direct children of a group by name, sorted. Those of a remote store are requested in parallel.
-/// \error As `open`'s, of a child.
+/// \error As `open`'s, for a child.
 PENSTOCK_API result<std::vector<std::pair<std::string, node>>> open_members(const group& parent);
 
 /// A store rooted at a local folder.

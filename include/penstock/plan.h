@@ -20,7 +20,7 @@ struct element_conversion;  // src/array/conversion.h
 struct source {
   const chunk_layout* layout = nullptr;
   const penstock::store* store = nullptr;
-  std::string_view prefix;          ///< the array's place in the store, with its final '/', or empty
+  std::string_view prefix;          ///< the array's prefix in the store, with its final '/', or empty
   strided_box from;                 ///< requested elements, within the array
   std::byte* to = nullptr;          ///< destination of element (0, 0, ...) of `from`; null for a plan to be printed
   strides to_strides;               ///< bytes, one for each dimension of the array
@@ -40,7 +40,7 @@ struct source {
 struct plan_object {
   object_id object = 0;
   std::string key;      ///< in the store, prefix included
-  version expected;     ///< of the index (or the layout) that the plan depends on; unknown: any
+  version expected;     ///< version of the index (or the layout) that the plan depends on; unknown: any
   bool pinned = false;  ///< `expected` is the layout's: planning again cannot help if it no longer holds
   /// The ranges come from an index in storage: if they no longer exist, the present index may have others.
   bool has_index = false;
@@ -89,7 +89,7 @@ struct fill_op {
 
 /// A bounded part of the plan of a read: plain data. Operations refer to each other by position.
 struct read_plan {
-  std::uint32_t source = 0;  ///< a piece of plan reads from one source
+  std::uint32_t source = 0;  ///< a piece of a plan reads from one source
   std::vector<plan_object> objects;
   std::vector<fetch_op> fetches;
   std::vector<decode_op> decodes;
@@ -109,19 +109,19 @@ struct read_plan {
 struct plan_summary {
   std::string text;              ///< as `array::plan` returns it
   std::string selects;           ///< the selection as text if it is not a box, else empty
-  std::uint64_t cells = 0;       ///< that the selection touches
-  std::uint64_t grid_cells = 0;  ///< of the array
+  std::uint64_t cells = 0;       ///< cells that the selection touches
+  std::uint64_t grid_cells = 0;  ///< cells of the array
   bool complete = true;          ///< false: the sums below are those of the first cells of a very large selection
   std::uint64_t index_requests = 0;
   std::uint64_t index_bytes = 0;    ///< upper bound
   std::uint64_t requests = 0;       ///< for data
-  std::uint64_t fetched_bytes = 0;  ///< that they return; of whole objects, the sizes that the store reports
-  std::uint64_t whole_objects = 0;  ///< of the requests
-  std::uint64_t unknown_sizes = 0;  ///< of whole objects, whose bytes are not in the sums
+  std::uint64_t fetched_bytes = 0;  ///< bytes of the requests; for whole objects, the sizes that the store reports
+  std::uint64_t whole_objects = 0;  ///< requests of whole objects
+  std::uint64_t unknown_sizes = 0;  ///< number of whole objects whose bytes are not in the sums
   std::uint64_t version_checks = 0;
   std::uint64_t direct = 0, scattered = 0, in_place = 0, filled = 0;  ///< cells
-  std::uint64_t decoded_bytes = 0;                                    ///< of the cells that are decoded
-  std::uint64_t returned_bytes = 0;                                   ///< of the result
+  std::uint64_t decoded_bytes = 0;                                    ///< bytes of the cells that are decoded
+  std::uint64_t returned_bytes = 0;                                   ///< bytes of the result
   extents chunks;  ///< the shape of the grid's cells; the first ones if the grid has cells of different lengths
   /// Positions of the first cells in the grid, one number for each dimension and cell after cell.
   std::vector<std::uint64_t> touched;
@@ -131,16 +131,16 @@ struct plan_summary {
 struct plan_limits {
   std::uint64_t max_cells = 4096;
   std::uint64_t max_index_bytes = std::uint64_t{16} << 20;  ///< index bytes requested at once, or one index
-  std::uint64_t max_gap_bytes = 0;  ///< read through shorter gaps, unless more than 1/8 is waste
-  std::uint64_t request_bytes = 0;  ///< read through gaps up to this length, independent of the waste
+  std::uint64_t max_gap_bytes = 0;                         ///< read through shorter gaps, unless more than 1/8 is waste
+  std::uint64_t request_bytes = 0;                         ///< read through gaps up to this length, whatever the waste
   std::uint64_t max_fetch_bytes = std::uint64_t{1} << 20;  ///< coalesce up to this; a longer cell is read as a whole
   /// The same limit for stores that complete inside `read`. Their own limit keeps a request in the processor's cache
   /// until it is decoded; this one replaces it for bytes that the host only passes on. 0: their own limit, and the one
   /// above.
   std::uint64_t inline_fetch_bytes = 0;
   std::uint64_t inline_fetches = 1;  ///< number of such requests that a read keeps at least, by its decoded bytes
-  /// Of cells whose chains have no stage, fetch only the bytes from the first wanted element to the last. An
-  /// executor of such a plan must support `decode_op::part`.
+  /// For cells whose chains have no stage, fetch only the bytes from the first wanted element to the last. An executor
+  /// of such a plan must support `decode_op::part`.
   bool trim_cells = false;
   /// If a store's requests take time, request short objects as a whole instead of their index first, and longer ones of
   /// which everything is needed. An executor of such a plan must support `request::object`.

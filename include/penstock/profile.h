@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kDeviceWorker = 1000;
 inline constexpr std::uint32_t kCopyWorker = kDeviceWorker + 50;
 inline constexpr std::uint32_t kComputeWorker = kDeviceWorker + 100;
 
-/// One timed piece of work of one worker.
+/// One timed operation of one worker.
 struct profile_event {
   stage what = stage::plan;
   std::uint32_t worker = 0;
@@ -34,7 +34,7 @@ struct profile_event {
   std::uint64_t end_ns = 0;
   std::uint64_t bytes_in = 0;   ///< input: encoded bytes of a read, decoded bytes of `encode`
   std::uint64_t bytes_out = 0;  ///< output: decoded bytes of a read, encoded bytes of `encode` and `commit`
-  std::int32_t device = -1;     ///< the ordinal, of events of a device
+  std::int32_t device = -1;     ///< the ordinal of the device, for its events
 };
 
 struct profile_stage {
@@ -44,8 +44,8 @@ struct profile_stage {
   std::uint64_t bytes_in = 0, bytes_out = 0;
 };
 
-/// One of our kernels, or a call of a library, on a device: timed by the device's events from the end of what it had to
-/// wait for.
+/// One of our kernels, or a call of a library, on a device: timed by the device's events, from the end of the work that
+/// it had to wait for.
 struct profile_kernel {
   std::string_view name;
   std::uint64_t busy_ns = 0;

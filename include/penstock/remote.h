@@ -21,7 +21,7 @@ struct remote_options {
   // s3: and gs:
   bool anonymous = false;                  ///< do not sign
   std::string key, secret, session_token;  ///< credentials; empty: the environment's, then the profile's
-  std::string profile;                     ///< in the credentials file; empty: AWS_PROFILE, then `default`
+  std::string profile;                     ///< name in the credentials file; empty: AWS_PROFILE, then `default`
   std::string region;                      ///< empty: the environment's or the profile's, then us-east-1
   std::string endpoint_url;                ///< of another service with the same protocol
   std::optional<bool> path_style;          ///< `endpoint/bucket/key`; none: with an endpoint_url, or a name with dots

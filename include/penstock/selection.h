@@ -73,7 +73,8 @@ class indexed_selection;  // src/plan/indexed_selection.h
 
 /// Any selection resolved against one array (`array::select`), so that the work on its index lists is done once.
 struct resolved_selection : resolved_basic {
-  /// A selection that is not a box; null: `from` and `axis` are the selection. Otherwise only `shape` has a meaning.
+  /// Set if the selection is not a box; then only `shape` has a meaning in addition. Null: `from` and `axis` are the
+  /// selection.
   std::shared_ptr<const indexed_selection> indexed;
 };
 

@@ -25,8 +25,8 @@ class PENSTOCK_API shard_pattern {
  public:
   /// \param text  A path with one `{}`, which may have a width: `run/part_{:05d}.npy`. `{{` is a brace. A URI of a
   ///              local file is a path.
-  /// \error invalid_argument  It does not have one `{}`. \error unsupported  It is the URI of a store that is not
-  /// local.
+  /// \error invalid_argument  It does not have exactly one `{}`. \error unsupported  It is the URI of a store that is
+  /// not local.
   static result<shard_pattern> parse(std::string_view text);
 
   std::string path(std::uint64_t number) const;
@@ -36,7 +36,7 @@ class PENSTOCK_API shard_pattern {
   std::string suffix() const;
   const std::string& text() const noexcept { return text_; }
   /// The existing files with numbers from `count` on, sorted.
-  /// \error  Of the system, if a folder cannot be listed.
+  /// \error  The system's, if a folder cannot be listed.
   result<std::vector<std::string>> left_over(std::uint64_t count) const;
 
  private:
@@ -52,15 +52,15 @@ struct shard_values {
   /// How the items are stored: NumPy's type string, or a JSON list of fields as in `dtype.descr`. Empty: as
   /// `items.type` in memory.
   std::string descr;
-  std::optional<tensor_view> mask = std::nullopt;  ///< TIFF: of valid pixels, as `tiff_writer::write` takes it
+  std::optional<tensor_view> mask = std::nullopt;  ///< TIFF: valid pixels, as in `tiff_writer::write`
 };
 
 struct shard_writer_options {
   std::shared_ptr<penstock::context> context;                          ///< null: one of its own
-  std::optional<std::string> manifest{std::in_place, kShardManifest};  ///< in the folder of the names; nullopt: none
+  std::optional<std::string> manifest{std::in_place, kShardManifest};  ///< in the folder of the shards; nullopt: none
   /// The caller writes the files, of any format: `next` and `add` instead of `write`.
   bool own_format = false;
-  std::string name = "x";  ///< of the member of `.npz` archives, without its ending
+  std::string name = "x";  ///< name of the member of `.npz` archives, without its ending
   /// Of each `.zarr` or TIFF: chunks, codecs, `tiff`. Path, shape and type are set by the writer; files are replaced.
   create_options arrays;
 };
@@ -83,20 +83,20 @@ class PENSTOCK_API shard_writer {
   /// \returns Its path. \error invalid_argument  No dimensions; the type of the items or the shape of the rows differs
   /// from earlier files.
   /// \error unsupported  Items without bytes, without a type in NumPy, or without one in the format.
-  /// \error conflict  There is a folder of the name of a `.zarr` that is not an array.
-  /// \error  Of the system, and as `create_array`'s and `begin_array`'s.
+  /// \error conflict  A folder with the name of the `.zarr` exists, and is not an array. \error The system's, and as of
+  /// `create_array` and `begin_array`.
   result<std::string> write(const shard_values& values);
-  /// The same for a `.zarr` or a TIFF with options of its own, which are in place of `shard_writer_options::arrays`.
+  /// The same for a `.zarr` or a TIFF with its own options, which replace `shard_writer_options::arrays`.
   /// \error invalid_argument  The path exists, and `how` does not have `overwrite`.
   result<std::string> write(const shard_values& values, const create_options& how);
-  /// Writes the manifest and removes files of an earlier run. Without a file, it does nothing.
+  /// Writes the manifest, and removes files of an earlier run. If no file was written, it does nothing.
   result<> close();
 
-  /// For files of the caller: the path of the next one, whose folder exists.
+  /// For files that the caller writes: the path of the next one, whose folder exists.
   /// \error As `write`.
   result<std::string> next(const shard_values& values);
   /// Adds the file that `next` named, which is complete.
-  /// \param crc32c  Of its bytes: `file_crc32c`.
+  /// \param crc32c  Checksum of its bytes: `file_crc32c`.
   void add(std::uint32_t crc32c);
   /// Returns when the names of the files so far are on the storage device.
   result<> sync() const;
@@ -119,7 +119,7 @@ class PENSTOCK_API shard_writer {
   shard_pattern pattern_;
   shard_writer_options options_;
   std::shared_ptr<store> files_;  // all local
-  std::string next_;              // of a file that is not added yet
+  std::string next_;              // path of a file that is not added yet
   std::vector<std::string> paths_;
   std::vector<std::uint64_t> rows_;
   std::vector<std::uint32_t> checksums_;
@@ -128,7 +128,7 @@ class PENSTOCK_API shard_writer {
 };
 
 struct save_shards_options : shard_writer_options {
-  std::optional<std::uint64_t> rows;    ///< of each file but the last
+  std::optional<std::uint64_t> rows;    ///< rows of each file except the last
   std::optional<std::uint64_t> shards;  ///< or the number of files, of lengths as equal as possible
 };
 
@@ -140,7 +140,7 @@ PENSTOCK_API result<std::vector<std::uint64_t>> shard_edges(std::uint64_t length
 
 /// Writes an open array as many files, cut along its first axis. Needs memory for the rows of one file.
 /// \returns The paths. \error invalid_argument  An array without dimensions; a file that would be replaced or removed
-///          is one that `from` is read from (nothing is written then). \error As `shard_writer`'s and `array::read`'s.
+/// is one that `from` is read from (then nothing is written). \error As `shard_writer`'s and `array::read`'s.
 PENSTOCK_API result<std::vector<std::string>> save_shards(const array& from, std::string_view pattern,
                                                           const save_shards_options& options = {});
 

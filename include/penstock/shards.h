@@ -13,27 +13,27 @@
 
 namespace penstock::inline v0 {
 
-/// How to interpret files without a header.
+/// How to interpret files that have no header.
 struct raw_options {
   std::string dtype;             ///< NumPy's type string, or a JSON list of fields as in `dtype.descr`
-  std::optional<extents> shape;  ///< of every file; its size is checked against it
+  std::optional<extents> shape;  ///< shape of every file; its size is checked against it
   /// Of a file without `axis`: its length along `axis` follows from its size. Without either shape: items of one
   /// dimension.
   std::optional<extents> row_shape;
-  std::uint64_t offset = 0;  ///< of the first item, in bytes
+  std::uint64_t offset = 0;  ///< offset of the first item, in bytes
   bool fortran_order = false;
-  /// Nothing, or for each file its length along `axis`, if it is known: its size is checked against it. An empty file
-  /// is an error unless its length is 0.
+  /// Empty, or for each file its length along `axis`, if it is known: its size is checked against it. An empty file is
+  /// an error unless its length is 0.
   std::vector<std::optional<std::uint64_t>> rows;
 };
 
 struct shard_options {
   std::shared_ptr<penstock::context> context;  ///< null: a context of its own
-  std::int64_t axis = 0;                       ///< along which the files follow each other; negative: from the end
-  std::optional<raw_options> raw;              ///< nothing: `.npy` files, whose headers have all of it
+  std::int64_t axis = 0;                       ///< the axis of the join; negative: counted from the end
+  std::optional<raw_options> raw;              ///< nothing: `.npy` files, whose headers have these facts
 };
 
-/// Gaps that `find_shards` refuses in numbered names.
+/// The missing numbers that `find_shards` refuses in names.
 enum class shard_holes : std::uint8_t { refuse, allow };
 
 /// Names below `store` that match a shell pattern (`*`, `?`, `[a-z]`; '/' is matched by '/' alone), in the order of the
@@ -42,20 +42,20 @@ enum class shard_holes : std::uint8_t { refuse, allow };
 /// If names differ in one number, these numbers are a sequence: of equal steps of any size (every hundredth step of a
 /// run has no gaps), from 0, from 1, or from 1,000 or more if the step is 1. Names that the pattern does not match
 /// (`x_[5-9].npy`) do not count as missing.
-/// \error not_found  None matches. \error invalid_argument  Two names have one number (`x_1`, `x_01`), or a number is
-/// missing; the message has the first five.
+/// \error not_found  No name matches. \error invalid_argument  Two names have the same number (`x_1`, `x_01`), or a
+/// number is missing; the message has the first five.
 PENSTOCK_API result<std::vector<std::string>> find_shards(const store& from, std::string_view pattern,
                                                           shard_holes holes = shard_holes::refuse);
 
-/// Opens files as one array, one after the other along an axis, in the given order.
+/// Opens files as one array, joined along an axis in the given order.
 ///
 /// Headers are read once, in parallel, before anything else; files may be of different lengths along the axis, also
 /// empty. Later reads fail if the file has changed (`conflict` names it).
-/// \param keys  Of `from`; each once.
+/// \param keys  Keys in `from`, each once.
 /// \error invalid_argument  Files that do not fit together: different dtypes, byte orders or shapes, a scalar, a file
 ///                          given twice. \error unsupported  Files in C order and in Fortran order. \error corrupt_data
-///                          Headers that cannot be read, files of no bytes, or too short for their headers. The message
-///                          names the first five of those.
+///                          Headers that cannot be read; files that are empty or too short for their headers. The
+///                          message names the first five of those.
 PENSTOCK_API result<array> open_shards(std::shared_ptr<const store> from, std::vector<std::string> keys,
                                        const shard_options& options = {});
 
@@ -66,19 +66,19 @@ PENSTOCK_API result<array> open_contiguous(std::shared_ptr<const store> from, st
 /// The files of an array that open_shards or open_contiguous opened; empty for any other.
 struct shard_file {
   std::string key;
-  std::uint64_t length = 0;             ///< along the axis
-  std::uint64_t offset = 0;             ///< of the first item, in bytes
-  std::optional<std::uint32_t> crc32c;  ///< of all bytes of the file, if a manifest has it
+  std::uint64_t length = 0;             ///< length along the axis
+  std::uint64_t offset = 0;             ///< offset of the first item, in bytes
+  std::optional<std::uint32_t> crc32c;  ///< checksum of all bytes of the file, if a manifest has it
 };
 PENSTOCK_API std::vector<shard_file> shard_files(const array& of);
-/// The checksum in manifests: CRC-32C of `bytes`, continued from that of the bytes before.
+/// The checksum in manifests: CRC-32C of `bytes`, continued from the checksum of the bytes before.
 PENSTOCK_API std::uint32_t file_crc32c(std::span<const std::byte> bytes, std::uint32_t so_far = 0) noexcept;
-/// The dimension along which the files follow each other.
+/// The axis along which the files are joined.
 PENSTOCK_API std::size_t shard_axis(const array& of);
 /// The items of the files: `dtype` and `fortran_order` are set.
 PENSTOCK_API raw_options shard_items(const array& of);
 /// True if one of the files no longer exists, or has changed since the array was opened (or its manifest was written).
-/// One request for each; stores without versions are not queried.
+/// Makes one request for each file; stores without versions are not queried.
 PENSTOCK_API bool shards_changed(const array& of);
 
 enum class manifest_form : std::uint8_t { binary, json };
@@ -88,7 +88,7 @@ enum class missing_shards : std::uint8_t { refuse, fill };
 
 /// The known facts about an array's files, for later opens and other processes.
 ///
-/// \param root       Where the keys are, for the caller of `open_manifest`; stored unchanged.
+/// \param root       Location of the keys, for the caller of `open_manifest`; stored unchanged.
 /// \param checksums  Nothing, or one for each file.
 /// \error invalid_argument  The array does not consist of such files.
 PENSTOCK_API result<std::vector<std::byte>> save_manifest(const array& of, std::string_view root, manifest_form form,
@@ -100,7 +100,7 @@ PENSTOCK_API result<std::string> manifest_root(std::span<const std::byte> manife
 PENSTOCK_API bool is_manifest(std::span<const std::byte> begin) noexcept;
 /// Opens the files of a manifest; nothing of `from` is read. A file whose size or modification time differs from the
 /// manifest is a `conflict` when it is read.
-/// \param missing  `fill`: each file is looked up now, and the rows of absent ones are zeros.
+/// \param missing  `fill`: each file is looked up now, and the rows of absent files are zeros.
 /// \param below    The folder in `from` that its keys are relative to; empty: the root.
 PENSTOCK_API result<array> open_manifest(std::shared_ptr<const store> from, std::span<const std::byte> manifest,
                                          std::shared_ptr<context> with = nullptr,

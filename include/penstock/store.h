@@ -89,17 +89,17 @@ struct byte_read {
   /// not for ranges from the end. A store that cannot do so ignores it.
   bool may_end_early = false;
   std::span<std::byte> destination;  ///< when not empty: exactly `range.length` bytes, to be filled in place
-  read_buffer* buffer = nullptr;     ///< where to put the bytes otherwise, unless the store lends its own
+  read_buffer* buffer = nullptr;     ///< memory for the bytes otherwise, unless the store lends its own
   std::uint64_t max_bytes =
-      byte_range::kAll;   ///< a longer object is `corrupt_data`: sizes in storage must not cause allocations
+      byte_range::kAll;   ///< a longer object is `corrupt_data`: sizes in storage must not cause large allocations
   std::uint64_t tag = 0;  ///< returned with the completion
 };
 
 struct read_done {
   std::span<const std::byte> bytes;              ///< in `destination`, in `buffer`, or lent by the store
-  lease keep_alive;                              ///< of the lent bytes
+  lease keep_alive;                              ///< owner of the lent bytes
   version seen;                                  ///< default if the store has no versions
-  bool seen_is_last = true;                      ///< a later change of the object gives it another version
+  bool seen_is_last = true;                      ///< whether a later change of the object gives it another version
   std::uint64_t object_size = byte_range::kAll;  ///< kAll: not known
 };
 
@@ -159,7 +159,7 @@ struct write_condition {
   /// After a power cut the object has this value only if everything that this store wrote before exists too. For
   /// documents that refer to other objects: a shape after an append, a manifest.
   bool ordered = false;
-  /// The object means nothing after a power cut (a claim, a lock), so the store need not wait for the device.
+  /// The object is not needed after a power cut (a claim, a lock), so the store need not wait for the device.
   bool passing = false;
   /// Null: none. Borrowed. Stores with `store_traits::guards` check it together with the write, atomically; others
   /// ignore it. If it does not hold, the write is a `conflict` and changes nothing.
@@ -169,7 +169,7 @@ struct write_condition {
 /// One put or erase. Everything it points to is borrowed until its completion.
 struct byte_write {
   std::string_view key;
-  std::span<const part> parts;  ///< of the object, in order; empty if it `erases`
+  std::span<const part> parts;  ///< parts of the object, in order; empty if it `erases`
   bool erases = false;
   write_condition condition;
   std::uint64_t tag = 0;  ///< returned with the completion
@@ -198,7 +198,7 @@ enum class listing : std::uint8_t {
 class PENSTOCK_API key_sink {
  public:
   virtual ~key_sink() = default;
-  /// Returns false to stop the listing.
+  /// Receives one name. Returns false to stop the listing.
   virtual bool key(std::string_view key, std::uint64_t size_bytes) = 0;
 };
 

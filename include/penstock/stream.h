@@ -33,7 +33,7 @@ struct stream_options {
 
 struct stream_tile {
   extents index;  ///< its position in the grid of tiles
-  box where;      ///< in the array
+  box where;      ///< its box in the array
   /// Of the box's shape; later tiles do not change it. Elements of variable length are `variable_item`s, whose bytes
   /// live as long as the owner.
   owned_tensor values;
@@ -51,7 +51,7 @@ class PENSTOCK_API array_stream {
 
   const extents& grid() const noexcept;  ///< tiles along each dimension
   const extents& tile() const noexcept;  ///< shape of a whole tile; with `edges`, of the longest
-  std::uint64_t tiles() const noexcept;  ///< in all
+  std::uint64_t tiles() const noexcept;  ///< number of all tiles
 
   /// The next tile; nullopt after the last one, and after `cancel`.
   /// \error  The failure of its read. The stream has ended then.

@@ -13,7 +13,7 @@ namespace penstock::inline v0 {
 /// The header of an array's file; null if the array is not an image of a TIFF. Lives as long as the array.
 PENSTOCK_API const tiff_details* tiff_details_of(const array& from) noexcept;
 
-/// Which image of its file an array is; the default if it is not an image of a TIFF.
+/// Which image of its file an array is; default options if it is not an image of a TIFF.
 PENSTOCK_API tiff_options tiff_options_of(const array& from);
 
 /// The overviews and the mask of an array's image. If requests cost nothing, also those in sidecar files (`.ovr`,

@@ -11,13 +11,12 @@
 
 namespace penstock::inline v0 {
 
-/// Which image of a TIFF is opened, and in which form.
-///
+/// Selects an image of a TIFF, and the form in which it is opened.
 /// The directories of a file are pages (full images), and after each page its overviews and masks. ImageJ's stacks may
-/// have one directory, for the first image; their other images are pages too.
+/// have one directory, for the first image; their other images are pages, too.
 struct tiff_options {
   std::uint64_t page = 0;
-  std::vector<std::uint64_t> sub_ifds;  ///< which SubIFD of the page, of that one, ...: opened instead of the page
+  std::vector<std::uint64_t> sub_ifds;  ///< which SubIFD of the page, then of that SubIFD, ...: it is opened
   std::uint64_t level = 0;              ///< 0: the page itself; k: its k-th overview, the largest first
   bool mask = false;                    ///< the page's (or the overview's) mask: 0 and 255
   bool native_order = false;            ///< (y, x), (y, x, band) or (band, y, x) as in the file, not (band, y, x)
@@ -39,8 +38,8 @@ struct tiff_tag {
 
 /// The other images that belong to an image.
 struct tiff_companions {
-  std::vector<std::array<std::uint64_t, 2>> overviews;  ///< of its page, (height, width), largest first
-  bool has_mask = false;                                ///< of the page or overview that is open
+  std::vector<std::array<std::uint64_t, 2>> overviews;  ///< overviews of its page, (height, width), largest first
+  bool has_mask = false;                                ///< whether the open page or overview has a mask
   std::vector<std::uint64_t> masked_bands;              ///< the bands of the mask, from 0; empty: all
 };
 
@@ -48,13 +47,13 @@ struct tiff_companions {
 struct tiff_details {
   bool big_endian = false;
   bool big_tiff = false;
-  std::vector<tiff_tag> tags;       ///< of the directory that is open
-  std::vector<tiff_tag> page_tags;  ///< of its page, which has the georeferencing; empty if the page itself is open
+  std::vector<tiff_tag> tags;       ///< tags of the directory that is open
+  std::vector<tiff_tag> page_tags;  ///< tags of its page, which has the georeferencing; empty if it is the page
   std::uint64_t page_width = 0, page_height = 0;
-  tiff_companions companions;          ///< that its own file has, or those that it belongs to
-  std::uint64_t directory_offset = 0;  ///< of the directory that is open, in bytes of its file
+  tiff_companions companions;          ///< images that its own file has, or that its file belongs to
+  std::uint64_t directory_offset = 0;  ///< offset of the open directory in bytes of its file
   std::string side_file;  ///< ending of the sidecar file that holds it: `.ovr`, `.msk`; empty: the file itself
-  std::uint64_t image_of_stack = 0;  ///< of the first image's directory; this image is so many images after it
+  std::uint64_t image_of_stack = 0;  ///< in a stack of one directory: images from the first one to this one
   std::string structure;             ///< GDAL's text between header and directories; empty: none
 };
 

@@ -33,7 +33,7 @@ PENSTOCK_API result<coordinate_system> epsg_system(std::uint32_t code);
 /// \error unsupported  A code that GeoTIFF cannot hold. \error invalid_argument  The system has neither a code nor WKT.
 PENSTOCK_API result<std::vector<geo_key>> geo_keys_of(const coordinate_system& system);
 
-/// What the values of one band of a new image mean.
+/// The meaning of the values of one band of a new image.
 struct new_band_meaning {
   std::optional<std::string> description, unit;
   std::optional<double> scale, offset;  ///< measured value = stored value * scale + offset

@@ -31,32 +31,32 @@ struct tiff_create_options {
   std::string path;                            ///< within the store
   bool overwrite = false;                      ///< replace an existing file, when this one is complete
   bool durable = false;                        ///< `close` returns when the file is on the storage device
-  /// For encoded tiles until then. Empty: the folder of the file if it is of this machine, else $TMPDIR or /tmp.
+  /// Folder for encoded tiles until then. Empty: the folder of the file if it is local, otherwise $TMPDIR or /tmp.
   std::string temporary_folder;
 
   std::uint64_t bands = 1, height = 0, width = 0;
   dtype type;                                         ///< integers and floats of 8 to 64 bits, complex numbers
   std::uint32_t tile_height = 512, tile_width = 512;  ///< multiples of 16
-  std::uint32_t bits = 0;                  ///< of a sample, for unsigned integers of fewer bits than `type`; 0: its own
-  std::string compression = "deflate";     ///< none, packbits, lzw, deflate, zstd, lzma, or jpeg (through libtiff)
-  std::optional<int> level;                ///< nothing: deflate 6, zstd 9, lzma 6, jpeg (its quality) 75
-  std::optional<std::uint32_t> predictor;  ///< 1, 2, 3; nothing: 2 for integers, 3 for floats, if allowed
-  bool planar = false;                     ///< each band has tiles of its own
-  std::uint16_t photometric = 1;           ///< 0, 1: grey; 2: RGB; 3: palette
-  std::vector<std::uint16_t> extra_samples;       ///< of the bands beyond the photometric's; missing ones are 0
-  bool auto_overviews = true;                     ///< until one fits into a tile
-  std::vector<std::uint64_t> overviews;           ///< otherwise these: powers of two from 2 on, ascending
+  std::uint32_t bits = 0;                             ///< of a sample, if fewer than those of `type` (unsigned); 0: all
+  std::string compression = "deflate";       ///< none, packbits, lzw, deflate, zstd, lzma, or jpeg (through libtiff)
+  std::optional<int> level;                  ///< nothing: deflate 6, zstd 9, lzma 6, jpeg (its quality) 75
+  std::optional<std::uint32_t> predictor;    ///< 1, 2, 3; nothing: 2 for integers, 3 for floats, if allowed
+  bool planar = false;                       ///< each band has tiles of its own
+  std::uint16_t photometric = 1;             ///< 0, 1: grey; 2: RGB; 3: palette
+  std::vector<std::uint16_t> extra_samples;  ///< of bands beyond the photometric's; missing ones are 0
+  bool auto_overviews = true;                ///< overviews until one fits into a tile
+  std::vector<std::uint64_t> overviews;      ///< otherwise these factors: powers of two from 2 on, ascending
   std::optional<overview_resampling> resampling;  ///< nothing: average, or nearest for a palette
-  bool mask = false;                              ///< with a mask of valid pixels, one bit each, in the file
+  bool mask = false;                              ///< whether the file has a mask of valid pixels, one bit each
   /// The nodata value, stored in the file, also for rows that are not written.
   /// \error invalid_argument  Pixels cannot have it.
   std::optional<nodata_value> nodata;
   /// Red, green and blue of each value of a palette; values beyond the last one are black.
   std::vector<std::array<std::uint16_t, 3>> colormap;
-  tiff_meaning meaning;               ///< of the image: its position on the ground, units, metadata
-  std::optional<bool> big_tiff;       ///< nothing: if it is necessary
-  std::vector<tiff_tag> tags;         ///< additional ones of the image only, little-endian
-  std::vector<tiff_tag> shared_tags;  ///< additional ones of the image and its overviews
+  tiff_meaning meaning;               ///< position on the ground, units and metadata of the image
+  std::optional<bool> big_tiff;       ///< nothing: only if necessary
+  std::vector<tiff_tag> tags;         ///< additional tags of the image only, little-endian
+  std::vector<tiff_tag> shared_tags;  ///< additional tags of the image and its overviews
 };
 
 /// Writes a Cloud Optimized GeoTIFF, rows of tiles in any order, each once.
@@ -68,7 +68,7 @@ struct tiff_create_options {
 /// Thread-safe; writes take turns. Destroying it without `close` leaves no files.
 class PENSTOCK_API tiff_writer final : public array_writer {
  public:
-  /// Nothing is written yet.
+  /// Begins a file. Nothing is written yet.
   /// \error invalid_argument  An option that makes no sense, by name; the path exists.
   /// \error unsupported  A data type, a compression, or a size that cannot be written.
   /// \error resource_exhausted  The overviews' rows need more than the context's memory limit.
@@ -81,7 +81,7 @@ class PENSTOCK_API tiff_writer final : public array_writer {
   /// The options, with the chosen defaults.
   const tiff_create_options& options() const noexcept;
 
-  /// Rows of tiles: of all bands if they share tiles or a mask.
+  /// Rows in a row of tiles; of all bands if they share tiles or a mask.
   extents block() const override;
 
   /// Writes `values`, of shape (bands, rows, width) and any strides, from `first_band` and `first_row` on.
@@ -98,7 +98,7 @@ class PENSTOCK_API tiff_writer final : public array_writer {
 
   /// Completes the overviews and stores the file. Rows that were never written are nodata, or 0, and take no space. A
   /// second call does nothing, except that it tries again if the store refused the file.
-  /// \error unsupported  A classic TIFF was asked for, and the file is too large.
+  /// \error unsupported  A classic TIFF was requested, and the file is too large.
   /// \error invalid_argument  The path exists by now, and must not be replaced.
   result<> close() override;
   void discard() noexcept override;

@@ -29,7 +29,7 @@ class PENSTOCK_API unpacked_image {
   /// Without scale and offset: floats and complex numbers keep their type, integers of up to 16 bits become float32.
   /// Otherwise float64 or complex128.
   const dtype& type() const noexcept;
-  /// As it is stored.
+  /// The image as it is stored.
   const array& packed() const noexcept;
   /// Whether elements may be NaN because their pixels are missing.
   bool is_partial() const noexcept;

@@ -35,17 +35,17 @@ enum class virtual_attributes : std::uint8_t {
 struct virtual_options {
   std::shared_ptr<penstock::context> context;  ///< null: a context of its own
   std::string concat;                          ///< name of the dimension along which the files follow each other
-  std::string path;                            ///< of the group in each file; empty: the root
+  std::string path;                            ///< path of the group in each file; empty: the root
   virtual_order order = virtual_order::given;
   virtual_missing missing = virtual_missing::refuse;
   virtual_attributes attributes = virtual_attributes::meaning;
   bool compare_values = false;            ///< variables without `concat` must have the same values in all files
-  std::vector<std::string> variables;     ///< only these; empty: all
-  std::vector<std::string> without = {};  ///< not these
+  std::vector<std::string> variables;     ///< only these variables; empty: all
+  std::vector<std::string> without = {};  ///< not these variables
 };
 
-/// Opens many files as one read-only group: each variable that has the dimension `concat` is one array of the arrays of
-/// all files; other variables are those of the first file.
+/// Opens many files as one read-only group: each variable that has the dimension `concat` is joined from all files;
+/// other variables are taken from the first file.
 ///
 /// Files are of any format that `open` reads: a group (HDF5, NetCDF, Zarr, references), or one array, which is the
 /// variable `data`. Their metadata are read once, in parallel on the context's threads. The only values that are read
@@ -54,11 +54,11 @@ struct virtual_options {
 /// the first file. Other variables with such units (its bounds) are refused. Dimensions have names in NetCDF, in Zarr,
 /// and in HDF5 with dimension scales. Members are arrays of references if all files store them in the same way; these
 /// can be saved. Others are joined as by `join`.
-/// \param keys  Of `from`, each once.
-/// \error invalid_argument  Variables that differ in dtype, dimensions, shape, fill value or attributes that change
-///                          what values mean; a variable that a file lacks; values of the coordinate that are not in
-///                          order. The message names the variable and two files. Also if no variable has the dimension.
-/// \error As `open`'s, of a file. \error conflict  In a read: a file changed since it was opened.
+/// \param keys  Keys in `from`, each once.
+/// \error invalid_argument  Variables that differ in dtype, dimensions, shape, fill value or attributes that change the
+/// meaning of values; a variable that a file does not have; values of the coordinate that are not in order. The message
+/// names the variable and two files. Also if no variable has the dimension.
+/// \error As `open`'s, for a file. \error conflict  In a read: a file changed since it was opened.
 PENSTOCK_API result<group> open_virtual(std::shared_ptr<const store> from, std::vector<std::string> keys,
                                         const virtual_options& options);
 /// The same for paths and URIs, of any stores.

@@ -62,13 +62,13 @@ PENSTOCK_API std::size_t choose_overview(const image_size& image, std::span<cons
                                          const pixel_window& window, const image_size& result_size,
                                          resampling how) noexcept;
 
-/// What a window is read from: an image's pixels as they are stored, or its physical values, which are resampled after
-/// they were unpacked. Missing pixels of the latter are those that are NaN, if the image has missing pixels.
+/// The source of a window: an image's pixels as they are stored, or its physical values, which are resampled after they
+/// were unpacked. Missing pixels of the latter are those that are NaN, if the image has missing pixels.
 using window_image = std::variant<array, unpacked_image>;
 
 struct window_options {
-  std::optional<ground_bounds> bounds;  ///< in the units of the image's coordinate system; nothing: all of the image
-  std::optional<image_size> size;       ///< of the result; nothing: as many pixels as the image itself has there
+  std::optional<ground_bounds> bounds;  ///< in the units of the image's coordinate system; nothing: the whole image
+  std::optional<image_size> size;       ///< size of the result; nothing: as many pixels as the image itself has there
   resampling how = resampling::nearest;
   /// For pixels without a value: one item of the result's type in native byte order. Empty: nodata; without nodata, 0
   /// for missing pixels within the image.
@@ -79,7 +79,7 @@ struct window_options {
 
   // For arrays that are not TIFFs, or instead of the values in the TIFF.
   std::optional<affine_transform> transform;
-  std::optional<nodata_value> nodata;                  ///< decides alone which pixels are missing
+  std::optional<nodata_value> nodata;                  ///< alone decides which pixels are missing
   std::optional<std::vector<window_image>> overviews;  ///< the same image, coarser, the largest first; of one type
 };
 
@@ -102,13 +102,13 @@ class PENSTOCK_API window_reader {
   /// \error corrupt_data  A tag that is needed, by number.
   static result<window_reader> make(const window_image& image, window_options options = {});
 
-  /// Of the result: the dimensions of the image before the last two, then rows and columns.
+  /// Shape of the result: the dimensions of the image before the last two, then rows and columns.
   const extents& shape() const noexcept;
-  /// Of the result: the image's, or that of its unpacked values.
+  /// Type of the result: the image's, or that of its unpacked values.
   const dtype& type() const noexcept;
-  /// In pixels of the image.
+  /// The window in pixels of the image.
   const pixel_window& window() const noexcept;
-  /// What is read, as it is stored: the image or an overview of it.
+  /// The array that is read, as it is stored: the image or an overview of it.
   const array& level() const noexcept;
   /// For `nearest`: for each row and each column of the result the row and the column of `level()`, ascending. Pixels
   /// outside the level have the fill value.

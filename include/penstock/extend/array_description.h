@@ -14,7 +14,7 @@ namespace penstock::inline v0 {
 struct array_description {
   std::string format;  ///< `zarr2`, `zarr3`, `tiff`, `npy`, ...: a lower-case word
   extents shape;
-  extents chunks;  ///< of the cells that decode on their own
+  extents chunks;  ///< shape of the cells that decode on their own
   std::optional<extents> shards;
   dtype type;
   std::vector<std::byte> fill_value;                        ///< one item in native byte order

@@ -44,7 +44,7 @@ class PENSTOCK_API byte_codec {
   /// Decodes all of `encoded`.
   ///
   /// \param encoded  Untrusted bytes from storage: they must not make `decode` crash, loop or allocate without limit.
-  /// \param out  Room for the most bytes that this stage may decode to; if `encoded` decodes to more, return
+  /// \param out  Space for the most bytes that this stage may decode to; if `encoded` decodes to more, return
   ///             `out_of_room(scratch, ...)`. It may be memory of the caller's array, so nothing outside of it may be
   ///             written.
   /// \returns The decoded bytes: a prefix of `out`, or a part of `encoded` if nothing had to move (a checksum).
@@ -62,18 +62,18 @@ class PENSTOCK_API byte_codec {
   virtual result<std::span<const std::byte>> decode_growing(std::span<const std::byte> encoded, buffer& room,
                                                             worker_scratch& scratch) const;
 
-  /// Encodes into `room`, which grows by need. The default reserves max_encoded_bytes: codecs from outside have that
-  /// bound.
+  /// Encodes into `room`, which grows by need. The default reserves max_encoded_bytes: codecs from outside the library
+  /// have that bound.
   virtual result<std::span<const std::byte>> encode_growing(std::span<const std::byte> decoded, buffer& room,
                                                             worker_scratch& scratch) const;
 
-  /// `decode` returns a part of `encoded` and needs no room (a checksum).
+  /// Whether `decode` returns a part of `encoded` and needs no output memory (a checksum).
   virtual bool decodes_in_place() const noexcept { return false; }
 
-  /// What the codec does, for engines that run it on a device. The default returns none: no device has it.
+  /// The codec's operation, for engines that run it on a device. The default returns none: devices do not have it.
   virtual std::optional<device_form> form_on_device() const;
 
-  /// The work is done by Python, whose lock the calling thread must not hold while it waits for other threads.
+  /// Whether the work is done by Python, whose lock the calling thread must not hold while it waits for other threads.
   virtual bool via_python() const noexcept { return false; }
 };
 

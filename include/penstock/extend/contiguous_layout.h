@@ -13,14 +13,14 @@
 
 namespace penstock::inline v0 {
 
-/// A storage object that is a header and then all elements of one array, uncompressed, in C order.
+/// A storage object that consists of a header and then all elements of one array, uncompressed, in C order.
 struct contiguous_object {
-  std::string key;                ///< of the object, relative to the store's root
+  std::string key;                ///< key of the object, relative to the store's root
   std::vector<std::byte> header;  ///< all bytes before the first element
   extents shape;
   dtype type;
   bool big_endian = false;                 ///< the byte order of the elements
-  std::uint64_t bytes = byte_range::kAll;  ///< of the object; kAll: the store does not report it, or it is new
+  std::uint64_t bytes = byte_range::kAll;  ///< size of the object; kAll: the store does not report it, or it is new
 };
 
 /// Makes the layout of such an object. Its cells are blocks of about a MiB.

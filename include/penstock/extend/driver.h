@@ -38,7 +38,7 @@ struct location {
   std::shared_ptr<const object_head> head;     ///< of the object at `path`; null: it does not exist, or was not read
 };
 
-/// Where an array is to be created.
+/// The location of a new array.
 struct new_location {
   std::shared_ptr<penstock::context> context;  ///< not null
   std::shared_ptr<store> to;                   ///< not null
@@ -86,13 +86,14 @@ class PENSTOCK_API format_driver {
   /// \param how  As for `create`.
   /// \error unsupported  `writes_once` is false.
   virtual result<std::unique_ptr<array_writer>> begin(const new_location& at, const create_options& how) const;
-  /// What writes new files of this format, if it is not this driver: the error that refuses their names for nodes of
-  /// other formats says it. Empty: nothing that has a name.
+  /// Names the function that writes new files of this format, if it is not this driver: for the error that refuses such
+  /// a name for a node of another format. Empty: no such function.
   virtual std::string_view written_by() const noexcept { return {}; }
   /// The same for a group without members.
   /// \error unsupported  The format has no groups, or cannot create them without members.
   virtual result<group> create_group(const new_location& at, const create_group_options& how) const;
-  /// False if an object of the format is one array: no path leads on from it, and one that seems to is looked up below.
+  /// False if an object of the format is one array: paths do not continue inside it, so a longer path is looked up in
+  /// storage.
   virtual bool has_members() const noexcept { return true; }
   /// Opens the member at the path `inner` of such an object, for files that hold several arrays. The default opens the
   /// object, and its group opens the member.

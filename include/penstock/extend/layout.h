@@ -31,7 +31,7 @@ struct chunk_extent {
   byte_range range;
 };
 
-/// Names an index block: the object that it describes and a node in it (0: the object's own index).
+/// Identifies an index block: the object that it describes and a node in it (0: the object's own index).
 struct index_key {
   object_id object = 0;
   std::uint64_t node = 0;
@@ -62,7 +62,7 @@ struct index_entry {
   index_ptr block;
   version seen;
   bool cached = false;  ///< from an earlier read: results must still be checked against the object's version
-  bool failed = false;  ///< it could not be read, which was reported (`block` null): its cells count as absent
+  bool failed = false;  ///< it could not be read, and the error was reported (`block` null): its cells count as absent
 };
 
 /// Indexes read so far. A view: the engine owns the data.
@@ -83,8 +83,8 @@ struct new_cell {
 /// An object assembled from parts in their order. Reused, it keeps its memory.
 struct assembled_object {
   std::vector<part> parts;                   ///< of the old object, of the new cells, and of `made`
-  std::uint64_t bytes = 0;                   ///< of all parts
-  std::vector<std::vector<std::byte>> made;  ///< what belongs to neither: indexes and checksums
+  std::uint64_t bytes = 0;                   ///< size of all parts
+  std::vector<std::vector<std::byte>> made;  ///< parts that belong to neither: indexes and checksums
   std::size_t made_count = 0;                ///< how many of `made` are in use
 
   bool empty() const noexcept { return parts.empty(); }  ///< no cell remains: the object is erased

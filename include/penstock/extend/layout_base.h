@@ -15,7 +15,7 @@
 
 namespace penstock::inline v0 {
 
-/// How the cells of one shape decode.
+/// The coding of the cells of one shape.
 struct cell_coding {
   extents cell;  ///< the shape that the codecs see: full cells, also at the array's edge
   /// A list as in Zarr 3 metadata: `[{"name": "bytes", "configuration": {"endian": "big"}}, {"name": "zstd"}]`.

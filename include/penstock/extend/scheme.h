@@ -13,13 +13,13 @@ namespace penstock::inline v0 {
 class PENSTOCK_API uri_scheme {
  public:
   virtual ~uri_scheme() = default;
-  /// Lower case, without the colon: `toy`. URIs that begin with `toy:` are this scheme's, also if the library has a
+  /// Lower case, without the colon: `toy`. This scheme opens URIs that begin with `toy:`, even if the library has a
   /// scheme of that name.
   virtual std::string_view name() const noexcept = 0;
   /// The store and the path in it that `uri` names. Nothing needs to exist there yet.
   ///
   /// Opening the same URI twice may return the same store or two stores of the same objects.
-  /// \param uri  All of it, with the scheme.
+  /// \param uri  The complete URI, with the scheme.
   /// \error invalid_argument  It is not a URI of this scheme.
   virtual result<place> find(std::string_view uri, const place_options& options) const = 0;
 };

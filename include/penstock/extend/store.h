@@ -39,7 +39,7 @@ class PENSTOCK_API key_listing {
   key_listing(std::string_view prefix, listing what) : prefix_(prefix), what_(what) {}
   /// Adds an object, or the folder that has it; keys outside the prefix are ignored.
   void add(std::string_view key, std::uint64_t size_bytes);
-  /// Passes on what was added, in that order and each folder once, until the sink stops it.
+  /// Reports the added names, in the order in which they were added and each folder once, until the sink stops it.
   void report(key_sink& sink) const;
 
  private:
