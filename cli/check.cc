@@ -127,7 +127,7 @@ class checker {
     return {};
   }
 
-  // A member that may be sound and that this program does not read: not a fault.
+  // Describes a member that may be valid but that this program does not read: not a fault.
   void unsupported(const std::string& path, const error& why) {
     text_ += fmt::format("{}: not readable by penstock: {}\n", path, why.message());
     unsupported_.emplace_back(json::object_t{{"path", path}, {"error", to_json(why)}});
@@ -138,7 +138,7 @@ class checker {
   std::uint64_t cells_ = 0, bad_ = 0, absent_ = 0, failed_ = 0, encoded_ = 0, decoded_ = 0;
   std::string text_;
   json::array_t arrays_, unsupported_;
-  std::set<std::string> checked_;  // groups, by identity
+  std::set<std::string> checked_;  // identities of groups
 };
 
 int check(const session& speak, const check_arguments& given) {

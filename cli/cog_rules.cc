@@ -18,12 +18,12 @@ namespace {
 constexpr std::uint64_t kHeadBytes = 300;
 /// Pixels. Larger images need tiles and overviews.
 constexpr std::uint64_t kLarge = 512;
-/// Tiles that are checked before an image counts as one without any.
+/// Tiles that are checked before an image counts as having none.
 constexpr std::uint64_t kTried = 256;
 
 std::uint64_t longest_side(const array& a) { return std::max(a.shape()[1], a.shape()[2]); }
 
-// Where the plan of a read fetches its bytes; nothing if it fetches none.
+// The bytes that a read's plan fetches; nothing if it fetches none.
 std::optional<std::uint64_t> first_byte_of(std::string_view plan) {
   constexpr std::string_view kBytes = "bytes [";
   for (std::size_t at = 0; at < plan.size();) {

@@ -24,7 +24,8 @@ result<cog_verdict> judge_cog(std::span<const array> levels);
 /// The image has tiles, not strips.
 bool is_tiled(const array& image);
 
-/// A value of GDAL's notes at the beginning of a cloud-optimised file (`LAYOUT`, ...); empty: there is none.
+/// The value of a name in GDAL's text at the beginning of a cloud-optimised file (`LAYOUT`, ...); empty if it does not
+/// exist.
 std::string_view structure_item(const tiff_details& of, std::string_view name);
 
 }  // namespace penstock::inline v0::cli

@@ -52,7 +52,7 @@ struct verb_description {
     std::vector<std::string> names;  ///< with their dashes
     std::string what;
     bool takes_value = false;
-    std::vector<std::string> values;  ///< that are permitted; empty: any
+    std::vector<std::string> values;  ///< permitted values; empty: any
   };
   std::string name, what;
   std::vector<option> options;

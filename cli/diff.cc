@@ -118,7 +118,7 @@ class item_comparer {
         return std::memcmp(a, b, bytes) == 0;
     }
   }
-  /// The largest difference of two numbers that were compared one by one.
+  /// The largest difference between two numbers, of all that were compared one by one.
   double largest() const { return largest_; }
 
  private:
@@ -149,7 +149,7 @@ class comparison {
  public:
   explicit comparison(const diff_arguments& given) : given_(given) {}
 
-  /// \error  What could not be read: differences are findings, not errors.
+  /// \error A read that failed: differences are findings, not errors.
   result<> visit(const opened& a, const opened& b, const std::string& path, int depth = 0) {
     const auto* const left = std::get_if<array>(&a);
     const auto* const right = std::get_if<array>(&b);
@@ -314,7 +314,7 @@ class comparison {
   std::uint64_t count_ = 0, arrays_ = 0;
   std::string text_;
   json::array_t documents_;
-  std::set<std::string> visited_;  // groups of the first, by identity
+  std::set<std::string> visited_;  // groups of the first node, by identity
 };
 
 int diff(const session& speak, const diff_arguments& given) {

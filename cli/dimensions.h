@@ -20,10 +20,10 @@ struct dimension {
   bool is_unlimited = false;
 };
 
-/// The dimensions of groups, which HDF5 files are read for once.
+/// The dimensions of groups; each HDF5 file is read for them once.
 class dimension_lists {
  public:
-  /// The dimensions that the file says `of` has: NetCDF's, and HDF5's dimension scales. Nothing for other formats.
+  /// The dimensions of `of` in its file: NetCDF's, and HDF5's dimension scales. Empty for other formats.
   /// \error As hdf5_dimensions_of.
   result<std::optional<std::vector<dimension>>> of(const opened_group& of);
 

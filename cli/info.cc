@@ -114,8 +114,8 @@ std::string named_shape(const array& a) {
   return fmt::format("({}{})", fmt::join(axes, ", "), axes.size() == 1 && !a.dimension_names()[0] ? "," : "");
 }
 
-/// `float32 (time=4, lat=10), chunks (1, 10), zlib(level=4)`: without what most arrays have, one chunk in the usual
-/// byte order.
+/// `float32 (time=4, lat=10), chunks (1, 10), zlib(level=4)`: without the properties that most arrays have, such as one
+/// chunk in the usual byte order.
 std::string variable_text(const array& a) {
   constexpr std::string_view kNext = " | ";
   std::string text = fmt::format("{} {}", a.type().name(), named_shape(a));
@@ -157,10 +157,10 @@ std::string array_text(const array& a) {
   return text + attributes_text(a.attributes_json());
 }
 
-/// What is known while a group is described.
+/// The state while a group is described.
 struct described_groups {
-  bool with_details = false;                 ///< dimensions and attributes, not names and shapes only
-  std::map<std::string, std::string> paths;  ///< by identity of the groups that were described
+  bool with_details = false;                 ///< dimensions and attributes, not only names and shapes
+  std::map<std::string, std::string> paths;  ///< paths by identity of the groups that were described
   dimension_lists dimensions;
 };
 
@@ -233,7 +233,7 @@ struct tree {
   }
 
   void failed(const std::string& name, const std::string& indent, bool last, const error& why) {
-    // What this release cannot read is there: its line has the reason, as for `check`.
+    // Objects that this release cannot read are listed: their line has the reason, as for `check`.
     complete = complete && why.code() == errc::unsupported;
     text += fmt::format("{}{}{}  {}: {}\n", indent, last ? "└── " : "├── ", name, to_string(why.code()), why.message());
     documents.emplace_back(json::object_t{{"name", name}, {"error", to_json(why)}});

@@ -116,7 +116,7 @@ int list(const session& speak, const list_arguments& given) {
         rows.push_back(row_of(name, *child));
         continue;
       }
-      // What this release cannot read is there: its line has the reason, as for `check`.
+      // Objects that this release cannot read are listed: their line has the reason, as for `check`.
       complete = complete && child.error().code() == errc::unsupported;
       rows.push_back({name, fmt::format("{}: {}", to_string(child.error().code()), child.error().message()), "", "", "",
                       "", false, json(json::object_t{{"name", name}, {"error", to_json(child.error())}})});

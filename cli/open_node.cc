@@ -14,9 +14,10 @@ namespace penstock::inline v0::cli {
 
 namespace {
 
-constexpr std::size_t kMostNames = 10'000;  // that a mistyped one is compared with
+constexpr std::size_t kMostNames = 10'000;  // names that a mistyped one is compared with
 
-/// What another opener makes of a target that the library refused: if it does not find it, the refusal stands.
+/// Tries another opener for a target that the library refused: if that does not find it either, the refusal is
+/// returned.
 result<opened> open_by_other(const opener& other, const std::string& uri, unsigned threads, const std::string& storage,
                              error refusal) {
   result<opened> found = other(uri, threads, storage);
@@ -75,7 +76,7 @@ std::filesystem::path file_part(const std::string& uri) {
   return std::filesystem::is_regular_file(path, none) || path == uri ? path : std::filesystem::path();
 }
 
-/// True if `failure` means that the library found nothing that it opens, so that another opener may try.
+/// Whether `failure` means that the library does not open the target, so that another opener may try.
 bool is_unknown(const error& failure) {
   return failure.code() == errc::not_found || failure.code() == errc::unsupported;
 }
@@ -109,7 +110,7 @@ std::vector<std::string> names_next_to(const session& speak, const std::string& 
     if (const auto* const g = std::get_if<std::shared_ptr<const opened_group>>(&*found)) {
       auto names = (*g)->keys();
       return names.ok() ? std::move(*names) : std::vector<std::string>();
-    }  // else a folder of files is one array
+    }  // otherwise a folder of files is one array
   }
   std::vector<std::string> out;
   if (parent.find("://") != std::string::npos) return out;
@@ -129,7 +130,7 @@ result<opened> open_node(const session& speak, const std::string& uri, unsigned 
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::size_t slash = path.rfind('/');
   const std::string parent = slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
-  if (parent.ends_with(":/")) return found;  // a scheme and a host
+  if (parent.ends_with(":/")) return found;  // only a scheme and a host remain
   const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
   const std::string like = nearest_word(name, names_next_to(speak, parent));
   if (like.empty()) return found;

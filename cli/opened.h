@@ -13,7 +13,7 @@ namespace penstock::inline v0::cli {
 
 class opened_group;
 
-/// The input of a verb. The group is a reference because Python opens formats whose groups are not the library's own.
+/// The input of a verb. The group is a reference, because Python opens formats whose groups are not the library's own.
 using opened = std::variant<array, std::shared_ptr<const opened_group>>;
 
 /// A group that a verb can describe and traverse.

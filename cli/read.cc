@@ -23,9 +23,9 @@ namespace penstock::inline v0::cli {
 namespace {
 
 constexpr std::uint64_t kMostPrinted = 1000;
-constexpr std::uint64_t kMostPrintedBytes = std::uint64_t{1} << 20;  // r* items can be of any size
+constexpr std::uint64_t kMostPrintedBytes = std::uint64_t{1} << 20;  // r* items may have any size
 constexpr std::uint64_t kReadBytes = std::uint64_t{256} << 20;
-constexpr std::uint64_t kCsvBytes = std::uint64_t{8} << 20;  // of elements that become text at a time
+constexpr std::uint64_t kCsvBytes = std::uint64_t{8} << 20;  // bytes of elements that become text at a time
 constexpr std::uint64_t kMostCsv = std::uint64_t{1} << 30;
 
 /// A read with its computed sizes.
@@ -34,7 +34,7 @@ struct request_to_read {
   basic_selection which;
   resolved_basic resolved;
   std::uint64_t elements = 0, bytes = 0;
-  std::string header;  ///< of the output: a .npy header, or nothing
+  std::string header;  ///< header of the output: of a .npy file, or empty
   read_options options;
 };
 

@@ -27,7 +27,7 @@ namespace penstock::inline v0::cli {
 namespace {
 
 constexpr std::uint64_t kMostShown = 1000;
-constexpr std::uint64_t kRowBytes = std::uint64_t{32} << 20;  // approximate size of what the writer receives at a time
+constexpr std::uint64_t kRowBytes = std::uint64_t{32} << 20;  // that the writer receives at a time
 
 bool is_tiff(const read_arguments& given) {
   return given.format.empty() && format_of_ending(lower_ending(given.output)) == "tiff";
@@ -85,7 +85,7 @@ result<window_options> options_of(const read_arguments& given) {
   return out;
 }
 
-/// With pixels that fill the bounds, or the whole image.
+/// The size with pixels that fill the bounds, or the size of the whole image.
 affine_transform transform_of(const affine_transform& image, const image_size& size, const image_size& result,
                               const std::optional<ground_bounds>& bounds) {
   const auto rows = static_cast<double>(result[0]), columns = static_cast<double>(result[1]);

@@ -18,9 +18,9 @@ inline constexpr int kUsage = 2;
 /// An option of remote storage that the command line has: `--endpoint-url` sets `endpoint_url`.
 struct storage_flag {
   enum class kind : std::uint8_t { on, text, header };
-  std::string_view option;  ///< in the one table of storage options; `headers` is `--header`
+  std::string_view option;  ///< its name in the table of storage options; `headers` is `--header`
   kind takes;
-  const char* what;  ///< for the help
+  const char* what;  ///< text for the help
 
   std::string name() const;  ///< `--endpoint-url`
 };

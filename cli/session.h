@@ -17,8 +17,8 @@ namespace penstock::inline v0::cli {
 
 /// The options of the command line for remote storage, also as the Python package's `storage_options`.
 struct storage_flags {
-  std::map<std::string_view, bool> on;            ///< by the option's name
-  std::map<std::string_view, std::string> texts;  ///< the same; empty: not given
+  std::map<std::string_view, bool> on;            ///< flags by the option's name
+  std::map<std::string_view, std::string> texts;  ///< texts by the option's name; empty: not given
   std::vector<std::string> headers;               ///< `NAME: VALUE`
   bool allow_local = false;                       ///< `open_options::allow_local`
 

@@ -11,7 +11,7 @@ slice to_slice(const axis_range& range) {
   out.start = range.start;
   out.step = range.step;
   out.stop = range.step > 0 ? last + 1 : last - 1;
-  if (*out.stop < 0) out.stop.reset();  // before the first element, which a negative number could not express
+  if (*out.stop < 0) out.stop.reset();  // before the first element: no negative number names that
   return out;
 }
 
@@ -39,7 +39,7 @@ std::vector<slab> cut_into_slabs(const resolved_basic& all, const extents& chunk
   for (std::uint64_t row = 0; row < rows;) {
     std::uint64_t count = std::min(rows_per_slab, rows - row);
     if (row == 0 && step == 1 && !all.from.empty() && count < rows) {
-      // The first slab ends at the end of a chunk, in the direction of the read; then all others do, too.
+      // The first slab ends at the end of a chunk, in the direction of the read; therefore all others do, too.
       const auto start = static_cast<std::uint64_t>(all.from[d].start);
       const std::uint64_t into = all.from[d].step > 0 ? start % layer : layer - 1 - start % layer;
       count -= std::min(into, count - 1);

@@ -9,7 +9,7 @@
 namespace penstock::inline v0::cli {
 namespace {
 
-constexpr std::size_t kLongest = 64;  // of words that are compared
+constexpr std::size_t kLongest = 64;  // most letters of words that are compared
 
 std::string lowered(std::string_view word) {
   std::string out(word);

@@ -170,7 +170,7 @@ result<json> place_json(const array& image, const georeference& place, const sys
                      {"Origin", t ? numbers_json({t->c, t->f}) : json()},
                      {"Resolution", t ? numbers_json({t->a, t->e}) : json()},
                      {"BoundingBox", box ? numbers_json({box->left, box->bottom, box->right, box->top}) : json()}};
-  // A damaged one does not keep the rest from being shown.
+  // A damaged tag does not prevent the others from being shown.
   const auto points = place.gcps();
   if (!points.ok())
     out.push_back({"GCPs", points.error().message()});
@@ -250,7 +250,7 @@ json sizes_json(const extents& sizes) {
   return out;
 }
 
-// As Python writes the value: `None`, `True`, `1.0`, `('red', 'green')`.
+// The value in Python's form: `None`, `True`, `1.0`, `('red', 'green')`.
 std::string python_text(const json& value, bool quoted) {
   if (value.is_null()) return "None";
   if (const bool* const flag = value.as_bool()) return *flag ? "True" : "False";

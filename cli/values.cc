@@ -63,7 +63,7 @@ std::string real_text(bool brain, std::uint32_t bits, const std::byte* item) {
     const double value = shortest(load<std::uint16_t>(item), brain ? brain_value : half_value);
     return float_text(fmt::format("{}", std::isnan(value) ? NAN : value));
   }
-  // A negative NaN is a NaN all the same.
+  // A negative NaN is also shown as NaN.
   if (bits == 32) {
     const float value = load<float>(item);
     return float_text(fmt::format("{}", std::isnan(value) ? NAN : value));

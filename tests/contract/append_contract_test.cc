@@ -24,7 +24,7 @@ namespace {
 /// Stops the user of a store before one of its operations, including its other threads, as SIGSTOP does.
 class stopping_store final : public store {
  public:
-  /// \param guards  False: as a store that cannot check a guard together with a write (an object store).
+  /// \param guards  False: the store cannot check a guard together with a write, like an object store.
   stopping_store(std::shared_ptr<store> under, bool guards, int stop_at)
       : under_(std::move(under)), guards_(guards), stop_at_(stop_at) {}
 
@@ -55,7 +55,7 @@ class stopping_store final : public store {
 
   std::function<void(std::string_view)> before_put;
 
-  /// True if the user is stopped, false if it ended before.
+  /// Returns true if the user is stopped, false if it ended before.
   bool wait_until_stopped() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return stopped_ || ended_; });
@@ -97,7 +97,7 @@ class stopping_store final : public store {
 
 struct schedule {
   bool guards, sharded;
-  std::uint64_t first_rows;  // that the array has
+  std::uint64_t first_rows;  // rows that the array has at first
   std::uint64_t a_rows, b_rows;
   std::int32_t b_value;
   int stop_at;
@@ -141,7 +141,7 @@ std::vector<std::int32_t> column_of(const array& from) {
   return out;
 }
 
-// False where A has fewer steps than it was to be stopped at.
+// Returns false if A has fewer steps than the one at which it was to be stopped.
 bool run(const schedule& with) {
   const auto memory = make_memory_store();
   model_options options;
@@ -196,7 +196,7 @@ bool run(const schedule& with) {
   const auto values = column_of(after);
   const auto b_at = std::search(values.begin(), values.end(), b_rows.begin(), b_rows.end());
   const auto of_a = static_cast<std::uint64_t>(std::count(values.begin(), values.end(), 77));
-  // Rows of an appender that got an error may exist or not; all others exist, once.
+  // Rows of an appender that received an error may exist or not; all others exist exactly once.
   const bool fine = with.by_appender ? b_at != values.end() &&
                                            (of_a == with.a_rows || (!a_done.value_or(false) && of_a < with.a_rows)) &&
                                            values.size() == with.first_rows + of_a + with.b_rows

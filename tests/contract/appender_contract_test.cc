@@ -159,7 +159,7 @@ TEST(Appender, PutsEachChunkOnceHoweverFewRowsCome) {
     for (std::int32_t r = 0; r < 203; ++r) {
       auto row = rows_from(r, 1, 6);
       ASSERT_TRUE(by.append(view_of(row, to.at->type(), 6)).ok());
-      std::fill(row.begin(), row.end(), -1);  // it was copied
+      std::fill(row.begin(), row.end(), -1);  // the appender has copied the row
     }
     const auto after = by.close();
     ASSERT_TRUE(after.ok()) << after.error().to_string();
@@ -296,7 +296,7 @@ TEST(Appender, ReturnsEachErrorOnceAndTriesAgain) {
   ASSERT_TRUE(second.ok()) << second.error().to_string();
   EXPECT_EQ(all_of(*second), rows_from(0, 13, 4));
 
-  // An error that no call has returned is returned by the next `append`, which takes nothing then.
+  // An error that no call has returned is returned by the next `append`, which then takes nothing.
   to.store->before_put = [&](std::string_view key) -> result<> {
     if (is_chunk(key)) return error(errc::io_error, "no space left");
     return {};

@@ -1,6 +1,6 @@
 #pragma once
 
-// What every bytes-to-bytes codec must do, whatever it computes. A new codec is one more line in `byte_codec_texts`
+// The requirements of every bytes-to-bytes codec. A new codec is one more line in `byte_codec_texts`
 // (src/codec/codec_fixture.h), one from outside the library a line in codec_contract_test.cc.
 
 #include <gtest/gtest.h>
@@ -114,7 +114,7 @@ TEST_P(CodecContract, RefusesHostileBytesInBoundedMemory) {
   for (int i = 0; i < 300; ++i) {
     bytes damaged = encoded;
     damaged[random() % damaged.size()] ^= std::byte{1} << random() % 8;
-    static_cast<void>(refuses(damaged));  // may decode: not every codec has a checksum
+    static_cast<void>(refuses(damaged));  // may succeed: not every codec has a checksum
   }
 }
 

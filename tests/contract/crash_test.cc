@@ -77,7 +77,7 @@ std::size_t stray_files(const std::filesystem::path& folder) {
   return out;
 }
 
-// As if the writer had been dead for a while.
+// Makes the writer appear to have ended some time ago.
 void make_old(const std::filesystem::path& folder) {
   for (const auto& each : std::filesystem::recursive_directory_iterator(folder)) {
     if (!each.path().filename().string().starts_with(".penstock-tmp-")) continue;
@@ -125,8 +125,8 @@ TEST(Crash, AWriterKilledAtAnyMomentLeavesOldOrNew) {
 
 #if defined(__linux__) && !defined(PENSTOCK_SANITIZED)
 
-// Runs `work` in a child and kills it at the entry or return of its n-th system call; false where it ended before.
-// Nothing where this process may not trace.
+// Runs `work` in a child and kills it at the entry or return of its n-th system call; false if it ended before that.
+// Nothing if this process may not trace.
 std::optional<bool> killed_at(int call, const std::function<void()>& work) {
   const ::pid_t child = ::fork();
   if (child == 0) {
@@ -171,7 +171,7 @@ TEST(Crash, AWriteKilledAtEachOfItsSystemCallsLeavesOldOrNew) {
     ASSERT_LT(call, 2000);
   }
   EXPECT_GT(kills, 20);
-  EXPECT_GE(changed, 2);  // after the rename it is done
+  EXPECT_GE(changed, 2);  // after the rename the write is complete
   make_old(folder.path());
   ASSERT_TRUE(write_round(open_at(folder.path()), 0, 1, 0).ok());
   EXPECT_EQ(stray_files(folder.path()), 0u);
@@ -205,7 +205,7 @@ TEST(Crash, AnAppendKilledAtEachOfItsSystemCallsIsSeenWholeOrNotAtAll) {
   const tensor_view rows{reinterpret_cast<std::byte*>(&value), mine.type(), {1}, {0}};
   make_old(folder.path());
   ASSERT_TRUE(open_at(folder.path()).append(rows, 0).ok());
-  EXPECT_EQ(stray_files(folder.path()), 0u);  // neither a file nor a claim
+  EXPECT_EQ(stray_files(folder.path()), 0u);  // neither a stray file nor a claim
 }
 
 #endif

@@ -32,7 +32,7 @@ class DiskCache : public testing::Test {
     std::shared_ptr<disk_cache> cache;
     std::shared_ptr<store> from;
   };
-  // A cache of its own, as another process has it.
+  // A cache of its own, like another process's.
   opened make(std::chrono::nanoseconds trust = {}) {
     disk_cache_options how;
     how.folder = home_.path().string() + "/cache";

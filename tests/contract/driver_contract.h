@@ -1,6 +1,6 @@
 #pragma once
 
-// What every driver of a format that is one object must do. A new driver is one more driver_case in
+// The requirements of every driver of a format that is one object. A new driver is one more driver_case in
 // driver_contract_test.cc.
 
 #include <gtest/gtest.h>
@@ -26,17 +26,17 @@ namespace penstock::contract {
 using bytes = std::vector<std::byte>;
 
 struct driver_case {
-  std::string name;                                   ///< of the driver
-  std::string path;                                   ///< of the object
-  std::function<bytes()> file;                        ///< as a writer would have made it
+  std::string name;                                   ///< name of the driver
+  std::string path;                                   ///< path of the object
+  std::function<bytes()> file;                        ///< the object's bytes in the form of its writer
   std::shared_ptr<const format_driver> added = {};    ///< null: the library's
   std::function<void(create_options&)> creates = {};  ///< options of an array that it can create; null: it cannot
-  std::string inner = {};                             ///< of an array in the object; empty: the object is one
-  std::vector<std::pair<std::string, std::function<bytes()>>> others = {};  ///< objects that it names
+  std::string inner = {};                             ///< path of an array in the object; empty: it is one
+  std::vector<std::pair<std::string, std::function<bytes()>>> others = {};  ///< objects that it refers to
 };
 inline void PrintTo(const driver_case& which, std::ostream* out) { *out << which.name; }
 
-/// Counts reads that begin an object, and limits no one.
+/// Counts reads that begin an object; does not limit memory.
 class counted_store final : public store {
  public:
   explicit counted_store(std::shared_ptr<store> under) : under_(std::move(under)) {}
@@ -85,7 +85,7 @@ class DriverContract : public testing::TestWithParam<driver_case> {
     ASSERT_TRUE(store_->put(key, {&whole, 1}, {}).ok());
   }
   void put(const bytes& content) { put(GetParam().path, content); }
-  /// Opens what is there and reads all of it, if it is small.
+  /// Opens the node and reads all of it, if it is small.
   result<> open_and_read() {
     PENSTOCK_ASSIGN(const array opened, open_array(store_, opening()));
     PENSTOCK_ASSIGN(const std::uint64_t count, element_count(opened.shape()));
@@ -184,7 +184,7 @@ TEST_P(DriverContract, CreatesWhatItOpensOrRefuses) {
   ASSERT_TRUE(made.ok()) << made.error().to_string();
   EXPECT_EQ(made->shape(), how.shape);
   EXPECT_EQ(made->type(), how.type);
-  EXPECT_EQ(create_array(store_, how).error().code(), errc::invalid_argument);  // it exists
+  EXPECT_EQ(create_array(store_, how).error().code(), errc::invalid_argument);  // the path exists
   how.overwrite = true;
   EXPECT_TRUE(create_array(store_, how).ok());
   bytes values(static_cast<std::size_t>(*element_count(how.shape)) * how.type.item_bytes(), std::byte{1});

@@ -17,7 +17,7 @@
 
 namespace penstock::test {
 
-/// What a fault_store does wrong. Chances are in thousandths of the requests.
+/// The faults of a fault_store. Chances are in thousandths of the requests.
 ///
 /// Whether a request fails depends on the seed, its key and the number of requests for that key: the same in every
 /// schedule.
@@ -33,10 +33,10 @@ struct fault_script {
   unsigned fail_write = 0;  ///< a put or an erase fails with one of `codes`: every other time after it was carried out
 
   bool deferred = false;                         ///< completions wait for `deliver_one`
-  bool deferred_writes = false;                  ///< those of `write` too
+  bool deferred_writes = false;                  ///< also completions of `write`
   bool lends = true;                             ///< false: lent bytes are copied to the reader's buffer
-  std::uint64_t request_bytes = 0;               ///< as of a store whose requests take their time
-  bool versions = true;                          ///< false: as a store that has none
+  std::uint64_t request_bytes = 0;               ///< as in a store whose requests take time
+  bool versions = true;                          ///< false: as in a store that has none
   std::function<void(const byte_read&)> before;  ///< called before each request is carried out, without a lock
 };
 
@@ -48,7 +48,7 @@ class fault_store final : public store {
  public:
   struct counts {
     std::uint64_t requests = 0;
-    std::uint64_t checks = 0;  ///< of length 0; also counted as requests
+    std::uint64_t checks = 0;  ///< reads of length 0; also counted as requests
     std::uint64_t bytes = 0;   ///< delivered
     std::uint64_t faults = 0;
   };
@@ -136,7 +136,7 @@ class fault_store final : public store {
     const std::lock_guard lock(mutex_);
     return pending_.size();
   }
-  /// Carries out one deferred request, chosen by a random number, and completes it; nothing where none waits.
+  /// Carries out one deferred request, chosen by a random number, and completes it; does nothing if none waits.
   void deliver_one(std::uint64_t choice) const {
     std::optional<pending_request> chosen;
     {
@@ -151,7 +151,7 @@ class fault_store final : public store {
     } else if (chosen->stop.stop_requested()) {
       chosen->write_sink->complete(chosen->write.tag, error(errc::cancelled, "the write was stopped"));
     } else {
-      // As a store that completes at once does it.
+      // As a store that completes requests at once.
       const_cast<fault_store*>(this)->store::write({&chosen->write, 1}, *chosen->write_sink, {});
     }
   }
@@ -323,7 +323,7 @@ class fault_store final : public store {
     request.sink->complete(read.tag, std::move(done));
   }
 
-  // Content that a reader must not use after an error: its beginning is right, the rest is not.
+  // Content that a reader must not use after an error: its beginning is correct, the rest is not.
   static error cut_short(const byte_read& read, const read_done& done, std::uint64_t dice) {
     const std::size_t kept = done.bytes.empty() ? 0 : dice % done.bytes.size();
     if (!read.destination.empty() && kept < read.destination.size())

@@ -1,8 +1,8 @@
 #pragma once
 
-// What every codec of arrays must do, whatever it loses, and every codec that is only read. A new one is one more line
-// in `kFilterRows` or `kReadOnlyRows` (src/codec/filter_fixture.h), with what it promises; a sample of one that is only
-// read is a line in filter_contract_test.cc.
+// The requirements of every codec of arrays, lossless or lossy, and of every codec that is only read. A new one is one
+// more line in `kFilterRows` or `kReadOnlyRows` (src/codec/filter_fixture.h), with what it promises; a sample of one
+// that is only read is a line in filter_contract_test.cc.
 
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ namespace penstock::contract {
 
 constexpr std::uint64_t kMostFilterMemory = std::uint64_t{32} << 20;  // more is an error of the ledger
 
-/// One number as a type of the rows has it: complex numbers are two of them, `float8_*` their bits.
+/// One number in the form of the row's type: complex numbers are two of them, `float8_*` their bits.
 class number_form {
  public:
   explicit number_form(std::string_view type) : type_(type) {}
@@ -109,7 +109,7 @@ class FilterContract : public testing::TestWithParam<filter_row> {
   }
   static codec_chain chain(std::uint64_t length) { return compile_filter(GetParam(), length).value(); }
 
-  /// Values that the row makes a promise for; mixed, and in order.
+  /// Values within the row's promise; mixed, and in order.
   static std::vector<bytes> contents(const codec_chain& codec) {
     const filter_promise& promise = GetParam().promise;
     const std::size_t size = codec.decoded_bytes();
@@ -172,7 +172,7 @@ TEST_P(FilterContract, EncodesWithinItsBound) {
       }
       EXPECT_TRUE(std::all_of(out.end() - guard, out.end(), [](std::byte b) { return b == std::byte{0xa5}; }))
           << length;
-      // The same content has the same bytes, wherever they are written.
+      // Equal content encodes to equal bytes, wherever they are written.
       bytes again(bound, std::byte{0x5a});
       ASSERT_TRUE(codec.encode(view, again, scratch_).ok());
       EXPECT_TRUE(std::equal(again.begin(), again.begin() + static_cast<std::ptrdiff_t>(*made), out.begin())) << length;
@@ -186,7 +186,7 @@ TEST_P(FilterContract, RefusesOrSurvivesHostileBytes) {
   worker_scratch scratch(&accounts);
   const codec_chain codec = chain(kLength);
   const bytes encoded = encode_all(codec, contents(codec)[0], scratch_);
-  // What is accepted makes all bytes of the cell, the same ones whatever was there before.
+  // Accepted bytes fill the whole cell, with the same values whatever it contained before.
   const auto decodes_alike = [&](const bytes& hostile) {
     guarded_decode decode(true, GetParam().name == "n5_default");
     const bool accepted = decode(codec, hostile, scratch).ok();
@@ -240,7 +240,7 @@ TEST_P(FilterContract, ItsDeviceFormDecodesToTheSameBytes) {
   }
 }
 
-/// Bytes that a codec on bytes decodes to others, by hand or from another program.
+/// Bytes with the bytes that they decode to, made by hand or by another program.
 struct read_sample {
   std::string_view name, settings;
   bytes encoded, decoded;
@@ -275,7 +275,7 @@ inline std::optional<bytes> decode_exactly(const byte_codec& codec, std::span<co
 
 class ReadOnlyCodecContract : public testing::TestWithParam<read_only_row> {
  protected:
-  /// Bytes, as if encoded, into three rooms.
+  /// Decodes bytes as if they were encoded, into three sizes of output.
   void survives(const byte_codec& codec, std::span<const std::byte> hostile) {
     for (const std::size_t room : {std::size_t{0}, std::size_t{61}, std::size_t{480}}) {
       const auto first = decode_exactly(codec, hostile, room, std::byte{0x3c}, scratch_);
@@ -295,7 +295,7 @@ TEST_P(ReadOnlyCodecContract, RefusesOrSurvivesHostileBytes) {
   for (std::uint64_t i = test::cases_of_one_thread(400); i > 0; --i) {
     const bytes noise = random_bytes(random() % 300, random());
     survives(**codec, noise);
-    // Few bits set: short lengths and small numbers, which more codecs accept.
+    // Only a few bits are set: short lengths and small numbers, which more codecs accept.
     bytes sparse(random() % 300);
     for (std::byte& each : sparse) each = static_cast<std::byte>(random() & random() & random() & random());
     survives(**codec, sparse);

@@ -14,7 +14,7 @@ bytes of(std::initializer_list<int> values) {
   return out;
 }
 
-/// By hand from the descriptions of the formats; hdf5_codecs_test.cc says what they are.
+/// Made by hand from the descriptions of the formats; hdf5_codecs_test.cc describes them.
 const std::vector<read_sample>& samples() {
   static const std::vector<read_sample> all = {
       {"hdf5.lzf", "{}", of({1, 7, 8, 0x20, 0}), of({7, 8, 8, 8, 8})},

@@ -30,7 +30,7 @@ class HttpStore : public testing::Test {
     options_.retries = 3;
   }
 
-  // A store of its own transport for the options as they are.
+  // A store with a transport of its own, which has the current options.
   std::shared_ptr<http_store> make(unsigned connections = 8, unsigned short_ones = 0) const {
     return std::make_shared<http_store>(*http_transport::make(connections, short_ones),
                                         *http_url::parse(server_.url() + "/base"), options_);
@@ -324,7 +324,7 @@ TEST_F(HttpStore, WhatAServerSaysIsHeldAgainstWhatWasAsked) {
   EXPECT_TRUE(read().ok()) << "a size that is not said is not a lie";
   change([](reply& out) { out.length_field = ""; });
   EXPECT_TRUE(read().ok()) << "the range says how long the answer is";
-  error_of({}, errc::unsupported);  // and nothing else does
+  error_of({}, errc::unsupported);  // and it changes nothing else
   change([](reply& out) { out.length_field = "", out.cut_after = 2; });
   EXPECT_EQ(code_of(read()), errc::io_error);
   change([](reply& out) { out.chunked = true; });

@@ -32,14 +32,14 @@ using bytes = std::vector<std::byte>;
 struct layout_case {
   std::string name;
   std::function<std::shared_ptr<const chunk_layout>()> make;
-  /// A storage object as a writer would have made it; nothing where it was never written. Deterministic.
+  /// A storage object in its writer's form; nothing if it was never written. Deterministic.
   std::function<std::optional<bytes>(object_id)> object;
   unsigned depth = 0;  ///< rounds of index reads that the format needs at most
-  /// Without an index it knows where everything is, whatever the objects hold: the store finds ranges that leave them.
+  /// Without an index, all locations are known, whatever the objects contain: the store finds ranges that leave them.
   bool fixed_places = false;
-  /// Above 0: a table says in which of so many objects each cell lies, whatever `write_grid()` is; `fixed_places` too.
+  /// Above 0: a table assigns each cell to one of this many objects, whatever `write_grid()` is; `fixed_places` too.
   object_id listed_objects = 0;
-  bool needs_object = false;  ///< the array was opened from the object: that it is gone is a conflict
+  bool needs_object = false;  ///< the array was opened from the object: if that no longer exists, reads are a conflict
 };
 
 class index_table final : public index_lookup {
@@ -67,7 +67,7 @@ class LayoutContract : public testing::TestWithParam<layout_case> {
     }
   }
 
-  /// What storage answers; nothing where the object is absent. A range that leaves it is cut, as by a hostile store.
+  /// The response of storage; nothing if the object is absent. A range that leaves it is cut, as by a hostile store.
   std::optional<std::span<const std::byte>> read(object_id object, const byte_range& range) const {
     const auto at = objects_.find(object);
     if (at == objects_.end()) return std::nullopt;
@@ -78,7 +78,7 @@ class LayoutContract : public testing::TestWithParam<layout_case> {
     return all.subspan(begin, std::min<std::size_t>(range.length, all.size() - begin));
   }
 
-  /// Asks until nothing is missing; an error where parse or locate refuses.
+  /// Reads indexes until nothing is missing; an error if parse or locate refuses.
   result<std::vector<chunk_extent>> resolve(std::span<const cell_id> cells, unsigned* rounds = nullptr) const {
     std::vector<chunk_extent> out(cells.size());
     index_table known;

@@ -31,7 +31,7 @@
 namespace penstock::contract {
 namespace {
 
-/// A shard as bytes on disk: what it holds, and how its index is written.
+/// A shard as bytes on disk: its content, and the form of its index.
 struct shard_kind {
   std::uint64_t entries = 1;
   std::uint64_t chunk_bytes = 1;
@@ -42,7 +42,7 @@ struct shard_kind {
   int shard_checksums = 0;
 };
 
-/// One entry in five was never written; all others lie in reverse order, with holes between them.
+/// One entry in five was never written; all others are in reverse order, with gaps between them.
 bytes write_shard(const shard_kind& kind, std::uint64_t seed) {
   const std::uint64_t index_size = 16 * kind.entries + 4 * static_cast<std::uint64_t>(kind.index_checksums);
   bytes out(kind.at_start ? index_size : 0);
@@ -101,7 +101,7 @@ const shard_kind kOuter{3, 0, &kMiddle, true, 0};
 const shard_kind kOnlyChecked{2, 4, nullptr, false, 1, false, 2};
 const shard_kind kAroundChecked{3, 0, &kOnlyChecked, false, 0};
 
-/// Objects that have not all as many entries.
+/// Objects with different numbers of entries.
 const shard_kind kUnequal[] = {{6, 4, nullptr, false, 1}, {4, 4, nullptr, false, 1}, {3, 4, nullptr, false, 1}};
 const shard_kind kUnequalOuter[] = {{2, 0, &kInnermost, true, 0}, {3, 0, &kInnermost, true, 0}};
 
@@ -174,7 +174,7 @@ layout_case reference_case(std::string name, bool listed, bool joined = false) {
     reference_layout::settings with;
     with.more_chains = {base->chains()[0]};
     with.objects = {"a", "b/c", "d"};
-    if (joined) {  // three rows behind six: the second chunk of the first array reaches beyond its end
+    if (joined) {  // three rows after six: the second chunk of the first array extends beyond its end
       auto rows = grid_axis::edges(9, {0, 2, 3, 5, 7, 9}, {2, 2, 2, 2, 2});
       EXPECT_TRUE(rows.ok());
       with.grid = chunk_grid::make({*rows, grid_axis::uniform(11, 2)}).value();
@@ -402,7 +402,7 @@ struct tiff_kind {
   bool sparse = false;  ///< one tile in four was never written
 };
 
-/// A TIFF of PackBits streams that end with the arrays of their places.
+/// A TIFF of PackBits streams that ends with the arrays of their offsets.
 bytes write_tiff(const tiff_kind& kind) {
   const auto many = [](std::uint32_t length, std::uint32_t part) { return (length + part - 1) / part; };
   const bool tiled = kind.cell_width != 0;
@@ -443,7 +443,7 @@ bytes write_tiff(const tiff_kind& kind) {
   return out;
 }
 
-/// \param whole  The arrays came with the header.
+/// \param whole  The arrays were read with the header.
 layout_case tiff_case(std::string name, tiff_kind kind, bool whole) {
   layout_case out;
   out.name = std::move(name);

@@ -125,7 +125,7 @@ TEST(Loader, AFaultIsAnErrorOfItsBatchAndTheNextEpochIsWhole) {
     how.context = context::make(with).value();
     const auto store = std::make_shared<fault_store>(inner, script);
     auto from = open_array(store, how);
-    if (!from.ok()) continue;  // the metadata was struck
+    if (!from.ok()) continue;  // the fault hit the metadata
     auto made = rows_of(*from);
     ASSERT_TRUE(made.ok());
     bool whole = false;

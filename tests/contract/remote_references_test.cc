@@ -1,4 +1,4 @@
-// Manifests of files on a server: what is requested to save one, to open it and to read by it.
+// Manifests of files on a server: the requests for saving one, for opening it and for reading through it.
 
 #include <gtest/gtest.h>
 #include <penstock/open.h>

@@ -1,4 +1,4 @@
-// What the S3 store does beyond the contract: parts, doubt, pages, signatures.
+// Behaviour of the S3 store beyond the contract: parts, lost responses, pages, signatures.
 
 #include "store/s3_store.h"
 
@@ -92,7 +92,7 @@ std::vector<std::string> numbered(std::size_t count) {
   return out;
 }
 
-// No request is answered before as many have arrived as there are connections.
+// No request is answered until as many have arrived as there are connections.
 TEST_F(S3Store, OneThreadHasAsManyWritesUnderWayAsThereAreConnections) {
   constexpr std::size_t kWrites = 24, kConnections = 8;
   std::atomic<std::size_t> asked{0};
@@ -195,7 +195,7 @@ TEST_F(S3Store, AnUploadThatFailsInItsLastAnswerIsAnError) {
   EXPECT_NE(done.error().to_string().find("InternalError: sorry"), std::string::npos) << done.error().to_string();
 }
 
-// The first attempt is carried out and its answer lost; the second finds an object in its way.
+// The first attempt is executed and its response lost; the second one finds the object that the first one wrote.
 TEST_F(S3Store, AWriteWhoseAnswerWasLostIsKnownAgain) {
   server_.on_request([](const request& asked, reply& out) {
     if (asked.number == 1) out.no_answer = true;

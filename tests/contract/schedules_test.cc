@@ -157,7 +157,7 @@ TEST(Schedules, AnObjectThatNeverHoldsStillIsAConflict) {
       ASSERT_EQ(done.error().code(), errc::conflict) << done.error().to_string();
       ++conflicts;
     } else {
-      ASSERT_EQ(s.values, s.model.select(s.resolved)) << "seed " << seed;  // unsharded: nothing to disagree with
+      ASSERT_EQ(s.values, s.model.select(s.resolved)) << "seed " << seed;  // unsharded: nothing that could contradict
     }
   }
   EXPECT_GT(conflicts, 0u);

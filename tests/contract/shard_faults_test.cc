@@ -53,7 +53,7 @@ void make(change what, fault_store& to, const std::string& key) {
 class ShardFaults : public testing::TestWithParam<change> {};
 
 TEST_P(ShardFaults, AFileThatChangesBeforeAnyOfItsRequestsIsNamed) {
-  bool all = false;  // a read had fewer requests than this: every one of them was struck
+  bool all = false;  // a read had fewer requests than this: every request has been faulted
   std::uint64_t struck = 0;
   for (; !all; struck += all_cases() ? 1 : 3) {
     std::uint64_t seen = 0;
@@ -76,7 +76,7 @@ TEST_P(ShardFaults, AFileThatChangesBeforeAnyOfItsRequestsIsNamed) {
     }
     shard_options options;
     context_options with;
-    with.threads = 1;  // `before` is not made for several
+    with.threads = 1;  // there is no `before` for several files
     options.context = context::make(with).value();
     const auto array = open_shards(faults, keys, options);
     ASSERT_TRUE(array.ok()) << array.error().to_string();

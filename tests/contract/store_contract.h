@@ -23,12 +23,12 @@ struct store_subject {
   std::shared_ptr<penstock::store> store;
   std::function<void(const std::string& key, std::string_view text)> set;
   std::function<void(const std::string& key)> remove;
-  bool writable = true;          ///< put and erase work
-  bool listable = true;          ///< list works
-  std::shared_ptr<void> keeper;  ///< what lives as long as the store (a folder, a server)
+  bool writable = true;          ///< whether put and erase work
+  bool listable = true;          ///< whether list works
+  std::shared_ptr<void> keeper;  ///< objects that live as long as the store (a folder, a server)
 };
 
-/// Lets the tests of a store that can be written to change it through itself.
+/// Implements the changes of a writable store through the store itself.
 inline store_subject writable_subject(std::shared_ptr<penstock::store> made, std::shared_ptr<void> keeper = nullptr) {
   penstock::store* const to = made.get();
   store_subject out;

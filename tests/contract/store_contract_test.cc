@@ -171,7 +171,7 @@ TEST_P(StoreContract, VersionsTellObjectsApart) {
   ASSERT_TRUE(first.ok() && again.ok());
   EXPECT_TRUE(first->seen == again->seen) << "whole and ranged reads of one object see one version";
 
-  set("k", "fedcba9876543210");  // of the same size
+  set("k", "fedcba9876543210");  // content of the same size
   const auto rewritten = read_now(store_, "k", {0, 4, false});
   ASSERT_TRUE(rewritten.ok());
   EXPECT_EQ(rewritten->text, "fedc");

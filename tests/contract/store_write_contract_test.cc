@@ -127,7 +127,7 @@ TEST_P(StoreContract, WritesOfOneCallEachComplete) {
     EXPECT_EQ(read->text, "text " + std::to_string(i));
     EXPECT_TRUE(!has_versions() || read->seen == *first.at(100 + i));
   }
-  // Puts, puts that must fail, erases, and keys that are none, in one call.
+  // Puts, puts that must fail, erases, and invalid keys, in one call.
   std::vector<std::string> outside;
   for (std::size_t i = 0; i < 20; ++i) outside.push_back("../" + keys[i]);
   for (std::size_t i = 0; i < 20; ++i) {

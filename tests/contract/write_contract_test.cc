@@ -138,7 +138,7 @@ TEST(Write, TheArraysEdgeIsNoReasonToReadItsBytes) {
   EXPECT_EQ(s.store->read_bytes, 0u);
   EXPECT_EQ(s.store->last_condition.what, write_condition::kind::must_match);
   EXPECT_EQ(s.read(), s.model.values);
-  // Backwards it is the same elements.
+  // In reverse, these are the same elements.
   s.store->forget();
   ASSERT_TRUE(s.write({{slice{94, 79, -1}}}, 1).ok());
   EXPECT_EQ(s.store->read_bytes, 0u);
@@ -207,7 +207,7 @@ TEST(Write, AnObjectThatChangedMeanwhileIsDoneAgain) {
   EXPECT_EQ(s.read(), s.model.values);
 }
 
-// Reads of one chunk go by an index that an earlier read has cached, and see what another process has written since.
+// Reads of one chunk use an index that an earlier read has cached, and see the writes of another process.
 TEST(Write, AChunkOfAShardIsReadAsItIsNow) {
   const temporary_folder folder;
   const std::shared_ptr<store> kinds[] = {make_memory_store(), open_file_store(folder.path().string())};

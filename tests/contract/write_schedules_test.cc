@@ -20,7 +20,7 @@ namespace {
 
 const std::uint64_t kSeeds = cases_of_one_thread(1500);
 
-// Chunks and shards are read and written through the faults, everything else as it is.
+// Chunks and shards are read and written through the faults, everything else directly.
 class faulty_chunks final : public store {
  public:
   faulty_chunks(std::shared_ptr<store> plain, std::shared_ptr<fault_store> faulty)
@@ -102,7 +102,7 @@ struct scene {
     return array->write(selection(which), tensor_view::contiguous(values.data(), array->type(), resolved.shape), with);
   }
 
-  // What storage holds, read through nothing that fails.
+  // The content of storage, read without faults.
   std::vector<std::byte> stored() const {
     const auto plain = open_array(std::shared_ptr<const penstock::store>(memory)).value();
     std::vector<std::byte> out(before.values.size());
@@ -157,7 +157,7 @@ TEST(WriteSchedules, EveryOrderOfAnswersWritesTheSameArray) {
       s.before = s.after;
       s.choose();
     }
-    // Those that complete a read continue at once.
+    // Reads that complete later continue at once.
     ASSERT_LE(s.store->most_at_once, std::size_t{s.io_concurrency} + s.array->context()->threads()) << "seed " << seed;
   }
 }
@@ -208,7 +208,7 @@ TEST(WriteSchedules, OneThreadHasManyObjectsUnderWay) {
   }
 }
 
-// A part of one shard and three whole ones, with little memory, one after the other or in flight.
+// A part of one shard and three whole ones, with little memory, sequential or in flight.
 result<> write_with_memory(std::uint64_t limit_bytes, bool in_flight, std::uint64_t seed) {
   model_options options;
   options.shape = {20 * 16384};

@@ -62,7 +62,7 @@ class Coherent : public FakeDevice {
 
 class CoherentParity : public Coherent, public testing::WithParamInterface<std::uint64_t> {};
 
-// Kernels run late: a block that was returned too early would hold other bytes by then.
+// Kernels run late: by then, a block that was returned too early would hold other bytes.
 TEST_P(CoherentParity, TheDeviceReadsWhatTheModelHolds) {
   std::mt19937_64 random(GetParam());
   configure(GetParam(), 0, 60);
@@ -147,7 +147,7 @@ TEST_F(Coherent, AWaveGivesItsBlocksToALongerChunk) {
     const std::shared_ptr<store> files = lends ? make_memory_store() : open_file_store(folder.string());
     write_model(*files, "a/", options);
     const array opened = open_in(files, context_with(kChunk * 9 / 8));
-    // Random bytes, of which zstd makes nothing shorter; then zeros.
+    // Random bytes, which zstd cannot make shorter; then zeros.
     std::vector<std::byte> values(4 * kChunk);
     std::mt19937_64 random(1);
     for (std::uint64_t chunk = 0; chunk < 4; ++chunk) {

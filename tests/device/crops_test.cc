@@ -90,7 +90,7 @@ TEST_F(Crops, OfTheHostAreWhatTheModelsHold) {
   }
 }
 
-// Each chunk's bytes are counted where they are decoded.
+// The bytes of each chunk are counted when it is decoded.
 std::uint64_t decoded_bytes(const profile_report& report) {
   for (const profile_stage& each : report.stages)
     if (each.what == stage::decode) return each.bytes_out;

@@ -1,5 +1,5 @@
-// Values in device memory that the device encodes: storage holds what its encoders make, and reads give the values
-// back.
+// Values in device memory that the device encodes: storage holds the output of its encoders, and reads return the
+// values.
 
 #include <algorithm>
 #include <cstring>
@@ -111,7 +111,7 @@ TEST_P(DeviceEncodeSeeds, ReadsGiveTheValuesBack) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DeviceEncodeSeeds, testing::Range<std::uint64_t>(1, 7));
 
-// What the encoders make of one chunk, on the host.
+// The encoders' output for one chunk, on the host.
 std::vector<std::byte> encoded(std::span<const device::device_step> steps, std::span<const std::byte> chunk) {
   const auto plan = device::encode_plan::make(steps, chunk.size(), ~0ull).value();
   struct aligned_free {
@@ -238,7 +238,7 @@ TEST_F(DeviceEncode, NamesTheCodecThatHasNoDeviceEncoder) {
   }
 }
 
-// Of every second chunk that is encoded the kernel says that there was no room.
+// The kernel reports for every second chunk that there was no space.
 void refuse_every_second(const void* parameters) {
   const auto& wave = *static_cast<const device::encode_wave*>(parameters);
   auto* const sizes = reinterpret_cast<std::uint32_t*>(wave.encoded_bytes);
@@ -275,7 +275,7 @@ TEST_F(DeviceEncode, TheHostEncodesWhatDoesNotFit) {
   }
 }
 
-// As a device on which the encoder is wrong would.
+// Simulates a device with a faulty encoder.
 void damage_the_first(const void* parameters) {
   const auto& wave = *static_cast<const device::encode_wave*>(parameters);
   const auto& part = *reinterpret_cast<const device::encode_part*>(wave.parts);
@@ -321,7 +321,7 @@ TEST_F(DeviceEncode, MemoryStaysBelowItsLimit) {
   }
 }
 
-// What a profile holds of a write: the device's spans, and each kernel that was launched for it.
+// The events of a write in a profile: the device's spans, and each kernel that was launched for it.
 TEST_F(DeviceEncode, ProfilesHoldTheTimesOfTheEncoder) {
   std::mt19937_64 random(1);
   constexpr std::uint64_t kRows = 60, kColumns = 64;  // chunks of 10 by 8: gathered by a kernel each
@@ -382,7 +382,7 @@ TEST_F(DeviceEncode, ProfilesHoldTheTimesOfTheEncoder) {
   EXPECT_EQ(penstock_fake_cuda_count("cuEventElapsedTime"), 0U);
 }
 
-// Of every second chunk that is encoded the kernel says that there was no room: the host records those that it encodes.
+// The kernel reports for every second chunk that there was no space: the host records those that it encodes.
 TEST_F(DeviceEncode, ProfilesCountTheBytesOfEachEncoderOnce) {
   std::mt19937_64 random(1);
   const auto store = make_memory_store();

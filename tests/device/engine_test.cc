@@ -1,5 +1,5 @@
-// The CUDA engine against the fake driver: reads equal the model, for any order of streams; calls that it must not make
-// do not occur.
+// The CUDA engine with the fake driver: reads equal the model, for any order of streams, and forbidden calls do not
+// occur.
 
 #include <cstring>
 #include <filesystem>
@@ -198,7 +198,7 @@ TEST_P(DeviceWarm, NothingIsAllocatedAndNothingWaits) {
                                  "cuStreamDestroy", "cuEventCreate", "cuEventDestroy", "cuStreamSynchronize",
                                  "cuEventSynchronize", "cuModuleLoadData", "pageable copy", "legacy stream"})
     EXPECT_EQ(penstock_fake_cuda_count(call), 0U) << call;
-  // A few for each request to storage and each wave, none for each of the 64 chunks but where it lands alone.
+  // A few calls for each request to storage and each wave, none for each of the 64 chunks except where it is alone.
   if (how.in_shards && how.codecs == kZstd) {
     EXPECT_LE(calls_but_queries() / 10, 300U);
   }
@@ -209,7 +209,7 @@ TEST_P(DeviceWarm, NothingIsAllocatedAndNothingWaits) {
 constexpr const char* kRaw = R"([{"name":"bytes","configuration":{"endian":"little"}}])";
 constexpr const char* kBlosc =
     R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"blosc","configuration":{"cname":"lz4","clevel":5,"shuffle":"shuffle","typesize":4,"blocksize":0}}])";
-// The host has a part in it: there is no such decoder on the device.
+// The host decodes a part: the device does not have such a decoder.
 constexpr const char* kBzip2 =
     R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"numcodecs.bz2","configuration":{"level":1}}])";
 
@@ -224,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(
         warm_case{"OfTheHost", kBzip2, true, false, false, 1}, warm_case{"OfTheHostLate", kBzip2, true, true, true, 3}),
     [](const auto& each) { return std::string(each.param.name); });
 
-// The benchmark's chunks are of 193 KB: two of them are more than what a host that decodes reads at once.
+// The benchmark's chunks have 193 KB: a host that decodes reads less than two of them at once.
 TEST_F(DeviceEngine, ALocalStoreIsReadInLongRequests) {
   const auto folder =
       std::filesystem::temp_directory_path() / ("penstock_device_requests_" + std::to_string(::getpid()));
@@ -248,8 +248,8 @@ TEST_F(DeviceEngine, ALocalStoreIsReadInLongRequests) {
 }
 
 // A completion between the end of a read and that of its job once made it end twice: the record of failures was copied
-// twice, and only the second copy was waited for. Earlier reads have all page-locked memory here: a read that finds no
-// room for its first request has to be woken too.
+// twice, and only the second copy was waited for. Earlier reads hold all page-locked memory here: a read that finds no
+// space for its first request must be woken, too.
 TEST_F(DeviceEngine, AReadEndsOnceWhateverNewsComes) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", benchmark_like());
@@ -296,7 +296,7 @@ TEST_F(DeviceEngine, AReadThatFailsAtItsEndLeavesNothingBehind) {
   }
 }
 
-// Once a kernel has faulted no wave ends, and all reads wait for one: the completion thread finds the fault.
+// Once a kernel has faulted, no wave ends, and all reads wait for one: the completion thread detects the fault.
 TEST_F(DeviceEngine, AReadOutlivesAFaultOfTheDevice) {
   constexpr int kIllegalAddress = 700;
   const auto store = make_memory_store();
@@ -361,7 +361,7 @@ TEST_F(DeviceEngine, WritesNothingBeforeTheCallersStreamIsThrough) {
       const auto bytes = model.values.size();
       const auto target = allocate(bytes), kept = allocate(bytes);
       const auto mine = make_stream();
-      // The caller still reads the old contents of `target` when it asks for new ones.
+      // The caller still reads the old contents of `target` when it requests new ones.
       ASSERT_EQ(driver.set_bytes(target, 7, bytes, mine), cuda::kSuccess);
       ASSERT_EQ(driver.copy_on_device(kept, target, bytes, mine), cuda::kSuccess);
       tensor_view out = tensor_view::contiguous(reinterpret_cast<void*>(target), opened.type(), opened.shape());

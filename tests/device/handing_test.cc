@@ -1,4 +1,4 @@
-// Data that device reads pass to other libraries, and to the host: tensors by DLPack, chunks that the device's scan
+// Data of device reads in other libraries and on the host: tensors through DLPack, and chunks that the device's scan
 // refuses.
 
 #include <chrono>
@@ -58,7 +58,7 @@ TEST_F(DeviceHanding, ATensorGoesToAConsumerInItsStreamsOrderAndComesBackWithThe
       ASSERT_TRUE(exported.ok()) << exported.error().to_string();
       handed = *exported;
       address = reinterpret_cast<cuda::device_address>(made->view().data);
-    }  // the consumer has it alone
+    }  // only the consumer holds it
     auto* const seen = reinterpret_cast<dlpack_managed_versioned*>(handed);
     EXPECT_EQ(seen->tensor.device.type, 2);
     EXPECT_EQ(seen->tensor.device.index, 0);
@@ -83,7 +83,7 @@ TEST_F(DeviceHanding, ATensorGoesToAConsumerInItsStreamsOrderAndComesBackWithThe
   }
 }
 
-// The consumer's stream may be destroyed when its memory is returned, with work on it that has not begun.
+// The consumer's stream may be destroyed when its memory is returned, while work on it has not begun.
 TEST_F(DeviceHanding, MemoryComesBackAfterItsConsumersStreamIsGone) {
   const auto store = make_memory_store();
   const model_array model = write_image(*store);
@@ -144,7 +144,7 @@ TEST_F(DeviceHanding, WhatIsLeftToBeToldKeepsNoContext) {
   }
 }
 
-// A valid frame of raw blocks of one byte each: their tables are much longer than what they hold.
+// A valid frame of raw blocks of one byte each: their tables are much longer than their content.
 std::vector<std::byte> small_blocks(std::span<const std::byte> content) {
   std::vector<std::byte> out;
   const auto put = [&](std::uint32_t value, int count) {
@@ -160,7 +160,7 @@ std::vector<std::byte> small_blocks(std::span<const std::byte> content) {
   return out;
 }
 
-// As numcodecs has it: four bytes in front.
+// In numcodecs' form: four bytes before the frame.
 std::vector<std::byte> with_adler(std::span<const std::byte> content) {
   std::uint32_t a = 1, b = 0;
   for (const std::byte each : content) {
@@ -189,7 +189,7 @@ void expect_values(const array& opened, const model_array& model, const basic_se
 
 class DeviceRefusal : public DeviceHanding, public testing::WithParamInterface<bool> {};
 
-// With a stage that is the host's anyway, which is then done already, and without.
+// With and without a stage that is left to the host in any case, which has then run already.
 TEST_P(DeviceRefusal, ChunksThatTheDeviceRefusesAreDecodedByTheHostsWorkers) {
   const bool host_stage = GetParam();
   model_options options;
@@ -220,8 +220,8 @@ TEST_P(DeviceRefusal, ChunksThatTheDeviceRefusesAreDecodedByTheHostsWorkers) {
   }
 }
 
-// Room for the last chunk may come while the read is about to end, at whichever of its steps: if the device refuses the
-// chunk then, the host's turn is still before the end.
+// Space for the last chunk may become free while the read is about to end, at any of its steps: if the device refuses
+// the chunk then, the host decodes it before the end.
 TEST_F(DeviceHanding, AChunkThatIsRefusedAtTheVeryEndIsDecodedToo) {
   constexpr std::uint64_t kBytes = 8192;
   constexpr std::uint64_t kMostSteps = 40;

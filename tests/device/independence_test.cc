@@ -30,8 +30,8 @@ class DeviceIndependence : public FakeDevice {
     compressed.dtype = "float32";
     compressed.codecs = kZstd;
     slow = write_model(*files, "slow/", compressed);
-    // Each chunk is copied to where it belongs: no kernel has a part in it. All of it is more than the page-locked
-    // memory at once.
+    // Each chunk is copied to its destination without a kernel. All of them together are larger than the page-locked
+    // memory.
     model_options raw = compressed;
     raw.shape = {256 * 1024};
     raw.chunks = {8 * 1024};
@@ -50,7 +50,7 @@ class DeviceIndependence : public FakeDevice {
     EXPECT_TRUE(made.ok()) << made.error().to_string();
     return std::move(made).value();
   }
-  // Within a time: a wait for a held kernel would never end.
+  // With a time limit: a wait for a held kernel would never end.
   static bool ends(device_tensor& which) {
     const auto end = std::chrono::steady_clock::now() + 10s;
     if (!which.wait_for(10s)) return false;
@@ -77,7 +77,7 @@ TEST_F(DeviceIndependence, PageLockedMemoryComesBackWhenItIsCopiedWhateverIsBein
   penstock_fake_cuda_hold_kernels(1);
   device_tensor held = begin(decoded);
   ASSERT_TRUE(held.wait_for(10s));
-  std::vector<device_tensor> kept;  // memory that came back waits for all that the context was given
+  std::vector<device_tensor> kept;  // returned memory waits for all queued work of the context
   for (int i = 0; i < 3; ++i) {
     device_tensor& made = kept.emplace_back(begin(copied));
     const bool ended = ends(made);

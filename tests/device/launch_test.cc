@@ -56,7 +56,7 @@ class DeviceLaunch : public FakeDevice {
   std::optional<array> opened;
 };
 
-// Each of the two runs while the other is held; what needs both runs behind both.
+// Each of the two kernels runs while the other one is held; a kernel that needs both runs after both.
 TEST_F(DeviceLaunch, LiteralsAndSequencesRunInParallel) {
   for (const auto& [held, other] :
        {std::pair{"zstd_literals", "zstd_sequences"}, std::pair{"zstd_sequences", "zstd_literals"}}) {

@@ -1,4 +1,4 @@
-// `device_memory_limit`: reads take no more, whatever is in the chunks, and give the same bytes with less.
+// `device_memory_limit`: reads use no more, whatever the chunks contain, and return the same bytes with less.
 
 #include <cstring>
 #include <random>
@@ -40,7 +40,7 @@ class DeviceLimit : public FakeDevice {
     options.device_decoder = decoder;
     return context::make(options).value();
   }
-  // Reads into memory that was there before, so that what is taken is the engine's alone.
+  // Reads into memory that already exists, so that only the engine allocates.
   result<std::vector<std::byte>> read(const array& from, const model_array& model, const selection& which,
                                       std::uint64_t& taken) {
     const extents shape = from.select(which).value().shape;
@@ -126,7 +126,8 @@ TEST_F(DeviceLimit, TablesAndWorkspaceAreCounted) {
   }
 }
 
-// The host decodes what is too large to be decoded on the device, and copies where nothing has to be moved.
+// The host decodes chunks that are too large to be decoded on the device, and the device copies if nothing must be
+// moved.
 TEST_F(DeviceLimit, AChunkOfMoreThanAWaveComesThroughTheHost) {
   model_options options;
   options.shape = {4, 64 * 1024};
@@ -170,7 +171,7 @@ TEST_F(DeviceLimit, ADeviceWhoseMemoryOthersHaveIsReadIntoInSmallerWaves) {
   std::uint64_t taken = 0;
   auto seen = read(open_in(store, whole), model, basic_selection(), taken);
   ASSERT_TRUE(seen.ok()) << seen.error().to_string();
-  // The target is the first that is taken, records of failures the second; then comes the first wave.
+  // The target is allocated first, records of failures second; then the first wave.
   constexpr int kOutOfMemory = 2;
   penstock_fake_cuda_fail("cuMemAlloc", 2, kOutOfMemory);
   seen = read(open_in(store, less), model, basic_selection(), taken);

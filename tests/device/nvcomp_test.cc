@@ -1,5 +1,5 @@
-// nvCOMP as the decoder, through a stand-in with its entry points: what is read is what the model holds, what the
-// library says about a stream is what the user hears, and what it does not take our own decoders do.
+// nvCOMP as the decoder, through a stand-in with its functions: reads equal the model, the library's status of a stream
+// becomes the user's error, and our own decoders handle what it does not support.
 
 #include <algorithm>
 #include <atomic>
@@ -102,7 +102,7 @@ TEST_F(Nvcomp, DecodesEveryCodecToWhatTheModelHolds) {
   for (const auto& [codecs, codec] : cases) {
     const auto store = make_memory_store();
     model_options options = small(codecs);
-    // What Blosc does not make smaller it leaves as it is.
+    // Blosc leaves chunks unchanged that it cannot make smaller.
     if (codecs.find("blosc") != std::string::npos) {
       options.dtype = "bool";
       options.chunks = options.shape = {256, 256};
@@ -162,8 +162,8 @@ TEST_F(Nvcomp, HeadersAreReadWithoutTheEnginesLock) {
   EXPECT_EQ(*slow_values, slow.values);
 }
 
-// What the device's decompression engine takes goes to it by a call of its own: formats that the device and the library
-// both have, streams that are short enough.
+// Streams that the device's decompression engine accepts are passed to it in a separate call: formats that the device
+// and the library both support, and streams that are short enough.
 TEST_F(Nvcomp, LeavesWhatTheDecompressionEngineTakesToIt) {
   constexpr int kAll = cuda::kDecompressDeflate | cuda::kDecompressSnappy | cuda::kDecompressLz4;
   const std::string lz4 = chain(R"({"name":"numcodecs.lz4","configuration":{"acceleration":1}})");
@@ -440,7 +440,7 @@ TEST_F(Nvcomp, AfterWarmUpNothingIsAllocatedAndNothingWaits) {
   ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
 }
 
-// Which versions are taken, and how the workspace is asked for in each.
+// The accepted versions, and the function that returns the workspace in each.
 TEST_F(Nvcomp, TheVersionThatItTellsDecides) {
   const auto opened_as = [](const char* version) {
     setenv("PENSTOCK_FAKE_NVCOMP_VERSION", version, 1);

@@ -17,7 +17,7 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 class PageLocked : public FakeDevice {
  protected:
-  // How often the driver was given ordinary memory to copy from while `which` was read.
+  // How often the driver copied from ordinary memory while `which` was read.
   std::uint64_t pageable_copies(const array& from, const model_array& model) {
     const auto target = allocate(model.values.size());
     tensor_view out = tensor_view::contiguous(reinterpret_cast<void*>(target), from.type(), model.options.shape);
@@ -107,7 +107,7 @@ TEST_F(PageLocked, ABlockGivesBackWhatItDoesNotNeed) {
   EXPECT_EQ(ring.used_bytes(), 512U);
   std::byte* const second = ring.take(512);
   EXPECT_EQ(second, first + 512);
-  ring.shrink(first, 400);  // nothing is left of that
+  ring.shrink(first, 400);  // nothing of that remains
   EXPECT_EQ(ring.used_bytes(), 1024U);
   ring.give(second);
   ring.give(first);
@@ -126,7 +126,7 @@ TEST_F(PageLocked, WhatTheMachineDoesNotHaveIsNotWaitedFor) {
   ring.give(less);
 }
 
-// Four workers and room for two chunks: two of them wait.
+// Four workers and space for two chunks: two of them wait.
 TEST_F(PageLocked, LongChunksWaitForRoom) {
   const auto folder = std::filesystem::temp_directory_path() / ("penstock_page_locked_" + std::to_string(::getpid()));
   for (const char* const codec : {"", R"(,{"name":"zstd","configuration":{"level":1,"checksum":false}})",
@@ -140,7 +140,7 @@ TEST_F(PageLocked, LongChunksWaitForRoom) {
       const array opened = open_in(store, bytes * 12 / 5);
       EXPECT_EQ(pageable_copies(opened, model), 0U) << codec << lends;
       EXPECT_EQ(pageable_copies(opened, model), 0U) << codec << lends;
-      // A chunk that is longer than all of it takes another path, and arrives.
+      // A chunk that is longer than all of this memory takes another path, and is read.
       EXPECT_NE(pageable_copies(open_in(store, bytes / 2), model), 0U) << codec << lends;
     }
   }

@@ -1,4 +1,4 @@
-// Where a device is: whether it reads the host's memory as its own, and which part of that is near.
+// The place of a device: whether it reads the host's memory as its own, and which part of that memory is near.
 
 #include <unistd.h>
 

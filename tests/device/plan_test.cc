@@ -64,7 +64,7 @@ TEST_F(DevicePlan, CountsTheRequestsOfADeviceRead) {
     auto made = read_to_device(opened, all, std::nullopt, {});
     ASSERT_TRUE(made.ok() && made->synchronize().ok());
     EXPECT_EQ(counted->count, planned);
-    // Longer requests where the device gets what was read.
+    // Requests are longer if the device receives the bytes as they were read.
     const std::uint64_t of_host = requests_of(opened.plan_json(all));
     EXPECT_EQ(planned < of_host, !on_host) << planned << " and " << of_host;
     std::filesystem::remove_all(folder);

@@ -1,4 +1,4 @@
-// When memory of results is used again, and memory that is refused.
+// When memory of results is reused, and refused memory.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,7 +54,7 @@ class DeviceRelease : public FakeDevice {
   std::optional<array> opened, other;  // of one size
 };
 
-// Another stream of the context is busy all the time, as one that trains is. The chunks are copied without a kernel.
+// Another stream of the context is always busy, like one that trains. The chunks are copied without a kernel.
 TEST_F(DeviceRelease, MemoryWaitsForTheStreamThatItWasReleasedOn) {
   const cuda::stream_ref busy = make_stream(), mine = make_stream();
   const auto nothing = [](void*) {};

@@ -21,7 +21,7 @@ bytes bytes_of(const std::string& text) {
   return {view.begin(), view.end()};
 }
 
-// A block of LZ4 that is literals alone: fewer than 15.
+// A block of LZ4 with literals only: fewer than 15.
 bytes literals(const std::string& text) { return bytes_of(static_cast<char>(text.size() << 4) + text); }
 
 class ResidentWave : public FakeDevice {
@@ -76,7 +76,7 @@ TEST_F(ResidentWave, ShowsWhatNoKernelHasWritten) {
 }
 
 TEST_F(ResidentWave, ReportsDamagedChunksByTheirStatus) {
-  encoded_[1] = bytes_of("\xf0");  // fifteen literals and more, of which nothing is there
+  encoded_[1] = bytes_of("\xf0");  // fifteen literals or more, none of which exist
   auto wave = make(0);
   ASSERT_TRUE(wave.ok()) << wave.error().to_string();
   ASSERT_TRUE((*wave)->decode().ok());
@@ -110,7 +110,7 @@ TEST_F(ResidentWave, GivesBackWhatItTookAlsoWhenItFails) {
   penstock_fake_cuda_fail("cuModuleLoadData", 0, 209);
   EXPECT_FALSE(make(0).ok());
   EXPECT_EQ(penstock_fake_cuda_live_bytes(), before);
-  EXPECT_EQ(penstock_fake_cuda_retained(), 1);  // by the test itself
+  EXPECT_EQ(penstock_fake_cuda_retained(), 1);  // the test itself holds it
 }
 
 }  // namespace

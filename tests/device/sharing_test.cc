@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A store whose reads take a while, and which notes whose chunks were asked for.
+// A store whose reads take some time, and which records whose chunks were requested.
 class noting_store final : public store {
  public:
   explicit noting_store(std::shared_ptr<store> under) : under_(std::move(under)) {}

@@ -31,7 +31,7 @@ inline opened_array make_array(const std::shared_ptr<store>& to, const std::shar
   return {std::move(model), open_array(to, where).value()};
 }
 
-/// Of three dimensions; a fifth of the chunks was never written; every other seed has shards.
+/// An array of three dimensions; a fifth of the chunks was never written; every other seed has shards.
 inline model_options small_model(std::uint64_t seed) {
   model_options options;
   options.shape = {13, 17, 9};

@@ -1,4 +1,4 @@
-// What a small read costs: the driver's calls, from the read to the last use of its memory.
+// The cost of a small read: the driver's calls, from the read to the last use of its memory.
 
 #include <unistd.h>
 
@@ -63,7 +63,7 @@ TEST_P(DeviceSmallRead, TakesFewDriverCalls) {
       ASSERT_TRUE(made.ok()) << made.error().to_string();
       ASSERT_TRUE(made->order(reinterpret_cast<stream_handle>(mine)).ok());
       ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
-      // Until the engine has noted what ended: the next read would have to query for that.
+      // Waits until the engine has processed what ended: otherwise, the next read would have to query for that.
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     };
     for (int i = 0; i < 10; ++i) read_once();
@@ -72,10 +72,10 @@ TEST_P(DeviceSmallRead, TakesFewDriverCalls) {
     const auto begin = std::chrono::steady_clock::now();
     for (std::uint64_t i = 0; i < kReads; ++i) read_once();
     const std::uint64_t calls = calls_but_queries() - kReads;  // without our wait for the stream
-    // A driver that has no copies of several spans (before 12.8) gets a call each for what does not adjoin.
+    // A driver that has no batched copies (before 12.8) gets a call for each range that is not adjacent.
     const bool in_batches = driver.copy_batch != nullptr;
     EXPECT_LE(calls / kReads, in_batches ? GetParam().most_calls : 25) << threads << " threads, " << calls << " calls";
-    // Chunks that arrived in another order than they have in the array are one batch.
+    // Chunks that arrived in another order than that of the array are one batch.
     const std::uint64_t copies =
         penstock_fake_cuda_count("cuMemcpyHtoDAsync") + penstock_fake_cuda_count("cuMemcpyBatchAsync");
     if (in_batches) {

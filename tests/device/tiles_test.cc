@@ -1,4 +1,4 @@
-// Tiles that are read ahead into device memory: what the model holds, whatever the schedule, in memory that is reused.
+// Tiles that are read ahead into reused device memory equal the model, whatever the schedule.
 
 #include <penstock/device_tiles.h>
 
@@ -22,7 +22,7 @@ std::vector<std::byte> expected_of(const model_array& model, const box& where) {
   return model.select(selection(which));
 }
 
-// A consumer's kernel: copies a tile's values when its stream gets there.
+// A consumer's kernel: copies a tile's values when its stream reaches it.
 struct snapshot {
   const std::byte* from;
   std::vector<std::byte> seen, expected;

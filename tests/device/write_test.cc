@@ -1,4 +1,4 @@
-// Values in device memory, written by the host: what storage holds then is what it would hold of host memory.
+// Values in device memory that the host writes: storage then holds the same as after a write from host memory.
 
 #include <cstring>
 #include <random>

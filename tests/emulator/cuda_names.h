@@ -1,6 +1,7 @@
 #pragma once
 
-// What CUDA C++ gives a kernel's source, for g++. Included before the kernels, which are compiled with `__CUDA_ARCH__`.
+// The names that CUDA C++ provides for a kernel's source, for g++. Included before the kernels, which are compiled with
+// `__CUDA_ARCH__`.
 
 #include <cstdint>
 #include <type_traits>
@@ -24,17 +25,18 @@ struct index {
 };
 extern index thread_index, block_index, block_size;
 
-/// The first is of all warps, the others are of a warp.
+/// The first one is for all warps, the others are for one warp.
 enum class collective_kind { block_barrier, barrier, ballot, from_lane, from_any_lane, from_lanes_before };
-/// What the lane gets when all have arrived. `argument`: the source lane, or how many lanes before.
+/// The lane's result once all have arrived. `argument`: the source lane, or the distance to an earlier lane.
 std::uint64_t collective(collective_kind kind, unsigned mask, std::uint64_t value, unsigned argument, int line);
 
 /// Accesses between these are atomic.
 void begin_atomic();
 void end_atomic();
 
-/// Copies past the registers. The current lane's are done where it waits for them, or at once, lane by lane in turn:
-/// both may be. True: this one is to be done now.
+/// Copies that bypass the registers. The current lane's are executed when it waits for them, or at once, alternating
+/// from lane to lane:
+/// both are allowed. True: this one is executed now.
 bool start_copy(unsigned* to, const unsigned* from);
 void end_copies();
 /// The next copy of a group that is not one of the last `groups`; false: there is none.

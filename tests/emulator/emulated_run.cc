@@ -1,4 +1,4 @@
-// In place of src/cuda/decode/host_run.cc: the decoders' tests, unchanged, run what the device compiles.
+// Replaces src/cuda/decode/host_run.cc: the decoders' tests, unchanged, run the code that the device compiles.
 
 #include <cstdlib>
 #include <memory>
@@ -24,7 +24,7 @@ std::unique_ptr<std::byte, aligned_free> allocate(std::uint64_t bytes) {
 
 std::uint64_t address_of(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
 
-// The sources and targets of a launch. Those within the workspace are given already.
+// Announces the sources and targets of a launch. Those within the workspace are announced already.
 template <class Wave>
 void give_parts(const kernel_launch& launch, std::uint64_t workspace, std::uint64_t workspace_end) {
   Wave wave;
@@ -88,7 +88,7 @@ std::vector<std::uint32_t> run_wave_on_host(const decode_wave& wave) {
                         emulator::use::write);
   emulator::give_memory(statuses.data(), statuses.size() * sizeof(statuses[0]), "the statuses",
                         emulator::content::written, emulator::use::write);
-  // Tests run what they decode in three orders of the lanes.
+  // Tests run each decoder in three orders of the lanes.
   emulator::set_turn(static_cast<emulator::turn>(host_lane_order));
   for (const kernel_launch& launch : launches)
     run_on_host(launch.kernel, launch.grid, launch.threads, launch.argument.data());

@@ -2,10 +2,10 @@
 
 // A GPU's thread block on the CPU, for tests: lanes that take turns, and memory that records accesses.
 //
-// The host form of the kernels runs 32 lanes as a loop, and never compiles what stands behind `__CUDA_ARCH__`: it
-// cannot see a missing barrier, a collective that not all lanes reach, or a funnel shift with its operands swapped.
-// Here that code runs as it stands. Each lane is a fiber: it gives way at collectives, and at random at accesses to
-// memory. The compiler calls us at every access (it thinks that it instruments for ThreadSanitizer), and we check
+// The host form of the kernels runs 32 lanes as a loop, and never compiles the code after `__CUDA_ARCH__`: it cannot
+// detect a missing barrier, a collective that not all lanes reach, or a funnel shift with its operands swapped. Here
+// that code runs unchanged. Each lane is a fiber: it gives way at collectives, and at random at accesses to memory. The
+// compiler calls us at every access (it thinks that it instruments for ThreadSanitizer), and we check
 //
 // - collectives: all lanes of a warp (of the block, at its barriers) arrive at the same one, with masks of all lanes
 // and the same source lane,
@@ -25,7 +25,7 @@
 
 namespace emulator {
 
-/// Which lane continues where one stops.
+/// The order in which lanes continue.
 enum class turn { lowest_first, highest_first, random };
 /// How lanes take turns. All of it is repeatable.
 struct schedule {
@@ -35,7 +35,7 @@ struct schedule {
   std::uint32_t seed = 1;
 };
 void set_schedule(const schedule& how);
-/// Likewise, and leaves the rest as it is.
+/// Clears the recorded accesses, and leaves the rest unchanged.
 void set_turn(turn next);
 
 enum class content { written, unwritten };
@@ -43,7 +43,7 @@ enum class use { read, write };
 
 /// Drops all memory and its recorded accesses.
 void forget_memory();
-/// Memory that kernels may touch from now on. Places that were given before and overlap it become one with it.
+/// Announces memory that kernels may touch from now on. It is merged with announced memory that it overlaps.
 void give_memory(const void* at, std::size_t bytes, const char* name, content holds, use may);
 
 /// Runs a kernel: `lane` once for each thread of each block, blocks one after the other.
@@ -55,7 +55,7 @@ void launch(std::uint32_t grid, std::uint32_t threads, std::size_t shared_bytes,
 /// end the process instead.
 std::vector<std::string> take_findings();
 
-/// What happened so far.
+/// Counts so far.
 struct counts {
   std::uint64_t launches = 0, collectives = 0, shared_accesses = 0, global_accesses = 0, switches = 0;
 };
@@ -63,7 +63,7 @@ counts counted();
 
 /// Faults to plant, for the test of the tests (mutations.py). Sites are return addresses from the program's start.
 struct mutation {
-  std::vector<std::uintptr_t> dropped;  ///< barriers that are none
+  std::vector<std::uintptr_t> dropped;  ///< barriers that are omitted
   int masked_line = 0, masked_bit = 0;  ///< collectives in this line of warp.h lack this lane in their mask
   int swapped_line = 0;  ///< funnel shifts and byte permutations in this line of their file swap operands
 };

@@ -1,4 +1,4 @@
-// The emulator finds what it claims to find, and names the place.
+// The emulator finds each of its kinds of faults, and names the place.
 
 #include "emulator/emulator.h"
 
@@ -13,7 +13,7 @@ namespace emulator {
 namespace {
 
 std::vector<std::string> findings_of(const faulty& each, turn next) {
-  alignas(16) static unsigned words[kFaultyWords + 96];  // lanes write behind what they are given
+  alignas(16) static unsigned words[kFaultyWords + 96];  // lanes write beyond the announced memory
   std::fill(std::begin(words), std::end(words), 7U);
   forget_memory();
   give_memory(words, 64 * sizeof(unsigned), "words", content::written, use::write);

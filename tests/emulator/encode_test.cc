@@ -1,4 +1,4 @@
-// The encoders on the emulator make the same bytes as their host form.
+// The encoders on the emulator produce the same bytes as their host form.
 
 #include "cuda/encode/zstd_encode_blocks.h"
 

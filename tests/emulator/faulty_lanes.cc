@@ -82,7 +82,7 @@ void ends_early(unsigned*) {
   if (lane() != 3) __syncwarp();
 }
 void leaves_its_shared_memory(unsigned*) {
-  [[maybe_unused]] __shared__ volatile unsigned shared[64];  // the launch says 32
+  [[maybe_unused]] __shared__ volatile unsigned shared[64];  // the launch has 32
   shared[lane()] = 1;
   if (lane() == 31) shared[32] = 1;
 }

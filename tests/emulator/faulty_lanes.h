@@ -1,13 +1,13 @@
 #pragma once
 
-// What lanes must not do, one fault a function: shows that the emulator finds it.
+// Forbidden behaviour of lanes, one fault for each function: shows that the emulator finds it.
 
 namespace emulator {
 
 struct faulty {
-  const char* finding;                      ///< a part of its sentence; null: there is none
-  bool ends = false;                        ///< the process, with that sentence
-  void (*lane)(unsigned* words) = nullptr;  ///< of 64 written words, and 64 unwritten ones behind them
+  const char* finding;                      ///< a part of its message; null: no finding
+  bool ends = false;                        ///< whether the process ends, with that message
+  void (*lane)(unsigned* words) = nullptr;  ///< 64 written words, and 64 unwritten ones after them
   unsigned blocks = 1;
   unsigned threads = 32;
 };

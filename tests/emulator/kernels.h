@@ -11,7 +11,7 @@ struct kernel {
   const char* name;  ///< as in the device module
   std::size_t argument_bytes;
   std::size_t shared_bytes;
-  void (*lane)(const void* argument);  ///< what one thread does
+  void (*lane)(const void* argument);  ///< the work of one thread
 };
 
 /// Null when no kernel has the name.

@@ -1,4 +1,4 @@
-// Lanes as fibers, and the collectives where they meet.
+// Lanes as fibers, and the collectives at which they wait for each other.
 
 #include <sys/mman.h>
 
@@ -15,7 +15,8 @@
 #include "emulator/emulator.h"
 #include "emulator/memory.h"
 
-// Leaves one stack for another: what a function must keep (System V ABI, x86-64) is pushed, and popped over there.
+// Switches from one stack to another: registers that a function must preserve (System V ABI, x86-64) are pushed, and
+// popped from the other stack.
 extern "C" void emulator_switch(void** leave, void* enter);
 __asm__(R"(
 .text
@@ -50,20 +51,20 @@ std::uint32_t until_switch = 0;
 namespace {
 
 constexpr int kWarp = 32;
-// Stacks do not begin at equal places of their pages: what lanes have there would compete for the same sets of the
+// Stacks begin at different offsets in their pages: otherwise, the lanes' data would compete for the same sets of the
 // caches.
 constexpr std::uintptr_t kStackOffset = 9 * 64;
 
 struct fiber {
   void* stack_pointer = nullptr;
-  // Of the collective that it waits at.
+  // The collective that it waits at.
   collective_kind kind{};
   std::uint64_t value = 0, result = 0;
   unsigned argument = 0;
   const void* site = nullptr;
 };
 
-// What a lane has started to copy and has not waited for, and how many groups of copies it has ended.
+// Copies that a lane has started and not waited for, and the number of groups of copies that it has ended.
 struct lane_copies {
   struct copy {
     unsigned* to;
@@ -74,7 +75,7 @@ struct lane_copies {
   unsigned groups = 0;
 };
 
-// The lanes of which something holds.
+// The lanes for which a condition holds.
 class lane_set {
  public:
   void insert(int lane) { words_[word(lane)] |= bit(lane); }
@@ -90,7 +91,7 @@ class lane_set {
       if (words_[i] != 0) return static_cast<int>(64 * i) + 63 - std::countl_zero(words_[i]);
     return kNobody;
   }
-  /// The first at or after `from`, going round.
+  /// The first lane at or after `from`, cyclically.
   int after(int from) const {
     for (std::size_t i = word(from); i < 4; ++i) {
       const std::uint64_t rest = i == word(from) ? words_[i] & ~(bit(from) - 1) : words_[i];
@@ -141,7 +142,7 @@ void enter(int lane) {
   thread_index.x = static_cast<unsigned>(lane);
 }
 
-// Leaves the current lane for another, or for the scheduler if none can run.
+// Switches from the current lane to another one, or to the scheduler if none can run.
 void give_way(int next) {
   if (next == current) return;
   fiber& from = fibers[static_cast<std::size_t>(current)];
@@ -163,14 +164,14 @@ void give_way(int next) {
 
 [[noreturn]] void end_diverged(const std::string& what) {
   std::fprintf(stderr, "FINDING %s\n", what.c_str());
-  std::_Exit(3);  // a lane may run: no destructors
+  std::_Exit(3);  // lanes may still run: no destructors
 }
 
 std::string waits_at(int lane) {
   return "lane " + std::to_string(lane) + " waits at " + place_of(fibers[static_cast<std::size_t>(lane)].site);
 }
 
-// All lanes have ended or wait, and nothing is complete.
+// Called when all lanes have ended or wait, and no collective is complete.
 [[noreturn]] void end_waiting() {
   const auto is_waiting = [](int lane) { return fibers[static_cast<std::size_t>(lane)].site != nullptr; };
   int one = 0, other = 0;

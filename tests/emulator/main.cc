@@ -1,4 +1,4 @@
-// Runs tests on the emulator: what it finds fails the test that it was found in.
+// Runs tests on the emulator: a finding fails the test in which it occurs.
 //
 // PENSTOCK_EMULATOR_SEED and _SWITCH choose the schedule. PENSTOCK_EMULATOR_MUTATION plants a fault and makes the first
 // finding the last ("", "barrier OFFSET...", "mask LINE BIT", "swap LINE"; see mutations.py), _BARRIERS names a file

@@ -24,7 +24,7 @@ namespace {
 using epoch_number = std::uint32_t;
 constexpr epoch_number kNever = 0, kBefore = 1;
 constexpr int kWarp = 32;
-// What made an access: a lane's number, or several lanes of a warp, or an atomic access of one.
+// The author of an access: a lane's number, or several lanes of a warp, or an atomic access of one.
 using toucher = std::uint16_t;
 constexpr toucher kSeveral = 0x1000, kAtomic = 0x2000;
 static_assert(kMostLanes <= kSeveral);
@@ -45,14 +45,14 @@ struct region {
   bool holds(std::uintptr_t at) const { return at >= begin && at < end; }
 };
 
-std::vector<std::unique_ptr<region>> regions;  // by address
+std::vector<std::unique_ptr<region>> regions;  // regions by address
 std::array<region*, 4> recent{};
 region shared_memory;
-std::uintptr_t shared_low = ~std::uintptr_t{0}, shared_high = 0;  // touched by this block
+std::uintptr_t shared_low = ~std::uintptr_t{0}, shared_high = 0;  // blocks that this thread block has touched
 std::size_t shared_bytes_allowed = 0;
 epoch_number latest = kBefore + 1, launch_began = latest, block_began = latest;
 epoch_number all_met = latest;                          // the block's last barrier
-std::array<epoch_number, kMostLanes / kWarp> epochs{};  // of each warp
+std::array<epoch_number, kMostLanes / kWarp> epochs{};  // epoch of each warp
 int atomic = 0;
 bool end_soon = false;
 std::uint64_t shared_accesses = 0, global_accesses = 0;
@@ -68,7 +68,7 @@ region* find(std::uintptr_t at) {
   return recent[0] = std::prev(behind)->get();
 }
 
-// Out of line: with what makes these texts in it, each access would save all registers.
+// Not inlined: with the code that formats these messages in it, each access would save all registers.
 [[gnu::cold, gnu::noinline]] void finding(const char* before, const region& in, const char* behind, const void* site) {
   emulator::finding(before + in.name + behind, site);
 }
@@ -85,12 +85,13 @@ void check_shared_range(std::uintptr_t at, std::uint32_t bytes, const void* site
   if (shared_high - shared_low > shared_bytes_allowed) finding("an access outside of the kernel's shared memory", site);
 }
 
-// The times that an access is compared with; in registers, as marks might be anywhere to the compiler.
+// The times that an access is compared with; in local variables, because the compiler must assume that marks may alias
+// anything.
 struct moments {
   epoch_number now, all_met, block_began, launch_began;
 };
 
-// Whether no barrier is between an access then and one now.
+// Whether there is no barrier between an earlier access and one now.
 [[gnu::always_inline]] inline bool unordered(epoch_number when, toucher who, const moments& at, toucher me) {
   if (when < at.all_met || who == me) return false;
   if (warp_of(who) == warp_of(me)) return when == at.now;
@@ -150,7 +151,7 @@ struct moments {
   if (at % bytes != 0) misaligned(bytes, *in, site);
   if (at + bytes > in->end) return finding("an access past the end of ", *in, "", site);
   if (how == use::write && !in->writable) finding("a write to ", *in, "", site);
-  // Atomic accesses go with each other, in shared memory with no others.
+  // Atomic accesses do not conflict with each other; in shared memory, they conflict with all others.
   if (atomic != 0 && in != &shared_memory) return;
   const auto warp = static_cast<std::size_t>(current / kWarp);
   const auto lane = static_cast<toucher>(atomic != 0 ? kAtomic | warp : static_cast<std::size_t>(current));
@@ -212,7 +213,7 @@ void begin_block() {
   begin_epoch();
   block_began = latest;
   if (shared_low >= shared_high) return;
-  // What the block before has left there means nothing.
+  // The previous block's remaining data has no meaning.
   std::memset(reinterpret_cast<void*>(shared_low), 0xa5, shared_high - shared_low);
   std::fill(shared_memory.bytes.begin() + static_cast<std::ptrdiff_t>(shared_low - shared_memory.begin),
             shared_memory.bytes.begin() + static_cast<std::ptrdiff_t>(shared_high - shared_memory.begin), marks{});
@@ -258,7 +259,7 @@ std::string place_of(const void* site) {
 void finding(const std::string& what, const void* site) {
   if (findings[{what, site}]++ != 0 || !end_soon) return;
   std::fprintf(stderr, "FINDING %s, at %s\n", what.c_str(), place_of(site).c_str());
-  std::_Exit(3);  // a lane may run: no destructors
+  std::_Exit(3);  // lanes may still run: no destructors
 }
 
 void end_at_first_finding() { end_soon = true; }

@@ -10,7 +10,7 @@
 
 namespace emulator {
 
-// memory.cc: time, as memory sees it. Accesses of one epoch are not ordered; those of two warps are not either, unless
+// memory.cc: logical time. Accesses of one epoch are not ordered; accesses of two warps are not ordered either, unless
 // a barrier of the block is between them.
 void begin_launch(std::size_t shared_bytes);
 void begin_block();
@@ -27,14 +27,14 @@ std::uintptr_t offset_in_program(const void* site);
 
 // lanes.cc: the running lane. Read at every access, so these are not functions.
 inline constexpr int kNobody = -1;
-// An odd number of pages: the tops of all stacks would be in few sets of the caches of pages otherwise.
+// An odd number of pages: otherwise, the tops of all stacks would be in few sets of the TLB and the caches.
 inline constexpr std::size_t kStackBytes = 260 * 1024;
 inline constexpr int kMostLanes = 256;
 extern int current;                ///< the lane, or kNobody
-extern std::uintptr_t all_stacks;  ///< of kMostLanes
+extern std::uintptr_t all_stacks;  ///< stacks of kMostLanes lanes
 extern std::uint32_t until_switch;
 inline std::uintptr_t stack_of(int lane) { return all_stacks + kStackBytes * static_cast<std::size_t>(lane); }
-/// Another lane continues.
+/// Records that another lane continues.
 void switch_lanes();
 
 }  // namespace emulator

@@ -1,5 +1,5 @@
-// The kernels that move what was decoded, and the one behind another library's decoder: on the emulator they write what
-// their host forms do.
+// The kernels that move decoded values, and the kernel after another library's decoder: on the emulator they write the
+// same as their host forms.
 
 #include <libdeflate.h>
 
@@ -119,7 +119,7 @@ TEST(Emulated, MoveWritesWhatItsHostFormDoes) {
       for (unsigned thread = 0; thread < cuda::kMoveThreads; ++thread)
         cuda::move_block(parameters, block, thread, cuda::kMoveThreads);
     std::swap(with.to, with.expected);
-    const auto shift = address_of(with.to) - address_of(with.expected);  // the swap took the addresses along
+    const auto shift = address_of(with.to) - address_of(with.expected);  // the swap exchanged the addresses, too
     for (auto& item : with.items) item.to += shift;
     const cuda::failure_report expected = with.reports[0];
     with.reports[0] = {};

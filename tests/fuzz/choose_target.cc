@@ -1,4 +1,4 @@
-// Runs the target by whose name the program was called: fuzz_<what> runs fuzz_<what>.cc.
+// Runs the target with the program's own name: fuzz_<what> runs fuzz_<what>.cc.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the codecs' fuzz targets share: hostile bytes into exact memory, and round trips of arbitrary content.
+// Shared by the codecs' fuzz targets: hostile bytes into exact memory, and round trips of arbitrary content.
 
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +42,7 @@ inline std::vector<std::byte> repeated(std::span<const std::byte> given, std::si
   return out;
 }
 
-/// Decodes to `size` bytes of a heap block of its own, so that a sanitizer sees one byte too many.
+/// Decodes to `size` bytes in a heap block of its own, so that a sanitizer detects one byte too many.
 inline void decode_hostile(const byte_codec& codec, std::span<const std::byte> encoded, std::size_t size,
                            worker_scratch& scratch) {
   const auto copy = std::make_unique<std::byte[]>(encoded.size());
@@ -58,7 +58,7 @@ inline void decode_hostile(const byte_codec& codec, std::span<const std::byte> e
   const bool in_encoded =
       decoded->data() >= from.data() && decoded->data() + decoded->size() <= from.data() + from.size();
   require(in_out || in_encoded);
-  std::vector<std::byte> read(decoded->begin(), decoded->end());  // every byte is ours to read
+  std::vector<std::byte> read(decoded->begin(), decoded->end());  // every byte of the output may be written
 }
 
 inline void round_trip(const byte_codec& codec, std::span<const std::byte> content, worker_scratch& scratch) {
@@ -71,9 +71,9 @@ inline void round_trip(const byte_codec& codec, std::span<const std::byte> conte
   require(content.empty() || std::memcmp(decoded->data(), content.data(), content.size()) == 0);
 }
 
-/// Small settings first, then content: the same bytes are decoded as if encoded, and encoded as if content.
+/// Small settings first, then content: the same bytes are decoded as if they were encoded, and encoded as content.
 inline void fuzz_byte_codec(const byte_codec& codec, fuzz_input& input) {
-  // Enough memory for what such inputs may ask for, little enough that a size taken from the bytes is noticed.
+  // Enough memory for valid inputs, and little enough that a size taken from the bytes is noticed.
   ledger accounts(std::uint64_t{64} << 20, 0);
   worker_scratch scratch(&accounts);
   const std::size_t size = input.byte() | input.byte() << 8;

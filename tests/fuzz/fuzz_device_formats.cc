@@ -1,5 +1,5 @@
-// Hostile bytes through the device's decoders of deflate, LZ4 and Blosc on the host: what they accept, the reference
-// library accepts, with the same bytes.
+// Hostile bytes through the device's decoders of deflate, LZ4 and Blosc on the host: the reference library accepts all
+// that they accept, with the same bytes.
 
 #include <blosc.h>
 #include <libdeflate.h>
@@ -17,7 +17,7 @@ using device::step_kind;
 
 namespace {
 
-// Whether the library makes exactly `out` of the bytes; true for formats that have none here.
+// Whether the library decodes the bytes to exactly `out`; true for formats that no library here decodes.
 bool reference(step_kind kind, std::span<const std::byte> from, std::span<std::byte> out) {
   static libdeflate_decompressor* const inflater = libdeflate_alloc_decompressor();
   std::size_t made = out.size();

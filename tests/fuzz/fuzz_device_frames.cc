@@ -1,5 +1,5 @@
-// Hostile bytes through the device's decoders of LZ4 frames and of HDF5's bitshuffle on the host: what they accept, the
-// host's decoders accept, with the same bytes.
+// Hostile bytes through the device's decoders of LZ4 frames and of HDF5's bitshuffle on the host: the host's decoders
+// accept all that they accept, with the same bytes.
 
 #include <lz4frame.h>
 

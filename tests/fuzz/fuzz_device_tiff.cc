@@ -1,4 +1,4 @@
-// Hostile bytes through the device's decoders of LZ4 frames and of what TIFF has, on the host: LZW and PackBits accept
+// Hostile bytes through the device's decoders of LZ4 frames and of TIFF's codecs, on the host: LZW and PackBits accept
 // what the host engine accepts, with the same bytes.
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Any bytes as the files of a cache segment: what is taken from them has the bytes that its checksums say, and lies
+// Any bytes as the files of a cache segment: accepted ranges have the bytes that their checksums require, and are
 // within the files; appending continues after them.
 
 #include <fcntl.h>
@@ -46,13 +46,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const folder home;
   const std::string_view all(reinterpret_cast<const char*>(data), size);
   const std::size_t first = std::min<std::size_t>(size - 2, data[0] + 256U * data[1]);
-  // The name has the identifier that the file's head has, so that what follows is looked at.
+  // The name has the identifier in the file's head, so that the rest of the file is read.
   std::uint64_t id = 0;
   if (first >= 16) std::memcpy(&id, data + 2 + 8, sizeof(id));
   char name[32];
   std::snprintf(name, sizeof(name), "segment-%016llx", static_cast<unsigned long long>(id));
   const auto file = [&](const char* suffix) { return home.path / (std::string(name) + suffix); };
-  // Records whose sums are made right here reach the parser.
+  // Records whose checksums are corrected here reach the parser.
   std::string ranges(all.substr(2, first)), records(all.substr(2 + first));
   for (std::string* head : {&ranges, &records}) {
     if (head->size() < 32) continue;

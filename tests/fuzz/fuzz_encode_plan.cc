@@ -1,4 +1,5 @@
-// Any chain that the device encodes, over chunks of any size: what its kernels make on the host, their decoders undo.
+// Any chain that the device encodes, over chunks of any size: the decoders restore what the encoding kernels produce on
+// the host.
 // Some chunks have several blocks of zstd.
 
 #include <array>
@@ -27,7 +28,7 @@ struct block_delete {
   void operator()(std::byte* block) const { ::operator delete(block, std::align_val_t{256}); }
 };
 
-// In encoding order, often one that there is an encoder for.
+// In encoding order, often one for which an encoder exists.
 std::vector<device::device_step> chain_of(fuzz_input& input) {
   constexpr std::array kKinds{device::step_kind::shuffle,   device::step_kind::bitshuffle, device::step_kind::lz4,
                               device::step_kind::lz4_block, device::step_kind::zstd,       device::step_kind::crc32c};
@@ -39,7 +40,7 @@ std::vector<device::device_step> chain_of(fuzz_input& input) {
     if (kind < 2) {
       each.item_bytes = 1 + input.below(kMostItemBytes);
     } else {
-      least = kind < 5 ? 5 : 0;  // behind a checksum anything, which is refused
+      least = kind < 5 ? 5 : 0;  // after a checksum, any codec, which is refused
       each.settings = each.kind == device::step_kind::zstd ? input.below(2) : 0;
     }
   }

@@ -1,5 +1,5 @@
 // Any bytes as a manifest of a group: refused, or a tree that can be listed, whose members open or are refused, and
-// that is read again as it was once it is saved. Most inputs contradict the numbers of bytes in their first line, so
+// that is equal after saving and opening again. Most inputs contradict the numbers of bytes in their first line, so
 // that each input is also opened with numbers that fit: its other lines are split between the members.
 
 #include <cstddef>
@@ -24,7 +24,7 @@ namespace {
 
 using namespace penstock;
 
-// Paths of what is below, arrays and groups; false where a member is refused.
+// Paths of all arrays and groups below; false if a member is refused.
 bool visit(const group& from, const std::string& path, unsigned level, std::set<std::string>& out) {
   if (level > 32) std::abort();
   const group_state& state = from.state();

@@ -82,7 +82,7 @@ std::string describe(const hdf5_array& found) {
   return out;
 }
 
-// The arrays of the file, as text: at most this many, of groups at most so deep.
+// The arrays of the file, as text: at most this many, of groups up to this depth.
 result<std::string> arrays_of(hdf5_source& source, hdf5_checksums sums) {
   constexpr std::size_t kMostNodes = 64;
   PENSTOCK_ASSIGN(hdf5_file file, hdf5_file::open(source, sums, 32));

@@ -8,7 +8,8 @@ namespace {
 
 using namespace penstock;
 
-// Headers of zfp with all modes, of 16 x 16 and 8 x 8 x 8 numbers, with damage in them: they say how much is decoded.
+// Headers of zfp with all modes, of 16 x 16 and 8 x 8 x 8 numbers, with damage in them: they determine the decoded
+// size.
 void fuzz_zfp(fuzz_input& input) {
   constexpr std::uint32_t kHeaders[][6] = {{0, 91252346, 4026532342, 3401580544},
                                            {0, 91252346, 4026532343, 334495744},
@@ -20,7 +21,7 @@ void fuzz_zfp(fuzz_input& input) {
     words.push_back(json(std::uint64_t{word ^ (damage & 15) << (2 * (damage >> 4))}));
   }
   const auto codec = make_byte_codec({"hdf5.zfp", json(json::object_t{{"parameters", json(std::move(words))}})}, 1);
-  if (!codec.ok()) {  // also on a machine without libzfp
+  if (!codec.ok()) {  // for example, on a machine without libzfp
     require(codec.error().code() == errc::corrupt_data || codec.error().code() == errc::unsupported);
     return;
   }

@@ -44,7 +44,7 @@ std::string in_rounds(std::span<const std::byte> bytes, hdf5_checksums sums) {
   return text_of(parse_hdf5_in_rounds(pages, {}, [&] { return describe_hdf5(pages, sums); }, fetch));
 }
 
-/// What references to objects are looked up in: every object once, by a path that leads to it.
+/// The names that references to objects become: every object once, by a path that leads to it.
 void find_paths(hdf5_source& source, hdf5_checksums sums) {
   auto file = hdf5_file::open(source, sums);
   if (!file.ok()) return;

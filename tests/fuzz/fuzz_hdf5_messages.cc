@@ -15,7 +15,7 @@ namespace {
 
 using namespace penstock;
 
-/// A file of nothing but a superblock of version 2.
+/// A file that consists of a superblock of version 2.
 class empty_file final : public hdf5_source {
  public:
   empty_file() {

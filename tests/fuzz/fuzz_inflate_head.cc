@@ -1,5 +1,5 @@
-// Any bytes as a DEFLATE stream: a head is what the whole begins with. (libdeflate knows symbols that RFC 1951 has
-// not.)
+// Any bytes as a DEFLATE stream: the decoded head equals the beginning of the whole. (libdeflate accepts symbols that
+// RFC 1951 does not have.)
 
 #include <libdeflate.h>
 

@@ -1,4 +1,4 @@
-// Any bytes through the device's LZ4 encoder on the host, with any room: what it makes, liblz4 decodes to the same
+// Any bytes through the device's LZ4 encoder on the host, with any output size: liblz4 decodes its output to the same
 // bytes.
 
 #include <lz4.h>
@@ -12,7 +12,7 @@
 using namespace penstock;
 
 namespace {
-/// More than the largest offset: what is repeated over it is found within it, and at its end.
+/// More than the largest offset: content that repeats beyond it is found within it, and at its end.
 constexpr std::size_t kBeyondAnyOffset = 70'000;
 }  // namespace
 
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   device::host_lane_order = static_cast<device::lane_order>(input.below(3));
   const bool ample = input.below(4) != 0;
   const std::size_t asked = input.byte() | input.byte() << 8;
-  // Long ones take as long as a hundred others.
+  // One long input takes as long as a hundred others.
   const bool is_long = asked % 256 == 255;
   const auto content = repeated(input.rest(), is_long ? kBeyondAnyOffset : 0);
   const std::size_t room = ample ? device::lz4_bound(content.size()) : asked;

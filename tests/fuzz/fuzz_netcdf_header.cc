@@ -21,7 +21,7 @@ class no_indexes final : public index_lookup {
   const index_entry* find(const index_key&) const override { return nullptr; }
 };
 
-/// Where element `at` of a variable begins in the file.
+/// The offset of element `at` of a variable in the file.
 std::uint64_t offset_of(const netcdf_header& header, const netcdf_variable& variable,
                         const dim_vector<std::uint64_t>& at) {
   std::uint64_t element = 0;
@@ -85,7 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
   std::uint64_t needed = 0;
   const auto whole = parse_netcdf_header(bytes, size, needed);
-  if (whole.ok() && !*whole) __builtin_trap();  // nothing is left to fetch
+  if (whole.ok() && !*whole) __builtin_trap();  // all bytes are fetched
   if (!whole.ok() && whole.error().code() != errc::corrupt_data && whole.error().code() != errc::unsupported)
     __builtin_trap();
   std::size_t length = std::min<std::size_t>(size, 4);

@@ -40,7 +40,7 @@ struct no_index final : index_block {
   std::uint64_t memory_bytes() const noexcept override { return 0; }
 };
 
-// Cells with the extents that the input gives them; each object has an index that must be asked for first.
+// Cells with the extents that the input gives them; each object has an index that must be requested first.
 class given_layout final : public chunk_layout {
  public:
   given_layout(input& in, const extents& shape, const extents& chunk)
@@ -107,7 +107,7 @@ class known_indexes final : public plan_indexes {
   std::map<object_id, index_entry> entries;
 };
 
-// Lists, points or a mask; where it is made of points, every one of them lies in the cell that is planned for it.
+// Lists, points or a mask; every one of its points is in the cell that is planned for it.
 result<resolved_selection> indexed(input& in, const chunk_grid& grid, std::uint64_t kind) {
   const auto position = [&](std::size_t d) {
     const auto size = static_cast<std::int64_t>(grid.axis(d).extent());
@@ -240,7 +240,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const chunk_extent& extent = layout.extent(decode.cell);
         require(--wanted[decode.cell] == 0);
         require(extent.object == object.object);
-        if (is_object) continue;  // what it has not is seen when it is there
+        if (is_object) continue;  // indexes that the input does not have count as absent
         require(extent.state != presence::absent);
         useful += decode.length;
         if (op.range.whole()) {
@@ -258,7 +258,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       for (std::uint32_t i = op.first_fill; i < op.first_fill + op.fill_count; ++i) {
         require(--wanted[piece.fills[i].cell] == 0);
         require(layout.extent(piece.fills[i].cell).state == presence::absent);
-        require(!cached || op.what != request::none);  // what rests on a cached index waits for a request
+        require(!cached || op.what != request::none);  // fills that depend on a cached index wait for a request
       }
       if (layout.indexed() && op.what != request::none && !is_object) require(object.expected.known());
     }

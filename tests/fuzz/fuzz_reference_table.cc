@@ -1,5 +1,5 @@
-// Any bytes as a saved reference table: refused, or its entries are found by their cells and come back from what is
-// saved.
+// Any bytes as a saved reference table: refused, or its entries are found by their cells, and are equal after saving
+// and parsing again.
 
 #include <algorithm>
 #include <cstddef>
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!again.ok() || (*again)->entries() != table.entries() || (*again)->cells() != table.cells()) __builtin_trap();
   std::uint64_t entry = 0;
   for (const reference_table::record& each : table.records()) {
-    // Of runs, which may be of any length, the entries next to both ends.
+    // The entries of runs, which may have any length, next to both ends.
     const std::uint64_t some = each.is_run() ? std::min<std::uint64_t>(each.count, 64) : each.count;
     for (std::uint64_t k = 0; k < 2 * some; ++k) {
       const std::uint64_t i = k < some ? k : each.count - 1 - (k - some);

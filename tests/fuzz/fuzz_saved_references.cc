@@ -1,4 +1,4 @@
-// Any bytes as a saved manifest of references: refused, or an array whose plan can be made. Its files are not there.
+// Any bytes as a saved manifest of references: refused, or an array that can be planned. Its files do not exist.
 // Zlib's checksum would stop most inputs, so that the table is also packed anew, as a stored block.
 
 #include <algorithm>
@@ -70,7 +70,7 @@ std::uint32_t crc32(std::span<const std::byte> bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   open(bytes);
-  // The document's "table" is made to fit the table, where it stands last in it.
+  // The document's "table" is adjusted to the table, if it is the last member.
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const std::size_t line = text.find('\n'), table = text.find(R"("table")");
   if (line == std::string_view::npos || table > line || size - line - 1 > 60000 || line + 1 == size) return 0;

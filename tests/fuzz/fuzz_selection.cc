@@ -1,4 +1,4 @@
-// Parses text as a selection, resolves it against shapes made of the same bytes, and checks what comes out.
+// Parses text as a selection, resolves it against shapes made of the same bytes, and checks the result.
 
 #include <cstddef>
 #include <cstdint>

@@ -52,7 +52,7 @@ std::vector<std::shared_ptr<const zarr_layout>> make_layouts() {
   return out;
 }
 
-/// Each cell's bytes, as a reader of all of the object finds them; false where it is refused.
+/// The bytes of each cell that a reader of the whole object finds; false if the object is refused.
 bool read(const zarr_layout& layout, std::span<const std::byte> object, std::vector<part>& out) {
   std::vector<cell_id> cells(layout.grid().cells());
   std::iota(cells.begin(), cells.end(), cell_id{0});
@@ -83,7 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool absent = data[0] >= 248;
   const part old(reinterpret_cast<const std::byte*>(data) + 8, size - 8);
 
-  // Two bits a cell: it stays, it goes, it gets new bytes.
+  // Two bits for each cell: it is kept, removed, or replaced.
   std::vector<new_cell> changes;
   std::vector<std::vector<std::byte>> fresh(layout.grid().cells());
   for (cell_id cell = 0; cell < layout.grid().cells(); ++cell) {
@@ -106,10 +106,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> object;
   for (const part& each : made.parts) object.insert(object.end(), each.begin(), each.end());
   if (object.size() != made.bytes) __builtin_trap();
-  // Nothing is multiplied: at most everything old, everything new, and new indexes of every level.
+  // Nothing is multiplied: at most all old bytes, all new bytes, and new indexes of every level.
   if (object.size() > old.size() + 5 * changes.size() + 64 * (8 + layout.grid().cells()) * (1 + layout.depth()))
     __builtin_trap();
-  if (!readable) return 0;  // damage where nothing changed is kept as it was
+  if (!readable) return 0;  // damage in unchanged parts is kept unchanged
 
   std::vector<part> after(layout.grid().cells());
   if (!made.empty() && !read(layout, object, after)) __builtin_trap();

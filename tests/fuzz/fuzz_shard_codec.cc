@@ -21,7 +21,7 @@ using namespace penstock;
 #define SHARD(chunk, codecs, index, location)                                                     \
   R"({"name":"sharding_indexed","configuration":{"chunk_shape":[)" chunk R"(],"codecs":[)" codecs \
   R"(],"index_codecs":[)" index R"(],"index_location":")" location R"("}})"
-// A shuffle of single bytes changes nothing, so what is searched for is not hidden behind a compressor.
+// A shuffle of single bytes changes nothing, so the fuzzer's changes are not hidden behind a compressor.
 #define ARRAY(type, shape, codecs)                                                  \
   R"({"zarr_format":3,"node_type":"array","data_type":)" type R"(,"shape":[)" shape \
   R"(],"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[)" shape      \

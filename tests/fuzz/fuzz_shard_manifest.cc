@@ -1,5 +1,5 @@
 // Any bytes as a manifest of files: refused, or one that is written and read again as the same, in both forms. The
-// binary form's checksum is set right first, or no input would pass it.
+// binary form's checksum is corrected first; otherwise, no input would pass it.
 
 #include <algorithm>
 #include <cstddef>
@@ -44,7 +44,7 @@ void read(std::span<const std::byte> bytes) {
   const bool is_text = std::all_of(table->parts.begin(), table->parts.end(),
                                    [](const raw_part& each) { return is_utf8(std::as_bytes(std::span(each.key))); });
   for (const manifest_form form : {manifest_form::binary, manifest_form::json}) {
-    if (form == manifest_form::json && !is_text) continue;  // refused by who saves it
+    if (form == manifest_form::json && !is_text) continue;  // refused by the function that saves it
     std::string second_root;
     const auto written = write_manifest(*table, root, form);
     const auto second = parse_manifest(written, second_root);

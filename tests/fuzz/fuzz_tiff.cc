@@ -1,5 +1,5 @@
-// A TIFF from hostile bytes: parsed, located, and the first cells decoded. Which image is looked at: the first byte; of
-// bytes that are a TIFF without one, as real files are, the first image.
+// A TIFF from hostile bytes: parsed, located, and the first cells decoded. The first byte selects the image; for bytes
+// that are a TIFF without such a byte, like real files, it is the first image.
 
 #include <cstddef>
 #include <cstdint>
@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const byte_range range = **missing;
     if (range.offset > file.size() || range.length > file.size() - range.offset ||
         view.find(range.offset, range.length))
-      __builtin_trap();  // it asks for what is not there, or again for what it has
+      __builtin_trap();  // the parser requested bytes outside of the file, or bytes that it already has
     const auto piece = file.subspan(range.offset, range.length);
     view.add(range.offset, {piece.begin(), piece.end()});
   }

@@ -1,4 +1,4 @@
-// Sidecar files of TIFFs from hostile bytes: the first byte says of which kind the file is.
+// Sidecar files of TIFFs from hostile bytes: the first byte selects the kind of the file.
 
 #include <cstddef>
 #include <cstdint>

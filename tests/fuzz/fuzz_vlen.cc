@@ -56,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto hostile = decode(chain, rest, scratch, ok);
   if (ok) {
     for (const variable_item& item : hostile) {
-      std::vector<std::byte> read(item.data, item.data + item.size);  // every byte is ours to read
+      std::vector<std::byte> read(item.data, item.data + item.size);  // every byte of the output may be written
     }
   }
 

@@ -1,4 +1,4 @@
-// Any bytes as a group's zarr.json and as .zmetadata: refused with an error, or every node that it lists is.
+// Any bytes as a group's zarr.json and as .zmetadata: refused with an error, or every listed node is parsed or refused.
 
 #include <cstddef>
 #include <cstdint>

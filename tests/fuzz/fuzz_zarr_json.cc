@@ -1,5 +1,4 @@
-// Any bytes as zarr.json: refused with an error, or made into a layout that answers for its first, middle and last
-// cell.
+// Any bytes as zarr.json: refused with an error, or made into a layout that locates its first, middle and last cell.
 
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<chunk_extent> out(cells.size());
   std::vector<index_request> missing;
   index_map known;
-  if (!layout.locate(cells, known, out, missing).ok()) __builtin_trap();  // nothing is known, so nothing contradicts
+  if (!layout.locate(cells, known, out, missing).ok()) __builtin_trap();  // without indexes, no contradiction
   if (missing.empty() != (layout.depth() == 0)) __builtin_trap();
   std::string key;
   for (const cell_id cell : cells) key = layout.describe(cell);

@@ -1,5 +1,5 @@
 // Any bytes as .zarray (and as .zattrs, .zgroup): refused with an error, or made into a layout that names its first and
-// last object; what is written of it says the same.
+// last object; the metadata written from it is equal.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Any bytes as a zip archive: refused, or every entry lies within the file, apart from the others.
+// Any bytes as a zip archive: refused, or every entry is within the file and does not overlap others.
 
 #include <algorithm>
 #include <cstddef>
@@ -29,7 +29,7 @@ bool is_refusal(const error& why) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span<const std::byte> file = std::as_bytes(std::span(data, size));
   const zip_reader reader = [&](std::uint64_t offset, std::span<std::byte> room) -> result<> {
-    require(offset <= file.size() && room.size() <= file.size() - offset);  // asks only for what is there
+    require(offset <= file.size() && room.size() <= file.size() - offset);  // requests only existing bytes
     if (!room.empty()) std::memcpy(room.data(), file.data() + offset, room.size());
     return {};
   };
@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto begin = find_zip_data(file.subspan(entry.header_offset, kZipLocalBytes), entry);
     if (begin.ok()) require(*begin + entry.encoded_bytes <= entry.limit);
   }
-  // What is written of it is read again as the same.
+  // The directory that is written from it is read again as equal.
   if (!parsed->names_are_their_bytes) return 0;
   const auto written = make_zip_directory(*parsed, end->directory_offset, end->comment);
   const zip_reader again = [&](std::uint64_t offset, std::span<std::byte> room) -> result<> {

@@ -1,5 +1,5 @@
-// Any bytes through the device's zstd encoder on the host, with any room: what it makes, libzstd and the device's
-// decoder decode to the same bytes.
+// Any bytes through the device's zstd encoder on the host, with any output size: libzstd and the device's decoder
+// decode its output to the same bytes.
 
 #include <zstd.h>
 
@@ -14,13 +14,13 @@
 using namespace penstock;
 
 namespace {
-constexpr std::size_t kHowAt = 1;           // of an input
-constexpr std::uint8_t kOfTwoBlocks = 255;  // there
+constexpr std::size_t kHowAt = 1;           // position in an input
+constexpr std::uint8_t kOfTwoBlocks = 255;  // position in an input
 }  // namespace
 
 extern "C" [[gnu::weak]] std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
-// An input of two blocks takes as long as a hundred others, and leads to more of its kind: one in 256 is made one.
+// An input of two blocks takes as long as a hundred others, and leads to more of its kind: only one in 256 is used.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most,
                                                unsigned random) {
   size = LLVMFuzzerMutate(data, size, most);

@@ -1,7 +1,7 @@
-// Stands in for libFuzzer: feeds every file of the given files and folders to the target once, then an empty input.
+// Replaces libFuzzer: feeds every file of the given files and folders to the target once, then an empty input.
 //
-// Measures each input, and fails where one takes more than 1 s of the processor or 256 MiB for each MB that it has (an
-// input below 1 MB counts as one). Sanitizers multiply both. `fuzz_limits` shows that it does.
+// Measures each input, and fails if one takes more than 1 s of the processor or 256 MiB for each MB of input (an input
+// below 1 MB counts as one). Sanitizers multiply both. `fuzz_limits` shows that it does.
 
 #include <algorithm>
 #include <cstddef>
@@ -37,7 +37,7 @@ constexpr double kMegabyte = 1e6;
 constexpr double kMostSeconds = 1;
 constexpr double kMostBytes = 256.0 * (1 << 20);
 
-// Of all threads, so that other programs on the machine do not count.
+// Time of all threads, so that other programs on the machine do not count.
 double processor_seconds() {
   std::timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   for (const auto& path : inputs) {
     std::ifstream file(path, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    std::printf("%s\n", path.c_str());  // before the call: after a crash the last line is the culprit
+    std::printf("%s\n", path.c_str());  // before the call: after a crash, the last line names the input
     std::fflush(stdout);
     if (!measure(path.c_str(), bytes)) ++expensive;
   }

@@ -1,4 +1,4 @@
-// Gates that no clock decides: what a warm read allocates, which calls it makes, how many requests reach the store.
+// Gates that do not depend on time: the allocations of a warm read, its system calls, and the requests to the store.
 
 #include <gtest/gtest.h>
 
@@ -129,7 +129,7 @@ TEST(Gates, OpeningATiffReadsItsFileOnceAndLooksForNoOther) {
   std::optional<result<array>> opened;
   call_counts made = count_calls([&] { opened.emplace(open_tiff(store, where, {})); });
   ASSERT_TRUE(opened->ok()) << opened->error().to_string();
-  EXPECT_LE(made.allocations, 72);  // nor does it put together what no error says
+  EXPECT_LE(made.allocations, 72);  // nor does it format text that only an error needs
   made.allocations = 0;
   call_counts expected;
   expected.opens = expected.fstats = expected.preads = 1;
@@ -137,7 +137,7 @@ TEST(Gates, OpeningATiffReadsItsFileOnceAndLooksForNoOther) {
   EXPECT_FALSE(tiff_companions_of(**opened).has_mask);
 }
 
-// What `open(path)` asks of the files of this machine, for each format.
+// The system calls of `open(path)` for local files, for each format.
 call_counts cost_of_opening(const std::filesystem::path& path) {
   open_options how;
   how.context = context::make().value();
@@ -220,7 +220,7 @@ TEST(Gates, AWindowOfKeptChunksAsksForTheirFileOnceAndAllocatesNothing) {
 
 TEST(Gates, AWarmWriteAllocatesForTheObjectAndNotForItsChunks) {
   context_options with;
-  with.threads = 1;  // all of it on the thread that counts
+  with.threads = 1;  // all work is on the thread that counts
   open_options where;
   where.context = context::make(with).value();
   call_counts of_small, of_large;
@@ -272,7 +272,7 @@ TEST(Gates, TenThousandSmallReadsOfOneShardReadTheIndexOnceAndLittleElse) {
   const array opened = open_at(counted);
 
   std::vector<std::int32_t> values(1000);
-  std::vector<std::uint64_t> chunk_bytes(400);  // what each chunk takes in the shard
+  std::vector<std::uint64_t> chunk_bytes(400);  // the bytes of each chunk in the shard
   const auto read = [&](std::int64_t start, std::int64_t count) {
     const basic_selection which{{slice{start, start + count, {}}}};
     ASSERT_TRUE(opened
@@ -303,7 +303,7 @@ TEST(Gates, TenThousandSmallReadsOfOneShardReadTheIndexOnceAndLittleElse) {
     ASSERT_EQ(std::memcmp(values.data(), model.values.data() + start * 4, 400), 0) << "at " << start;
     requests += counted->total().requests;
   }
-  EXPECT_LE(requests, 11'500u);  // one each, two where a hole lies between the chunks of a pair; never an index
+  EXPECT_LE(requests, 11'500u);  // one each, two if a gap is between the chunks of a pair; never an index
 }
 
 TEST(Gates, AbsentChunksByACachedIndexCostOneCheck) {
@@ -317,7 +317,7 @@ TEST(Gates, AbsentChunksByACachedIndexCostOneCheck) {
   reader read(opened);
   counted->reset_counts();
   ASSERT_TRUE(read(row(3)).ok());
-  EXPECT_EQ(counted->total().requests, 1u);  // the shard does not exist: its index is asked for, and that is all
+  EXPECT_EQ(counted->total().requests, 1u);  // the shard does not exist: only its index is requested
   EXPECT_EQ(read.values, std::vector<std::int32_t>(2048));
 }
 

@@ -1,5 +1,4 @@
-// Reads one small chunk again and again: what callgrind counts instructions of.
-//
+// Reads one small chunk repeatedly; callgrind counts its instructions.
 // warm_read READS [memory|file]. No compressor, so that the count is Penstock's own work and one memcpy.
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Started on several ranks by the launcher: each loads its tiles, and all meet the same failures.
+// Started on several ranks by the launcher: each loads its tiles, and all see the same failures.
 
 #include <penstock/create.h>
 #include <penstock/mpi.h>
@@ -69,7 +69,7 @@ void loads_its_tile(const std::string& path) {
 }
 
 void asks_storage_on_rank_0_alone(const std::string& path) {
-  // The other ranks are given a path that leads nowhere.
+  // The other ranks get a path that does not exist.
   const ps::array a = expect_value(ps::mpi::open(rank == 0 ? path : path + ".nowhere", MPI_COMM_WORLD),
                                    "the other ranks receive the findings of rank 0");
   expect(a.shape() == ps::extents{kRows, kColumns}, "they receive the shape");
@@ -130,7 +130,7 @@ void is_told_of_memory_that_a_rank_has_not(const std::string& path) {
   }
   MPI_Barrier(MPI_COMM_WORLD);
   const ps::array a = expect_value(ps::mpi::open(path, MPI_COMM_WORLD), "every rank opens the huge array");
-  const auto huge = ps::mpi::load(a, MPI_COMM_WORLD);  // its one row is rank 0's
+  const auto huge = ps::mpi::load(a, MPI_COMM_WORLD);  // rank 0 holds its only row
   expect(!huge.ok() && huge.error().code() == ps::errc::resource_exhausted, "no memory is every rank's error");
 }
 

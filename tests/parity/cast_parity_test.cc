@@ -1,5 +1,5 @@
-// Elements that become others on their way: reads give what converting the model's values one by one gives, writes
-// leave it.
+// Elements that are converted during a read or a write: reads equal the model's values converted one by one, and so
+// does storage after writes.
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace penstock::test {
 namespace {
 
-// Types that the elements of `from` may become, and one that they are.
+// Types that the elements of `from` can be converted to, and one that can be converted to it.
 dtype random_target(std::mt19937_64& random, const dtype& from) {
   static constexpr const char* kNames[] = {"int8",    "int16",   "int32",     "int64",     "uint8",
                                            "uint16",  "uint32",  "uint64",    "float16",   "bfloat16",

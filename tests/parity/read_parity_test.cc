@@ -1,4 +1,4 @@
-// Every engine reads what the model holds, byte for byte: on the caller alone, on a pool, under seeded schedules.
+// Every engine returns the model's values, byte for byte: on the calling thread, on a pool, under seeded schedules.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Every engine writes what the model then holds, byte for byte: on the caller alone, on a pool, under seeded schedules.
+// Every engine writes the model's values, byte for byte: on the calling thread, on a pool, under seeded schedules.
 
 #include <gtest/gtest.h>
 
@@ -102,7 +102,7 @@ TEST_P(WriteParity, WhatEveryEngineWritesIsWhatTheModelHolds) {
         const auto resolved = resolve(which, options.shape);
         ASSERT_TRUE(resolved.ok());
         std::vector<std::byte> items(product(resolved->shape) * model.item_bytes);
-        const bool empty = random() % 4 == 0;  // chunks of nothing but fill value go again
+        const bool empty = random() % 4 == 0;  // chunks that contain only the fill value are erased
         for (std::byte& each : items) each = empty ? std::byte{0} : static_cast<std::byte>(random() % 2);
         write_options with;
         with.threads = ctx == pool_context ? 3 : 0;
@@ -129,8 +129,8 @@ index_list random_positions(std::mt19937_64& random, std::uint64_t size, std::si
   return out;
 }
 
-// Index lists, points and masks, with duplicates: what a write leaves is what the reads of single elements find, and
-// the last of two values for one element stays.
+// Index lists, points and masks, with duplicates: reads of single elements return what a write stored, and the last of
+// two values for one element is kept.
 TEST_P(WriteParity, ListsPointsAndMasksAreWrittenAsElementByElement) {
   std::mt19937_64 random(GetParam() + 100);
   const auto pool_context = context_with(3);
@@ -195,7 +195,7 @@ TEST_P(WriteParity, ListsPointsAndMasksAreWrittenAsElementByElement) {
         which = points;
       }
       const auto shape = opened.result_shape(which);
-      if (!shape.ok()) continue;  // a rank that this kind of selection does not take
+      if (!shape.ok()) continue;  // this kind of selection does not support the rank
       ASSERT_EQ(product(*shape), elements.size());
       std::vector<std::byte> items(elements.size() * model.item_bytes);
       for (std::byte& each : items) each = static_cast<std::byte>(random() % 2);

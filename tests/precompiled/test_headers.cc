@@ -1,1 +1,1 @@
-// Whatever has a precompiled header needs a source.
+// A target with a precompiled header needs a source.

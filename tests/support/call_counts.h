@@ -1,10 +1,10 @@
 #pragma once
 
 /// \file
-/// Counts what a piece of code asks of the allocator and of the kernel's files, exactly.
-///
+/// Counts the calls of a piece of code to the allocator and to the kernel's file functions, exactly.
 /// Include it in one source file of a program: it defines operator new, open, stat, ... there, which count for the
-/// thread that asked and pass on. Not for programs under sanitizers, which bring functions of those names themselves.
+/// calling thread and then call the originals. Not for programs under sanitizers, which define functions of those names
+/// themselves.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ inline void count(int call_counts::* which) noexcept {
   if (counting != nullptr) ++(counting->*which);
 }
 
-/// What `body` asked for on this thread.
+/// The calls of `body` on this thread.
 inline call_counts count_calls(const std::function<void()>& body) {
   call_counts out;
   counting = &out;
@@ -52,7 +52,7 @@ F* next_function(const char* name) {
   return reinterpret_cast<F*>(::dlsym(RTLD_NEXT, name));
 }
 
-// Not inlined, as operator new and delete are not: g++ takes the pair of malloc and free for a mismatch otherwise.
+// Not inlined, as operator new and delete are not: otherwise, g++ reports the pair of malloc and free as a mismatch.
 [[gnu::noinline]] inline void* counted_allocation(std::size_t size) {
   count(&call_counts::allocations);
   if (at_allocation != nullptr) std::exchange(at_allocation, nullptr)();

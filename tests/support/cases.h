@@ -35,19 +35,19 @@ inline constexpr bool kEmulated = true;
 inline constexpr bool kEmulated = false;
 #endif
 
-/// Where PENSTOCK_ALL_CASES is set, a sanitizer's build and the emulator run all cases too.
+/// If PENSTOCK_ALL_CASES is set, a sanitizer's build and the emulator run all cases, too.
 inline bool all_cases() {
   static const bool asked = std::getenv("PENSTOCK_ALL_CASES") != nullptr;
   return asked || !(kAddressSanitizer || kThreadSanitizer || kEmulated);
 }
 
 /// Of `full` cases, how many to run: all of them, or a quarter under a sanitizer and in the emulator. There each takes
-/// five to twenty times as long, and what these look for is in a place of the program, which the first of many similar
-/// cases reach; what is particular to one case, wrong values, the release build finds.
+/// five to twenty times as long, and they find faults that depend on the place in the program, which the first of many
+/// similar cases reach. The release build finds faults of single cases, such as wrong values.
 inline std::uint64_t cases(std::uint64_t full) { return all_cases() ? full : std::max<std::uint64_t>(full / 4, 1); }
 
-/// The same for cases in which one thread does everything: an eighth, and a twentieth under ThreadSanitizer, which has
-/// nothing to find there.
+/// The same for cases in which one thread does everything: an eighth, and a twentieth under ThreadSanitizer, which
+/// cannot find anything there.
 inline std::uint64_t cases_of_one_thread(std::uint64_t full) {
   return all_cases() ? full : std::max<std::uint64_t>(full / (kThreadSanitizer ? 20 : 8), 1);
 }

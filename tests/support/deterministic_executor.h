@@ -24,8 +24,8 @@ class deterministic_executor final : public executor {
  public:
   explicit deterministic_executor(std::uint64_t seed) : random_(seed) {}
 
-  std::function<bool()> pending = [] { return false; };               ///< a store holds completions back
-  std::function<void(std::uint64_t)> deliver = [](std::uint64_t) {};  ///< lets one of them go
+  std::function<bool()> pending = [] { return false; };               ///< whether a store holds completions
+  std::function<void(std::uint64_t)> deliver = [](std::uint64_t) {};  ///< releases one of them
   std::function<void(std::uint64_t step)> between;                    ///< called before each step
   std::chrono::milliseconds wakes_from_outside{0};
 
@@ -34,7 +34,7 @@ class deterministic_executor final : public executor {
 
   void run(const std::shared_ptr<job>& work, unsigned workers, const std::function<void()>& poll,
            std::chrono::nanoseconds) override {
-    // Shared: a job that is stuck may be woken after all.
+    // Shared, because a job that is stuck may still be woken.
     const auto state = std::make_shared<idle_workers>();
     state->idle.assign(workers, false);
     work->set_waker([state] { state->wake(); });

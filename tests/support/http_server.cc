@@ -27,7 +27,7 @@ bool send_all(int socket, std::string_view bytes) {
   return true;
 }
 
-// Offset and end of a `Range: bytes=` field within `size` bytes; nothing where it cannot be satisfied.
+// Offset and end of a `Range: bytes=` field within `size` bytes; nothing if it cannot be satisfied.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> range_of(const std::string& field, std::uint64_t size) {
   const std::string text = field.substr(field.find('=') + 1);
   const std::size_t dash = text.find('-');
@@ -251,7 +251,7 @@ bool http_server::send_reply(int socket, const reply& what) {
       std::this_thread::sleep_for(what.drip);
     }
   }
-  // Where the length was not said, or was a lie, only the end of the connection ends the answer.
+  // If the length was not sent, or is wrong, only the end of the connection ends the response.
   return !what.cut_after && (what.chunked || !what.length_field);
 }
 

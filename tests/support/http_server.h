@@ -20,14 +20,14 @@ namespace penstock::test {
 
 /// An HTTP/1.1 server of this process, on a free port of 127.0.0.1: objects by path, byte ranges, entity tags,
 /// keep-alive. It also speaks S3's protocol, without buckets' properties: PUT, DELETE, ListObjectsV2, uploads in parts,
-/// each on condition of tags. What it does wrong is a script. Each connection has a thread; it ends with the server.
+/// each on condition of tags. A script determines its faults. Each connection has a thread; it ends with the server.
 class http_server {
  public:
   struct request {
     std::string method, target, body;
     std::map<std::string, std::string> fields;  ///< names in lower case
     std::uint64_t number = 0;                   ///< counts from 1
-    std::uint64_t connection = 0;               ///< which connection it came by
+    std::uint64_t connection = 0;               ///< number of its connection
     std::string field(const std::string& name) const {
       const auto at = fields.find(name);
       return at == fields.end() ? "" : at->second;
@@ -37,13 +37,13 @@ class http_server {
     int status = 200;
     std::vector<std::pair<std::string, std::string>> fields;
     std::string body;
-    std::optional<std::string> length_field;  ///< said instead of the body's length; empty: nothing is said
+    std::optional<std::string> length_field;  ///< sent instead of the body's length; empty: not sent
     bool chunked = false;
     std::optional<std::size_t> cut_after;  ///< the connection is closed after so many bytes of the body
-    bool no_answer = false;                ///< closed at once
-    std::chrono::milliseconds delay{0};    ///< before the head
-    std::chrono::milliseconds drip{0};     ///< between pieces of 64 bytes
-    bool no_body = false;                  ///< of HEAD
+    bool no_answer = false;                ///< the connection is closed at once
+    std::chrono::milliseconds delay{0};    ///< pause before the head
+    std::chrono::milliseconds drip{0};     ///< pause between pieces of 64 bytes
+    bool no_body = false;                  ///< responses to HEAD
 
     void set(const std::string& name, std::string value);
     void remove(const std::string& name);

@@ -50,19 +50,19 @@ class writer {
     index_codecs_ = index;
   }
 
-  // In a buffer that lasts: sanitizers pay for each byte of a new one.
+  // In a buffer that is reused: sanitizers are slow for each byte of a new one.
   bytes encoded(const codec_chain& chain, const tensor_view& cell) {
     const auto out = chain.encode(cell, room_, scratch_);
     require(out);
     return bytes(out->begin(), out->end());
   }
 
-  // One chunk's encoded bytes; nothing where it is missing.
+  // One chunk's encoded bytes; nothing if it is missing.
   std::optional<bytes> chunk(const extents& origin) {
     const extents& shape = model_.options.shape;
     if (std::uniform_real_distribution<>(0, 1)(random_) < model_.options.missing) return std::nullopt;
     bytes raw(element_product(model_.options.chunks) * model_.item_bytes);
-    // Eight bytes from each random number, row by row: tests write hundreds of MiB this way, under sanitizers too.
+    // Eight bytes from each random number, row by row: tests write hundreds of MiB in this way, also under sanitizers.
     std::uint64_t number = 0;
     for (std::size_t i = 0; i < raw.size(); ++i, number >>= 8) {
       if (i % 8 == 0) number = random_();
@@ -87,7 +87,7 @@ class writer {
     return encoded(*chain_, tensor_view::contiguous(raw.data(), type_, model_.options.chunks));
   }
 
-  // A shard whose entries come from `entry`; nothing where all of them are missing.
+  // A shard whose entries `entry` returns; nothing if all of them are missing.
   std::optional<bytes> shard(const extents& origin, const extents& shape, const extents& inner,
                              const std::function<std::optional<bytes>(const extents&)>& entry) {
     const extents entries = divide_up(shape, inner);
@@ -106,7 +106,7 @@ class writer {
         return;
       }
       any = true;
-      if (random_() % 4 == 0) data.resize(data.size() + random_() % 9);  // holes are legal
+      if (random_() % 4 == 0) data.resize(data.size() + random_() % 9);  // gaps are valid
       index.push_back(first + data.size());
       index.push_back(encoded->size());
       data.insert(data.end(), encoded->begin(), encoded->end());

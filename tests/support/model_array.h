@@ -16,7 +16,7 @@
 
 namespace penstock::test {
 
-/// What a generated array is like.
+/// The properties of a generated array.
 struct model_options {
   extents shape, chunks;
   std::optional<extents> shards;        ///< chunks of the chunk grid when present
@@ -25,7 +25,7 @@ struct model_options {
   std::string codecs = R"([{"name":"bytes","configuration":{"endian":"little"}}])";
   bool index_at_start = false;
   double missing = 0;              ///< share of chunks (and shards) that are not written
-  unsigned least = 0, values = 7;  ///< each byte is one of so many, from `least` on
+  unsigned least = 0, values = 7;  ///< each byte is one of this many values, from `least` on
   std::uint64_t seed = 1;
 };
 

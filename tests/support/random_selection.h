@@ -47,7 +47,7 @@ inline std::uint64_t element_product(const extents& shape) {
 }
 
 /// The C-order numbers of the elements that `which` names in an array of `shape`, in the order of the result; blocks
-/// are those of `blocks`. Written the plain way, one element after the other.
+/// are those of `blocks`. Written in the simplest way, one element after the other.
 inline std::vector<std::uint64_t> selected_elements(const selection& which, const extents& shape,
                                                     const extents& blocks) {
   std::vector<std::uint64_t> out;

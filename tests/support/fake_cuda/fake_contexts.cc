@@ -89,7 +89,7 @@ driver_status primary_context_retain(context_ref* out, device_number device) {
 }
 
 driver_status primary_context_release(device_number) {
-  --self().retained;  // whatever is wrong with the device
+  --self().retained;  // whatever the device's state is
   PENSTOCK_CALLED("cuDevicePrimaryCtxRelease");
   return kSuccess;
 }

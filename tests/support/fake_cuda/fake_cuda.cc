@@ -13,7 +13,7 @@
 
 namespace penstock::test::fake {
 
-// Never destroyed: as the real one it serves what is left at the end of the process.
+// Never destroyed: like the real driver, it handles remaining calls at the end of the process.
 fake_driver& self() {
   static fake_driver* const made = new fake_driver;
   return *made;

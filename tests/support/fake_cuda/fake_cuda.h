@@ -3,13 +3,14 @@
 /// \file
 /// A CUDA driver of ours on host memory, for tests: a shared library that is loaded in place of libcuda.so.1 (the
 /// environment variable PENSTOCK_CUDA_DRIVER names it). Streams are real queues whose operations run later, on another
-/// thread and out of order across streams; kernels run as their host form; "device" memory cannot be touched by anyone
-/// but the driver's own operations.
+/// thread and out of order across streams; kernels run as their host form; "device" memory can only be accessed by the
+/// driver's own operations.
 ///
-/// The environment variables PENSTOCK_FAKE_CUDA_DEVICES and PENSTOCK_FAKE_CUDA_VERSION (12000: 12.0) say what it is.
+/// The environment variables PENSTOCK_FAKE_CUDA_DEVICES and PENSTOCK_FAKE_CUDA_VERSION (12000: 12.0) set its
+/// properties.
 ///
-/// It shows that the engine orders its work, reuses buffers only when it may, and calls what it says that it calls. It
-/// says nothing about time, and nothing about code that nvcc made.
+/// It shows that the engine orders its work, reuses buffers only when it may, and makes the documented calls. It shows
+/// nothing about time, and nothing about code that nvcc compiled.
 
 #include <cstdint>
 
@@ -31,9 +32,10 @@ void penstock_fake_cuda_after_kernel(const char* name, void (*then)(const void* 
 void penstock_fake_cuda_block_at_random(unsigned one_in);
 /// Runs at most `most` operations (lazy mode); returns how many ran.
 int penstock_fake_cuda_pump(int most);
-/// An operation could run now.
+/// Whether an operation could run now.
 bool penstock_fake_cuda_pending();
-/// From now on, until the next `configure`, all that can run runs whenever a function of that name begins (lazy mode):
+/// From now on, until the next `configure`, everything that can run does so whenever a function of that name begins
+/// (lazy mode):
 /// completions of the device arrive at exactly that point of the caller.
 void penstock_fake_cuda_pump_at(const char* name);
 
@@ -47,7 +49,7 @@ void penstock_fake_cuda_reset_counts();
 /// The call of `name` after `after` further ones fails with `status`, once.
 void penstock_fake_cuda_fail(const char* name, std::uint64_t after, int status);
 /// A kernel has faulted: what is queued, and will be, ends without effect, and every call but
-/// those for the current context returns `status`. 0: it never happened, but for what was lost.
+/// those for the current context returns `status`. 0: reset, except for work that was lost.
 void penstock_fake_cuda_fault(int status);
 
 /// Another thread, outside of the library, begins to capture a graph or ends it.
@@ -58,8 +60,8 @@ void penstock_fake_cuda_refuse_system_calls(int refuse);
 /// Memory from `address` on belongs to a context that is not primary. 0 bytes: none does.
 void penstock_fake_cuda_foreign(std::uint64_t address, std::uint64_t bytes);
 
-/// Devices have a decompression engine from now on: the formats and the longest stream, as their attributes tell. 0:
-/// no.
+/// Devices have a decompression engine from now on: the formats and the longest stream that their attributes report. 0:
+/// no engine.
 void penstock_fake_cuda_engine(int formats, int most_bytes);
 
 /// Until the next `configure`, devices have that attribute; `status` other than 0: the driver does not know it.
@@ -76,8 +78,8 @@ std::uint64_t penstock_fake_cuda_page_locked_bytes();
 /// Device memory in use, in bytes; allocations that are live.
 std::uint64_t penstock_fake_cuda_live_bytes();
 std::uint64_t penstock_fake_cuda_live_allocations();
-/// The most that was in use at once since this was last called.
+/// The most that was in use at once since the last call of this function.
 std::uint64_t penstock_fake_cuda_peak_bytes();
-/// Copies device memory to the host at once, past all streams: what is there now. False: no such memory.
+/// Copies device memory to the host at once, bypassing all streams: its current content. False: no such memory.
 bool penstock_fake_cuda_peek(void* to, std::uint64_t from, std::uint64_t bytes);
 }

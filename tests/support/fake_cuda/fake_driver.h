@@ -23,7 +23,7 @@ namespace penstock::test::fake {
 using namespace penstock::cuda;
 
 inline constexpr driver_status kCaptureUnsupported = 900;
-inline constexpr int kForeignContext = 1000;  // which is not a device's primary one
+inline constexpr int kForeignContext = 1000;  // not a device's primary context
 
 struct fake_function {
   host_kernel kernel;
@@ -40,7 +40,7 @@ struct told_attribute {
 };
 
 inline thread_local std::vector<context_ref> current;
-inline thread_local int capture_mode = 0;  // global
+inline thread_local int capture_mode = 0;  // global memory
 
 // Calls that are refused while another thread captures, and break its capture, unless the caller's thread allows it.
 inline constexpr std::string_view kUnsafeInCapture[] = {"cuMemAlloc",    "cuMemFree",          "cuMemHostAlloc",
@@ -60,7 +60,7 @@ class fake_driver {
     }
   }
 
-  /// Counts a call; not kSuccess where it is to fail.
+  /// Counts a call; returns another value than kSuccess if it is to fail.
   driver_status called(const char* name) {
     if (is_pumped_at(name)) streams.pump(std::numeric_limits<int>::max());
     const std::lock_guard lock(mutex);
@@ -136,7 +136,7 @@ class fake_driver {
   }
   static int number_of(context_ref context) { return static_cast<int>(reinterpret_cast<std::uintptr_t>(context)) - 1; }
 
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // protects the members below
   std::map<std::string, std::uint64_t, std::less<>> counts;
   std::uint64_t calls = 0;
   driver_status fault = kSuccess;

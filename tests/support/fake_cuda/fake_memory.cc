@@ -15,7 +15,7 @@ constexpr int kJunk = 0xCD;                // fresh memory is not zero
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t to) { return (value + to - 1) / to * to; }
 
-// An allocation ends, but for its alignment, where its last page does.
+// Except for its alignment, an allocation ends where its last page does.
 fake_memory::pages pages_of(std::uint64_t address, std::uint64_t bytes) {
   return {address / kPage * kPage, round_up(address + bytes, kPage)};
 }
@@ -98,7 +98,7 @@ void fake_memory::open(const pages& which) {
   open_.push_back(which);
 }
 
-// Pages that another operation has opened too stay open.
+// Pages that another operation has opened remain open.
 void fake_memory::close(const pages& which) {
   open_.erase(std::find(open_.begin(), open_.end(), which));
   for (std::uint64_t at = which.begin; at < which.end;) {

@@ -9,10 +9,10 @@
 
 namespace penstock::test {
 
-/// Device memory of the fake driver: address space that faults when touched, except for what an operation of the driver
-/// is given, while it runs.
+/// Device memory of the fake driver: address space that faults when it is accessed, except for the memory of a running
+/// operation of the driver.
 ///
-/// Addresses are never used twice, so a use after free faults too, and an unmapped page stands behind each allocation.
+/// Addresses are never used twice, so a use after free faults too, and an unmapped page follows each allocation.
 class fake_memory {
  public:
   struct block {
@@ -21,7 +21,7 @@ class fake_memory {
   };
 
   fake_memory();
-  /// 0 where the address space is used up.
+  /// 0 if the address space is used up.
   std::uint64_t allocate(std::uint64_t bytes, int device);
   /// False: no allocation begins there.
   bool free(std::uint64_t address);
@@ -38,12 +38,12 @@ class fake_memory {
     bool operator==(const pages&) const = default;
   };
 
-  /// Makes memory accessible for the scope of an operation. What is not live stays as it is: touched, it faults.
+  /// Makes memory accessible for the scope of an operation. Memory that is not live remains inaccessible.
   class access {
    public:
-    /// Whatever is live: for kernels, which follow pointers of their own.
+    /// All live memory: for kernels, which follow pointers of their own.
     explicit access(fake_memory& memory);
-    /// `bytes` from each of these addresses; one that is not a device memory is none of ours.
+    /// `bytes` from each of these addresses; addresses outside of device memory are ignored.
     access(fake_memory& memory, std::initializer_list<const void*> begins, std::uint64_t bytes);
     ~access();
     access(const access&) = delete;
@@ -62,9 +62,9 @@ class fake_memory {
   mutable std::mutex mutex_;
   std::byte* region_ = nullptr;
   std::uint64_t region_bytes_ = 0, used_ = 0;
-  std::map<std::uint64_t, block> live_;  // by first address
-  std::uint64_t sum_ = 0, peak_ = 0;     // of bytes
-  std::vector<pages> open_;              // by operations under way
+  std::map<std::uint64_t, block> live_;  // blocks by first address
+  std::uint64_t sum_ = 0, peak_ = 0;     // bytes
+  std::vector<pages> open_;              // pages that running operations have opened
 };
 
 }  // namespace penstock::test

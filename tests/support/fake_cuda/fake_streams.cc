@@ -23,7 +23,7 @@ void fake_streams::configure(std::uint64_t seed, bool lazy, unsigned max_delay_u
   max_delay_us_ = max_delay_us;
   blocks_one_in_ = 0;
   changed_.notify_all();
-  // Earlier queued work would not run any more, and a host thread that waits for it would wait for ever.
+  // Otherwise, earlier queued work would never run, and a host thread that waits for it would wait for ever.
   if (lazy && !lazy_) run_until_empty(lock);
   lazy_ = lazy;
   changed_.notify_all();
@@ -50,7 +50,7 @@ void fake_streams::hold_kernels(const char* name) {
 
 void fake_streams::discard(bool all) {
   guard lock(mutex_);
-  // What was queued before it ends is lost too.
+  // Work that was queued before it ended is also lost.
   if (discards_ && !all) run_until_empty(lock);
   discards_ = all;
   held_kernels_.reset();
@@ -103,7 +103,7 @@ void fake_streams::record(fake_stream& stream, std::shared_ptr<fake_event> event
 void fake_streams::wait(fake_stream& stream, std::shared_ptr<fake_event> event) {
   const guard lock(mutex_);
   fake_operation what;
-  what.wait_for = event->last;  // an event that was never recorded is not waited for: as in the driver
+  what.wait_for = event->last;  // a wait for an event that was never recorded does nothing, as in the driver
   add_implicit_order(stream, what);
   ++stream.queued;
   stream.queue.push_back(std::move(what));

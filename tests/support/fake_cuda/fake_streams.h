@@ -30,7 +30,7 @@ struct fake_event {
 /// One operation of a stream. It may begin when those before it in its stream have ended, `after` has ended in other
 /// streams, and `wait_for` has been reached `wait_count` times.
 struct fake_operation {
-  std::function<void()> run;  // empty: nothing but an order
+  std::function<void()> run;  // empty: only an order
   std::shared_ptr<fake_mark> wait_for, record;
   const char* kernel = nullptr;  // its name
   std::vector<std::pair<std::shared_ptr<const struct fake_stream>, std::uint64_t>> after;
@@ -58,7 +58,7 @@ class fake_streams {
   void block_at_random(unsigned one_in);
   /// Waits, at random, until the stream has finished its work, as a call does with a full queue.
   void maybe_block(const fake_stream& stream);
-  /// Operations end without being run, and held kernels are released.
+  /// From now on, operations end without being run, and held kernels are released.
   void discard(bool all);
   void add(std::shared_ptr<fake_stream> stream);
   /// Destroys the stream when its queue is empty.

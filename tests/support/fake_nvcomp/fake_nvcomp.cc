@@ -42,7 +42,7 @@ enum backend { default_backend, engine_only, kernels_only, backends };
 
 backend backend_of(const options& given) { return static_cast<backend>(given.bytes[0]); }
 
-// As the library: Zstandard has no engine, and nothing but the backend is chosen here.
+// As in the library: Zstandard has no engine, and only the backend can be chosen here.
 bool known(codec which, const options& given) {
   for (std::size_t i = 1; i < sizeof given.bytes; ++i)
     if (given.bytes[i] != 0) return false;
@@ -71,7 +71,7 @@ outcome decode(codec which, std::span<const std::byte> in, std::span<std::byte> 
       if (made >= 0) return {kOk, static_cast<std::size_t>(made)};
       return {kCannotDecompress, 0};
     }
-    case snappy: {  // no library of its own here
+    case snappy: {  // it does not have a library of its own
       const penstock::device::device_step step{penstock::device::step_kind::snappy};
       const auto done = penstock::device::decode_on_host({&step, 1}, in, out);
       if (done.ok()) return {kOk, out.size()};
@@ -150,7 +150,7 @@ PENSTOCK_EXPORT int nvcompGetProperties(std::uint32_t* out) {
   return kOk;
 }
 
-// As nvCOMP declares them for each codec.
+// The declarations that nvCOMP has for each codec.
 #define PENSTOCK_FAKE_NVCOMP(Name, which)                                                                            \
   PENSTOCK_EXPORT int nvcompBatched##Name##DecompressGetRequiredAlignments(options given, std::size_t* out) {        \
     out[0] = stream_alignment(which);                                                                                \

@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-// Declared once more, and not with the library's own: a mistake there would else be made twice in the same way.
+// Declared again, instead of using the library's declarations: otherwise, a mistake there would be made twice in the
+// same way.
 // Source: NVTX 3, "nvToolsExt.h" and "nvtxDetail/nvtxTypes.h".
 namespace {
 
@@ -114,7 +115,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(c
   if (found == nullptr || found->bytes < sizeof(callbacks) || table_of(99) != nullptr) return 0;
   void (***table)() = nullptr;
   unsigned size = 0;
-  // As tools do: every module has a table.
+  // As in real tools: every module has a table.
   for (int module = 1; module <= 6; ++module)
     if (found->functions_of(module, &table, &size) == 0 || table[0] != nullptr || table[size] != nullptr) return 0;
   if (found->functions_of(7, &table, &size) != 0 || found->functions_of(kCore2, &table, &size) == 0) return 0;

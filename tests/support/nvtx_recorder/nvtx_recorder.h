@@ -1,7 +1,7 @@
 #pragma once
 
-/// \file What a profiler is to NVTX: a library that the environment variable NVTX_INJECTION64_PATH names, which puts
-/// its functions into the tables of programs with ranges. It counts them by domain and name.
+/// \file The counterpart of a profiler for NVTX: a library that the environment variable NVTX_INJECTION64_PATH names,
+/// which puts its functions into the tables of programs with ranges. It counts them by domain and name.
 
 #include <cstdint>
 
@@ -11,6 +11,6 @@ extern "C" {
 std::uint64_t penstock_nvtx_opened(const char* domain, const char* name);
 /// Ranges that are open on some thread now, or were started and have not ended.
 std::int64_t penstock_nvtx_open();
-/// What was wrong: a range that ends and never began, a string of no domain, attributes of another size.
+/// The error: a range that ends but never began, a string of an unknown domain, attributes of another size.
 std::uint64_t penstock_nvtx_mistakes();
 }
