@@ -132,7 +132,7 @@ error take_python_error() noexcept;
 
 // --- references held by C++ (bind_reference.cc) ---
 
-/// Records that this thread holds the GIL while the object lives, so that references may be dropped at once.
+/// Marks that this thread holds the GIL while the object lives, so that references may be dropped at once.
 class gil_is_held {
  public:
   gil_is_held() noexcept;
@@ -155,8 +155,9 @@ class without_gil {
   PyThreadState* state_;
 };
 
-/// Takes the GIL on a thread that may be the engine's, which Python knows only while this lives. The thread's
-/// thread-locals are dropped before it is forgotten: dropping them may take the GIL again, which CPython before 3.12.5
+/// Takes the GIL on a thread that may be the engine's, which Python knows only while this object lives. The thread's
+/// thread-locals are dropped before Python forgets it: dropping them may take the GIL again, which CPython before
+/// 3.12.5
 /// does not survive in between (gh-119585).
 class with_gil {
  public:
@@ -218,7 +219,7 @@ bool has_swapped_bytes(nb::handle numpy_type);
 /// exception is set.
 PyObject* new_ndarray(const std::shared_ptr<penstock::context>& from, PyObject* dtype, std::uint32_t item_bytes,
                       const extents& shape, std::byte*& data) noexcept;
-/// What an exported buffer is used for.
+/// The use of an exported buffer.
 enum class buffer_use {
   read,   ///< values are read from it: read-only memory is accepted
   write,  ///< it must be writable

@@ -11,7 +11,7 @@
 namespace penstock::inline v0::python {
 namespace {
 
-/// Up to this size rows are copied with the GIL held: that takes less time than getting it back from another thread.
+/// Rows up to this size are copied with the GIL held, because getting the GIL back from another thread takes longer.
 constexpr std::uint64_t kMostBytesWithGil = std::uint64_t{64} << 10;
 
 PyObject* rows_of() {
@@ -36,7 +36,7 @@ class appender_handle {
   appender_handle(const appender_handle&) = delete;
   appender_handle& operator=(const appender_handle&) = delete;
   ~appender_handle() {
-    const without_gil released;  // the rows that it still stores may need Python
+    const without_gil released;  // rows that are still stored then may need Python
     made_.reset();
   }
 

@@ -71,7 +71,7 @@ PyObject* read_resolved(const array_handle& from, const Resolved& where, const r
 // The value of `a[key]`. Null: a Python exception is set.
 PyObject* read_key(PyObject* self, PyObject* key, const read_request& how) noexcept {
   try {
-    const array_handle& from = nb::cast<const array_handle&>(nb::handle(self));  // `self` may be anything in `_read`
+    const array_handle& from = nb::cast<const array_handle&>(nb::handle(self));  // `self` may have any type in `_read`
     borrowed_selection borrowed;
     bool has_ellipsis = false;
     switch (parse_key(key, borrowed.which.items, has_ellipsis)) {
@@ -256,7 +256,7 @@ nb::bytes fill_value(const array_handle& self) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-// Of elements of variable length.
+// An array with elements of variable length.
 nb::object fill_object(const array_handle& self) {
   variable_item item;
   const auto bytes = self.array.fill_value();

@@ -37,7 +37,7 @@ nb::object text_of_rule(const std::optional<chunk_lengths>& rule) {
   return to_str(rule->to_string());
 }
 
-/// As `_core.copy` takes them. `options` outlives the copy.
+/// The options in the form of `_core.copy`. `options` outlives the copy.
 nb::dict as_dict(const copy_options& options) {
   nb::dict out;
   out["chunks"] = text_of_rule(options.chunk_rule);

@@ -35,8 +35,7 @@ class exported_bytes {
   Py_buffer view_{};
 };
 
-/// One codec of a chain that an adapter of penstock/core/codecs.py carries out.
-///
+/// A codec of a chain that is implemented by an adapter of penstock/core/codecs.py.
 /// Bytes are copied in both directions: Python code may keep its arguments.
 class python_codec final : public byte_codec {
  public:
@@ -85,7 +84,7 @@ class python_codec final : public byte_codec {
   }
 
  private:
-  // Python's message when a chunk cannot be decoded; a Ctrl-C stays one.
+  // Python's message if a chunk cannot be decoded; a Ctrl-C is passed on unchanged.
   error decode_failure() const {
     const error raised = take_python_error();
     if (raised.code() == errc::cancelled) return raised.clone();

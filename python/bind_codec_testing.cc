@@ -101,7 +101,7 @@ nb::bytes encode_chain(const std::string& codecs, const std::string& type, nb::h
   buffer room;
   worker_scratch scratch;
   const auto encoded = call_engine([&] {
-    // Codecs read it only.
+    // Codecs only read it.
     auto* const data = const_cast<std::byte*>(as_span(items).data());
     return made.chain.encode(tensor_view::contiguous(data, made.type.type, made.chain.cell()), room, scratch);
   });

@@ -7,7 +7,7 @@
 
 namespace penstock::inline v0::python {
 
-/// Options of a new array: all members that Python passes are named as those of create_options.
+/// Options of a new array: all members that Python passes have the names of those of create_options.
 create_options create_options_of(const context_handle& with, const nb::bytes& path, const nb::dict& given);
 
 /// From the dict that penstock/geo/writing.py makes.

@@ -36,7 +36,7 @@ chain_variant variant_of(nb::handle from) {
 }
 
 // (name, Store or bytes, key, whether it is pinned, CRC-32C or None, path of a local file or b"", (size, time) or None,
-// remote stamp or ""). Bytes become an object of memory that is this array's own.
+// remote stamp or ""). Bytes become an object in memory that belongs to this array.
 referenced_object object_of(nb::handle from, const std::shared_ptr<store>& inlined) {
   const nb::tuple parts = tuple_of(from, 8, "an object");
   referenced_object out;

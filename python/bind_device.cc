@@ -19,7 +19,7 @@
 namespace penstock::inline v0::python {
 namespace {
 
-/// Memory of the caller that a read is to fill.
+/// Memory of the caller that a read fills.
 struct device_target {
   std::uintptr_t address = 0;
   nb::handle shape, strides;  // tuples; strides in bytes

@@ -70,8 +70,8 @@ nb::object string_dtype() {
 
 bool is_number(dtype_kind kind) noexcept { return kind <= dtype_kind::floating || kind == dtype_kind::complex; }
 
-// numpy.dtype(name). Those of numbers are few, and created once.
-// Lists are objects to NumPy; the type of their items is where h5py has it.
+// numpy.dtype(name). Dtypes of numbers are few, and created once.
+// Lists are objects in NumPy; the type of their items is stored in h5py's form.
 nb::object list_dtype(const dtype& item) {
   nb::dict metadata;
   metadata["vlen"] = numpy_dtype(item);
@@ -79,7 +79,7 @@ nb::object list_dtype(const dtype& item) {
 }
 
 nb::object named_dtype(dtype_kind kind, const std::string& name) {
-  static auto& known = *new std::map<std::string, nb::object>();  // never destroyed: the interpreter ends before
+  static auto& known = *new std::map<std::string, nb::object>();  // never destroyed: the interpreter ends earlier
   const auto found = known.find(name);
   if (found != known.end()) return found->second;
   nb::object made = module("numpy").attr("dtype")(name.c_str());

@@ -155,7 +155,8 @@ nb::dict validity_of_array(const array_handle& image, const georeference& of) {
   return out;
 }
 
-// A number in the pixels' type: int or float, None if they cannot hold it; other than real numbers unchanged.
+// A number in the pixels' type: int or float, None if they cannot hold it; types other than real numbers are returned
+// unchanged.
 nb::object held_nodata_of(nb::handle value, nb::handle type) {
   if (value.is_none()) return nb::none();
   const dtype of = dtype_of(type);

@@ -54,7 +54,7 @@ variable_item bytes_item(PyObject* element, item_arena& arena) {
   return unwrap(std::move(copied));
 }
 
-// A list, from anything that NumPy makes an array of one dimension of.
+// A list, converted from anything from which NumPy makes a one-dimensional array.
 variable_item list_item(PyObject* element, nb::handle item_type, item_arena& arena) {
   if (stands_for_nothing(element)) return {};
   const nb::object made = numpy("ascontiguousarray")(nb::handle(element), item_type);

@@ -19,7 +19,7 @@ class item_block {
   item_block(item_block&&) noexcept = default;
 
   const std::shared_ptr<item_arena>& arena() const noexcept { return arena_; }
-  /// Of the items; borrowed.
+  /// The items; borrowed.
   tensor_view view() noexcept { return tensor_view::contiguous(items_.data(), type_, shape_); }
 
   /// As `ndarray_of_items`.
@@ -41,10 +41,10 @@ PyObject* ndarray_of_items(std::span<const variable_item> items, const dtype& ty
 /// One item as a Python object; null: a Python exception is set.
 PyObject* object_of(const variable_item& item, const dtype& type) noexcept;
 
-/// The target of a read: a new ndarray, or items that become one when it has ended.
+/// The target of a read: a new ndarray, or items that become one after the read.
 class read_result {
  public:
-  /// False: a Python exception is set.
+  /// Returns false if a Python exception is set.
   bool prepare(const array_handle& from, const extents& shape) noexcept;
   const tensor_view& view() const noexcept { return view_; }
   /// Null if the elements have a fixed size.

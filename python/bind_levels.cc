@@ -46,11 +46,11 @@ class level_appender_handle {
   level_appender_handle(const level_appender_handle&) = delete;
   level_appender_handle& operator=(const level_appender_handle&) = delete;
   ~level_appender_handle() {
-    const without_gil released;  // the rows that it still stores may need Python
+    const without_gil released;  // rows that are still stored then may need Python
     made_.reset();
   }
 
-  /// `value` is an ndarray whose items are of `dtype`, which may be one that becomes the array's.
+  /// `value` is an ndarray whose items have the dtype `dtype`, which may be one that is converted to the array's.
   void append(nb::handle value, nb::handle dtype) {
     exported_value rows;
     if (!rows.open(value.ptr(), dtype_of(dtype)))

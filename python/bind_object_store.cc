@@ -68,7 +68,7 @@ std::uint64_t hash_text(std::string_view text, std::uint64_t seed) noexcept {
   return out ^ (out >> 32);
 }
 
-// The version for a store's own word (an entity tag); it keeps the word. None: not known.
+// The version for a store's own text (an entity tag); it holds the text. None: not known.
 result<version> version_of_token(PyObject* token) {
   if (token == Py_None) return version();
   Py_ssize_t size = 0;
@@ -225,7 +225,7 @@ struct pending_handle {
   std::shared_ptr<pending_requests> requests;
 };
 
-/// The abilities of an adapter.
+/// The capabilities of an adapter.
 struct abilities {
   bool asynchronous = false, writable = false, versions = false;
 };

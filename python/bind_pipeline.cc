@@ -47,7 +47,7 @@ bool parse_range(PyObject* item, std::uint64_t length, axis_range& out, bool& dr
   if (PyBool_Check(item) != 0 || PyIndex_Check(item) == 0) return false;
   const Py_ssize_t at = PyNumber_AsSsize_t(item, nullptr);
   if (at == -1 && PyErr_Occurred() != nullptr) {
-    PyErr_Clear();  // an index array of several dimensions says that it is an index, too
+    PyErr_Clear();  // an index array of several dimensions counts as an index, too
     return false;
   }
   if (at < 0 || static_cast<std::uint64_t>(at) >= length) return false;
@@ -92,7 +92,7 @@ class chunk_batch {
   std::shared_ptr<const chunk_pipeline> pipeline_;
   exported_buffer exported_;
   tensor_view memory_;
-  std::vector<nb::object> keys_;  // the items' keys lie in these
+  std::vector<nb::object> keys_;  // the items' keys are in these
   std::vector<chunk_item> items_;
   std::vector<std::uint8_t> missing_;
   std::uint64_t bytes_ = 0;
@@ -123,7 +123,7 @@ bool chunk_batch::add_selection(PyObject* chunk_selection, PyObject* memory_sele
     if (drops || broadcasts) continue;
     axis_range place;
     bool is_int = true;
-    for (; is_int; ++axis) {  // an int in memory has no dimension of the chunk
+    for (; is_int; ++axis) {  // an int in memory does not have a dimension of the chunk
       if (axis == ranges) return false;
       PyObject* const wanted =
           is_tuple ? PyTuple_GetItem(memory_selection, static_cast<Py_ssize_t>(axis)) : memory_selection;
@@ -320,7 +320,7 @@ bool is_plain(PyObject* item) {
   return false;
 }
 
-// Whether zarr-python accepts `key` as a plain one: keys that it refuses, or interprets differently, are left to it.
+// Whether zarr-python accepts `key` as a plain key: keys that it refuses, or interprets differently, are left to it.
 bool is_plain_key(PyObject* key) {
   if (PyTuple_Check(key) == 0) return is_plain(key);
   const Py_ssize_t count = PyTuple_Size(key);
@@ -355,8 +355,9 @@ nb::object read_plain(const array_handle& from, nb::handle key, bool scalar, uns
   return out;
 }
 
-// False: the key is beyond ints, slices that go forward and an Ellipsis, or the value has another shape; nothing was
-// written.
+// Returns false if the key has more than ints, slices with positive steps and an Ellipsis, or if the value has another
+// shape; nothing was
+// written then.
 bool write_plain(const array_handle& to, nb::handle key, nb::handle value, bool write_empty_chunks) {
   if (!is_plain_key(key.ptr())) return false;
   basic_selection which;
@@ -389,7 +390,7 @@ bool write_plain(const array_handle& to, nb::handle key, nb::handle value, bool 
   return true;
 }
 
-// None: an item's selections are beyond ints and slices, and the caller must use another path.
+// Returns None if an item's selections have more than ints and slices: the caller must use another path.
 nb::object make_batch(const pipeline_handle& self, nb::handle items, nb::handle memory) {
   chunk_batch batch(self.pipeline, exported_buffer(memory, self.pipeline->type(), buffer_use::read));
   for (const nb::handle item : items)
@@ -397,7 +398,7 @@ nb::object make_batch(const pipeline_handle& self, nb::handle items, nb::handle 
   return nb::cast(std::move(batch));
 }
 
-// The same for memory of a device.
+// The same for values in device memory.
 nb::object make_device_batch(const pipeline_handle& self, nb::handle items, std::uintptr_t address, nb::tuple shape,
                              nb::tuple strides) {
   if (shape.size() > kMaxRank || strides.size() != shape.size())

@@ -34,7 +34,7 @@ option_value value_of(nb::handle value, int depth) {
   if (value.is_none()) return out;
   out.type = utf8_of(value.type().attr("__name__"));
   const int truth = PyObject_IsTrue(value.ptr());
-  if (truth < 0) PyErr_Clear();  // arrays, for instance: no option is one
+  if (truth < 0) PyErr_Clear();  // arrays, for instance: no option has such a value
   out.truth = truth != 0;
   if (nb::isinstance<nb::str>(value) || nb::hasattr(value, "__fspath__")) {
     const nb::object text = nb::module_::import_("os").attr("fsdecode")(value);
@@ -43,7 +43,7 @@ option_value value_of(nb::handle value, int depth) {
   } else if (PyFloat_Check(value.ptr()) || nb::hasattr(value, "__index__")) {
     out.is = PyBool_Check(value.ptr()) ? option_value::kind::boolean : option_value::kind::number;
     out.number = PyFloat_AsDouble(value.ptr());
-    if (PyErr_Occurred() != nullptr) {  // an integer beyond every limit
+    if (PyErr_Occurred() != nullptr) {  // an integer beyond all limits
       PyErr_Clear();
       out.number = -1;
     }
@@ -68,7 +68,7 @@ storage_options options_of(nb::handle given, int depth) {
   return out;
 }
 
-/// \param is_installed  Asked where another library is preferred: whether there is one.
+/// \param is_installed  Called if another library is preferred: whether one is installed.
 bool is_served_here(uri_server server, const nb::callable& is_installed) {
   return server == uri_server::library ||
          (server == uri_server::another_if_installed && !nb::cast<bool>(is_installed()));
@@ -78,7 +78,7 @@ nb::tuple as_tuple(place&& found) {
   return nb::make_tuple(store_handle{std::move(found.store)}, nb::bytes(found.path.data(), found.path.size()));
 }
 
-/// None: a name of this machine. Text: the reason why another library has to open the URI, or empty.
+/// Returns None for a local name. Text: the reason why another library has to open the URI, or empty.
 nb::object find_elsewhere(nb::bytes uri, const context_handle& with, nb::handle storage_options,
                           const nb::callable& is_installed) {
   const std::string name = text_of(uri);

@@ -22,7 +22,7 @@ class watcher {
     if (!signals_ && interpreter_is_ending()) return false;
     if (!signals_ && progress_.is_none()) return true;
     const auto time = clock::now();
-    if (polled_ == clock::time_point()) polled_ = time;  // the first check: a read that ends before needs no clock
+    if (polled_ == clock::time_point()) polled_ = time;  // the first check: a read that ends before it needs no clock
     const bool report = !progress_.is_none() && time - reported_ >= kBetweenReports;
     if (!report && time - polled_ < kPoll / 2) return true;
     polled_ = time;
@@ -34,7 +34,7 @@ class watcher {
     return !report || call(now.done_bytes, now.total_bytes);
   }
 
-  // After a successful read: users want to see it end.
+  // After a successful read, so that users see that it has ended.
   bool finish(std::uint64_t bytes) noexcept {
     if (progress_.is_none()) return true;
     const std::uint64_t total = total_ != 0 ? total_ : bytes;

@@ -26,7 +26,7 @@ bool read_without_gil(array from, const resolved_selection& which, const tensor_
                       nb::handle progress, std::shared_ptr<item_arena> arena = nullptr) noexcept;
 
 /// Waits that many seconds (< 0: for ever) by calls of `wait_for` without the GIL, and checks for Ctrl-C in between.
-/// True if `wait_for` was.
+/// Returns true if `wait_for` did.
 bool wait_and_look(double seconds, const std::function<bool(std::chrono::nanoseconds)>& wait_for);
 /// A function that calls `then` from any thread, while the interpreter lives.
 std::function<void()> call_from_any_thread(nb::object then);
@@ -43,7 +43,7 @@ class ticket_handle {
   void cancel();
   /// True when the read has ended within that many seconds (< 0: waits for ever); checks for Ctrl-C.
   bool wait_for(double seconds);
-  /// The array that was read into; raises if the read failed.
+  /// The array that was filled; raises if the read failed.
   nb::object result();
   nb::tuple progress() const;
   void on_done(nb::object then);

@@ -18,10 +18,10 @@ bool parse_slice(PyObject* item, std::vector<basic_item>& items) {
   if (PySlice_Unpack(item, &start, &stop, &step) < 0) {
     if (PyErr_ExceptionMatches(PyExc_ValueError) == 0) return false;
     PyErr_Clear();
-    items.emplace_back(slice{std::nullopt, std::nullopt, 0});  // the engine's own words for a step of 0
+    items.emplace_back(slice{std::nullopt, std::nullopt, 0});  // the engine's message for a step of 0
     return true;
   }
-  // Unpack represents an absent part by the number that clips to it; the text of a plan is more readable without.
+  // Unpack represents an absent part by a number that is clipped to it; the text of a plan is more readable without it.
   constexpr Py_ssize_t kMax = std::numeric_limits<Py_ssize_t>::max(), kMin = std::numeric_limits<Py_ssize_t>::min();
   slice parsed;
   if (start != (step < 0 ? kMax : 0)) parsed.start = start;

@@ -9,7 +9,7 @@ namespace penstock::inline v0::python {
 /// A selection that was resolved against an Array: for lists, points, masks and blocks.
 struct selection_handle {
   resolved_selection resolved;
-  extents array_shape;  ///< of the array that it belongs to
+  extents array_shape;  ///< identity of the array that it belongs to
 };
 
 enum class parsed_key {

@@ -28,7 +28,7 @@ nb::list names_of(std::span<const std::string> paths) {
   return out;
 }
 
-/// The items of an ndarray of items of any dtype that a buffer can show: the dtype is in `descr` alone.
+/// The items of an ndarray with any dtype that a buffer can describe: only `descr` has the dtype.
 class exported_values {
  public:
   explicit exported_values(nb::handle values) {

@@ -60,7 +60,7 @@ struct found_shards_handle {
   std::shared_ptr<context> with;
 };
 
-/// \param open_folder  Gives the store of a folder, and the path within it.
+/// \param open_folder  Returns the store of a folder, and the path within it.
 found_shards_handle find_files(nb::handle files, const context_handle& with, bool allow_holes, nb::handle format,
                                const nb::callable& open_folder) {
   shard_names what;
@@ -108,7 +108,7 @@ nb::object tuple_or_none(const std::optional<extents>& lengths) {
   return out;
 }
 
-/// The options for raw files, as `open_shards` takes them.
+/// The options for raw files, in the form of `open_shards`.
 nb::dict raw_items(const found_shards_handle& self, std::int64_t axis, nb::handle descr, nb::handle shape,
                    nb::handle row_shape, nb::handle offset, nb::handle fortran_order) {
   raw_description given;

@@ -55,8 +55,8 @@ class dict_store final : public store {
       for (const byte_read& one : reads) sink.complete(one.tag, error(errc::cancelled, "the interpreter is ending"));
       return;
     }
-    // The sink may take locks that a thread with the GIL waits for; but it "only enqueues", so this is safe and
-    // all the requests of one call cost one acquisition.
+    // The sink may take locks that a thread with the GIL waits for. But it "only enqueues", so this is safe, and all
+    // requests of one call cost one acquisition.
     const with_gil gil;
     const gil_is_held held;
     for (const byte_read& one : reads) sink.complete(one.tag, read_one(one));
@@ -238,13 +238,13 @@ result<read_done> dict_store::read_one_of(PyObject* value, const byte_read& want
   return deliver_buffer(value, wanted, lending::copy);
 }
 
-// --- what tests and tools do with a store itself ---
+// --- operations on a store itself, for tests and tools ---
 
 nb::object bytes_read(const blocking_read& from) {
   return nb::bytes(reinterpret_cast<const char*>(from.bytes.data()), from.bytes.size());
 }
 
-// Null where the object is absent.
+// Null if the object does not exist.
 std::optional<blocking_read> read_object(store& from, const std::string& key) {
   return call_engine([&]() -> result<std::optional<blocking_read>> {
     auto found = read_and_wait(from, key, {}, byte_range::kAll - 1);

@@ -96,7 +96,7 @@ class device_tiles_handle {
   device_tiles_handle(const device_tiles_handle&) = delete;
   device_tiles_handle& operator=(const device_tiles_handle&) = delete;
   ~device_tiles_handle() {
-    const without_gil released;  // as for streams
+    const without_gil released;  // as in streams
     made_.reset();
   }
 
@@ -122,7 +122,7 @@ class device_tiles_handle {
   nb::object dtype_;
 };
 
-/// Batches of crops that a function of Python names, of the dtypes of the crops' arrays or, on a device, of another.
+/// Batches of crops that a Python function returns, with the dtypes of the crops' arrays or, on a device, another one.
 class batches_handle {
  public:
   /// \param crops  Returns (array, key), or None after the last one. It is called by `next` alone.
@@ -141,7 +141,7 @@ class batches_handle {
   batches_handle(const batches_handle&) = delete;
   batches_handle& operator=(const batches_handle&) = delete;
   ~batches_handle() {
-    const without_gil released;  // as for streams
+    const without_gil released;  // as in streams
     made_.reset();
   }
 
@@ -188,7 +188,7 @@ class batches_handle {
   const std::optional<int> on_device_;
   const nb::object device_type_;
   std::size_t crops_ = 0;          // so far
-  std::deque<nb::object> dtypes_;  // of the batches that are begun, each of its first crop
+  std::deque<nb::object> dtypes_;  // keys of the first crop of each batch that is being read
   std::optional<crop_batches> made_;
 };
 

@@ -23,7 +23,7 @@ struct details_handle {
   penstock::array array;
   const tiff_details* from;
 
-  // Of the image, or of its page.
+  // Tags of the image, or of its page.
   tiff_values values(bool of_page) const {
     return of_page ? tiff_values::of_page(*from) : tiff_values::of_image(*from);
   }
@@ -99,7 +99,7 @@ nb::object value_of(const tiff_tag& from, bool big) {
   return numbers_of(from, 0, from.count, big);
 }
 
-// (type, value), or None if there is no such tag or its value was not read.
+// (type, value), or None if the tag does not exist or its value was not read.
 nb::object tag_of(const details_handle& self, std::uint16_t number, bool of_page) {
   const tiff_tag* const found = self.values(of_page).find(number);
   if (found == nullptr) return nb::none();
@@ -114,7 +114,7 @@ nb::list tags_of(const details_handle& self, bool of_page) {
   return out;
 }
 
-// (((height, width), ...), has_mask, the bands that it is of; none: all)
+// (((height, width), ...), has_mask, the bands that the mask is for; none: all)
 nb::tuple companions_of(const details_handle& self) {
   const tiff_companions found = call_engine([&] { return result<tiff_companions>(tiff_companions_of(self.array)); });
   nb::list overviews;
@@ -122,7 +122,7 @@ nb::tuple companions_of(const details_handle& self) {
   return nb::make_tuple(nb::tuple(overviews), found.has_mask, found.masked_bands);
 }
 
-// Adds which array it was.
+// Adds the options of the image that the array shows.
 template <class T>
 T noted(const details_handle& self, result<T> of) {
   return call_engine([&]() -> result<T> {
@@ -145,7 +145,7 @@ nb::object palette_of(const details_handle& self) {
   return found.empty() ? nb::none() : nb::cast(found);
 }
 
-// As for `tiff_options_of`; None if they are the first image's.
+// In the form of `tiff_options_of`; None if they are those of the first image.
 nb::object options_to_keep(const details_handle& self) {
   const tiff_options from = penstock::tiff_options_of(self.array);
   if (from.is_default()) return nb::none();

@@ -13,7 +13,7 @@ namespace {
 
 using writable_bytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// From what `Array._resolve` returns: (start, step, count, axis) of each dimension, and the result's shape.
+// From the result of `Array._resolve`: (start, step, count, axis) of each dimension, and the result's shape.
 resolved_basic resolved_of(nb::handle ranges, nb::handle shape) {
   resolved_basic out;
   for (const nb::handle each : ranges) {

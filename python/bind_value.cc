@@ -25,7 +25,7 @@ bool is_native(const array_handle& to, PyObject* value) noexcept {
     PyErr_Clear();
     return false;
   }
-  const bool same = type == to.dtype.ptr();  // NumPy has one object for each of its own
+  const bool same = type == to.dtype.ptr();  // NumPy has one object for each of its own dtypes
   Py_DECREF(type);
   return same;
 }

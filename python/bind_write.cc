@@ -189,7 +189,7 @@ write_ticket_handle start_write(const array_handle& self, nb::handle key, nb::ha
   return start(made.view());
 }
 
-// In a device's memory. Objects unrelated to devices are recognised by their type only.
+// In a device's memory. Objects unrelated to devices are recognised by their type alone.
 bool is_device_value(PyObject* value) {
   auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(value));
   if (type == known_to_writing().ndarray || PyLong_Check(value) || PyFloat_Check(value) || PyList_Check(value) ||
@@ -201,10 +201,10 @@ bool is_device_value(PyObject* value) {
   return nb::cast<bool>(nb::handle(known_to_writing().is_device_value)(nb::handle(value)));
 }
 
-// A Python exception is set where it returns false.
+// If it returns false, a Python exception is set.
 bool write_key(PyObject* self, PyObject* key, PyObject* value, const write_request& how) noexcept {
   try {
-    const array_handle& to = nb::cast<const array_handle&>(nb::handle(self));  // `self` may be anything in `_write`
+    const array_handle& to = nb::cast<const array_handle&>(nb::handle(self));  // `self` may have any type in `_write`
     if (is_device_value(value)) {
       nb::handle(self).attr("_write_from_device")(nb::handle(key), nb::handle(value), how.threads, how.progress,
                                                   how.durable, how.write_empty_chunks);

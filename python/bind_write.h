@@ -4,7 +4,7 @@
 
 namespace penstock::inline v0::python {
 
-/// `a[key] = value`, as the type's slot: -1 where a Python exception is set.
+/// `a[key] = value`, as the type's slot: returns -1 if a Python exception is set.
 int set_item(PyObject* self, PyObject* key, PyObject* value);
 
 /// Adds the methods that change an array.

@@ -24,11 +24,11 @@ class Array:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """In native byte order."""
+        """One item in native byte order."""
 
     @property
     def chunks(self) -> tuple[int, ...]:
-        """Shape of the chunks that decode on their own (inner chunks where sharded)."""
+        """Shape of the chunks that decode on their own (inner chunks, if the array is sharded)."""
 
     @property
     def shards(self) -> tuple[int, ...] | None:
@@ -36,7 +36,7 @@ class Array:
 
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
-        """One name, or None, for each dimension; None where the array names none. Of Zarr 2: xarray's attribute."""
+        """One name, or None, for each dimension; None if the array names none. In Zarr 2: xarray's attribute."""
 
     @property
     def format(self) -> str:
@@ -44,11 +44,11 @@ class Array:
 
     @property
     def uri(self) -> str:
-        """What the array can be opened by, or `memory:` and its like."""
+        """The URI by which the array can be opened; `memory:` and similar if there is none."""
 
     @property
     def read_only(self) -> bool:
-        """Whether every write is refused: opened with mode="r", or its format or its store is only read."""
+        """Whether every write is refused: opened with mode="r", or its format or its store is read-only."""
 
     @property
     def _fill_value_bytes(self) -> bytes: ...
@@ -123,11 +123,11 @@ class Group:
     def __init__(self, from_: Group) -> None: ...
     @property
     def uri(self) -> str:
-        """What the group can be opened by, or `memory:` and its like."""
+        """The URI by which the group can be opened; `memory:` and similar if there is none."""
 
     @property
     def read_only(self) -> bool:
-        """Whether every write is refused: opened with mode="r", or its format or its store is only read."""
+        """Whether every write is refused: opened with mode="r", or its format or its store is read-only."""
 
     @property
     def format(self) -> str:
@@ -175,15 +175,15 @@ class Context:
 
     @property
     def decoder(self) -> str:
-        """What decodes on devices: `penstock`, or `nvcomp 6.0.0`."""
+        """The decoder on devices: `penstock`, or `nvcomp 6.0.0`."""
 
     @property
     def _memory_limit(self) -> int: ...
     def usage(self) -> dict[str, int]:
-        """Bytes held now and at most, by account, hits and misses of the index cache, and hits of the chunk cache."""
+        """Current and peak bytes by account, hits and misses of the index cache, and hits of the chunk cache."""
 
     def clear(self) -> None:
-        """Forget cached indexes and chunks, give idle memory back, and start afresh where a device failed."""
+        """Drop cached indexes and chunks, release idle memory, and reset devices that failed."""
 
     def synchronize(self) -> None:
         """Wait for reads into device memory that were exported, and raise errors that were not reported yet."""
@@ -199,10 +199,10 @@ class Store:
     @property
     def writable(self) -> bool: ...
     def put(self, key: str, value: bytes, absent: bool = False) -> bool:
-        """Replace or create an object; False where it was to be absent and is not."""
+        """Replace or create an object; False if it was to be absent and exists."""
 
     def swap(self, key: str, change: Callable[[bytes | None], bytes]) -> int:
-        """Replace an object by what `change(bytes or None)` makes of it; says how often that was tried."""
+        """Replace an object by the result of `change(bytes or None)`; returns the number of attempts."""
 
     def erase(self, key: str) -> None:
         """Remove an object; an absent one is not an error."""
@@ -211,7 +211,7 @@ class Store:
         """All bytes of an object, or None."""
 
     def begin(self, key: str, most: int) -> bytes | None:
-        """The first `most` bytes of an object, fewer where it has no more, or None."""
+        """The first `most` bytes of an object (fewer if it is shorter), or None."""
 
     def list(self, prefix: str, children: bool = False) -> list[str]:
         """Keys below a prefix, sorted."""
@@ -251,7 +251,7 @@ class _Ticket:
     def on_done(self, then: Callable[[], None]) -> None: ...
 
 class _PendingRequests:
-    """Requests that a store's event loop answers, each once."""
+    """Requests that a store's event loop completes, each once."""
 
     @property
     def stopped(self) -> bool: ...
@@ -259,7 +259,7 @@ class _PendingRequests:
     def failed(self, which: int, exception: BaseException) -> None: ...
 
 class _BatchMemory:
-    """Memory of a batch, from a context's pool; goes back to it when dropped."""
+    """Memory of a batch, from a context's pool; returned to it when dropped."""
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
@@ -350,7 +350,7 @@ class _Batches:
         check: bool = False,
     ) -> None: ...
     def next(self) -> Any:
-        """An ndarray, or a `_DeviceRead` where there is a device; None after the last one."""
+        """An ndarray, or a `_DeviceRead` if there is a device; None after the last one."""
 
     def cancel(self) -> None: ...
 
@@ -374,7 +374,7 @@ class _DeviceTiles:
 
     @property
     def complete(self) -> int:
-        """Tiles ahead with which the device is done."""
+        """Number of tiles ahead that the device has completed."""
 
     def cancel(self) -> None: ...
 
@@ -395,13 +395,13 @@ class _ShardWriter:
         """The path of the next file, which the caller writes."""
 
     def add(self, crc32c: int) -> None:
-        """The file that next named is written."""
+        """Add the file that `next` named, which is complete."""
 
     def close(self) -> None: ...
     def sync(self) -> None: ...
     def remove_left_over(self) -> None: ...
     def left_over(self, count: int) -> list[_bytes]:
-        """What exists under the names of the numbers from count on."""
+        """The existing files with numbers from `count` on."""
 
     def path(self, number: int) -> _bytes: ...
     @property
@@ -416,7 +416,7 @@ class _ShardWriter:
     def checksums(self) -> list[int]: ...
 
 class _OutputMemory:
-    """Memory of a large result, from a context's pool; goes back to it when dropped."""
+    """Memory of a large result, from a context's pool; returned to it when dropped."""
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
@@ -424,7 +424,7 @@ def recycled_memory(context: Context, bytes: int) -> _OutputMemory:
     """Memory for a result, with unspecified contents."""
 
 class _ChunkBatch:
-    """Chunks to be read or written together."""
+    """Chunks that are read or written together."""
 
     @property
     def bytes(self) -> int:
@@ -432,12 +432,12 @@ class _ChunkBatch:
 
     def __len__(self) -> int: ...
     def read(self, context: Context, store: Store, threads: int) -> _bytes | None:
-        """Read all; a byte for each chunk, 1 where it is missing, or None where none is."""
+        """Read all; returns a byte for each chunk, 1 if it is missing, or None if none is."""
 
     def read_to_device(
         self, context: Context, store: Store, device: int, stream: int | None, threads: int
     ) -> _bytes | None:
-        """The same into memory of a device, in the order of `stream`; None: the call waits for the device."""
+        """The same into device memory, in the order of `stream`; None: the call waits for the device."""
 
     def write(
         self,
@@ -449,8 +449,8 @@ class _ChunkBatch:
         device: int | None = None,
         stream: int | None = None,
     ) -> list[_bytes | None] | None:
-        """Merge and encode all, and put them into `to`; without it, give them back (None: empty). Values in memory of a
-        device are taken in the order of `stream`; None: after all that the device was given."""
+        """Merge and encode all, and put them into `to`; without it, return them (None: empty). Values in device memory
+        are read in the order of `stream`; None: after all work that the device has received."""
 
     def missing(self) -> _bytes | None: ...
 
@@ -481,7 +481,7 @@ class ChunkPipeline:
     def codecs_text(self) -> str: ...
 
 def new_output(of: Array, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """A new ndarray with unspecified contents; a large one lies in the memory that the array's context recycles."""
+    """A new ndarray with unspecified contents; a large one is in memory that the array's context recycles."""
 
 def _dlpack_capsule(
     owner: Any,
@@ -507,7 +507,7 @@ def open_reference(
     missing_is_fill: bool,
     joined: tuple[int, bytes, bytes] | None = None,
 ) -> Array:
-    """An array whose bytes lie in objects of other formats."""
+    """An array whose bytes are in objects of other formats."""
 
 def hdf5_index(store: Store, key: _bytes, header: int) -> tuple[_bytes, _bytes, _bytes, _bytes, bool]:
     """Cells, filter masks, offsets and lengths of a dataset's chunks; whether chunks at the edge skip all filters."""
@@ -519,10 +519,10 @@ def hdf5_storage(array: Array) -> str:
     """How a dataset of an HDF5 file is stored, as JSON."""
 
 def hdf5_array_values(array: Array) -> list[tuple[str, str, _bytes]]:
-    """(name, JSON, bytes) of each attribute of a dataset whose type its JSON value does not say."""
+    """(name, JSON, bytes) of each attribute of a dataset whose JSON value does not determine its type."""
 
 def hdf5_group_values(group: Group) -> list[tuple[str, str, _bytes]]:
-    """The same of a group."""
+    """The same for a group."""
 
 def hdf5_is_compound(group: Group) -> bool:
     """Whether a group is a dataset of compounds whose members are opened one by one."""
@@ -537,7 +537,7 @@ def hdf5_dimension_names(group: Group) -> tuple[dict[_bytes, tuple[str, ...]], d
     """Names of the dimensions of each dataset of the group's file by path, and further paths of groups."""
 
 def hdf5_is_no_array(store: Store, key: _bytes, path: _bytes) -> bool:
-    """Whether an object that is there was unsupported because it is not an array."""
+    """Whether an existing object was unsupported because it is not an array."""
 
 def hdf5_path_elsewhere(group: Group, store: Store, key: _bytes) -> _bytes | None:
     """The path of a group in its own file, if a link led there from the file at `key`."""
@@ -546,21 +546,21 @@ def hdf5_describe(store: Store, key: _bytes) -> tuple[str, int, int, int]:
     """Every group, dataset and attribute of an HDF5 file as JSON, and the rounds, requests and bytes that it took."""
 
 def netcdf_header(group: Group) -> str:
-    """The header of the NetCDF classic file that a group is, as JSON."""
+    """The header of a group's NetCDF classic file, as JSON."""
 
 def netcdf_types(array: Array) -> str:
     """The stored types of the attributes of a variable of such a file, by name, as JSON."""
 
 def netcdf_describe(first: _bytes, file_bytes: int) -> str | int:
-    """The header of a NetCDF classic file as JSON, or how many of the file's first bytes are needed for it."""
+    """The header of a NetCDF classic file as JSON, or the number of the file's first bytes that are needed for it."""
 
 def save_references(
     from_: Array, folder: _bytes, shards: str, find_stamps: Callable[[list[str]], list[str]] | None = None
 ) -> _bytes:
     """The manifest of an array of references, with files named relative to `folder`.
 
-    `shards`: JSON of what was joined, or "". `find_stamps` returns the stamps of remote objects by URL, "" where they
-    are not known.
+    `shards`: JSON of the joined files, or "". `find_stamps` returns the stamps of remote objects by URL, "" if they are
+    not known.
     """
 
 def kerchunk_json(group: Group) -> _bytes:
@@ -644,7 +644,7 @@ class _DeviceRead:
     def shape(self) -> tuple[int, ...]: ...
     @property
     def strides(self) -> tuple[int, ...]:
-        """In bytes."""
+        """Strides in bytes."""
 
     @property
     def dtype(self) -> np.dtype[Any]: ...
@@ -665,16 +665,16 @@ class _DeviceRead:
     def release(self, stream: int) -> None: ...
     def synchronize(self) -> None: ...
     def outcome(self) -> None:
-        """As `synchronize`, and of no other read."""
+        """As `synchronize`, but raises errors of this read only."""
 
     def copy_to_host(self, address: int) -> None: ...
     def copy(self, stream: int | None) -> _DeviceRead:
-        """A copy made on a stream; None: on one of ours, and there on return."""
+        """A copy made on a stream; None: on one of Penstock's, and complete on return."""
 
     def on_queued(self, then: Callable[[], None]) -> None: ...
 
 class _DeviceStream:
-    """A stream of ours, for the caller's work."""
+    """A stream of Penstock's, for the caller's work."""
 
     def __init__(self, device: int) -> None: ...
     @property
@@ -695,7 +695,7 @@ def _read_to_device(
 ) -> _DeviceRead: ...
 def _context_of(array: Array) -> Context: ...
 def _write_stream(context: Context, device: int) -> int:
-    """The stream that values to be written are ordered on."""
+    """The stream on which values to be written are ordered."""
 
 def _device_to_host(
     context: Context,
@@ -723,23 +723,23 @@ def open_described(store: Store, context: Context, path: _bytes, documents: dict
     """Open an array whose metadata documents are given, by name and text; nothing is read."""
 
 def read_plain(array: Array, key: Any, scalar: bool, threads: int) -> Any:
-    """array[key] for ints, slices that go forward and an Ellipsis, as zarr-python's selections."""
+    """array[key] for ints, slices with positive steps and an Ellipsis, as zarr-python's selections."""
 
 def write_plain(array: Array, key: Any, value: Any, write_empty_chunks: bool) -> bool:
-    """array[key] = value for the keys of read_plain; False where it is for zarr-python to do, or to refuse."""
+    """array[key] = value for the keys of read_plain; False if zarr-python must write or refuse it."""
 
 def find_place(uri: bytes, context: Context, storage_options: Mapping[str, Any] | None = None) -> tuple[Store, bytes]:
     """The store that a path or a URI names, and the path within it."""
 
 def find_object_place(uri: bytes, context: Context) -> tuple[Store, bytes]:
-    """The store and the name there of a new file that a path of this machine names."""
+    """The store of a new local file, and its name in that store."""
 
 def find_elsewhere(
     uri: bytes, context: Context, storage_options: Mapping[str, Any] | None, is_installed: Callable[[], bool]
 ) -> tuple[Store, bytes] | str | None:
     """The store of a URI and the path within it.
 
-    None: it names something of this machine. A text: another library has to open it; why the engine does not, or "".
+    None: a local name. A text: another library has to open it, and why the engine does not, or "".
     `is_installed`: whether there is a library that exchanges Google's credentials for tokens.
     """
 
@@ -747,13 +747,14 @@ def serves(uri: bytes, storage_options: Mapping[str, Any] | None, is_installed: 
     """Whether the engine's own stores support a remote URI's scheme and every option."""
 
 def is_elsewhere(uri: bytes) -> bool:
-    """Whether a name is a URI of something that is not of this machine, or a chain of such."""
+    """Whether a name is a remote URI, or a chain of URIs."""
 
 def split_at_object(uri: bytes) -> tuple[_bytes, _bytes]:
-    """A remote URI that leads into an HDF5 or NetCDF file, and the path within it; else it and b""."""
+    """The remote URI of the HDF5 or NetCDF file that a URI continues in, and the path within it; otherwise the URI and
+    b""."""
 
 def names_for_others(uri: bytes) -> bool:
-    """Whether another process may be given a remote URI: not if it may have a secret."""
+    """Whether a remote URI may be passed to another process: not if it may contain a secret."""
 
 def local_path(name: bytes) -> bytes:
     """The path that a `file:` URI names; every other name unchanged."""
@@ -762,21 +763,21 @@ def check_location(document: bytes, allow_local: bool | None, expected: list[_by
     """Fail if a document may not name a location."""
 
 class Found:
-    """What is at a place, not opened yet."""
+    """An object or folder at a place, not opened yet."""
 
     @property
     def driver(self) -> str:
-        """The driver of the object; "folder": a folder's node; "reference": also references saved as Parquet."""
+        """The driver of the object; "folder": the node of a folder; "reference": also references saved as Parquet."""
 
     @property
     def uri(self) -> str:
-        """Of the object or folder."""
+        """URI of the object or folder."""
 
     @property
     def store(self) -> Store: ...
     @property
     def key(self) -> bytes:
-        """Of the object or folder in the store."""
+        """Path of the object or folder in the store."""
 
     @property
     def inner(self) -> bytes:
@@ -784,7 +785,7 @@ class Found:
 
     @property
     def size(self) -> int | None:
-        """Of the object in bytes; None: the store does not report it."""
+        """Size of the object in bytes; None: the store does not report it."""
 
     @property
     def begin(self) -> bytes:
@@ -792,7 +793,7 @@ class Found:
 
     @property
     def zmetadata(self) -> bytes | None:
-        """Of a folder of references saved as Parquet."""
+        """`.zmetadata` of a folder of references saved as Parquet."""
 
     def within(self, inner: bytes) -> Found:
         """The same object, to open another of its nodes."""
@@ -801,7 +802,7 @@ class Found:
         """All bytes of the object."""
 
     def open(self) -> Array | Group:
-        """Open it as the library does."""
+        """Open it with the library's driver."""
 
     def open_tiff(self, tiff: dict[str, Any] | None) -> Array:
         """Open an image of the TIFF."""
@@ -813,7 +814,7 @@ def is_archive(begin: bytes) -> bool:
     """Whether a file with these first bytes is a zip archive."""
 
 def table_kind(begin: bytes) -> str | None:
-    """ "parquet", "arrow file" or "arrow stream": what a file with these first bytes is."""
+    """The kind of a file with these first bytes: "parquet", "arrow file" or "arrow stream"."""
 
 def driver_of_bytes(begin: bytes, context: Context) -> str | None:
     """The driver that recognises the first bytes of an object."""
@@ -836,10 +837,10 @@ def find_node(
     consolidated: bool | None = None,
     object_first: bool = False,
 ) -> Found:
-    """Find what is at `inner` below `path` of a store; object_first: it is an object, or in one."""
+    """Find the node at `inner` below `path` of a store; object_first: it is an object, or in one."""
 
 def open_local(path: str, context: Context) -> Found | Array:
-    """Find what is at a path of this machine, and open it if it is a TIFF."""
+    """Find the node at a local path, and open it if it is a TIFF."""
 
 def find_local(
     uri: bytes,
@@ -849,10 +850,10 @@ def find_local(
     consolidated: bool | None = None,
     object_first: bool = False,
 ) -> Found:
-    """Find what is at `inner` below a path of this machine, or below a `file:` or `zip:` URI."""
+    """Find the node at `inner` below a local path, or below a `file:` or `zip:` URI."""
 
 def check_writable(node: Array | Group) -> None:
-    """Fail as a write through the node would before it touches storage."""
+    """Raise the error that a write through the node would raise before it accesses storage."""
 
 def set_mode(node: Array | Group, mode: str) -> None:
     """Refuse writes through a node that was just opened ("r"), or fail if it cannot be written to ("r+", "a")."""
@@ -861,14 +862,14 @@ def open_zarr_arrays(context: Context, paths: list[_bytes]) -> list[Array] | Non
     """Open local Zarr arrays, several at a time. None if one cannot be opened."""
 
 class FoundShards:
-    """Files that were found: found_shards of find_shards.h."""
+    """Found files: found_shards of find_shards.h."""
 
     @property
     def store(self) -> Store: ...
     @property
     def keys(self) -> list[_bytes]: ...
     def names(self, most: int | None = None) -> list[_bytes]:
-        """Names for `open`; only the first `most`."""
+        """Names in the form for `open`; only the first `most`."""
 
     def format(self) -> str:
         """The format of the first file: npy, raw, hdf5, parquet, or other."""
@@ -882,7 +883,7 @@ class FoundShards:
         offset: int | None,
         fortran_order: bool | None,
     ) -> dict[str, Any]:
-        """The options of raw files for `open_shards`: those given, and for all others those of JSON files."""
+        """The options of raw files for `open_shards`: the given ones, completed from JSON files."""
 
 def find_shard_files(
     files: _bytes | list[_bytes],
@@ -895,7 +896,7 @@ def find_shard_files(
     within it."""
 
 def shard_format_by_name(name: _bytes) -> str | None:
-    """The format whose endings a name has: npy, raw, hdf5, npz, zarr, tiff, parquet, arrow; None: it has none."""
+    """The format whose endings a name has: npy, raw, hdf5, npz, zarr, tiff, parquet, arrow; None: no known ending."""
 
 def shard_endings(format: _bytes) -> list[str]:
     """The endings of names of a format's files, each with the dot; of all formats for b""."""
@@ -959,28 +960,28 @@ def shard_files(array: Array) -> list[tuple[_bytes, int, int, int | None]]:
     """For each file (key, length, offset, crc32c or None)."""
 
 def shard_axis(array: Array) -> int:
-    """The dimension along which the files follow each other."""
+    """The dimension along which the files are joined."""
 
 def shard_items(array: Array) -> tuple[str, bool]:
     """(NumPy's descr as text, whether in Fortran order) of the items of an array's files."""
 
 def shards_changed(array: Array) -> bool:
-    """Whether one of an array's files is gone or another than it was."""
+    """Whether one of an array's files was removed or has changed."""
 
 def file_stamps(context: Context, paths: list[_bytes]) -> list[tuple[int, int] | None]:
-    """(size, time of change) of each file of this machine, None if it does not exist: queried in parallel."""
+    """(size, modification time) of each local file, None if it does not exist; queried in parallel."""
 
 def side_by_side(context: Context, work: Callable[[int], None], count: int, threads: int) -> None:
-    """Call `work` with each number below `count`, on up to so many threads of the context; it must not raise."""
+    """Call `work` with each number below `count`, on up to this many threads of the context; it must not raise."""
 
 def shard_edges(length: int, rows: int | None, shards: int | None) -> list[int]:
-    """Where shards of an array are cut."""
+    """The positions at which an array is cut into shards."""
 
 def save_manifest(array: Array, root: _bytes, as_json: bool, checksums: list[int]) -> _bytes:
-    """What is known of an array's files."""
+    """The known facts about an array's files."""
 
 def manifest_root(manifest: _bytes) -> _bytes:
-    """Where the files of a manifest are."""
+    """The location of a manifest's files."""
 
 def is_manifest(begin: _bytes) -> bool:
     """Whether bytes begin a manifest."""
@@ -991,10 +992,10 @@ def open_manifest(
     """Open the files of a manifest; none is read."""
 
 def checksum_of_file(path: bytes, sync: bool) -> int:
-    """The CRC-32C of a file's bytes. `sync`: the file is moved to its device, too."""
+    """The CRC-32C of a file's bytes. `sync`: also flush the file to its device."""
 
 def checksum_of_shard(path: bytes) -> int:
-    """The CRC-32C that manifests have of a shard: of a file, or of a folder's names and bytes."""
+    """The CRC-32C of a shard in manifests: of a file, or of a folder's names and bytes."""
 
 def metadata_of_shard(path: bytes) -> _bytes:
     """The file that changes whenever the shard is replaced: itself, or the metadata of a Zarr array."""
@@ -1003,7 +1004,7 @@ def create_array(in_: Store | Group, context: Context, path: bytes, options: dic
     """Write the metadata of a new array, in a store or below a group, and open it."""
 
 class Georeference:
-    """What an image's file says about the values and places of its pixels. Methods raise `CorruptDataError`."""
+    """The facts in an image's file about the values and positions of its pixels. Methods raise `CorruptDataError`."""
 
     def transform(self) -> tuple[float, float, float, float, float, float] | None: ...
     def bounds(self) -> tuple[float, float, float, float] | None: ...
@@ -1034,13 +1035,13 @@ def validity_of(image: Array, of: Georeference) -> dict[str, Any]:
     """mask, is_alpha, alpha_band, masked, nodata, nodata_of_pixels: as `pixel_validity` in C++."""
 
 def held_nodata(value: Any, dtype: Any) -> Any:
-    """The value that pixels of the type have: int or float; None if they cannot have it."""
+    """The value in the pixels' type: int or float; None if they cannot have it."""
 
 def tiff_tag_name(tag: int) -> str: ...
 def geo_key_name(key: int) -> str: ...
 
 class TiffDetails:
-    """What the header of a TIFF says of an image."""
+    """The contents of a TIFF's header about an image."""
 
     @property
     def big_endian(self) -> bool: ...
@@ -1056,11 +1057,11 @@ class TiffDetails:
     def structure(self) -> str: ...
     def tag(self, number: int, of_page: bool) -> tuple[int, Any] | None:
         """The type of a tag's values, as the file numbers them, and the value: text, bytes (type 7), one number, or a
-        tuple of numbers. None where there is no such tag, or its value was not read.
+        tuple of numbers. None if the tag does not exist, or its value was not read.
         """
 
     def tags(self, of_page: bool) -> list[int]:
-        """Those that `tag` knows."""
+        """Numbers of the tags that `tag` returns."""
 
     def integer(self, number: int, absent: int) -> int:
         """The first value of a tag of the image; `absent` if the tag is missing."""
@@ -1070,23 +1071,23 @@ class TiffDetails:
     @property
     def photometric(self) -> str: ...
     def colormap(self) -> list[int] | None:
-        """0 to 65535: all of red, then green, then blue."""
+        """Values from 0 to 65535: all of red, then green, then blue."""
 
     def options(self) -> dict[str, Any] | None:
-        """Which image of the file it is, as `Found.open_tiff` takes it; None: the first one."""
+        """The image's options in the form for `Found.open_tiff`; None: the first image."""
 
     @property
     def geo_keys(self) -> bytes:
-        """Files in which it is the same have the same GeoTIFF keys."""
+        """Equal for files with the same GeoTIFF keys."""
 
     def georeference(self) -> Georeference:
         """Reads GDAL's sidecar file of a local file."""
 
     def companions(self) -> tuple[tuple[tuple[int, int], ...], bool, list[int]]:
-        """(height, width) of each overview, and whether there is a mask; in files next to it, too."""
+        """(height, width) of each overview, and whether there is a mask; including sidecar files."""
 
 class TiffWriter:
-    """A TIFF under way; penstock.TiffWriter holds one."""
+    """A TIFF that is being written; penstock.TiffWriter holds one."""
 
     def write(self, first_band: int, first_row: int, values: Any, mask: Any | None) -> None:
         """Write values of shape (bands, rows, columns), and a mask of (rows, columns)."""
@@ -1095,10 +1096,10 @@ class TiffWriter:
         """Write all values: of an open array, whose elements are converted, or of an ndarray of the image's dtype."""
 
     def close(self) -> None:
-        """Put the file in its place."""
+        """Complete the file and store it under its name."""
 
     def discard(self) -> None:
-        """Give up what was written."""
+        """Discard the written data."""
 
     @property
     def closed(self) -> bool:
@@ -1116,7 +1117,7 @@ def begin_array(store: Store, context: Context, path: bytes, options: dict[str, 
     """Begin a new array of a format of one file."""
 
 def write_array(store: Store, context: Context, path: bytes, options: dict[str, Any], values: Any) -> None:
-    """Writes a new array of a format of one file, of items as they are: `type` is that of raw bytes. `values` is an
+    """Writes a new array of a format of one file, of unconverted items: `type` is that of raw bytes. `values` is an
     ndarray, or an open array, which is read in blocks.
     """
 
@@ -1135,26 +1136,26 @@ def create_group(
     """Write the metadata of a new group, in a store or below a group, and open it."""
 
 class Replacement:
-    """A node that is written in place of an existing one."""
+    """A node that is written and then replaces an existing one."""
 
     @property
     def store(self) -> Store:
-        """Where to write the new node, at its root."""
+        """The location at which to write the new node, at its root."""
 
     def commit(self) -> None:
-        """Put it in the place of the old one."""
+        """Replace the old node by it."""
 
     def discard(self) -> None:
-        """Give up what was written."""
+        """Discard the written data."""
 
 def replace(target: Store | Group, path: bytes) -> Replacement | None:
-    """Begin to replace a node; None where there is none, or the store has no way to."""
+    """Begin to replace a node; None if it does not exist, or the store cannot replace nodes."""
 
 def format_for_new(name: bytes, context: Context) -> str:
-    """The format of a new array of this name."""
+    """The format of a new array with this name."""
 
 def check_new_name(name: bytes) -> None:
-    """Refuse the name of a file of another format for a new Zarr node."""
+    """Refuse a name with the ending of another format for a new Zarr node."""
 
 def consolidate_metadata(store: Store, context: Context, path: bytes) -> Group:
     """Copy the metadata of a tree into its root."""
@@ -1163,22 +1164,22 @@ def erase(parent: Group, path: bytes) -> None:
     """Erase a node below a group."""
 
 def set_attributes(node: Array | Group, set: str, removed: list[str] | None) -> None:
-    """Replace all attributes (removed: None), or set some and remove some."""
+    """Replace all attributes (`removed` is None), or set some and remove some."""
 
 def dict_store(values: dict[str, Any], wrap: Callable[[bytes], Any] | None = None, writable: bool = True) -> Store:
-    """A store of a dict's values; the dict is not copied. `wrap` converts bytes to what the dict holds."""
+    """A store of a dict's values; the dict is not copied. `wrap` converts bytes to the dict's values."""
 
 def file_store(root: bytes) -> Store:
     """A folder of this machine."""
 
 def read_only_store(from_: Store) -> Store:
-    """Reads from a store and refuses every write."""
+    """A store that reads from another one and refuses every write."""
 
 def zip_store(path: bytes, context: Context) -> Store:
     """A zip archive of this machine."""
 
 def object_store(adapter: Any, uri: str, asynchronous: bool) -> Store:
-    """A store that Python implements."""
+    """A store that is implemented in Python."""
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """The NumPy dtype of a Zarr v3 data type that needs no configuration."""
@@ -1187,13 +1188,13 @@ def data_type_name(dtype: Any) -> str:
     """The Zarr v3 name of a NumPy dtype's data type."""
 
 def round_trip_dtype(dtype: Any) -> np.dtype[Any]:
-    """The dtype as the engine knows it: in native byte order."""
+    """The dtype in the engine's form: in native byte order."""
 
 def decode_chain(codecs: str, dtype: str, shape: Sequence[int], encoded: bytes) -> tuple[bytes, Any]:
     """Decode a chunk: its items in C order and native byte order, and their numpy.dtype."""
 
 def encode_chain(codecs: str, dtype: str, shape: Sequence[int], items: bytes) -> bytes:
-    """Encode a chunk's items, which lie in C order and native byte order."""
+    """Encode a chunk's items, which are in C order and native byte order."""
 
 def describe_chain(codecs: str, dtype: str, shape: Sequence[int]) -> str:
     """Codecs and settings for people."""
@@ -1222,7 +1223,7 @@ def _describe_status(status: int) -> str:
     """The error of a status that is not 0."""
 
 def meaning_in(array: Array, zarr_format: int) -> dict[str, Any]:
-    """What names an array's dimensions and masks its values in another format, as options of `create_array`."""
+    """Options of `create_array` that name an array's dimensions and mark its missing values in another format."""
 
 def copy(source: Array | Group, store: Store, path: bytes, options: dict[str, Any]) -> dict[str, Any]:
     """Copy an array or a group."""
@@ -1231,20 +1232,20 @@ def compare(source: Array, made: Array) -> None:
     """Read both arrays in blocks and compare their elements."""
 
 class UnpackedImage:
-    """An image whose reads give the numbers that its pixels stand for."""
+    """An image whose reads return physical values."""
 
     def read(self, ranges: tuple[Range, ...], shape: tuple[int, ...], to: npt.NDArray[np.uint8], threads: int) -> None:
         """Read the box that `Array._resolve` returned into the bytes of a contiguous array."""
 
 def unpacked_image(image: Array, masked: bool) -> UnpackedImage:
-    """Of a TIFF."""
+    """The array as stored: an image of a TIFF."""
 
 class WindowReader:
     """A rectangle of an image on a grid of any size."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the result."""
+        """Shape of the result."""
 
     @property
     def nearest(self) -> tuple[list[int], list[int]]:
@@ -1252,13 +1253,13 @@ class WindowReader:
 
     @property
     def level(self) -> Array:
-        """What is read."""
+        """The array that is read."""
 
     def read(self, to: npt.NDArray[np.uint8]) -> None:
         """Read into the bytes of a contiguous array."""
 
 def plan_window(image: Array | UnpackedImage, options: dict[str, Any]) -> WindowReader:
-    """Choose the overview of a window. Options as `window_options` in C++."""
+    """Choose the overview of a window. Options as in C++'s `window_options`."""
 
 def storage_flags() -> list[tuple[str, str, bool]]:
     """The flags of the program for remote storage: (flag, storage option, whether it takes no value)."""
@@ -1277,7 +1278,7 @@ def cli_main(
     """
 
 def _end() -> None:
-    """Stop the reads of threads that the end of the program would catch within C++."""
+    """Stop reads of threads that would still be in C++ at the end of the program."""
 
 def _raise(code: str, message: str) -> None:
     """Raise the exception of an error code, as the engine raises it."""

@@ -1,4 +1,4 @@
-"""What the tests share: arrays written by zarr-python, an independent writer."""
+"""Shared by the tests: arrays written by zarr-python, an independent writer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ settings.load_profile("penstock")
 # A sanitizer's build of the module, which other_core loads: its tests are a sample (`sample`).
 ALL_CASES = not os.environ.get("PENSTOCK_CORE") or bool(os.environ.get("PENSTOCK_ALL_CASES"))
 
-# A shell that runs the tests in the background has them, and the programs that they start, ignore interrupts.
+# Tests that a shell runs in the background, and the programs that they start, ignore interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -69,7 +69,7 @@ def same(got: Any, want: Any) -> bool:
 
 
 def either(*case: Any) -> tuple[bool, ...]:
-    """What a matrix takes of an option that changes nothing in how the others work: False or True, one for each case.
+    """Values of an option that does not interact with the others of a matrix: False or True, one for each case.
 
     With PENSTOCK_ALL_CASES (`make test-long`), both.
     """
@@ -77,12 +77,12 @@ def either(*case: Any) -> tuple[bool, ...]:
 
 
 def examples(full: int) -> int:
-    """How many of Hypothesis' examples a test makes that a sanitizer's run has too: there a quarter, as in C++."""
+    """The number of Hypothesis' examples of a test that also runs under a sanitizer: there a quarter, as in C++."""
     return full if ALL_CASES else full // 4
 
 
 class Slow(ps.Store):
-    """A store whose chunks take a while, and that counts who is in it."""
+    """A store whose chunks take some time, and that counts its running calls."""
 
     def __init__(self, values: dict[str, bytes], seconds: float = 0.02) -> None:
         self.values, self.seconds = values, seconds
@@ -125,9 +125,9 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
 def sample(items: list[pytest.Item]) -> list[pytest.Item]:
     """Those of a sanitizer's run: of each test with parameters the first case and a third of the others.
 
-    Any with a value of a parameter that no case before it had are among them, where a parameter's values are a third of
-    the cases or fewer. What a sanitizer looks for is in a place of the program, which such cases reach. The stage
-    `python` runs all, and so does this one where PENSTOCK_ALL_CASES is set (`make test-long`).
+    These include each case with a value of a parameter that no earlier case had, if the parameter has values for a
+    third of the cases or fewer. A sanitizer's findings depend on the place in the program, which such cases reach. The
+    stage `python` runs all cases, and so does this one if PENSTOCK_ALL_CASES is set (`make test-long`).
     """
     cases: dict[str, list[dict[str, int]]] = {}
     for item in items:
@@ -153,7 +153,7 @@ def sample(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files whose tests take minutes come first: one that comes last keeps the other workers waiting."""
+    """Files whose tests take minutes come first: otherwise, the other workers would wait for the last one."""
     if not ALL_CASES:
         kept = sample(items)
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])

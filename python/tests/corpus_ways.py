@@ -28,11 +28,11 @@ import penstock as ps
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus"))
 AREAS = ("zarr", "tiff", "hdf5", "npy", "arrow_parquet", "virtual")
-# Files that are made to end a process: test_hdf5_corpus reads them in processes of their own.
+# Files that are designed to crash a process: test_hdf5_corpus reads them in processes of their own.
 FATAL = ("cve", "fuzz", "hdf5-pickles")
 MOST_BYTES = 1 << 24
 ONE_OF = 1 if os.environ.get("PENSTOCK_SWEEP") == "1" else 3
-"""So many files are there for each that is read."""
+"""One of this many files is read."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Item:
     member: str = ""
     column: str = ""
     null: Any = None
-    """What stands for a column's nulls."""
+    """The value for a column's nulls."""
 
     def __str__(self) -> str:
         name = str(self.path.relative_to(CORPUS))
@@ -57,7 +57,8 @@ class Item:
 
 
 def targets(area: str, one_of: int) -> Iterator[Path]:
-    """What a user would name: files, and folders that are Zarr nodes and lie in no other; one of so many."""
+    """The targets that a user would name: files, and folders that are Zarr nodes and not inside another one; one of
+    every few."""
     for path in _all_targets(area):
         name = str(path.relative_to(CORPUS)).encode("utf-8", "surrogateescape")
         if zlib.crc32(name) % one_of == 0:
@@ -141,7 +142,7 @@ def members(group: ps.Group, prefix: str = "", depth: int = 0) -> Iterator[str]:
 
 NO_NEIGHBOURS = {"virtual HDF5 dataset shows": "it shows data of other files, and bytes have no files next to them"}
 
-# What a way refuses, and why: the documents' table shows these.
+# Refusals of a way, with the reason: the document's table shows these.
 KNOWN_REFUSALS = {
     "bytes": NO_NEIGHBOURS,
     "BytesIO": NO_NEIGHBOURS,
@@ -163,7 +164,7 @@ KNOWN_REFUSALS = {
 
 @dataclass
 class Outcome:
-    """What came of one way of reading, over an area."""
+    """The outcomes of one way of reading, over an area."""
 
     equal: int = 0
     refused: Counter[str] = field(default_factory=Counter)
@@ -194,7 +195,7 @@ def reason(error: BaseException) -> str:
     return re.sub(r"(?<![\w-])-?\d[\d.,x]*", "N", text)[:100]
 
 
-# --- the ways: each gives the values, or None if a user would not go it with such an item ---
+# --- the ways: each returns the values, or None if a user would not use it for such an item ---
 
 
 def by_path(item: Item) -> Any:
@@ -271,7 +272,7 @@ def by_points(item: Item) -> Any:
 
 
 def by_command_line(item: Item) -> Any:
-    """What `penstock read` writes: through C++ where a driver is there, else through this package."""
+    """The output of `penstock read`: through C++ if it has a driver, otherwise through this package."""
     from penstock.__main__ import main
 
     def run(target: str, out: str) -> int:
@@ -282,7 +283,8 @@ def by_command_line(item: Item) -> Any:
 
 
 def by_cpp(item: Item) -> Any:
-    """What the C++ library reads without Python: the program, without what Python opens for it."""
+    """The values that the C++ library reads without Python: the program without the formats that Python opens for
+    it."""
     from penstock import _core
 
     def run(target: str, out: str) -> int:
@@ -315,7 +317,7 @@ def _written(item: Item, run: Callable[[str, str], int]) -> Any:
 
 
 def on_device(item: Item) -> Any:
-    """The GPU's code, run by the host: against the fake CUDA driver, which `PENSTOCK_CUDA_DRIVER` names."""
+    """The GPU's code, run by the host on the fake CUDA driver, which `PENSTOCK_CUDA_DRIVER` names."""
     return item.open().read(device="cuda", check=True).numpy()
 
 

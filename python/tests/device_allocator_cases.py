@@ -22,7 +22,7 @@ VALUES = np.arange(60 * 50, dtype="f4").reshape(60, 50)
 
 
 class Pool:
-    """As caching allocators do it: what comes back is free at once for others, in the order of the stream."""
+    """Like a caching allocator: returned memory is free at once for others, in the order of the stream."""
 
     def __init__(self, cuda: FakeCuda) -> None:
         self.cuda = cuda
@@ -47,7 +47,7 @@ class Pool:
     def release(self, address: int, count: int, device: int, stream: int) -> None:
         size = self.live.pop(address)
         assert stream in self.streams
-        # Another library's use of it, which comes after ours in the stream's order.
+        # Another library's use of the memory, which follows ours in the stream's order.
         what = (ctypes.c_uint64(address), ctypes.c_ubyte(0xEE), ctypes.c_size_t(size), ctypes.c_void_p(stream))
         self.cuda.call("cuMemsetD8Async", *what)
         self.free.append((address, size))
@@ -121,7 +121,7 @@ def test_what_is_no_allocator_is_refused() -> None:
 
 
 class Scope:
-    """A context manager that notes what it was made of."""
+    """A context manager that records its argument."""
 
     entered: ClassVar[list[tuple[Any, ...]]] = []
 

@@ -1,6 +1,6 @@
 """Reads into device memory, against the fake driver: nothing here has seen a GPU.
 
-A process of its own runs these: which driver there is, is found out once in each.
+A process of its own runs these, because a process looks up the driver only once.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def test_out_is_device_memory_of_others_with_any_strides(
 
 
 class SlowStore:
-    """Answers nothing but the metadata before `go`."""
+    """Returns only metadata before `go`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.go = folder, threading.Event()
@@ -175,7 +175,7 @@ def test_out_that_does_not_fit_is_refused(cuda: FakeCuda, array: ps.Array) -> No
         array.read(device="cuda:1", out=DeviceArray(cuda, VALUES.shape, "f4"))
 
 
-PARTLY = np.zeros((77, 50), "f4")  # the last chunks are not there
+PARTLY = np.zeros((77, 50), "f4")  # the last chunks do not exist
 PARTLY[:60] = VALUES
 MASK = np.random.default_rng(3).random(PARTLY.shape) < 0.3
 SELECTIONS: dict[str, tuple[Any, Any]] = {
@@ -236,7 +236,7 @@ def test_progress_stops_a_device_read(cuda: FakeCuda, array: ps.Array, tmp_path:
     store = SlowStore(tmp_path / "x.zarr")
 
     def stop(done: int, total: int) -> bool:
-        threading.Timer(0.2, store.go.set).start()  # storage answers when the read has been told
+        threading.Timer(0.2, store.go.set).start()  # storage responds when the read has been notified
         return False
 
     def fail(done: int, total: int) -> bool:
@@ -291,7 +291,7 @@ DAMAGED = np.random.default_rng(1).integers(0, 8, (4, 4096)).astype("f4")
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> ps.Array:
-    """An array of which the device finds out that chunk (2, 0) cannot be decoded."""
+    """An array whose chunk (2, 0) the device cannot decode."""
     made = ps.create_array(str(tmp_path / "y.zarr"), shape=(4, 4096), dtype="f4", chunks=(1, 4096), codecs=["zstd"])
     made[...] = DAMAGED
     file = tmp_path / "y.zarr" / "c" / "2" / "0"
@@ -308,7 +308,7 @@ def test_what_fails_on_the_device_is_named_by_the_next_host_synchronisation(cuda
     made, values = damaged, DAMAGED
     tensor = made.read(device="cuda")
     stream = cuda.stream()
-    tensor.order(stream)  # errors are late: handing on does not wait
+    tensor.order(stream)  # errors are late: exporting does not wait
     with pytest.raises(ps.CorruptDataError) as caught:
         tensor.synchronize()
     assert "c/2/0" in str(caught.value)
@@ -365,7 +365,7 @@ def test_clear_starts_afresh_after_a_failed_call_of_the_driver(cuda: FakeCuda, a
 
 
 def handed(cuda: FakeCuda, producer: Any) -> Any:
-    """What a consumer has of a tensor or an array: its values are there."""
+    """The values of a tensor or an array in a consumer's memory."""
     stream = cuda.stream()
     capsule = producer.__dlpack__(stream=stream, max_version=(1, 0))
     cuda.synchronize(stream)
@@ -440,7 +440,7 @@ def test_a_queried_failure_is_raised_by_nothing_else(cuda: FakeCuda, array: ps.A
             with pytest.raises(ps.CorruptDataError) as caught:
                 tensor.synchronize()
             assert "earlier" not in str(caught.value)
-        bad.read(device="cuda")  # dropped: its values have no user
+        bad.read(device="cuda")  # dropped: nothing uses its values
         stopped = bad.read(device="cuda")
         handed(cuda, stopped)
         stopped._read.cancel()
@@ -518,7 +518,7 @@ def test_a_loop_over_damaged_reads_names_the_first_and_counts_them(cuda: FakeCud
 def test_no_device_memory_is_one_error_and_no_end(cuda: FakeCuda, array: ps.Array) -> None:
     with ps.Context(threads=2) as context:
         mine = ps.open(array.uri, context=context)
-        held = mine.read(device="cuda")  # what it lies in is not there for the next
+        held = mine.read(device="cuda")  # the next tensor cannot use its memory
         held.numpy()
         cuda.fail("cuMemAlloc", 2)
         with pytest.raises(ps.ResourceExhaustedError, match="cuMemAlloc"):

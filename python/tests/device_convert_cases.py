@@ -1,4 +1,4 @@
-"""What the device makes of numbers is what the host's reads make of them, bit for bit; against the fake driver.
+"""The device converts numbers as the host's reads do, bit for bit; on the fake driver.
 
 A process of its own runs these.
 """
@@ -30,7 +30,7 @@ BIG = {"name": "bytes", "configuration": {"endian": "big"}}
 
 
 def edges(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """All numbers of up to two bytes; of wider ones those at edges, and any others."""
+    """All numbers of up to two bytes; for wider ones, those at edges and random ones."""
     random = np.random.default_rng(5)
     if dtype.kind == "b":
         return np.arange(4) % 2 == 1

@@ -1,6 +1,5 @@
-"""Memory and streams of other libraries, and what they get, against the fake driver: nothing here has seen a GPU.
-
-A process of its own runs these: which driver there is, is found out once in each.
+"""Exchange of memory and streams with other libraries, on the fake driver: nothing here has run on a GPU. A process of
+its own runs these, because a process looks up the driver only once.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def test_out_by_dlpack_waits_for_what_its_library_has_queued(
     tensor = array.read(device="cuda", out=out, stream=mine if given else None)
     assert out.asked == [mine if given else LEGACY]
     tensor.synchronize()
-    cuda.synchronize(own)  # what was not waited for comes late
+    cuda.synchronize(own)  # values that were not waited for arrive late
     np.testing.assert_array_equal(memory.get(), VALUES)
     assert kept
 
@@ -105,7 +104,7 @@ def test_an_interface_without_a_stream_is_of_the_legacy_stream(cuda: FakeCuda, a
     np.testing.assert_array_equal(memory.get(), VALUES)
     assert kept
     cuda.reset()
-    memory.stream = None  # of version 3: there is nothing to wait for
+    memory.stream = None  # of version 3: no wait is needed
     array.read(device="cuda", out=OnlyInterface(memory, 3)).synchronize()
     assert cuda.count("legacy stream") == 0
 

@@ -88,7 +88,7 @@ def test_no_memory_is_taken_once_warm(cuda: FakeCuda) -> None:
 
 
 def test_batches_are_ready_while_the_step_runs(cuda: FakeCuda) -> None:
-    # Nothing that the device does is awaited by the host: neither the copies nor the step.
+    # The host does not wait for the device: neither for the copies nor for the step.
     stream = cuda.stream()
     cuda.configure(lazy=True)
     loader = ps.loader(array(), batch_size=6, device="cuda", depth=2, shuffle=False)
@@ -107,7 +107,7 @@ def test_batches_are_ready_while_the_step_runs(cuda: FakeCuda) -> None:
 
 
 def test_memory_is_not_written_to_before_the_step_that_uses_it(cuda: FakeCuda) -> None:
-    # The consumer copies each batch on its own stream, drops it, and looks at the copies at the end.
+    # The consumer copies each batch on its own stream, drops it, and checks the copies at the end.
     stream = cuda.stream()
     with slow_device(cuda):
         cuda.configure(5, lazy=True)

@@ -1,6 +1,6 @@
 """Profiles of device reads, against the fake driver: nothing here has seen a GPU, and its times are of the fake.
 
-A process of its own runs these: which driver there is, is found out once in each.
+A process of its own runs these, because a process looks up the driver only once.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def test_a_tile_that_is_left_ends_its_work(cuda: FakeCuda, tmp_path: Path) -> No
     with ps.profile() as p:
         tiles = ps.stream(array, tile="chunk", device="cuda", depth=1)
         next(tiles)
-        del tiles  # whose end is never told
+        del tiles  # whose end is never reported
     assert stages(p)["compute"]["operations"] == 0
 
 

@@ -1,6 +1,6 @@
 """Tiles that are read ahead into device memory, against the fake driver: nothing here has seen a GPU.
 
-A process of its own runs these: which driver there is, is found out once in each.
+A process of its own runs these, because a process looks up the driver only once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def damage(folder: Path, chunk: str) -> None:
 
 
 class Callers:
-    """The caller's kernels: each copies its tile to the host when the stream comes to it."""
+    """The caller's kernels: each copies its tile to the host when the stream reaches it."""
 
     def __init__(self, cuda: FakeCuda) -> None:
         self.seen = np.full(SHAPE, -1, "f4")
@@ -108,7 +108,7 @@ def test_a_buffer_is_not_written_to_before_the_callers_work_with_it(cuda: FakeCu
     callers = Callers(cuda)
     with ps.stream(array, tile="chunk", device="cuda", depth=0) as tiles:
         callers.queue(next(tiles))
-        second = next(tiles)  # into the same memory: behind the work that was queued
+        second = next(tiles)  # into the same memory: after the queued work
         assert callers.ran == 0
         cuda.synchronize(second.stream)
         assert callers.ran == 1
@@ -132,7 +132,7 @@ def test_memory_that_others_still_read_is_not_a_tiles_before_they_are_done(cuda:
         with ps.stream(array, tile="chunk", device="cuda", depth=0) as tiles:
             next(tiles)
             tile = next(tiles)
-            assert tile.data._read.address == address  # what came back to the pool is used again
+            assert tile.data._read.address == address  # memory that was returned to the pool is reused
             cuda.synchronize(tile.stream)
         assert ran == [VALUES[:64, :64].tobytes()]
 

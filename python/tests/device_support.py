@@ -65,7 +65,7 @@ class FakeCuda:
 
     @contextlib.contextmanager
     def ahead(self) -> Iterator[None]:
-        """No kernel begins within the block: whatever waits for the device there waits for ever, and counts."""
+        """No kernel begins within the block: a call that waits for the device there waits for ever, and is counted."""
         self.hold_kernels()
         self.reset()
         try:
@@ -100,7 +100,7 @@ class FakeCuda:
 
 
 class DeviceArray:
-    """What CuPy's ndarray is to others, in as far as Penstock asks: memory with `__cuda_array_interface__`."""
+    """The part of CuPy's ndarray that Penstock uses: memory with `__cuda_array_interface__`."""
 
     def __init__(
         self, cuda: FakeCuda, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = None
@@ -128,14 +128,14 @@ class DeviceArray:
         }
 
     def get(self) -> np.ndarray[Any, Any]:
-        """The values, once all streams are through."""
+        """The values, once all streams have finished."""
         memory = self.cuda.peek(self.base, (self.bytes,), np.uint8)
         return np.ndarray(self.shape, self.dtype, memory, self.address - self.base, self.strides)
 
 
 @contextlib.contextmanager
 def slow_device(cuda: FakeCuda, seconds: float = 0.0005) -> Iterator[None]:
-    """A device that does one thing at a time, whichever may be done, and rests."""
+    """A device that runs one operation at a time, any that may run, and pauses in between."""
     stop = threading.Event()
 
     def run() -> None:
@@ -153,7 +153,7 @@ def slow_device(cuda: FakeCuda, seconds: float = 0.0005) -> Iterator[None]:
 
 
 def run_cases(name: str) -> None:
-    """The tests of a file of cases, in a process of their own: which driver there is, is found out once in each."""
+    """The tests of a file of cases, in a process of their own, because a process looks up the driver only once."""
     if not LIBRARY.exists():
         pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")
     run = subprocess.run(
@@ -166,7 +166,8 @@ def run_cases(name: str) -> None:
 
 
 def assert_warm(cuda: FakeCuda, work: Callable[[], object], calls: Iterable[str]) -> None:
-    """Once warm, `work` makes none of these calls: what runs at the same time differs, so warmth may take a while."""
+    """Once warm, `work` makes none of these calls. Concurrency differs between runs, so warming up may take some
+    time."""
     counts: dict[str, int] = {}
     for _ in range(40):
         cuda.reset()

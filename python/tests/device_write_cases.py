@@ -165,7 +165,7 @@ def test_nothing_is_allocated_when_warm(cuda: FakeCuda, tmp_path: Path) -> None:
     assert_warm(cuda, write, [*calls, "pageable copy", "legacy stream"])
     cuda.reset()
     write()
-    assert cuda.count("cuMemcpyDtoHAsync") == 16  # a copy for each chunk, and no more
+    assert cuda.count("cuMemcpyDtoHAsync") == 16  # a copy for each chunk, and no others
     np.testing.assert_array_equal(made[...], values)
 
 
@@ -210,7 +210,7 @@ def test_zarr_reads_what_the_device_encodes(cuda: FakeCuda, tmp_path: Path, code
     made.write(..., on_device(cuda, values), encoder="device")
     np.testing.assert_array_equal(ps.open(name)[...], values)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # numcodecs' codecs are not part of the specification
+        warnings.simplefilter("ignore")  # codecs of numcodecs are not part of the specification
         np.testing.assert_array_equal(zarr.open_array(name)[...], values)
 
 

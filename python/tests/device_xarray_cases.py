@@ -40,7 +40,7 @@ def modules(cuda: FakeCuda) -> None:
 
 @pytest.fixture(params=["zarr", "zarr, masked", "tiff", "tiff, nodata", "tiff, nodata values", "tiff, mask"])
 def place(request: Any, tmp_path: Path) -> tuple[Path, str]:
-    """Where one variable of dimensions (band, y, x) is, and its name."""
+    """The location of one variable with dimensions (band, y, x), and its name."""
     if request.param.startswith("zarr"):
         made = xr.Dataset(
             {"v": (("band", "y", "x"), VALUES)},

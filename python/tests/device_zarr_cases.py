@@ -49,7 +49,7 @@ def written(store: Any, **options: Any) -> None:
     import zarr
 
     made = zarr.create_array(store=store, shape=VALUES.shape, dtype="f4", chunks=(7, 25), fill_value=3, **options)
-    made[:63] = VALUES[:63]  # the last chunks are not there
+    made[:63] = VALUES[:63]  # the last chunks do not exist
     VALUES[63:] = 3
 
 
@@ -283,7 +283,7 @@ def test_a_failure_on_the_device_is_raised_by_the_next_read(cuda: FakeCuda, tmp_
     written(str(tmp_path / "x.zarr"), compressors=zarr.codecs.ZstdCodec(checksum=True))
     path = tmp_path / "x.zarr" / "c" / "2" / "1"
     content = bytearray(path.read_bytes())
-    content[-1] ^= 0x55  # of the checksum, which the device looks at
+    content[-1] ^= 0x55  # a byte of the checksum, which the device compares
     path.write_bytes(content)
     with penstock.zarr.enable(device="cuda", strict=True, bypass=True):
         z = zarr.open_array(str(tmp_path / "x.zarr"), mode="r")
@@ -302,7 +302,7 @@ def test_a_read_that_waits_raises_a_failure_on_the_device_itself(tmp_path: Path)
     written(str(tmp_path / "x.zarr"), compressors=zarr.codecs.ZstdCodec(checksum=True))
     path = tmp_path / "x.zarr" / "c" / "2" / "1"
     content = bytearray(path.read_bytes())
-    content[-1] ^= 0x55  # of the checksum, which the device looks at
+    content[-1] ^= 0x55  # a byte of the checksum, which the device compares
     path.write_bytes(content)
     with penstock.zarr.enable(device="cuda", strict=True, bypass=False):
         z = zarr.open_array(str(tmp_path / "x.zarr"), mode="r")
@@ -357,7 +357,7 @@ def test_device_values_come_through_page_locked_memory(
             z[50:55, 3:48] = given[0][:5, :45]
             z[60:70] = given[1][:10]
             z[1] = given[2]
-        # What lists name comes to the host as a whole.
+        # Elements that lists select are copied to the host as a whole.
         z.oindex[[5, 2], :] = given[0][:2]
         expected[[5, 2]] = values[:2]
         np.testing.assert_array_equal(z[:].get(), expected)

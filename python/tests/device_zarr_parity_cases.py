@@ -97,7 +97,7 @@ def test_zarr_arrays_are_what_the_host_reads(cuda: FakeCuda, tmp_path: Path, dty
             codecs=chains(np.dtype(dtype))[chain],
             fill_value=fill,
         )
-        made[:15] = values[:15]  # the rest is not there
+        made[:15] = values[:15]  # the rest does not exist
         for selection in SELECTIONS + MORE_SELECTIONS * (chain == "blosc lz4"):
             found = made.read(selection, device="cuda", check=True).numpy()
             np.testing.assert_array_equal(found, made[selection])

@@ -142,7 +142,7 @@ Change = tuple[Folder, str, "File | Folder | None"]
 
 class Disk:
     def __init__(self, root: Path) -> None:
-        """All that is below `root` now is on the device."""
+        """Everything that is below `root` now is on the device."""
         self.root = str(root)
         self.top = Folder()
         self.files: dict[int, File] = {}
@@ -220,7 +220,8 @@ class Disk:
             self.marks += 1
 
     def _settle(self, folder: Folder | None) -> None:
-        """The device has what happened to names in `folder` (None: everywhere), and what went with it at once."""
+        """Marks the changes of names in `folder` (None: everywhere) as being on the device, with the changes that
+        belong to them."""
         left = []
         for changes in self.pending:
             if folder is None or any(each[0] is folder for each in changes):
@@ -287,7 +288,7 @@ def cuts(
 ) -> Iterator[tuple[dict[str, bytes | None], int, int]]:
     """`count` states after power cuts at random moments, how many marks were passed, and how often each occurred.
 
-    A state that occurs again is not given again."""
+    A state that occurs again is not yielded again."""
     chance = random.Random(seed)
     moments = sorted(chance.randrange(len(log) + 1) for _ in range(count))
     found: dict[bytes, list[object]] = {}
@@ -314,10 +315,8 @@ def count_damaged(
     count: int = 1000,
     seed: int = 0,
 ) -> tuple[int, str | None]:
-    """Records `script` in a folder that `prepare` filled, and cuts the power `count` times.
-
-    `check(folder, marks)` returns what is wrong with a state, or None. Returns how many of the cuts are damaged, and
-    what is wrong with the first."""
+    """Records `script` in a folder that `prepare` filled, and cuts the power `count` times. `check(folder, marks)`
+    returns the error of a state, or None. Returns the number of damaged states, and the error of the first one."""
     root, log = folder / "root", folder / "log"
     root.mkdir(parents=True)
     prepare(root)
@@ -327,7 +326,7 @@ def count_damaged(
     assert any(op.what == WRITE for op in operations), "nothing was recorded"
     damaged, first = 0, None
     for i, (tree, marks, times) in enumerate(cuts(disk, operations, count, seed)):
-        # The folder has its old name again: nothing in it may be found by another one.
+        # The folder has its old name again: no file in it may refer to another name.
         place = folder / f"cut-{i}"
         place.mkdir()
         write_tree(tree, place)

@@ -1,4 +1,4 @@
-"""What users assign to arrays, by the kind of memory behind it. Each maker takes an ndarray and a folder."""
+"""Values that users assign to arrays, by the kind of their memory. Each maker takes an ndarray and a folder."""
 
 from __future__ import annotations
 

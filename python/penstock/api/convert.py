@@ -26,7 +26,7 @@ _OF_ONE_FILE = ("tiff", "hdf5", "npy")
 
 
 def _name_of(target: Any) -> tuple[str, str | None]:
-    """The name of a target, and the format that it is of."""
+    """The name of a target, and its format."""
     name = os.fsdecode(target) if isinstance(target, str | os.PathLike) else ""
     return name, None if name.endswith("/") else format_by_name(name)
 
@@ -70,9 +70,9 @@ def convert(
         `.tif` and other names of TIFFs: a Cloud Optimized GeoTIFF of one array, or of the only image of a group, with
         its coordinate system, transform, nodata, scales, offsets, units and names of bands. `.h5`, `.nc` and other
         names of HDF5 files: an HDF5 file of an array or a group, written by h5py, with attributes and, for dimensions
-        that are named, scales, as netCDF-4 has them. `.npy`: one array. Every other name is Zarr: arrays and groups,
-        with attributes and names of dimensions; a TIFF with a place, or with scales, becomes a group: `band_data`, its
-        coordinates and its grid mapping `spatial_ref`.
+        that are named, scales as in netCDF-4. `.npy`: one array. Every other name is Zarr: arrays and groups, with
+        attributes and names of dimensions; a TIFF with a georeference, or with scales, becomes a group: `band_data`,
+        its coordinates and its grid mapping `spatial_ref`.
     path
         Within a Zarr target.
     chunks

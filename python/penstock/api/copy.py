@@ -81,7 +81,7 @@ def copy(
         Continue an interrupted copy: metadata is written first, and existing objects are not copied
         again. The node at the target must have the same metadata.
     memory
-        For the blocks of arrays that are encoded anew: bytes, or text such as "2GiB"; by default half of the context's
+        For the blocks of arrays that are encoded again: bytes, or text such as "2GiB"; by default half of the context's
         memory limit. If that is too little to decode each chunk once, chunks are decoded more often, or
     scratch
         a file in this folder, as large as the array's elements, holds incomplete blocks.
@@ -108,7 +108,7 @@ def copy(
 
 
 def more_options(memory: int | str | None, scratch: str | os.PathLike[str] | None) -> dict[str, Any]:
-    """Options of the engine's copy that bound what it takes."""
+    """Options of the engine's copy that limit its memory and threads."""
     return {
         "memory": None if memory is None else max(1, parse_bytes(memory, "memory")),
         "scratch": None if scratch is None else os.fsencode(scratch),
@@ -221,9 +221,7 @@ def _copy_members(
 
 
 def _nodes_below(source: Group, zarr_format: int, path: str = "") -> tuple[list[tuple[str, Array | Group]], list[str]]:
-    """(path, node) of all below a group, parents first; and the datasets that are not arrays of
-    that format, with the reason.
-    """
+    """(path, node) of all nodes below a group, parents first; and the datasets that are not arrays, with the reason."""
     if path.count("/") > _MOST_LEVELS:
         raise UnsupportedError(f"groups nested deeper than {_MOST_LEVELS}: '{source.uri}'")
     nodes: list[tuple[str, Array | Group]] = []

@@ -133,7 +133,7 @@ def create_array(
 
 @dataclass(frozen=True)
 class NewPlace:
-    """Where an array is created, and what becomes of what is there."""
+    """Where an array is created, and how an existing node is treated."""
 
     target: Any
     path: str
@@ -212,6 +212,6 @@ def _fill(made: Array, values: Any, native: np.dtype[Any] | None, context: Conte
 
 
 _CREATORS: dict[str, Callable[..., Any]] = {"tiff": _create_tiff}
-"""What creates an array of a format other than Zarr."""
+"""The function that creates an array of a format other than Zarr."""
 
 registry.register(create_array)

@@ -142,8 +142,8 @@ def codecs_of(codecs: Any, filters: Any, serializer: Any, compressors: Any, zarr
 
 
 def makes_objects(options: Mapping[str, Any]) -> bool:
-    """Whether the filters of `codecs_of` begin with a codec for objects other than text: the array's elements are
-    what that codec makes.
+    """Whether the filters of `codecs_of` begin with a codec for objects other than text: that codec then determines the
+    array's elements.
     """
     filters = json.loads(options.get("codecs") or "{}")
     first = (filters.get("filters") or [{}])[0] if isinstance(filters, dict) else {}

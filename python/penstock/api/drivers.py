@@ -1,4 +1,5 @@
-"""What users see of what the engine found: one function for each driver, which knows how its nodes are pickled."""
+"""The public classes of nodes that the engine found: one function for each driver, which determines how its nodes are
+pickled."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from penstock.target.file_objects import in_memory
 
 
 def open_found(request: Request, found: _core.Found) -> Array | Group:
-    """Opens what was found, as its driver's function says."""
+    """Opens a found node with its driver's function."""
     driver = found.driver
     if request.options:
         _check_options(request, driver)
@@ -48,7 +49,7 @@ def _check_options(request: Request, driver: str) -> None:
 
 
 def open_references(request: Request) -> Array | Group:
-    """What `reference://` names: the references are the storage option `fo`, a dict or a target of its own."""
+    """Opens `reference://`: the references are the storage option `fo`, a dict or another target."""
     options = dict(request.storage_options or {})
     path = "/".join(part for part in (request.target[len(REFERENCES) :].strip("/"), request.path) if part)
     remote: dict[str, Any] = {
@@ -72,7 +73,8 @@ def open_references(request: Request) -> Array | Group:
 
 
 def open_by_name(request: Request) -> Array | Group | None:
-    """Opens a remote file that was not recognised as HDF5, if it is named so: the error names what is wrong with it."""
+    """Opens a remote file that was not recognised as HDF5, if its name has such an ending: the error gives the
+    reason."""
     target = request.target
     if not isinstance(target, str) or not _core.is_elsewhere(os.fsencode(target)):
         return None
@@ -222,5 +224,5 @@ _DRIVERS: dict[str, tuple[_Opener, str | None, frozenset[str]]] = {
 
 
 def _driver(name: str) -> tuple[_Opener, str | None, frozenset[str]]:
-    """The row of a driver. One that was added to a context from outside opens as the engine opens it."""
+    """The row of a driver. A driver that was added to a context opens its nodes through the engine."""
     return _DRIVERS.get(name) or (lambda request, found: wrap(found.open()), None, frozenset())

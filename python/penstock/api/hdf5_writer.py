@@ -49,7 +49,7 @@ def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told
 
 
 def _name_of(source: Array) -> str:
-    """The last part of its URI without the ending."""
+    """The last component of its URI, without the ending."""
     return source.uri.rstrip("/").rpartition("/")[2].partition(".")[0] or "data"
 
 

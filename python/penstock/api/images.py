@@ -28,7 +28,8 @@ _MOST_COORDINATES = 1 << 27  # of one axis
 
 
 def is_placed(source: Any) -> bool:
-    """Whether an image has a place on the earth, or values with a meaning: facts that an array alone does not hold."""
+    """Whether an image has a georeference or values with units, scales or the like: facts that an array alone does not
+    hold."""
     if not isinstance(source, TiffArray) or source._is_mask or source.dimension_names != ("band", "y", "x"):
         return False
     placed = source.crs is not None or source._coefficients is not None or source.gcps or source.rpcs
@@ -45,7 +46,7 @@ def write_image(
     context: Context | None,
     target_options: Mapping[str, Any] | None,
 ) -> Group:
-    """Write a group that holds the image's values as they are in the file, `band`, `y`, `x` and `spatial_ref`.
+    """Write a group with the image's stored values, `band`, `y`, `x` and `spatial_ref`.
 
     An existing node stays until all is written, in stores that can replace it.
 
@@ -128,13 +129,13 @@ def write_image_part(
 
 
 def _describe(made: Array | Group, source: TiffArray) -> None:
-    """Gives the image the attributes of xarray's variable. What masks it is there, in the form of its version."""
+    """Sets the attributes of xarray's variable on the image, including its missing value in the form of its version."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # bands that differ: the attributes have a list
         attributes, _ = attributes_of(source, False, False, source.dtype)
     attributes.pop("_FillValue", None)
     if source.dtype.kind == "c" and source.nodata is not None and made.format == "zarr3":
-        parts = (struct.pack("<d", float(each)) for each in (source.nodata, 0))  # as xarray has it
+        parts = (struct.pack("<d", float(each)) for each in (source.nodata, 0))  # as in xarray
         attributes["_FillValue"] = [base64.b64encode(part).decode() for part in parts]
     for name, nothing in (("scale_factor", 1), ("add_offset", 0)):
         if attributes.get(name) == nothing:

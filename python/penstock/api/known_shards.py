@@ -32,7 +32,7 @@ def known_manifest(
     context: Context,
     storage_options: Mapping[str, Any] | None,
 ) -> ShardedArray | JoinedArray | None:
-    """The array of the manifest at `path`, if it is of these files in their present state, opened with the same
+    """The array of the manifest at `path`, if it describes the current state of these files, opened with the same
     arguments."""
     name = os.fspath(path)
     begin = begin_of(name, storage_options) or b""
@@ -44,7 +44,7 @@ def known_manifest(
     saved = read_named(name, storage_options)
     try:
         made = _core.open_manifest(found.store, context, saved)
-    except (CorruptDataError, UnsupportedError):  # written anew
+    except (CorruptDataError, UnsupportedError):  # written again
         return None
     files = _core.shard_files(made)
     if [each[0] for each in files] != found.keys or (made.format == "raw") != (raw is not None):
@@ -78,7 +78,7 @@ def _known_arrays(manifest: str, found: Files, axis: int, context: Context) -> J
 
 
 def _is_as_asked(made: _core.Array, files: list[Any], axis: int, raw: Mapping[str, Any]) -> bool:
-    """Whether raw files were interpreted as by `raw`."""
+    """Whether raw files were interpreted in the way that `raw` describes."""
     descr, fortran = _core.shard_items(made)
     if _items(descr) != _items(raw["dtype"]) or (fortran != raw["fortran_order"] and len(made.shape) > 1):
         return False
@@ -108,14 +108,14 @@ def known_references(
     context: Context,
     storage_options: Mapping[str, Any] | None,
 ) -> Array | None:
-    """The array of the manifest at `path`, if it is of these files."""
+    """The array of the manifest at `path`, if it describes these files."""
 
     if not is_saved_references(begin_of(os.fspath(path), storage_options)):
         check_cache(path, storage_options)
         return None
     try:
         made = open_target(os.fspath(path), "", context, storage_options, expected=frozenset(files))
-    except (ConflictError, CorruptDataError):  # written anew
+    except (ConflictError, CorruptDataError):  # written again
         return None
     if isinstance(made, JoinedTables) and made.changed():
         return None

@@ -1,4 +1,4 @@
-"""`.npy` files, and what options such files do not take."""
+"""`.npy` files, and the options that they do not support."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def decode(
     Parameters
     ----------
     codec
-        As of `encode`.
+        As for `encode`.
     b
         The chunk's bytes.
     dtype, shape

@@ -52,7 +52,7 @@ def open(
         zarr-python store, array or group; a `penstock.Store`, or any
         object with `get(key)`; an fsspec mapping; an obstore store.
     path
-        Within it, '/'-separated.
+        The path within the target, '/'-separated.
     mode
         None: the array or group must exist; it can be written to if its format and its store allow it. "r": every write
         is refused, through this object and through everything that is reached from it. "r+": it must be writable, or
@@ -64,43 +64,44 @@ def open(
         the next. Only for data that does not change: otherwise an index lives for one read. Files and dicts have
         versions and need no such promise.
     storage_options
-        For remote URIs: those of `docs/guide/remote.md`, or those of fsspec or obstore where they serve the URI.
+        For remote URIs: the options in `docs/guide/remote.md`, or those of fsspec or obstore if one of them opens the
+        URI.
     use_consolidated
-        Of groups: see `open_group`.
+        For groups: see `open_group`.
     page, level
-        Of a TIFF: which of its images, and which overview of it (0: the image itself, 1: the largest overview).
+        For a TIFF: which of its images, and which overview of it (0: the image itself, 1: the largest overview).
         `page=(0, 1)`: the second of the first image's SubIFDs, `(0, 1, 2)` the third of that one's. `level` also opens
         an array of a Zarr group whose attributes name levels (OME-Zarr, GeoZarr); 0 is the finest.
     layout
-        Of a TIFF: "band" is (band, y, x), whatever the file is; "native" its own order.
+        For a TIFF: "band" is (band, y, x), whatever the file's order is; "native" is its own order.
     bands
-        Of a TIFF: which bands, counted from 0, in this order; None: all.
+        For a TIFF: which bands, counted from 0, in this order; None: all.
     mask
-        Of a TIFF: the image's mask in its place, 0 and 255: one band, or one for each where bands have masks of their
-        own.
+        For a TIFF: open the image's mask instead of the image. Its values are 0 and 255. It has one band, or one for
+        each band if bands have masks of their own.
     ifd
-        Of a TIFF: a directory by its number in the file, instead of page, level and mask.
+        For a TIFF: a directory by its number in the file, instead of page, level and mask.
     unpack
-        Of a TIFF: an `UnpackedArray`, whose reads have scale and offset applied and NaN where there is no value.
+        For a TIFF: return an `UnpackedArray`, whose reads apply scale and offset and return NaN for missing pixels.
     device
-        "cuda" (the current device at the time of the export) or "cuda:0": the array exports itself by DLPack in that
-        device's memory, read and decoded when asked for. Opening takes no device memory.
+        "cuda" (the current device at the time of the export) or "cuda:0": DLPack exports of the array are in that
+        device's memory; it is read and decoded at the export. Opening needs no device memory.
     format_options
-        Of formats that are one file. HDF5 and NetCDF4: `dataset`. References (kerchunk's, our manifests):
-        `missing="error"` or "fill", and `allow_local`: whether they may name local files (None: only where they are
-        local files themselves). Parquet and Arrow: `columns`, `nulls`, `dtype`. What a format does not know is
+        For formats that are one file. HDF5 and NetCDF4: `dataset`. References (kerchunk's, our manifests):
+        `missing="error"` or "fill", and `allow_local`: whether they may name local files (None: only if they are local
+        files themselves). Parquet and Arrow: `columns`, `nulls`, `dtype`. Options that a format does not have are
         refused.
 
     Raises
     ------
     NotFoundError
-        Nothing of a known format is there (also FileNotFoundError, KeyError).
+        No array or group of a known format exists there (also FileNotFoundError, KeyError).
     UnsupportedError, CorruptDataError
         The metadata, by member.
     ReadOnlyError, PermissionDeniedError
         `mode` is "r+" or "a", and the format or the store cannot be written to.
     """
-    # Small files are opened by the thousand: what is not asked for costs no call here.
+    # Small files are opened by the thousand, so unused options must not cost a call here.
     if mode is not None:
         check_mode(mode)
     check_path(path)
@@ -136,18 +137,18 @@ def open(
 
 
 def _open_here(path: str, context: Context) -> Array | Group:
-    """Opens what is at a path of this machine, with no options. A TIFF takes one call of the engine."""
+    """Opens the node at a local path, without options. A TIFF takes one call of the engine."""
     try:
         found = _core.open_local(path, context)
     except NotFoundError:
-        return _find(Request(path, "", context))  # which says what is missing
+        return _find(Request(path, "", context))  # its error names what is missing
     if isinstance(found, _core.Array):
         return TiffArray(found)
     return open_found(Request(path, "", context), found)
 
 
 def _find(request: Request) -> Array | Group:
-    """Finds what is there and opens it."""
+    """Finds the node and opens it."""
     request = request.normalized()
     if isinstance(request.target, str) and request.target.startswith(REFERENCES):
         return open_references(request)
@@ -176,7 +177,7 @@ _CREATORS = "open and open_array create nothing: call create_array, create_group
 
 
 def check_mode(mode: str | None) -> None:
-    """Refuses what `open` and `open_array` do not take."""
+    """Refuses modes that `open` and `open_array` do not accept."""
     if mode in ("w", "w-", "x"):
         instead = "create_array(..., overwrite=True)" if mode == "w" else "create_array(...)"
         message = f"mode={mode!r} makes a new array or group, which open does not: call {instead} or "
@@ -193,7 +194,7 @@ def apply_mode(found: Array | Group, mode: str) -> None:
 
 
 def _check_is_there(target: Any) -> None:
-    """Says that a path of this machine names nothing, where that is all there is to say."""
+    """Replaces the error by "the path does not exist" if that is the whole reason."""
     path = path_here(target)
     if path is None:
         return

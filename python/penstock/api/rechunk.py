@@ -19,24 +19,24 @@ class RechunkStep:
     """How one array gets other chunks."""
 
     path: str
-    """Within what is copied; empty: its root."""
+    """Path within the copied node; empty: its root."""
     text: str
     """Passes, blocks and memory in words."""
     passes: int
-    """2: by way of a file in `scratch`."""
+    """2: through a file in `scratch`."""
     memory_bytes: int
     scratch_bytes: int
 
 
 @dataclass(frozen=True)
 class RechunkPlan:
-    """The plan of `rechunk`: a step for each array that is encoded anew. `str(plan)` is readable text."""
+    """The plan of `rechunk`: a step for each array that is encoded again. `str(plan)` is readable text."""
 
     steps: tuple[RechunkStep, ...]
 
     @property
     def memory_bytes(self) -> int:
-        """The most memory for blocks that a step takes."""
+        """The most memory for blocks that a step needs."""
         return max((step.memory_bytes for step in self.steps), default=0)
 
     @property
@@ -135,8 +135,8 @@ def rechunk(
         A folder for the file, which is as large as the elements of one array; by default the folder of the target, if
         that is a local path.
     resume
-        Continue interrupted work, with the same arguments: blocks that are in the file, and objects that are at the
-        target, are not written again.
+        Continue interrupted work, with the same arguments: blocks in the file and objects at the target are not written
+        again.
     dry_run
         Check all arguments and return the plan; nothing is written.
 

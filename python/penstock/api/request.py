@@ -1,4 +1,4 @@
-"""What `open` is asked for, and what is there."""
+"""The arguments of `open`, and the node that they name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_REFERENCES = ("remote_options", "remote_protocol")
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """What `open` is asked for. It does not change; a frozen class would take three times as long to make."""
+    """The arguments of `open`. Not changed; a frozen class would take three times as long to create."""
 
     target: Any
     path: str
@@ -57,11 +57,11 @@ class Request:
 
     @property
     def own_options(self) -> dict[str, Any]:
-        """The storage options without those of what references name."""
+        """The storage options without those for the files that references name."""
         return {name: value for name, value in (self.storage_options or {}).items() if name not in _OF_REFERENCES}
 
     def find(self) -> _core.Found:
-        """Finds what is there. Each object's first bytes are read at most once."""
+        """Finds the node. Each object's first bytes are read at most once."""
         is_object = bool(self.options) or self.image.for_engine() is not None
         path = os.fsencode(self.path) if self.path else b""
         how = (path, self.cache_index, self.use_consolidated, is_object)
@@ -83,12 +83,12 @@ class Request:
         return isinstance(self.target, str) and ":" not in self.target
 
     def refuse_options(self) -> None:
-        """Refuses options of formats that are one file, for what is not of such a format."""
+        """Refuses options of formats that are one file, for nodes of other formats."""
         if self.options:
             raise InvalidArgumentError(f"{self.target!r} takes no option {next(iter(self.options))!r}")
 
     def refuse_storage_options(self) -> None:
-        """Refuses storage options for what is on this machine."""
+        """Refuses storage options for local targets."""
         if self.own_options and isinstance(self.target, str):
             raise UnsupportedError(f"storage_options are for remote URIs, not for '{self.target}'")
 
@@ -105,10 +105,10 @@ def is_references(target: Any) -> bool:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a found object is, as another process names it."""
+    """The location of a found object, in a form for other processes."""
 
     name: str | None  # an absolute path or a URI; None: only this process has it
-    is_file: bool  # of this machine
+    is_file: bool  # a local path
 
     @classmethod
     def of(cls, request: Request, found: _core.Found) -> Origin:
@@ -126,8 +126,8 @@ def _object_uri(target: str, path: str, inner: str) -> str:
     path, target = "/".join(part for part in path.split("/") if part), target.rstrip("/") or target
     if inner == path:
         return target
-    if path.endswith(f"/{inner}") or not inner:  # the path leads to the object
+    if path.endswith(f"/{inner}") or not inner:  # the path continues up to the object
         outer = path[: len(path) - len(inner)].strip("/")
         return f"{target}/{outer}"
-    within = inner[: len(inner) - len(path)].strip("/")  # the target leads into it
+    within = inner[: len(inner) - len(path)].strip("/")  # the target continues inside it
     return target.removesuffix(f"/{within}")

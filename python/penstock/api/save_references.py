@@ -1,4 +1,4 @@
-"""`save_references`: what a group of references has, for other libraries."""
+"""`save_references`: the references of a group in other libraries' forms."""
 
 from __future__ import annotations
 
@@ -29,23 +29,22 @@ def save_references(
     Parameters
     ----------
     group
-        Of `open_virtual`, of an HDF5 file, or of references.
+        From `open_virtual`, from an HDF5 file, or of references.
     path
-        A path or a URI that can be written to: a file of kerchunk's JSON, or a folder of Parquet files where the
-        name ends with ".parq" or ".parquet" (this needs pyarrow). Or a writable session of Icechunk, or its store:
-        the group becomes virtual chunks of it; `session.commit()` keeps them. Files of this machine are named by
-        their whole paths.
+        A path or a URI that can be written to: a file of kerchunk's JSON, or a folder of Parquet files if the name ends
+        with ".parq" or ".parquet" (this needs pyarrow). Or a writable session of Icechunk, or its store: the group
+        becomes virtual chunks of it; `session.commit()` keeps them. Local files are named by their full paths.
     format
-        "json" or "parquet"; None: as the name says.
+        "json" or "parquet"; None: by the name's ending.
     storage_options
-        As of `penstock.open`.
+        As for `penstock.open`.
 
     Raises
     ------
     UnsupportedError
-        What such references cannot say, by array: chunks of unequal lengths along a dimension, chunks
-        with codecs of their own, codecs that numcodecs does not have, files in memory. `save_manifest` keeps all
-        of these but the last. More than 10^7 references in JSON.
+        Such references cannot express an array, which is named: it has chunks of unequal lengths along a dimension,
+        chunks with codecs of their own, codecs that numcodecs does not have, or files in memory. `save_manifest`
+        supports all of these except the last. More than 10^7 references in JSON.
     InvalidArgumentError
         A member is not an array of references.
     """

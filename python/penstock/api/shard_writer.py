@@ -79,7 +79,7 @@ class ShardWriter:
 
     @property
     def paths(self) -> list[str]:
-        """Of the shards so far."""
+        """Number of the shards so far."""
         return [os.fsdecode(path) for path in self._writer.paths]
 
     def write(self, values: npt.ArrayLike) -> str:
@@ -96,7 +96,7 @@ class ShardWriter:
         if self._format in _ARRAYS:
             return self._write_array(made)
         items = _bytes_of(made)
-        headers = self._format in ("npy", "npz") and made.dtype.names is None  # no name in them but NumPy's own
+        headers = self._format in ("npy", "npz") and made.dtype.names is None  # no names in them except NumPy's own
         descr = (made.dtype.str if headers else descr_text(made.dtype)).encode()
         if self._format in _PLAIN:
             return os.fsdecode(self._writer.write(items, descr))
@@ -312,8 +312,8 @@ def _paths_of(values: Any) -> Iterator[str]:
 
 
 def _refuse_to_write_over(source: Any, writer: ShardWriter, count: int) -> None:
-    """Each shard is written before the next is read: one that takes the place of a file of the source would destroy
-    what is still to be read.
+    """Each shard is written before the next one is read: a shard that replaces a file of the source would destroy rows
+    that are still to be read.
     """
     there = {os.path.realpath(path) for path in _paths_of(source) if "://" not in path}
     if not there:

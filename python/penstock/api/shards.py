@@ -63,7 +63,7 @@ def open_shards(
         or a manifest that `save_manifest` wrote. Names from a pattern or a folder are in the order of the numbers in
         them (`x_9` before `x_10`); a list keeps its order.
     axis
-        Along which the files are joined; they may be of different lengths along it, also empty.
+        The axis along which the files are joined; they may have different lengths along it, or be empty.
     format
         "npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff", or None: the format of the first file. Other formats
         of `penstock.open` are joined too.
@@ -83,10 +83,10 @@ def open_shards(
         A file with the contents of the headers. It is used if it exists, is of the same files with the same arguments,
         and none of them changed since; otherwise it is written.
     metadata, reader
-        For files of your own: `metadata(path)` gives (rows, trailing shape, dtype), `reader(path, lo, hi)` an array of
-        the rows [lo, hi). Both are called from several threads.
+        For your own file formats: `metadata(path)` returns (rows, trailing shape, dtype), `reader(path, lo, hi)` an
+        array of the rows [lo, hi). Both are called from several threads.
     mmap
-        Give NumPy views of the mapped files instead of an `Array`: a list with one for each file. Nothing is copied.
+        Return NumPy views of the mapped files instead of an `Array`: a list with one for each file. Nothing is copied.
     options
         For HDF5 files `dataset`: a name, or a pattern ("shard_*") that may match many in each file. For Parquet and
         Arrow files `columns` (or `column`), `nulls` and `dtype`. For all others, options of `penstock.open`: `path` for

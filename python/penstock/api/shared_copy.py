@@ -1,4 +1,4 @@
-"""Copies that several processes share: what each of them calls, and what they agree on before."""
+"""Copies that several processes share: the calls of each process, and the plan that they share."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from penstock.geo.tiff import TiffArray
 from penstock.shards.sharded_array import ShardedArray
 
 Steps = list[tuple[Any, ...]]
-"""The plan of a stage: (path, text, passes, ...) for each array that is encoded anew."""
+"""The plan of a stage: (path, text, passes, ...) for each array that is encoded again."""
 
 
 @dataclass(frozen=True)
 class SharedCopy:
-    """A `convert` or `rechunk` to Zarr, to be done in parts. It pickles if its source and target do."""
+    """A `convert` or `rechunk` to Zarr that is done in parts. It pickles if its source and target do."""
 
     source: Any
     target: Any
@@ -91,7 +91,7 @@ class SharedCopy:
 
 
 def shared_copy(source: Any, target: Any, chunks: Any, keeps_place: bool, options: Mapping[str, Any]) -> SharedCopy:
-    """What `convert` (`keeps_place`) or `rechunk` would do with these arguments.
+    """The job of `convert` (`keeps_place`) or `rechunk` with these arguments.
 
     Raises
     ------

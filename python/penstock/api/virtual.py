@@ -85,8 +85,8 @@ def open_virtual(
 ) -> Group:
     """Open many files as one group of variables that are joined along a dimension.
 
-    Each variable that has the dimension `concat` is one array of those of all files; other variables are those of the
-    first file. Metadata are read once, in parallel. The only values that are read are those of the coordinate, the
+    Each variable that has the dimension `concat` is joined from all files; other variables are taken from the first
+    file. Metadata are read once, in parallel. The only values that are read are those of the coordinate, the
     one-dimensional variable named `concat`, which is kept in memory.
 
     Parameters
@@ -99,9 +99,9 @@ def open_virtual(
     group
         The group in each file.
     sort
-        None: lists as they are given, patterns by the numbers in the names; values of the coordinate that are not in
-        order are an error. "values": by the first value of the coordinate. False: as None, without a check of the
-        values.
+        None: lists keep their order, files of patterns are sorted by the numbers in their names; values of the
+        coordinate that are not in order are an error. "values": by the first value of the coordinate. False: as None,
+        without a check of the values.
     missing
         "error" or "fill": variables that a file does not have are the fill value there.
     attributes
@@ -118,7 +118,7 @@ def open_virtual(
     context
         Threads and limits; None: the current one.
     storage_options
-        As of `penstock.open`.
+        As for `penstock.open`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Facts that values bring when they are saved: names of dimensions, attributes, masks, coordinate systems."""
+"""Facts that are saved with values: names of dimensions, attributes, masks, coordinate systems."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def warn_of_place(data: Any) -> None:
 
 
 def for_tiff(data: Any, options: dict[str, Any], dtype: Any = None) -> tuple[Any, dict[str, str]]:
-    """The same for a TIFF: the values, and GDAL's metadata. `options` gets crs, transform, nodata and what bands
-    mean.
+    """The same for a TIFF: the values, and GDAL's metadata. `options` gets crs, transform, nodata and the meaning of
+    bands.
     """
     check_is_array(data)
     if not isinstance(data, Array):
@@ -113,7 +113,7 @@ def for_tiff(data: Any, options: dict[str, Any], dtype: Any = None) -> tuple[Any
     else:
         facts, texts = placed.options_of(data, _group_of(data))
     if dtype is not None or any(options.get(name) for name in ("photometric", "alpha")):
-        facts.pop("colormap", None)  # other values, or other colours, are wanted
+        facts.pop("colormap", None)  # other values or colours are requested
     if options.get("crs") is None and facts.get("crs") is not None:
         facts["crs"] = placed.crs_that_tiffs_hold(facts["crs"], data.uri)
     for name, value in facts.items():

@@ -18,7 +18,7 @@ from penstock.target.sniff import is_saved_references
 
 
 def takes(arguments: list[str]) -> bool:
-    """Whether one of the arguments is such a manifest."""
+    """Whether one of the arguments is a manifest of tables."""
     for each in arguments:
         if not each.startswith("-") and os.path.isfile(each):
             with open(each, "rb") as stream:

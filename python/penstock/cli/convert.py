@@ -1,4 +1,4 @@
-"""`penstock convert`: another format, by the name of the destination."""
+"""`penstock convert`: writes another format, which the destination's name determines."""
 
 from __future__ import annotations
 

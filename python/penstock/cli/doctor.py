@@ -1,4 +1,4 @@
-"""`penstock doctor`: what Penstock finds on this machine."""
+"""`penstock doctor`: reports what Penstock finds on this machine."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _best(work: Any) -> float:
 
 
 def verdict(found: dict[str, Any]) -> list[str]:
-    """What could be better on this machine, in words."""
+    """Advice for this machine, in words."""
     said = []
     of = found["limits"]
     if of["open_files"] is not None and of["open_files"] < _FEW_FILES:
@@ -86,7 +86,7 @@ def verdict(found: dict[str, Any]) -> list[str]:
 
 
 def diagnose() -> dict[str, Any]:
-    """All that `penstock doctor` shows."""
+    """Everything that `penstock doctor` shows."""
     found = {
         "versions": versions(),
         "limits": limits(),

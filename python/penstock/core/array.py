@@ -27,7 +27,7 @@ from penstock.core.progress import callback_of
 from penstock.core.sizes import check_count
 from penstock.core.writing import Writes
 
-_TOUCHED_CHUNKS = 4096  # that a plan lists
+_TOUCHED_CHUNKS = 4096  # the most touched chunks that a plan lists
 
 BasicItem = SupportsIndex | slice | EllipsisType | None
 Selection = Any

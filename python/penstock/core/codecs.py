@@ -20,7 +20,7 @@ from penstock.core.errors import CorruptDataError, Error, UnsupportedError
 _NUMCODECS = "numcodecs."
 
 _EXECUTES_CODE = frozenset({"pickle"})
-"""Decoding these runs whatever program is in the data."""
+"""Decoding these runs any program that the data contains."""
 
 _MAKES_BYTES = frozenset({"pickle", "pcodec", "zfpy", "json2", "msgpack2", "vlen-array", "vlen-bytes", "vlen-utf8"})
 
@@ -36,7 +36,7 @@ class Stage(Protocol):
 
     description: str
     output_dtype: npt.DTypeLike | None
-    """Of the array that `encode` makes; None where it makes bytes."""
+    """Dtype of the array that `encode` returns; None if it returns bytes."""
     output_shape: tuple[int, ...] | None
 
     def encode(self, items: Any) -> Any:

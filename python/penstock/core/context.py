@@ -117,7 +117,7 @@ class Context(_core.Context):
         keep_default = 2**64 - 1
         self.sync = sync
 
-        # What is left at its default here, an environment variable may name: the engine looks.
+        # Options that have their default here may be set by an environment variable: the engine looks them up.
         def size(value: int | str | None, name: str, default: int = 0) -> int:
             return default if value is None else parse_bytes(value, name)
 

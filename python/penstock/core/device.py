@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CUDA, CUDA_MANAGED = 2, 13
 """DLPack's device types."""
 LEGACY = 1
-"""The legacy default stream, as DLPack and the driver number it."""
+"""The legacy default stream, by the number that DLPack and the driver use."""
 LOOK_EVERY = 0.1
 """Seconds. A driver does not report that its device has faulted: an awaiting task queries it this often."""
 
@@ -49,7 +49,7 @@ class DeviceTensor(_tensor.Tensor):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy's, or that of ml_dtypes if NumPy has none."""
+        """NumPy's dtype, or that of ml_dtypes if NumPy has none."""
         return self._read.dtype
 
     @property
@@ -59,7 +59,7 @@ class DeviceTensor(_tensor.Tensor):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """In bytes."""
+        """Strides in bytes."""
         return self._read.strides
 
     @property
@@ -87,7 +87,7 @@ class DeviceTensor(_tensor.Tensor):
         Raises
         ------
         InvalidArgumentError
-            Stream 0. Handing the tensor on afterwards raises it, too.
+            Stream 0. Exporting the tensor afterwards raises it, too.
         """
         self._read.release(as_stream(stream))
 
@@ -142,7 +142,7 @@ class DeviceTensor(_tensor.Tensor):
         copy: bool | None,
         fresh: bool = False,
     ) -> Any:
-        """`fresh`: no other object refers to the memory, so that it already is a copy."""
+        """`fresh`: no other object refers to the memory, so it is a copy already."""
         host = dl_device is not None and (int(dl_device[0]), int(dl_device[1])) == _tensor.CPU
         if host:
             if copy is False:
@@ -514,7 +514,7 @@ def _follow(made: DeviceTensor, progress: Progress) -> DeviceTensor:
 
 
 class _DeviceTicket:
-    """A device read as a `Job` sees it: it ends when all is queued on the device."""
+    """A device read in the form for a `Job`: it ends when all is queued on the device."""
 
     def __init__(self, tensor: DeviceTensor) -> None:
         self._tensor = tensor

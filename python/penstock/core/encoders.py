@@ -1,4 +1,4 @@
-"""What encodes the chunks of values in device memory."""
+"""Where chunks of values in device memory are encoded."""
 
 from __future__ import annotations
 

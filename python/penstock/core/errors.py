@@ -82,7 +82,7 @@ class OutOfRangeError(Error, IndexError):
 
 
 class NotFoundError(Error, FileNotFoundError, KeyError):
-    """Nothing of a known format exists there."""
+    """No array or group of a known format exists there."""
 
     code = "not_found"
 

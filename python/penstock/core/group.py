@@ -150,9 +150,7 @@ class Group(_core.Group):
         return len(self.keys())
 
     def members(self, max_depth: int | None = 0) -> Iterator[tuple[str, Array | Group]]:
-        """(path, node) of every direct child, and of all nodes up to `max_depth` levels below them (None: all
-        levels).
-        """
+        """(path, node) of each direct child and of all nodes up to `max_depth` levels below them (None: all levels)."""
         for name, node in self._children():
             yield name, node
             if isinstance(node, Group) and (max_depth is None or max_depth > 0):

@@ -72,7 +72,7 @@ class Plan(str):
         return self.decoded_bytes / self.returned_bytes if self.returned_bytes and self.decoded_bytes else 1.0
 
     def advise(self) -> str:
-        """What would make this read cheaper, in words."""
+        """Advice in words on how to make this read cheaper."""
         said = []
         if self.decoded_bytes >= _LEAST_BYTES and self.amplification >= _WASTEFUL:
             used = 100 / self.amplification

@@ -15,7 +15,7 @@ _copy_ceiling: float | None = None
 
 
 def note_ceiling(bytes_per_second: float) -> None:
-    """Makes the lines and bars that follow compare their speed with that of copying memory."""
+    """Makes later lines and bars compare their speed with that of copying memory."""
     global _copy_ceiling
     _copy_ceiling = bytes_per_second
 

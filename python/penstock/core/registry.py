@@ -1,4 +1,4 @@
-"""What the layers above register with the arrays and groups of this one: functions that open and create, and classes.
+"""Functions (for opening and creating) and classes that higher layers register for the arrays and groups of this one.
 
 `core` imports none of those layers. Importing `penstock` imports all of them, so that every name is registered before
 an array or group exists, also in a process that only unpickles one.

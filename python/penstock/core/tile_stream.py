@@ -18,11 +18,11 @@ class Tile:
     """One tile of a stream."""
 
     index: tuple[int, ...]
-    """Its place in the grid of tiles."""
+    """Its position in the grid of tiles."""
     box: tuple[slice, ...]
-    """What of the array it is."""
+    """Its part of the array."""
     data: Any
-    """Its values: an ndarray of the box's shape. It is the caller's, and stays as it is."""
+    """Its values: an ndarray of the box's shape. The caller owns it, and later tiles do not change it."""
 
 
 class Stream:

@@ -116,8 +116,8 @@ class Writes(_Base):
         UnsupportedError
             `encoder="device"`, and a codec of the array has no encoder there; the message names it.
 
-        After an error every object has its old value or its new one; the notes name the first that was not written,
-        and say how many were.
+        After an error every object has its old value or its new one; the notes name the first object that was not
+        written, and the number of written ones.
         """
         workers = check_threads(threads)
         progress = callback_of(progress, "writing")

@@ -21,10 +21,11 @@ _FIELDS = {"int32": "int32", "int64": "int64", "float32": "float", "float64": "d
 _SMALL_INTEGERS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "int8": 8, "uint8": 8, "int16": 16, "uint16": 16}
 _WIDER = {"float16": "float32", "bfloat16": "float32"}
 _SIGNED = {"uint32": "int32", "uint64": "int64"}
-"""The registration names them and does not say how: as zarrs does, signed, so that what is below 0 decodes to 0."""
+"""The registration does not define it for these types: as in zarrs, they are signed numbers, and numbers below 0 decode
+to 0."""
 
 _MOST_BITS_A_VALUE = 128
-"""zfp itself never needs 70; settings beyond this are only there to make a reader allocate."""
+"""zfp itself never needs more than 70; settings beyond that can only make a reader allocate memory."""
 
 
 def make_stage(settings: dict[str, Any], dtype: np.dtype[Any] | None, shape: tuple[int, ...] | None) -> _Stage | None:

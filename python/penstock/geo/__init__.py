@@ -1,1 +1,1 @@
-"""Georeferenced images: what TIFF metadata means, windows, new TIFFs."""
+"""Georeferenced images: the meaning of TIFF metadata, windows, new TIFFs."""

@@ -90,16 +90,17 @@ _Found = TypeVar("_Found")
 
 
 class Kept(Generic[_Found]):
-    """What the keys of the last files mean, which most files of a data set share. pyproj takes a millisecond for it."""
+    """The meaning of the keys of the last files; most files of a data set share them. pyproj takes a millisecond for
+    it."""
 
-    MOST = 256  # of files whose keys differ
-    MOST_BYTES = 16384  # of keys
+    MOST = 256  # number of files with different keys
+    MOST_BYTES = 16384  # number of keys
 
     def __init__(self) -> None:
         self.by_keys: dict[bytes, _Found] = {}
 
     def of(self, keys: bytes, find: Callable[[], _Found]) -> _Found:
-        """What `find` returned for these keys, as `TiffDetails.geo_keys` has them, or returns now."""
+        """The result of `find` for these keys (in the form of `TiffDetails.geo_keys`), cached."""
         try:
             return self.by_keys[keys]
         except KeyError:
@@ -113,9 +114,9 @@ class Kept(Generic[_Found]):
 
 
 CODES = Kept[int | None]()
-"""Of `epsg_of`."""
+"""Results of `epsg_of`."""
 SYSTEMS = Kept[Any]()
-"""Of `crs_of`."""
+"""Results of `crs_of`."""
 
 
 def epsg_of(keys: Mapping[int, Any]) -> int | None:
@@ -306,13 +307,13 @@ def is_described(keys: Mapping[int, Any]) -> bool:
 
 
 def _code(keys: Mapping[int, Any], key: int) -> int | None:
-    """A code of EPSG's."""
+    """Whether a number is an EPSG code."""
     code = keys.get(key)
     return code if isinstance(code, int) and 1024 <= code < _USER_DEFINED else None
 
 
 def _code_of(keys: Mapping[int, Any]) -> int | None:
-    """The code of the system, in whichever unit."""
+    """The code of the system, whatever its unit."""
     return _code(keys, 3072 if 3072 in keys else 2048)
 
 

@@ -108,7 +108,7 @@ class TiffHeader:
 
     @property
     def structure(self) -> dict[str, str]:
-        """GDAL's notes at the beginning of a cloud-optimised file: LAYOUT, BLOCK_ORDER, ..."""
+        """GDAL's text at the beginning of a cloud-optimised file: LAYOUT, BLOCK_ORDER, ..."""
         lines = self._details.structure.split("\n")
         return dict(line.strip().split("=", 1) for line in lines if "=" in line)  # one begins with a space
 
@@ -181,7 +181,7 @@ class TiffHeader:
         colors = self._details.colormap()
         return None if colors is None else np.array(colors, np.uint16).reshape(3, -1).T.copy()
 
-    # --- where it is ---
+    # --- position ---
 
     @property
     def area_or_point(self) -> str | None:
@@ -218,12 +218,12 @@ class TiffHeader:
 
     @property
     def width(self) -> int:
-        """Columns."""
+        """Number of columns."""
         return self._height_width[1]
 
     @property
     def height(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return self._height_width[0]
 
     @property

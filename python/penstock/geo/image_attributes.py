@@ -85,7 +85,7 @@ def image_attributes(array: Any) -> dict[str, Any]:
 
 
 def _gdals_type(array: Any) -> str:
-    """With rasterio's names, which has complex numbers of two int16."""
+    """With the names of rasterio, which has complex numbers of two int16."""
     is_complex_int = array.tags.get("SampleFormat") in (5, (5,) * array._integer(277, 1))
     return "complex_int16" if is_complex_int and array._integer(258, 1) == 32 else str(array.dtype)
 

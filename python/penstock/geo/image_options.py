@@ -1,4 +1,4 @@
-"""Which image of a TIFF `open` opens, as users write it."""
+"""The options that select an image of a TIFF, in the form in which users write them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ImageOptions:
     unpack: bool = False
 
     def __post_init__(self) -> None:
-        options_of(self.page, self.level, self.layout, self.bands, self.mask, self.ifd)  # refuses what has no meaning
+        options_of(self.page, self.level, self.layout, self.bands, self.mask, self.ifd)  # may refuse them
 
     def for_engine(self) -> dict[str, Any] | None:
         """The options as the engine takes them; None if all of them are the defaults.

@@ -21,12 +21,12 @@ _HIGHEST_CODE = 32766
 
 
 def system_of(crs: Any) -> System:
-    """Of a code, WKT, or whatever pyproj takes.
+    """The system for a code, WKT, or anything that pyproj accepts.
 
     Raises
     ------
     InvalidArgumentError
-        pyproj does not know what it is.
+        pyproj does not accept it.
     UnsupportedError
         GeoTIFF has no keys for it.
     """
@@ -74,9 +74,7 @@ def _esri_wkt(found: Any, name: str) -> str:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """PROJ finds names that differ where the parameters do not, and parameters (the two of an ellipsoid) that say the
-    same.
-    """
+    """PROJ reports names that differ although the parameters do not, and redundant parameters (two of an ellipsoid)."""
     return bool(one.to_dict() == other.to_dict() or one.equals(other, ignore_axis_order=True))
 
 

@@ -1,4 +1,4 @@
-"""Which image of a TIFF is opened, as the engine takes it."""
+"""The options that select an image of a TIFF, in the engine's form."""
 
 from __future__ import annotations
 

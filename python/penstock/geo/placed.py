@@ -1,4 +1,4 @@
-"""Where the pixels of an array of another format lie, and what they mean, as the options of a TIFF.
+"""The position and the meaning of an array of another format, as options of a TIFF.
 
 Source: CF conventions, 5.6 "Grid Mappings" and 8.1 "Packed Data"; GDAL's attributes `spatial_ref` and `GeoTransform`.
 """
@@ -19,11 +19,11 @@ from penstock.core.group import Group
 from penstock.geo.new_system import system_of
 from penstock.geo.tiff import TiffArray
 
-_MOST_COORDINATES = 1 << 24  # of one axis: they are read to find the transform
+_MOST_COORDINATES = 1 << 24  # coordinates of one axis, which are read to find the transform
 _NOT_WRITTEN = (("gcps", "ground control points"), ("rpcs", "rational polynomials"))
 _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)  # of images without a transform, in their grid mapping
 _PACKED = (("scale_factor", 1.0), ("add_offset", 0.0))
-# Attributes that have a place of their own in a TIFF, or in a Zarr array.
+# Attributes that are stored separately in a TIFF, or in a Zarr array.
 _SPOKEN_FOR = {
     *("_FillValue", "missing_value", "scale_factor", "add_offset", "scales", "offsets", "units", "long_name"),
     *("grid_mapping", "coordinates", "_ARRAY_DIMENSIONS", "AREA_OR_POINT", "DIMENSION_LIST", "CLASS", "NAME"),
@@ -36,13 +36,13 @@ def options_of(array: Array, group: Group | None) -> tuple[dict[str, Any], dict[
     Parameters
     ----------
     group
-        Holds the array, its grid mapping and its coordinates. None: it is not known.
+        The group with the array, its grid mapping and its coordinates. None: not known.
     """
     attributes = array.attrs.asdict()
     names = dimension_names_of(array)
     made: dict[str, Any] = {}
     if group is not None and len(names) >= 2:
-        # Also of the form "crs: x y other: lat lon", of which the first system is that of the dimensions.
+        # Also of the form "crs: x y other: lat lon", whose first system is that of the dimensions.
         mapping = _member(group, str(attributes.get("grid_mapping", "spatial_ref")).split(":")[0].split(" ")[0])
         reference = {} if mapping is None else mapping.attrs.asdict()
         lost = [what for key, what in _NOT_WRITTEN if reference.get(key)]
@@ -51,7 +51,7 @@ def options_of(array: Array, group: Group | None) -> tuple[dict[str, Any], dict[
             warnings.warn(message, UserWarning, stacklevel=5)
         made["transform"] = _transform_of(group, names[-2:], array.shape[-2:], reference)
         if lost and made["transform"] in (None, _IDENTITY):
-            # The system is that of the points or polynomials, and not of the pixels.
+            # The system is that of the points or polynomials, not of the pixels.
             made["transform"] = None
         else:
             made["crs"] = _crs_of(reference)
@@ -94,7 +94,7 @@ def options_of_image(image: TiffArray) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def dimension_names_of(array: Array) -> tuple[str | None, ...]:
-    """Of each dimension; empty if they are not known."""
+    """The names of the dimensions; empty if they are not known."""
     names = array.dimension_names
     return () if names is None or len(names) != array.ndim else tuple(names)
 
@@ -213,9 +213,9 @@ def _crs_of(reference: Mapping[str, Any]) -> Any:
 def _transform_of(
     group: Group, names: tuple[str | None, ...], shape: tuple[int, ...], reference: Mapping[str, Any]
 ) -> tuple[float, ...] | None:
-    """GDAL's own numbers where the coordinates agree with them, or there are none; else those of the coordinates.
+    """GDAL's own numbers if the coordinates agree with them or do not exist; otherwise those of the coordinates.
 
-    Files of GDAL whose rows begin in the south have the transform of the image turned upside down.
+    Files of GDAL whose rows begin in the south have the transform of the flipped image.
     """
     stated = _stated(reference.get("GeoTransform"))
     rows, columns = (_line_of(group, name, length, reference) for name, length in zip(names, shape, strict=True))
@@ -261,7 +261,8 @@ def _line_of(group: Group, name: str | None, length: int, reference: Mapping[str
 
 
 def _factor_of(units: str, reference: Mapping[str, Any]) -> float:
-    """From a coordinate's units to those of its system, which CF leaves to readers: metres, but for degrees.
+    """The factor from a coordinate's units to those of its system, which CF leaves to readers: metres, except for
+    degrees.
 
     Angles of a geostationary satellite are multiplied by its height. Source: CF conventions, appendix F; GDAL's
     netCDF driver.
@@ -274,7 +275,7 @@ def _factor_of(units: str, reference: Mapping[str, Any]) -> float:
 
 
 def _of_bands(value: Any, bands: int, kind: type) -> list[Any] | None:
-    """One for each band, from one for all or a list."""
+    """One value for each band, from one for all or a list."""
     if value is None:
         return None
     single = _single(value)

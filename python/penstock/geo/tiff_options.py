@@ -1,4 +1,4 @@
-"""The options of new TIFFs, as users write them."""
+"""The options of new TIFFs, in the form in which users write them."""
 
 from __future__ import annotations
 

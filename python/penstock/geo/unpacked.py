@@ -108,7 +108,7 @@ class UnpackedArray(TiffHeader):
 
     value = stored * scale + offset, of each band; NaN where the pixel is missing (by the mask, else by nodata, else by
     alpha). `dtype` is float32 for integers of 16 bits and fewer without scale and offset, the stored one for floats
-    without, else float64; complex numbers stay complex. `packed` is the array as stored. The header's properties are
+    without, else float64; complex numbers remain complex. `packed` is the array as stored. The header's properties are
     the same, except that `nodata` is NaN and scales and offsets are 1 and 0.
     """
 
@@ -148,7 +148,7 @@ class UnpackedArray(TiffHeader):
 
     @property
     def nodata(self) -> float | None:
-        """NaN, or None where all pixels have a value."""
+        """NaN, or None if all pixels have a value."""
         return float("nan") if Validity(self.packed).is_partial else None
 
     @property

@@ -125,7 +125,7 @@ def _has_objects(dtype: np.dtype[Any]) -> bool:
 
 
 def _item(value: Any, dtype: np.dtype[Any]) -> bytes:
-    """One item as C++ stores it; of objects only that it exists."""
+    """One item in the form of C++; for objects, only whether it exists."""
     if _has_objects(dtype):
         return bytes(16)
     made = np.empty((), dtype)
@@ -134,7 +134,7 @@ def _item(value: Any, dtype: np.dtype[Any]) -> bytes:
 
 
 def _read_objects(window: WindowReader, dtype: np.dtype[Any], fill_value: Any, threads: int | None) -> npt.NDArray[Any]:
-    """Elements that are Python objects: the pixels that "nearest" takes."""
+    """Elements that are Python objects: the pixels that "nearest" selects."""
     level = Array(window.level)
     made = np.full(window.shape, 0 if fill_value is None else fill_value, dtype)
     places = [np.array(each, np.int64) for each in window.nearest]

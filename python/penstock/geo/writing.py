@@ -26,7 +26,7 @@ from penstock.target.place import place_of
 
 _COMPRESSIONS = {None: "none", "uncompressed": "none", "zlib": "deflate", "zstandard": "zstd", "lzma2": "lzma"}
 _PHOTOMETRICS = {"minisblack": 1, "miniswhite": 0, "rgb": 2}
-# What is taken from other objects at a time, unless a row of tiles is larger.
+# Bytes that are read from other objects at a time, unless a row of tiles is larger.
 _PIECE_BYTES = 32 << 20
 
 

@@ -15,7 +15,7 @@ class DimensionNames:
         self._links = links  # further paths of groups, and the first one of each
 
     def of(self, path: str) -> tuple[str, ...] | None:
-        """The names of the dataset at a path; None where it has none, or is not readable."""
+        """The names for the dataset at a path; None if it has none, or is not readable."""
         group = ""
         *above, name = path.split("/")
         for part in above:

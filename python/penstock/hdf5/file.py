@@ -48,7 +48,7 @@ def is_compound(group: Group) -> bool:
 
 
 class TypedArray(ReferencedArray):
-    """An array of references that shows what an HDF5 file says of it. Read-only."""
+    """An array of references with the facts of its HDF5 file. Read-only."""
 
     @property
     def typed_attributes(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def open_node(
     Parameters
     ----------
     above
-        A group and the path from it, so that what it has read is used.
+        A group and the path from it, so that the metadata that it has read is reused.
     found
         The file with that path; its first bytes are read.
     """

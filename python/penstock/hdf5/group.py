@@ -21,14 +21,14 @@ from penstock.shards.stamps import Stamps
 
 @dataclass(frozen=True)
 class Members:
-    """Names of what a group holds, in the order of the file."""
+    """Names of a group's members, in the order of the file."""
 
     shown: list[str]  # datasets and groups
     stand_ins: list[str]  # netCDF's marks for dimensions without a variable
 
 
 class Hdf5Group(Group):
-    """A group of an HDF5 file: datasets and groups, opened when they are asked for. Read-only."""
+    """A group of an HDF5 file: datasets and groups, opened when they are accessed. Read-only."""
 
     def __init__(
         self,
@@ -47,7 +47,8 @@ class Hdf5Group(Group):
 
     @functools.cached_property
     def _names(self) -> Members:
-        """As they were when the group was opened; of a file that changed, as they are at the first look."""
+        """The attributes at the time when the group was opened; if the file has changed, at the time of their first
+        use."""
         try:
             shown, stand_ins = _core.hdf5_members(self)
         except ConflictError:
@@ -65,7 +66,8 @@ class Hdf5Group(Group):
 
     @property
     def names_in_file_order(self) -> list[str]:
-        """Names of the direct children in the order of the file: of creation where it has that, else sorted."""
+        """Names of the direct children in the order of the file: the order of creation if the file has it, else
+        sorted."""
         return list(self._names.shown)
 
     @property
@@ -74,7 +76,8 @@ class Hdf5Group(Group):
         return list(self._names.stand_ins)
 
     def _member(self, path: str) -> Array | Group:
-        # Each open of a local file sees it as it is then; of a remote one it uses what the group has fetched.
+        # Every opening of a local file sees its current state; that of a remote file uses the metadata that the group
+        # has fetched.
         path = path.strip("/")
         above = (self, path) if self._source.is_remote else None
         return self._open_member(self._source, f"{self._path}/{path}".strip("/"), above)
@@ -93,12 +96,12 @@ class Hdf5Group(Group):
                 yield name, node
 
     def dimension_names(self, name: str) -> tuple[str, ...]:
-        """A name for each dimension of a direct child: where the file has none, the one that netCDF would give it."""
+        """A name for each dimension of a direct child: if the file has none, the one that netCDF would use."""
         home = self._path if self._elsewhere is None else self._elsewhere
         made = self._dimension_names().of(f"{home}/{name}".strip("/"))
         if made is None:
-            node = self[name]  # a damaged dataset has an error of its own
-            if isinstance(node, Array):  # a link leads to it into another file
+            node = self[name]  # opening a damaged dataset reports its own error
+            if isinstance(node, Array):  # reached through a link into another file
                 return self._names_of(node)
             raise NotFoundError(f"the group has no dataset '{name}'", f"in '{self.uri}'")
         return made
@@ -123,7 +126,7 @@ class Hdf5Group(Group):
         return _named_by_engine(self)
 
     def _names_of(self, linked: Array) -> tuple[str, ...]:
-        """Of a dataset in another file: dimensions without a name are numbered behind those of this file, by length."""
+        """For a dataset in another file: dimensions without a name are numbered after those of this file, by length."""
         first = self._dimension_names().next_number
         names = list(linked.dimension_names or [None] * linked.ndim)
         for d, length in enumerate(linked.shape):

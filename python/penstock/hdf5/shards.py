@@ -52,14 +52,15 @@ def open_datasets(
     storage_options: Mapping[str, Any] | None,
     checksums: Mapping[str, int] | None = None,
 ) -> Array:
-    """The datasets of these names, in the order of the files, and of the numbers in their names within a file.
+    """The datasets with these names, in the order of the files, and within a file in the order of the numbers in their
+    names.
 
     Parameters
     ----------
     dataset
         A path, or a pattern ("shard_*"), which may match many in each file; None: the only one of the first file.
     checksums
-        Of files by their paths, for the manifest.
+        Checksums of files by their paths, for the manifest.
     """
     sources = [Source.of(path, context, storage_options) for path in files]
     name = os.fsencode((dataset or "").strip("/"))

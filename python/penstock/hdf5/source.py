@@ -1,4 +1,4 @@
-"""HDF5 files: where the engine finds their bytes."""
+"""HDF5 files: the sources from which the engine reads their bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penstock.target.without_ranges import content_without_ranges
 
 @dataclass
 class Source:
-    """A file: where the engine finds its bytes."""
+    """A file: the source from which the engine reads its bytes."""
 
     target: Any  # a path, bytes, or a remote URI
     context: Context
@@ -43,13 +43,13 @@ class Source:
 
     @classmethod
     def of_file(cls, path: str, context: Context) -> Source:
-        """Of a file of this machine by its absolute path."""
+        """The source of a local file by its absolute path."""
         return cls(path, context, None, f"file://{path}")
 
     def place(self, folders: dict[str, _core.Store] | None = None) -> tuple[_core.Store, bytes, int | None]:
         """The store that has the file, its key, and its size if the store does not report it.
 
-        `folders`: stores of folders of this machine that are known.
+        `folders`: known stores of local folders.
         """
         if self._place is None:
             if self.is_remote and serves(self.target, self.storage_options):
@@ -71,16 +71,16 @@ class Source:
         return self._place
 
     def use(self, found: _core.Found) -> None:
-        """Takes the place where the engine found the file."""
+        """Sets the location at which the engine found the file."""
         self._place = found.store, found.key, None
 
     @property
     def is_reached_by_engine(self) -> bool:
-        """Whether the engine's own stores have the file, and not fsspec's."""
+        """Whether the file is in one of the engine's own stores, not in fsspec's."""
         return not self.is_remote or serves(self.target, self.storage_options)
 
     def _in_memory(self) -> bool:
-        """Whether all bytes are in memory; then the engine reads them there."""
+        """Whether all bytes are in memory; the engine then reads them from there."""
         whole = self.content()
         if whole is not None:
             self._place = _core.dict_store({"file": whole}, None, False), b"file", None
@@ -91,7 +91,7 @@ class Source:
         return self.is_remote and self._content is None and self._in_memory()
 
     def content(self) -> bytes | None:
-        """All bytes, where they are in memory: of bytes, and of files of servers that ignore ranges."""
+        """All bytes, if they are in memory: for bytes, and for files on servers that ignore ranges."""
         if isinstance(self.target, bytes):
             return self.target
         if self.is_remote and self._content is None:
@@ -107,7 +107,7 @@ class Source:
         return made
 
     def dimension_names(self, named: Callable[[], DimensionNames]) -> DimensionNames:
-        """Of all datasets: numbers of dimensions without a name depend on all that the file holds."""
+        """For all datasets: the numbers of dimensions without a name depend on the whole file."""
         now = self.stamp()
         if self._dimensions is None or self._dimensions[0] != now:
             self._dimensions = now, named()
@@ -119,11 +119,11 @@ class Source:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a file of this machine."""
+        """Whether it is a local file."""
         return not self.is_remote and not isinstance(self.target, bytes)
 
     def stamp(self) -> tuple[int, ...] | None:
-        """What changes whenever a local file does."""
+        """A value that changes whenever the local file does."""
         if isinstance(self.target, bytes) or self.is_remote or not os.path.exists(self.target):
             return None
         status = os.stat(self.target)

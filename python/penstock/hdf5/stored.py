@@ -16,9 +16,10 @@ from penstock.target.without_ranges import content_without_ranges
 
 
 def source_in_store(target: Any, found: _core.Found, context: Context) -> tuple[Source, bool]:
-    """The file that was found in the store of `target`, and whether it is read there; else its bytes are in memory.
+    """The file that was found in the store of `target`, and whether it is read from there; otherwise, its bytes are in
+    memory.
 
-    A store that gives whole objects only is read once.
+    A store that returns only whole objects is read once.
     """
     key = os.fsdecode(found.key)
     whole = _whole_of(target, key)
@@ -31,7 +32,7 @@ def source_in_store(target: Any, found: _core.Found, context: Context) -> tuple[
 
 
 class _StoreSource(Source):
-    """An HDF5 file in a store, whose size a stream knows."""
+    """An HDF5 file in a store, whose size is known from a stream."""
 
     def __init__(self, store: _core.Store, key: str, stream: Callable[[], Any], context: Context) -> None:
         super().__init__(None, context, None, f"{store.uri.rstrip('/')}/{key}")
@@ -66,7 +67,7 @@ def _refuse_to_reopen(*arguments: Any) -> Any:
 
 
 class _Reader(io.RawIOBase):
-    """A reader of obstore as Python's files are."""
+    """A reader of obstore with the interface of Python's files."""
 
     def __init__(self, reader: Any) -> None:
         self.reader = reader
@@ -91,19 +92,19 @@ class _Reader(io.RawIOBase):
 
 
 def _whole_of(target: Any, key: str) -> bytes | None:
-    """All bytes of a file of fsspec whose web server ignores ranges; None of any other file."""
+    """All bytes of a file of fsspec whose web server ignores ranges; None for any other file."""
     file = fsspec_place(target)
     if file is None and type(target).__module__.split(".")[0] == "fsspec" and hasattr(target, "root"):
         file = target.fs, f"{target.root.rstrip('/')}/{key}"
     if file is None or getattr(file[0], "protocol", None) != ("http", "https"):
         return None
-    if file[0].info(file[1]).get("partial"):  # the server says that it has ranges
+    if file[0].info(file[1]).get("partial"):  # the server announces ranges
         return None
     return content_without_ranges(*file, file[1])
 
 
 def _stream_of(target: Any, key: str) -> Callable[[], Any] | None:
-    """Opens the file by ranges, where the store has a way to; None: it gives whole objects."""
+    """Opens the file by ranges, if the store supports them; None: it returns whole objects only."""
     file = fsspec_place(target)
     if file is not None:
         return lambda: file[0].open(file[1], "rb")

@@ -1,4 +1,4 @@
-"""Attributes of HDF5 files as the files type them: NumPy's scalars and arrays."""
+"""Attributes of HDF5 files with the types of the files: NumPy's scalars and arrays."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from penstock.hdf5.types import netcdf_value, numpy_dtype
 
 
 def typed_attributes(values: Mapping[str, Any], typed: Sequence[tuple[str, str, bytes]]) -> dict[str, Any]:
-    """The attributes with their types, from plain values and what the engine says beyond them.
+    """The attributes with their types, from plain values and the engine's additional facts.
 
-    Text is str, one number is a number, as netCDF's attributes, which are lists in the file, are meant.
+    Text is str, and one number is a number: netCDF's attributes are lists in the file, but have that meaning.
     """
     out = dict(values)
     for name, form, items in typed:
@@ -41,7 +41,7 @@ def _typed(value: Any, form: dict[str, Any], items: bytes) -> Any:
 
 
 def _objects(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any] | None) -> Any:
-    """An array of objects from lists in lists."""
+    """An array of objects from nested lists."""
     out = np.empty(shape, object)
     for at in np.ndindex(shape):
         each = value

@@ -10,7 +10,7 @@ from penstock.core.errors import UnsupportedError
 
 
 def numpy_dtype(stored: Any) -> np.dtype[Any]:
-    """A dtype of .zarray for NumPy; fields without a name are gaps."""
+    """NumPy's dtype for a dtype of .zarray; fields without a name are gaps."""
     if isinstance(stored, str):
         return np.dtype(stored)
     parts: dict[str, list[Any]] = {"names": [], "formats": [], "offsets": []}
@@ -30,7 +30,7 @@ class NoArrayError(UnsupportedError):
 
 
 def netcdf_value(value: Any) -> Any:
-    """Text as str; one number as a number, as netCDF's attributes, which are lists in the file, are meant."""
+    """Text as str, and one number as a number: netCDF's attributes are lists in the file, but have that meaning."""
     if isinstance(value, np.ndarray) and value.shape == (1,):
         value = value[0]
     if isinstance(value, np.ndarray) and value.dtype.kind in "SO":

@@ -80,8 +80,8 @@ def rechunk(
 ) -> Array | Group:
     """`penstock.rechunk` by the workers of a cluster: each task writes a part of the target's objects.
 
-    Tasks exchange nothing; where an array needs two passes, those of the second begin when the first are done, and the
-    file in `scratch` must be one that all workers see. The scheduler repeats the tasks of a worker that died; they
+    Tasks exchange nothing. If an array needs two passes, the tasks of the second one begin when the first is done, and
+    the file in `scratch` must be visible to all workers. The scheduler repeats the tasks of a worker that died; they
     continue where it stopped. Each task returns once its objects are written.
 
     Parameters

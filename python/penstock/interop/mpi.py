@@ -116,8 +116,8 @@ def load(
 def rechunk(source: Any, target: Any, chunks: Any, comm: Any = None, **options: Any) -> Array | Group:
     """`penstock.rechunk` by all ranks: each writes its part of the target's objects, and they exchange nothing.
 
-    Rank 0 checks the arguments and writes the metadata. Where an array needs two passes, the ranks wait once for each
-    other, and the file in `scratch` must be one that all of them see.
+    Rank 0 checks the arguments and writes the metadata. If an array needs two passes, the ranks wait once for each
+    other, and the file in `scratch` must be visible to all of them.
 
     Parameters
     ----------

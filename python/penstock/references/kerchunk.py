@@ -40,14 +40,15 @@ class Where:
         return place_of_folder(folder, self._options_of(folder), self.context)
 
     def _options_of(self, url: str) -> Mapping[str, Any] | None:
-        """The options of the references also serve files on the same server; no other server receives them."""
+        """The options of the references also apply to files on the same server; they are not sent to any other
+        server."""
         same = url.split("/", 3)[:3] == self.base.split("/", 3)[:3]
         return self.target_options if self.remote_options is None and same else self.remote_options
 
 
 @dataclass(frozen=True)
 class Source:
-    """What another process needs to open references."""
+    """The data that another process needs to open references."""
 
     target: Any
     storage_options: Mapping[str, Any] | None
@@ -96,7 +97,7 @@ def open_dict(
     remote_options: Mapping[str, Any] | None,
     protocol: str | None,
 ) -> Array | Group:
-    """The node at `path` of a document of references that is a dict."""
+    """The node at `path` of references in a dict."""
     where = Where(os.getcwd(), context, None, remote_options, protocol)
     source = Source(UNPICKLABLE, None, missing, allow_local).at(path)
     return _open(_text_of(references), "reference:", where, Document.of("", allow_local), source)
@@ -122,7 +123,7 @@ def open_found(
     """
     options = dict(storage_options or {})
     remote, protocol = options.pop("remote_options", None), options.pop("remote_protocol", None)
-    if name is None:  # in a store: no path of this machine
+    if name is None:  # in a store: not a local path
         uri = document = found.uri if "://" in found.uri else f"store://{found.uri}"
     else:
         uri, document = name if "://" in name else f"file://{name}", name

@@ -141,13 +141,13 @@ class _RemoteObjects:
         self._urls: list[str] = []
 
     def objects(self) -> list[Object]:
-        """What another process needs to find them."""
+        """The data that another process needs to find them."""
         return [Object(url, storage_options=to_reopen(url, self.storage_options)) for url in self._urls]
 
     def find(self, wanted: list[tuple[str, str, bool]]) -> list[tuple[_core.Store, bytes] | None]:
         """The store and key of each URL, in parallel; None: the engine's own.
 
-        With it are its stamp ("": of any version), and whether its version is known as HTTP names it.
+        Returned with its stamp ("": any version), and whether its HTTP version is known.
         """
         self._urls = [url for url, _, _ in wanted]
         pins = [
@@ -234,8 +234,8 @@ def save_manifest(
 ) -> None:
     """Save the metadata of `array` and the locations of its chunks. `penstock.open(path)` reads it.
 
-    For a group (of `open_virtual`, of an HDF5 file, of references): those of all arrays in it and in groups below.
-    Datasets of HDF5 that are not readable are left out; a warning names them.
+    For a group (from `open_virtual`, from an HDF5 file, of references): those of all arrays in it and in groups below.
+    Datasets of HDF5 that are not readable are omitted; a warning names them.
 
     `path` may be a URI of a store that can be written to, with its `storage_options`. Manifests of Parquet, Arrow and
     mixed-order `.npy` files can only be saved to a local path.

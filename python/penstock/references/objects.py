@@ -48,16 +48,16 @@ def pack_table(
 
 @dataclass
 class Object:
-    """An object that references name: a location in a store, or the bytes themselves."""
+    """An object that references point to: a location in a store, or the bytes themselves."""
 
     name: str
     store: _core.Store | None = None
     key: str = ""
     data: bytes | None = None
     pinned: bool = False  # reads fail once it has changed
-    path: str | None = None  # for a local file: what a manifest can check
+    path: str | None = None  # for a local file: the facts that a manifest can check
     stamp: tuple[int, int] | None = None  # size and modification time of a local file when its index was read
-    crc32c: int | None = None  # of all of its bytes, if a manifest has it
+    crc32c: int | None = None  # checksum of all of its bytes, if a manifest has it
     storage_options: dict[str, Any] | None = None  # for an object with a remote URI, by which other processes find it
     remote_stamp: str | None = None  # for such an object: changes whenever the object changes
 
@@ -74,7 +74,7 @@ def _encode(text: str) -> bytes:
 
 @dataclass
 class Joined:
-    """The locations of the cells of arrays that follow each other along `axis`."""
+    """The locations of the cells of arrays that are joined along `axis`."""
 
     axis: int
     edges: npt.NDArray[np.uint64]  # from 0 to the length; empty: there are no cells
@@ -147,7 +147,7 @@ class ReferencedArray(Array):
 
 
 class _Unpicklable:
-    """Stands for data that another process cannot open again (bytes, open stores)."""
+    """Placeholder for data that another process cannot open again (bytes, open stores)."""
 
 
 UNPICKLABLE = _Unpicklable()

@@ -19,7 +19,7 @@ from penstock.shards.raw import descr_text
 from penstock.shards.readers import JoinedArray, SavedPart
 
 KIND = "arrays"
-_ALONE = ("zarr2", "zarr3", "tiff", "npy")  # formats of arrays that a path names
+_ALONE = ("zarr2", "zarr3", "tiff", "npy")  # formats of arrays that a path can name
 
 
 def stamp_of(path: str) -> list[int]:
@@ -93,7 +93,7 @@ def saved_parts(array: JoinedArray) -> list[ArrayOfManifest] | None:
 
 
 def open_saved(context: Context, saved: bytes, axis: int, **place: Any) -> JoinedArray:
-    """The array of such a manifest, whose shards are joined along `axis`. `place`: as of `_core.read_saved_arrays`."""
+    """The array of such a manifest, whose shards are joined along `axis`. `place`: as for `_core.read_saved_arrays`."""
     made = _core.open_saved_references(context, saved, **place, find_objects=lambda wanted: [None] * len(wanted))
     assert isinstance(made, _core.Array)
     return JoinedArray.of(made, lambda: [_part(*each) for each in _core.read_saved_arrays(saved, **place)[1]], axis)

@@ -14,7 +14,7 @@ from penstock.target.local import local_path
 from penstock.target.place import file_place, place_of
 
 FORMATS = ("npy", "raw", "hdf5", "parquet", "arrow", "zarr", "tiff")
-"""What `format=` may say: .npy and raw files are the engine's, the others have a way of their own."""
+"""The values of `format=`: .npy and raw files are opened by the engine, the others in special ways."""
 
 
 def names_of(files: Any) -> str | list[Any]:
@@ -66,7 +66,7 @@ def read_named(name: str, storage_options: Mapping[str, Any] | None = None) -> b
 
 
 class Files:
-    """The files of the caller, as the engine finds them: a store and keys within it."""
+    """The files of the caller, in the engine's form: a store and keys within it."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ def _sync(number: int) -> None:
 
 def write_named(path: str, parts: Iterable[Any], storage_options: Mapping[str, Any] | None = None) -> None:
     """Replace the file or object with this name by `parts`, atomically."""
-    if "://" not in path:  # the files may be elsewhere, with options of their own
+    if "://" not in path:  # the files may be elsewhere, with options for that place
         write_atomically(path, parts)
         return
     store, key = file_place(path, storage_options)

@@ -20,8 +20,8 @@ def raw_settings(
 
     Returns
     -------
-    dict of dtype (`descr_text`), shape, row_shape, offset, fortran_order, and rows: of each file, or
-    None if it is not known; empty: of no file.
+    dict of dtype (`descr_text`), shape, row_shape, offset, fortran_order, and rows: for each file, or None if not
+    known; empty: for no file.
     """
     if offset is not None and (not isinstance(offset, int) or offset < 0):
         raise InvalidArgumentError(f"offset is a number of bytes, not {offset!r}")

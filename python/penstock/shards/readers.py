@@ -23,7 +23,8 @@ from penstock.target import portable as _portable
 Metadata = Callable[[Any], tuple[int, Sequence[int], npt.DTypeLike]]
 Reader = Callable[[Any, int, int], Any]
 
-# The least bytes of one call of a reader, and the most of all running calls: one may cost as much as opening a file.
+# The least bytes of one call of a reader, and the most bytes of all running calls: a call may cost as much as opening a
+# file.
 _BLOCK_BYTES = 1 << 20
 _READER_BYTES = 64 << 20
 
@@ -40,7 +41,7 @@ class JoinedArray(Array):
 
     @classmethod
     def of(cls, made: _core.Array, describe: Callable[[], Sequence[_Part]], axis: int) -> Self:
-        """The engine's array of parts that `describe` describes, once that is asked for."""
+        """The engine's array of the parts that `describe` returns, created when it is first needed."""
         opened = cls(made)
         opened._describe, opened._joined_along = describe, axis
         return opened
@@ -102,7 +103,7 @@ class SavedPart(_Part):
             return self._array
 
     def box(self, selection: tuple[slice, ...]) -> npt.NDArray[Any]:
-        # One thread: it is among those of the joined array's read.
+        # One thread: it is one of those of the joined array's read.
         made: npt.NDArray[Any] = self.array().read(selection, threads=1)
         return np.ascontiguousarray(made)
 

@@ -51,8 +51,8 @@ class Table:
     """The version of a file when its footer was read."""
 
     path: str
-    rows: list[int]  # of its row groups
-    stamp: tuple[int, int]  # size and time of change
+    rows: list[int]  # rows of its row groups
+    stamp: tuple[int, int]  # size and modification time
     crc32c: int | None = None
     there: bool = True  # if false, its rows are the fill value
     storage_options: dict[str, Any] | None = None  # if the path is a remote URI

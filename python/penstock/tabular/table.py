@@ -216,7 +216,7 @@ class ArrowFileBatches(Batches):
 
 
 class ArrowStreamBatches(Batches):
-    """A stream has no table of contents: its messages are skimmed once to find the beginning of its batches."""
+    """A stream has no table of contents: its messages are read once to find the beginning of its batches."""
 
     def __init__(self, source: Any) -> None:
         import pyarrow.ipc as ipc

@@ -57,7 +57,7 @@ def _cut(value: Any, offset: int, length: int | None, from_end: bool) -> Any:
 
 
 def _cut_whole(value: bytes, offset: int, length: int | None, from_end: bool) -> Any:
-    """The requested part of an answer that is longer: web servers that ignore ranges give the whole object."""
+    """The requested part of a response that is longer: web servers that ignore ranges return the whole object."""
     return value if length is None or len(value) <= length else _cut(value, offset, length, from_end)
 
 
@@ -554,7 +554,7 @@ class ObstoreAdapter(AsyncAdapter):
         kind = type(store).__name__
         self.versions = kind in ("S3Store", "GCSStore", "AzureStore", "MemoryStore")
         self.writable = writable and kind != "HTTPStore"
-        # Their writes on condition of a tag; other stores refuse that.
+        # Stores that write on condition of a tag; other stores refuse that.
         self.swaps = self.versions
 
     async def get(self, key: str, offset: int, length: int | None, from_end: bool, expected: str | None) -> Any:

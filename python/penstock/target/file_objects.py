@@ -8,18 +8,19 @@ from typing import Any
 
 
 def in_memory(target: Any) -> bool:
-    """Whether it is the bytes of a file."""
+    """Whether `target` is the bytes of a file."""
     return isinstance(target, bytes | bytearray | memoryview)
 
 
 def is_file(target: Any) -> bool:
-    """An object with `read` and `seek`: an open file, or a similar object. (Not fsspec's, which have locations.)"""
+    """An object with `read` and `seek`: an open file, or a similar object. (Except fsspec's, which have locations.)"""
     is_open = callable(getattr(target, "read", None)) and callable(getattr(target, "seek", None))
     return is_open and fsspec_place(target) is None
 
 
 def as_store(target: Any, path: str) -> tuple[Any, str]:
-    """A file system of fsspec as a mapper, with the path in it: a path there or a URI. Anything else as it is."""
+    """A file system of fsspec as a mapper, with the path in it: a path there or a URI. Other targets are returned
+    unchanged."""
     if not hasattr(target, "get_mapper"):
         return target, path
     classes = (f"{each.__module__}.{each.__qualname__}" for each in type(target).__mro__)

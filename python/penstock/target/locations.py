@@ -15,16 +15,16 @@ from penstock.core.errors import InvalidArgumentError
 
 @dataclass(frozen=True)
 class Document:
-    """A document that names locations, and what the caller allows it.
+    """A document that names locations, and the caller's permissions for it.
 
     Parameters
     ----------
     uri
-        Where the document is. Empty: the calling program made it (a dict, a pickle), and it counts as local.
+        The document's location. Empty: the calling program created it (a dict, a pickle), and it counts as local.
     allow_local
-        Whether it may name local files. None: only where it is a local file itself.
+        Whether it may name local files. None: only if it is a local file itself.
     expected
-        Local paths that the caller named too. They are always allowed.
+        Local paths that the caller named, too. They are always allowed.
     """
 
     uri: str
@@ -52,4 +52,4 @@ class Document:
 
 
 CALLERS_OWN = Document("")
-"""What the calling program made."""
+"""A document that the calling program created."""

@@ -30,9 +30,10 @@ def place_of(
     is_folder: bool = False,
     is_object: bool = False,
 ) -> tuple[_core.Store, bytes]:
-    """The store that `target` is (if `is_folder` is certain) or is in, and the path in it of `path` below it.
+    """The store at `target` (if `is_folder` is certain) or the one that contains it, and the path of `path` in that
+    store.
 
-    `is_object`: what a path of this machine names is a file, or will be one.
+    `is_object`: a local path names a file, or a file to be created.
     """
     check_path(path)
     context = current_context() if context is None else context
@@ -51,7 +52,7 @@ def place_of(
 def place_elsewhere(
     target: Any, storage_options: Mapping[str, Any] | None, context: Context, is_folder: bool = False
 ) -> tuple[_core.Store, bytes] | None:
-    """The store and path of a target that is not a path of this machine; None of one that is."""
+    """The store and path of a target that is not a local path; None for a local path."""
     if isinstance(target, str):
         found = _core.find_elsewhere(os.fsencode(target), context, storage_options, _remote.is_google_installed)
         return place_of_others(target, storage_options, found, is_folder) if isinstance(found, str) else found
@@ -78,7 +79,7 @@ def place_elsewhere(
 def place_of_folder(
     uri: str, storage_options: Mapping[str, Any] | None, context: Context
 ) -> tuple[_core.Store, bytes] | None:
-    """The store and path of a folder whose files references name; None of one of this machine."""
+    """The store and path of a folder with files that references name; None for a local one."""
     if _core.is_elsewhere(os.fsencode(uri)):
         return place_of(uri, "", storage_options, context, is_folder=True)
     if storage_options:
@@ -87,7 +88,7 @@ def place_of_folder(
 
 
 def folder_of(uri: str) -> str:
-    """A URI without its last part: "s3://bucket/run" of "s3://bucket/run/x"."""
+    """A URI without its last component: "s3://bucket/run" of "s3://bucket/run/x"."""
     folder = uri[: uri.rindex("/") + 1]
     return folder if folder.endswith("://") else folder[:-1]
 

@@ -1,4 +1,4 @@
-"""Open arrays as bytes: what another process needs to read the same array without reading its metadata from storage."""
+"""Open arrays as bytes, with which another process reads the same array without reading its metadata from storage."""
 
 from __future__ import annotations
 

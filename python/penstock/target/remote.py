@@ -28,18 +28,18 @@ def for_obstore(uri: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def serves(uri: str, storage_options: Mapping[str, Any] | None) -> bool:
-    """Whether the engine's own stores support the scheme and every option; otherwise another library serves the URI."""
+    """Whether the engine's own stores support the scheme and every option; otherwise another library opens the URI."""
     return _core.serves(os.fsencode(uri), storage_options, is_google_installed)
 
 
 def to_reopen(target: Any, storage_options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The options by which another process opens a remote URI; None if they are not enough."""
+    """The options with which another process can open a remote URI; None if they do not suffice."""
     if not isinstance(target, str) or not _core.names_for_others(os.fsencode(target)):
         return None
     return dict(storage_options or {})
 
 
 def to_reopen_here(target: Any, storage_options: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The same of a URI that the engine serves."""
+    """The same for a URI that the engine opens."""
     made = to_reopen(target, storage_options)
     return made if made is not None and serves(target, storage_options) else None

@@ -11,7 +11,7 @@ from penstock.core.context import current_context
 from penstock.core.errors import Error, system_errors
 from penstock.target.file_objects import in_memory
 
-_OPENS_AS_JSON = re.compile(rb"\s*\{\s*[\"}]")  # a brace alone may be a number's
+_OPENS_AS_JSON = re.compile(rb"\s*\{\s*[\"}]")  # a single brace may belong to a number's text
 _HEAD_BYTES = 4096
 _NAMES = {
     "tiff": "a TIFF",
@@ -26,7 +26,7 @@ _NAMES = {
 
 
 def driver_of(path: str) -> str | None:
-    """The driver that recognises a file of this machine: "hdf5", "netcdf", "table", ...; None if none does."""
+    """The driver that recognises a local file: "hdf5", "netcdf", "table", ...; None if none does."""
     try:
         return _core.find_local(os.fsencode(path), current_context(), b"").driver
     except Error:
@@ -34,7 +34,7 @@ def driver_of(path: str) -> str | None:
 
 
 def driver_of_bytes(target: Any) -> str | None:
-    """The same of the bytes of a file, or of an open file, whose position does not change."""
+    """The same for the bytes of a file, or for an open file, whose position does not change."""
     if in_memory(target):
         begin = bytes(memoryview(target)[:_HEAD_BYTES])
     else:
@@ -55,13 +55,13 @@ def is_manifest(begin: bytes | None) -> bool:
 
 
 def driver_by_name(name: str) -> str | None:
-    """The driver whose objects have names with such an ending; None if the name does not say what it is."""
+    """The driver whose objects have names with this ending; None if there is none."""
     return _core.driver_by_name(os.fsencode(name.partition("?")[0].rstrip("/")), current_context())
 
 
 def format_by_name(name: str) -> str | None:
     """The format of files with such an ending, as for `open_shards`: "npy", "raw", "hdf5", "npz", "zarr", "tiff",
-    "parquet" or "arrow"; None if it is that of no format.
+    "parquet" or "arrow"; None if no format has it.
     """
     return _core.shard_format_by_name(os.fsencode(name))
 
@@ -72,7 +72,7 @@ def endings_of(format: str) -> list[str]:
 
 
 def known_format(path: str) -> str | None:
-    """The format of a local file, as errors name it; None if its first bytes are of no known format."""
+    """The format of a local file, in the words of errors; None if no format has its first bytes."""
     with system_errors(f"opening '{path}'"), open(path, "rb") as stream:
         head = stream.read(_HEAD_BYTES)
     if _core.is_archive(head):

@@ -29,12 +29,12 @@ def _is_zarr_store(target: Any) -> bool:
 
 
 def _name_of(store: Any) -> str:
-    """The store's own name, on one line: each note of an error is one line."""
+    """The store's own name, on one line, because each note of an error is one line."""
     return ", ".join(line.strip() for line in str(store).splitlines())
 
 
 def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
-    """The store that `target` is, or None if it is not a store. `context`: for its reads (None: the current one)."""
+    """`target` as a store, or None if it is not one. `context`: for its reads (None: the current one)."""
     if type(target) is _core.Store:
         return target
     if isinstance(target, dict):
@@ -108,7 +108,7 @@ def remote_stamp(fs: Any, path: str) -> str | None:
         info = fs.info(path)
     except FileNotFoundError:
         return "gone"
-    except Exception:  # some servers do not answer that
+    except Exception:  # some servers do not support that request
         return None
     return stamp_of(info)
 
@@ -126,9 +126,8 @@ def place_of_others(
 ) -> tuple[_core.Store, bytes]:
     """The store and path of a URI that fsspec or obstore has to open, in this order, as in zarr-python and xarray.
 
-    If it is not certainly a folder, it may be a file: the store is then that of its folder. `storage_options` are those
-    of the library. `reason` is why the engine does not serve it. Chains (`simplecache::https://...`, `zip://x::s3://...`)
-    are fsspec's.
+    If it may be a file, the store is that of its folder. `storage_options` are those of the library. `reason` is why
+    the engine does not serve it. Chains (`simplecache::https://...`, `zip://x::s3://...`) are fsspec's.
     """
     scheme, _, rest = uri.partition("://")
     options = dict(storage_options or {})

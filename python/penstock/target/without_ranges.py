@@ -16,9 +16,9 @@ def content_without_ranges(filesystem: Any, path: str, uri: str) -> bytes | None
         return None
     if not hasattr(filesystem, "set_session") or not _ignores_ranges(filesystem, path):
         return None
-    with filesystem.open(path, "rb", block_size=0) as stream:  # without ranges, as it arrives
+    with filesystem.open(path, "rb", block_size=0) as stream:  # without ranges, read as it arrives
         made = bytearray()
-        while len(made) <= _MOST_WHOLE_BYTES and (part := stream.read(1 << 20)):  # what has arrived
+        while len(made) <= _MOST_WHOLE_BYTES and (part := stream.read(1 << 20)):  # the bytes so far
             made += part
     if len(made) > _MOST_WHOLE_BYTES:
         text = "the server ignores ranges and the file has more than 256 MiB: download it and open it by its path"

@@ -113,7 +113,7 @@ def array_html(array: Array) -> str:
 
 
 def _attributes(node: Any) -> dict[str, Any]:
-    """Empty for a node whose attributes cannot be read: a repr does not fail."""
+    """Empty for a node whose attributes cannot be read, because a repr must not fail."""
     try:
         return dict(node.attrs)
     except (Error, ValueError):
@@ -126,7 +126,7 @@ def array_info(array: Array) -> Info:
 
 
 def tensor_html(tensor: Tensor) -> str:
-    """Facts only: values in a device's memory are not copied for a repr."""
+    """Facts only: a repr does not copy values from a device's memory."""
     rows = [("dtype", str(tensor.dtype)), ("shape", str(tensor.shape)), ("memory", bytes_text(tensor.nbytes))]
     return page("penstock.Tensor", tensor.device, facts_table(rows))
 

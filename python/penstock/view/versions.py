@@ -26,7 +26,7 @@ def show_versions(file: TextIO | None = None, *, as_json: bool = False) -> None:
     Parameters
     ----------
     file
-        Where to; by default standard output.
+        The file to write to; by default standard output.
     as_json
         One JSON document.
     """

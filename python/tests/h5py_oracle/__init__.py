@@ -1,1 +1,1 @@
-"""HDF5 files as h5py sees them: what the engine is compared with."""
+"""HDF5 files as h5py reads them: the reference for the engine."""

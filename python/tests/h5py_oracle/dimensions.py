@@ -29,7 +29,7 @@ def dimension_names(dataset: Any, known: ScaleNames | None = None) -> list[str |
         try:
             names[d] = _name_of(dataset, scales[-1], {} if known is None else known) if len(scales) else None
         except (AttributeError, KeyError, OSError, RuntimeError, ValueError):
-            continue  # a scale that is gone names nothing
+            continue  # a scale that no longer exists names nothing
     if is_scale(dataset):
         if rank == 1:
             names[0] = as_text(dataset.name).rpartition("/")[2]
@@ -97,7 +97,7 @@ def all_dimension_names(file: Any, check: Callable[[Any], None]) -> DimensionNam
         try:
             names[path] = _names_and_lengths(dataset, seen)
         except (CorruptDataError, KeyError, OSError, RuntimeError, ValueError):
-            continue  # it has no numbers to give; opening it raises
+            continue  # it has no numbers; opening it raises
     scales = {path: lengths[0] for path, (_, lengths, is_scale) in names.items() if is_scale and lengths}
     number = len(scales)
     of_groups: dict[str, list[tuple[str, _Length]]] = {}
@@ -149,7 +149,7 @@ def _datasets(
         try:
             found = find(group, name)
         except (CorruptDataError, KeyError, OSError, RuntimeError, ValueError):
-            continue  # it has no numbers to give; opening it raises
+            continue  # it has no numbers; opening it raises
         if isinstance(found, h5py.Group):
             yield from _datasets(found, f"{path}{name}/", seen, links, check)
         elif isinstance(found, h5py.Dataset) and found.shape is not None:
@@ -162,7 +162,7 @@ def _names_and_lengths(dataset: Any, known: ScaleNames) -> tuple[list[str | None
     names = dimension_names(dataset, known) or [None] * len(lengths)
     try:
         inner = dataset.dtype.shape
-    except (TypeError, ValueError):  # a type that NumPy has not
+    except (TypeError, ValueError):  # a type that NumPy does not have
         inner = ()
     lengths += [(n, False) for n in inner]
     return [*names, *(None for _ in inner)], lengths, is_scale(dataset)

@@ -53,7 +53,7 @@ class _Filters:
         shuffle = values[5] if len(values) > 5 and values[5] in (0, 1, 2) else 1
         code = values[6] if len(values) > 6 else 0
         name = _BLOSC[code] if code < len(_BLOSC) else "blosclz"
-        # What a frame was made with stands in its own header; this is for people, and to encode.
+        # A frame's own header has its settings; these are for people, and for encoding.
         return {"id": "blosc", "cname": name, "clevel": 5, "shuffle": shuffle, "blocksize": 0, "typesize": size}
 
     @staticmethod
@@ -80,11 +80,11 @@ class _Filters:
 
     @staticmethod
     def nothing(values: tuple[int, ...], item: int) -> None:
-        """Filters that round numbers before they are compressed: what is stored is what they made."""
+        """Filters that round numbers before they are compressed: the rounded numbers are stored."""
         return None
 
 
-# By the numbers that the HDF Group registers.
+# Filters by the numbers that the HDF Group registers.
 _KNOWN = {
     1: _Filters.deflate,
     2: _Filters.shuffle,

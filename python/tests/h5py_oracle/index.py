@@ -1,4 +1,4 @@
-"""What h5py reports of one dataset: type, layout, filters and where each chunk is."""
+"""h5py's facts about one dataset: type, layout, filters and the location of each chunk."""
 
 from __future__ import annotations
 

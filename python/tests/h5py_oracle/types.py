@@ -257,8 +257,8 @@ def _float_json(value: np.floating[Any]) -> Any:
 
 
 def attribute(node: Any, name: str | bytes) -> Any:
-    """An attribute's value. h5py's conversion of lists of region references takes what it did not write for an object,
-    and ends the process: they are refused."""
+    """An attribute's value. h5py's conversion of lists of region references treats uninitialised memory as an object
+    and ends the process, so they are refused."""
     if _has_lists_of_regions(node.attrs.get_id(name).get_type(), False):
         raise UnsupportedError("lists of region references are not readable")
     return node.attrs[name]

@@ -29,7 +29,7 @@ ADDRESSES = {"address", "to", "stream"}
 
 
 class Raises:
-    """Raises whatever is asked of it."""
+    """Raises an exception for every operation."""
 
     def _fail(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("\udc80 hostile")
@@ -44,7 +44,7 @@ class Raises:
 
 
 class Lies:
-    """Answers every protocol with something of another type or size."""
+    """Implements every protocol with a wrong type or size."""
 
     def __index__(self) -> int:
         return 1 << 80
@@ -189,7 +189,7 @@ class World:
         tiff = {"page": 0, "sub_ifds": [], "level": 0, "mask": False, "native_order": True, "bands": [], "ifd": None}
         raw = {"dtype": "<f4", "shape": None, "row_shape": None, "offset": 0, "fortran_order": False, "rows": [2]}
         self.open_options = {"create": create, "tiff": tiff, "raw": raw}
-        # Several values for a name: functions differ in what they mean by it.
+        # Several values for a name, because functions give it different meanings.
         self.valid: dict[str, list[Any]] = {
             "self": [], "array": [self.array, self.text], "of": [self.array], "from_": [self.array, np.dtype("f4")],
             "source": [self.array, self.group], "store": [store, files], "old": [store], "context": [context],
@@ -224,7 +224,7 @@ class World:
         }  # fmt: skip
 
     def instance(self, kind: type) -> Any:
-        """A usable object of the class, or None where there is none without a device or an event loop."""
+        """A usable object of the class, or None if it needs a device or an event loop."""
         makers: dict[str, Callable[[], Any]] = {
             "Array": lambda: self.array,
             "Group": lambda: self.group,
@@ -332,7 +332,7 @@ def main() -> int:
                     call(name, found, args)
                     continue
                 member = name.split(".")[1]
-                # Of an object that was never initialised, and of one that was.
+                # An object that was never initialised, and one that was.
                 for instance in (kind.__new__(kind), world.instance(kind)):
                     if instance is None:
                         continue

@@ -1,4 +1,4 @@
-"""Opens and reads hostile HDF5 files, one after the other, with limits on memory; says which one it is at.
+"""Opens and reads hostile HDF5 files, one after the other, with limits on memory; prints the current one.
 
 hostile_hdf5.py penstock|h5py FILE...
 """
@@ -33,7 +33,7 @@ def with_penstock(path: str) -> None:
 
 
 def with_h5py(path: str) -> None:
-    """What the above asks of the library, and nothing else."""
+    """The same calls of the library as above, and no others."""
     import h5py
 
     def walk(node: Any, depth: int) -> None:

@@ -1,4 +1,4 @@
-"""What test_jax.py starts: loads over eight devices."""
+"""Started by test_jax.py: loads over eight devices."""
 
 from __future__ import annotations
 

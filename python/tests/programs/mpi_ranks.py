@@ -1,4 +1,4 @@
-"""What test_mpi.py starts on several ranks: every rank says which case it has passed."""
+"""Started by test_mpi.py on several ranks: every rank prints the cases that it has passed."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def own_readers(comm: Any, folder: Path, values: Any) -> None:
 def a_rank_that_lacks_a_file(comm: Any, folder: Path, values: Any) -> None:
     last = min(comm.Get_size(), values.shape[0]) - 1
     array = penstock.mpi.open(str(folder / "part_*.npy"), comm, opener=ps.open_shards)
-    if comm.Get_rank() == last:  # the last file is not where it looks
+    if comm.Get_rank() == last:  # the last file is not visible to this rank
         root, manifest, options, missing = array.__reduce__()[1]
         array = _sharded_array._unpickle(root.rstrip("/") + "/lacking", manifest, options, missing)
     with pytest.raises(ps.ConflictError, match=r"part_3\.npy' is gone") as failed:

@@ -1,4 +1,5 @@
-"""Two ranks of torch.distributed on this machine's processor: what each of them has of a DTensor, and of data sets.
+"""Two ranks of torch.distributed on this machine's processor: the parts of a DTensor and of data sets that each of them
+holds.
 
 torch_ranks.py FOLDER RANK RANKS
 """

@@ -1,6 +1,5 @@
-"""What zarr-python and xarray ask of CuPy, on the fake CUDA driver's memory: for tests without a GPU and CuPy.
-
-`install` puts it in CuPy's place. Values are worked on by NumPy, on copies.
+"""The functions of CuPy that zarr-python and xarray use, on the fake CUDA driver's memory: for tests without a GPU and
+CuPy. `install` replaces CuPy by it. NumPy computes on copies of the values.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ class ndarray:
 
     def _copied(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         base, size = self._region()
-        _Stream().synchronize()  # CuPy's own copies come after what the current stream holds, and nothing else
+        _Stream().synchronize()  # CuPy's own copies follow the work of the current stream, and no other
         memory = _cuda.peek(base, (size,), np.uint8)
         values = np.ndarray(self.shape, self.dtype, memory, self._view.ctypes.data - base, self._view.strides)
         return values, memory

@@ -1,4 +1,4 @@
-"""As much of PyTorch as `penstock.torch.load` asks for, whose tensors lie where they were: no GPU here."""
+"""The part of PyTorch that `penstock.torch.load` uses. Its tensors keep their memory; no GPU is involved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 
 class Tensor:
-    """What a consumer of DLPack holds: a capsule, on a stream of its own."""
+    """A consumer of DLPack: it holds a capsule, on a stream of its own."""
 
     def __init__(self, producer: Any, stream: int) -> None:
         self.shape, self.capsule = producer.shape, producer.__dlpack__(stream=stream, max_version=(1, 0))

@@ -22,7 +22,7 @@ class Http2Server(HttpServer):
     """
 
     max_streams = 100
-    """So many may a client have open at a time; others are refused, for it to ask again."""
+    """The most requests that a client may have open at a time; more are refused, for it to repeat."""
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await _Conversation(self, reader, writer).run()
@@ -35,7 +35,7 @@ class _Conversation:
         self.wire = h2.connection.H2Connection(config=config)
         self.arriving: dict[int, tuple[dict[str, str], bytearray]] = {}
         self.streams: dict[int, asyncio.Task[Any]] = {}
-        self.room = asyncio.Event()  # the client may have let more through
+        self.room = asyncio.Event()  # the client may have raised its limit
 
     async def run(self) -> None:
         self.wire.initiate_connection()
@@ -77,9 +77,9 @@ class _Conversation:
         try:
             reply = await self.server._reply(method, target, headers, body)
         except Exception:
-            self.writer.transport.abort()  # a fault of the test: no test should wait for it
+            self.writer.transport.abort()  # a fault of the test: no test should wait here
             raise
-        with contextlib.suppress(h2.exceptions.ProtocolError, OSError):  # the client is gone
+        with contextlib.suppress(h2.exceptions.ProtocolError, OSError):  # the client has closed the connection
             if reply.reset:
                 self.wire.reset_stream(stream, h2.errors.ErrorCodes.INTERNAL_ERROR)
             else:

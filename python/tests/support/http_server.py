@@ -1,8 +1,9 @@
-"""An HTTP/1.1 server of our own for tests: objects by path, byte ranges, entity tags; what it does wrong is a script.
+"""An HTTP/1.1 server of our own for tests: objects by path, byte ranges, entity tags; a script determines its faults.
 
 It counts requests in waves: a request belongs to the wave after the last one whose answer was sent before it arrived.
-So the number of waves is the number of round trips that a client needed. Answers are sent once nothing has come for as
-long as the latency: tests that count waves take `ROUND_TRIP`, in which a busy machine too sends all that it will.
+So the number of waves is the number of round trips that a client needed. Answers are sent when no request has arrived
+for as long as the latency. Tests that count waves use `ROUND_TRIP`, in which even a busy machine sends all its
+requests.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Reply:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
-    length: str | None = None  # said instead of the body's length; "": nothing is said
+    length: str | None = None  # sent instead of the body's length; "": not sent
     delay: float = 0.0
     cut_after: int | None = None  # the connection closes after so many bytes of the body
     reset: bool = False  # the connection is reset instead of an answer
@@ -89,10 +90,10 @@ class HttpServer:
     def put(self, path: str, value: bytes) -> None:
         self.objects["/" + path.lstrip("/")] = value
 
-    # --- what a subclass may do otherwise ---
+    # --- methods that a subclass may override ---
 
     def answer(self, request: Request) -> Reply:
-        """The right answer."""
+        """The correct response."""
         value = self.objects.get(request.path)
         if request.method not in ("GET", "HEAD"):
             return Reply(405)
@@ -134,7 +135,7 @@ class HttpServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # for what was closed to be so
+        await asyncio.sleep(0)  # so that closed connections are really closed
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -179,7 +180,7 @@ class HttpServer:
         return reply.cut_after is None and reply.length is None
 
     async def _reply(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Reply:
-        """What is answered, when it is time to."""
+        """The response, once it is time to send it."""
         path, _, query = target.partition("?")
         wave = self._answered_wave + 1
         request = Request(method, unquote(path), query, headers, body, len(self.requests) + 1, wave, target)
@@ -189,7 +190,7 @@ class HttpServer:
             self.script(request, reply)
         self._arrived_at = self._loop.time()
         await asyncio.sleep(self.latency + reply.delay)
-        # A client on a busy machine may take longer to send all that it has to send.
+        # A client on a busy machine may take longer to send all its requests.
         while (quiet := self._loop.time() - self._arrived_at) < self.latency:
             await asyncio.sleep(self.latency - quiet)
         self._answered_wave = max(self._answered_wave, wave)

@@ -1,4 +1,4 @@
-"""Codecs as zarr-python's objects, which xarray keeps in `encoding` to write an array in the same way."""
+"""Codecs as zarr-python's objects, which xarray stores in `encoding` in order to write an array in the same way."""
 
 from __future__ import annotations
 

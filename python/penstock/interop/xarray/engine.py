@@ -196,7 +196,7 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
         "a/b".
 
         With `concat`, the target is a pattern or a list of files: their groups are joined one by one, as by
-        `open_dataset`. Groups of the first file without that dimension are as they are there.
+        `open_dataset`. Groups without that dimension are those of the first file.
         """
         _check_mode(mode)
         on = device_of(device, device_id)

@@ -29,7 +29,7 @@ _ZIPPED = ".zarr.zip"
 
 
 def is_zarr_name(name: str) -> bool:
-    """Whether a name without a query is that of Zarr."""
+    """Whether a name, without its query, is that of a Zarr node."""
     return name.lower().rstrip("/").endswith(_ZIPPED) or format_by_name(name) == "zarr"
 
 
@@ -42,7 +42,8 @@ def is_one_file(target: Any) -> bool:
 
 
 def is_tiff(target: Any, path: str = "", storage_options: dict[str, Any] | None = None) -> bool:
-    """By its name, if that is the one of a TIFF; else by its first bytes, which the registry of formats recognises."""
+    """By its name, if it has the ending of a TIFF; otherwise by its first bytes, which the registry of formats
+    recognises."""
     if isinstance(target, Array | Group):
         return isinstance(target, TiffArray)
     if in_memory(target) or is_file(target):

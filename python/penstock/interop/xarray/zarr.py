@@ -89,7 +89,7 @@ class ZarrGroup(AbstractDataStore):
             "chunks": array.chunks,
             "preferred_chunks": dict(zip(dimensions, array.chunks, strict=True)),
             "shards": array.shards,
-            # The codecs of references are those of other files, not those to write a Zarr array with.
+            # References have codecs of other files, which are not the codecs to write a Zarr array with.
             **({} if isinstance(array, ReferencedArray) else codecs_of(array)),
         }
         if array.dtype.kind == "T":
@@ -161,7 +161,7 @@ def _arrays_of(group: Group, dropped: set[str]) -> dict[str, Array]:
                 continue
             try:
                 node = group[name]
-            except UnsupportedError as error:  # an element type or a filter, say: the others are of use
+            except UnsupportedError as error:  # the other variables remain readable
                 warnings.warn(f"'{name}' of {group.uri} is left out: {error.message}", UserWarning, stacklevel=2)
                 continue
             if not isinstance(node, Array):

@@ -14,7 +14,7 @@ from penstock.interop.zarr import gpu as _gpu
 from penstock.interop.zarr.program import Program, exported
 
 Item = tuple[Any, Any, Any, Any, bool]
-"""As zarr-python makes it: byte getter, spec, selection in the chunk, selection in memory, "replaces all"."""
+"""In zarr-python's form: byte getter, spec, selection in the chunk, selection in memory, "replaces all"."""
 
 _GROUP_BYTES = 64 << 20
 

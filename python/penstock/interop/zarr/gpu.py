@@ -15,7 +15,7 @@ from penstock import _core
 from penstock.core.device import LEGACY
 
 BUFFERS = ("zarr.buffer.gpu.Buffer", "zarr.buffer.gpu.NDBuffer")
-"""What `zarr.config.enable_gpu()` sets."""
+"""The settings of `zarr.config.enable_gpu()`."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class DeviceMemory:
 
 
 def on_device(array: Any) -> bool:
-    """It is in GPU memory."""
+    """Whether a value is in GPU memory."""
     return not isinstance(array, np.ndarray) and hasattr(array, "__cuda_array_interface__")
 
 

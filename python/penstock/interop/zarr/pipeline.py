@@ -38,7 +38,7 @@ from penstock.interop.zarr.settings import count, current_context, delegated
 _Base: Any = getattr(codec_pipeline, "FusedCodecPipeline", codec_pipeline.BatchedCodecPipeline)
 
 _INLINE_BYTES = 512 << 10
-"""Decoded on the thread that asks, be it an event loop's: well under a millisecond."""
+"""Bytes that are decoded on the calling thread, even if it runs an event loop: well under a millisecond."""
 
 _PRESENT: Any = {"status": "present"}
 _MISSING: Any = {"status": "missing"}
@@ -54,7 +54,7 @@ the consumer's."""
 
 
 class _Refused(Exception):
-    """This batch is not for the engine; the text has the reason."""
+    """The engine does not handle this batch; the text has the reason."""
 
 
 def _statuses(pieces: Sequence[ReadPiece], flags: Sequence[bytes | None]) -> tuple[Any, ...]:
@@ -79,7 +79,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
     """A zarr-python codec pipeline that fetches, decodes and scatters in C++.
 
     Set it with `penstock.zarr.enable()`, or `zarr.config.set({"codec_pipeline.path": "penstock.zarr.CodecPipeline"})`.
-    Chunks that C++ cannot do (see `penstock.zarr.explain`) go through zarr-python's own pipeline.
+    Chunks that C++ does not support (see `penstock.zarr.explain`) go through zarr-python's own pipeline.
     """
 
     # zarr-python's dataclasses are frozen, and their pickles should not contain compiled programs.
@@ -98,7 +98,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         compiled = programs is not None and any(program.core is not None for _, program in programs)
         return compiled or getattr(self, "sync_transform", None) is not None
 
-    # --- what is compiled, once ---
+    # --- compiled once ---
 
     def _program(self, spec: Any) -> Program:
         programs = self._penstock_programs
@@ -148,7 +148,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         return self._penstock_default
 
     def _other(self, batch: Sequence[Item]) -> Any:
-        """The pipeline for refused batches. Stand-ins for stores get what they would get by default."""
+        """The pipeline for refused batches. Objects that are not stores get the default pipeline."""
         getter = batch[0][0]
         if type(getter) is StorePath and not issubclass(type(getter.store), Store):
             return self._zarrs_default

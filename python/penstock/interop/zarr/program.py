@@ -21,9 +21,9 @@ class Program:
     def __init__(self, core: _core.ChunkPipeline | None, dtype: np.dtype[Any] | None, reason: str) -> None:
         self.core, self.dtype, self.reason = core, dtype, reason
         self.native = dtype is not None and dtype.isnative
-        """The array in memory has the machine's byte order, which is what the engine makes."""
+        """Whether the array in memory has the machine's byte order, which is the engine's."""
         self.write_reason = reason
-        """Why writes go another way, where they do."""
+        """Why writes take another path; empty if they do not."""
 
 
 def _plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ from penstock.target.stores import obeyed
 
 
 def _supports_sync(store: object) -> bool:
-    """The answer of zarr-python 3.4 and later, and its equivalent for earlier versions."""
+    """The property of zarr-python 3.4 and later, and its equivalent for earlier versions."""
     if _zarr_says is not None:
         return bool(_zarr_says(store))
     complete = all(callable(getattr(store, name, None)) for name in ("get_sync", "set_sync", "delete_sync"))
@@ -51,7 +51,7 @@ class Route:
         self.root = getattr(store, "root", None)  # `LocalStore.move` changes it
         self.reason = ""
         kind = type(store)
-        # Subclasses may do more than their base class: they are called.
+        # Subclasses may do more than their base class, so their methods are called.
         if kind is MemoryStore and type(store._store_dict) is dict:
             self.path, self.values = "native", store._store_dict
             self.core = _core.dict_store(self.values, cpu.Buffer.from_bytes, not store.read_only)

@@ -48,7 +48,7 @@ _PLAIN_BUFFERS = ("zarr.buffer.cpu.Buffer", "zarr.buffer.cpu.NDBuffer")
 
 
 def _drive(coroutine: Coroutine[Any, Any, Any], loop: Any = None, timeout: float | None = None) -> Any:
-    """Run here a coroutine that never waits."""
+    """Run a coroutine that never waits, on this thread."""
     before, direct.on = direct.on, True
     try:
         coroutine.send(None)
@@ -101,7 +101,7 @@ class _Engine:
         self.keeps_empty = async_array.config.write_empty_chunks
         self.order = self.metadata.order if self.metadata.zarr_format == 2 else async_array.config.order
         self.plain = self.order == "C" and self.dtype.isnative
-        """What the engine makes is what zarr-python makes: no other order of elements or bytes."""
+        """Whether the engine's elements have the order and bytes of zarr-python's."""
         self.reason = self._open(async_array)
         self.writes = self._may_write(async_array)
 
@@ -209,7 +209,7 @@ def _read_plain(engine: _Engine, selection: Any, scalar: bool) -> Any:
     except OutOfRangeError:
         return NotImplemented
     except (CorruptDataError, StorageError):
-        return NotImplemented  # the pipeline finds it too, and reports it with zarr-python's message
+        return NotImplemented  # the pipeline finds the error, too, and reports it with zarr-python's message
     if found is not NotImplemented:
         count("read", "array")
     return found
@@ -241,7 +241,7 @@ def _read_gpu(engine: _Engine, selection: Any) -> Any:
     except (CorruptDataError, StorageError):
         with contextlib.suppress(CorruptDataError, StorageError):
             read.outcome()  # nothing writes to `out` any longer
-        return NotImplemented  # the pipeline finds it too
+        return NotImplemented  # the pipeline finds the error, too
     count("read", "device")
     return out
 
@@ -309,7 +309,7 @@ class Array(_Array):  # type: ignore[misc]
             else:
                 written = _core.write_plain(engine.array, selection, value, engine.keeps_empty)
         except (CorruptDataError, InvalidArgumentError, StorageError):
-            return False  # the pipeline finds it too, and reports it with zarr-python's message
+            return False  # the pipeline finds the error, too, and reports it with zarr-python's message
         if written:
             count("write", "array")
         return written

@@ -64,7 +64,8 @@ class Ceiling:
         self._send(lines)
 
     def tiles(self, *geometry: int) -> None:
-        """Chunks are tiles: width, height, samples, bytes a sample, predictor; then the image's width and height."""
+        """Sets that chunks are tiles: width, height, samples, bytes of a sample, predictor; then the image's width and
+        height."""
         self._send(["tiles " + " ".join(map(str, geometry))])
 
     def measure(self, what: str) -> Measured:

@@ -30,7 +30,7 @@ def _status(name: str) -> int:
 
 
 def _cpu_seconds() -> float:
-    """Of all threads: what a busy machine does not change much."""
+    """CPU time of all threads, which hardly depends on a machine's load."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
@@ -74,7 +74,7 @@ def main(names: list[str]) -> None:
     for module in ("h5py", "pyarrow", "pyarrow.parquet", "pyarrow.feather", "fsspec", "penstock.references.templates"):
         with contextlib.suppress(ImportError):
             __import__(module)
-    warnings.simplefilter("ignore")  # no thread of ours runs when it forks
+    warnings.simplefilter("ignore")  # no other thread of this process runs when it forks
     for name in names or list(CASES):
         with tempfile.TemporaryDirectory() as folder:
             child = os.fork()

@@ -1,4 +1,4 @@
-"""What the cases of all formats share: their registry, and the first thing that a user does with an input."""
+"""Shared by the cases of all formats: their registry, and the first operation of a user on an input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_case(name: str, made: Callable[[Path], Action]) -> None:
 
 
 def touch(found: Any) -> Any:
-    """What a user does first with a group or an array."""
+    """The first operations of a user on a group or an array."""
     import penstock as ps
 
     if isinstance(found, ps.Group):
