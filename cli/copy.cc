@@ -154,7 +154,7 @@ int copy_all(const session& speak, const copy_arguments& given) {
   if (report->groups != 0) text += fmt::format(" in {} group{}", report->groups, report->groups == 1 ? "" : "s");
   if (report->objects_copied != 0) text += fmt::format(", {} objects copied as they are", report->objects_copied);
   if (report->objects_written != 0) text += fmt::format(", {} objects encoded anew", report->objects_written);
-  if (report->objects_skipped != 0) text += fmt::format(", {} were there", report->objects_skipped);
+  if (report->objects_skipped != 0) text += fmt::format(", {} already existed", report->objects_skipped);
   return speak.print(text + fmt::format(", {}\n", bytes_text(static_cast<double>(report->bytes))));
 }
 
@@ -180,7 +180,7 @@ void add_options(command& verb, const std::shared_ptr<copy_arguments>& given) {
                   : "A folder for what does not fit into the memory; chunks are decoded more often without");
   verb.flag("--dry-run", given->dry_run, "Check everything and print the plan; write nothing");
   verb.flag("--verify", given->verify, "Read the copy and the source, and compare");
-  verb.flag("--overwrite", given->overwrite, "Erase what stands at the destination first");
+  verb.flag("--overwrite", given->overwrite, "Erase the destination first");
   verb.flag("--resume", given->resume, "Continue an interrupted copy: existing objects are kept", "--overwrite");
   verb.flag("--durable", given->durable, "End only when the device has everything");
   verb.threads(given->threads, "Threads that copy; the processor's cores without it");
@@ -210,8 +210,9 @@ void add_rechunk(command_line& line) {
   command verb = line.add("rechunk", "Copy into other chunks, with each chunk decoded once");
   add_options(verb, given);
   verb.footer(
-      "Each chunk of the source is decoded once and each object of the destination is written once. Where the memory\n"
-      "is too small for that, what waits lies in a file, as large as one array's elements, in the scratch folder.\n\n"
+      "Each chunk of the source is decoded once and each object of the destination is written once. If the memory\n"
+      "is too small for that, waiting elements are in a file of the scratch folder, as large as one array's "
+      "elements.\n\n"
       "Examples:\n"
       "  penstock rechunk maps.zarr series.zarr --chunks time=-1,lat=32,lon=32 --memory 2GiB --dry-run\n"
       "  penstock rechunk maps.zarr series.zarr --chunks time=-1,lat=32,lon=32 --codec zstd:5 --verify");

@@ -43,8 +43,9 @@ void add_plan(command_line& line) {
   command verb = line.add("plan", "Show what a read would fetch, decode and fill");
   verb.required("URI", given->uri, "A path, or a file: URI");
   verb.option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
-  verb.option("--lines", given->lines, "Write out at most that many operations");
-  verb.flag("--device", given->device, "Say what a CUDA device would decode, and what the host; needs no device");
+  verb.option("--lines", given->lines, "Print at most that many operations");
+  verb.flag("--device", given->device,
+            "Show which chunks a CUDA device would decode and which the host would; needs no device");
   verb.json("Print the plan's sums as one JSON document");
   verb.footer("Examples:\n  penstock plan data.zarr\n  penstock plan data.zarr '0:10, ::2' --lines 8");
   verb.runs([given](const session& speak) { return plan(speak, *given); });

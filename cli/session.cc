@@ -16,7 +16,7 @@
 namespace penstock::inline v0::cli {
 namespace {
 
-constexpr const char* kReaderGone = "the reader of the output has gone";
+constexpr const char* kReaderGone = "the reader of the output has closed it";
 
 /// "penstock: ", in red on a terminal.
 std::string error_prefix() { return has_colors(STDERR_FILENO) ? "\x1b[31mpenstock:\x1b[0m " : "penstock: "; }

@@ -290,7 +290,7 @@ def test_unknown_codecs_are_refused_by_name():
 def test_what_stands_there_is_kept_unless_it_is_to_be_replaced(tmp_path):
     path = tmp_path / "x.zarr"
     ps.create_array(path, data=VALUES, chunks=(3, 3))
-    with pytest.raises(ValueError, match="is there already"):
+    with pytest.raises(ValueError, match="already exists"):
         ps.create_array(path, shape=3, dtype="u1")
     np.testing.assert_array_equal(ps.open(path)[...], VALUES)
     a = ps.create_array(path, shape=(2, 2), dtype="u1", overwrite=True, zarr_format=2)
@@ -345,7 +345,7 @@ def test_groups_hold_nodes(tmp_path, zarr_format):
     with pytest.raises(KeyError):
         del g["s"]
     assert ps.open_group(tmp_path / "g.zarr", mode="a").attrs == {"a": 1}
-    with pytest.raises(ValueError, match="is there already"):
+    with pytest.raises(ValueError, match="already exists"):
         ps.open_group(tmp_path / "g.zarr", mode="w-")
 
 

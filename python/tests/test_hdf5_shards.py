@@ -251,7 +251,7 @@ def test_what_does_not_go_together_is_named(tmp_path: Path) -> None:
         ps.open_shards(tmp_path / "s[01].h5", dataset="x")
     write(1, values(1, 3))
     for axis in (2, -3):
-        with pytest.raises(ps.InvalidArgumentError, match=f"axis {axis} is none of arrays with 2 dimensions"):
+        with pytest.raises(ps.InvalidArgumentError, match=f"axis {axis} is out of range for arrays with 2 dimensions"):
             ps.open_shards(tmp_path / "s[01].h5", dataset="x", axis=axis)
     write(1, ["a", "b", "c"])
     write(0, ["a", "b", "c"])

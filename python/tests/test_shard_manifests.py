@@ -106,7 +106,7 @@ def test_a_stale_cache_is_written_anew_and_a_manifest_is_not(tmp_path: Path, suf
 def test_what_is_no_manifest_is_not_written_over(tmp_path: Path) -> None:
     pattern, notes = write(tmp_path), tmp_path / "notes.txt"
     notes.write_text("mine")
-    with pytest.raises(ps.InvalidArgumentError, match="not written over"):
+    with pytest.raises(ps.InvalidArgumentError, match="refusing to overwrite it"):
         ps.open_shards(pattern, manifest=notes)
     assert notes.read_text() == "mine"
 

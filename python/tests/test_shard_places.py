@@ -145,7 +145,7 @@ def test_a_remote_cache(memory: Any) -> None:
         np.testing.assert_array_equal(ps.open_shards("memory://places/s_*.npy", manifest=cache)[...], VALUES)
     np.testing.assert_array_equal(ps.open_shards(cache)[...], VALUES)
     memory.pipe("/places/notes", b"mine")
-    with pytest.raises(ps.InvalidArgumentError, match="not written over"):
+    with pytest.raises(ps.InvalidArgumentError, match="refusing to overwrite it"):
         ps.open_shards("memory://places/s_*.npy", manifest="memory://places/notes")
 
 

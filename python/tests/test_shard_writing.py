@@ -241,7 +241,7 @@ def test_names_are_paths_uris_or_a_generator(tmp_path: Path) -> None:
     [
         ({"files": b"x"}, "not bytes"),
         ({"files": 7}, "a pattern, a folder or a list"),
-        ({"files": []}, "no files to open"),
+        ({"files": []}, "list of files is empty"),
         ({"files": ["a.npy", "s3://b/a.npy"]}, "in one place"),
         ({"files": ["https://a/x.npy", "https://b/x.npy"]}, "in one place"),
         ({"files": ["a.npy", 3]}, "is not an array"),

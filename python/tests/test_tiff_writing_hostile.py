@@ -181,7 +181,7 @@ def test_what_stands_there_is_replaced_only_when_asked_and_whole(tmp_path):
     c = ps.create_array(tmp_path / "new.tif", shape=(1, 9, 9), dtype="u1")
     ps.save(tmp_path / "new.tif", old)
     for _ in range(2):
-        with pytest.raises(ps.InvalidArgumentError, match="by now"):
+        with pytest.raises(ps.InvalidArgumentError, match="another writer has created it"):
             c.close()
     c.discard()
     np.testing.assert_array_equal(ps.open(tmp_path / "new.tif")[...], old)

@@ -78,7 +78,8 @@ result<array> join_files(const found_shards& found, const std::vector<array>& pa
   if (scalars.any()) return scalars.make(errc::invalid_argument, "are scalars", parts.size());
   const auto rank = static_cast<std::int64_t>(first.size());
   if (axis < -rank || axis >= rank)
-    return error(errc::invalid_argument, fmt::format("axis {} is none of arrays with {} dimensions", axis, rank));
+    return error(errc::invalid_argument,
+                 fmt::format("axis {} is out of range for arrays with {} dimensions", axis, rank));
   const auto along = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
   for (std::size_t i = 1; i < parts.size(); ++i) {
     extents shape = parts[i].shape();

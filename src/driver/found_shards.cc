@@ -124,7 +124,7 @@ result<> check_shard_list(const std::vector<std::string>& names) {
   std::unordered_set<std::string_view> seen;
   complaints twice;
   for (const std::string& each : names)
-    if (!seen.insert(each).second) twice.add(each.substr(each.rfind('/') + 1), "is there already");
+    if (!seen.insert(each).second) twice.add(each.substr(each.rfind('/') + 1), "was given before");
   if (twice.any()) return twice.make(errc::invalid_argument, "are given twice", names.size());
   return {};
 }
@@ -192,7 +192,7 @@ shard_names split_shard_names(std::string_view files) {
 }
 
 result<shard_names> split_shard_names(std::span<const std::string> files) {
-  if (files.empty()) return error(errc::invalid_argument, "there are no files to open");
+  if (files.empty()) return error(errc::invalid_argument, "the list of files is empty");
   std::error_code failed;
   const std::filesystem::path here = std::filesystem::current_path(failed);
   shard_names out;

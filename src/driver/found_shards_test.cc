@@ -119,7 +119,7 @@ TEST(ShardNames, OfAListAreInOnePlaceAndGivenOnce) {
   const names_list again = {"/run/a.npy", "/run/b.npy", "/run/./a.npy"};
   const auto twice = split_shard_names(std::span(again));
   ASSERT_FALSE(twice.ok());
-  EXPECT_EQ(twice.error().message(), "1 of 3 files are given twice: 'a.npy': is there already");
+  EXPECT_EQ(twice.error().message(), "1 of 3 files are given twice: 'a.npy': was given before");
   EXPECT_EQ(split_shard_names(std::span<const std::string>()).error().code(), errc::invalid_argument);
 }
 

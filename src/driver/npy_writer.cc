@@ -123,7 +123,7 @@ result<> npy_writer::begin() {
   header_ = write_npy_header(items_.descr, storage_order::c, shape_);
   if (condition_.what == write_condition::kind::none) return {};
   const auto found = read_and_wait(*at_.to, at_.path, {0, 0, false}, byte_range::kAll);
-  if (found.ok()) return wrong_npy("it is there already (overwrite replaces it)");
+  if (found.ok()) return wrong_npy("it already exists (overwrite replaces it)");
   if (found.error().code() != errc::not_found) return found.error().clone();
   return {};
 }
@@ -246,7 +246,7 @@ result<> npy_writer::close() {
   auto done = store_file();
   if (!done.ok()) {
     if (done.error().code() == errc::version_changed)
-      return note(wrong_npy("it is there by now: another writer made it (overwrite replaces it)"));
+      return note(wrong_npy("another writer has created it meanwhile (overwrite replaces it)"));
     return note(std::move(done).error());
   }
   let_go();

@@ -95,7 +95,7 @@ result<array> open_table(std::shared_ptr<const store> from, std::shared_ptr<cons
 result<array> open_shards(std::shared_ptr<const store> from, std::vector<std::string> keys,
                           const shard_options& options) {
   PENSTOCK_ASSIGN(std::shared_ptr<context> with, context_of(options.context));
-  if (keys.empty()) return error(errc::invalid_argument, "there are no files to open");
+  if (keys.empty()) return error(errc::invalid_argument, "the list of files is empty");
   std::string uri = uri_of(*from, keys);
   auto table = scan_shards(*from, std::move(keys), options, *with);
   if (!table.ok()) return std::move(table).error().note(fmt::format("opening '{}'", uri));

@@ -204,8 +204,8 @@ result<told_shard> parse_sidecar(const std::string& key, const sidecar& from, st
     PENSTOCK_ASSIGN(const extents shape, lengths_of(fmt::format("shape of '{}'", from.key), *whole));
     const auto rank = static_cast<std::int64_t>(shape.size());
     if (axis < -rank || axis >= rank) {
-      return error(errc::invalid_argument,
-                   fmt::format("axis {} is none of '{}', which has the shape {}", axis, key, to_string(shape)));
+      return error(errc::invalid_argument, fmt::format("axis {} is out of range for '{}', which has the shape {}", axis,
+                                                       key, to_string(shape)));
     }
     const auto along = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
     out.rows = shape[along];

@@ -137,7 +137,7 @@ result<> check_unique(const std::vector<std::string>& keys) {
   std::unordered_set<std::string_view> seen;
   complaints twice;
   for (const std::string& key : keys)
-    if (!seen.insert(key).second) twice.add(key, "is there already");
+    if (!seen.insert(key).second) twice.add(key, "was given before");
   if (twice.any()) return twice.make(errc::invalid_argument, "are given twice", keys.size());
   return {};
 }
@@ -150,7 +150,8 @@ result<json> descr_of(const raw_options& raw) {
 result<std::size_t> place_of_axis(std::int64_t axis, std::size_t rank) {
   const auto dimensions = static_cast<std::int64_t>(rank);
   if (axis < -dimensions || axis >= dimensions)
-    return error(errc::invalid_argument, fmt::format("axis {} is none of files with {} dimensions", axis, rank));
+    return error(errc::invalid_argument,
+                 fmt::format("axis {} is out of range for files with {} dimensions", axis, rank));
   return static_cast<std::size_t>(axis < 0 ? axis + dimensions : axis);
 }
 
@@ -204,7 +205,7 @@ bool shards_changed(const array& of) {
 
 result<shard_table> scan_shards(const store& from, std::vector<std::string> keys, const shard_options& options,
                                 context& with, const object_head* head) {
-  if (keys.empty()) return error(errc::invalid_argument, "there are no files to open");
+  if (keys.empty()) return error(errc::invalid_argument, "the list of files is empty");
   PENSTOCK_TRY(check_unique(keys));
   json descr;
   std::uint64_t raw_item_bytes = 0;

@@ -107,7 +107,7 @@ result<> tiff_writer::state::begin(std::shared_ptr<store> to, tiff_create_option
   PENSTOCK_ASSIGN(made_, resolve_options(options_));
   if (!options_.overwrite) {
     const auto found = read_and_wait(*to_, key_, {0, 0, false}, byte_range::kAll);
-    if (found.ok()) return wrong_image("it is there already (overwrite replaces it)");
+    if (found.ok()) return wrong_image("it already exists (overwrite replaces it)");
     if (found.error().code() != errc::not_found) return found.error().clone();
   }
 
@@ -346,7 +346,7 @@ result<> tiff_writer::state::put_together() {
   auto done = to_->put(key_, parts, condition);
   if (!done.ok()) {
     if (done.error().code() == errc::version_changed)
-      return wrong_image("it is there by now: another writer made it (overwrite replaces it)");
+      return wrong_image("another writer has created it meanwhile (overwrite replaces it)");
     return std::move(done).error();
   }
   return to_->flush();

@@ -349,7 +349,7 @@ result<node> create_node(const new_node& at, const zarr_metadata& metadata) {
   const auto write = [&]() -> result<> {
     PENSTOCK_ASSIGN(const std::vector<std::string_view> there, documents_at(*at.in, at.prefix));
     if (!there.empty() && !at.overwrite) {
-      return wrong(fmt::format("'{}' is there already: '{}' (overwrite replaces it)", uri, there.front()));
+      return wrong(fmt::format("'{}' already exists: '{}' (overwrite replaces it)", uri, there.front()));
     }
     PENSTOCK_TRY(make_parents(*at.in, at.prefix, metadata.zarr_format, at.durable));
     if (!there.empty()) {

@@ -109,8 +109,9 @@ result<> http_read::prepare(http_request& out) {
 result<> http_read::head(const http_head& head) {
   const std::string_view coding = head.find("content-encoding");
   if (!coding.empty() && coding != "identity" && coding != "aws-chunked")
-    return error(errc::unsupported,
-                 fmt::format("the server sends the object encoded ({}), its own bytes were asked for", coding));
+    return error(
+        errc::unsupported,
+        fmt::format("the server sends the object encoded ({}), although its own bytes were requested", coding));
   version seen = version_of(head, wanted_.expected);
   if (!is_expected(wanted_, seen)) return version_has_changed();
   if (received_ != 0 && !(seen == done_.seen)) return version_has_changed();
@@ -133,19 +134,19 @@ result<> http_read::head_of_part(const http_head& head) {
   done_.object_size = said->total.value_or(byte_range::kAll);
   if (checks_only_) return {};
   if (whole() && received_ == 0)
-    return error(errc::io_error, "the server sends a part of the object, all of it was asked for");
+    return error(errc::io_error, "the server sends a part of the object, although all of it was requested");
   byte_extent extent;
   if (said->total) {
     PENSTOCK_ASSIGN(extent, find_extent(wanted_, *said->total));
   } else if (wanted_.range.from_end) {
-    return error(errc::io_error, "the server does not say how long the object is, its end was asked for");
+    return error(errc::io_error, "the server does not say how long the object is, although its end was requested");
   } else {
     extent = {wanted_.range.offset, wanted_.range.length};
     if (wanted_.may_end_early) extent.length = std::min(extent.length, received_ + length);
   }
   if (offset != extent.offset + received_ || length != extent.length - received_)
     return error(errc::io_error,
-                 fmt::format("the server sends other bytes than it was asked for: {} instead of {}",
+                 fmt::format("the server sends other bytes than requested: {} instead of {}",
                              to_string(byte_range{offset, length, false}),
                              to_string(byte_range{extent.offset + received_, extent.length - received_, false})));
   if (received_ != 0) {
@@ -185,7 +186,7 @@ result<> http_read::head_of_all(const http_head& head) {
     skip_ = extent_->offset;
     if (skip_ > kMaxSkip)
       return error(errc::unsupported,
-                   fmt::format("the server ignores byte ranges: it sends all of the object where {} was asked for",
+                   fmt::format("the server ignores byte ranges: it sends all of the object, {} was requested",
                                to_string(wanted_.range)));
   }
   return take_room(extent_->length);

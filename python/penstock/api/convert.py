@@ -145,7 +145,7 @@ def convert(
     if "://" in name:
         raise UnsupportedError(f"'{ending}' files are written to this machine, not to '{name}'")
     if os.path.exists(name) and not overwrite:
-        raise InvalidArgumentError(f"something stands at '{name}': overwrite it")
+        raise InvalidArgumentError(f"'{name}' already exists: overwrite it")
     if not isinstance(source, Array | Group):
         source = open(source, context=context, storage_options=storage_options)
     line: Callable[..., Any] | None = progress_display("converting") if progress is True else None

@@ -140,4 +140,4 @@ def check_cache(path: str | os.PathLike[str], storage_options: Mapping[str, Any]
     name = os.fspath(path)
     begin = begin_of(name, storage_options)
     if os.path.isdir(name) or (begin and not is_manifest(begin)):
-        raise InvalidArgumentError(f"manifest='{name}' is there and is none: it is not written over")
+        raise InvalidArgumentError(f"manifest='{name}' exists and is not a manifest; refusing to overwrite it")

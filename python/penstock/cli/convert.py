@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--zarr-format", type=int, choices=(2, 3))
     parser.add_argument("--memory", help="of Zarr: for blocks of elements, such as 2GiB")
     parser.add_argument("--scratch", help="of Zarr: a folder for what does not fit into the memory")
-    parser.add_argument("--overwrite", action="store_true", help="replace what stands at the destination")
+    parser.add_argument("--overwrite", action="store_true", help="replace the destination")
     parser.add_argument("--verify", action="store_true", help="read the copy and the source, and compare")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--json", action="store_true", help="print one JSON document")

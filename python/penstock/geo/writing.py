@@ -266,7 +266,7 @@ def _write_all(writer: TiffWriter, data: Any, mask: Any) -> None:
     if tuple(data.shape) != writer.shape:
         raise InvalidArgumentError(f"data of shape {tuple(data.shape)} is not an array of shape {writer.shape}")
     if mask is not None and tuple(np.shape(mask)) != writer.shape[-2:]:
-        raise InvalidArgumentError(f"a mask of shape {tuple(np.shape(mask))} is none of pixels {writer.shape[-2:]}")
+        raise InvalidArgumentError(f"the mask has the shape {tuple(np.shape(mask))}, the image {writer.shape[-2:]}")
     is_array = isinstance(data, Array) and _core._converts(data.dtype, writer.dtype)
     if mask is None and (is_array or (isinstance(data, np.ndarray) and data.dtype == writer.dtype)):
         writer._core.write_all(data)

@@ -61,7 +61,7 @@ def describe_all(names: Sequence[str], looks: Sequence[Callable[[], Made]], thre
             return failure
 
     if not looks:
-        raise InvalidArgumentError("there are no files to open")
+        raise InvalidArgumentError("the list of files is empty")
     found = side_by_side(one, looks, threads)
     failures = [(name, each) for name, each in zip(names, found, strict=True) if isinstance(each, Exception)]
     if not failures:
@@ -79,7 +79,7 @@ def refuse_others(names: Sequence[str], shapes: Sequence[tuple[int, ...]], types
         raise InvalidArgumentError(complain("scalars have no axis to join along", scalars))
     rank = len(shapes[0])
     if not -rank <= axis < rank:
-        raise InvalidArgumentError(f"axis {axis} is none of arrays with {rank} dimensions")
+        raise InvalidArgumentError(f"axis {axis} is out of range for arrays with {rank} dimensions")
     axis %= rank
 
     def around(which: int) -> tuple[Any, ...]:

@@ -200,7 +200,7 @@ def _again(parts: list[_Part], axis: int) -> JoinedArray:
 def join_parts(parts: Sequence[_Part], axis: int, context: Context) -> JoinedArray:
     """The descriptions of the parts, as one array."""
     if not parts:
-        raise InvalidArgumentError("there are no files to open")
+        raise InvalidArgumentError("the list of files is empty")
     first = parts[0]
     names, shapes = [part.name for part in parts], [part.shape for part in parts]
     refuse_others(names, shapes, [part.dtype.newbyteorder("=") for part in parts], axis)

@@ -158,7 +158,7 @@ struct append_claim::shared {
   // Called with the lock held.
   result<> renew() {
     const auto gone = [&] {
-      return error(errc::conflict, "another writer took over: this one was silent for too long")
+      return error(errc::conflict, "another writer took over: this one did not renew its claim in time")
           .note(fmt::format("writing '{}'", key));
     };
     if (lost) return gone();

@@ -47,7 +47,8 @@ result<> append_session::look() {
   // The stored array counts, not its state when it was opened: another writer may have appended since.
   PENSTOCK_ASSIGN(metadata_, read_stored_metadata(state()));
   PENSTOCK_ASSIGN(stored_, shape_of(metadata_));
-  if (stored_.size() != state().shape.size()) return error(errc::conflict, "another array stands there by now");
+  if (stored_.size() != state().shape.size())
+    return error(errc::conflict, "the array has been replaced by one of another number of dimensions");
   shape_ = stored_;
   return {};
 }

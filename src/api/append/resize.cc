@@ -198,7 +198,8 @@ result<> put_new_shape(const array& from, const extents& shape, append_claim& cl
   for (int attempt = 0;; ++attempt) {
     PENSTOCK_ASSIGN(stored_metadata metadata, read_stored_metadata(state));
     PENSTOCK_ASSIGN(const extents old_shape, shape_of(metadata));
-    if (old_shape.size() != shape.size()) return error(errc::conflict, "another array stands there by now");
+    if (old_shape.size() != shape.size())
+      return error(errc::conflict, "the array has been replaced by one of another number of dimensions");
     PENSTOCK_ASSIGN(const array before, old_shape == state.shape ? result<array>(from) : open_as(state, metadata));
     PENSTOCK_TRY(set_shape(metadata, shape));
     PENSTOCK_ASSIGN(array after, open_resized(state, metadata, shape));  // refuses arrays that cannot be opened again

@@ -54,7 +54,8 @@ result<copy_options> of_stage(const copy_options& options) {
   if (which.count == 0 || which.number >= which.count)
     return error(errc::invalid_argument, fmt::format("part {} of {} does not exist", which.number, which.count));
   if (options.overwrite)
-    return error(errc::invalid_argument, "a copy by several processes overwrites nothing: remove what stands there");
+    return error(errc::invalid_argument,
+                 "a copy by several processes does not overwrite: remove what is at its destination first");
   if (options.memory_bytes == 0 || options.threads == 0)
     return error(errc::invalid_argument,
                  "processes that share a copy need memory_bytes and threads: their plans must be equal");
@@ -209,7 +210,8 @@ class copier {
       auto there = open(std::shared_ptr<const store>(to_), where);
       if (there.ok() && std::holds_alternative<group>(*there)) return {};
       if (there.ok())
-        return error(errc::invalid_argument, fmt::format("an array stands at '{}'", child_uri(to_->uri(), prefix)));
+        return error(errc::invalid_argument,
+                     fmt::format("'{}' is an array, not a group", child_uri(to_->uri(), prefix)));
       if (there.error().code() != errc::not_found) return std::move(there).error();
     }
     create_group_options made;
@@ -267,8 +269,8 @@ result<bool> is_to_go(const copy_source& source, const place& to, const std::str
     return !documents.empty();
   }
   if (!there.ok()) return there.error().clone();
-  return error(errc::invalid_argument, fmt::format("something stands at '{}': overwrite it, or resume a copy",
-                                                   child_uri(to.store->uri(), prefix)));
+  return error(errc::invalid_argument,
+               fmt::format("'{}' already exists: overwrite it, or resume a copy", child_uri(to.store->uri(), prefix)));
 }
 
 result<> consolidate(const std::shared_ptr<store>& in, const std::string& prefix,
@@ -288,7 +290,7 @@ result<copy_report> copy(const node& from, const place& to, const copy_options& 
     return error(errc::invalid_argument, fmt::format("zarr_format must be 2 or 3, it is {}", options.zarr_format));
   }
   if (options.overwrite && options.resume)
-    return error(errc::invalid_argument, "a copy overwrites what stands at its destination, or resumes: not both");
+    return error(errc::invalid_argument, "a copy either overwrites its destination or resumes, not both");
   if (!to.store->traits().writable)
     return error(errc::read_only, fmt::format("this store cannot be written to: {}", to.store->uri()));
   const std::string prefix = prefix_of(to.path);

@@ -49,7 +49,7 @@ class dataset_merger {
   }
 
   result<dataset_parts> merge() {
-    if (files_.empty()) return error(errc::invalid_argument, "there are no files to open");
+    if (files_.empty()) return error(errc::invalid_argument, "the list of files is empty");
     if (out_.dataset.empty()) {
       PENSTOCK_ASSIGN(out_.dataset, only_dataset());
     }
@@ -130,7 +130,7 @@ class dataset_merger {
     const auto rank = static_cast<std::int64_t>(first().shape().size());
     if (how_.axis < -rank || how_.axis >= rank)
       return error(errc::invalid_argument,
-                   fmt::format("axis {} is none of arrays with {} dimensions", how_.axis, rank));
+                   fmt::format("axis {} is out of range for arrays with {} dimensions", how_.axis, rank));
     out_.axis = static_cast<std::size_t>(how_.axis < 0 ? how_.axis + rank : how_.axis);
     for (const found_dataset& each : found_)
       if (!goes_with_first(each.what)) others.add(uri_of(each.what), shown(each.what));

@@ -564,8 +564,8 @@ void drop_references(virtual_variable& of) {
 }
 
 result<> check_options(const virtual_options& how, const std::vector<virtual_source>& sources) {
-  if (how.concat.empty()) return other("concat must name the dimension that files follow each other along");
-  if (sources.empty()) return other("there are no files to open");
+  if (how.concat.empty()) return other("concat must name the dimension to concatenate the files along");
+  if (sources.empty()) return other("the list of files is empty");
   std::set<std::pair<const store*, std::string_view>> seen;
   for (const virtual_source& each : sources)
     if (!seen.emplace(each.from.get(), each.key).second) return other(fmt::format("'{}' is given twice", each.key));

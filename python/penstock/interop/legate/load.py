@@ -158,7 +158,7 @@ def load(
         raise UnsupportedError(f"cuPyNumeric has no elements of type {array.dtype}", f"array '{array.uri}'")
     native = array.dtype.newbyteorder("=")
     if not -array.ndim <= axis < max(1, array.ndim):
-        raise InvalidArgumentError(f"axis {axis} is none of an array with {array.ndim} dimensions")
+        raise InvalidArgumentError(f"axis {axis} is out of range for an array with {array.ndim} dimensions")
     if not array.shape:
         return cupynumeric.array(array[...], dtype=native)
     if array.size == 0:
