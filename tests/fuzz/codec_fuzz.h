@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "codec/codec_chain.h"
+#include "fuzz/require.h"
 
 namespace penstock::inline v0 {
 
@@ -27,10 +28,6 @@ class fuzz_input {
   const std::uint8_t* at_;
   std::size_t left_;
 };
-
-inline void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 /// `given`, and again with a changing byte until there are `least` bytes.
 inline std::vector<std::byte> repeated(std::span<const std::byte> given, std::size_t least) {

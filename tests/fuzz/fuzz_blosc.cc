@@ -1,6 +1,6 @@
 #include "codec_fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_blosc(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
   static constexpr const char* kCompressors[] = {"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"};
   static constexpr const char* kShuffles[] = {"noshuffle", "shuffle", "bitshuffle"};

@@ -30,7 +30,7 @@ constexpr subject kSubjects[] = {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_byte_codecs(const std::uint8_t* data, std::size_t size) {
   fuzz_input input(data, size);
   const subject& chosen = kSubjects[input.below(std::size(kSubjects))];
   const auto codec = make_byte_codec({std::string(chosen.name), json::parse(chosen.settings).value()}, 1);

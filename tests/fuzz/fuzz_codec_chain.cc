@@ -54,7 +54,7 @@ axis_range choose_range(fuzz_input& input, std::uint64_t length) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_codec_chain(const std::uint8_t* data, std::size_t size) {
   fuzz_input input(data, size);
   const dtype& type = kTypes[input.below(std::size(kTypes))];
   const std::size_t item = type.item_bytes(), rank = input.below(5);

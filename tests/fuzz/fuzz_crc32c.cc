@@ -2,7 +2,7 @@
 
 #include "codec_fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_crc32c(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
   fuzz_input input(data, size);
   fuzz_byte_codec(*codec_of("crc32c", {}), input);

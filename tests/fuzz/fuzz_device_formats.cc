@@ -44,7 +44,7 @@ bool reference(step_kind kind, std::span<const std::byte> from, std::span<std::b
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_device_formats(const std::uint8_t* data, std::size_t size) {
   constexpr step_kind kKinds[] = {step_kind::lz4_block, step_kind::deflate, step_kind::zlib,  step_kind::gzip,
                                   step_kind::blosc,     step_kind::lz4,     step_kind::snappy};
   fuzz_input input(data, size);

@@ -54,7 +54,7 @@ bool codec_decodes(const device::device_step& step, std::span<const std::byte> e
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_device_frames(const std::uint8_t* data, std::size_t size) {
   constexpr step_kind kKinds[] = {step_kind::lz4_frame, step_kind::bitshuffle_plain, step_kind::bitshuffle_lz4,
                                   step_kind::bitshuffle_zstd};
   fuzz_input input(data, size);

@@ -14,7 +14,7 @@
 using namespace penstock;
 using device::step_kind;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_device_tiff(const std::uint8_t* data, std::size_t size) {
   constexpr step_kind kKinds[] = {step_kind::lz4_frame,    step_kind::lzw,         step_kind::packbits,
                                   step_kind::zlib_or_more, step_kind::unpack_bits, step_kind::delta};
   fuzz_input input(data, size);

@@ -13,7 +13,7 @@
 
 using namespace penstock;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_device_zstd(const std::uint8_t* data, std::size_t size) {
   fuzz_input input(data, size);
   device::host_lane_order = static_cast<device::lane_order>(input.below(3));
   const std::uint32_t wanted = input.byte() | input.byte() << 8 | (input.byte() & 3) << 16;

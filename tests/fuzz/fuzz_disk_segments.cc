@@ -18,15 +18,12 @@
 #include <vector>
 
 #include "base/fast_sum.h"
+#include "fuzz/require.h"
 #include "store/disk_segments.h"
 
 namespace {
 
 using namespace penstock;
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 struct folder {
   folder() {
@@ -41,7 +38,7 @@ struct folder {
 }  // namespace
 
 // Two bytes: how long the ranges file is. Then its bytes, then those of the records file.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_disk_segments(const std::uint8_t* data, std::size_t size) {
   if (size < 2 || size > (1 << 16)) return 0;
   static const folder home;
   const std::string_view all(reinterpret_cast<const char*>(data), size);

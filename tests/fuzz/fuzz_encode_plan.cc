@@ -49,7 +49,7 @@ std::vector<device::device_step> chain_of(fuzz_input& input) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_encode_plan(const std::uint8_t* data, std::size_t size) {
   fuzz_input input(data, size);
   device::host_lane_order = static_cast<device::lane_order>(input.below(3));
   const std::vector<device::device_step> steps = chain_of(input);

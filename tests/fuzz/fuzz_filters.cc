@@ -7,7 +7,7 @@
 
 using namespace penstock;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_filters(const std::uint8_t* data, std::size_t size) {
   fuzz_input input(data, size);
   const filter_row& chosen = kFilterRows[input.below(std::size(kFilterRows))];
   const dtype type = dtype::from_name(chosen.type).value();

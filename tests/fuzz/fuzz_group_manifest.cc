@@ -70,7 +70,7 @@ void open(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_group_manifest(const std::uint8_t* data, std::size_t size) {
   open(std::as_bytes(std::span(data, size)));
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const std::size_t line = text.find('\n');

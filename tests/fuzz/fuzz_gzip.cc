@@ -1,6 +1,6 @@
 #include "codec_fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_gzip(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
   fuzz_input input(data, size);
   const auto codec = codec_of("gzip", {{"level", std::uint64_t{input.below(10)}}});

@@ -133,7 +133,7 @@ std::string in_rounds(std::span<const std::byte> bytes, hdf5_checksums sums) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_hdf5_array(const std::uint8_t* data, std::size_t size) {
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
   for (const hdf5_checksums sums : {hdf5_checksums::verified, hdf5_checksums::ignored}) {
     bytes_in_memory source(bytes);

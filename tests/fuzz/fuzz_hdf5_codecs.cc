@@ -33,7 +33,7 @@ void fuzz_zfp(fuzz_input& input) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_hdf5_codecs(const std::uint8_t* data, std::size_t size) {
   fuzz_input input(data, size);
   const std::size_t which = input.below(std::size(kReadOnlyRows) + 1);
   if (which == std::size(kReadOnlyRows)) {

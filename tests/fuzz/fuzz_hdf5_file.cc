@@ -56,7 +56,7 @@ void find_paths(hdf5_source& source, hdf5_checksums sums) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_hdf5_file(const std::uint8_t* data, std::size_t size) {
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
   for (const hdf5_checksums sums : {hdf5_checksums::verified, hdf5_checksums::ignored}) {
     bytes_in_memory source(bytes);

@@ -123,7 +123,7 @@ result<> look(std::span<const std::byte> bytes, hdf5_checksums sums) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_hdf5_index(const std::uint8_t* data, std::size_t size) {
   for (const hdf5_checksums sums : {hdf5_checksums::verified, hdf5_checksums::ignored}) {
     const auto done = look({reinterpret_cast<const std::byte*>(data), size}, sums);
     if (!done.ok() && !is_refusal(done.error())) __builtin_trap();

@@ -73,7 +73,7 @@ void look(hdf5_file file, const std::vector<hdf5_message>& header) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_hdf5_messages(const std::uint8_t* data, std::size_t size) {
   empty_file source;
   const auto file = hdf5_file::open(source, hdf5_checksums::ignored);
   if (!file.ok()) __builtin_trap();

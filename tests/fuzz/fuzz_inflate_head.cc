@@ -13,7 +13,7 @@
 
 #include "store/inflate_head.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_inflate_head(const std::uint8_t* data, std::size_t size) {
   const std::span<const std::byte> encoded = std::as_bytes(std::span(data, size));
   constexpr std::size_t kMost = std::size_t{1} << 16;
   std::vector<std::byte> whole(kMost);

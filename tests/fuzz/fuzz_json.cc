@@ -9,13 +9,11 @@
 
 #include <penstock/extend/json.h>
 
+#include "fuzz/require.h"
+
 using namespace penstock;  // NOLINT
 
 namespace {
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 bool holds_nan(const json& value) {
   double number = 0;
@@ -35,7 +33,7 @@ bool holds_nan(const json& value) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_json(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto parsed = json::parse(text);
   if (!parsed.ok()) {

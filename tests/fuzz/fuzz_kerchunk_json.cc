@@ -6,7 +6,7 @@
 
 #include "format/reference/kerchunk_json.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_kerchunk_json(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
   const auto parsed = kerchunk_json::parse({reinterpret_cast<const char*>(data), size});
   if (!parsed.ok()) {

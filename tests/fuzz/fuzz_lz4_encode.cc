@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kBeyondAnyOffset = 70'000;
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_lz4_encode(const std::uint8_t* data, std::size_t size) {
   fuzz_input input(data, size);
   device::host_lane_order = static_cast<device::lane_order>(input.below(3));
   const bool ample = input.below(4) != 0;

@@ -80,7 +80,7 @@ void check_layout(const netcdf_layout& layout, std::span<const std::byte> file, 
 }  // namespace
 }  // namespace penstock
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_netcdf_header(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
   std::uint64_t needed = 0;

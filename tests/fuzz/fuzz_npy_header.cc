@@ -8,7 +8,7 @@
 
 #include "format/npy/npy_header.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_npy_header(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
   const auto header = parse_npy_header(std::as_bytes(std::span(data, size)));
   if (!header.ok()) {

@@ -7,7 +7,7 @@
 #include "driver/reference_tree.h"
 #include "format/parquet/parquet_file.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_parquet(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
   const auto file = parquet_file::open(bytes);

@@ -9,6 +9,7 @@
 
 #include "array/chunk_grid.h"
 #include "codec/codec_chain.h"
+#include "fuzz/require.h"
 #include "plan/indexed_selection.h"
 #include "plan/placement.h"
 #include "plan/planner.h"
@@ -16,10 +17,6 @@
 namespace {
 
 using namespace penstock;
-
-void require(bool holds) {
-  if (!holds) __builtin_trap();
-}
 
 // Returns the input's bytes, then zeros.
 class input {
@@ -157,7 +154,7 @@ result<resolved_selection> indexed(input& in, const chunk_grid& grid, std::uint6
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_planner(const std::uint8_t* data, std::size_t size) {
   input in(data, size);
   const std::size_t rank = in.below(4);
   extents shape(rank), chunk(rank);

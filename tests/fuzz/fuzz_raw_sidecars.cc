@@ -23,7 +23,7 @@ void put(store& to, std::string_view key, std::span<const std::byte> bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_raw_sidecars(const std::uint8_t* data, std::size_t size) {
   static const std::shared_ptr<context> with = context::make().value();
   const auto bytes = std::as_bytes(std::span(data, size));
   const std::shared_ptr<store> memory = make_memory_store();

@@ -8,7 +8,7 @@
 
 #include "format/reference/reference_table.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_reference_table(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
   auto parsed = reference_table::parse({reinterpret_cast<const std::byte*>(data), size});
   if (!parsed.ok()) {

@@ -8,7 +8,7 @@
 #include "store/http_message.h"
 #include "store/s3_listing.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_s3_listing(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto page = penstock::parse_s3_page(text);
   if (page.ok()) {

@@ -10,7 +10,7 @@
 
 using namespace penstock;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_saved_arrays(const std::uint8_t* data, std::size_t size) {
   manifest_place at;
   at.folder = "/run";
   at.rule.document = "/run/m";

@@ -67,7 +67,7 @@ std::uint32_t crc32(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_saved_references(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   open(bytes);
   // The document's "table" is adjusted to the table, if it is the last member.

@@ -8,13 +8,11 @@
 
 #include <penstock/selection.h>
 
+#include "fuzz/require.h"
+
 using namespace penstock;  // NOLINT
 
 namespace {
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 void check(const resolved_basic& got, const extents& shape) {
   require(got.from.size() == shape.size() && got.axis.size() == shape.size());
@@ -37,7 +35,7 @@ void check(const resolved_basic& got, const extents& shape) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_selection(const std::uint8_t* data, std::size_t size) {
   // The first byte gives the rank, eight bytes each dimension, the rest is text.
   if (size == 0) return 0;
   extents shape(data[0] % 8);

@@ -76,7 +76,7 @@ bool read(const zarr_layout& layout, std::span<const std::byte> object, std::vec
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_shard_assembler(const std::uint8_t* data, std::size_t size) {
   static const auto layouts = make_layouts();
   if (size < 8) return 0;
   const zarr_layout& layout = *layouts[data[0] % kCount];

@@ -65,7 +65,7 @@ result<> decode(const codec_chain& chain, std::span<const std::byte> bytes, std:
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_shard_codec(const std::uint8_t* data, std::size_t size) {
   static const auto layouts = make_layouts();
   if (size == 0) return 0;
   const codec_chain& chain = layouts[data[0] % kCount]->chains()[0];

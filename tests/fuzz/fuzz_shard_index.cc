@@ -52,7 +52,7 @@ std::vector<std::shared_ptr<const zarr_layout>> make_layouts() {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_shard_index(const std::uint8_t* data, std::size_t size) {
   static const auto layouts = make_layouts();
   if (size == 0) return 0;
   const zarr_layout& layout = *layouts[data[0] % kCount];

@@ -12,14 +12,11 @@
 #include "array/utf8.h"
 #include "codec/bytes/crc32c.h"
 #include "driver/shard_table.h"
+#include "fuzz/require.h"
 
 namespace {
 
 using namespace penstock;
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 bool same(const shard_table& a, const shard_table& b) {
   if (a.parts.size() != b.parts.size() || !(a.shape == b.shape) || !(a.descr == b.descr) || a.axis != b.axis ||
@@ -54,7 +51,7 @@ void read(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_shard_manifest(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   read(bytes);
   if (size < 4) return 0;

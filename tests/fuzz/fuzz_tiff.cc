@@ -47,7 +47,7 @@ void decode(const tiff_layout& layout, cell_id cell, const chunk_extent& extent,
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_tiff(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   tiff_options options;
   std::span<const std::byte> file(reinterpret_cast<const std::byte*>(data), size);

@@ -26,7 +26,7 @@ std::vector<variable_item> decode(const codec_chain& chain, std::span<const std:
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_vlen(const std::uint8_t* data, std::size_t size) {
   fuzz_input input(data, size);
   constexpr unsigned kText = 0, kBytes = 1, kLists = 2;
   const auto kind = static_cast<unsigned>(input.below(3));

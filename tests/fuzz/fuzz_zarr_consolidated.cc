@@ -8,7 +8,7 @@
 
 #include "format/zarr/zarr_consolidated.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_zarr_consolidated(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
   auto document = json::parse({reinterpret_cast<const char*>(data), size});
   if (!document.ok()) return 0;

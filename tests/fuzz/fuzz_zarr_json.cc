@@ -9,7 +9,7 @@
 #include "format/zarr/zarr_layout.h"
 #include "format/zarr/zarr_metadata.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_zarr_json(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
   const std::span<const std::byte> document(reinterpret_cast<const std::byte*>(data), size);
   const auto metadata = parse_zarr_metadata(document);

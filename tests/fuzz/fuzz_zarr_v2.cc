@@ -10,7 +10,7 @@
 #include "format/zarr/zarr_v2.h"
 #include "format/zarr/zarr_writer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_zarr_v2(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
   const auto document = json::parse({reinterpret_cast<const char*>(data), size});
   if (!document.ok()) return 0;

@@ -10,15 +10,12 @@
 #include <vector>
 
 #include <penstock/extend/store.h>
+#include "fuzz/require.h"
 #include "store/zip_directory.h"
 
 namespace {
 
 using namespace penstock;
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 bool is_refusal(const error& why) {
   return why.code() == errc::corrupt_data || why.code() == errc::unsupported || why.code() == errc::resource_exhausted;
@@ -26,7 +23,7 @@ bool is_refusal(const error& why) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_zip_directory(const std::uint8_t* data, std::size_t size) {
   const std::span<const std::byte> file = std::as_bytes(std::span(data, size));
   const zip_reader reader = [&](std::uint64_t offset, std::span<std::byte> room) -> result<> {
     require(offset <= file.size() && room.size() <= file.size() - offset);  // requests only existing bytes

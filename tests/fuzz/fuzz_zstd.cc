@@ -1,6 +1,6 @@
 #include "codec_fuzz.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_zstd(const std::uint8_t* data, std::size_t size) {
   using namespace penstock;
   fuzz_input input(data, size);
   const std::uint32_t setting = input.byte();

@@ -21,8 +21,7 @@ constexpr std::uint8_t kOfTwoBlocks = 255;  // position in an input
 extern "C" [[gnu::weak]] std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
 // An input of two blocks takes as long as a hundred others, and leads to more of its kind: only one in 256 is used.
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most,
-                                               unsigned random) {
+extern "C" std::size_t mutate_zstd_encode(std::uint8_t* data, std::size_t size, std::size_t most, unsigned random) {
   size = LLVMFuzzerMutate(data, size, most);
   if (size <= kHowAt) return size;
   if (random % 256 == 0) {
@@ -33,7 +32,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   return size;
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int run_zstd_encode(const std::uint8_t* data, std::size_t size) {
   static const auto shared = std::make_unique<device::zstd_encode_shared>();
   static const auto workspace = std::make_unique<device::zstd_encode_workspace>();
   fuzz_input input(data, size);

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdlib>
+
+namespace penstock::inline v0 {
+
+/// Ends the process, which counts as a finding, where a target's condition does not hold.
+inline void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+}  // namespace penstock::inline v0
