@@ -387,6 +387,8 @@ def test_save_and_load(tmp_path):
     np.testing.assert_array_equal(ps.load(tmp_path / "g.zarr"), VALUES[2])
     with pytest.raises(ValueError, match="one array"):
         ps.save({})
+    with pytest.raises(ValueError, match=r"create_array\(target, data=x, chunk=\.\.\.\)"):
+        ps.save({}, VALUES, chunk=(2, 2))
 
 
 @writes

@@ -71,6 +71,20 @@ def test_a_path_that_names_nothing_is_said_to(tmp_path: Path) -> None:
         ps.open(tmp_path / "a.zip" / "y")
 
 
+def test_a_folder_of_files_names_some_of_them(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(FileNotFoundError) as missing:
+        ps.open(tmp_path)
+    assert "the folder has" not in str(missing.value)
+    for name in ("b.tif", "a.tif", "c.zarr"):
+        ps.save(tmp_path / name, VALUES)
+    with pytest.raises(FileNotFoundError, match="the folder has 'a.tif', 'b.tif', 'c.zarr'$"):
+        ps.open(tmp_path)
+    ps.save(tmp_path / "d.tif", VALUES)
+    with pytest.raises(FileNotFoundError, match="'c.zarr' and others$"):
+        ps.open(tmp_path)
+
+
 def test_an_archive_without_arrays_says_so(tmp_path: Path) -> None:
     np.savez(tmp_path / "none.npz")
     with pytest.raises(ps.NotFoundError, match="holds no arrays"):

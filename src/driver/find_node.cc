@@ -1,8 +1,12 @@
 // Finds what is at a location: the object of a driver, or a folder with documents.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <penstock/place.h>
 #include "driver/drivers.h"
@@ -14,6 +18,7 @@
 #include "engine/index_io.h"
 #include "format/hdf5/hdf5_file.h"
 #include "store/http_store.h"
+#include "store/names_sink.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -46,6 +51,40 @@ std::shared_ptr<const format_driver> recognise(const location& at) {
   std::shared_ptr<const format_driver> driver = driver_of(*at.context, *at.head, at.path);
   if (driver == nullptr && has_late_signature(at)) driver = unowned(hdf5_driver());
   return driver;
+}
+
+/// Of the names in a folder, those that `open` would take.
+class opened_names final : public names_sink {
+ public:
+  opened_names(const context& with, std::size_t prefix) : with_(with), prefix_(prefix) {}
+  bool key(std::string_view key, std::uint64_t) override {
+    key.remove_prefix(std::min(prefix_, key.size()));
+    const bool is_folder = key.ends_with('/');
+    if (is_folder) key.remove_suffix(1);
+    if (is_folder ? key.ends_with(".zarr") : driver_by_name(with_, key) != nullptr) found.emplace_back(key);
+    return --left_ > 0;
+  }
+  std::vector<std::string> found;
+
+ private:
+  static constexpr std::size_t kMostLooked = 500;
+  const context& with_;
+  std::size_t prefix_, left_ = kMostLooked;
+};
+
+/// No node is at the location. A folder of other files names some of them, where that costs no requests.
+error nothing_at(const location& at) {
+  error out = no_zarr_node(at.uri);
+  if (!requests_are_free(*at.from)) return out;
+  const std::string prefix = at.path.empty() ? std::string() : at.path + "/";
+  opened_names names(*at.context, prefix.size());
+  if (!at.from->list(prefix, listing::children, names).ok() || names.found.empty()) return out;
+  constexpr std::size_t kMostShown = 3;
+  std::sort(names.found.begin(), names.found.end());
+  const bool has_more = names.found.size() > kMostShown;
+  names.found.resize(std::min(names.found.size(), kMostShown));
+  out.note(fmt::format("the folder has '{}'{}", fmt::join(names.found, "', '"), has_more ? " and others" : ""));
+  return out;
 }
 
 location joined(const target_location& target) {
@@ -216,7 +255,7 @@ result<found_node> find_node(target_location target, const open_options& how, se
     PENSTOCK_ASSIGN(above, find_above_url(at, how));
     if (above) return std::move(*above);
   }
-  return no_zarr_node(at.uri);
+  return nothing_at(at);
 }
 
 result<node> open_found(found_node found, const open_options& how) {

@@ -48,8 +48,14 @@ def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **ar
             raise InvalidArgumentError("a TIFF holds one array: save(name, x)")
         create_array(target, path, data=data, **{"overwrite": True, **arrays})
         return
-    if (data is None) == (not arrays):
+    if data is None and not arrays:
         raise InvalidArgumentError("give one array, or arrays by name")
+    if data is not None and arrays:
+        named = ", ".join(f"{name}=..." for name in arrays)
+        raise InvalidArgumentError(
+            f"save(target, x) has options for TIFFs only: create_array(target, data=x, {named}) has those of Zarr. "
+            "To write several arrays, name all of them: save(target, a=x, b=y)"
+        )
     if data is not None:
         if isinstance(data, Group):
             copy(data, target, path, overwrite=True)
