@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,12 +56,50 @@ void bind_resident_wave(nb::module_& m);
 
 nb::str to_str(std::string_view text, const char* on_error);
 
+/// Locks. Requires the GIL, which is released while another thread has the mutex: it may need the GIL. Signals raise.
+std::unique_lock<std::recursive_timed_mutex> lock_without_gil(std::recursive_timed_mutex& mutex);
+
+/// A node that its Python object replaces when it is resized, appended to, or given attributes. With a GIL, `()` is a
+/// reference, and code that releases the GIL copies it before; without one it is a copy, made under a lock.
+template <class Node>
+class current {
+ public:
+  current(Node of) : node_(std::move(of)) {}  // NOLINT(google-explicit-constructor): a handle is made of its node
+  current(const current& other) : node_(other()) {}
+  /// For as long as a change is under way: changes of one object follow each other, so that each begins with what the
+  /// one before it left.
+  [[nodiscard]] std::unique_lock<std::recursive_timed_mutex> lock_changes() { return lock_without_gil(changes_); }
+#ifdef NB_FREE_THREADED
+  Node operator()() const {
+    const nb::ft_lock_guard lock(mutex_);
+    return node_;
+  }
+  void operator=(Node next) {
+    const nb::ft_lock_guard lock(mutex_);
+    std::swap(node_, next);
+  }
+
+ private:
+  mutable nb::ft_mutex mutex_;
+#else
+  const Node& operator()() const noexcept { return node_; }
+  void operator=(Node next) { node_ = std::move(next); }
+
+ private:
+#endif
+  Node node_;
+  std::recursive_timed_mutex changes_;  // a change may call Python code, which changes the object
+};
+
 /// The JSON text of a node's attributes, converted once for each state of the node. Callers that keep the parsed
 /// document compare identities to detect a change. Requires the GIL.
 template <class Node>
 class text_of_attributes {
  public:
+  text_of_attributes() = default;
+  text_of_attributes(const text_of_attributes& other) : of_(other.of_), text_(other.text_) {}
   nb::object get(const Node& of) const {
+    const nb::ft_lock_guard lock(mutex_);
     if (!of_ || &of_->state() != &of.state()) {
       text_ = to_str(of.attributes_json(), "surrogateescape");
       of_ = of;
@@ -69,13 +108,46 @@ class text_of_attributes {
   }
 
  private:
+  mutable nb::ft_mutex mutex_;  // of a Python without a GIL; otherwise it does nothing
   mutable std::optional<Node> of_;
   mutable nb::object text_;
 };
 
+/// Makes a Python class of `T` whose methods run one at a time for each object where there is no GIL, up to where they
+/// would release it.
+template <class T>
+class locked_class {
+ public:
+  template <class... Extra>
+  locked_class(nb::handle scope, const char* name, const Extra&... extra) : type_(scope, name, extra...) {}
+  template <class... Arguments, class... Extra>
+  locked_class& def(nb::init<Arguments...> make, const Extra&... extra) {
+    type_.def(std::move(make), extra...);
+    return *this;
+  }
+  template <class Function, class... Extra>
+  locked_class& def(const char* name, Function&& function, const Extra&... extra) {
+    type_.def(name, std::forward<Function>(function), nb::lock_self(), extra...);
+    return *this;
+  }
+  template <class Function, class... Extra>
+  locked_class& def_static(const char* name, Function&& function, const Extra&... extra) {
+    type_.def_static(name, std::forward<Function>(function), extra...);
+    return *this;
+  }
+  template <class Getter, class... Extra>
+  locked_class& def_prop_ro(const char* name, Getter&& get, const Extra&... extra) {
+    type_.def_prop_ro(name, std::forward<Getter>(get), nb::lock_self(), extra...);
+    return *this;
+  }
+
+ private:
+  nb::class_<T> type_;
+};
+
 /// The content of a Python `Array`.
 struct array_handle {
-  penstock::array array;
+  current<penstock::array> array;
   nb::object dtype;  ///< numpy.dtype, created once
   text_of_attributes<penstock::array> attributes = {};
 
@@ -84,7 +156,7 @@ struct array_handle {
 
 /// The content of a Python `Group`.
 struct group_handle {
-  penstock::group group;
+  current<penstock::group> group;
   text_of_attributes<penstock::group> attributes = {};
 };
 

@@ -24,14 +24,14 @@ class appender_handle {
  public:
   appender_handle(const array_handle& to, std::size_t axis, std::uint64_t queue_bytes, unsigned threads, bool durable,
                   bool write_empty_chunks, double publish_interval)
-      : to_(to.array) {
+      : to_(to.array()) {
     appender_options options;
     options.queue_bytes = queue_bytes;
     options.threads = threads;
     options.durable = durable;
     options.write_empty_chunks = write_empty_chunks;
     options.publish_interval = std::chrono::milliseconds(static_cast<std::int64_t>(publish_interval * 1000));
-    made_.emplace(call_engine([&] { return appender::make(to.array, axis, options); }));
+    made_.emplace(call_engine([&, a = to.array()] { return appender::make(a, axis, options); }));
   }
   appender_handle(const appender_handle&) = delete;
   appender_handle& operator=(const appender_handle&) = delete;
@@ -41,7 +41,7 @@ class appender_handle {
   }
 
   void append(nb::handle value) {
-    const dtype type = to_.array.type();
+    const dtype type = to_.array().type();
     exported_value rows;
     if (!type.variable_length() && is_native(to_, value.ptr()) && rows.open(value.ptr(), type))
       return take(rows.view());
@@ -59,9 +59,11 @@ class appender_handle {
 
   /// `to` receives the stored shape.
   void flush(array_handle& to) {
+    const auto lock = to.array.lock_changes();
     to.array = call_engine([&] { return made_->flush(); });
   }
   void close(array_handle& to) {
+    const auto lock = to.array.lock_changes();
     to.array = call_engine([&] { return made_->close(); });
   }
   std::uint64_t rows() const { return made_->rows(); }
@@ -84,7 +86,7 @@ class appender_handle {
 }  // namespace
 
 void bind_appender(nb::module_& m) {
-  nb::class_<appender_handle>(m, "_Appender", "Rows that are appended in the background: see penstock.Appender.")
+  locked_class<appender_handle>(m, "_Appender", "Rows that are appended in the background: see penstock.Appender.")
       .def(nb::init<const array_handle&, std::size_t, std::uint64_t, unsigned, bool, bool, double>(), nb::arg("array"),
            nb::arg("axis"), nb::arg("queue_bytes"), nb::arg("threads"), nb::arg("durable"),
            nb::arg("write_empty_chunks"), nb::arg("publish_interval"))

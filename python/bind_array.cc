@@ -34,17 +34,18 @@ struct read_request {
 // Reads into a new ndarray; a scalar if `scalar` is set and there are no dimensions. Null: a Python exception is set.
 template <class Resolved>
 PyObject* read_resolved(const array_handle& from, const Resolved& where, const read_request& how, bool scalar) {
+  const array& a = from.array();
   read_result made;
   if (!made.prepare(from, where.shape)) return nullptr;
   const tensor_view& target = made.view();
 
-  if (how.threads == 0 && how.progress.is_none() && from.array.runs_inline(where)) {
+  if (how.threads == 0 && how.progress.is_none() && a.runs_inline(where)) {
     result<> outcome;
     {
       const gil_is_held held;
       read_options options;
       options.arena = made.arena();
-      outcome = from.array.read(where, target, options);
+      outcome = a.read(where, target, options);
     }
     drop_left_references();
     if (restore_exception()) return nullptr;
@@ -52,7 +53,7 @@ PyObject* read_resolved(const array_handle& from, const Resolved& where, const r
       set_error(outcome.error());
       return nullptr;
     }
-  } else if (!read_without_gil(from.array, where, target, how.threads, how.progress, made.arena())) {
+  } else if (!read_without_gil(a, where, target, how.threads, how.progress, made.arena())) {
     return nullptr;
   }
   nb::object out = nb::steal(made.take());
@@ -83,9 +84,9 @@ PyObject* read_key(PyObject* self, PyObject* key, const read_request& how) noexc
       case parsed_key::failed:
         return nullptr;
     }
-    auto where = resolve(borrowed.which, from.array.shape());
+    auto where = resolve(borrowed.which, from.array().shape());
     if (!where.ok()) {
-      set_error(std::move(where).error().note("array '" + from.array.uri() + "'"));
+      set_error(std::move(where).error().note("array '" + from.array().uri() + "'"));
       return nullptr;
     }
     // As in NumPy: ints for all dimensions give a scalar, with an Ellipsis a 0-d array.
@@ -111,7 +112,8 @@ Py_ssize_t length(PyObject* self) {
     PyErr_SetString(PyExc_TypeError, "this Array was never opened: use penstock.open");
     return -1;
   }
-  const extents& shape = nb::inst_ptr<array_handle>(self)->array.shape();
+  const array& a = nb::inst_ptr<array_handle>(self)->array();
+  const extents& shape = a.shape();
   if (shape.empty()) {
     PyErr_SetString(PyExc_TypeError, "len() of unsized object");
     return -1;
@@ -134,22 +136,22 @@ nb::object read_array(nb::handle self, nb::handle key, unsigned threads, nb::han
 void read_into(const array_handle& self, nb::handle key, nb::handle out, unsigned threads, nb::handle progress,
                nb::handle dtype) {
   const resolved_selection which = resolve_key(self, key);
-  if (self.array.type().variable_length()) {
+  if (self.array().type().variable_length()) {
     // Objects and text are created from the read items, then assigned.
-    item_block items(self.array.type(), which.shape);
-    if (!read_without_gil(self.array, which, items.view(), threads, progress, items.arena())) throw_python_error();
+    item_block items(self.array().type(), which.shape);
+    if (!read_without_gil(self.array(), which, items.view(), threads, progress, items.arena())) throw_python_error();
     const nb::object made = nb::steal(items.to_ndarray(self.dtype.ptr()));
     if (!made.is_valid()) throw_python_error();
     out[nb::ellipsis()] = made;
     return;
   }
-  const exported_buffer target(out, dtype.is_none() ? self.array.type() : dtype_of(dtype));
-  if (!read_without_gil(self.array, which, target.view(), threads, progress)) throw_python_error();
+  const exported_buffer target(out, dtype.is_none() ? self.array().type() : dtype_of(dtype));
+  if (!read_without_gil(self.array(), which, target.view(), threads, progress)) throw_python_error();
 }
 
 ticket_handle start_read(const array_handle& self, nb::handle key, nb::object out, unsigned threads,
                          nb::handle numpy_type) {
-  const array a = self.array;  // another thread may resize the Array meanwhile
+  const array a = self.array();  // another thread may resize the Array meanwhile
   const resolved_selection which = resolve_key(self, key);
   const nb::handle as_made = numpy_type.is_none() ? nb::handle(self.dtype) : numpy_type;
   const dtype type = numpy_type.is_none() ? a.type() : dtype_of(numpy_type);
@@ -195,7 +197,7 @@ bool converts_numpy(nb::handle from, nb::handle to) {
 nb::dict plan(const array_handle& self, nb::handle key, std::size_t max_lines, std::size_t max_touched,
               bool on_device) {
   const resolved_selection which = resolve_key(self, key);
-  const array a = self.array;
+  const array a = self.array();
   const plan_summary made = call_engine([&] {
     return on_device ? summarize_device_plan(a, which, max_lines, max_touched)
                      : a.summarize_plan(which, max_lines, max_touched);
@@ -232,7 +234,8 @@ nb::dict plan(const array_handle& self, nb::handle key, std::size_t max_lines, s
 }
 
 nb::object dimension_names(const array_handle& self) {
-  const auto& names = self.array.dimension_names();
+  const array a = self.array();
+  const auto& names = a.dimension_names();
   if (names.empty()) return nb::none();
   nb::list all;
   for (const auto& name : names) {
@@ -246,30 +249,33 @@ nb::object dimension_names(const array_handle& self) {
 }
 
 nb::object shards(const array_handle& self) {
-  const extents* const shape = self.array.shards();
+  const array a = self.array();
+  const extents* const shape = a.shards();
   if (shape == nullptr) return nb::none();
   return to_tuple(*shape);
 }
 
 nb::bytes fill_value(const array_handle& self) {
-  const auto bytes = self.array.fill_value();
+  const array a = self.array();
+  const auto bytes = a.fill_value();
   return nb::bytes(bytes.data(), bytes.size());
 }
 
 // An array with elements of variable length.
 nb::object fill_object(const array_handle& self) {
   variable_item item;
-  const auto bytes = self.array.fill_value();
-  if (!self.array.type().variable_length() || bytes.size() != sizeof item) return nb::none();
+  const array a = self.array();
+  const auto bytes = a.fill_value();
+  if (!self.array().type().variable_length() || bytes.size() != sizeof item) return nb::none();
   std::memcpy(&item, bytes.data(), sizeof item);
-  PyObject* const made = object_of(item, self.array.type());
+  PyObject* const made = object_of(item, self.array().type());
   if (made == nullptr) throw_python_error();
   return nb::steal(made);
 }
 
 }  // namespace
 
-array_handle::array_handle(penstock::array from) : array(std::move(from)), dtype(numpy_dtype(array.type())) {}
+array_handle::array_handle(penstock::array from) : array(from), dtype(numpy_dtype(from.type())) {}
 
 void bind_array(nb::module_& m) {
   m.def("_converts", converts_numpy, nb::arg("from_"), nb::arg("to"));
@@ -278,23 +284,23 @@ void bind_array(nb::module_& m) {
   nb::class_<array_handle> type(m, "Array", nb::type_slots(kSlots), "An open array; penstock.Array derives from it.");
   bind_write(m, type);
   type.def(nb::init<const array_handle&>(), nb::arg("from_"))
-      .def_prop_ro("shape", [](const array_handle& self) { return to_tuple(self.array.shape()); })
+      .def_prop_ro("shape", [](const array_handle& self) { return to_tuple(self.array().shape()); })
       .def_prop_ro("dtype", [](const array_handle& self) { return self.dtype; })
-      .def_prop_ro("chunks", [](const array_handle& self) { return to_tuple(self.array.chunks()); })
+      .def_prop_ro("chunks", [](const array_handle& self) { return to_tuple(self.array().chunks()); })
       .def_prop_ro("shards", shards)
       .def_prop_ro("dimension_names", dimension_names)
-      .def_prop_ro("format", [](const array_handle& self) { return to_str(self.array.format()); })
-      .def_prop_ro("uri", [](const array_handle& self) { return to_str(self.array.uri()); })
-      .def_prop_ro("read_only", [](const array_handle& self) { return self.array.read_only(); })
+      .def_prop_ro("format", [](const array_handle& self) { return to_str(self.array().format()); })
+      .def_prop_ro("uri", [](const array_handle& self) { return to_str(self.array().uri()); })
+      .def_prop_ro("read_only", [](const array_handle& self) { return self.array().read_only(); })
       .def_prop_ro("_fill_value_bytes", fill_value)
       .def_prop_ro("_fill_object", fill_object)
-      .def_prop_ro("_has_items", [](const array_handle& self) { return self.array.type().variable_length(); })
-      .def_prop_ro("_fill_value_json", [](const array_handle& self) { return to_str(self.array.fill_value_json()); })
-      .def_prop_ro("_attributes_json", [](const array_handle& self) { return self.attributes.get(self.array); })
+      .def_prop_ro("_has_items", [](const array_handle& self) { return self.array().type().variable_length(); })
+      .def_prop_ro("_fill_value_json", [](const array_handle& self) { return to_str(self.array().fill_value_json()); })
+      .def_prop_ro("_attributes_json", [](const array_handle& self) { return self.attributes.get(self.array()); })
       .def_prop_ro("_tiff_details", tiff_of)
       .def("_tiff_image", tiff_image_of, nb::arg("options"))
-      .def_prop_ro("_codecs_text", [](const array_handle& self) { return to_str(self.array.codecs_text()); })
-      .def_prop_ro("_codecs_json", [](const array_handle& self) { return to_str(self.array.codecs_json()); })
+      .def_prop_ro("_codecs_text", [](const array_handle& self) { return to_str(self.array().codecs_text()); })
+      .def_prop_ro("_codecs_json", [](const array_handle& self) { return to_str(self.array().codecs_json()); })
       .def("_read", read_array, nb::arg("key").none(), nb::arg("threads"), nb::arg("progress").none())
       .def("_read_into", read_into, nb::arg("key").none(), nb::arg("out"), nb::arg("threads"),
            nb::arg("progress").none(), nb::arg("dtype").none() = nb::none())

@@ -122,7 +122,7 @@ class python_group final : public cli::opened_group {
 };
 
 cli::opened as_opened(nb::object found) {
-  if (nb::isinstance<array_handle>(found)) return cli::opened(nb::cast<const array_handle&>(found).array);
+  if (nb::isinstance<array_handle>(found)) return cli::opened(nb::cast<const array_handle&>(found).array());
   return cli::opened(std::make_shared<const python_group>(std::move(found)));
 }
 

@@ -103,16 +103,16 @@ void bind_copy(nb::module_& m) {
   m.def(
       "copy",
       [](const array_handle& from, const store_handle& to, nb::bytes path, nb::dict options) {
-        return copy_node(node(from.array), to, path, options);
+        return copy_node(node(from.array()), to, path, options);
       },
       nb::arg("source"), nb::arg("store"), nb::arg("path"), nb::arg("options"), "Copy an array or a group.");
   m.def("copy", [](const group_handle& from, const store_handle& to, nb::bytes path, nb::dict options) {
-    return copy_node(node(from.group), to, path, options);
+    return copy_node(node(from.group()), to, path, options);
   });
   m.def(
       "compare",
       [](const array_handle& from, const array_handle& made) {
-        const array a = from.array, b = made.array;
+        const array a = from.array(), b = made.array();
         call_engine([&] { return compare(a, b, [](const read_progress&) { return may_go_on(); }); });
       },
       nb::arg("source"), nb::arg("made"), "Read both arrays in blocks and compare their elements.");

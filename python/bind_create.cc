@@ -104,7 +104,7 @@ namespace {
 array_handle create(const nb::object& in, const context_handle& with, nb::bytes path, const nb::dict& given) {
   const create_options options = create_options_of(with, path, given);
   if (nb::isinstance<group_handle>(in)) {
-    const group parent = nb::cast<const group_handle&>(in).group;
+    const group parent = nb::cast<const group_handle&>(in).group();
     return array_handle(call_engine([&] { return create_array(parent, options); }));
   }
   const std::shared_ptr<store> to = nb::cast<const store_handle&>(in).store;
@@ -121,7 +121,7 @@ group_handle create_a_group(const nb::object& in, const context_handle& with, nb
   options.durable = durable;
   if (!attributes.is_none()) options.attributes_json = utf8_of(attributes);
   if (nb::isinstance<group_handle>(in)) {
-    const group parent = nb::cast<const group_handle&>(in).group;
+    const group parent = nb::cast<const group_handle&>(in).group();
     return {call_engine([&] { return create_group(parent, options); })};
   }
   const std::shared_ptr<store> to = nb::cast<const store_handle&>(in).store;
@@ -144,7 +144,7 @@ std::optional<replacement_handle> replace(const nb::object& in, nb::bytes path) 
   std::shared_ptr<store> to;
   std::string prefix = prefix_of(text_of(path));
   if (nb::isinstance<group_handle>(in)) {
-    out.parent = nb::cast<const group_handle&>(in).group;
+    out.parent = nb::cast<const group_handle&>(in).group();
     call_engine([&] { return check_writable(out.parent->state()); });
     // An open group keeps its store for reading.
     to = std::const_pointer_cast<store>(out.parent->state().store);
@@ -186,8 +186,9 @@ std::vector<std::string> names_of(const nb::list& names) {
 
 // By value: another thread may be using the node.
 template <class Handle, class Node>
-void edit_attributes(Handle& self, Node Handle::* member, nb::handle set, nb::object removed) {
-  const Node before = self.*member;
+void edit_attributes(Handle& self, current<Node> Handle::* member, nb::handle set, nb::object removed) {
+  const auto lock = (self.*member).lock_changes();
+  const Node before = (self.*member)();
   const std::string text = utf8_of(set);
   if (removed.is_none()) {
     self.*member = call_engine([&] { return before.set_attributes(text); });
@@ -199,7 +200,8 @@ void edit_attributes(Handle& self, Node Handle::* member, nb::handle set, nb::ob
 
 /// Options of create_array for a copy in another format; empty if xarray has no meaning for the array.
 nb::dict meaning_in(const array_handle& of, int zarr_format) {
-  const array_state& state = of.array.state();
+  const array a = of.array();
+  const array_state& state = a.state();
   nb::dict out;
   if (!has_dimensions(state)) return out;
   create_options made;
@@ -221,7 +223,7 @@ nb::dict meaning_in(const array_handle& of, int zarr_format) {
 }  // namespace
 
 void bind_create(nb::module_& m) {
-  nb::class_<replacement_handle>(m, "Replacement", "A node that is written in place of an existing one.")
+  locked_class<replacement_handle>(m, "Replacement", "A node that is written in place of an existing one.")
       .def_prop_ro(
           "store", [](const replacement_handle& self) { return store_handle{self.open()->in()}; },
           "Where to write the new node, at its root.")
@@ -252,7 +254,7 @@ void bind_create(nb::module_& m) {
       "erase",
       [](const group_handle& parent, nb::bytes path) {
         const std::string name = text_of(path);
-        call_engine([&] { return erase(parent.group, name); });
+        call_engine([&, g = parent.group()] { return erase(g, name); });
       },
       nb::arg("parent"), nb::arg("path"), "Erase a node below a group.");
   m.def(

@@ -113,13 +113,13 @@ array_handle open_described(const context_handle& with, nb::dict documents, nb::
 }
 
 nb::bytes document_of_group(const group_handle& from) {
-  const std::string text = call_engine([&] { return kerchunk_json_of(from.group); });
+  const std::string text = call_engine([&, g = from.group()] { return kerchunk_json_of(g); });
   return nb::bytes(text.data(), text.size());
 }
 
 nb::list files_of(const array_handle& from) {
   nb::list out;
-  for (const std::string& each : referenced_files(from.array)) out.append(nb::bytes(each.data(), each.size()));
+  for (const std::string& each : referenced_files(from.array())) out.append(nb::bytes(each.data(), each.size()));
   return out;
 }
 
@@ -173,12 +173,12 @@ nb::list names_list(const std::vector<std::string>& names) {
 }
 
 nb::tuple members_tuple(const group_handle& from) {
-  const hdf5_members found = call_engine([&] { return hdf5_members_of(from.group.state()); });
+  const hdf5_members found = call_engine([&, g = from.group()] { return hdf5_members_of(g.state()); });
   return nb::make_tuple(names_list(found.shown), names_list(found.stand_ins));
 }
 
 nb::tuple dimensions_tuple(const group_handle& from) {
-  const hdf5_dimension_names found = call_engine([&] { return hdf5_dimensions_of(from.group.state()); });
+  const hdf5_dimension_names found = call_engine([&, g = from.group()] { return hdf5_dimensions_of(g.state()); });
   nb::dict out, links;
   for (const auto& [path, first] : found.links)
     links[nb::bytes(path.data(), path.size())] = nb::bytes(first.data(), first.size());
@@ -197,7 +197,8 @@ bool is_no_array(const store_handle& from, nb::bytes key, nb::bytes path) {
 
 // The path of a group in its own file, if that is not the one at `key`.
 nb::object path_elsewhere(const group_handle& of, const store_handle& from, nb::bytes key) {
-  const group_state& state = of.group.state();
+  const group g = of.group();
+  const group_state& state = g.state();
   if (is_in_hdf5_file(state, *from.store, text_of(key))) return nb::none();
   const std::string path = state.prefix.substr(0, state.prefix.size() - (state.prefix.empty() ? 0 : 1));
   return nb::bytes(path.data(), path.size());
@@ -223,22 +224,25 @@ void bind_described(nb::module_& m) {
         "Every group, dataset and attribute of an HDF5 file as JSON, and the rounds, requests and bytes that it took.");
   m.def(
       "hdf5_storage",
-      [](const array_handle& from) { return text_object(facts_of(hdf5_facts_of(from.array.state())).storage.dump()); },
+      [](const array_handle& from) {
+        return text_object(facts_of(hdf5_facts_of(from.array().state())).storage.dump());
+      },
       nb::arg("array"), "How a dataset of an HDF5 file is stored, as JSON.");
   m.def(
       "hdf5_array_values",
-      [](const array_handle& from) { return typed_values(facts_of(hdf5_facts_of(from.array.state()))); },
+      [](const array_handle& from) { return typed_values(facts_of(hdf5_facts_of(from.array().state()))); },
       nb::arg("array"),
       "(name, JSON, bytes) of each attribute of a dataset whose type its JSON value does not say; hdf5_typed_values.h "
       "says what the JSON has.");
   m.def(
       "hdf5_group_values",
-      [](const group_handle& from) { return typed_values(facts_of(hdf5_facts_of(from.group.state()))); },
+      [](const group_handle& from) { return typed_values(facts_of(hdf5_facts_of(from.group().state()))); },
       nb::arg("group"), "The same of a group.");
   m.def(
       "hdf5_is_compound",
       [](const group_handle& from) {
-        const hdf5_facts* const facts = hdf5_facts_of(from.group.state());
+        const group g = from.group();
+        const hdf5_facts* const facts = hdf5_facts_of(g.state());
         return facts != nullptr && facts->is_compound;
       },
       nb::arg("group"), "Whether a group is a dataset of compounds whose members are opened one by one.");
@@ -246,7 +250,7 @@ void bind_described(nb::module_& m) {
         "Names of a group's members in the order of the file, and of netCDF's marks for dimensions without a "
         "variable.");
   m.def(
-      "group_identity", [](const group_handle& from) { return nb::str(from.group.state().identity.c_str()); },
+      "group_identity", [](const group_handle& from) { return nb::str(from.group().state().identity.c_str()); },
       nb::arg("group"),
       "Equal for two paths that lead to one group of a file; '': paths are all that distinguishes groups.");
   m.def("hdf5_dimension_names", &dimensions_tuple, nb::arg("group"),
@@ -258,7 +262,7 @@ void bind_described(nb::module_& m) {
   m.def(
       "netcdf_header",
       [](const group_handle& from) {
-        const auto file = netcdf_file_of(from.group.state());
+        const auto file = netcdf_file_of(from.group().state());
         if (!file) raise(error(errc::invalid_argument, "the group is not a NetCDF classic file"));
         const std::string text = netcdf_header_json(file->header).dump();
         return nb::str(text.data(), text.size());
@@ -267,7 +271,8 @@ void bind_described(nb::module_& m) {
   m.def(
       "netcdf_types",
       [](const array_handle& from) {
-        const netcdf_variable* const variable = netcdf_variable_of(from.array.state());
+        const array a = from.array();
+        const netcdf_variable* const variable = netcdf_variable_of(a.state());
         if (variable == nullptr)
           raise(error(errc::invalid_argument, "the array is not a variable of a NetCDF classic file"));
         const std::string text = netcdf_attribute_types_json(variable->attributes).dump();

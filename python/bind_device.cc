@@ -152,7 +152,7 @@ tensor_view view_of(const device_target& target, const dtype& type) {
 device_handle read_to_device(const array_handle& self, nb::handle key, int device, std::optional<std::uintptr_t> stream,
                              std::uintptr_t address, nb::tuple shape, nb::tuple strides, nb::object owner,
                              unsigned threads, bool check, nb::object type) {
-  const array a = self.array;  // another thread may resize the Array meanwhile
+  const array a = self.array();  // another thread may resize the Array meanwhile
   const resolved_selection which = resolve_key(self, key);
   device_read_options options;
   options.device = device;
@@ -209,7 +209,7 @@ nb::object device_read_of(device_tensor made, nb::object dtype, nb::object owner
 }
 
 void bind_device(nb::module_& m) {
-  nb::class_<device_handle>(m, "_DeviceRead", "A read into device memory, and that memory.")
+  locked_class<device_handle>(m, "_DeviceRead", "A read into device memory, and that memory.")
       .def_prop_ro("shape", &device_handle::shape)
       .def_prop_ro("strides", &device_handle::strides, "In bytes.")
       .def_prop_ro("dtype", &device_handle::dtype)
@@ -232,7 +232,7 @@ void bind_device(nb::module_& m) {
   m.def("_read_to_device", read_to_device, nb::arg("array"), nb::arg("selection"), nb::arg("device"),
         nb::arg("stream").none(), nb::arg("address"), nb::arg("shape"), nb::arg("strides"), nb::arg("owner").none(),
         nb::arg("threads"), nb::arg("check"), nb::arg("dtype").none() = nb::none());
-  nb::class_<device_stream>(m, "_DeviceStream", "A stream of ours, for the caller's work.")
+  locked_class<device_stream>(m, "_DeviceStream", "A stream of ours, for the caller's work.")
       .def(
           "__init__",
           [](device_stream* self, int device) { new (self) device_stream(unwrap(device_stream::make(device))); },
@@ -247,7 +247,8 @@ void bind_device(nb::module_& m) {
       },
       nb::arg("dtype"));
   m.def("_dlpack_view", view_of_capsule, nb::arg("capsule"), nb::arg("writable") = true);
-  m.def("_context_of", [](const array_handle& self) { return context_handle{self.array.context()}; }, nb::arg("array"));
+  m.def(
+      "_context_of", [](const array_handle& self) { return context_handle{self.array().context()}; }, nb::arg("array"));
   m.def(
       "_write_stream",
       [](const context_handle& with, int device) {
@@ -273,11 +274,11 @@ void bind_device(nb::module_& m) {
       "_encoder_choice",
       [](const array_handle& self, nb::handle key, int device) {
         const resolved_selection which = resolve_key(self, key);
-        return device_encoder_choice(self.array, which, device);
+        return device_encoder_choice(self.array(), which, device);
       },
       nb::arg("array"), nb::arg("key").none(), nb::arg("device"));
   m.def(
-      "_device_path", [](const array_handle& self, int device) { return device_path(self.array, device); },
+      "_device_path", [](const array_handle& self, int device) { return device_path(self.array(), device); },
       nb::arg("array"), nb::arg("device"));
 }
 

@@ -79,7 +79,9 @@ nb::object list_dtype(const dtype& item) {
 }
 
 nb::object named_dtype(dtype_kind kind, const std::string& name) {
+  static nb::ft_mutex mutex;
   static auto& known = *new std::map<std::string, nb::object>();  // never destroyed: the interpreter ends earlier
+  const nb::ft_lock_guard lock(mutex);
   const auto found = known.find(name);
   if (found != known.end()) return found->second;
   nb::object made = module("numpy").attr("dtype")(name.c_str());

@@ -142,7 +142,7 @@ nb::list numbers_of(const std::vector<std::optional<nodata_value>>& values) {
 }
 
 nb::dict validity_of_array(const array_handle& image, const georeference& of) {
-  const pixel_validity found = call_engine([&] { return validity_of(image.array, of); });
+  const pixel_validity found = call_engine([&, a = image.array()] { return validity_of(a, of); });
   nb::dict out;
   out["mask"] = found.mask ? nb::cast(array_handle(*found.mask)) : nb::none();
   out["is_alpha"] = found.is_alpha;

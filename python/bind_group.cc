@@ -21,13 +21,13 @@ namespace {
 
 nb::list keys(const group_handle& self) {
   nb::list names;
-  for (const std::string& name : call_engine([&] { return self.group.keys(); })) names.append(to_str(name));
+  for (const std::string& name : call_engine([&, g = self.group()] { return g.keys(); })) names.append(to_str(name));
   return names;
 }
 
 nb::list members(const group_handle& self) {
   nb::list made;
-  for (auto& [name, child] : call_engine([&] { return open_members(self.group); })) {
+  for (auto& [name, child] : call_engine([&, g = self.group()] { return open_members(g); })) {
     made.append(nb::make_tuple(to_str(name), node_object(std::move(child))));
   }
   return made;
@@ -38,18 +38,18 @@ nb::list members(const group_handle& self) {
 void bind_group(nb::module_& m) {
   nb::class_<group_handle>(m, "Group", "An open group; penstock.Group derives from it.")
       .def(nb::init<const group_handle&>(), nb::arg("from_"))
-      .def_prop_ro("uri", [](const group_handle& self) { return to_str(self.group.uri()); })
-      .def_prop_ro("format", [](const group_handle& self) { return to_str(self.group.format()); })
-      .def_prop_ro("_attributes_json", [](const group_handle& self) { return self.attributes.get(self.group); })
-      .def_prop_ro("read_only", [](const group_handle& self) { return self.group.read_only(); })
-      .def_prop_ro("consolidated", [](const group_handle& self) { return self.group.consolidated(); })
+      .def_prop_ro("uri", [](const group_handle& self) { return to_str(self.group().uri()); })
+      .def_prop_ro("format", [](const group_handle& self) { return to_str(self.group().format()); })
+      .def_prop_ro("_attributes_json", [](const group_handle& self) { return self.attributes.get(self.group()); })
+      .def_prop_ro("read_only", [](const group_handle& self) { return self.group().read_only(); })
+      .def_prop_ro("consolidated", [](const group_handle& self) { return self.group().consolidated(); })
       .def("keys", keys, "Names of the direct children, sorted.")
       .def("_members", members, "The direct children, opened, by name.")
       .def(
           "_open",
           [](const group_handle& self, nb::bytes path) {
             const std::string child(path.c_str(), path.size());
-            return node_object(call_engine([&] { return open(self.group, child); }));
+            return node_object(call_engine([&, g = self.group()] { return open(g, child); }));
           },
           nb::arg("path"));
 }
@@ -59,9 +59,9 @@ void bind_open(nb::module_& m) {
       "check_writable",
       [](nb::object opened) {
         if (nb::isinstance<group_handle>(opened)) {
-          unwrap(check_writable(nb::cast<const group_handle&>(opened).group.state()));
+          unwrap(check_writable(nb::cast<const group_handle&>(opened).group().state()));
         } else {
-          unwrap(check_writable(nb::cast<const array_handle&>(opened).array.state()));
+          unwrap(check_writable(nb::cast<const array_handle&>(opened).array().state()));
         }
       },
       nb::arg("node"), "Fail as a write through the node would before it touches storage.");
@@ -74,11 +74,13 @@ void bind_open(nb::module_& m) {
                                              : open_mode::existing;
         if (nb::isinstance<group_handle>(opened)) {
           auto& self = nb::cast<group_handle&>(opened);
-          node as = call_engine([&, before = self.group] { return in_mode(node(before), how); });
+          const auto lock = self.group.lock_changes();
+          node as = call_engine([&, before = self.group()] { return in_mode(node(before), how); });
           self.group = std::get<group>(std::move(as));
         } else {
           auto& self = nb::cast<array_handle&>(opened);
-          node as = call_engine([&, before = self.array] { return in_mode(node(before), how); });
+          const auto lock = self.array.lock_changes();
+          node as = call_engine([&, before = self.array()] { return in_mode(node(before), how); });
           self.array = std::get<array>(std::move(as));
         }
       },

@@ -166,10 +166,10 @@ PyObject* item_block::to_ndarray(PyObject* dtype) const noexcept {
 }
 
 bool read_result::prepare(const array_handle& from, const extents& shape) noexcept {
-  const dtype& type = from.array.type();
+  const dtype type = from.array().type();
   if (!type.variable_length()) {
     std::byte* data = nullptr;
-    array_ = nb::steal(new_ndarray(from.array.context(), from.dtype.ptr(), type.item_bytes(), shape, data));
+    array_ = nb::steal(new_ndarray(from.array().context(), from.dtype.ptr(), type.item_bytes(), shape, data));
     if (!array_.is_valid()) return false;
     view_ = tensor_view::contiguous(data, type, shape);
     return true;

@@ -34,14 +34,14 @@ class level_appender_handle {
                         unsigned threads) {
     std::vector<std::pair<std::string, array>> levels;
     for (std::size_t i = 0; i < nb::len(paths); ++i)
-      levels.emplace_back(nb::cast<std::string>(paths[i]), nb::cast<const array_handle&>(arrays[i]).array);
+      levels.emplace_back(nb::cast<std::string>(paths[i]), nb::cast<const array_handle&>(arrays[i]).array());
     level_options options;
     options.rule = rule_of(rule);
     options.convention = convention_of(convention);
     options.name = name;
     options.appends.queue_bytes = queue_bytes;
     options.appends.threads = threads;
-    made_.emplace(call_engine([&] { return level_appender::make(in.group, std::move(levels), options); }));
+    made_.emplace(call_engine([&, g = in.group()] { return level_appender::make(g, std::move(levels), options); }));
   }
   level_appender_handle(const level_appender_handle&) = delete;
   level_appender_handle& operator=(const level_appender_handle&) = delete;
@@ -61,6 +61,7 @@ class level_appender_handle {
     call_engine([&] { return made_->flush(); });
   }
   void close(group_handle& in) {
+    const auto lock = in.group.lock_changes();
     group after = call_engine([&] { return made_->close(); });
     in.group = std::move(after);
   }
@@ -71,7 +72,7 @@ class level_appender_handle {
 
 nb::list levels_of_group(const group_handle& of) {
   nb::list out;
-  for (const group_level& each : unwrap(levels_of(of.group))) {
+  for (const group_level& each : unwrap(levels_of(of.group()))) {
     nb::list scale, translation;
     for (const double value : each.scale) scale.append(value);
     for (const double value : each.translation) translation.append(value);
@@ -83,7 +84,8 @@ nb::list levels_of_group(const group_handle& of) {
 }  // namespace
 
 void bind_levels(nb::module_& m) {
-  nb::class_<level_appender_handle>(m, "_LevelAppender", "Rows of an image and its levels: see penstock.create_levels.")
+  locked_class<level_appender_handle>(m, "_LevelAppender",
+                                      "Rows of an image and its levels: see penstock.create_levels.")
       .def(nb::init<const group_handle&, const nb::list&, const nb::list&, const std::string&, const std::string&,
                     const std::string&, std::uint64_t, unsigned>(),
            nb::arg("group"), nb::arg("paths"), nb::arg("arrays"), nb::arg("rule"), nb::arg("convention"),

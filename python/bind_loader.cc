@@ -38,7 +38,7 @@ std::vector<std::byte> copied_bytes(const nb::bytes& from) {
 }
 
 loader_array array_of(const nb::tuple& from) {
-  loader_array out{nb::cast<const array_handle&>(from[0]).array, {}, {}, {}, {}, 0, {}};
+  loader_array out{nb::cast<const array_handle&>(from[0]).array(), {}, {}, {}, {}, 0, {}};
   for (const nb::handle dim : nb::cast<nb::tuple>(from[1]))
     out.dims.push_back(dim.is_none() ? std::nullopt : std::optional(nb::cast<std::size_t>(dim)));
   out.type = dtype_of(from[2]);
@@ -153,7 +153,7 @@ nb::object ndarray_of(owned_tensor values, nb::handle dtype) {
 void bind_loader(nb::module_& m) {
   nb::class_<batch_memory>(m, "_BatchMemory", nb::type_slots(kBatchMemorySlots),
                            "Memory of a batch, from a context's pool; goes back to it when dropped.");
-  nb::class_<loader_handle>(m, "_Loader", "Batches of crops of arrays: see penstock.loader.")
+  locked_class<loader_handle>(m, "_Loader", "Batches of crops of arrays: see penstock.loader.")
       .def(nb::init<const nb::list&, const nb::list&, std::optional<std::uint64_t>, std::optional<nb::bytes>,
                     std::uint64_t, bool, bool, std::uint64_t, std::uint64_t, std::uint64_t, bool, std::optional<int>>(),
            nb::arg("arrays"), nb::arg("axes"), nb::arg("random_samples").none(), nb::arg("origins").none(),

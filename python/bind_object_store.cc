@@ -426,7 +426,7 @@ result<read_done> deliver_buffer(PyObject* object, const byte_read& wanted, lend
 }
 
 void bind_object_store(nb::module_& m) {
-  nb::class_<pending_handle>(m, "_PendingRequests", "Requests that a store's event loop answers, each once.")
+  locked_class<pending_handle>(m, "_PendingRequests", "Requests that a store's event loop answers, each once.")
       .def_prop_ro("stopped", [](const pending_handle& self) { return self.requests->stopped(); })
       .def(
           "done",

@@ -95,7 +95,7 @@ nb::object new_output(const array_handle& of, nb::handle numpy_type, nb::tuple s
   }
   std::byte* data = nullptr;
   PyObject* const made =
-      new_ndarray(of.array.context(), numpy_type.ptr(), dtype_of(numpy_type).item_bytes(), shape, data);
+      new_ndarray(of.array().context(), numpy_type.ptr(), dtype_of(numpy_type).item_bytes(), shape, data);
   if (made == nullptr) throw_python_error();
   return nb::steal(made);
 }

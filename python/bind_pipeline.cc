@@ -338,7 +338,7 @@ nb::object read_plain(const array_handle& from, nb::handle key, bool scalar, uns
     PyErr_Clear();
     return refused;
   }
-  const array& a = from.array;
+  const array& a = from.array();
   const auto where = resolve(which, a.shape());
   if (!where.ok()) return refused;
   std::byte* data = nullptr;
@@ -366,7 +366,7 @@ bool write_plain(const array_handle& to, nb::handle key, nb::handle value, bool 
     PyErr_Clear();
     return false;
   }
-  const array& a = to.array;
+  const array& a = to.array();
   const auto where = resolve(which, a.shape());
   if (!where.ok()) return false;
   const exported_buffer memory(value, a.type(), buffer_use::read);
@@ -436,7 +436,7 @@ void bind_pipeline(nb::module_& m) {
   m.def("write_plain", write_plain, nb::arg("array"), nb::arg("key").none(), nb::arg("value"),
         nb::arg("write_empty_chunks"),
         "array[key] = value for the keys of read_plain; False where it is for zarr-python to do, or to refuse.");
-  nb::class_<chunk_batch>(m, "_ChunkBatch", "Chunks to be read or written together.")
+  locked_class<chunk_batch>(m, "_ChunkBatch", "Chunks to be read or written together.")
       .def_prop_ro("bytes", &chunk_batch::bytes, "Bytes that the chunks decode to.")
       .def("__len__", &chunk_batch::size)
       .def("read", &chunk_batch::read, nb::arg("context"), nb::arg("store"), nb::arg("threads"),
@@ -451,7 +451,7 @@ void bind_pipeline(nb::module_& m) {
           "Merge and encode all, and put them into `to`; without it, give them back (None: empty). Values in memory of "
           "a device are taken in the order of `stream`; None: after all that the device was given.")
       .def("missing", &chunk_batch::missing_flags);
-  nb::class_<chunk_ticket>(m, "_ChunkTicket", "One chunk's read under way.")
+  locked_class<chunk_ticket>(m, "_ChunkTicket", "One chunk's read under way.")
       .def(nb::init<nb::object, nb::object, std::size_t, const context_handle&>(), nb::arg("batch"), nb::arg("store"),
            nb::arg("which"), nb::arg("context"))
       .def("on_done", &chunk_ticket::on_done, nb::arg("then"))

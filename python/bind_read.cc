@@ -189,7 +189,7 @@ void ticket_handle::on_done(nb::object then) {
 }
 
 void bind_ticket(nb::module_& m) {
-  nb::class_<ticket_handle>(m, "_Ticket", "A read under way. Dropping it cancels the read and waits for its workers.")
+  locked_class<ticket_handle>(m, "_Ticket", "A read under way. Dropping it cancels the read and waits for its workers.")
       .def_prop_ro("done", &ticket_handle::done)
       .def_prop_ro("progress", &ticket_handle::progress, "(bytes done, bytes in all), decoded.")
       .def("cancel", &ticket_handle::cancel)

@@ -60,6 +60,19 @@ without_gil::~without_gil() {
   PyEval_RestoreThread(state_);
 }
 
+std::unique_lock<std::recursive_timed_mutex> lock_without_gil(std::recursive_timed_mutex& mutex) {
+  constexpr auto kLookAtSignals = std::chrono::milliseconds(50);
+  std::unique_lock lock(mutex, std::try_to_lock);
+  while (!lock) {
+    {
+      const without_gil released;
+      if (lock.try_lock_for(kLookAtSignals)) continue;
+    }
+    if (PyErr_CheckSignals() < 0) throw_python_error();
+  }
+  return lock;
+}
+
 bool is_main_thread() noexcept {
   // A system call costs as much as a large part of a small read. A fork makes the forking thread a main thread.
   struct answer {

@@ -114,7 +114,8 @@ nb::bytes pack_table(std::uint64_t cells, const nb::bytes& numbers, const nb::by
 nb::bytes save_array(const array_handle& from, nb::bytes folder, nb::str shards, nb::object find_stamps) {
   const manifest_options how = manifest_options_of(std::move(folder), std::move(find_stamps));
   const std::string joined = utf8_of(shards);
-  const std::vector<std::byte> saved = call_engine([&] { return save_references_of_shards(from.array, how, joined); });
+  const std::vector<std::byte> saved =
+      call_engine([&, a = from.array()] { return save_references_of_shards(a, how, joined); });
   return nb::bytes(saved.data(), saved.size());
 }
 
@@ -122,7 +123,7 @@ nb::tuple save_group(const group_handle& from, nb::bytes folder, nb::object find
   std::vector<std::pair<std::string, std::string>> left_out;
   manifest_options how = manifest_options_of(std::move(folder), std::move(find_stamps));
   how.left_out = &left_out;
-  const std::vector<std::byte> saved = call_engine([&] { return save_references(from.group, how); });
+  const std::vector<std::byte> saved = call_engine([&, g = from.group()] { return save_references(g, how); });
   nb::list names;
   for (const auto& [path, why] : left_out) names.append(nb::make_tuple(to_str(path), to_str(why)));
   return nb::make_tuple(nb::bytes(saved.data(), saved.size()), names);
@@ -135,7 +136,7 @@ nb::bytes column(const std::vector<Number>& values) {
 }
 
 nb::tuple export_group(const group_handle& from) {
-  exported_group made = call_engine([&] { return exported_of(from.group); });
+  exported_group made = call_engine([&, g = from.group()] { return exported_of(g); });
   nb::dict documents;
   for (const auto& [key, text] : made.documents)
     documents[nb::bytes(key.data(), key.size())] = nb::bytes(text.data(), text.size());
@@ -150,12 +151,12 @@ nb::tuple export_group(const group_handle& from) {
 }
 
 nb::tuple export_rows(const array_handle& from, std::uint64_t begin, std::uint64_t end) {
-  const exported_rows made = call_engine([&] { return exported_rows_of(from.array, begin, end); });
+  const exported_rows made = call_engine([&, a = from.array()] { return exported_rows_of(a, begin, end); });
   return nb::make_tuple(column(made.cells), column(made.objects), column(made.offsets), column(made.lengths));
 }
 
 nb::list export_objects(const array_handle& from) {
-  const std::vector<exported_object> made = call_engine([&] { return exported_objects_of(from.array); });
+  const std::vector<exported_object> made = call_engine([&, a = from.array()] { return exported_objects_of(a); });
   nb::list out;
   for (const exported_object& each : made) {
     nb::object bytes = nb::none();

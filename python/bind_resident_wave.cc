@@ -77,8 +77,8 @@ std::string describe_status(std::uint32_t status) { return device::status_error(
 }  // namespace
 
 void bind_resident_wave(nb::module_& m) {
-  nb::class_<wave_handle>(m, "_ResidentWave",
-                          "Chunks on a device, or with device -1 on the host, that its kernels decode.")
+  locked_class<wave_handle>(m, "_ResidentWave",
+                            "Chunks on a device, or with device -1 on the host, that its kernels decode.")
       .def(nb::init<const std::string&, const nb::list&, nb::handle, int, bool>(), nb::arg("codecs"),
            nb::arg("encoded"), nb::arg("decoded_bytes"), nb::arg("device"), nb::arg("nvcomp"))
       .def_prop_ro("kernels", &wave_handle::kernels, "The symbols of the kernels, in the order of their launches.")

@@ -104,7 +104,7 @@ resolved_selection resolve_key(const array_handle& self, nb::handle key) {
   bool has_ellipsis = false;
   switch (parse_key(key.ptr(), which.items, has_ellipsis)) {
     case parsed_key::basic:
-      return unwrap(self.array.select(which));
+      return unwrap(self.array().select(which));
     case parsed_key::failed:
       throw_python_error();
     case parsed_key::other:
@@ -120,9 +120,9 @@ const resolved_selection& resolved_of(const array_handle& self, nb::handle key) 
                 "only integers, slices (`:`), ellipsis (`...`) and numpy.newaxis (`None`) are valid "
                 "indices here; oindex and vindex take lists, index arrays and masks"));
   }
-  if (!(made->array_shape == self.array.shape())) {
+  if (!(made->array_shape == self.array().shape())) {
     raise(error(errc::invalid_argument, "the selection was made for an array of shape " + to_string(made->array_shape) +
-                                            ", this one has " + to_string(self.array.shape())));
+                                            ", this one has " + to_string(self.array().shape())));
   }
   return made->resolved;
 }
@@ -193,7 +193,7 @@ bool append_basic(nb::handle from, std::vector<Item>& items) {
 }
 
 selection_handle resolved(const array_handle& self, const selection& which) {
-  const array a = self.array;  // another thread may resize the Array meanwhile
+  const array a = self.array();  // another thread may resize the Array meanwhile
   return {call_engine([&] { return a.select(which); }), a.shape()};
 }
 
@@ -216,7 +216,7 @@ selection_handle points_of(const array_handle& self, const nb::tuple& lists, con
     exported.push_back(std::make_unique<exported_array>(list, "lq", 8));
     which.points.emplace_back(static_cast<const std::int64_t*>(exported.back()->data()), exported.back()->size());
   }
-  const array a = self.array;  // another thread may resize the Array meanwhile
+  const array a = self.array();  // another thread may resize the Array meanwhile
   return {call_engine([&]() -> result<resolved_selection> {
             auto made = select_among(*a.state().layout, which);
             if (!made.ok()) return std::move(made).error().note("array '" + a.uri() + "'");
@@ -229,7 +229,7 @@ selection_handle mask_of(const array_handle& self, nb::handle mask) {
   const exported_array items(mask, "?", 1);
   const extents shape = items.shape();
   const std::span bytes(static_cast<const std::uint8_t*>(items.data()), items.size());
-  const array a = self.array;
+  const array a = self.array();
   return {call_engine([&] { return a.select(mask_selection::pack(shape, bytes)); }), a.shape()};
 }
 

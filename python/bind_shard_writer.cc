@@ -63,7 +63,7 @@ shard_values values_of(const exported_values& items, const nb::bytes& descr) { r
 }  // namespace
 
 void bind_shard_writer(nb::module_& m) {
-  nb::class_<shard_writer>(m, "_ShardWriter", "Files of one pattern, one after the other: see penstock.ShardWriter.")
+  locked_class<shard_writer>(m, "_ShardWriter", "Files of one pattern, one after the other: see penstock.ShardWriter.")
       .def_static(
           "make",
           [](const context_handle& with, const nb::bytes& pattern, const std::optional<nb::bytes>& manifest,
@@ -142,7 +142,7 @@ void bind_shard_writer(nb::module_& m) {
         };
         save_options as;
         if (nb::isinstance<array_handle>(values)) {
-          const array from = nb::cast<const array_handle&>(values).array;
+          const array from = nb::cast<const array_handle&>(values).array();
           as.type = how.type;
           return write(from, as);
         }

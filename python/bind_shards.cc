@@ -161,7 +161,7 @@ array_handle open_raw(const store_handle& from, const context_handle& with, nb::
 
 array_handle join_many(const context_handle& with, const nb::list& arrays, std::size_t axis) {
   std::vector<array> parts;
-  for (const nb::handle each : arrays) parts.push_back(nb::cast<const array_handle&>(each).array);
+  for (const nb::handle each : arrays) parts.push_back(nb::cast<const array_handle&>(each).array());
   return array_handle(call_engine([&] { return join(parts, axis, with.context); }));
 }
 
@@ -206,7 +206,7 @@ array_handle open_of_sources(const context_handle& with, const nb::list& given, 
 
 nb::list files(const array_handle& of) {
   nb::list out;
-  for (const shard_file& each : shard_files(of.array)) {
+  for (const shard_file& each : shard_files(of.array())) {
     nb::object sum = nb::none();
     if (each.crc32c) sum = nb::int_(*each.crc32c);
     out.append(nb::make_tuple(nb::bytes(each.key.data(), each.key.size()), each.length, each.offset, sum));
@@ -215,8 +215,9 @@ nb::list files(const array_handle& of) {
 }
 
 nb::bytes save(const array_handle& of, nb::bytes root, bool as_json, nb::handle checksums) {
-  const auto made = unwrap(save_manifest(of.array, text_of(root), as_json ? manifest_form::json : manifest_form::binary,
-                                         list_of<std::uint32_t>(checksums)));
+  const auto made =
+      unwrap(save_manifest(of.array(), text_of(root), as_json ? manifest_form::json : manifest_form::binary,
+                           list_of<std::uint32_t>(checksums)));
   return nb::bytes(made.data(), made.size());
 }
 
@@ -311,18 +312,20 @@ void bind_shards(nb::module_& m) {
         "Sources (name, shape, chunks, read) of one dtype as one array; read(origin, shape) returns a box's bytes.");
   m.def("shard_files", &files, nb::arg("array"), "For each file (key, length, offset, crc32c or None).");
   m.def(
-      "shard_axis", [](const array_handle& of) { return shard_axis(of.array); }, nb::arg("array"),
+      "shard_axis", [](const array_handle& of) { return shard_axis(of.array()); }, nb::arg("array"),
       "The dimension along which the files follow each other.");
   m.def(
       "shard_items",
       [](const array_handle& of) {
-        const raw_options items = shard_items(of.array);
+        const raw_options items = shard_items(of.array());
         return nb::make_tuple(nb::str(items.dtype.data(), items.dtype.size()), items.fortran_order);
       },
       nb::arg("array"), "(NumPy's descr as text, whether in Fortran order) of the items of an array's files.");
   m.def(
       "shards_changed",
-      [](const array_handle& of) { return call_engine([&] { return result<bool>(shards_changed(of.array)); }); },
+      [](const array_handle& of) {
+        return call_engine([&, a = of.array()] { return result<bool>(shards_changed(a)); });
+      },
       nb::arg("array"), "Whether one of an array's files is gone or another than it was.");
   m.def("file_stamps", &stamps, nb::arg("context"), nb::arg("paths"),
         "(size, time of change) of each file of this machine, None if it does not exist: queried in parallel.");

@@ -51,7 +51,7 @@ class stream_handle {
     options.depth = depth;
     options.axis = axis;
     options.edges = list_of<std::uint64_t>(edges);
-    made_.emplace(unwrap(array_stream::make(from.array, std::move(options))));
+    made_.emplace(unwrap(array_stream::make(from.array(), std::move(options))));
   }
   stream_handle(const stream_handle&) = delete;
   stream_handle& operator=(const stream_handle&) = delete;
@@ -91,7 +91,7 @@ class device_tiles_handle {
     options.edges = list_of<std::uint64_t>(edges);
     options.device = device;
     options.check = check;
-    made_.emplace(call_engine([&] { return device_tiles::make(from.array, std::move(options)); }));
+    made_.emplace(call_engine([&, a = from.array()] { return device_tiles::make(a, std::move(options)); }));
   }
   device_tiles_handle(const device_tiles_handle&) = delete;
   device_tiles_handle& operator=(const device_tiles_handle&) = delete;
@@ -171,7 +171,7 @@ class batches_handle {
       if (made.is_none()) return std::optional<array_crop>();
       const nb::tuple pair = tuple_of(made, 2, "a crop");
       const auto& from = nb::cast<const array_handle&>(pair[0]);
-      std::optional<array_crop> out({from.array, resolve_key(from, pair[1])});
+      std::optional<array_crop> out({from.array(), resolve_key(from, pair[1])});
       if (crops_++ % size_ == 0 && !on_device_) dtypes_.push_back(from.dtype);
       return out;
     } catch (nb::python_error& failed) {
@@ -195,21 +195,21 @@ class batches_handle {
 }  // namespace
 
 void bind_stream(nb::module_& m) {
-  nb::class_<stream_handle>(m, "_Stream", nb::is_weak_referenceable(),
-                            "Tiles of an array, read ahead: see penstock.stream.")
+  locked_class<stream_handle>(m, "_Stream", nb::is_weak_referenceable(),
+                              "Tiles of an array, read ahead: see penstock.stream.")
       .def(nb::init<const array_handle&, nb::handle, std::size_t, std::size_t, nb::handle>(), nb::arg("array"),
            nb::arg("tile"), nb::arg("depth"), nb::arg("axis"), nb::arg("edges"))
       .def("next", &stream_handle::next)
       .def("cancel", &stream_handle::cancel);
-  nb::class_<device_tiles_handle>(m, "_DeviceTiles", nb::is_weak_referenceable(),
-                                  "Tiles of an array, read ahead into device memory: see penstock.stream.")
+  locked_class<device_tiles_handle>(m, "_DeviceTiles", nb::is_weak_referenceable(),
+                                    "Tiles of an array, read ahead into device memory: see penstock.stream.")
       .def(nb::init<const array_handle&, nb::handle, std::size_t, std::size_t, nb::handle, int, bool>(),
            nb::arg("array"), nb::arg("tile"), nb::arg("depth"), nb::arg("axis"), nb::arg("edges"), nb::arg("device"),
            nb::arg("check"))
       .def("next", &device_tiles_handle::next)
       .def_prop_ro("complete", &device_tiles_handle::complete)
       .def("cancel", &device_tiles_handle::cancel);
-  nb::class_<batches_handle>(m, "_Batches", "Batches of crops of arrays, read ahead: see penstock.batches.")
+  locked_class<batches_handle>(m, "_Batches", "Batches of crops of arrays, read ahead: see penstock.batches.")
       .def(nb::init<nb::callable, std::size_t, std::size_t, bool, std::optional<int>, nb::object, bool>(),
            nb::arg("next_crop"), nb::arg("size"), nb::arg("depth"), nb::arg("drop_last"),
            nb::arg("device").none() = nb::none(), nb::arg("dtype").none() = nb::none(), nb::arg("check") = false)

@@ -195,12 +195,13 @@ void bind_tiff(nb::module_& m) {
 }
 
 nb::object tiff_of(const array_handle& self) {
-  const tiff_details* const from = tiff_details_of(self.array);
-  return from == nullptr ? nb::none() : nb::cast(details_handle{self.array, from});
+  const array a = self.array();
+  const tiff_details* const from = tiff_details_of(a);
+  return from == nullptr ? nb::none() : nb::cast(details_handle{a, from});
 }
 
 array_handle tiff_image_of(const array_handle& self, nb::handle options) {
-  const array from = self.array;
+  const array from = self.array();
   const tiff_options image = tiff_options_of(options);
   return array_handle(call_engine([&] { return open_tiff(from, image); }));
 }

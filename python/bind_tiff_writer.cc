@@ -164,7 +164,7 @@ void write_everything(tiff_writer_handle& self, nb::handle values) {
   save_options how;
   how.progress = [](const read_progress&) { return may_go_on(); };
   if (nb::isinstance<array_handle>(values)) {
-    const array from = nb::cast<const array_handle&>(values).array;
+    const array from = nb::cast<const array_handle&>(values).array();
     how.type = self.writer->options().type;
     call_engine([&] { return write_all(from, *self.writer, how); });
     return;
@@ -176,7 +176,7 @@ void write_everything(tiff_writer_handle& self, nb::handle values) {
 }  // namespace
 
 void bind_tiff_writer(nb::module_& m) {
-  nb::class_<tiff_writer_handle>(m, "TiffWriter", "A TIFF under way; penstock.TiffWriter holds one.")
+  locked_class<tiff_writer_handle>(m, "TiffWriter", "A TIFF under way; penstock.TiffWriter holds one.")
       .def("write", write_band_rows, nb::arg("first_band"), nb::arg("first_row"), nb::arg("values"),
            nb::arg("mask").none(), "Write values of shape (bands, rows, columns), and a mask of (rows, columns).")
       .def("write_all", write_everything, nb::arg("values"),

@@ -43,7 +43,7 @@ void read_unpacked(const unpacked_image& self, nb::handle ranges, nb::handle sha
 }
 
 unpacked_image make(const array_handle& image, bool masked) {
-  return call_engine([&] { return unpacked_image::make(image.array, masked); });
+  return call_engine([&, a = image.array()] { return unpacked_image::make(a, masked); });
 }
 
 }  // namespace

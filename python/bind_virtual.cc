@@ -83,7 +83,7 @@ void bind_virtual(nb::module_& m) {
         "None, CRC-32C or None). Returns (array of references or None, [(file, path, array)] where it is None, name of "
         "the dataset, axis, lengths along it).");
   m.def(
-      "has_hdf5_facts", [](const array_handle& of) { return hdf5_facts_of(of.array.state()) != nullptr; },
+      "has_hdf5_facts", [](const array_handle& of) { return hdf5_facts_of(of.array().state()) != nullptr; },
       nb::arg("array"), "Whether the array has what an HDF5 file says of its first part.");
 }
 

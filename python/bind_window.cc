@@ -18,7 +18,7 @@ using writable_bytes = nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::
 // From an `Array` or an `UnpackedImage`.
 window_image image_of_object(nb::handle from) {
   if (nb::isinstance<unpacked_image>(from)) return nb::cast<const unpacked_image&>(from);
-  return nb::cast<const array_handle&>(from).array;
+  return nb::cast<const array_handle&>(from).array();
 }
 
 resampling resampling_of(const std::string& name) {

@@ -48,7 +48,7 @@ std::optional<dtype> convertible_type(const array_handle& to, PyObject* value) {
     const nb::object numpy_type = nb::handle(value).attr("dtype");
     if (!nb::cast<bool>(numpy_type.attr("isnative"))) return std::nullopt;
     const dtype type = dtype_of(numpy_type);
-    return converts(type, to.array.type()) ? std::optional(type) : std::nullopt;
+    return converts(type, to.array().type()) ? std::optional(type) : std::nullopt;
   } catch (const nb::python_error&) {  // a dtype that the engine does not support
     return std::nullopt;
   }
@@ -58,10 +58,10 @@ std::optional<dtype> convertible_type(const array_handle& to, PyObject* value) {
 // exception is set. `converted` owns the result.
 bool open_value(const array_handle& to, PyObject* value, const extents& shape, exported_value& out,
                 nb::object& converted) {
-  if (!to.array.type().variable_length() && is_native(to, value) && out.open(value, to.array.type()) &&
+  if (!to.array().type().variable_length() && is_native(to, value) && out.open(value, to.array().type()) &&
       out.view().extents == shape)
     return true;
-  if (!to.array.type().variable_length()) {
+  if (!to.array().type().variable_length()) {
     exported_value other;
     const auto type = convertible_type(to, value);
     if (type && other.open(value, *type) && other.view().extents == shape) {
@@ -97,7 +97,7 @@ std::uint64_t bytes_of(const tensor_view& value) noexcept {
 template <class Resolved>
 bool write_resolved(const array_handle& to, const Resolved& where, const tensor_view& value, const write_request& how) {
   write_options options = options_of(how);
-  const array a = to.array;  // another thread may resize this Array meanwhile
+  const array a = to.array();  // another thread may resize this Array meanwhile
   if (how.threads == 0 && how.progress.is_none() && a.runs_inline(where)) {
     result<> outcome;
     options.threads = 1;  // another worker would wait for the GIL: dicts are Python's
@@ -127,12 +127,12 @@ bool write_value(const array_handle& to, const Resolved& where, PyObject* value,
   nb::object converted;
   if (!open_value(to, value, where.shape, direct, converted)) return false;
   if (!converted.is_valid()) return write_resolved(to, where, direct.view(), how);
-  if (to.array.type().variable_length()) {
-    item_block items(to.array.type(), converted);
+  if (to.array().type().variable_length()) {
+    item_block items(to.array().type(), converted);
     return write_resolved(to, where, items.view(), how);
   }
   exported_value made;
-  if (!made.open(converted.ptr(), to.array.type()) || !(made.view().extents == where.shape)) {
+  if (!made.open(converted.ptr(), to.array().type()) || !(made.view().extents == where.shape)) {
     set_error(error(errc::internal, "a converted value has no memory of the array's dtype"));
     return false;
   }
@@ -169,7 +169,7 @@ class write_ticket_handle {
 // The values are copied before this returns.
 write_ticket_handle start_write(const array_handle& self, nb::handle key, nb::handle value, unsigned threads,
                                 bool durable, bool write_empty_chunks) {
-  const array a = self.array;  // another thread may resize this Array meanwhile
+  const array a = self.array();  // another thread may resize this Array meanwhile
   const resolved_selection where = resolve_key(self, key);
   const write_options options = options_of({threads, nb::handle(Py_None), durable, write_empty_chunks});
   const auto start = [&](const tensor_view& values) {
@@ -223,9 +223,9 @@ bool write_key(PyObject* self, PyObject* key, PyObject* value, const write_reque
       case parsed_key::failed:
         return false;
     }
-    auto where = resolve(which, to.array.shape());
+    auto where = resolve(which, to.array().shape());
     if (!where.ok()) {
-      set_error(std::move(where).error().note("array '" + to.array.uri() + "'"));
+      set_error(std::move(where).error().note("array '" + to.array().uri() + "'"));
       return false;
     }
     return write_value(to, *where, value, how);
@@ -248,7 +248,7 @@ void write_device(const array_handle& self, nb::handle key, const nb::tuple& mem
                   std::optional<std::uintptr_t> stream, unsigned threads, nb::handle progress, bool durable,
                   bool write_empty_chunks, const std::optional<std::string>& encoder) {
   if (memory.size() != 4) raise(error(errc::invalid_argument, "memory must be (address, strides, dtype, device)"));
-  const array a = self.array;  // another thread may resize this Array meanwhile
+  const array a = self.array();  // another thread may resize this Array meanwhile
   const resolved_selection where = resolve_key(self, key);
   tensor_view value;
   value.data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(memory[0]));
@@ -279,13 +279,15 @@ extents extents_of(const nb::tuple& sizes) {
 }
 
 void resize(array_handle& self, const nb::tuple& shape) {
-  const array before = self.array;
+  const auto lock = self.array.lock_changes();
+  const array before = self.array();
   const extents wanted = extents_of(shape);
   self.array = call_engine([&] { return before.resize(wanted); });
 }
 
 void append_rows(array_handle& self, const tensor_view& rows, std::size_t axis, const write_request& how) {
-  const array before = self.array;
+  const auto lock = self.array.lock_changes();
+  const array before = self.array();
   std::optional<array> after;
   const bool done = watch_without_gil(how.progress, bytes_of(rows),
                                       [&](const progress_fn& call, std::chrono::nanoseconds interval) -> result<> {
@@ -304,7 +306,7 @@ void append_rows(array_handle& self, const tensor_view& rows, std::size_t axis, 
 void append(array_handle& self, nb::handle value, std::size_t axis, unsigned threads, nb::handle progress, bool durable,
             bool write_empty_chunks) {
   const write_request how{threads, progress, durable, write_empty_chunks};
-  const dtype type = self.array.type();
+  const dtype type = self.array().type();
   if (type.variable_length()) {
     item_block items(type, value);
     return append_rows(self, items.view(), axis, how);
@@ -330,7 +332,7 @@ int set_item(PyObject* self, PyObject* key, PyObject* value) {
 }
 
 void bind_write(nb::module_& m, nb::class_<array_handle>& type) {
-  nb::class_<write_ticket_handle>(m, "_WriteTicket", "A write in the background.")
+  locked_class<write_ticket_handle>(m, "_WriteTicket", "A write in the background.")
       .def_prop_ro("done", &write_ticket_handle::done)
       .def_prop_ro("progress", &write_ticket_handle::progress, "(bytes done, bytes in all), decoded.")
       .def("cancel", &write_ticket_handle::cancel)
