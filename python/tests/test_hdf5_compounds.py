@@ -3,6 +3,7 @@ The dataset is a group of its members. h5py writes the files, and says what is i
 
 from __future__ import annotations
 
+import io
 import warnings
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,36 @@ def as_text(values: Any) -> Any:
     return np.array(flat, object).reshape(np.shape(values)).tolist()
 
 
+def plain(value: Any) -> Any:
+    """Structured values in Python's terms, text as text."""
+    if isinstance(value, np.ndarray) and value.dtype.kind == "O":
+        return [plain(each) for each in value]
+    if isinstance(value, np.ndarray) and value.dtype.names is None:
+        return value.tolist()
+    if isinstance(value, np.ndarray):
+        return [plain(each) for each in value]
+    if isinstance(value, np.void):
+        return tuple(plain(value[name]) for name in value.dtype.names)
+    return value.decode() if type(value) is bytes else value
+
+
+def same_rows(got: Any, want: Any) -> None:
+    """Elements of Penstock and of h5py, which has bytes where Penstock has text."""
+    assert type(got) is type(want)
+    assert np.shape(got) == np.shape(want)
+    assert plain(got) == plain(want)
+    same_type(got.dtype, want.dtype)
+
+
+def same_type(got: np.dtype[Any], want: np.dtype[Any]) -> None:
+    assert got.names == want.names
+    for name in got.names or ():
+        same_type(got[name], want[name])
+    if got.names is None:
+        assert got.newbyteorder("=") == want.newbyteorder("=")
+        assert h5py.check_vlen_dtype(got) == h5py.check_vlen_dtype(want)
+
+
 def same_as_h5py(group: ps.Group, stored: Any) -> None:
     """Each member, against the same member of h5py's structured values."""
     assert sorted(group) == sorted(stored.dtype.names)
@@ -97,6 +128,9 @@ def test_members_in_every_layout(tmp_path: Path, layout: str, libver: str) -> No
     assert isinstance(opened, ps.Group)
     assert opened.attrs["unit"] == "m"
     same_as_h5py(opened, stored)
+    same_rows(opened[...], stored)
+    for selection in [3, (3, 4), (slice(2, 6, 2), 1), (..., 8), (slice(0, 0), ...), (slice(None, None, 3), [1, 5])]:
+        same_rows(opened[selection], stored[selection])
     one = ps.open(tmp_path / "x.h5", "t/at")
     np.testing.assert_array_equal(one[2:6:2, ::3, 1], stored["at"][2:6:2, ::3, 1])
     assert ps.open(tmp_path / "x.h5", "t/inner/note")[3, 4] == stored["inner"]["note"][3, 4].decode()
@@ -119,7 +153,10 @@ def test_byte_orders(tmp_path: Path, order: str) -> None:
             values[i] = (str(i), i / 3, (i, -i), i + 2j)
         made[...] = values
         stored = made[...]
-    same_as_h5py(ps.open_group(tmp_path / "x.h5", "t"), stored)
+    group = ps.open_group(tmp_path / "x.h5", "t")
+    same_as_h5py(group, stored)
+    assert plain(group[5:40]) == plain(stored[5:40])
+    assert group[0:1].dtype["i"] == np.dtype(("=i2", (2,)))
 
 
 def test_compact_scalar_and_empty(tmp_path: Path) -> None:
@@ -135,6 +172,8 @@ def test_compact_scalar_and_empty(tmp_path: Path) -> None:
         file.create_dataset("never", (2, 2), dtype)
         want = {name: file[name][()] for name in file}
     group = ps.open_group(tmp_path / "x.h5")
+    for name, stored in want.items():
+        same_rows(group[name][()], stored)
     assert group["compact/t"][...].tolist() == ["a", "bb", ""]
     np.testing.assert_array_equal(group["compact/i"][...], want["compact"]["i"])
     np.testing.assert_array_equal(group["compact/f"][...], want["compact"]["f"])
@@ -187,6 +226,31 @@ def test_references_in_compounds_are_paths(tmp_path: Path) -> None:
     assert group["target"][...].tolist() == ["/g/data", "/g", ""]
     assert group["part"][0] == "/g/data[1:3, 2:4]"
     assert group["part"][2] == ""
+    assert group[...].tolist() == [
+        (1, "/g/data", "/g/data[1:3, 2:4]"),
+        (2, "/g", "/g/data[...]"),
+        (0, "", ""),
+    ]
+    assert group[1]["target"] == "/g"
+    dtype = group[...].dtype["target"]
+    assert dtype.kind == "O"
+    assert dtype.metadata == {"vlen": str, "reference": True}
+
+
+def test_rows_are_selections_of_the_dataset(tmp_path: Path) -> None:
+    """Not of what its elements have within them; only a dataset of members has rows."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["g/t"] = table((4,))
+    group = ps.open_group(tmp_path / "x.h5", "g/t")
+    for selection in [(1, 2), (..., 0, 0), (..., ...)]:
+        with pytest.raises(ps.OutOfRangeError, match="dataset has 1 dimensions"):
+            group[selection]
+    with pytest.raises(IndexError):
+        group[4]
+    assert group[-1]["x"] == 1.5
+    assert plain(group["inner"][2]) == ("n2", 2)
+    with pytest.raises(TypeError, match="children have names"):
+        ps.open_group(tmp_path / "x.h5", "g")[0]
 
 
 def test_members_that_are_not_readable_are_named(tmp_path: Path) -> None:
@@ -200,8 +264,9 @@ def test_members_that_are_not_readable_are_named(tmp_path: Path) -> None:
     group = ps.open_group(tmp_path / "x.h5", "t")
     assert sorted(group) == ["lists", "n"]
     assert group["n"][...].tolist() == [0] * 4
-    with pytest.raises(ps.UnsupportedError, match="lists of references or of values of variable length"):
-        group["lists"]
+    for key in ("lists", slice(2)):
+        with pytest.raises(ps.UnsupportedError, match="lists of references or of values of variable length"):
+            group[key]
     with pytest.warns(UserWarning, match="lists"):
         ps.copy(tmp_path / "x.h5", tmp_path / "y.zarr")
     assert ps.open_group(tmp_path / "y.zarr")["t/n"][...].tolist() == [0] * 4
@@ -315,7 +380,19 @@ def test_over_http(file: Path) -> None:
         group = ps.open(f"{server.url}/x.h5", "g/t")
         with h5py.File(file) as opened:
             same_as_h5py(group, opened["g/t"][...])
+            same_rows(group[3:8], opened["g/t"][3:8])
         assert ps.open(f"{server.url}/x.h5/g/t/inner/n")[3] == 3
+
+
+@pytest.mark.parametrize("kind", ["bytes", "BytesIO", "read-only file"])
+def test_rows_from_every_kind_of_source(file: Path, kind: str) -> None:
+    with h5py.File(file) as opened:
+        stored = opened["g/t"][...]
+    if kind == "read-only file":
+        file.chmod(0o400)
+    source = {"bytes": file.read_bytes(), "BytesIO": io.BytesIO(file.read_bytes()), "read-only file": file}[kind]
+    same_rows(ps.open(source, "g/t")[2:], stored[2:])
+    same_rows(ps.open(source)["link"][2:], stored[2:])
 
 
 def test_damaged_files_are_refused_or_read(file: Path) -> None:

@@ -12,6 +12,7 @@ from penstock.core.array import Array
 from penstock.core.errors import ConflictError, NotFoundError
 from penstock.core.group import Group
 from penstock.hdf5.dimensions import DimensionNames
+from penstock.hdf5.rows import read_rows
 from penstock.hdf5.source import Source
 from penstock.hdf5.typed import typed_attributes
 from penstock.hdf5.types import NoArrayError
@@ -74,6 +75,13 @@ class Hdf5Group(Group):
     def hidden_scales(self) -> list[str]:
         """Names of netCDF's dimensions without a variable."""
         return list(self._names.stand_ins)
+
+    def __getitem__(self, path: Any) -> Any:
+        """The child with that name or path. Of a dataset whose members are its children, a selection gives its elements
+        as a structured array: text is `str`, lists are arrays, references are paths."""
+        if isinstance(path, str) or not _core.hdf5_is_compound(self):
+            return super().__getitem__(path)
+        return read_rows(self, path)
 
     def _member(self, path: str) -> Array | Group:
         # Every opening of a local file sees its current state; that of a remote file uses the metadata that the group

@@ -1,0 +1,113 @@
+"""Rows of datasets whose members are opened one by one, as structured NumPy arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.core.array import Array
+from penstock.core.errors import OutOfRangeError
+
+if TYPE_CHECKING:
+    from penstock.core.job import Job
+    from penstock.hdf5.group import Hdf5Group
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A member of the elements."""
+
+    name: str
+    node: Array | list[_Field]  # a member, or those of a compound in it
+    dtype: np.dtype[Any]  # of one element
+    ndim: int  # of the dataset
+
+    def start(self, selection: tuple[Any, ...]) -> _Reading:
+        if isinstance(self.node, Array):
+            return _Reading(self, self.node.read_async(selection), [])
+        return _Reading(self, None, [each.start(selection) for each in self.node])
+
+
+@dataclass(frozen=True)
+class _Reading:
+    field: _Field
+    job: Job | None
+    inner: list[_Reading]
+
+    def finish(self) -> npt.NDArray[Any]:
+        if self.job is None:
+            return _rows(self.inner)
+        values = self.job.wait()
+        dtype = self.field.dtype
+        if dtype.kind != "O":
+            return np.asarray(values)
+        return _objects(values, is_list=dtype.metadata is not None and dtype.metadata["vlen"] not in (str, bytes))
+
+
+def read_rows(table: Hdf5Group, selection: Any) -> Any:
+    """The elements of a selection of the dataset: a structured array, or an element of one.
+
+    Members are read at the same time, each from its own chunks. Text is `str`, lists are arrays, references are the
+    paths that Penstock has for them. `dtype.metadata` of these members is what h5py's is.
+    """
+    fields = _fields(table)
+    ndim = fields[0].ndim
+    selected = _expanded(selection, ndim)
+    rows = _rows([each.start(selected) for each in fields])
+    return rows[()] if rows.ndim == 0 else rows
+
+
+def _fields(table: Hdf5Group) -> list[_Field]:
+    out = []
+    for name in table.names_in_file_order:
+        node = table[name]
+        if isinstance(node, Array):
+            dtype = cast(Any, node).storage["dtype"]  # of an Hdf5Array
+            if dtype.kind != "O":  # big-endian numbers are read in this machine's order
+                dtype = np.dtype((node.dtype, dtype.shape))
+            out.append(_Field(name, node, dtype, node.ndim - len(dtype.shape)))
+        else:
+            inner = _fields(node)
+            out.append(_Field(name, inner, _dtype(inner), inner[0].ndim))
+    return out
+
+
+def _dtype(fields: list[_Field]) -> np.dtype[Any]:
+    return np.dtype([(each.name, each.dtype) for each in fields])
+
+
+def _rows(readings: list[_Reading]) -> npt.NDArray[Any]:
+    dtype = _dtype([each.field for each in readings])
+    out: npt.NDArray[Any] | None = None
+    for each in readings:
+        values = each.finish()
+        if out is None:
+            out = np.empty(values.shape[: values.ndim - len(each.field.dtype.shape)], dtype)
+        out[each.field.name] = values
+    assert out is not None  # a compound has members
+    return out
+
+
+def _expanded(selection: Any, ndim: int) -> tuple[Any, ...]:
+    """The selection with an index for each dimension of the dataset, so that it selects nothing within elements."""
+    parts = selection if isinstance(selection, tuple) else (selection,)
+    ellipses = [i for i, each in enumerate(parts) if each is Ellipsis]
+    given = len(parts) - len(ellipses)
+    if len(ellipses) > 1 or given > ndim:
+        raise OutOfRangeError(f"the selection has {given} indices, the dataset has {ndim} dimensions")
+    at = ellipses[0] if ellipses else given
+    return (*parts[:at], *[slice(None)] * (ndim - given), *parts[at + 1 :])
+
+
+def _objects(values: Any, is_list: bool) -> npt.NDArray[Any]:
+    """An array of objects; of one element, one without dimensions."""
+    if not is_list:
+        return np.asarray(values, object)
+    if isinstance(values, np.ndarray) and values.dtype.kind == "O":
+        return values
+    out = np.empty(1, object)
+    out[0] = values
+    return out.reshape(())
