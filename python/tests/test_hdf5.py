@@ -230,14 +230,12 @@ def test_what_is_not_read_is_refused_by_name(tmp_path):
         layout = h5py.VirtualLayout((4,), h5py.string_dtype())
         layout[::2] = h5py.VirtualSource("x.h5", "rows", (2,))
         file.create_virtual_dataset("of_lists", layout)
-        file.create_dataset("external", (4, 2), "i4", external=[(str(tmp_path / "y.bin"), 0, 4), ("z.bin", 0, 28)])
         file["kind"] = np.dtype("i4")
     for name, words in {
         "lists": "lists of references or of values of variable length",
         "times": "H5T_TIME",
         "virtual": "text of variable length shows a source of int16",
         "of_lists": r"text of variable length shows a source of variable_length_list\[uint8\]",
-        "external": "external files end inside a row",
         "kind": "named type",
     }.items():
         with pytest.raises(ps.UnsupportedError, match=words) as caught:

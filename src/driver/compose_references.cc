@@ -6,6 +6,7 @@
 #include <bit>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <penstock/open.h>
@@ -359,7 +360,7 @@ class composer {
     const store* const from = each.path.empty() ? each.from.get() : nullptr;
     const auto [at, added] = objects_.try_emplace({from, from == nullptr ? each.path : each.key},
                                                   static_cast<std::uint32_t>(out_.objects.size()));
-    if (added) out_.objects.push_back(each);
+    if (added) add_object(each);
     known = at->second;
     return at->second;
   }
@@ -376,8 +377,17 @@ class composer {
     made.name = made.key = "fill";
     made.from = values;
     made.inlined = true;
-    out_.objects.push_back(std::move(made));
+    add_object(std::move(made));
     return at->second;
+  }
+
+  // Names of objects in memory say what they are, and each is a name of its own here.
+  void add_object(referenced_object made) {
+    if (made.inlined && !names_.insert(made.name).second) {
+      made.name += fmt::format(" {}", out_.objects.size());
+      names_.insert(made.name);
+    }
+    out_.objects.push_back(std::move(made));
   }
 
   // Chain 0 is the most frequent one, if it decodes to the array's own type.
@@ -453,6 +463,7 @@ class composer {
   std::map<std::string, std::uint32_t> numbers_;
   std::map<std::pair<const store*, std::string>, std::uint32_t> objects_;
   std::map<std::string, std::uint32_t> fills_;  // by the bytes of the item
+  std::set<std::string> names_;                 // of objects in memory
   const referenced_array* last_source_ = nullptr;
   std::vector<std::optional<std::uint32_t>> of_last_;
 };

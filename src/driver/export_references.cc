@@ -234,6 +234,7 @@ result<std::vector<exported_object>> exported_objects_of(const array& from) {
   for (const referenced_object& each : what->objects) {
     exported_object made{each.path.empty() ? each.name : each.path, std::nullopt};
     if (each.inlined) {
+      PENSTOCK_TRY(check_gathered(each));
       auto read = read_and_wait(*each.from, each.key, {}, byte_range::kAll - 1);
       if (!read.ok()) return std::move(read).error().note(read_note(each.key, {}));
       made.bytes = std::move(read->bytes);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -16,8 +17,11 @@
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
 #include "format/reference/reference_table.h"
+#include "engine/blocking_read.h"
 #include "format/zarr/zarr_v2.h"
 
+#include "store/chained_store.h"
+#include "store/reference_store.h"
 namespace penstock::inline v0 {
 namespace {
 
@@ -123,6 +127,37 @@ std::string hdf5_references::local_path() const {
 
 // The files that contain a dataset's values.
 result<> hdf5_references::name_external_files(const hdf5_array& from, referenced_array& what) const {
+// Makes one object of the files, in which cells may begin and end anywhere.
+result<> hdf5_references::gather_external_files(const hdf5_array& from, referenced_array& what) {
+  std::vector<chained_store::link> links;
+  std::map<std::string, reference_store::object> files;
+  for (std::size_t i = 0; i < from.external.size(); ++i) {
+    const referenced_object& each = what.objects[i];
+    links.push_back({each.name, from.external[i].offset, from.external[i].bytes});
+    const auto [at, added] = files.try_emplace(each.name);
+    if (!added) continue;
+    reference_store::object& made = at->second;
+    made.name = each.name;
+    made.from = each.from;
+    made.key = each.key;
+    if (!each.pinned || !each.from->traits().versions) continue;
+    PENSTOCK_ASSIGN(const blocking_read now, read_and_wait(*each.from, each.key, {0, 0, false}, byte_range::kAll - 1));
+    made.pinned = now.seen;
+  }
+  std::vector<reference_store::object> all;
+  for (auto& [name, object] : files) all.push_back(std::move(object));
+  PENSTOCK_ASSIGN(auto store_of_files, reference_store::make(std::move(all), what.uri));
+  referenced_object gathered;
+  gathered.name = gathered.key = "external files";
+  const auto made = std::make_shared<const chained_store>(gathered.key, std::move(store_of_files), std::move(links));
+  gathered.gathered_bytes = made->bytes();
+  gathered.from = made;
+  gathered.inlined = true;
+  what.objects.clear();
+  what.objects.push_back(std::move(gathered));
+  return {};
+}
+
   const hdf5_neighbours neighbours(own_place());
   for (const hdf5_array::external_file& each : from.external) {
     PENSTOCK_ASSIGN(hdf5_file_place place, neighbours.find_external(each.name));
@@ -135,6 +170,8 @@ result<> hdf5_references::name_external_files(const hdf5_array& from, referenced
     made.key = std::move(place.key);
   }
   return {};
+    what.uri = uri;
+    if (from.external_is_one) PENSTOCK_TRY(gather_external_files(from, what));
 }
 
 result<referenced_array> hdf5_references::describe(hdf5_array from, const std::string& uri, const hdf5_depth& depth,

@@ -37,6 +37,7 @@ class hdf5_references {
   result<referenced_array> describe_mapped(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
                                            const describe_hdf5_sources& sources) const;
   result<> name_external_files(const hdf5_array& from, referenced_array& what) const;
+  static result<> gather_external_files(const hdf5_array& from, referenced_array& what);
   std::string local_path() const;
 
   std::shared_ptr<context> context_;

@@ -178,6 +178,15 @@ result<chunk_grid> grid_of(const referenced_array& what) {
 }
 
 referenced_object whole_object(std::shared_ptr<const store> from, std::string key, version seen) {
+result<> check_gathered(const referenced_object& of) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 28;
+  if (of.gathered_bytes <= kMost) return {};
+  return error(errc::unsupported,
+               fmt::format("the {} have {} bytes, manifests hold at most {} of files that end inside "
+                           "a row of the array",
+                           of.name, of.gathered_bytes, kMost));
+}
+
   constexpr std::string_view kFile = "file://";
   const std::string root = from->uri();
   referenced_object out;

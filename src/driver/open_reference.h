@@ -33,6 +33,7 @@ struct referenced_object {
   // What a manifest stores about the object.
   bool inlined = false;                  ///< `from` is this process's memory: the manifest holds the bytes
   std::string path = {};                 ///< of a local file; otherwise empty
+  std::uint64_t gathered_bytes = 0;      ///< not 0: `inlined`, and in several files; a manifest holds a limited number
   std::optional<file_stamp> stamp = {};  ///< of that file when its index was read
   std::string remote_stamp = {};         ///< of a remote object, in the caller's store; empty: not known
 };
@@ -81,6 +82,9 @@ result<chunk_grid> grid_of(const referenced_array& what);
 
 /// \error corrupt_data, unsupported  The metadata or the table, by member. \error not_found  A pinned object.
 result<array> open_reference(const std::shared_ptr<context>& with, referenced_array what);
+
+/// \error unsupported  A manifest would hold more than 2^28 bytes that are in several files.
+result<> check_gathered(const referenced_object& of);
 
 /// All bytes of an object, named by its path if it is a local file, otherwise by its URI; by its key alone in a store
 /// that has no location, such as one in memory.

@@ -126,6 +126,7 @@ using known_versions = std::map<std::pair<std::string, std::string>, saved_versi
 result<json> saved(const referenced_object& each, const std::string& folder, const saved_version& now) {
   json::object_t out = {{"name", each.name}};
   if (is_in_memory(each)) {
+    PENSTOCK_TRY(check_gathered(each));
     auto read = read_and_wait(*each.from, each.key, {}, byte_range::kAll - 1);
     if (!read.ok()) return std::move(read).error().note(read_note(each.key, {}));
     out.emplace_back("data", base64_encode(read->bytes));

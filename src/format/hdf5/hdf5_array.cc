@@ -272,20 +272,17 @@ class array_reader {
       out_.files.assign(out_.offsets.size(), 0);
       return chunks;
     }
-    return rows_of_files(whole, bytes);
+    const std::uint64_t row = whole.empty() ? bytes : bytes / whole[0];
+    const auto ends_inside = [&](const hdf5_array::external_file& each) { return each.bytes % row != 0; };
+    if (std::none_of(out_.external.begin(), out_.external.end(), ends_inside)) return rows_of_files(whole, row);
+    PENSTOCK_ASSIGN(chunks, cut(whole, item, 0));
+    out_.external_is_one = true;
+    return chunks;
   }
 
-  result<extents> rows_of_files(const extents& whole, std::uint64_t bytes) {
-    const std::uint64_t row = whole.empty() ? bytes : bytes / whole[0];
+  result<extents> rows_of_files(const extents& whole, std::uint64_t row) {
     std::vector<std::uint64_t> lengths;
-    for (const hdf5_array::external_file& each : out_.external) {
-      if (each.bytes % row != 0)
-        return error(errc::unsupported,
-                     fmt::format("HDF5 datasets whose external files end inside a row ('{}', {} bytes of rows of {}) "
-                                 "are not readable",
-                                 hdf5_text(each.name), each.bytes, row));
-      lengths.push_back(each.bytes / row);
-    }
+    for (const hdf5_array::external_file& each : out_.external) lengths.push_back(each.bytes / row);
     PENSTOCK_ASSIGN(part_cuts cuts, cut_parts(lengths, std::max<std::uint64_t>(kBlockBytes / row, 1)));
     extents chunks = whole;
     chunks[0] = cuts.edges[1];

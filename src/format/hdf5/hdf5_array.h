@@ -84,6 +84,8 @@ struct hdf5_array {
   /// The values themselves, where they are in the header: offsets count within them.
   std::optional<std::vector<std::byte>> inline_bytes;
   std::vector<external_file> external;
+  /// Some external file ends inside a row: offsets count within all of them, one after the other.
+  bool external_is_one = false;
   /// Of values in several external files: where cells end along the first dimension, from 0. Empty: they are as
   /// `zarray` says.
   std::vector<std::uint64_t> edges;
