@@ -16,8 +16,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-// The cell that a key names; nullopt: no cell, or one without a value.
-std::optional<std::uint64_t> cell_of(std::string_view key, const hdf5_heap_values& in) {
+// The cell that a key names; nullopt: none that has a value.
+std::optional<std::uint64_t> cell_of(std::string_view key, const hdf5_variable_cells& in) {
   const chunk_grid& grid = in.grid();
   dim_vector<std::uint64_t> at;
   for (std::size_t d = 0; d < grid.rank(); ++d) {
@@ -33,9 +33,9 @@ std::optional<std::uint64_t> cell_of(std::string_view key, const hdf5_heap_value
   return in.has(cell) ? std::optional(cell) : std::nullopt;
 }
 
-void complete(const byte_read& wanted, result<hdf5_heap_values::cell_bytes> cell, completion_sink& sink) {
+void complete(const byte_read& wanted, result<hdf5_variable_cells::cell_bytes> cell, completion_sink& sink) {
   if (!cell.ok()) return sink.complete(wanted.tag, std::move(cell).error());
-  const auto bytes = std::make_shared<const hdf5_heap_values::cell_bytes>(std::move(*cell));
+  const auto bytes = std::make_shared<const hdf5_variable_cells::cell_bytes>(std::move(*cell));
   sink.complete(wanted.tag, answer_from(wanted, *bytes, {}, bytes));
 }
 
@@ -52,7 +52,7 @@ struct hdf5_heap_store::waiting_read {
 /// Reads that wait for a thread. The first free thread takes all of them.
 class hdf5_heap_store::batches {
  public:
-  explicit batches(std::shared_ptr<const hdf5_heap_values> of) noexcept : of_(std::move(of)) {}
+  explicit batches(std::shared_ptr<const hdf5_variable_cells> of) noexcept : of_(std::move(of)) {}
 
   void add(std::vector<waiting_read> reads) {
     const std::lock_guard lock(mutex_);
@@ -82,21 +82,21 @@ class hdf5_heap_store::batches {
       cells.push_back(each.cell);
       wanted.push_back(&each);
     }
-    std::vector<result<hdf5_heap_values::cell_bytes>> made = of_->read(cells);
+    std::vector<result<hdf5_variable_cells::cell_bytes>> made = of_->read(cells);
     for (std::size_t i = 0; i < wanted.size(); ++i) complete(wanted[i]->wanted, std::move(made[i]), *wanted[i]->sink);
   }
 
  private:
-  std::shared_ptr<const hdf5_heap_values> of_;
-  std::mutex reading_, mutex_;  // mutex_: protects waiting_
+  std::shared_ptr<const hdf5_variable_cells> of_;
+  std::mutex reading_, mutex_;  // mutex_: for waiting_
   std::vector<waiting_read> waiting_;
 };
 
-hdf5_heap_store::hdf5_heap_store(std::shared_ptr<const hdf5_heap_values> of, std::shared_ptr<context> with)
+hdf5_heap_store::hdf5_heap_store(std::shared_ptr<const hdf5_variable_cells> of, std::shared_ptr<context> with)
     : of_(std::move(of)), batches_(std::make_shared<batches>(of_)), with_(std::move(with)) {}
 
 store_traits hdf5_heap_store::traits() const {
-  const store_traits file = of_->file().from()->traits();
+  const store_traits file = of_->traits();
   store_traits out;
   out.blocking = file.blocking;
   out.inline_completion = file.inline_completion;
@@ -124,6 +124,6 @@ void hdf5_heap_store::read(std::span<const byte_read> reads, completion_sink& si
   with_->state().executor().start(std::make_shared<batch_job>(1, take, kWaits), 1);
 }
 
-std::string hdf5_heap_store::uri() const { return of_->file().from()->uri(); }
+std::string hdf5_heap_store::uri() const { return of_->uri(); }
 
 }  // namespace penstock::inline v0

@@ -18,16 +18,10 @@ namespace {
 
 /// The most bytes for one cell. Damaged chunk shapes may need any number, whatever the file's size.
 constexpr std::uint64_t kMostReferenceBytes = std::uint64_t{1} << 26;
-constexpr std::uint64_t kMostCellBytes = std::uint64_t{1} << 28;
-/// The most bytes of elements that were never written. The file's size does not limit their number.
+/// Of elements that were never written: the file's size does not bound how many there are.
 constexpr std::uint64_t kMostFillBytes = std::uint64_t{1} << 26;
-constexpr std::uint64_t kMostCells = std::uint64_t{1} << 22;
 
 using outside = hdf5_element::outside;
-
-void append_number(std::vector<std::byte>& to, std::uint64_t value) {
-  for (unsigned i = 0; i < 4; ++i) to.push_back(static_cast<std::byte>(value >> (8 * i)));
-}
 
 }  // namespace
 
@@ -56,18 +50,18 @@ class hdf5_heap_values::operation {
     const std::vector<std::byte>& fill = elements.fill;
     cell_bytes out;
     std::uint64_t filled = 0;
-    append_number(out, references.size() / item);
+    append_cell_number(out, references.size() / item);
     for (std::size_t at = 0; at < references.size(); at += item) {
       const std::span<const std::byte> reference = elements.reference(std::span(references).subspan(at, item));
       auto found = find(reference);
       if (!found.ok() && file_.waiting()) continue;
       if (!found.ok()) return std::move(found).error();
-      if (out.size() + found->size() > kMostCellBytes)
-        return error(errc::unsupported,
-                     fmt::format("cells of more than {} bytes of variable length are not readable", kMostCellBytes));
+      if (out.size() + found->size() > kMostHdf5CellBytes)
+        return error(errc::unsupported, fmt::format("cells of more than {} bytes of variable length are not readable",
+                                                    kMostHdf5CellBytes));
       const bool is_fill = !fill.empty() && std::ranges::equal(reference, elements.reference(fill));
       PENSTOCK_TRY(count(found->size(), is_fill, filled));
-      append_number(out, found->size());
+      append_cell_number(out, found->size());
       out.insert(out.end(), found->begin(), found->end());
     }
     return out;
@@ -233,12 +227,7 @@ bool hdf5_heap_values::has(std::uint64_t cell) const {
 
 result<std::vector<std::uint64_t>> hdf5_heap_values::cells() const {
   if (of_.variable->fill.empty() && !of_.cells.empty()) return of_.cells;
-  const std::uint64_t count = of_.variable->fill.empty() ? of_.offsets.size() : grid().cells();
-  if (count > kMostCells)
-    return error(errc::unsupported, fmt::format("{} chunks of variable length are too many to be listed", count));
-  std::vector<std::uint64_t> out(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = i;
-  return out;
+  return all_hdf5_cells(of_.variable->fill.empty() ? of_.offsets.size() : grid().cells());
 }
 
 std::vector<result<hdf5_heap_values::cell_bytes>> hdf5_heap_values::read(std::span<const std::uint64_t> cells) const {

@@ -15,40 +15,34 @@
 #include <vector>
 
 #include "driver/hdf5_reader.h"
+#include "driver/hdf5_variable_cells.h"
 #include "format/hdf5/hdf5_array.h"
 #include "format/hdf5/hdf5_targets.h"
 
 namespace penstock::inline v0 {
 
-/// For values that are read as a whole: for manifests, and for virtual datasets.
-inline constexpr std::uint64_t kMostHdf5VariableBytes = std::uint64_t{1} << 28;
-
-/// The elements of a dataset that are stored elsewhere in the file, cell by cell: text and lists in its heaps, and the
-/// paths of objects that it refers to.
+/// The elements of a dataset that are elsewhere in the file, cell by cell: text and lists in its heaps, and the paths
+/// of objects that it refers to.
 ///
-/// The dataset's chunks hold a reference in place of each element. Values are read when their cell is read, not before,
-/// and they are not cached. Immutable, thread-safe.
-class hdf5_heap_values {
+/// The dataset has a reference in place of each element, in chunks as those of any dataset. Values are read when
+/// a cell is: nothing of them is read before, or kept. Immutable, thread-safe.
+class hdf5_heap_values final : public hdf5_variable_cells {
  public:
-  using cell_bytes = std::vector<std::byte>;
-
   /// \param of          The dataset; `variable` is set. \param references  Its layout, of references as bytes.
   hdf5_heap_values(std::shared_ptr<hdf5_reader> from, hdf5_array of, std::shared_ptr<const chunk_layout> references);
 
-  const chunk_grid& grid() const { return references_->grid(); }
-  const hdf5_reader& file() const noexcept { return *from_; }
-  /// The shape of full cells. Elements after the end of the array are empty.
+  const chunk_grid& grid() const override { return references_->grid(); }
+  /// The shape of full cells. Elements behind the end of the array are empty.
   const extents& cell_shape() const noexcept { return cell_shape_; }
-  /// The cells that have a value, in ascending order. Elements of other cells are empty.
-  /// \error unsupported  More than 2^22 cells, in an array that was never written and whose fill value is not empty.
-  result<std::vector<std::uint64_t>> cells() const;
-  bool has(std::uint64_t cell) const;
+  /// \error unsupported  More than 2^22: of an array that was never written, and whose fill value is not empty.
+  result<std::vector<std::uint64_t>> cells() const override;
+  bool has(std::uint64_t cell) const override;
 
-  /// Reads cells in the form of the codecs vlen-utf8, vlen-bytes and vlen-array. A remote file needs a few round trips,
-  /// whatever the number of cells. \pre The array `has` them. \returns For each cell its bytes.
   /// \error Of a cell: corrupt_data  A chunk, or a heap. unsupported  More than 2^26 bytes of references, or 2^28 of
   ///        values. Otherwise as the reader's.
-  std::vector<result<cell_bytes>> read(std::span<const std::uint64_t> cells) const;
+  std::vector<result<cell_bytes>> read(std::span<const std::uint64_t> cells) const override;
+  store_traits traits() const override { return from_->from()->traits(); }
+  std::string uri() const override { return from_->from()->uri(); }
 
   /// The element of an array that was never written; empty if the file does not define one.
   result<std::string> fill() const;

@@ -565,6 +565,7 @@ result<std::shared_ptr<const referenced_array>> hdf5_nodes::source(const std::st
         .note(opening(uri));
   if (!facts->dataset) return std::shared_ptr<const referenced_array>();
   auto made = referenced(std::move(*facts->dataset), uri, depth);
+  if (made.ok() && made->cells) return std::make_shared<const referenced_array>(std::move(*made));  // read by cells
   auto whole = made.ok() ? with_table(std::move(*made)) : std::move(made).error();
   if (!whole.ok()) return std::move(whole).error().note(opening(uri));
   return whole;

@@ -13,15 +13,16 @@
 #include <penstock/extend/json.h>
 #include "driver/hdf5_heap_store.h"
 #include "driver/hdf5_heap_values.h"
+#include "driver/hdf5_shown_values.h"
 #include "driver/open_hdf5.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
-#include "format/reference/reference_table.h"
 #include "engine/blocking_read.h"
+#include "format/reference/reference_table.h"
 #include "format/zarr/zarr_v2.h"
-
 #include "store/chained_store.h"
 #include "store/reference_store.h"
+
 namespace penstock::inline v0 {
 namespace {
 
@@ -73,23 +74,8 @@ void set_chunks(hdf5_array& of, const extents& chunks) {
   of.zarray = json(std::move(made));
 }
 
-// A cell of the codecs vlen-utf8 and vlen-bytes.
-std::vector<std::byte> pack_items(std::span<const std::string> items) {
-  std::vector<std::byte> out;
-  const auto append_number = [&](std::uint64_t value) {
-    for (unsigned i = 0; i < 4; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
-  };
-  append_number(items.size());
-  for (const std::string& each : items) {
-    append_number(each.size());
-    const auto bytes = std::as_bytes(std::span(each));
-    out.insert(out.end(), bytes.begin(), bytes.end());
-  }
-  return out;
-}
-
-// The array with all of its values in memory, for manifests and for virtual datasets that show it.
-result<std::shared_ptr<const referenced_array>> with_values(referenced_array of, const hdf5_heap_values& values) {
+// The array with all of its values in memory, for manifests.
+result<std::shared_ptr<const referenced_array>> with_values(referenced_array of, const hdf5_variable_cells& values) {
   constexpr std::size_t kBatch = 256;
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> cells, values.cells());
   reference_table::columns columns;
@@ -127,6 +113,20 @@ std::string hdf5_references::local_path() const {
 
 // The files that contain a dataset's values.
 result<> hdf5_references::name_external_files(const hdf5_array& from, referenced_array& what) const {
+  const hdf5_neighbours neighbours(own_place());
+  for (const hdf5_array::external_file& each : from.external) {
+    PENSTOCK_ASSIGN(hdf5_file_place place, neighbours.find_external(each.name));
+    referenced_object& made = what.objects.emplace_back();
+    std::error_code ignored;
+    made.pinned = !place.path.empty() && std::filesystem::is_regular_file(place.path, ignored);
+    made.name = place.path.empty() ? location_of_file(*place.from, place.key) : place.path;
+    made.path = std::move(place.path);
+    made.from = std::move(place.from);
+    made.key = std::move(place.key);
+  }
+  return {};
+}
+
 // Makes one object of the files, in which cells may begin and end anywhere.
 result<> hdf5_references::gather_external_files(const hdf5_array& from, referenced_array& what) {
   std::vector<chained_store::link> links;
@@ -158,22 +158,6 @@ result<> hdf5_references::gather_external_files(const hdf5_array& from, referenc
   return {};
 }
 
-  const hdf5_neighbours neighbours(own_place());
-  for (const hdf5_array::external_file& each : from.external) {
-    PENSTOCK_ASSIGN(hdf5_file_place place, neighbours.find_external(each.name));
-    referenced_object& made = what.objects.emplace_back();
-    std::error_code ignored;
-    made.pinned = !place.path.empty() && std::filesystem::is_regular_file(place.path, ignored);
-    made.name = place.path.empty() ? location_of_file(*place.from, place.key) : place.path;
-    made.path = std::move(place.path);
-    made.from = std::move(place.from);
-    made.key = std::move(place.key);
-  }
-  return {};
-    what.uri = uri;
-    if (from.external_is_one) PENSTOCK_TRY(gather_external_files(from, what));
-}
-
 result<referenced_array> hdf5_references::describe(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
                                                    const describe_hdf5_sources& sources) const {
   referenced_array what;
@@ -186,7 +170,9 @@ result<referenced_array> hdf5_references::describe(hdf5_array from, const std::s
     }
   } else if (!from.external.empty()) {
     PENSTOCK_TRY(name_external_files(from, what));
-  } else {  // also if nothing was written yet: a manifest then notices later writes
+    what.uri = uri;
+    if (from.external_is_one) PENSTOCK_TRY(gather_external_files(from, what));
+  } else {  // also where nothing was written yet: a manifest then notices that something was
     what.objects.push_back(whole_object(from_->from(), from_->key(), from_->seen()));
   }
   for (hdf5_array::variant& each : from.variants)
@@ -226,7 +212,15 @@ result<referenced_array> hdf5_references::describe_variable(hdf5_array from, con
   PENSTOCK_ASSIGN(const array references, open_reference(context_, std::move(elements)));
   hdf5_array facts = of_elements(from, references.shape());
   const auto values = std::make_shared<const hdf5_heap_values>(from_, std::move(from), references.state().layout);
-  set_chunks(facts, values->cell_shape());
+  return by_cells(std::move(facts), values, values->cell_shape(), uri, depth, sources);
+}
+
+// `facts`: without chunks.
+result<referenced_array> hdf5_references::by_cells(hdf5_array facts,
+                                                   const std::shared_ptr<const hdf5_variable_cells>& values,
+                                                   const extents& cell, const std::string& uri, const hdf5_depth& depth,
+                                                   const describe_hdf5_sources& sources) const {
+  set_chunks(facts, cell);
   facts.cell_count = values->grid().cells();
   PENSTOCK_ASSIGN(referenced_array what, describe(std::move(facts), uri, depth, sources));
   what.read_table = [what, values] { return with_values(what, *values); };
@@ -243,21 +237,16 @@ result<referenced_array> hdf5_references::describe_mapped(hdf5_array from, const
     return error(errc::unsupported, "virtual HDF5 datasets of references are not readable");
   hdf5_array::virtual_parts mapped = std::move(*from.mapped);
   from.mapped.reset();
-  from.cell_count = 1;
+  const std::vector<std::uint64_t>& stored = mapped.shape.extents;
+  from.cell_count = std::find(stored.begin(), stored.end(), 0) == stored.end() ? 1 : 0;
   PENSTOCK_ASSIGN(referenced_array like, describe(from, uri, depth, sources));
   PENSTOCK_ASSIGN(const array references, open_reference(context_, like));
-  PENSTOCK_ASSIGN(const std::string fill, hdf5_heap_values(from_, from, references.state().layout).fill());
-  PENSTOCK_ASSIGN(const hdf5_virtual_text shown,
-                  read_virtual_text(std::move(like), std::move(mapped), own_place(), *context_, depth, sources, fill,
-                                    from.variable->item));
-  hdf5_array facts = of_elements(from, shown.shape);
-  if (!shown.values.empty()) {
-    facts.inline_bytes = pack_items(shown.values);
-    facts.offsets = {0};
-    facts.lengths = {facts.inline_bytes->size()};
-    facts.cell_count = 1;
-  }
-  return describe(std::move(facts), uri, depth, sources);
+  PENSTOCK_ASSIGN(std::string fill, hdf5_heap_values(from_, from, references.state().layout).fill());
+  PENSTOCK_ASSIGN(hdf5_shown_parts shown,
+                  find_shown_parts(std::move(like), std::move(mapped), own_place(), *context_, depth, sources));
+  PENSTOCK_ASSIGN(const auto values, hdf5_shown_values::make(shown.shape, std::move(shown.parts), std::move(fill),
+                                                             from.variable->item, context_, from_->from()->uri()));
+  return by_cells(of_elements(from, shown.shape), values, values->cell_shape(), uri, depth, sources);
 }
 
 }  // namespace penstock::inline v0

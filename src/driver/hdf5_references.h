@@ -7,6 +7,7 @@
 
 #include "driver/hdf5_reader.h"
 #include "driver/hdf5_sources.h"
+#include "driver/hdf5_variable_cells.h"
 #include "driver/open_reference.h"
 #include "format/hdf5/hdf5_array.h"
 
@@ -28,8 +29,7 @@ class hdf5_references {
                                     const describe_hdf5_sources& sources) const;
 
   /// A dataset whose elements are of variable length, whose cells are read from the file's heaps when they are needed.
-  /// The cells of a virtual dataset are read now.
-  /// \error As describe's, and read_virtual_text's.
+  /// \error As describe's, find_shown_parts' and hdf5_shown_values::make's.
   result<referenced_array> describe_variable(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
                                              const describe_hdf5_sources& sources) const;
 
@@ -37,6 +37,9 @@ class hdf5_references {
   result<referenced_array> describe_mapped(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
                                            const describe_hdf5_sources& sources) const;
   result<> name_external_files(const hdf5_array& from, referenced_array& what) const;
+  result<referenced_array> by_cells(hdf5_array facts, const std::shared_ptr<const hdf5_variable_cells>& values,
+                                    const extents& cell, const std::string& uri, const hdf5_depth& depth,
+                                    const describe_hdf5_sources& sources) const;
   static result<> gather_external_files(const hdf5_array& from, referenced_array& what);
   std::string local_path() const;
 

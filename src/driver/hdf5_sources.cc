@@ -9,13 +9,10 @@
 #include <system_error>
 
 #include "base/checked.h"
-#include "driver/chunk_codecs.h"
 #include "driver/compose_references.h"
 #include "driver/for_each_file.h"
-#include "driver/hdf5_heap_values.h"
 #include "driver/open_hdf5.h"
 #include "driver/zarr_nodes.h"
-#include "engine/blocking_read.h"
 #include "format/hdf5/hdf5_values.h"
 #include "format/hdf5/hdf5_virtual.h"
 
@@ -26,8 +23,6 @@ constexpr unsigned kMostLevels = 8;
 constexpr std::uint64_t kMostSources = 100'000;
 /// The most runs of neighbours in the ranges that mappings show: a few bytes of a file may describe very many.
 constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 22;
-/// For text of variable length, as in a dataset that is not virtual.
-constexpr std::uint64_t kMostTextItems = std::uint64_t{1} << 22;
 
 bool is_file(const std::string& path) {
   std::error_code ignored;
@@ -132,140 +127,6 @@ using shape_list = std::vector<std::uint64_t>;
 /// A dataset by the names of its file and itself, as in mappings.
 using source_name = std::pair<std::string, std::string>;
 
-/// Reads the text or the lists that a virtual dataset shows.
-class text_reader {
- public:
-  text_reader(const shape_list& shape, const std::string& fill, const json& item)
-      : shape_(shape), fill_(fill), item_(item) {}
-
-  result<hdf5_virtual_text> read(const std::vector<shown_part>& parts) {
-    std::uint64_t count = 1;
-    for (const std::uint64_t length : shape_) count = saturating_mul(count, length);
-    if (count > kMostTextItems)
-      return error(errc::unsupported,
-                   fmt::format("{} items of variable length are more than this release reads", count));
-    hdf5_virtual_text out;
-    out.shape = extents(std::span<const std::uint64_t>(shape_));
-    out.values.assign(static_cast<std::size_t>(count), fill_);
-    if (saturating_mul(count, fill_.size()) > kMostHdf5VariableBytes) return too_much();
-    for (const shown_part& each : parts) {
-      auto placed = place(each, out.values);
-      if (!placed.ok()) return std::move(placed).error().note(fmt::format("mapping of {}", each.name));
-    }
-    return out;
-  }
-
- private:
-  /// Values of a source: all of it, however little is shown, as for a dataset of text.
-  struct source_text {
-    std::vector<std::string> items;
-    std::vector<std::uint64_t> steps;  // between neighbours along each dimension, in items
-  };
-
-  static error too_much() {
-    return {errc::unsupported,
-            fmt::format("more than {} bytes of text of variable length are not readable", kMostHdf5VariableBytes)};
-  }
-
-  // Items of lists are bytes here: both sides must store them in the same form.
-  result<> check_type(const referenced_array& source) const {
-    const dtype& type = source.metadata.type;
-    const bool is_text = type.kind() == dtype_kind::variable_utf8 || type.kind() == dtype_kind::variable_bytes;
-    if (item_.is_null() && is_text) return {};
-    if (item_.is_null())
-      return error(errc::unsupported, fmt::format("text of variable length shows a source of {}", type.name()));
-    PENSTOCK_ASSIGN(const chunk_codecs codecs, usual_codecs(source));
-    const json* const theirs = codecs.filters.empty() ? nullptr : codecs.filters.front().find("dtype");
-    if (type.kind() == dtype_kind::variable_list && theirs != nullptr && *theirs == item_) return {};
-    return error(errc::unsupported, fmt::format("lists of {} show a source of {}", item_.dump(),
-                                                theirs != nullptr ? "lists of " + theirs->dump() : type.name()));
-  }
-
-  result<const source_text*> text_of(const referenced_array& source) {
-    const auto [at, added] = sources_.try_emplace(&source);
-    if (!added) return &at->second;
-    PENSTOCK_TRY(check_type(source));
-    source_text& out = at->second;
-    const extents& shape = source.metadata.shape;
-    std::uint64_t count = 1;
-    out.steps.resize(shape.size());
-    for (std::size_t d = shape.size(); d-- > 0; count = saturating_mul(count, shape[d])) out.steps[d] = count;
-    if (count > kMostTextItems)
-      return error(errc::unsupported,
-                   fmt::format("text shows a source of {} items of variable length, at most {} are read", count,
-                               kMostTextItems));
-    out.items.resize(static_cast<std::size_t>(count));
-    if (source.table->entries() == 0) return &out;
-    const referenced_object& values = source.objects[0];  // values of all cells
-    PENSTOCK_ASSIGN(const blocking_read read, read_and_wait(*values.from, values.key, {}, byte_range::kAll - 1));
-    PENSTOCK_ASSIGN(const chunk_grid grid, grid_of(source));
-    for (std::uint64_t i = 0; i < source.table->entries(); ++i) {
-      const cell_reference where = (*source.table)[i];
-      place_cell(grid, source.table->cell(i), std::span(read.bytes).subspan(where.offset, where.length), out);
-    }
-    return &out;
-  }
-
-  // The items of a cell in the form of the codecs vlen-utf8 and vlen-bytes, without those after the end of the array.
-  static void place_cell(const chunk_grid& grid, std::uint64_t cell, std::span<const std::byte> bytes,
-                         source_text& to) {
-    const auto number = [&] {
-      std::size_t out = 0;
-      for (std::size_t i = 4; i-- > 0;) out = out << 8 | static_cast<std::size_t>(bytes[i]);
-      bytes = bytes.subspan(4);
-      return out;
-    };
-    dim_vector<std::uint64_t> at;
-    grid.coordinates(cell, at);
-    const std::size_t count = number();
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t length = number();
-      std::uint64_t left = i, item = 0;
-      bool inside = true;
-      for (std::size_t d = grid.rank(); d-- > 0; left /= grid.axis(d).codec_length(at[d])) {
-        const std::uint64_t in_cell = left % grid.axis(d).codec_length(at[d]);
-        inside = inside && in_cell < grid.axis(d).valid_length(at[d]);
-        item += (grid.axis(d).origin(at[d]) + in_cell) * to.steps[d];
-      }
-      if (inside) to.items[item].assign(reinterpret_cast<const char*>(bytes.data()), length);
-      bytes = bytes.subspan(length);
-    }
-  }
-
-  result<> place(const shown_part& part, std::vector<std::string>& values) {
-    PENSTOCK_ASSIGN(const source_text* const from, text_of(*part.source));
-    const auto& axes = part.where.axes;
-    std::uint64_t begin = 0;
-    for (std::size_t d = 0; d < from->steps.size(); ++d)
-      if (std::find(axes.begin(), axes.end(), d) == axes.end()) begin += part.where.origin[d] * from->steps[d];
-    return place(part.where, 0, 0, begin, *from, values);
-  }
-
-  // The combinations of the runs from dimension `d` on. `to`, `begin`: the item that the dimensions before it select.
-  result<> place(const hdf5_part& part, std::size_t d, std::uint64_t to, std::uint64_t begin, const source_text& from,
-                 std::vector<std::string>& values) {
-    if (d == shape_.size()) {
-      const std::string& item = from.items[static_cast<std::size_t>(begin)];
-      bytes_ += item.size();
-      if (bytes_ > kMostHdf5VariableBytes) return too_much();
-      values[static_cast<std::size_t>(to)] = item;
-      return {};
-    }
-    const std::uint64_t step = part.axes[d] ? from.steps[*part.axes[d]] : 0;
-    for (const hdf5_run& run : part.runs[d]) {
-      for (std::uint64_t i = 0; i < run.count; ++i)
-        PENSTOCK_TRY(place(part, d + 1, to * shape_[d] + run.to + i, begin + (run.from + i) * step, from, values));
-    }
-    return {};
-  }
-
-  const shape_list& shape_;
-  const std::string& fill_;
-  const json& item_;
-  std::uint64_t bytes_ = 0;
-  std::map<const referenced_array*, source_text> sources_;
-};
-
 class virtual_reader {
  public:
   virtual_reader(referenced_array like, hdf5_array::virtual_parts parts, std::size_t inner, const hdf5_file_place& self,
@@ -280,22 +141,11 @@ class virtual_reader {
         describe_(describe) {}
 
   result<referenced_array> read() && {
-    PENSTOCK_ASSIGN(const shown_shape found, find());
+    PENSTOCK_ASSIGN(const hdf5_shown_parts found, find());
     return compose_references(std::move(like_), found.parts);
   }
 
-  result<hdf5_virtual_text> read_text(const std::string& fill, const json& item) && {
-    PENSTOCK_ASSIGN(const shown_shape found, find());
-    return text_reader(found.shape, fill, item).read(found.parts);
-  }
-
- private:
-  struct shown_shape {
-    shape_list shape;
-    std::vector<shown_part> parts;
-  };
-
-  result<shown_shape> find() {
+  result<hdf5_shown_parts> find() {
     PENSTOCK_TRY(find_named());
     for (const hdf5_mapping& each : parts_.mappings) {
       auto added = add(each);
@@ -303,12 +153,13 @@ class virtual_reader {
         return std::move(added).error().note(fmt::format("mapping of '{}' in '{}'", hdf5_text(each.dataset),
                                                          each.file == "." ? "this file" : hdf5_text(each.file)));
     }
-    shown_shape out;
-    PENSTOCK_ASSIGN(out.shape, final_shape());
+    hdf5_shown_parts out;
+    PENSTOCK_ASSIGN(const shape_list shape, final_shape());
+    out.shape = extents(std::span<const std::uint64_t>(shape));
     std::uint64_t count = 0;
     for (const pair& each : pairs_) {
       const shape_list theirs = outer_shape(*each.source);
-      auto matched = match_hdf5_selections(each.to, out.shape, each.from, theirs);
+      auto matched = match_hdf5_selections(each.to, shape, each.from, theirs);
       if (!matched.ok()) return std::move(matched).error().note(fmt::format("mapping of {}", each.name));
       for (hdf5_part& part : *matched) {
         for (const auto& runs : part.runs) count += runs.size();
@@ -322,6 +173,7 @@ class virtual_reader {
     return out;
   }
 
+ private:
   /// Selections of the dataset and of a source, both with limits.
   struct pair {
     std::shared_ptr<const referenced_array> source;
@@ -509,11 +361,10 @@ result<referenced_array> compose_virtual(referenced_array like, hdf5_array::virt
   return virtual_reader(std::move(like), std::move(parts), inner, self, with, depth, describe).read();
 }
 
-result<hdf5_virtual_text> read_virtual_text(referenced_array like, hdf5_array::virtual_parts parts,
-                                            const hdf5_file_place& self, context& with, const hdf5_depth& depth,
-                                            const describe_hdf5_sources& describe, const std::string& fill,
-                                            const json& item) {
-  return virtual_reader(std::move(like), std::move(parts), 0, self, with, depth, describe).read_text(fill, item);
+result<hdf5_shown_parts> find_shown_parts(referenced_array like, hdf5_array::virtual_parts parts,
+                                          const hdf5_file_place& self, context& with, const hdf5_depth& depth,
+                                          const describe_hdf5_sources& describe) {
+  return virtual_reader(std::move(like), std::move(parts), 0, self, with, depth, describe).find();
 }
 
 }  // namespace penstock::inline v0

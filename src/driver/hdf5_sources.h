@@ -12,6 +12,7 @@
 
 #include <penstock/context.h>
 #include <penstock/store.h>
+#include "driver/compose_references.h"
 #include "driver/open_reference.h"
 #include "format/hdf5/hdf5_array.h"
 
@@ -83,19 +84,17 @@ result<referenced_array> compose_virtual(referenced_array like, hdf5_array::virt
                                          const hdf5_file_place& self, context& with, const hdf5_depth& depth,
                                          const describe_hdf5_sources& describe);
 
-/// The values of a virtual dataset, and the shape that its sources give it.
-struct hdf5_virtual_text {
+/// What a virtual dataset shows, and the shape that its sources give it.
+struct hdf5_shown_parts {
   extents shape;
-  std::vector<std::string> values;  ///< in C order
+  std::vector<shown_part> parts;
 };
 
-/// Reads a virtual dataset of text or lists of variable length: these have no chunks to refer to.
-/// \param like  As of compose_virtual; its element type is not used. \param fill  Value of elements without a source.
-/// \param item  The item type of lists, in the form of a .zarray. Null: text.
-/// \error As compose_virtual's; unsupported  More than 2^22 elements or 2^28 bytes; a source of another type, by name.
-result<hdf5_virtual_text> read_virtual_text(referenced_array like, hdf5_array::virtual_parts parts,
-                                            const hdf5_file_place& self, context& with, const hdf5_depth& depth,
-                                            const describe_hdf5_sources& describe, const std::string& fill,
-                                            const json& item);
+/// Finds what a virtual dataset of text or lists of variable length shows: these have no chunks to refer to.
+/// \param like  As of compose_virtual; what it says of elements is not used.
+/// \error As compose_virtual's.
+result<hdf5_shown_parts> find_shown_parts(referenced_array like, hdf5_array::virtual_parts parts,
+                                          const hdf5_file_place& self, context& with, const hdf5_depth& depth,
+                                          const describe_hdf5_sources& describe);
 
 }  // namespace penstock::inline v0

@@ -9,6 +9,7 @@
 
 #include "driver/node_mode.h"
 #include "driver/registry.h"
+#include "driver/zarr_nodes.h"
 #include "store/span_store.h"
 
 namespace penstock::inline v0 {

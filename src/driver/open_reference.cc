@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "driver/chunk_codecs.h"
+#include "driver/hdf5_heap_store.h"
 #include "driver/shard_table.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
@@ -73,7 +74,7 @@ result<version> version_now(const referenced_object& of) {
 }
 
 result<std::shared_ptr<const store>> store_of(const referenced_array& what) {
-  if (what.cells) return what.cells;
+  if (what.cells) return std::shared_ptr<const store>(what.cells);
   std::vector<reference_store::object> objects;
   objects.reserve(what.objects.size());
   for (const referenced_object& each : what.objects) {
@@ -177,7 +178,6 @@ result<chunk_grid> grid_of(const referenced_array& what) {
   return joined_grid(plain, what.joined);
 }
 
-referenced_object whole_object(std::shared_ptr<const store> from, std::string key, version seen) {
 result<> check_gathered(const referenced_object& of) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 28;
   if (of.gathered_bytes <= kMost) return {};
@@ -187,6 +187,7 @@ result<> check_gathered(const referenced_object& of) {
                            of.name, of.gathered_bytes, kMost));
 }
 
+referenced_object whole_object(std::shared_ptr<const store> from, std::string key, version seen) {
   constexpr std::string_view kFile = "file://";
   const std::string root = from->uri();
   referenced_object out;

@@ -20,6 +20,7 @@ namespace penstock::inline v0 {
 
 struct hdf5_facts;  // driver/open_hdf5.h
 class hdf5_chunk_index;
+class hdf5_heap_store;
 
 /// An object that references point to.
 struct referenced_object {
@@ -32,8 +33,8 @@ struct referenced_object {
 
   // What a manifest stores about the object.
   bool inlined = false;                  ///< `from` is this process's memory: the manifest holds the bytes
-  std::string path = {};                 ///< of a local file; otherwise empty
   std::uint64_t gathered_bytes = 0;      ///< not 0: `inlined`, and in several files; a manifest holds a limited number
+  std::string path = {};                 ///< of a file of this machine; else empty
   std::optional<file_stamp> stamp = {};  ///< of that file when its index was read
   std::string remote_stamp = {};         ///< of a remote object, in the caller's store; empty: not known
 };
@@ -62,9 +63,8 @@ struct referenced_array {
   /// null: `read_table` makes this with a table. Until then the `index`, or another layout, finds the chunks.
   std::shared_ptr<const reference_table> table;
   std::shared_ptr<const hdf5_chunk_index> index;
-  /// Set: provides each cell as an object, with Zarr's names of chunks. Used in place of `objects` until there is a
-  /// table.
-  std::shared_ptr<const store> cells;
+  /// Set: has each cell as an object, named as Zarr names chunks. In place of `objects`, until there is a table.
+  std::shared_ptr<const hdf5_heap_store> cells;
   std::function<result<std::shared_ptr<const referenced_array>>()> read_table;
   std::vector<chain_variant> variants;
   std::vector<referenced_object> objects;
@@ -86,7 +86,7 @@ result<array> open_reference(const std::shared_ptr<context>& with, referenced_ar
 /// \error unsupported  A manifest would hold more than 2^28 bytes that are in several files.
 result<> check_gathered(const referenced_object& of);
 
-/// All bytes of an object, named by its path if it is a local file, otherwise by its URI; by its key alone in a store
+/// All bytes of an object, named by the path of a file of this machine, else by its URI; by its key alone in a store
 /// that has no location, such as one in memory.
 referenced_object whole_object(std::shared_ptr<const store> from, std::string key, version seen);
 

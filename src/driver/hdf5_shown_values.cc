@@ -1,0 +1,391 @@
+#include "driver/hdf5_shown_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/checked.h"
+#include "driver/chunk_codecs.h"
+#include "driver/for_each_file.h"
+#include "driver/hdf5_heap_store.h"
+#include "driver/open_reference.h"
+
+namespace penstock::inline v0 {
+namespace {
+
+constexpr std::uint64_t kLeastElements = 256, kMostElements = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMostShown = 16 * kMostElements;  // by all parts in one cell
+constexpr std::size_t kMostSourceCells = 256;             // their values are in memory together
+
+// Items of lists are bytes here: they have to be stored alike.
+result<> check_type(const referenced_array& source, const json& item) {
+  const dtype& type = source.metadata.type;
+  const bool is_text = type.kind() == dtype_kind::variable_utf8 || type.kind() == dtype_kind::variable_bytes;
+  if (item.is_null() && is_text && source.cells) return {};
+  if (item.is_null())
+    return error(errc::unsupported, fmt::format("text of variable length shows a source of {}", type.name()));
+  PENSTOCK_ASSIGN(const chunk_codecs codecs, usual_codecs(source));
+  const json* const theirs = codecs.filters.empty() ? nullptr : codecs.filters.front().find("dtype");
+  if (type.kind() == dtype_kind::variable_list && theirs != nullptr && *theirs == item && source.cells) return {};
+  return error(errc::unsupported, fmt::format("lists of {} show a source of {}", item.dump(),
+                                              theirs != nullptr ? "lists of " + theirs->dump() : type.name()));
+}
+
+}  // namespace
+
+result<std::vector<std::uint64_t>> all_hdf5_cells(std::uint64_t count) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 22;
+  if (count > kMost)
+    return error(errc::unsupported, fmt::format("{} chunks of variable length are too many to be listed", count));
+  std::vector<std::uint64_t> out(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = i;
+  return out;
+}
+
+/// One position of a part along one dimension.
+struct hdf5_shown_values::position {
+  std::uint64_t to = 0;    // in the cell of the dataset, in items
+  std::uint64_t cell = 0;  // adds to the number of the source's cell
+  std::uint64_t item = 0;  // adds to the item in that cell
+};
+
+/// What one part shows in one cell.
+struct hdf5_shown_values::shown_box {
+  std::size_t part = 0;
+  std::vector<std::vector<position>> along;  // for each dimension of the dataset
+};
+
+/// Cells of sources, with their items.
+struct hdf5_shown_values::read_cells {
+  struct items {
+    std::optional<error> failed;
+    cell_bytes bytes;
+    std::vector<std::span<const std::byte>> each;  // empty: the source does not have the cell
+  };
+  std::map<std::pair<const hdf5_variable_cells*, std::uint64_t>, items> known;
+};
+
+class hdf5_shown_values::operation {
+ public:
+  explicit operation(const hdf5_shown_values& of) : of_(of) {}
+
+  /// Adds a cell, and the cells of sources that it needs.
+  void add(std::uint64_t cell) {
+    dim_vector<std::uint64_t> at;
+    of_.grid_.coordinates(cell, at);
+    wanted made;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> box;
+    for (std::size_t d = 0; d < of_.grid_.rank(); ++d) {
+      const grid_axis& axis = of_.grid_.axis(d);
+      made.valid.push_back(axis.valid_length(at[d]));
+      box.emplace_back(axis.origin(at[d]), axis.origin(at[d]) + made.valid.back());
+    }
+    std::uint64_t shown_elements = 0;
+    for (const std::size_t which : of_.parts_in(box)) {
+      shown_box shown{which, {}};
+      std::uint64_t step = 1;
+      for (std::size_t d = box.size(); d-- > 0; step *= of_.cell_shape_[d])
+        shown.along.push_back(positions(which, d, box[d], step));
+      std::reverse(shown.along.begin(), shown.along.end());
+      std::uint64_t elements = 1;
+      for (const auto& each : shown.along) elements = saturating_mul(elements, each.size());
+      if ((shown_elements += elements) > kMostShown) {
+        made.failed = error(errc::unsupported, "virtual HDF5 datasets whose parts overlap many times are not readable");
+        made.boxes.clear();
+        break;
+      }
+      for_each_cell(shown, 0, of_.known_[which].cell,
+                    [&](std::uint64_t source) { needed_.known.try_emplace({of_.known_[which].from, source}); });
+      made.boxes.push_back(std::move(shown));
+    }
+    wanted_.push_back(std::move(made));
+  }
+
+  std::size_t needed() const noexcept { return needed_.known.size(); }
+
+  void finish(std::vector<result<cell_bytes>>& out) {
+    read_needed();
+    for (wanted& each : wanted_) out.push_back(each.failed ? std::move(*each.failed) : put_together(each));
+  }
+
+ private:
+  struct wanted {
+    std::vector<shown_box> boxes;
+    std::optional<error> failed;
+    std::vector<std::uint64_t> valid;  // the elements of the cell that the array has, along each dimension
+  };
+
+  // The positions of a part along a dimension that are in a range. `step`: items of the cell between neighbours.
+  std::vector<position> positions(std::size_t which, std::size_t d,
+                                  const std::pair<std::uint64_t, std::uint64_t>& range, std::uint64_t step) const {
+    const hdf5_part& where = of_.parts_[which].where;
+    const known_part& known = of_.known_[which];
+    const auto& runs = where.runs[d];
+    std::vector<position> out;
+    auto run = std::partition_point(runs.begin(), runs.end(),
+                                    [&](const hdf5_run& each) { return each.to + each.count <= range.first; });
+    for (; run != runs.end() && run->to < range.second; ++run) {
+      const std::uint64_t first = std::max(run->to, range.first);
+      const std::uint64_t last = std::min(run->to + run->count, range.second);
+      for (std::uint64_t to = first; to < last; ++to) {
+        position& made = out.emplace_back();
+        made.to = (to - range.first) * step;
+        if (!where.axes[d]) continue;
+        const std::size_t s = *where.axes[d];
+        const grid_axis& axis = known.from->grid().axis(s);
+        const std::uint64_t from = run->from + (to - run->to), cell = axis.cell_of(from);
+        made.cell = cell * known.cell_steps[s];
+        made.item = (from - axis.origin(cell)) * known.item_steps[s];
+      }
+    }
+    return out;
+  }
+
+  template <class Visit>
+  static void for_each_cell(const shown_box& in, std::size_t d, std::uint64_t cell, const Visit& visit) {
+    if (d == in.along.size()) return visit(cell);
+    std::uint64_t last = ~std::uint64_t{0};
+    for (const position& each : in.along[d]) {
+      if (each.cell == last) continue;
+      last = each.cell;
+      for_each_cell(in, d + 1, cell + each.cell, visit);
+    }
+  }
+
+  void read_needed() {
+    std::map<const hdf5_variable_cells*, std::vector<std::uint64_t>> by_source;
+    for (const auto& [key, items] : needed_.known)
+      if (key.first->has(key.second)) by_source[key.first].push_back(key.second);
+    const std::vector<std::pair<const hdf5_variable_cells*, std::vector<std::uint64_t>>> all(by_source.begin(),
+                                                                                             by_source.end());
+    const auto read = [&](std::size_t i) {
+      auto cells = all[i].first->read(all[i].second);
+      for (std::size_t k = 0; k < cells.size(); ++k)
+        take(std::move(cells[k]), needed_.known.at({all[i].first, all[i].second[k]}));
+    };
+    // Files elsewhere are waited for together.
+    const auto waits = [](const auto& each) { return !each.first->traits().inline_completion; };
+    if (all.size() > 1 && std::any_of(all.begin(), all.end(), waits))
+      return for_each_file(all.size(), *of_.store_, *of_.with_, read);
+    for (std::size_t i = 0; i < all.size(); ++i) read(i);
+  }
+
+  static void take(result<cell_bytes> cell, read_cells::items& to) {
+    if (!cell.ok()) {
+      to.failed = std::move(cell).error();
+      return;
+    }
+    to.bytes = std::move(*cell);
+    std::span<const std::byte> left(to.bytes);
+    to.each.resize(static_cast<std::size_t>(take_cell_number(left)));
+    for (auto& item : to.each) {
+      const auto length = static_cast<std::size_t>(take_cell_number(left));
+      item = left.first(length);
+      left = left.subspan(length);
+    }
+  }
+
+  result<cell_bytes> put_together(const wanted& cell) {
+    std::uint64_t count = 1;
+    for (const std::uint64_t each : of_.cell_shape_) count *= each;
+    std::vector<std::span<const std::byte>> items(static_cast<std::size_t>(count));
+    if (!of_.fill_.empty()) fill(cell, 0, 0, items);
+    for (const shown_box& each : cell.boxes) {
+      const known_part& known = of_.known_[each.part];
+      last_ = nullptr;
+      auto placed = place(each, 0, 0, known.cell, known.item, items);
+      if (!placed.ok()) return std::move(placed).error().note(fmt::format("mapping of {}", of_.parts_[each.part].name));
+    }
+    std::uint64_t bytes = 4;
+    for (const auto& each : items) bytes += 4 + each.size();
+    if (bytes > kMostHdf5CellBytes)
+      return error(errc::unsupported,
+                   fmt::format("cells of more than {} bytes of variable length are not readable", kMostHdf5CellBytes));
+    cell_bytes out;
+    out.reserve(static_cast<std::size_t>(bytes));
+    append_cell_number(out, count);
+    for (const auto& each : items) {
+      append_cell_number(out, each.size());
+      out.insert(out.end(), each.begin(), each.end());
+    }
+    return out;
+  }
+
+  void fill(const wanted& cell, std::size_t d, std::uint64_t at, std::vector<std::span<const std::byte>>& items) const {
+    if (d == cell.valid.size()) {
+      items[static_cast<std::size_t>(at)] = std::as_bytes(std::span(of_.fill_));
+      return;
+    }
+    for (std::uint64_t i = 0; i < cell.valid[d]; ++i) fill(cell, d + 1, at * of_.cell_shape_[d] + i, items);
+  }
+
+  // The combinations of the positions from dimension `d` on.
+  result<> place(const shown_box& in, std::size_t d, std::uint64_t to, std::uint64_t cell, std::uint64_t item,
+                 std::vector<std::span<const std::byte>>& items) {
+    if (d != in.along.size()) {
+      for (const position& each : in.along[d])
+        PENSTOCK_TRY(place(in, d + 1, to + each.to, cell + each.cell, item + each.item, items));
+      return {};
+    }
+    if (last_ == nullptr || last_cell_ != cell) {
+      last_ = &needed_.known.at({of_.known_[in.part].from, cell});
+      last_cell_ = cell;
+      if (last_->failed) return last_->failed->clone();
+    }
+    items[static_cast<std::size_t>(to)] =
+        last_->each.empty() ? std::span<const std::byte>() : last_->each[static_cast<std::size_t>(item)];
+    return {};
+  }
+
+  const hdf5_shown_values& of_;
+  std::vector<wanted> wanted_;
+  read_cells needed_;
+  const read_cells::items* last_ = nullptr;
+  std::uint64_t last_cell_ = 0;
+};
+
+result<std::shared_ptr<const hdf5_shown_values>> hdf5_shown_values::make(const extents& shape,
+                                                                         std::vector<shown_part> parts,
+                                                                         std::string fill, const json& item,
+                                                                         std::shared_ptr<context> with,
+                                                                         std::string uri) {
+  std::shared_ptr<hdf5_shown_values> out(new hdf5_shown_values);
+  out->fill_ = std::move(fill);
+  out->with_ = std::move(with);
+  out->uri_ = std::move(uri);
+  for (shown_part& each : parts) {
+    auto checked = check_type(*each.source, item);
+    if (!checked.ok()) return std::move(checked).error().note(fmt::format("mapping of {}", each.name));
+    const auto shows = [](const std::vector<hdf5_run>& runs) { return !runs.empty(); };
+    if (!std::all_of(each.where.runs.begin(), each.where.runs.end(), shows)) continue;
+    known_part known;
+    known.from = &each.source->cells->values();
+    if (!known.from->traits().inline_completion) out->store_ = each.source->cells;
+    const chunk_grid& grid = known.from->grid();
+    known.cell_steps.resize(grid.rank());
+    known.item_steps.resize(grid.rank());
+    std::uint64_t cells = 1, items = 1;
+    for (std::size_t s = grid.rank(); s-- > 0;) {
+      known.cell_steps[s] = cells;
+      known.item_steps[s] = items;
+      cells *= grid.axis(s).cells();
+      items *= grid.axis(s).cells() == 0 ? 1 : grid.axis(s).codec_length(0);
+    }
+    const auto& axes = each.where.axes;
+    for (std::size_t s = 0; s < grid.rank(); ++s) {
+      if (std::find(axes.begin(), axes.end(), s) != axes.end()) continue;
+      const std::uint64_t at = each.where.origin[s], cell = grid.axis(s).cell_of(at);
+      known.cell += cell * known.cell_steps[s];
+      known.item += (at - grid.axis(s).origin(cell)) * known.item_steps[s];
+    }
+    for (const auto& runs : each.where.runs)
+      known.bounds.emplace_back(runs.front().to, runs.back().to + runs.back().count);
+    out->known_.push_back(std::move(known));
+    out->parts_.push_back(std::move(each));
+  }
+  out->choose_cells(shape);
+  PENSTOCK_ASSIGN(out->grid_, chunk_grid::regular(shape, out->cell_shape_));
+  out->sort_parts();
+  return std::shared_ptr<const hdf5_shown_values>(std::move(out));
+}
+
+void hdf5_shown_values::choose_cells(const extents& shape) {
+  cell_shape_ = extents();
+  const auto product = [&] {
+    std::uint64_t all = 1;
+    for (const std::uint64_t each : cell_shape_) all = saturating_mul(all, each);
+    return all;
+  };
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    std::uint64_t length = 1;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const auto& s = parts_[i].where.axes[d];
+      if (!s || known_[i].from->grid().cells() == 0) continue;
+      const auto& [begin, end] = known_[i].bounds[d];
+      std::uint64_t shown = 0;  // positions: fewer than between the bounds where others lie in between
+      for (const hdf5_run& each : parts_[i].where.runs[d]) shown += each.count;
+      length = std::max(length,
+                        saturating_mul(known_[i].from->grid().axis(*s).codec_length(0), ceil_div(end - begin, shown)));
+    }
+    cell_shape_.push_back(std::min(length, std::max<std::uint64_t>(shape[d], 1)));
+  }
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    const std::uint64_t all = product();
+    if (all >= kLeastElements) break;
+    const std::uint64_t wanted = saturating_mul(cell_shape_[d], ceil_div(kLeastElements, all));
+    cell_shape_[d] = std::min(wanted, std::max<std::uint64_t>(shape[d], 1));
+  }
+  while (product() > kMostElements) {
+    std::uint64_t& longest = *std::max_element(cell_shape_.begin(), cell_shape_.end());
+    longest = ceil_div(longest, 2);
+  }
+}
+
+// Parts are looked up along the dimension in which they begin at the most places.
+void hdf5_shown_values::sort_parts() {
+  std::size_t most = 0;
+  for (std::size_t d = 0; d < grid_.rank(); ++d) {
+    std::set<std::uint64_t> begins;
+    for (const known_part& each : known_) begins.insert(each.bounds[d].first);
+    if (begins.size() <= most) continue;
+    most = begins.size();
+    sorted_axis_ = d;
+  }
+  for (std::size_t i = 0; i < known_.size(); ++i) sorted_.push_back(i);
+  if (grid_.rank() == 0) return;
+  std::stable_sort(sorted_.begin(), sorted_.end(), [&](std::size_t a, std::size_t b) {
+    return known_[a].bounds[sorted_axis_].first < known_[b].bounds[sorted_axis_].first;
+  });
+  for (const std::size_t each : sorted_)
+    behind_.push_back(std::max(behind_.empty() ? 0 : behind_.back(), known_[each].bounds[sorted_axis_].second));
+}
+
+// The parts that may show something in a box, in their order.
+std::vector<std::size_t> hdf5_shown_values::parts_in(
+    std::span<const std::pair<std::uint64_t, std::uint64_t>> box) const {
+  if (box.empty()) return sorted_;
+  std::vector<std::size_t> out;
+  const std::size_t axis = sorted_axis_;
+  const auto end = std::partition_point(sorted_.begin(), sorted_.end(), [&](std::size_t each) {
+    return known_[each].bounds[axis].first < box[axis].second;
+  });
+  for (auto i = static_cast<std::size_t>(end - sorted_.begin()); i-- > 0 && behind_[i] > box[axis].first;) {
+    const auto& bounds = known_[sorted_[i]].bounds;
+    bool meets = true;
+    for (std::size_t d = 0; meets && d < box.size(); ++d)
+      meets = bounds[d].first < box[d].second && bounds[d].second > box[d].first;
+    if (meets) out.push_back(sorted_[i]);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+store_traits hdf5_shown_values::traits() const {
+  store_traits out;
+  out.blocking = false;
+  for (const known_part& each : known_) {
+    const store_traits theirs = each.from->traits();
+    out.blocking = out.blocking || theirs.blocking;
+    out.inline_completion = out.inline_completion && theirs.inline_completion;
+  }
+  return out;
+}
+
+std::vector<result<hdf5_variable_cells::cell_bytes>> hdf5_shown_values::read(
+    std::span<const std::uint64_t> cells) const {
+  std::vector<result<cell_bytes>> out;
+  std::optional<operation> together;
+  for (const std::uint64_t each : cells) {
+    if (!together) together.emplace(*this);
+    together->add(each);
+    if (together->needed() < kMostSourceCells) continue;
+    together->finish(out);
+    together.reset();
+  }
+  if (together) together->finish(out);
+  return out;
+}
+
+}  // namespace penstock::inline v0

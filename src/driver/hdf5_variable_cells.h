@@ -1,0 +1,58 @@
+#pragma once
+
+#include <penstock/extend/chunk_grid.h>
+#include <penstock/result.h>
+#include <penstock/store.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace penstock::inline v0 {
+
+/// Of values that are read whole: for manifests.
+inline constexpr std::uint64_t kMostHdf5VariableBytes = std::uint64_t{1} << 28;
+/// Of the values of one cell.
+inline constexpr std::uint64_t kMostHdf5CellBytes = std::uint64_t{1} << 28;
+
+/// The elements of a dataset that are of variable length, cell by cell. Values are read when a cell is. Thread-safe.
+class hdf5_variable_cells {
+ public:
+  using cell_bytes = std::vector<std::byte>;
+  virtual ~hdf5_variable_cells() = default;
+
+  virtual const chunk_grid& grid() const = 0;
+  /// The cells that have a value, in ascending order. Elements of other cells are empty.
+  /// \error unsupported  More than 2^22.
+  virtual result<std::vector<std::uint64_t>> cells() const = 0;
+  virtual bool has(std::uint64_t cell) const = 0;
+
+  /// Reads cells, as the codecs vlen-utf8, vlen-bytes and vlen-array store them: of remote files in a few round trips,
+  /// however many they are. Elements behind the end of the array are empty.
+  /// \pre The array `has` them. \returns For each cell its bytes. \error Of a cell: unsupported  More than 2^28 bytes.
+  virtual std::vector<result<cell_bytes>> read(std::span<const std::uint64_t> cells) const = 0;
+
+  /// Whether reads wait, and for what.
+  virtual store_traits traits() const = 0;
+  /// Of the file.
+  virtual std::string uri() const = 0;
+};
+
+/// The cells of an array of at most 2^22, all of them.
+/// \error unsupported  More.
+result<std::vector<std::uint64_t>> all_hdf5_cells(std::uint64_t count);
+
+/// Numbers of 4 bytes: of a cell the number of its elements, before each element its length.
+inline void append_cell_number(std::vector<std::byte>& to, std::uint64_t value) {
+  for (unsigned i = 0; i < 4; ++i) to.push_back(static_cast<std::byte>(value >> (8 * i)));
+}
+inline std::uint64_t take_cell_number(std::span<const std::byte>& from) {
+  std::uint64_t out = 0;
+  for (std::size_t i = 4; i-- > 0;) out = out << 8 | static_cast<std::uint64_t>(from[i]);
+  from = from.subspan(4);
+  return out;
+}
+
+}  // namespace penstock::inline v0
