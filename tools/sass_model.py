@@ -75,7 +75,7 @@ LAST_BYTES = ("device.h", r"i < count; \+\+i\) value \|=", r"i < count; \+\+i\) 
 LONG_CODE = ("deflate_code.h", r"std::int32_t value = 0, first = 0, index = 0;", r"^  return 0;")
 OTHER_SYMBOLS = ("inflate.h", r"^    if \(!is_length\(entry\)\) \{", r"^  stream = bits;")
 RARE_SYMBOL = ("inflate.h", r"^      if \(entry == 0\) entry = long_entry", r"^        good = \(entry & kEndOfBlock\)")
-RARE_DISTANCE = ("inflate.h", r"^      if \(place == 0\) \{", r"^        cut_off\(shared\);")
+RARE_DISTANCE = ("inflate.h", r"^      bits\.refill\(\);", r"^        cut_off\(shared\);")
 THREE_LITERALS = ("inflate.h", r"Three short codes fit", r"^      bits.skip\(third & 15\);")
 # Of a batch of the LZ output: what short runs of literals and matches of short offsets do not need.
 LONG_SEQUENCE = (

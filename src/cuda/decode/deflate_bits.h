@@ -11,7 +11,7 @@ PENSTOCK_DEVICE std::uint32_t low_bits(std::uint32_t value, std::uint32_t count)
 
 /// Reads bits of a part forwards; `overrun` when more were taken than it has.
 ///
-/// Three words of the part are in registers: the next bits lie in the first two, and the third is on its way from
+/// Four words of the part are in registers: the next 64 bits lie in the first three, and the fourth is on its way from
 /// memory. Nothing looks at it before the first has been used up, and a word is loaded whether it is one of the part's
 /// or not: a load that is left out at times would make the warp wait for the one before it.
 class deflate_bits {
@@ -33,23 +33,21 @@ class deflate_bits {
     next_ = static_cast<std::int32_t>(from >> 2);
     used_ = 8 * (static_cast<std::uint32_t>(from) & 3u);
     PENSTOCK_SMALL_LOOP
-    for (int i = 0; i < 3; ++i) load();
+    for (int i = 0; i < 4; ++i) load();
     if (from < 0) first_ = load_bytes(view_.begin, head) << (32 - 8 * head);
   }
 
-  /// Makes 32 bits of `ahead` valid. At most 32 are consumed between two calls.
+  /// Makes `ahead` and `ahead_of` valid. At most 32 bits are consumed between two calls.
   PENSTOCK_DEVICE void refill() {
     if (used_ < 32) return;
     used_ -= 32;
     load();
   }
   /// The next 32 bits, after a refill.
-  PENSTOCK_DEVICE std::uint32_t ahead() const {
-#if defined(__CUDA_ARCH__)
-    return __funnelshift_r(first_, second_, used_);
-#else
-    return static_cast<std::uint32_t>((static_cast<std::uint64_t>(second_) << 32 | first_) >> used_);
-#endif
+  PENSTOCK_DEVICE std::uint32_t ahead() const { return shift_out(first_, second_, used_); }
+  /// The 32 bits that follow the next `count`, 0 to 31, of which nothing is consumed yet; after a refill.
+  PENSTOCK_DEVICE std::uint32_t ahead_of(std::uint32_t count) const {
+    return shift_out(ahead(), shift_out(second_, third_, used_), count);
   }
   PENSTOCK_DEVICE void skip(std::uint32_t count) { used_ += count; }
   /// A refill, and the next bits, 0 to 31.
@@ -62,7 +60,7 @@ class deflate_bits {
 
   /// How many bits in front of the next one the part has; more than it has when too many were taken.
   PENSTOCK_DEVICE std::uint64_t position() const {
-    return static_cast<std::uint64_t>(32 * static_cast<std::int64_t>(next_ - 3) + 8 * head_bytes() + used_);
+    return static_cast<std::uint64_t>(32 * static_cast<std::int64_t>(next_ - 4) + 8 * head_bytes() + used_);
   }
   PENSTOCK_DEVICE bool overrun() const { return position() > 8 * static_cast<std::uint64_t>(view_.size); }
   /// The first byte of which a bit is left, or the part's end.
@@ -81,8 +79,9 @@ class deflate_bits {
   PENSTOCK_DEVICE void load() {
     const auto at = static_cast<std::uint32_t>(next_);
     first_ = second_;
-    second_ = at - 1 == whole_ ? last_ : third_;
-    third_ = load_word(words_ + 4 * static_cast<std::size_t>(at < whole_ ? at : 0));
+    second_ = third_;
+    third_ = at - 1 == whole_ ? last_ : fourth_;
+    fourth_ = load_word(words_ + 4 * static_cast<std::size_t>(at < whole_ ? at : 0));
     ++next_;
   }
 
@@ -97,7 +96,7 @@ class deflate_bits {
   std::uint32_t whole_;        ///< how many whole ones there are from there
   std::uint32_t last_;         ///< the bytes behind them
   std::int32_t next_;          ///< the word to load next, counted from there; -1: bytes in front of it
-  std::uint32_t first_ = 0, second_ = 0, third_ = 0;  ///< the words in front of `next_`
+  std::uint32_t first_ = 0, second_ = 0, third_ = 0, fourth_ = 0;  ///< the words in front of `next_`
   std::uint32_t used_;  ///< bits of `first_` that are consumed; 32 or more: a refill is due
 };
 

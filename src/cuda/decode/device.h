@@ -130,6 +130,16 @@ PENSTOCK_DEVICE std::uint32_t shift_in_modulo(std::uint32_t high, std::uint32_t 
 #endif
 }
 
+/// The low half of `high:low >> count` for 0 to 31.
+PENSTOCK_DEVICE std::uint32_t shift_out(std::uint32_t low, std::uint32_t high, std::uint32_t count) {
+#if defined(__CUDA_ARCH__)
+  return __funnelshift_r(low, high, count);
+#else
+  assert(count < 32);
+  return static_cast<std::uint32_t>((static_cast<std::uint64_t>(high) << 32 | low) >> count);
+#endif
+}
+
 /// Four bytes of `high:low`, by the four digits of `pick` from the lowest: 0 to 3 are those of `low`, 4 to 7 of `high`.
 PENSTOCK_DEVICE std::uint32_t pick_bytes(std::uint32_t low, std::uint32_t high, std::uint32_t pick) {
 #if defined(__CUDA_ARCH__)

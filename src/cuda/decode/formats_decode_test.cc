@@ -122,6 +122,79 @@ TEST(DeviceInflate, DecodesTheShortestStreamsAtEveryAddress) {
     }
 }
 
+// A block whose codes have 1, 2, ..., `bits` bits and `bits` again: literals have the short ones, the lengths of 195 to
+// 257 and the distances from 16,385 on the longest.
+class long_match_stream {
+ public:
+  long_match_stream(std::uint32_t length_bits, std::uint32_t distance_bits)
+      : length_bits_(length_bits), distance_bits_(distance_bits) {
+    append(1, 1);  // the last block
+    append(2, 2);
+    append(285 - 257, 5);
+    append(30 - 1, 5);
+    append(15, 4);
+    for (std::uint32_t i = 0; i < 19; ++i) append(i < 3 ? 0 : 4, 3);  // the lengths 0 to 15 have four bits each
+    for (std::uint32_t symbol = 0; symbol < 285; ++symbol)
+      append_length(symbol >= 283                                     ? length_bits
+                    : symbol == 256                                   ? length_bits - 1
+                    : symbol >= 'a' && symbol < 'a' + length_bits - 2 ? symbol - 'a' + 1
+                                                                      : 0);
+    for (std::uint32_t symbol = 0; symbol < 30; ++symbol)
+      append_length(symbol >= 28 ? distance_bits : symbol < distance_bits - 1 ? symbol + 1 : 0);
+  }
+
+  void literal(std::uint32_t which) {
+    append_code(~1u, which + 1);
+    content.push_back(std::byte('a' + which));
+  }
+  void match(std::uint32_t length, std::uint32_t distance) {
+    append_code(length < 227 ? ~1u : ~0u, length_bits_);
+    append(length - (length < 227 ? 195 : 227), 5);
+    append_code(distance < 24'577 ? ~1u : ~0u, distance_bits_);
+    append(distance - (distance < 24'577 ? 16'385 : 24'577), 13);
+    for (std::uint32_t i = 0; i < length; ++i) content.push_back(content[content.size() - distance]);
+  }
+  void end() { append_code(~1u, length_bits_ - 1); }
+
+  bytes encoded, content;
+
+ private:
+  void append(std::uint32_t value, std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count; ++i, ++filled_) {
+      if (filled_ % 8 == 0) encoded.push_back(std::byte{0});
+      encoded.back() |= std::byte((value >> i & 1) << filled_ % 8);
+    }
+  }
+  void append_code(std::uint32_t code, std::uint32_t count) {  // from its highest bit
+    for (std::uint32_t i = count; i-- > 0;) append(code >> i, 1);
+  }
+  void append_length(std::uint32_t length) { append_code(length, 4); }
+
+  std::uint32_t length_bits_, distance_bits_;
+  std::size_t filled_ = 0;
+};
+
+TEST(DeviceInflate, DecodesMatchesOfUpTo48Bits) {
+  // Bits of the codes: the longest, the longest of the tables, and such that a match has 32 to 33 bits.
+  const std::uint32_t codes[][2] = {{15, 15}, {10, 8}, {8, 7}, {7, 7}};
+  for (const auto [length_bits, distance_bits] : codes) {
+    long_match_stream stream(length_bits, distance_bits);
+    std::mt19937 random(length_bits);
+    const auto below = [&](std::uint32_t most) { return static_cast<std::uint32_t>(random() % most); };
+    for (int i = 0; i < 40'000; ++i) stream.literal(below(length_bits - 2));
+    for (int i = 0; i < 400; ++i) {
+      for (std::uint32_t left = below(4); left > 0; --left) stream.literal(below(length_bits - 2));
+      stream.match(195 + below(63), 16'385 + below(16'384));
+    }
+    stream.end();
+    bytes theirs(stream.content.size());
+    ASSERT_TRUE(libdeflate_decodes(stream.encoded, theirs, wrapping::raw)) << length_bits;
+    ASSERT_EQ(theirs, stream.content) << length_bits;
+    const device_step steps[] = {{step_kind::deflate}};
+    expect_decodes(steps, stream.encoded, stream.content, "codes of " + std::to_string(length_bits));
+  }
+}
+
 TEST(DeviceInflate, DecodesSeveralGzipMembersAndZerosBehindThem) {
   const bytes first = content_of("text", 5000), second = content_of("walk", 9000);
   bytes encoded = deflate_of(first, 6, wrapping::gzip), content = first;

@@ -222,13 +222,15 @@ PENSTOCK_DEVICE bool read_symbols(deflate_bits& stream, deflate_batch& to, infla
         break;
       }
     }
+    // Both codes and their extra bits are within the next 64, and most often within 32: a refill for a match.
     const deflate_value length = length_of(entry, ahead);
-    bits.skip(length.bits);
-    bits.refill();
-    const std::uint32_t behind = bits.ahead();
+    const std::uint32_t behind = bits.ahead_of(length.bits);
     const std::uint32_t place = shared.distance_table[low_bits(behind, kDistanceTableBits)];
     deflate_value distance = distance_of(place, behind);
-    if (place == 0 || distance.value > kMostDistance || length.value > batch.room()) {
+    bits.skip(length.bits);
+    if (place == 0 || distance.value > kMostDistance || length.value > batch.room() ||
+        length.bits + distance.bits > 32) {
+      bits.refill();
       if (place == 0) {
         const std::uint32_t found = long_entry(behind, shared.distances, deflate_alphabet::distances);
         distance = distance_of(found, behind);
