@@ -61,16 +61,18 @@ class Loop:
 
 # Lines that a turn of the usual kind leaves out: file, first and last.
 WIDE = ("zstd_sequences.h", r"offset_value = take_value", r"offset_state = take_state")
-CHECKED_TOKEN = ("lz_parse.h", r"^    starts\[count\] = static_cast<std::uint16_t>\(at\);", r"^    \+\+count;")
+CHECKED_TOKEN = ("lz_parse.h", r"\? token_at\(kFormat, from, at\)\.end", r"^    \+\+count;")
 OPEN_EXIT = (
     "lz_parse.h",
     r"^    const std::uint32_t segment = at / kSegmentBytes, out =",
     r"static_cast<std::uint8_t>\(end - at\)",
 )
-SHORT_TOKENS = ("lz_parse.h", r"^      std::uint32_t next = at;", r"^        continue;")
-LZ4_TOKEN = ("lz_tokens.h", r"^PENSTOCK_DEVICE bool extend_length", r"^/// A Snappy tag")
-SNAPPY_TOKEN = ("lz_tokens.h", r"^/// A Snappy tag", r"^PENSTOCK_DEVICE lz_token blosclz_token")
-OTHER_TOKENS = ("lz_tokens.h", r"^PENSTOCK_DEVICE lz_token blosclz_token", r"^PENSTOCK_DEVICE lz_token token_at")
+STEPPED_TOKENS = ("lz_parse.h", r"^    std::uint32_t next = at, steps = 0;", r"^    if \(known\) continue;")
+STEPPED, CHECKED = r"starts\[count \+ i\] =", r"^    if \(end == 0\) break;"
+STEPPERS = (
+    ("LZ4", r"^  return step_over_tokens<lz_format::lz4_block>\("),
+    ("Snappy", r"return step_over_tokens<lz_format::snappy>\("),
+)
 LAST_BYTES = ("device.h", r"i < count; \+\+i\) value \|=", r"i < count; \+\+i\) value \|=")
 LONG_CODE = ("deflate_code.h", r"std::int32_t value = 0, first = 0, index = 0;", r"^  return 0;")
 OTHER_SYMBOLS = ("inflate.h", r"^    if \(!is_length\(entry\)\) \{", r"^  stream = bits;")
@@ -191,14 +193,13 @@ LOOPS = (
         BATCH,
     ),
     *far_matches("LZ output", "inflate"),
-    Loop("LZ4 tokens", "lz", "lz_parse.h", r"next \+= 3 \+ \(head >> 4\)", "4 short tokens", (CHECKED_TOKEN,)),
-    Loop(
-        *("LZ4 tokens, not short", "lz", "lz_parse.h", r"^    starts\[count\] = static_cast<std::uint16_t>\(at\)"),
-        *("a token, its lengths' loops once", (SNAPPY_TOKEN, OTHER_TOKENS, SHORT_TOKENS)),
+    *(
+        Loop(f"{name} tokens", "lz", "lz_parse.h", STEPPED, "4 tokens", (CHECKED_TOKEN,), through)
+        for name, through in STEPPERS
     ),
-    Loop(
-        *("Snappy tokens", "lz", "lz_parse.h", r"^    starts\[count\] = static_cast<std::uint16_t>\(at\)"),
-        *("a token", (LZ4_TOKEN, OTHER_TOKENS, SHORT_TOKENS)),
+    *(
+        Loop(f"{name} tokens, long", "lz", "lz_parse.h", CHECKED, "a token, its lengths' loops once", cold, through)
+        for (name, through), cold in zip(STEPPERS, ((STEPPED_TOKENS,), (STEPPED_TOKENS,)), strict=True)
     ),
     *(
         Loop(f"{name} parse: {stage}", "lz", "lz_parse.h", marker, turns, cold, through)

@@ -3,8 +3,7 @@
 // The positions at which the tokens of a window begin.
 //
 // A token's end follows from its first bytes, so tokens are found one after the other. Stepping over them in one lane
-// costs 60 cycles or more a token. Where tokens are short, all lanes find them together, without knowing where one
-// begins:
+// costs some 100 cycles a token. Where there are many, all lanes find them together, without knowing where one begins:
 //
 //   steps   for every byte of the window: how long a token is that begins there
 //   exits   for every byte: where the chain of tokens that begins there leaves its segment of 64 bytes, a segment a
@@ -29,7 +28,9 @@ inline constexpr std::uint32_t kSegmentStride = kSegmentBytes + 4;
 /// segment, modulo 256.
 inline constexpr std::uint32_t kOpenExit = 256 - kSegmentBytes;
 /// A window in which so many tokens are expected is parsed by all lanes.
-inline constexpr std::uint32_t kManyTokens = 24;
+inline constexpr std::uint32_t kManyTokens = 64;
+/// In others, one lane finds at most so many; the rest are in the next window.
+inline constexpr std::uint32_t kMostStepped = kManyTokens + 32;
 
 struct lz_tables {
   alignas(4) std::uint8_t steps[kLanes * kSegmentStride];  ///< bytes of a token; 0: it is not known, or too long
@@ -151,25 +152,44 @@ inline constexpr std::uint32_t kLeastStep = kFormat == lz_format::lz4_block  ? 3
                                             : kFormat == lz_format::packbits ? 1
                                                                              : 2;
 
-/// The length of the token at `at` if its first byte does not determine it. 0 if the token ends beyond the view, or
-/// has lengths of several bytes, which are rare.
+/// How long a token is, as if each of its lengths had at most one more byte.
+struct token_step {
+  std::uint32_t bytes;
+  bool known;  ///< that it is so long
+};
+
+/// The length of the token at `at`, of which the view has at least the first byte; it may end beyond the view.
 template <lz_format kFormat>
-PENSTOCK_DEVICE std::uint32_t long_step(byte_view from, std::uint32_t at) {
-  const std::uint32_t head = from.begin[at], last = from.size - 1;
+PENSTOCK_DEVICE token_step step_at(byte_view from, std::uint32_t at) {
+  const std::uint32_t last = from.size - 1;
   const auto byte = [&](std::uint32_t place) { return std::uint32_t{from.begin[place < last ? place : last]}; };
-  const std::uint32_t second = byte(at + 1);
-  if constexpr (kFormat == lz_format::snappy) return head >> 2 == 60 ? 3 + second : 0;
+  const std::uint32_t head = byte(at), second = byte(at + 1);
+  if constexpr (kFormat == lz_format::packbits) return {head < 128 ? head + 2 : head == 128 ? 1u : 2u, true};
+  if constexpr (kFormat == lz_format::snappy) {
+    const std::uint32_t kind = head & 3, length = head >> 2, copy = 1 + kind + (kind == 3 ? 1u : 0u);
+    const std::uint32_t literals = length < 60 ? length + 2 : 3 + second;
+    return {kind != 0 ? copy : literals, (kind != 0 ? 0 : length) <= 60};
+  }
   if constexpr (kFormat == lz_format::blosclz) {
     const bool extended = head >> 5 == 7;
     const std::uint32_t low = extended ? byte(at + 2) : second, step = extended ? 3 : 2;
-    if (extended && second == 255) return 0;
-    return (head & 31) == 31 && low == 255 ? step + 2 : step;
+    if (head < 32) return {head + 2, true};
+    return {(head & 31) == 31 && low == 255 ? step + 2 : step, !extended || second != 255};
   }
-  const bool extended = head >= 0xf0;
-  const std::uint32_t step = (head >> 4) + 3 + (extended ? 1 + second : 0);
-  const bool more = (head & 15) == 15;
-  if ((extended && second == 255) || (more && byte(at + step) == 255)) return 0;
-  return more ? step + 1 : step;
+  // The bytes that are looked at to verify are loaded whether they are lengths or not: the next token does not wait.
+  const bool extended = head >= 0xf0, more = (head & 15) == 15;
+  const std::uint32_t step = (head >> 4) + 3 + (extended ? 1 + second : 0), third = byte(at + step);
+  const std::uint32_t most = (extended ? second : 0) | (more ? third << 8 : 0);
+  return {more ? step + 1 : step, (most & 255) != 255 && most >> 8 != 255};
+}
+
+/// The length of the token at `at` if its first byte does not determine it. 0 if the token has lengths of several
+/// bytes, which are rare.
+template <lz_format kFormat>
+PENSTOCK_DEVICE std::uint32_t long_step(byte_view from, std::uint32_t at) {
+  const token_step step = step_at<kFormat>(from, at);
+  if constexpr (kFormat == lz_format::snappy) return from.begin[at] >> 2 == 60 ? step.bytes : 0;  // literals
+  return step.known ? step.bytes : 0;
 }
 
 /// The place in the tables of a place in the window.
@@ -363,39 +383,47 @@ PENSTOCK_DEVICE void parse_window(lz_format format, const lz_window& window, lz_
   parse_window<lz_format::lz4_block>(window, shared, lanes);
 }
 
-/// Whether an LZ4 token's lengths are in its first byte.
-PENSTOCK_DEVICE bool is_short_lz4(std::uint32_t head) { return head < 0xf0 && (head & 15) != 15; }
-
-/// Finds where up to 32 tokens begin that end in the window, in one lane; how many.
-PENSTOCK_DEVICE std::uint32_t step_over_tokens(lz_format format, const lz_window& window, std::uint16_t* starts) {
-  constexpr std::uint32_t kAhead = 4, kMostShort = 3 + 14;
-  static_assert(kLanes % kAhead == 0);
+/// Finds where tokens begin that end in the window, in one lane: up to `kMostStepped`, or three less. How many.
+template <lz_format kFormat>
+PENSTOCK_DEVICE std::uint32_t step_over_tokens(const lz_window& window, std::uint16_t* starts) {
+  constexpr std::uint32_t kAhead = 4;
+  const byte_view from = window.view;
   std::uint32_t count = 0, at = window.from;
   PENSTOCK_SMALL_LOOP
-  while (count < kLanes && at < window.view.size) {
-    // Several steps as if all tokens were short; a single check verifies that.
-    if (format == lz_format::lz4_block && count % kAhead == 0 && at + kAhead * kMostShort < window.view.size) {
-      std::uint32_t next = at;
-      bool all_short = true;
-      for (std::uint32_t i = 0; i < kAhead; ++i) {
-        starts[count + i] = static_cast<std::uint16_t>(next);
-        const std::uint32_t head = window.view.begin[next];
-        all_short = all_short && is_short_lz4(head);
-        next += 3 + (head >> 4);
-      }
-      if (all_short) {
-        at = next;
-        count += kAhead;
-        continue;
-      }
+  while (count + kAhead <= kMostStepped && at < from.size) {
+    // Several steps as if no length had more than a byte. Whether that holds is known later: no step waits for it.
+    std::uint32_t next = at, steps = 0;
+    bool known = true;
+    for (std::uint32_t i = 0; i < kAhead; ++i) {
+      starts[count + i] = static_cast<std::uint16_t>(next);
+      const token_step step = step_at<kFormat>(from, next);
+      next += step.bytes;
+      known = known && step.known && next <= from.size;
+      at = known ? next : at;
+      steps += known ? 1 : 0;
     }
-    starts[count] = static_cast<std::uint16_t>(at);
-    const std::uint32_t end = token_at(format, window.view, at).end;
+    count += steps;
+    if (known) continue;
+    const std::uint32_t end = at < from.size ? token_at(kFormat, from, at).end : 0;
     if (end == 0) break;
     at = end;
     ++count;
   }
   return count;
+}
+
+PENSTOCK_DEVICE std::uint32_t step_over_tokens(lz_format format, const lz_window& window, std::uint16_t* starts) {
+  switch (format) {
+    case lz_format::snappy:
+      return step_over_tokens<lz_format::snappy>(window, starts);
+    case lz_format::blosclz:
+      return step_over_tokens<lz_format::blosclz>(window, starts);
+    case lz_format::packbits:
+      return step_over_tokens<lz_format::packbits>(window, starts);
+    case lz_format::lz4_block:
+      break;
+  }
+  return step_over_tokens<lz_format::lz4_block>(window, starts);
 }
 
 }  // namespace penstock::inline v0::device

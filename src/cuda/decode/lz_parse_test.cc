@@ -73,6 +73,14 @@ TEST(LzParse, FindsTheTokensThatOneLaneStepsOver) {
         expected.push_back(static_cast<std::uint16_t>(place));
         place = end;
       }
+      std::uint16_t stepped[kMostStepped];
+      const std::uint32_t steps = step_over_tokens(format, window, stepped);
+      ASSERT_EQ(std::vector<std::uint16_t>(stepped, stepped + steps),
+                std::vector<std::uint16_t>(expected.begin(),
+                                           expected.begin() + std::min<std::ptrdiff_t>(steps, std::ssize(expected))))
+          << "round " << round << " size " << size << " at " << at;
+      ASSERT_LE(steps, kMostStepped);
+      ASSERT_TRUE(steps == expected.size() || steps + 4 > kMostStepped);
       parse_window(format, window, shared, lanes);
       host_lane_order = lane_order::forward;
       ASSERT_EQ(std::vector<std::uint16_t>(shared.starts, shared.starts + shared.count), expected)
@@ -247,10 +255,10 @@ bytes stream_of(lz_format format, const bytes& content) {
 
 // Cycles of the loops' turns, from docs/design/kernels.md.
 struct turn_cycles {
-  double four_short, token, steps, lengths, exits, entries, open, walk, start;
+  double four, token, steps, lengths, exits, entries, open, walk, start;
 };
-constexpr turn_cycles kLz4Cycles{243, 474, 196, 481, 125, 291, 763, 196, 64};
-constexpr turn_cycles kSnappyCycles{368, 368, 199, 204, 138, 291, 650, 196, 64};
+constexpr turn_cycles kLz4Cycles{425, 424, 194, 266, 125, 292, 764, 196, 64};
+constexpr turn_cycles kSnappyCycles{365, 311, 199, 231, 138, 292, 651, 196, 64};
 constexpr double kScan = 600;  // bits to counts, five shuffles, barriers: not a loop
 
 struct window_cycles {
@@ -265,25 +273,28 @@ window_cycles cycles_of(lz_format format, const lz_window& window, const lz_wind
   window_cycles out{};
   out.parsed = 4 * turn.steps + 16 * turn.exits + kScan;
   out.tokens = count;
+  const auto end_of = [&](std::uint32_t i) {
+    return i + 1 < count ? shared.starts[i + 1] : token_at(format, window.view, shared.starts[i]).end;
+  };
+  const auto is_known = [&](std::uint32_t i) {
+    return i < count && (is_lz4 ? step_at<lz_format::lz4_block>(window.view, shared.starts[i])
+                                : step_at<lz_format::snappy>(window.view, shared.starts[i]))
+                            .known;
+  };
   for (std::uint32_t i = 0; i < count;) {
-    if (is_lz4 && i % 4 == 0) {
-      out.stepped += turn.four_short;
-      bool all_short = i + 4 <= count;
-      for (std::uint32_t k = 0; k < 4 && all_short; ++k) all_short = is_short_lz4(shared.bytes[shared.starts[i + k]]);
-      if (all_short) {
-        i += 4;
-        continue;
-      }
-    }
+    out.stepped += turn.four;
+    std::uint32_t known = 0;
+    while (known < 4 && is_known(i + known)) ++known;
+    i += known;
+    if (known == 4) continue;
     out.stepped += turn.token;
     ++i;
   }
   std::uint32_t tokens[kLanes] = {}, unknown[kLanes] = {}, most_tokens = 0, most_unknown = 0, segments = 0, open = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t at = shared.starts[i];
-    const std::uint32_t end = i + 1 < count ? shared.starts[i + 1] : token_at(format, window.view, at).end;
     ++tokens[at / kSegmentBytes];
-    if (end - at > 255 - at % kSegmentBytes) ++open;
+    if (end_of(i) - at > 255 - at % kSegmentBytes) ++open;
   }
   for (std::uint32_t at = 0; at < kWindowBytes; at += 16) {
     const words_16 words = load_16_bytes(shared.bytes + at);
