@@ -39,6 +39,19 @@ STEP_SECONDS = 450.0
 ROW_SECONDS = 120.0  # a row that takes longer without a program of its own hangs
 GRACE_SECONDS = 10.0
 DEVICE_LOST = 3
+REFUSED = 77
+# The least that every row needs: whether its values are right is for the rows to find.
+PROBE = f"""
+import sys
+import penstock as ps
+array = ps.create_array(sys.argv[1] + "/probe.zarr", shape=(16,), dtype="i4", chunks=(16,), codecs=["zstd"])
+array[...] = 1
+try:
+    array.read(device="cuda").synchronize()
+except (ps.UnsupportedError, ps.InvalidArgumentError) as error:
+    print(str(error).partition(chr(10))[0])
+    sys.exit({REFUSED})
+"""
 Row = tuple[str, Callable[[], None]]
 
 
@@ -264,6 +277,16 @@ def describe(run: Run) -> None:
         run.results.left_out(f"clocks and PCIe link: {error}")
 
 
+def refusal() -> str:
+    """Why no row can run, such as a wheel that was built without device code; empty if reads are not refused.
+
+    Found out by a process of its own, which leaves the device to the rows.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        status, output = run_within([sys.executable, "-c", PROBE, folder], ROW_SECONDS, Path(folder) / "output")
+    return output.strip().splitlines()[-1] if status == REFUSED else ""
+
+
 def target(options: argparse.Namespace, driver: Any) -> Path:
     from harness import machine
 
@@ -334,6 +357,10 @@ def main(arguments: list[str] | None = None) -> int:
             say("NO HARDWARE: this is the fake driver of the tests. Times say nothing, and nothing is judged.")
         describe(Run(options, driver, folder, results))
         driver.close()
+        if why := refusal():
+            results.failed(why)
+            say(f"Nothing can be read to the device: {why}. No row was begun.")
+            return 1
         passed_on = ["--folder", str(folder.resolve()), "--threads", str(options.threads), "--arrays", options.arrays]
         passed_on += ["--codecs", options.codecs]
         passed_on += ["--kernels", options.kernels, *(["--small"] if options.small else [])]

@@ -106,6 +106,16 @@ def test_it_says_that_no_hardware_was_there(small: Found) -> None:
     assert set(device["devices"]) == {"simulated"}
 
 
+def test_a_run_in_which_nothing_can_be_read_ends_at_once(tmp_path: Path) -> None:
+    """As with a wheel that has no device code: the reason is said once, and no row is begun."""
+    found = run(tmp_path, PENSTOCK_CUDA_KERNELS=str(tmp_path / "missing.fatbin"))
+    assert found.status == 1
+    assert "No row was begun" in found.said
+    assert not [line for line in found.lines if line["kind"] == "begun"]
+    (failed,) = (line["why"] for line in found.lines if line["kind"] == "failed")
+    assert "missing.fatbin' cannot be read" in failed
+
+
 def test_every_row_that_was_begun_is_done(small: Found) -> None:
     assert not [line for line in small.lines if line["kind"] == "failed"]
     begun, done = (
