@@ -39,7 +39,7 @@ TESTS = {
     "lz_found.h": ("DeviceInflate.Verif*:DeviceLzw.Leaves*", "DeviceInflate.*:DeviceLzw.*"),
     "lzw.h": ("DeviceLzw.Leaves*", "DeviceLzw.*"),
     "lz_output.h": (
-        "DeviceZstd.*ManyChunks*:DeviceLz4.Takes*:DeviceZstd.*Benchmark*:DeviceLzw.Leaves*",
+        "DeviceZstd.*ManyChunks*:DeviceLz4.Takes*:DeviceZstd.*Benchmark*:DeviceLzw.Leaves*:DeviceZstd.*RepeatedByte",
         "DeviceZstd.*EveryLevel*",
         EVERYTHING,
     ),
