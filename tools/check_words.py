@@ -42,6 +42,9 @@ WORDS = {
     r"(?<!\bthere )(?:is|are) no (?:multiples?|JSON|array|image|list|text|number|error|box)": '"is not a ..."',
     r"looked for": '"looked up" or "searched for"',
     r"goes on|gone on|go on (?:with|where|to)": '"continues"',
+    r"(?:is|are|was) there (?:already|by now)": '"already exists"',
+    r"by whomever": "the thing that does it",
+    r"size of what follows|what is judged": 'name the thing: "the rest", "rows with bars"',
     r"the other way round": '"the reverse", or "in reverse order"',
 }
 PATTERNS = {re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE): instead for pattern, instead in WORDS.items()}

@@ -21,6 +21,8 @@ import check_words
         "a file beside it",
         "shards are no multiple of chunks",
         "the caller is told",
+        "the file is there already",
+        "the size of what follows",
     ],
 )
 def test_an_excluded_word_is_reported_with_its_line(text: str) -> None:
