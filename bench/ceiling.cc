@@ -1,5 +1,5 @@
 // What this machine can do with a set of chunks when nothing but one system call, one libzstd call or one copy per
-// chunk is made: the ceilings that the demo and the benchmark hold Penstock against. It knows no array format and links
+// chunk is made: the ceilings that the demo and the benchmark compare Penstock with. It knows no array format and links
 // no part of Penstock.
 //
 // It reads lines. First the chunks, then commands; each command answers with one line on stdout:
@@ -70,7 +70,7 @@ class warm_memory {
   warm_memory& operator=(const warm_memory&) = delete;
   ~warm_memory() { release(); }
 
-  // A second call with the same size keeps what is there, unless `touched` is false: then the pages are new.
+  // A second call with the same size keeps the memory, unless `touched` is false: then the pages are new.
   std::byte* get(std::size_t bytes, bool touched = true) {
     if (data_ != nullptr && (size_ != bytes || !touched)) release();
     if (data_ == nullptr) {
@@ -294,7 +294,7 @@ class ceiling {
       for (std::size_t j = 0; j < 4; ++j) to[4 * i + j] = from[j * items + i];
   }
 
-  // What scattering costs: each decoded chunk, in a worker's scratch, is copied to its place.
+  // The cost of scattering: each decoded chunk, in a worker's scratch, is copied to its place.
   nanoseconds memcpy_all() {
     std::byte* into = decoded_.get(decoded_bytes_);
     return on_all_chunks([=, this] {
@@ -316,7 +316,7 @@ class ceiling {
     });
   }
 
-  // libzstd at level 0 from warm memory into a worker's buffer: what no writer of such chunks can do without.
+  // libzstd at level 0 from warm memory into a worker's buffer: the least that a writer of such chunks needs.
   nanoseconds encode_all() {
     std::byte* from = decoded_.get(decoded_bytes_);
     decode_all(from);

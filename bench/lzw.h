@@ -15,14 +15,14 @@ struct lzw_literals {
 };
 inline constexpr lzw_literals kLzwLiterals;
 
-/// LZW as TIFF has it, in two halves: codes out of bits, and bytes out of codes. The second half is what no decoder can
-/// do without, however it finds the codes: for each a look-up in the table and a copy. Plain loops for the ceiling
-/// program, which links no part of Penstock.
+/// LZW as TIFF has it, in two halves: codes out of bits, and bytes out of codes. The second half is the part that no
+/// decoder can avoid, however it finds the codes: for each a look-up in the table and a copy. Plain loops for the
+/// ceiling program, which links no part of Penstock.
 ///
 /// Source: TIFF 6.0, section 13.
 class lzw {
  public:
-  /// Bytes behind the output that `join` may write to.
+  /// Bytes after the output that `join` may write to.
   static constexpr std::size_t kSlack = 16;
 
   /// The codes of a stream, without the one that ends it. False where it does not end.
@@ -53,7 +53,7 @@ class lzw {
   bool join(const std::vector<std::uint16_t>& codes, std::byte* to, std::size_t length) {
     auto* out = reinterpret_cast<std::uint8_t*>(to);
     const std::uint8_t* const end = out + length;
-    const std::uint8_t* before = nullptr;  // the string of the code before; null behind a clear code
+    const std::uint8_t* before = nullptr;  // the string of the code before; null after a clear code
     std::size_t before_length = 0;
     unsigned next = kFirst;
     for (const std::uint16_t code : codes) {

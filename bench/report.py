@@ -189,7 +189,7 @@ def bars_of(document: dict, section: str) -> list[tuple[dict, dict]]:
 
 
 def against_peers(document: dict, section: str) -> list[tuple[dict, dict]]:
-    """What a picture shows: how many times as fast as another library. Of the plug-in only the table has the rows."""
+    """The rows of a picture: how many times as fast as another library. The plug-in's rows are only in the table."""
     found = []
     for result, bar in bars_of(document, section):
         _, against, peer = bar["text"].partition(" against ")

@@ -1,6 +1,6 @@
 """How long loading a run of shards takes on a cluster: a model, and the numbers of this machine that go into it.
 
-    python bench/scaling.py                          # what the model says of 1 to 1,000 nodes
+    python bench/scaling.py                          # the model's results for 1 to 1,000 nodes
     python bench/scaling.py --measure                # with this machine's times to open, to read, to parse a manifest
     python bench/scaling.py --files 100000 --tib 50 --stripes 4 --json
 
@@ -73,7 +73,7 @@ class Prediction:
 
 
 def predict(run: Run, nodes: int, machine: Machine | None = None) -> Prediction:
-    """What the model says of one load.
+    """The model's result for one load.
 
     Raises ValueError where nodes, files or bytes are less than 1.
     """
@@ -119,7 +119,7 @@ def predict(run: Run, nodes: int, machine: Machine | None = None) -> Prediction:
 
 
 def measure(files: int = 2000, rows: int = 64) -> dict[str, float]:
-    """This machine's part of `Machine`: with a warm page cache, so that processors are what is measured."""
+    """This machine's part of `Machine`: with a warm page cache, so that processors are measured."""
     import numpy as np
     import penstock as ps
 

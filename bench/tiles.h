@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-/// Tiles of an image as TIFF has them, and what stands between a decoded tile and bands of rows: the predictor and the
+/// Tiles of an image as TIFF has them, and the steps between a decoded tile and bands of rows: the predictor and the
 /// move. Plain loops for the ceiling program, which links no part of Penstock.
 ///
 /// Source: TIFF 6.0, section 14 (predictor 2); Adobe Photoshop TIFF Technical Note 3 (predictor 3).

@@ -218,7 +218,7 @@ void bind_described(nb::module_& m) {
         "is (axis, edges, decoded lengths), the lists as bytes of 64-bit numbers, where several arrays "
         "follow each other.");
   m.def("hdf5_index", &index_of, nb::arg("store"), nb::arg("key"), nb::arg("header"),
-        "The chunks of the dataset whose object header stands at that address: (cells, filter masks, offsets, lengths) "
+        "The chunks of the dataset whose object header is at that address: (cells, filter masks, offsets, lengths) "
         "as bytes of 64-bit numbers, and whether chunks at the array's edge skip all filters.");
   m.def("hdf5_describe", &describe_file, nb::arg("store"), nb::arg("key"),
         "Every group, dataset and attribute of an HDF5 file as JSON, and the rounds, requests and bytes that it took.");

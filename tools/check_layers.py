@@ -97,7 +97,7 @@ PUBLIC = {
     "penstock.h": "api",
 }
 
-# The console script of the Python package and the program are the same code: one door in a wall.
+# The console script of the Python package and the program are the same code: the only place where both meet.
 DOORS = {("python", "cli/run.h")}
 
 # Headers of others that a public header is there for; no other file includes them.

@@ -45,7 +45,7 @@ def fuzz(target: Path, seeds: list[Path], corpus: Path, limits: list[str]) -> in
     # One input of less than 1 MB may take one second and 256 MiB: a wait or a hostile allocation is a finding too. The
     # sanitizer makes code some five times slower, and keeps freed memory for a while.
     command += [*limits, "-max_len=1000000", "-timeout=5"]
-    # To choose inputs by the entropy of their features takes half of all time in targets that link the whole library.
+    # Choosing inputs by the entropy of their features takes half of all time in targets that link the whole library.
     command += ["-entropic=0"]
     command += ["-rss_limit_mb=1024", "-malloc_limit_mb=256"]
     command += [f"-artifact_prefix={work}/", "-print_final_stats=1", "-verbosity=0"]

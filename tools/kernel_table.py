@@ -1,4 +1,4 @@
-"""Says how many registers and how much memory every CUDA kernel takes, architecture by architecture.
+"""Shows how many registers and how much memory every CUDA kernel takes, architecture by architecture.
 
     tools/kernel_table.py                    # compares the build's kernels with docs/design/kernels.md
     tools/kernel_table.py --write            # writes that file
@@ -29,7 +29,7 @@ SHARED_BYTES, SHARED_BYTES_EACH_BLOCK = 227 * 1024, 1024
 
 @dataclass(frozen=True)
 class Kernel:
-    """What ptxas says of one kernel for one architecture."""
+    """ptxas's report on one kernel for one architecture."""
 
     registers: int
     shared_bytes: int
@@ -131,7 +131,7 @@ def sources() -> str:
 
 
 def differences(written: str, made: str) -> list[str]:
-    """What the written table has otherwise than the one that was made; other compilers may use other registers."""
+    """Differences of the written table from the new one; other compilers may use other numbers of registers."""
     same_compiler = made_by(written) == made_by(made)
     if not same_compiler:
         written, made = (re.sub(r"(\| `\w+`).*", r"\1", text) for text in (written, made))
@@ -153,7 +153,7 @@ def main() -> int:
     if spilling := spills(kernels):
         print("\n".join(spilling))
     if options.write:
-        TABLE.write_text(made + "".join(TABLE.read_text().partition("\n## ")[1:]))  # what follows is of others
+        TABLE.write_text(made + "".join(TABLE.read_text().partition("\n## ")[1:]))  # other kernels follow
         return 1 if spilling else 0
     changed = differences(TABLE.read_text(), made)
     if changed:

@@ -29,7 +29,7 @@ BUILDS = 9  # GB that all builds take
 ASAN = "detect_stack_use_after_return=1:strict_string_checks=1"
 UBSAN = "print_stacktrace=1"
 FUZZ_SECONDS = "1"  # for each of some forty targets, from all seeds; `make fuzz` is the search
-SANITIZED = (  # Python tests that hand every kind of argument and buffer to the module
+SANITIZED = (  # Python tests that pass every kind of argument and buffer to the module
     *("casts", "codec_numcodecs", "create", "dtypes", "entry_points", "file_targets", "registered_codecs"),
     *("joined_shards", "read_options", "selections", "sources", "strings", "strings_write", "tensor"),
     *("tiff_damaged_tags", "tiff_writing_hostile", "window", "zarr_plugin", "zarr_plugin_wrap", "zip"),
@@ -37,9 +37,9 @@ SANITIZED = (  # Python tests that hand every kind of argument and buffer to the
 
 
 class Ahead:
-    """Builds one target after the other as long as it may, on processors that are idle: tests sleep, wait for servers
-    and for the disk, and the last of them run alone. Nothing depends on how far it comes: each stage builds what is
-    missing, and says what fails."""
+    """Builds one target after the other until it is interrupted, on idle processors: tests sleep, wait for servers
+    and for the disk, and the last of them run alone. Nothing depends on how much it completes: each stage builds what
+    is missing, and says what fails."""
 
     # Linux' policy for that: a thread of any other kind that wakes takes the processor at once.
     PREFIX = ("chrt", "--idle", "0", "nice", "-n", "19")
@@ -69,7 +69,7 @@ class Ahead:
                     return
 
     def stop(self) -> None:
-        """Interrupts it: ninja then removes what is half made."""
+        """Interrupts it: ninja then removes incomplete outputs."""
         with self.lock:
             self.stopped = True
             if self.process and self.process.poll() is None:
@@ -101,7 +101,7 @@ class Stages:
         return self.build("unit") or self.ctest("release", "unit")
 
     def python(self) -> Counter[str]:
-        """The Python tests, against the module that `unit` built."""
+        """The Python testswith the module that `unit` built."""
         report = REPORTS / "python.xml"
         status = run(*self.pytest(report))
         return count_junit(report, status)
@@ -150,7 +150,7 @@ class Stages:
         return None if ok else Counter({FAILED: 1})
 
     def commands(self, stage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What configures and what builds; ninja itself, which can be interrupted."""
+        """The commands that configure and build; ninja itself, which can be interrupted."""
         options, folder, target = self.builds[stage]
         return ("cmake", "--preset", *options), ("ninja", "-C", folder, "-j", self.jobs, target)
 

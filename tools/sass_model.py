@@ -34,7 +34,7 @@ SKIPPED = 77
 # Cycles until a result is there, by the front of the opcode. Global loads are a parameter.
 LATENCY = {"LDS": 30, "LDL": 40, "SHFL": 24, "S2R": 20, "R2UR": 12, "FLO": 14, "POPC": 14, "LDC": 30, "VOTE": 12}
 BARRIER = 40  # of a thread block, where all warps arrive at the same time
-READ_OPERANDS = 10  # until a store has read what it writes
+READ_OPERANDS = 10  # until a store has read its operands
 OTHER = 14
 TAKEN = 6  # of a taken branch, beyond its stall count
 GLOBAL = {"L1": 40, "L2": 250, "memory": 600}
@@ -53,8 +53,8 @@ class Loop:
     kernel: str
     file: str
     marker: str
-    turns: str  # what one turn makes
-    cold: tuple[tuple[str, str, str], ...] = ()  # file, first and last line of what is left out
+    turns: str  # bytes that one turn makes
+    cold: tuple[tuple[str, str, str], ...] = ()  # file, first and last line of the omitted part
     through: str = ""  # a line of the same file through which the marker's line was inlined
     moves: bool = False  # it only moves bytes: its rate is limited by its accesses, too
 
@@ -79,7 +79,7 @@ OTHER_SYMBOLS = ("inflate.h", r"^    if \(!is_length\(entry\)\) \{", r"^  stream
 RARE_SYMBOL = ("inflate.h", r"^      if \(entry == 0\) entry = long_entry", r"^        good = \(entry & kEndOfBlock\)")
 RARE_DISTANCE = ("inflate.h", r"^      bits\.refill\(\);", r"^        cut_off\(shared\);")
 THREE_LITERALS = ("inflate.h", r"Three short codes fit", r"^      bits.skip\(third & 15\);")
-# Of a batch of the LZ output: what short runs of literals and matches of short offsets do not need.
+# Lines of a batch of the LZ output that short runs of literals and matches of short offsets do not need.
 LONG_SEQUENCE = (
     "lz_output.h",
     r"void append\(Lanes lanes, const std::uint8_t\* from",
@@ -263,7 +263,7 @@ LOOPS = (
 
 @dataclass(frozen=True)
 class Encoder:
-    """What an encoder does for 32 bytes of some content: turns of loops."""
+    """The turns of loops that an encoder takes for 32 bytes of some content."""
 
     codec: str
     content: str
@@ -371,7 +371,8 @@ def successors(code: list[Instruction]) -> list[list[int]]:
     apart = False
     for i, each in enumerate(code):
         following = [i + 1] if i + 1 < len(code) else []
-        # Behind the kernel's end: collectives of lanes that are apart. Their way back to the loop makes no other loop.
+        # After the kernel's end: collectives of diverged lanes. Their branch back to the loop does not make another
+        # loop.
         apart = apart or each.opcode.startswith("WARPSYNC.COLLECTIVE")
         if apart and each.opcode == "BRA" and not each.predicated:
             apart = False
@@ -383,7 +384,7 @@ def successors(code: list[Instruction]) -> list[list[int]]:
             label = meeting.get(each.text.split()[1], "")
             out.append([by_label[label]] if label in by_label else following)
         elif each.opcode.startswith("BRA.DIV"):
-            out.append(following)  # taken where a warp's lanes are apart, which they are not at collectives
+            out.append(following)  # taken if a warp's lanes have diverged, which does not happen at collectives
         elif each.opcode.startswith("BRA") and each.target in by_label:
             out.append(
                 [*(following if each.predicated or "P" in each.text.split("`")[0] else []), by_label[each.target]]
@@ -443,7 +444,7 @@ def body_of(loop: Loop, code: list[Instruction], tree: Path) -> list[Instruction
 
 
 def cycles(body: list[Instruction], global_latency: int) -> float:
-    """Cycles of a turn, once the loop runs: the second half of several turns, one instruction behind the other."""
+    """Cycles of a turn, once the loop runs: the second half of several turns, one instruction after the other."""
     ready = [0.0] * 6
     time = 0.0
     ends: list[float] = []
@@ -503,7 +504,7 @@ def assembly_of(tree: Path) -> str:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a turn of a loop costs."""
+    """The cost of one turn of a loop."""
 
     instructions: int
     by_memory: tuple[float, ...]

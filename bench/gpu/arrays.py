@@ -46,7 +46,7 @@ def ramp(elements: int) -> np.ndarray:
 
 
 def field(elements: int) -> np.ndarray:
-    """A temperature with every bit of its noise: what compresses least."""
+    """A temperature with every bit of its noise: it compresses least."""
     return temperature(elements, 1)
 
 
@@ -143,7 +143,7 @@ def path_of(folder: Path, spec: Spec) -> Path:
 
 
 def ensure(folder: Path, spec: Spec) -> Path:
-    """The array's path; writes it unless it is there, whole."""
+    """The array's path; writes it unless it is complete already."""
     path = path_of(folder, spec)
     receipt = path.with_suffix(".json")
     if receipt.exists() and json.loads(receipt.read_text()) == sizes(path):
@@ -198,7 +198,7 @@ def shard_chunks(path: Path, chunks: int) -> list[bytes]:
 
 
 def drop_page_cache(path: Path) -> None:
-    """Asks the system to forget the array's pages. Needs no rights; whether it does is the file system's affair."""
+    """Asks the system to forget the array's pages. Needs no rights; whether it does depends on the file system."""
     for each in files(path):
         file = os.open(each, os.O_RDONLY)
         os.fsync(file)

@@ -48,7 +48,7 @@ class Torch:
 
 
 class Host:
-    """NumPy, after a copy to the host: what is left without a library for the device. Its times are not judged."""
+    """NumPy, after a copy to the host: the fallback without a library for the device. Its times are not judged."""
 
     name = "NumPy on the host"
 

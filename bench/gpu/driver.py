@@ -64,11 +64,11 @@ class Driver:
             raise NoDriverError(f"{name}: error {status}")
 
     def synchronize(self) -> None:
-        """Waits for all that the device was given, by whomever."""
+        """Waits for all work of the device, whichever library started it."""
         self.call("cuCtxSynchronize")
 
     def works(self) -> bool:
-        """Whether the context still takes calls: after a fault of a kernel all of them fail, until the process ends."""
+        """Whether the context still accepts calls: after a kernel's fault all of them fail, until the process ends."""
         try:
             self.synchronize()
             self.free_bytes()
@@ -77,7 +77,7 @@ class Driver:
         return True
 
     def close(self) -> None:
-        """Gives the context back, and with it the memory that it takes of the device."""
+        """Releases the context, and with it its memory on the device."""
         self.call("cuCtxPopCurrent", ctypes.byref(ctypes.c_void_p()))
         self.call("cuDevicePrimaryCtxRelease", ctypes.c_int(0))
 

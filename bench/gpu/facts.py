@@ -1,4 +1,4 @@
-"""What the machine's device is and how it runs now: from the driver and from NVML, the library that nvidia-smi uses."""
+"""The device's properties and its current state: from the driver and from NVML, the library that nvidia-smi uses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.gpu.driver import Driver
 
-# CU_DEVICE_ATTRIBUTE_*; what a driver does not know is null.
+# CU_DEVICE_ATTRIBUTE_*; attributes that a driver does not know are null.
 ATTRIBUTES = {
     "multiprocessors": 16,
     "compute_capability_major": 75,

@@ -1,4 +1,4 @@
-"""How reads are timed, and what is drawn from the device's own events."""
+"""Timing of reads, and figures from the device's own events."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def rate_while(events: Iterable[dict[str, Any]], kind: str, other: tuple[str, ..
 
 
 def stages(report: dict[str, Any]) -> dict[str, Any]:
-    """What a profile says about a read to a device: seconds of each stage, overlaps counted once, and its bytes."""
+    """Summary of a profile of a read to a device: seconds of each stage, overlaps counted once, and its bytes."""
     sums = {each["what"]: each for each in report["stages"]}
     wall = report["wall_ns"] / 1e9
     kernels = union_s(report["events"], ("decode", "scatter"))

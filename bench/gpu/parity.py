@@ -50,7 +50,7 @@ class Case:
 
 @dataclass
 class Outcome:
-    """What became of a case: comparisons that were equal, and why it ended early (None: it did not)."""
+    """The outcome of a case: comparisons that were equal, and why it ended early (None: it did not)."""
 
     codec: str
     content: str
@@ -341,7 +341,7 @@ def encoders(context: ps.Context | None) -> Iterator[Case]:
 
 
 def nvcomps_checks(context: ps.Context | None) -> Iterator[Case]:
-    """nvCOMP, where it is installed, and the kernel of ours that looks at what it reports."""
+    """nvCOMP, where it is installed, and our kernel that checks its status codes."""
     with contextlib.suppress(ps.Error):
         context = ps.Context(threads=2, decoder="nvcomp")
         values = contents()["walk"].reshape(SHAPE)
@@ -376,7 +376,7 @@ def cases(quick: bool = False, context: ps.Context | None = None) -> Iterator[Ca
 
 
 def check(case: Case, keep: Path | None = None) -> Outcome:
-    """Runs a case. What differs is looked into, and with `keep` saved there: the array, and the first wrong chunk."""
+    """Runs a case. A difference is analysed, and with `keep` saved there: the array, and the first wrong chunk."""
     out = Outcome(case.codec, case.content)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -396,7 +396,7 @@ def check(case: Case, keep: Path | None = None) -> Outcome:
                 out.saved.append(Path(shutil.make_archive(str(target), "zip", folder)).name)
             if out.difference is not None:
                 out.kernel = wrong_kernel(folder / "array.zarr", target, out.saved)
-        except Exception as error:  # what is known stays known
+        except Exception as error:  # keep the first report
             out.kernel = f"which kernel is wrong is not known: {type(error).__name__}: {error}"
     return out
 

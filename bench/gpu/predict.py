@@ -72,7 +72,7 @@ def execute_warps(chunks: int) -> int:
 
 
 def zstd_work(counts: dict[str, float]) -> list[Work]:
-    """What a chunk's zstd kernels do, from what the host forms count."""
+    """The work of a chunk's zstd kernels, from the counts of the host forms."""
     sequences = 32 * counts["batches"] / 8
     chains = counts["deep_chains"] - counts["chain_sets"]  # those of one warp, whatever the others do
     # By the warps that share a chunk, and by one that has it alone: a set is a batch of its own then. A chain's row has
@@ -287,13 +287,13 @@ def depth_table(table: str) -> str:
 
 
 def with_depths(table: str) -> str:
-    """kernels.md with its part on depths made again; others' parts stay."""
+    """kernels.md with its part on depths made again; other parts stay."""
     front, _, old = table.partition(DEPTH_MARKER)
     return front.rstrip() + "\n\n" + depth_table(table) + "".join(old.partition("\n## ")[1:])
 
 
 def rounded(number: float) -> float:
-    """Two digits: the model has no more."""
+    """Two digits: the model is not more precise."""
     return float(f"{number:.2g}")
 
 

@@ -33,7 +33,7 @@ class UnderWay:
 
 
 class Results:
-    """The lines of one step's process or of its guard, appended to `path`. `judged`: numbers are held against bars."""
+    """The lines of one step's process or of its guard, appended to `path`. `judged`: numbers are compared with bars."""
 
     def __init__(self, path: Path, judged: bool) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,7 @@ sys.path.insert(0, str(BENCH))
 
 GB = 1e9
 STEP_SECONDS = 450.0
-ROW_SECONDS = 120.0  # a row that takes longer without a program of its own hangs
+ROW_SECONDS = 120.0  # a row without a program of its own that takes longer hangs
 GRACE_SECONDS = 10.0
 DEVICE_LOST = 3
 REFUSED = 77
@@ -244,7 +244,7 @@ def end_group(group: int) -> None:
 
 
 def describe(run: Run) -> None:
-    """What runs where, before anything is measured."""
+    """Records what runs on which machine, before anything is measured."""
     from harness import machine
 
     from bench.gpu import facts

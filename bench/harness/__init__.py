@@ -1,1 +1,1 @@
-"""What every scenario shares: where arrays are made, how things are timed in turns, what a result looks like."""
+"""Parts that all scenarios share: making of arrays, timing in turns, the form of results."""

@@ -1,4 +1,4 @@
-"""What a result file says about where it was made: the processor, its cores, the software; never a host's name."""
+"""The description of the machine in a result file: the processor, its cores, the software; never a host's name."""
 
 from __future__ import annotations
 

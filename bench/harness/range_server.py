@@ -1,7 +1,7 @@
 """Serves a folder over HTTP with byte ranges, every answer late by a given time: `range_server.py FOLDER SECONDS`.
 
 It prints its port when it is ready, and ends when its standard input does. A process of its own, so that it does not
-compete with who is measured for an interpreter.
+compete with the measured program for an interpreter.
 """
 
 from __future__ import annotations

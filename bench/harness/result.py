@@ -1,4 +1,4 @@
-"""What a scenario gives: rows, ceilings, bars that were met or missed, and who was left out and why."""
+"""The result of a scenario: rows, ceilings, bars that were met or missed, and omitted readers with the reasons."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Result:
     rows: list[Row] = field(default_factory=list)
     ceilings: dict[str, float] = field(default_factory=dict)  # bytes per second, or seconds where the name says so
     bars: list[Bar] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)  # who: why
+    left_out: dict[str, str] = field(default_factory=dict)  # reader: reason
     notes: list[str] = field(default_factory=list)
     failed: str = ""  # why the scenario did not run to its end
 

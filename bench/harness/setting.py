@@ -1,4 +1,4 @@
-"""What a run hands to every scenario."""
+"""The settings that a run passes to every scenario."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Setting:
         return Ceiling(self.ceiling_program, chunks, threads or self.threads)
 
     def peers(self, names: Iterable[str], source: Source, result: Result) -> list[Peer]:
-        """Those who can take part; `result` hears of the others."""
+        """The peers that can take part; the others are noted in `result`."""
         present = []
         for name in names:
             peer = by_name(name, self.threads)

@@ -1,4 +1,4 @@
-"""Reads as another dtype, in turns with the plain read and with NumPy's `astype` of what that gave."""
+"""Reads as another dtype, in turns with the plain read and with NumPy's `astype` of its result."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def walk(elements: int) -> np.ndarray:
 
 
 def reset_peak() -> int | None:
-    """Forgets the most memory that this process had at once; gives what it has now."""
+    """Resets the peak of this process's memory; returns its current memory."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

@@ -1,7 +1,7 @@
 """First reads of a new process, with opening, and repeated reads; of real data next to data that is counted up.
 
 Real data is a terrain model, continued by mirroring. The other array has the numbers from 0 on, as benchmarks often
-have: it compresses better, so decoding it says little of real data. Shapes, dtypes and chunks are equal.
+have: it compresses better, so decoding it says little about real data. Shapes, dtypes and chunks are equal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Opens a sharded array over HTTP and reads of it, cold each time, from a server that answers late.
 
-What counts there is the number of round trips one after another, so times are shown in them too.
+The time depends on the number of consecutive round trips, so times are shown in them too.
 """
 
 from __future__ import annotations

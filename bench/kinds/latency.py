@@ -1,4 +1,4 @@
-"""The time of one small read, in turns with what cannot be avoided: libzstd's own time and the system calls."""
+"""The time of one small read, in turns with the unavoidable part: libzstd's own time and the system calls."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Maps, a chunk for each time, into time series of small squares, in turns with others, within a memory limit.
 
-The ceiling reads the array whole and writes it whole from memory: what a rechunk takes beyond it is what the limit
-costs.
+The ceiling reads the array whole and writes it whole from memory: the additional time of a rechunk is the cost of the
+limit.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def by_file(url: str, package: str, options: dict[str, Any]) -> Any:
 
 
 def by_references(url: str) -> Any:
-    """As VirtualiZarr and kerchunk have them read."""
+    """Read as by VirtualiZarr and kerchunk."""
     import fsspec
     import zarr
 
@@ -135,7 +135,7 @@ def one_value(group: Any) -> float:
 
 
 def write(path: Path, variables: int) -> None:
-    """Metadata between values, as libraries write them without being asked otherwise."""
+    """Metadata between values, as libraries write it by default."""
     import h5py
 
     rng = np.random.default_rng(0)

@@ -66,7 +66,7 @@ def opening(scenario: dict, folder: Path, paths: list[str], result: Result) -> N
     ps.open_shards(pattern, manifest=cache)
     contestants: dict[str, Callable[[], float]] = {
         "penstock": once(lambda: ps.open_shards(pattern)),
-        # Trusted until it is read; and one for which the folder is listed and each file looked at.
+        # Trusted until it is read; and one for which the folder is listed and each file checked.
         "penstock, manifest": once(lambda: ps.open_shards(manifest)),
         "penstock, manifest= as a cache": once(lambda: ps.open_shards(pattern, manifest=cache)),
         "np.load(mmap_mode='r')": once(lambda: [np.load(path, mmap_mode="r") for path in paths]),
@@ -159,7 +159,7 @@ def opening_hdf5(scenario: dict, setting: Setting, result: Result) -> None:
 
 
 def pread(paths: list[str], out: np.ndarray) -> None:
-    """The same bytes into the same memory by two threads: what no reader can be faster than."""
+    """The same bytes into the same memory by two threads: the limit of every reader."""
     flat = memoryview(out.reshape(-1).view(np.uint8))
     files = [os.open(path, os.O_RDONLY) for path in paths]
     pieces: list[tuple[int, Any, int]] = []

@@ -113,7 +113,7 @@ def whole(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[
     out, theirs = np.empty(array.shape, array.dtype), np.empty(array.shape, array.dtype)
 
     def gdal(driver: str) -> Callable[[], None]:
-        def work() -> None:  # opened anew: what it keeps of the last turn is not a reading
+        def work() -> None:  # opened anew, without its cache of the last turn
             with rasterio.open(path, driver=driver, num_threads=setting.threads) as file:
                 file.read(out=theirs)
 
@@ -144,7 +144,7 @@ def whole(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[
 
 def window(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[str, Callable[[], float]]:
     """Windows that were not read before: other places in each turn, the same for all within it. Or windows that both
-    have read before and may have kept. Or patches at places of chance, others in each turn, of a file that stays open.
+    have read before and may have kept. Or patches at random places, other ones in each turn, of a file that stays open.
 
     What is left of the turn before is not a reading: GDAL keeps the decoded tiles of an open file, which is opened anew
     before the clock starts, Penstock those of a context, which is emptied. Windows of one turn may share tiles, of

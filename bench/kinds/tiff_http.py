@@ -1,6 +1,6 @@
 """Opens a COG over HTTP and reads of it, cold each time, from a server that answers late: against GDAL and async-tiff.
 
-What counts there is the number of round trips one after another, so times are shown in them too, with the requests.
+The time depends on the number of consecutive round trips, so times are shown in them too, with the requests.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def penstock(url: str, pick: Bounds, threads: int) -> np.ndarray:
 
 
 def gdal(url: str, pick: Bounds, threads: int) -> np.ndarray:
-    """As GDAL's own advice for COGs has it, and without what it kept of the turn before."""
+    """With the settings that GDAL recommends for COGs, and without its cache of the turn before."""
     import rasterio
     from rasterio.windows import Window
 

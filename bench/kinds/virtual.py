@@ -33,7 +33,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def references(scenario: dict, setting: Setting, result: Result) -> None:
-    """Files that differ in the values of their time alone; chunks are holes, headers and indexes are not."""
+    """Files that differ in the values of their time alone; chunks are holes in the files."""
     files, chunks = scenario["files"], scenario["chunks"]
     folder = setting.folder / f"virtual_{files}_{chunks}"
     if not folder.exists():
@@ -69,7 +69,7 @@ def threads(scenario: dict, setting: Setting, result: Result) -> None:
 
 
 def in_process(*arguments: str) -> dict[str, float]:
-    """What a process of its own measured."""
+    """The measurements of a separate process."""
     paths = [str(Path(__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, __file__, *arguments]
@@ -134,7 +134,7 @@ def measure_open(folder: str, processors: str) -> dict[str, float]:
 
 
 def measure_h5py(folder: str) -> dict[str, float]:
-    """A loop that learns of each file what a joined group needs: variables, shapes, attributes, places of chunks."""
+    """A loop that collects what a joined group needs of each file: variables, shapes, attributes, places of chunks."""
     import h5py
 
     paths = sorted(Path(folder).glob("*.h5"))

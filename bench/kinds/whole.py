@@ -60,7 +60,7 @@ def run(scenario: dict, setting: Setting) -> Result:
     for bar in scenario["bars"]:
         ours, theirs = samples.get(bar["reader"]), samples.get(bar["against"])
         if ours and theirs:
-            # A peer is as good as its best run. A ceiling is not a contestant: what counts is how near we stay to it,
+            # A peer is as good as its best run. A ceiling is not a contestant: it matters how close we stay to it,
             # whatever the machine does meanwhile.
             if bar["against"] == "ceiling decode":
                 text, ratio = f"{bar['reader']} against libzstd alone, median of turns", paired(ours, theirs)

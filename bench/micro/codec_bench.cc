@@ -1,4 +1,4 @@
-// What a chain adds to its library: chunks of 8 KiB and 1 MB through codec_chain, and the library alone.
+// The cost of a chain in addition to its library: chunks of 8 KiB and 1 MB through codec_chain, and the library alone.
 
 #include <benchmark/benchmark.h>
 #include <zstd.h>

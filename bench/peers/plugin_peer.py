@@ -1,4 +1,4 @@
-"""Penstock inside of zarr-python: as its codec pipeline, and as arrays that leave its event loop out."""
+"""Penstock inside of zarr-python: as its codec pipeline, and as arrays that bypass its event loop."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Wrap(Plugin):
 
 
 class Nothing(Plugin):
-    """zarr-python with a pipeline that does nothing: what a read costs before any pipeline has begun."""
+    """zarr-python with a pipeline that does nothing: the cost of a read outside of the pipeline."""
 
     name = "pipeline that does nothing"
     reads_values = False

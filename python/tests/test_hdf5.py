@@ -248,7 +248,7 @@ def test_what_is_not_read_is_refused_by_name(tmp_path):
 )
 @pytest.mark.parametrize("stacked", [False, True])
 def test_virtual_datasets_are_their_sources(tmp_path, options, stacked):
-    """Datasets one behind the other, or on top of each other, with gaps and with sources that are not there."""
+    """Datasets one after the other, or on top of each other, with gaps and with sources that are not there."""
     parts = [values("<f4", (9, 11), seed) for seed in range(4)]
     (tmp_path / "parts").mkdir()
     for number, part in enumerate(parts):

@@ -74,7 +74,7 @@ class Async:
 
 
 class Wrapper(zarr.storage.WrapperStore):
-    """A zarr-python store that is none of those which are read natively."""
+    """A zarr-python store that is not read natively."""
 
 
 def zarr_memory(values: dict[str, bytes]) -> zarr.storage.MemoryStore:

@@ -107,7 +107,7 @@ class Async:
 
 
 class Wrapper(zarr.storage.WrapperStore):
-    """A zarr-python store that is none of those which are known."""
+    """A zarr-python store of a class that Penstock does not know."""
 
 
 class OnlyAsync(Wrapper):

@@ -196,7 +196,7 @@ result<> device_engine::healthy() const {
   if (!broken_) [[likely]]
     return {};
   return broken_->clone().note(
-      "an earlier call of the driver failed; clear() of the context, or a new one, starts afresh");
+      "an earlier call of the driver failed; clear() of the context, or a new one, starts anew");
 }
 
 device_usage device_engine::usage() const {

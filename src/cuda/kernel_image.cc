@@ -15,7 +15,7 @@
 namespace penstock::inline v0::cuda {
 namespace {
 
-// A fatbin begins with its magic number, its version, the size of this header, and the size of what follows. The driver
+// A fatbin begins with its magic number, its version, the size of this header, and the size of the rest. The driver
 // trusts that size, so a truncated file must be detected here.
 bool is_whole_fatbin(std::span<const std::byte> bytes) {
   constexpr std::uint32_t kMagic = 0xba55ed50;

@@ -97,7 +97,7 @@ def _without_bodies(code: str) -> str:
 
 
 def _without_private(code: str) -> str:
-    """Removes what stands after `private:` up to the end of the class or to the next `public:`."""
+    """Removes what follows `private:` up to the end of the class or to the next `public:`."""
     code = re.sub(r"\n\s*private:\n.*?(?=\n\s*(public|protected):|\n\};?\s*$)", "", code, flags=re.DOTALL)
     return re.sub(r"\n{3,}", "\n\n", code)
 
@@ -135,7 +135,7 @@ def for_readers(code: str) -> str:
 
 
 def declarations(header: str) -> Iterator[Declaration]:
-    """The top-level declarations of a header, in order. Forward declarations are left out."""
+    """The top-level declarations of a header, in order. Forward declarations are omitted."""
     opened = re.search(r"^namespace penstock[^{]*\{\n", header, re.MULTILINE)
     if not opened:
         return

@@ -11,7 +11,7 @@ EXAMPLE = re.compile(r"^>>> .*(?:\n.+)*", re.MULTILINE)
 
 
 class FenceExamples(griffe.Extension):
-    """Changes the docstring of each object that is loaded."""
+    """Changes the docstrings of all loaded objects."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring:

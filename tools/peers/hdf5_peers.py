@@ -16,13 +16,13 @@ import numpy as np
 import penstock as ps
 
 READS: Counter[str] = Counter()
-"""What the engine read, by kind."""
+"""Reads of the engine, by kind."""
 LEFT: Counter[str] = Counter()
-"""What the peer's own code read, by reason."""
+"""Reads of the peer's own code, by reason."""
 
 
 class NotByEngine(Exception):
-    """The engine does not read this: the reason."""
+    """The engine does not read this; the text is the reason."""
 
 
 def save_counts(path: str) -> None:
@@ -32,7 +32,7 @@ def save_counts(path: str) -> None:
 
 
 def by_engine(kind: str, work: Any, own: Any) -> Any:
-    """What `work` reads, or what `own` does where the engine does not read it."""
+    """The result of `work`, or that of `own` if the engine does not read the object."""
     try:
         found = work()
     except (NotByEngine, ps.UnsupportedError) as error:

@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 
 def read_by_engine() -> None:
-    """What xarray's tests of netCDF4, h5netcdf and Zarr wrote is opened by our engine."""
+    """Files that xarray's tests of netCDF4, h5netcdf and Zarr wrote are opened by our engine."""
     import xarray as xr
     from xarray.tests import test_backends as tests
 

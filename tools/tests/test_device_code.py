@@ -1,4 +1,4 @@
-"""Tests of what the build says of device code, and of how it finds nvcc."""
+"""Tests of the build's messages about device code, and of its search for nvcc."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the test driver: what it must never do is count a failure as a pass."""
+"""Tests of the test driver: it must never count a failure as a pass."""
 
 from __future__ import annotations
 

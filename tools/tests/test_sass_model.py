@@ -1,4 +1,4 @@
-"""Tests of the model of hot loops: what it makes of machine code with known control words."""
+"""Tests of the model of hot loops: its results for machine code with known control words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def instruction(address: int, text: str, line: int, control: str, label: str = "
     return f"{head}{place}        /*{address:04x}*/      {text} ;   /* 0x{0:016x} */\n     /* 0x{control} */\n"
 
 
-# A load, an instruction that waits for it, and the way back; behind the loop an end.
+# A load, an instruction that waits for it, and the way back; an end after the loop.
 LOOP = ".text.penstock_inflate:\n" + "".join(
     [
         instruction(0x00, "LDG.E R2, desc[UR4][R4.64]", 5, word(writes=0), ".L_x_1"),
@@ -52,7 +52,7 @@ def test_a_loop_is_what_reaches_the_edge_back() -> None:
 
 
 def test_the_way_back_of_lanes_that_are_apart_makes_no_loop() -> None:
-    """A shuffle's form for them stands behind the end: ptxas gives it the shuffle's line, and it returns."""
+    """The form of a shuffle for diverged lanes is after the end: ptxas gives it the shuffle's line, and it returns."""
     text = ".text.penstock_inflate:\n" + "".join(
         [
             instruction(0x00, "BRA.DIV UR4, `(.L_x_3)", 5, word(), ".L_x_1"),

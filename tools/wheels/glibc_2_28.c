@@ -1,4 +1,5 @@
-// What g++ 12 and its libstdc++ use of a glibc later than 2.28, for one module: linked into the wheels only.
+// The functions of a glibc later than 2.28 that g++ 12 and its libstdc++ use, for one module: linked into the wheels
+// only.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -19,7 +20,7 @@ HIDDEN char __libc_single_threaded = 0;
 HIDDEN pid_t gettid(void) { return (pid_t)syscall(SYS_gettid); }
 
 // glibc 2.30, for condition variables that wait by the steady clock. A condition variable waits by the system's clock here, as
-// libstdc++ does itself with an older glibc: its caller looks at the clock that it meant, so that a step of the system's
+// libstdc++ does itself with an older glibc: its caller checks the clock that it meant, so that a step of the system's
 // clock ends a wait early or late, and nothing else.
 HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                   const struct timespec* until) {

@@ -107,7 +107,7 @@ def curl(b: Builder) -> None:
         "-DCURL_USE_LIBSSH2=OFF", "-DCURL_USE_LIBPSL=OFF", "-DCURL_DISABLE_LDAP=ON", "-DUSE_LIBIDN2=OFF",
         "-DCURL_ZLIB=OFF", "-DCURL_BROTLI=OFF", "-DCURL_ZSTD=OFF", "-DCURL_CA_BUNDLE=none", "-DCURL_CA_PATH=none",
         "-DENABLE_MANUAL=OFF", "-DBUILD_TESTING=OFF", "-DCURL_DISABLE_NTLM=ON", "-DENABLE_UNIX_SOCKETS=OFF",
-        # What a build for another machine cannot try by running it.
+        # Facts that a build for another machine cannot find out by running a program.
         "-DHAVE_POLL_FINE_EXITCODE=0", "-DHAVE_FSETXATTR_5=1", "-DHAVE_GLIBC_STRERROR_R=0",
         "-DHAVE_GLIBC_STRERROR_R__TRYRUN_OUTPUT=", "-DHAVE_POSIX_STRERROR_R=1",
         f"-DOPENSSL_ROOT_DIR={b.prefix}", "-DOPENSSL_USE_STATIC_LIBS=ON",

@@ -1,4 +1,4 @@
-"""Writes what try_wheel.py reads: pictures made by tifffile with the values that it reads back, and certificates."""
+"""Writes the files that try_wheel.py reads: pictures by tifffile with the values that it reads, and certificates."""
 
 from __future__ import annotations
 

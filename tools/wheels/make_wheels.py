@@ -1,6 +1,6 @@
 """Makes a wheel that installs on any Linux with glibc 2.28 or later: `make wheels`. See packaging/README.md.
 
-g++ compiles Penstock as ever, with the headers of this Debian. zig links it: against the symbols of glibc 2.28, with
+g++ compiles Penstock as usual, with the headers of this Debian. zig links it: against the symbols of glibc 2.28, with
 libstdc++ and all libraries inside. These are built once into build/wheels/<machine>/prefix, from this Debian's sources.
 For another machine than this one it is the same with Debian's g++ for that machine, and an emulator runs the result.
 """
@@ -140,7 +140,7 @@ def build_wheel(machine: str, folder: Path, more: list[str]) -> Path:
 
 
 def check_wheel(machine: str, wheel: Path) -> None:
-    """What the tag promises: no symbol of a later glibc, no library that a system may lack; and a small size."""
+    """Checks the tag's promises: no symbol of a later glibc, no library that a system may lack; and a small size."""
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         (module,) = (each for each in archive.namelist() if each.endswith(".so"))
         text = subprocess.run(

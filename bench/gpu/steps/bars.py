@@ -18,7 +18,7 @@ BAR_GB_S = {"benchmark": 100.0}
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """What is judged comes first: writing the other arrays may take what is left of the step's time."""
+    """Rows with bars come first: writing the other arrays may take what is left of the step's time."""
     yield "ceilings", partial(ceilings, run)
     judged = [name for name in run.specs if name in BAR_GB_S]
     for name in judged:

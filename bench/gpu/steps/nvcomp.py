@@ -19,7 +19,7 @@ BARS = ("benchmark", "rounded_zstd", "rounded_lz4", "rounded_zlib")  # ours shou
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """What is judged comes first: writing the other arrays may take what is left of the step's time."""
+    """Rows with bars come first: writing the other arrays may take what is left of the step's time."""
     for name, spec in sorted(run.specs.items(), key=lambda each: each[0] not in BARS):
         if not spec.codecs:
             continue
@@ -54,7 +54,7 @@ def decode(run: Run, name: str, shards: int) -> None:
         if model and decoder == "penstock":
             run.results.write("found", predicted_kernels_ms=model)
         say("    " + ", ".join(f"{kernel} {ms:.3f} ms {shown[kernel]}".rstrip() for kernel, ms in kernels.items()))
-        del wave  # its memory, before the next one's
+        del wave  # free its memory before the next one allocates
     if not nvcomp:
         raise LeftOutError(f"nvCOMP: {run.without_nvcomp}")
     ratio = taken["nvcomp"] / taken["penstock"]

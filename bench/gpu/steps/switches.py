@@ -1,4 +1,4 @@
-"""What changes with the environment: hardware queues, loading of kernels, PTX, and kernels from other files."""
+"""The effects of the environment: hardware queues, loading of kernels, PTX, and kernels from other files."""
 
 from __future__ import annotations
 
