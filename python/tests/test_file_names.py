@@ -78,10 +78,10 @@ def test_a_folder_of_files_names_some_of_them(tmp_path: Path) -> None:
     assert "the folder has" not in str(missing.value)
     for name in ("b.tif", "a.tif", "c.zarr"):
         ps.save(tmp_path / name, VALUES)
-    with pytest.raises(FileNotFoundError, match="the folder has 'a.tif', 'b.tif', 'c.zarr'$"):
+    with pytest.raises(FileNotFoundError, match=r"the folder has 'a\.tif', 'b\.tif', 'c\.zarr'$"):
         ps.open(tmp_path)
     ps.save(tmp_path / "d.tif", VALUES)
-    with pytest.raises(FileNotFoundError, match="'c.zarr' and others$"):
+    with pytest.raises(FileNotFoundError, match=r"'c\.zarr' and others$"):
         ps.open(tmp_path)
 
 
