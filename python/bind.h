@@ -97,7 +97,7 @@ template <class Node>
 class text_of_attributes {
  public:
   text_of_attributes() = default;
-  text_of_attributes(const text_of_attributes& other) : of_(other.of_), text_(other.text_) {}
+  text_of_attributes(const text_of_attributes&) noexcept {}  // a copy finds its own
   nb::object get(const Node& of) const {
     const nb::ft_lock_guard lock(mutex_);
     if (!of_ || &of_->state() != &of.state()) {

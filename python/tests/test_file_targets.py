@@ -1,6 +1,6 @@
 """Files of every format through every kind of target that can name one: equal values, or a refusal that says why.
 
-The matrix: 8 formats x 22 kinds of targets; NetCDF also in xarray.
+The matrix: 8 formats x 23 kinds of targets; NetCDF also in xarray.
 """
 
 from __future__ import annotations
@@ -119,6 +119,7 @@ TARGETS: dict[str, Callable[[Path, str, dict[str, str]], Target]] = {
     "BytesIO": lambda folder, name, _: (io.BytesIO((folder / name).read_bytes()),),
     "bytes": lambda folder, name, _: ((folder / name).read_bytes(),),
     "memoryview": lambda folder, name, _: (memoryview((folder / name).read_bytes()),),
+    "memmap": lambda folder, name, _: (np.memmap(folder / name, dtype="u1", mode="r"),),
     "fsspec file": lambda folder, name, _: (fsspec.open(str(folder / name)).open(),),
     "fsspec OpenFile": lambda folder, name, _: (fsspec.open(str(folder / name)),),
     "fsspec memory file": lambda folder, name, _: (in_memory(folder, name).open(f"/targets/{name}"),),
@@ -139,7 +140,8 @@ TARGETS: dict[str, Callable[[Path, str, dict[str, str]], Target]] = {
 }
 # An archive is read by its directory, which needs a path of this machine: elsewhere it is refused.
 ELSEWHERE = [
-    *("BytesIO", "bytes", "memoryview", "fsspec memory file", "fsspec memory uri", "fsspec memory mapper", "dict"),
+    *("BytesIO", "bytes", "memoryview", "memmap", "fsspec memory file", "fsspec memory uri"),
+    *("fsspec memory mapper", "dict"),
     *("obstore MemoryStore", "zarr MemoryStore", "zarr ObjectStore", "http", "http without ranges"),
 ]
 REFUSED = {(name, target): "zip archive" for name in ("npz", "zip") for target in ELSEWHERE}

@@ -15,6 +15,7 @@ from penstock.core.errors import UnsupportedError
 from penstock.core.group import Group
 from penstock.hdf5.dimensions import DimensionNames
 from penstock.references.objects import UNPICKLABLE
+from penstock.target.file_objects import in_memory
 from penstock.target.place import place_of
 from penstock.target.remote import serves
 from penstock.target.stores import pinned_store, remote_stamp
@@ -35,7 +36,7 @@ class Source:
 
     @classmethod
     def of(cls, target: Any, context: Context, storage_options: Mapping[str, Any] | None) -> Source:
-        if isinstance(target, bytes | bytearray | memoryview):
+        if in_memory(target):
             return cls(bytes(target), context, None, "memory:")
         if "://" in target and not os.path.exists(target):
             return cls(target, context, storage_options, target)

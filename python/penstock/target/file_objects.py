@@ -6,9 +6,13 @@ import io
 import os
 from typing import Any
 
+import numpy as np
+
 
 def in_memory(target: Any) -> bool:
-    """Whether `target` is the bytes of a file."""
+    """Whether `target` is the bytes of a file. NumPy has them as one row of `uint8`: `numpy.memmap`, `fromfile`."""
+    if isinstance(target, np.ndarray):
+        return target.dtype == np.uint8 and target.ndim == 1
     return isinstance(target, bytes | bytearray | memoryview)
 
 

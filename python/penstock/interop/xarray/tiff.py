@@ -37,7 +37,7 @@ def is_one_file(target: Any) -> bool:
     """Whether the target itself is a TIFF, not a store that may hold one; without a request to remote storage."""
     if isinstance(target, str) and "://" in target.removeprefix("file://"):
         return driver_by_name(target) == "tiff"
-    known = isinstance(target, str | os.PathLike | bytes | bytearray | memoryview) or is_file(target)
+    known = isinstance(target, str | os.PathLike) or in_memory(target) or is_file(target)
     return known and is_tiff(target)
 
 
