@@ -165,7 +165,7 @@ def test_what_stands_there_is_replaced_only_when_asked_and_whole(tmp_path):
     path = tmp_path / "x.tif"
     old = picture("u1", (1, 40, 40))
     ps.save(path, old)
-    with pytest.raises(ps.InvalidArgumentError, match="there already"):
+    with pytest.raises(ps.InvalidArgumentError, match="already exists"):
         ps.create_array(path, shape=(1, 9, 9), dtype="u1")
     a = ps.create_array(path, shape=(1, 9, 9), dtype="u1", overwrite=True)
     a[...] = 1

@@ -23,7 +23,7 @@ def every_kind(of: Path, folder: Path) -> None:
     for which, (name, chunks, options) in WORK.items():
         made = getattr(penstock.mpi, name)(of, folder / f"{which}.zarr", chunks=chunks, **options)
         assert isinstance(made, ps.Group)
-    with pytest.raises(ps.InvalidArgumentError, match="something stands"):
+    with pytest.raises(ps.InvalidArgumentError, match="already exists"):
         penstock.mpi.convert(of, folder / "direct.zarr")
 
 
