@@ -133,10 +133,25 @@ def build_wheel(machine: str, folder: Path, more: list[str]) -> Path:
         f"--wheel-dir={made}", *(f"--config-settings={name}={value}" for name, value in options.items()), str(ROOT),
     )  # fmt: skip
     (wheel,) = made.glob("*.whl")
+    keep_own_module(wheel)
+    (wheel,) = made.glob("*.whl")
     tag = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
     builder.run(sys.executable, "-m", "wheel", "tags", "--remove", f"--platform-tag={tag}", str(wheel))
     (wheel,) = made.glob("*.whl")
     return wheel
+
+
+def keep_own_module(wheel: Path) -> None:
+    """Leaves out modules for other Pythons, which `make build` may have put into the package's folder."""
+    own = "abi3.so" if "-abi3-" in wheel.name else str(sysconfig.get_config_var("EXT_SUFFIX"))[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-m", "wheel", "unpack", "--dest", folder, wheel], check=True)
+        for module in Path(folder).rglob("_core.*.so"):
+            if module.name != f"_core.{own}":
+                module.unlink()
+        wheel.unlink()
+        (unpacked,) = Path(folder).iterdir()
+        subprocess.run([sys.executable, "-m", "wheel", "pack", "--dest-dir", wheel.parent, unpacked], check=True)
 
 
 def check_wheel(machine: str, wheel: Path) -> None:
