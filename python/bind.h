@@ -113,8 +113,8 @@ class text_of_attributes {
   mutable nb::object text_;
 };
 
-/// Makes a Python class of `T` whose methods run one at a time for each object where there is no GIL, up to where they
-/// would release it.
+/// Makes a Python class of `T` whose methods run one at a time for each object in a Python without a GIL, up to where
+/// they would release it.
 template <class T>
 class locked_class {
  public:

@@ -156,8 +156,8 @@ PENSTOCK_API result<std::string> device_plan(const array& from, const resolved_s
 PENSTOCK_API result<std::string> device_plan_json(const array& from, const resolved_selection& which);
 PENSTOCK_API result<plan_summary> summarize_device_plan(const array& from, const resolved_selection& which,
                                                         std::size_t max_lines = 64, std::size_t max_touched = 0);
-/// Whether host or device would encode the chunks of a write of `which` from that device's memory, and why: `the host:
-/// there is no device`. This is the choice of chunk_encoder::automatic.
+/// Whether host or device would encode the chunks of a write of `which` from that device's memory, and why. This is the
+/// choice of chunk_encoder::automatic.
 PENSTOCK_API std::string device_encoder_choice(const array& to, const resolved_selection& which, int device = 0);
 /// Describes how the chain of a read is divided between host and device: `zstd(level=0) on the device`; and whether
 /// that device reads encoded bytes in the host's memory without a copy.

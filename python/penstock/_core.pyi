@@ -44,7 +44,7 @@ class Array:
 
     @property
     def uri(self) -> str:
-        """The URI by which the array can be opened; `memory:` and similar if there is none."""
+        """The URI by which the array can be opened; `memory:` and similar if it has none."""
 
     @property
     def read_only(self) -> bool:
@@ -123,7 +123,7 @@ class Group:
     def __init__(self, from_: Group) -> None: ...
     @property
     def uri(self) -> str:
-        """The URI by which the group can be opened; `memory:` and similar if there is none."""
+        """The URI by which the group can be opened; `memory:` and similar if it has none."""
 
     @property
     def read_only(self) -> bool:

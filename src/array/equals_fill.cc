@@ -10,7 +10,7 @@ namespace {
 
 // How NaNs are recognised among the numbers of an element: without its sign, a NaN's bits are greater than `infinity`.
 struct nan_rule {
-  std::uint32_t bytes = 0;  // bytes of one number; 0: there is no NaN, or only one
+  std::uint32_t bytes = 0;  // bytes of one number; 0: the type has one NaN at most
   std::uint64_t infinity = 0;
 };
 

@@ -19,7 +19,7 @@ namespace penstock::inline v0::cuda {
 ///
 /// Cells that the write replaces as a whole are encoded in waves, in the order of the write: one wave is encoded while
 /// workers take the cells of the one before. All other cells, those whose encoded bytes do not fit their bound, and
-/// those for which there is no memory, are left to the host, which receives their values. The host decodes one cell of
+/// those that found no memory, are left to the host, which receives their values. The host decodes one cell of
 /// each wave and compares it with its values: a faulty encoder on some device must not lose data silently.
 class device_encoder final : public cell_source {
  public:

@@ -30,7 +30,7 @@ class page_locked_ring {
   /// Returns all memory to the driver, before the context is destroyed. No block may be in use.
   void clear() noexcept;
 
-  /// Aligned to 256 bytes. Null if there is no space yet, or if the ring is smaller than that.
+  /// Aligned to 256 bytes. Null if no space is free yet, or if the ring is smaller than that.
   std::byte* take(std::uint64_t bytes);
   /// As `take`, but only from memory that is already held. It makes no call of the driver, because such a call may wait
   /// for the device.

@@ -76,7 +76,7 @@ TEST_P(ShardFaults, AFileThatChangesBeforeAnyOfItsRequestsIsNamed) {
     }
     shard_options options;
     context_options with;
-    with.threads = 1;  // there is no `before` for several files
+    with.threads = 1;  // `before` counts the reads of one thread
     options.context = context::make(with).value();
     const auto array = open_shards(faults, keys, options);
     ASSERT_TRUE(array.ok()) << array.error().to_string();

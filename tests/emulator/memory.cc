@@ -91,7 +91,7 @@ struct moments {
   epoch_number now, all_met, block_began, launch_began;
 };
 
-// Whether there is no barrier between an earlier access and one now.
+// Whether no barrier is between an earlier access and one now.
 [[gnu::always_inline]] inline bool unordered(epoch_number when, toucher who, const moments& at, toucher me) {
   if (when < at.all_met || who == me) return false;
   if (warp_of(who) == warp_of(me)) return when == at.now;

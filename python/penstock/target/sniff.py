@@ -55,7 +55,7 @@ def is_manifest(begin: bytes | None) -> bool:
 
 
 def driver_by_name(name: str) -> str | None:
-    """The driver whose objects have names with this ending; None if there is none."""
+    """The driver whose objects have names with this ending; None if none has it."""
     return _core.driver_by_name(os.fsencode(name.partition("?")[0].rstrip("/")), current_context())
 
 

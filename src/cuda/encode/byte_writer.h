@@ -17,7 +17,7 @@ class byte_writer {
   /// False after the first `claim` for which there was no space. Nothing is written from then on.
   PENSTOCK_DEVICE bool fits() const { return fits_; }
 
-  /// The next `count` bytes, for the caller to write; null if there is no space for them.
+  /// The next `count` bytes, for the caller to write; null if they do not fit.
   PENSTOCK_DEVICE std::uint8_t* claim(std::uint32_t count) {
     fits_ = fits_ && count <= left();
     if (!fits_) return nullptr;

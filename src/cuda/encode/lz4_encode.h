@@ -28,7 +28,7 @@ class lz4_writer {
 
   PENSTOCK_DEVICE std::uint32_t at() const { return at_; }
 
-  /// Writes literals and the match after them; `match` 0: no match. Returns false if there is no space.
+  /// Writes literals and the match after them; `match` 0: no match. Returns false if they do not fit.
   PENSTOCK_DEVICE bool sequence(warp lanes, const std::uint8_t* literals, std::uint32_t count, std::uint32_t match,
                                 std::uint32_t offset) {
     const std::uint32_t length = match == 0 ? 0 : match - kLz4LeastMatch;

@@ -13,7 +13,7 @@
 namespace penstock::inline v0::device {
 namespace {
 
-// Encodes in one order of the lanes, with shared memory that is not zero at the start. Empty if there is no space.
+// Encodes in one order of the lanes, with shared memory that is not zero at the start. Empty if the space is too small.
 bytes encoded(const bytes& content, std::size_t room, lane_order order, std::size_t shift = 0) {
   bytes source(shift), out(shift + room + 1, std::byte{0xee});
   source.insert(source.end(), content.begin(), content.end());

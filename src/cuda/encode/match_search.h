@@ -30,7 +30,7 @@ PENSTOCK_DEVICE std::uint32_t match_hash(std::uint64_t five) {
 /// The `length` bytes at `at` are equal to the bytes at `place`, which is before `at`. Positions count from the first
 /// byte searched.
 struct found_match {
-  std::uint32_t at, place, length;  ///< length 0: there are no more matches
+  std::uint32_t at, place, length;  ///< length 0: no more matches
 };
 
 /// The length of the match between the bytes at `at` and those at `place`; ends before `end`.
