@@ -31,7 +31,6 @@ $(release)/build.ninja:
 
 test: ## all tests, under sanitizers too; STAGES="lint unit python asan tsan" chooses
 	@tools/setup.sh core test
-	@$(python) tools/test_peers.py --fetch
 	@$(python) tools/run_tests.py --jobs $(jobs) $(STAGES)
 
 test-long: ## the same with all cases where `make test` samples them: under sanitizers, in the emulator

@@ -72,7 +72,7 @@ mkdir -p $stamps
 [ -n "$python" ] && echo "$python" >$stamps/interpreter
 for package in "${found[@]:-}" "${missing[@]:-}"; do [ -n "$package" ] && touch "$stamps/system-$package"; done
 
-pip() { $venv/bin/python -m pip --disable-pip-version-check --quiet "$@"; }
+install() { tools/install.sh $venv/bin/python "$@"; }
 # changed NAME FILE...: whether the files differ from those that `finished NAME` last saw.
 changed() { [ "$(cat "$stamps/$1" 2>/dev/null)" != "$(sha256sum "${@:2}")" ]; }
 finished() { sha256sum "${@:2}" >"$stamps/$1"; }
@@ -82,10 +82,10 @@ for set in "$@"; do
   [ -e $requirements ] || continue   # of the system only
   # An nvcc that the machine has is taken as it is.
   [ "$set" = cuda ] && tools/find_nvcc.sh "$PWD/$venv" >/dev/null && continue
-  # The lists include one another: a change to any asks pip again.
+  # The lists include one another: a change to any asks for them again.
   if changed "$set" tools/requirements/*.txt; then
     echo "Installing Python packages: $requirements"
-    pip install -r "$requirements"
+    install -r "$requirements"
     finished "$set" tools/requirements/*.txt
   fi
 done
@@ -93,14 +93,14 @@ done
 # Peers, of the benchmark and of the interoperability tests, do not exist for every interpreter: each is optional.
 if [[ " $* " == *" bench "* || " $* " == *" test "* ]] && changed peers tools/requirements/peers.txt; then
   grep -v '^#' tools/requirements/peers.txt | while read -r peer; do
-    pip install "$peer" || echo "Left out: $peer (not available for this interpreter)"
+    install "$peer" || echo "Left out: $peer (not available for this interpreter)"
   done
   finished peers tools/requirements/peers.txt
 fi
 
 # Registers python/ and the console script in .venv. CMake puts the compiled module into python/penstock itself.
 if [ $venv = .venv ] && changed project pyproject.toml; then
-  pip install --no-build-isolation --no-deps --editable . \
+  install --no-build-isolation --no-deps --editable . \
     --config-settings=wheel.cmake=false --config-settings=wheel.py-api=py3
   finished project pyproject.toml
 fi

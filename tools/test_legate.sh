@@ -22,7 +22,7 @@ if [ "$(cat $folder/requirements 2>/dev/null)" != "$(sha256sum tools/requirement
   echo "Installing Python packages: tools/requirements/legate.txt"
   rm -rf $folder
   "$python" -m venv $folder/venv
-  $folder/venv/bin/pip install --quiet --disable-pip-version-check -r tools/requirements/legate.txt
+  tools/install.sh $folder/venv/bin/python -r tools/requirements/legate.txt
   sha256sum tools/requirements/legate.txt >$folder/requirements
 fi
 

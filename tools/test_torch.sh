@@ -9,7 +9,7 @@ python=.venv/bin/python
 if [ "$(cat $folder/requirements 2>/dev/null)" != "$(sha256sum tools/requirements/torch.txt)" ]; then
   echo "Installing Python packages: tools/requirements/torch.txt"
   rm -rf $folder
-  if ! $python -m pip install --quiet --disable-pip-version-check --target $folder/packages -r tools/requirements/torch.txt; then
+  if ! tools/install.sh $python --target $folder/packages -r tools/requirements/torch.txt; then
     echo "PyTorch's tests: skipped, it cannot be installed for this interpreter"
     exit 0
   fi
