@@ -21,7 +21,7 @@ settings.register_profile(
 )
 settings.load_profile("penstock")
 
-# A sanitizer's build of the module, which other_core loads: its tests are a sample (`sample`).
+# With a sanitizer's build of the module, which other_core loads, a sample of the tests runs: see `sample`.
 ALL_CASES = not os.environ.get("PENSTOCK_CORE") or bool(os.environ.get("PENSTOCK_ALL_CASES"))
 
 # Tests that a shell runs in the background, and the programs that they start, ignore interrupts.
@@ -34,7 +34,7 @@ ZARR_VERSION = tuple(int(part) for part in zarr.__version__.split(".")[:2])
 def write(
     values: np.ndarray, chunks: tuple[int, ...], codecs: list[Any] | None = None, store: Any = None, **options: Any
 ) -> Any:
-    """Write `values` and return the store: a dict of bytes where none was given."""
+    """Write `values` and return the store (a new dict of bytes if none is given)."""
     target = zarr.storage.MemoryStore({}) if store is None else store
     if isinstance(target, os.PathLike | str):
         target = zarr.storage.LocalStore(target)
@@ -58,18 +58,18 @@ def as_bytes(store: Any) -> dict[str, bytes]:
 
 
 def sharded(inner: tuple[int, ...], codecs: list[Any] | None = None, **options: Any) -> list[Any]:
-    """A codec list: one level of shards."""
+    """A list of codecs with one level of shards."""
     return [ShardingCodec(chunk_shape=inner, codecs=codecs or [BytesCodec(), ZstdCodec(level=0)], **options)]
 
 
 def same(got: Any, want: Any) -> bool:
-    """Equal in type, shape, dtype and every bit of every value."""
+    """Whether both are equal in type, shape, dtype and every bit of every value."""
     got, want = np.asarray(got), np.asarray(want)
     return got.shape == want.shape and got.dtype == want.dtype and got.tobytes() == want.tobytes()
 
 
 def either(*case: Any) -> tuple[bool, ...]:
-    """Values of an option that does not interact with the others of a matrix: False or True, one for each case.
+    """The values to test of an option that does not interact with the other options: False or True, one for each case.
 
     With PENSTOCK_ALL_CASES (`make test-long`), both.
     """
@@ -77,12 +77,12 @@ def either(*case: Any) -> tuple[bool, ...]:
 
 
 def examples(full: int) -> int:
-    """The number of Hypothesis' examples of a test that also runs under a sanitizer: there a quarter, as in C++."""
+    """The number of Hypothesis examples of a test: a quarter of `count` under a sanitizer, as in C++."""
     return full if ALL_CASES else full // 4
 
 
 class Slow(ps.Store):
-    """A store whose chunks take some time, and that counts its running calls."""
+    """A store that takes some time to return a chunk, and that counts the calls in progress."""
 
     def __init__(self, values: dict[str, bytes], seconds: float = 0.02) -> None:
         self.values, self.seconds = values, seconds
@@ -115,7 +115,7 @@ def context() -> Any:
 
 @pytest.fixture(scope="session")
 def big(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
-    """A sharded file array of 64 MB that takes a while to decode."""
+    """A sharded array of 64 MB in files, which takes a while to decode."""
     values = np.random.default_rng(7).integers(0, 50, (4096, 4096), dtype=np.int32)
     path = tmp_path_factory.mktemp("big") / "big.zarr"
     write(values, (1024, 1024), sharded((128, 128)), store=path)
@@ -123,11 +123,11 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
 
 
 def sample(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Those of a sanitizer's run: of each test with parameters the first case and a third of the others.
+    """Select the cases of a sanitizer's run: the first case of each parametrized test and a third of its others.
 
-    These include each case with a value of a parameter that no earlier case had, if the parameter has values for a
-    third of the cases or fewer. A sanitizer's findings depend on the place in the program, which such cases reach. The
-    stage `python` runs all cases, and so does this one if PENSTOCK_ALL_CASES is set (`make test-long`).
+    If a parameter has values for a third of the cases or fewer, the sample includes each case with a value that no
+    earlier case had. Sanitizers find errors by place in the program, which such cases reach. The stage `python` runs
+    all cases, and so does this one if PENSTOCK_ALL_CASES is set (`make test-long`).
     """
     cases: dict[str, list[dict[str, int]]] = {}
     for item in items:
@@ -145,7 +145,7 @@ def sample(items: list[pytest.Item]) -> list[pytest.Item]:
             if 3 * len({each[name] for each in all_cases}) <= len(all_cases)
         }
         is_first = not own or own.indices == all_cases[0]
-        # Not each third one: that would be the same value of a parameter that has three.
+        # Selected by a hash: every third case would always have the same value of a parameter that has three.
         if is_first or not values <= seen or zlib.crc32(item.nodeid.encode()) % 3 == 0:
             kept.append(item)
             seen |= values
@@ -153,7 +153,7 @@ def sample(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files whose tests take minutes come first: otherwise, the other workers would wait for the last one."""
+    """Run the files that take minutes first, so that no worker still runs one after the others have finished."""
     if not ALL_CASES:
         kept = sample(items)
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])

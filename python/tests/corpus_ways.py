@@ -28,7 +28,7 @@ import penstock as ps
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus"))
 AREAS = ("zarr", "tiff", "hdf5", "npy", "arrow_parquet", "virtual")
-# Files that are designed to crash a process: test_hdf5_corpus reads them in processes of their own.
+# Files that are designed to crash a process: test_hdf5_corpus reads them in separate processes.
 FATAL = ("cve", "fuzz", "hdf5-pickles")
 MOST_BYTES = 1 << 24
 ONE_OF = 1 if os.environ.get("PENSTOCK_SWEEP") == "1" else 3
@@ -37,7 +37,7 @@ ONE_OF = 1 if os.environ.get("PENSTOCK_SWEEP") == "1" else 3
 
 @dataclass(frozen=True)
 class Item:
-    """A file, or the folder of a Zarr array; `member` is the array in it."""
+    """A file or the folder of a Zarr array; `member` is the path of the array in it."""
 
     area: str
     path: Path
@@ -51,14 +51,13 @@ class Item:
         return f"{name}:{self.member or self.column}" if self.member or self.column else name
 
     def open(self, target: Any = None) -> Any:
-        """The array, from its path or from another target with the same content."""
+        """The array, opened from its path or from another target with the same content."""
         options = {"columns": self.column, "nulls": self.null} if self.column else {}
         return ps.open(self.path if target is None else target, self.member, **options)
 
 
 def targets(area: str, one_of: int) -> Iterator[Path]:
-    """The targets that a user would name: files, and folders that are Zarr nodes and not inside another one; one of
-    every few."""
+    """One in `one_of` of the targets that a user would open: files, and Zarr nodes that are not in another one."""
     for path in _all_targets(area):
         name = str(path.relative_to(CORPUS)).encode("utf-8", "surrogateescape")
         if zlib.crc32(name) % one_of == 0:
@@ -81,7 +80,7 @@ def _all_targets(area: str) -> Iterator[Path]:
 
 
 def items(area: str, one_of: int) -> Iterator[Item]:
-    """The arrays of the targets; a target that does not open is an item too."""
+    """The arrays of the targets, and each target that does not open."""
     for path in targets(area, one_of):
         if path.suffix == ".npz":
             with zipfile.ZipFile(path) as archive:
@@ -102,7 +101,7 @@ def items(area: str, one_of: int) -> Iterator[Item]:
 
 
 def columns(path: Path) -> list[tuple[str, Any]]:
-    """The names of a table's columns, and a null of their types; none where pyarrow does not read it."""
+    """The names of a table's columns, each with a null of its type; empty if pyarrow does not read the file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -127,7 +126,7 @@ def columns(path: Path) -> list[tuple[str, Any]]:
 
 
 def members(group: ps.Group, prefix: str = "", depth: int = 0) -> Iterator[str]:
-    """Paths of the arrays of a group, and of what does not open."""
+    """Paths of a group's arrays, and of members that do not open."""
     for name in group:
         try:
             child = group[name]
@@ -142,7 +141,7 @@ def members(group: ps.Group, prefix: str = "", depth: int = 0) -> Iterator[str]:
 
 NO_NEIGHBOURS = {"virtual HDF5 dataset shows": "it shows data of other files, and bytes have no files next to them"}
 
-# Refusals of a way, with the reason: the document's table shows these.
+# Refusals that are expected of each way, with the reason. The table in docs/formats/corpus.md shows these.
 KNOWN_REFUSALS = {
     "bytes": NO_NEIGHBOURS,
     "BytesIO": NO_NEIGHBOURS,
@@ -164,7 +163,7 @@ KNOWN_REFUSALS = {
 
 @dataclass
 class Outcome:
-    """The outcomes of one way of reading, over an area."""
+    """The outcomes of one way of reading, for all arrays of an area."""
 
     equal: int = 0
     refused: Counter[str] = field(default_factory=Counter)
@@ -172,11 +171,11 @@ class Outcome:
 
 
 def same(found: Any, wanted: Any) -> bool:
-    """Equal bit for bit; texts and objects by value."""
+    """Whether both are equal: numbers bit for bit, texts and objects by value."""
     found, wanted = np.asarray(found), np.asarray(wanted)
     if found.shape != wanted.shape:
         return False
-    if wanted.dtype.names is not None:  # without the bytes between the fields
+    if wanted.dtype.names is not None:  # the bytes between the fields are not compared
         return found.dtype == wanted.dtype and all(same(found[name], wanted[name]) for name in wanted.dtype.names)
     if wanted.dtype.kind in "OT" or found.dtype.kind in "OT":
         return all(
@@ -187,7 +186,7 @@ def same(found: Any, wanted: Any) -> bool:
 
 
 def reason(error: BaseException) -> str:
-    """A refusal without what differs from file to file."""
+    """The message of a refusal without names and numbers, which differ between files."""
     text = getattr(error, "message", str(error)).split("\n")[0]
     text = re.sub(r"(/[^\s'\"]+)+", "…", text)
     text = re.sub(r"<.*>", "<…>", text)
@@ -255,7 +254,7 @@ def by_references(item: Item) -> Any:
 
 
 def reversed_twice(item: Item) -> Any:
-    """Through strided copies."""
+    """The values after two reversals, which read by strided copies."""
     a = item.open()
     if not a.shape:
         return None
@@ -272,7 +271,7 @@ def by_points(item: Item) -> Any:
 
 
 def by_command_line(item: Item) -> Any:
-    """The output of `penstock read`: through C++ if it has a driver, otherwise through this package."""
+    """The output of `penstock read`: through C++ if it has a driver for the format, otherwise through this package."""
     from penstock.__main__ import main
 
     def run(target: str, out: str) -> int:
@@ -283,12 +282,11 @@ def by_command_line(item: Item) -> Any:
 
 
 def by_cpp(item: Item) -> Any:
-    """The values that the C++ library reads without Python: the program without the formats that Python opens for
-    it."""
+    """The output of the program for formats that it reads without Python."""
     from penstock import _core
 
     def run(target: str, out: str) -> int:
-        with mock.patch.dict(os.environ, {"PENSTOCK_VERB_IN_PYTHON": "1"}):  # it does not start Python either
+        with mock.patch.dict(os.environ, {"PENSTOCK_VERB_IN_PYTHON": "1"}):  # otherwise, the program starts Python
             return _core.cli_main([b"penstock", b"read", os.fsencode(target), b"-o", os.fsencode(out)])
 
     return _written(item, run) if item.area in ("zarr", "tiff", "npy") else None
@@ -297,9 +295,9 @@ def by_cpp(item: Item) -> Any:
 def _written(item: Item, run: Callable[[str, str], int]) -> Any:
     dtype = item.open().dtype
     if dtype.kind in "OTV" or not dtype.itemsize or dtype.name in ("bfloat16", "int4", "uint4", "int2", "uint2"):
-        return None  # no .npy file has such elements in a way that NumPy loads
+        return None  # NumPy does not load such elements from a .npy file
     if item.path.suffix == ".npz" or item.column:
-        return None  # the program does not name members of .npz, nor columns
+        return None  # the program cannot select members of .npz files or columns
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.npy"
         with Path(folder, "said").open("w+") as said:
@@ -322,7 +320,7 @@ def on_device(item: Item) -> Any:
 
 
 def is_no_variable(array: Any) -> bool:
-    """Lists and references of HDF5, which xarray's engine leaves out."""
+    """Whether the array holds lists or references of HDF5, which xarray's engine omits."""
     stored = array.storage["dtype"].metadata or {}
     return "reference" in stored or isinstance(stored.get("vlen"), np.dtype)
 
@@ -334,13 +332,13 @@ def by_xarray(item: Item) -> Any:
     if not is_group:
         return None  # TIFFs: test_xarray_tiff
     group, _, name = item.member.rpartition("/")
-    others = [each for each in ps.open(item.path, group) if each != name]  # they may be unreadable
+    others = [each for each in ps.open(item.path, group) if each != name]  # the other members may be unreadable
     options = {"decode_cf": False, "chunks": None, "group": group or None, "drop_variables": others}
     with xr.open_dataset(item.path, engine="penstock", **options) as found:
         if name not in found.variables and is_no_variable(item.open()):
             return None
         values = found.variables[name].values
-    # xarray has text where HDF5 has ASCII of variable length, which is bytes elsewhere.
+    # xarray reads ASCII text of variable length in HDF5 as text; all other ways read it as bytes.
     is_ascii = values.dtype.kind == "U" and item.open().dtype.kind == "O"
     return np.char.encode(values, "ascii").astype(object) if is_ascii else values
 
@@ -376,7 +374,7 @@ def objects(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def walk(area: str, ways: dict[str, Callable[[Item], Any]], one_of: int) -> tuple[dict[str, Outcome], Counter[str]]:
-    """The outcomes of each way, and the refusals of `ps.open(path)` itself by reason; of one of so many targets."""
+    """The outcomes of each way, and the refusals of `ps.open(path)` itself by reason, for one in `one_of` targets."""
     out = {name: Outcome() for name in ways}
     refused: Counter[str] = Counter()
     for item in items(area, one_of):

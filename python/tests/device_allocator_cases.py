@@ -1,6 +1,6 @@
 """Results of device reads in memory of other libraries' pools, against the fake driver.
 
-A process of its own runs these.
+These run in a separate process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VALUES = np.arange(60 * 50, dtype="f4").reshape(60, 50)
 
 
 class Pool:
-    """Like a caching allocator: returned memory is free at once for others, in the order of the stream."""
+    """A caching allocator: memory that is freed can be allocated again at once, in the order of the stream."""
 
     def __init__(self, cuda: FakeCuda) -> None:
         self.cuda = cuda
@@ -47,7 +47,7 @@ class Pool:
     def release(self, address: int, count: int, device: int, stream: int) -> None:
         size = self.live.pop(address)
         assert stream in self.streams
-        # Another library's use of the memory, which follows ours in the stream's order.
+        # The other library's use of the memory, which follows ours in the order of the stream.
         what = (ctypes.c_uint64(address), ctypes.c_ubyte(0xEE), ctypes.c_size_t(size), ctypes.c_void_p(stream))
         self.cuda.call("cuMemsetD8Async", *what)
         self.free.append((address, size))
@@ -61,7 +61,7 @@ def store(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_results_lie_in_the_peers_memory(cuda: FakeCuda, tmp_path: Path, seed: int) -> None:
+def test_results_are_in_the_peers_memory(cuda: FakeCuda, tmp_path: Path, seed: int) -> None:
     pool = Pool(cuda)
     array = ps.open(store(tmp_path), context=ps.Context(device_allocator=pool))
     cuda.configure(seed, lazy=True)
@@ -75,7 +75,7 @@ def test_results_lie_in_the_peers_memory(cuda: FakeCuda, tmp_path: Path, seed: i
         tensor.order(mine)
         copy = (keep, ctypes.c_uint64(address), ctypes.c_size_t(VALUES.nbytes), ctypes.c_void_p(mine))
         cuda.call("cuMemcpyDtoDAsync", *copy)
-        del tensor  # the copy has not begun, and the peer has its memory back
+        del tensor  # the copy has not begun, and the memory is in the peer's pool again
         assert not pool.live
         again = array.read(device="cuda")
         np.testing.assert_array_equal(again.numpy(), VALUES)
@@ -86,7 +86,7 @@ def test_results_lie_in_the_peers_memory(cuda: FakeCuda, tmp_path: Path, seed: i
     assert len(pool.free) == 1
 
 
-def test_a_peer_without_memory_is_one_error(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_a_peer_without_free_memory_is_an_error(cuda: FakeCuda, tmp_path: Path) -> None:
     class Empty:
         given: Any = 0
 
@@ -110,7 +110,7 @@ def test_a_peer_without_memory_is_one_error(cuda: FakeCuda, tmp_path: Path) -> N
         array.read(device="cuda")
 
 
-def test_what_is_no_allocator_is_refused() -> None:
+def test_objects_that_are_not_allocators_are_refused() -> None:
     with pytest.raises(ps.InvalidArgumentError, match="torch, cupy, rmm"):
         ps.Context(device_allocator="jemalloc")
     with pytest.raises(ps.InvalidArgumentError, match="allocate and release"):
@@ -140,7 +140,7 @@ def module(name: str, **members: Any) -> ModuleType:
     return made
 
 
-def test_torchs_allocator_is_asked(cuda: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchs_allocator_is_used(cuda: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pool = Pool(cuda)
     stand_in = module(
         "torch.cuda",
@@ -158,7 +158,7 @@ def test_torchs_allocator_is_asked(cuda: FakeCuda, tmp_path: Path, monkeypatch: 
     assert not pool.live
 
 
-def test_cupys_allocator_is_asked(cuda: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cupys_allocator_is_used(cuda: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pool = Pool(cuda)
 
     class Memory:
@@ -183,7 +183,7 @@ def test_cupys_allocator_is_asked(cuda: FakeCuda, tmp_path: Path, monkeypatch: p
     assert Scope.entered[1] == Scope.entered[3]
 
 
-def test_rmms_resource_is_asked(cuda: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rmms_resource_is_used(cuda: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pool = Pool(cuda)
     handles: set[int] = set()
 

@@ -1,6 +1,6 @@
-"""Batches of crops in device memory, against the fake driver: nothing here has seen a GPU.
+"""Batches of crops in device memory, against the fake driver: these tests have not run on a GPU.
 
-A process of its own runs these.
+They run in a separate process.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def test_batches_on_the_device_are_those_of_the_host(cuda: FakeCuda, arrays: lis
     assert cuda.count("legacy stream") == 0
 
 
-def test_the_memory_of_dropped_batches_is_used_again(cuda: FakeCuda, arrays: list[ps.Array]) -> None:
+def test_the_memory_of_dropped_batches_is_reused(cuda: FakeCuda, arrays: list[ps.Array]) -> None:
     stream = cuda.stream()
 
     def train() -> None:
@@ -64,7 +64,7 @@ def test_the_memory_of_dropped_batches_is_used_again(cuda: FakeCuda, arrays: lis
     assert_warm(cuda, train, ["cuMemAlloc", "cuMemFree", "cuMemHostAlloc", "cuEventSynchronize", "legacy stream"])
 
 
-def test_arrays_of_several_dtypes_meet_in_one_batch(cuda: FakeCuda, arrays: list[ps.Array], tmp_path: Path) -> None:
+def test_arrays_of_several_dtypes_are_in_one_batch(cuda: FakeCuda, arrays: list[ps.Array], tmp_path: Path) -> None:
     other = ps.create_array(str(tmp_path / "f.zarr"), shape=VALUES.shape, dtype="f8", chunks=(9, 9), codecs=["gzip"])
     other[...] = VALUES / 8
     all_of_them = {"a": arrays[0], "b": other}
@@ -76,7 +76,7 @@ def test_arrays_of_several_dtypes_meet_in_one_batch(cuda: FakeCuda, arrays: list
         next(ps.batches(all_of_them, samples, device="cuda"))
 
 
-def test_what_fails_comes_out_of_the_batch(cuda: FakeCuda, arrays: list[ps.Array], tmp_path: Path) -> None:
+def test_failures_are_raised_by_the_batch(cuda: FakeCuda, arrays: list[ps.Array], tmp_path: Path) -> None:
     (tmp_path / "1.zarr" / "c" / "0" / "0").write_bytes(b"too short")
     with pytest.raises(ps.CorruptDataError, match=r"1\.zarr"):
         list(ps.batches(arrays, [(0, np.s_[:4, :4]), (1, np.s_[:4, :4])], device="cuda"))
@@ -105,7 +105,7 @@ def test_a_batch_that_failed_on_the_device_is_not_returned_with_check(
     assert len(list(ps.batches(made, samples, batch_size=1, device="cuda"))) == 4
 
 
-def test_a_loop_that_is_left_early_leaves_nothing_under_way(cuda: FakeCuda, arrays: list[ps.Array]) -> None:
+def test_a_loop_that_ends_early_leaves_no_read_running(cuda: FakeCuda, arrays: list[ps.Array]) -> None:
     for batch in ps.batches(arrays, samples_of(4, 40), batch_size=4, device="cuda", depth=3):
         np.testing.assert_array_equal(batch.numpy().shape, (4, 16, 16))
         break

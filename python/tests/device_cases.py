@@ -1,6 +1,6 @@
-"""Reads into device memory, against the fake driver: nothing here has seen a GPU.
+"""Reads into device memory, against the fake driver: these tests have not run on a GPU.
 
-A process of its own runs these, because a process looks up the driver only once.
+They run in a separate process, because a process looks up the driver only once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def array(tmp_path: Path) -> ps.Array:
     return made
 
 
-def test_a_tensor_is_what_the_host_reads(cuda: FakeCuda, array: ps.Array) -> None:
+def test_a_tensor_has_the_values_that_the_host_reads(cuda: FakeCuda, array: ps.Array) -> None:
     tensor = array.read(device="cuda:0")
     assert isinstance(tensor, ps.Tensor)
     assert (tensor.shape, tensor.dtype, tensor.device, tensor.ndim) == ((60, 50), np.dtype("f4"), "cuda:0", 2)
@@ -44,7 +44,7 @@ def test_a_tensor_is_what_the_host_reads(cuda: FakeCuda, array: ps.Array) -> Non
     assert cuda.count("legacy stream") == 0
 
 
-def test_the_device_is_the_callers(cuda: FakeCuda, array: ps.Array) -> None:
+def test_reads_use_the_callers_current_device(cuda: FakeCuda, array: ps.Array) -> None:
     assert array.read(device="cuda").device == "cuda:0"
     cuda.push(1)
     tensor = array.read(device="cuda")
@@ -99,7 +99,7 @@ class Protocol:
         return (0, self.handle)
 
 
-def test_streams_that_are_none_are_refused(cuda: FakeCuda, array: ps.Array) -> None:
+def test_objects_that_are_not_streams_are_refused(cuda: FakeCuda, array: ps.Array) -> None:
     with pytest.raises(ps.InvalidArgumentError, match="stream 0 is ambiguous"):
         array.read(device="cuda", stream=0)
     with pytest.raises(ps.InvalidArgumentError, match="stream is a handle"):
@@ -112,7 +112,7 @@ def test_streams_that_are_none_are_refused(cuda: FakeCuda, array: ps.Array) -> N
 
 
 @pytest.mark.parametrize("strides", [None, (4, 240), (-200, 4), (400, 8)])
-def test_out_is_device_memory_of_others_with_any_strides(
+def test_out_may_be_foreign_device_memory_with_any_strides(
     cuda: FakeCuda, array: ps.Array, strides: tuple[int, ...] | None
 ) -> None:
     out = DeviceArray(cuda, VALUES.shape, "f4", strides)
@@ -125,7 +125,7 @@ def test_out_is_device_memory_of_others_with_any_strides(
 
 
 class SlowStore:
-    """Returns only metadata before `go`."""
+    """A store that returns only metadata until `go` is set."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.go = folder, threading.Event()
@@ -137,7 +137,7 @@ class SlowStore:
         return file.read_bytes() if file.is_file() else None
 
 
-def test_with_out_too_a_read_may_return_before_storage_answers(cuda: FakeCuda, array: ps.Array, tmp_path: Path) -> None:
+def test_a_read_with_out_may_return_before_storage_answers(cuda: FakeCuda, array: ps.Array, tmp_path: Path) -> None:
     out = DeviceArray(cuda, VALUES.shape, "f4")
     mine = cuda.stream()
     store = SlowStore(tmp_path / "x.zarr")
@@ -196,7 +196,7 @@ SELECTIONS: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("which", SELECTIONS)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_a_device_takes_all_selections_of_the_host(cuda: FakeCuda, array: ps.Array, which: str, dtype: str) -> None:
+def test_a_device_reads_all_selections_of_the_host(cuda: FakeCuda, array: ps.Array, which: str, dtype: str) -> None:
     array.resize(PARTLY.shape)
     selection, expected = SELECTIONS[which]
     found = array.read(selection, device="cuda", dtype=dtype)
@@ -204,7 +204,7 @@ def test_a_device_takes_all_selections_of_the_host(cuda: FakeCuda, array: ps.Arr
     np.testing.assert_array_equal(found.numpy(), PARTLY[expected])
 
 
-def test_points_go_to_memory_with_any_strides(cuda: FakeCuda, array: ps.Array) -> None:
+def test_points_are_read_into_memory_with_any_strides(cuda: FakeCuda, array: ps.Array) -> None:
     out = DeviceArray(cuda, (2, 3), "f4", (-4, 20))
     array.read(ps.vindex[[[3], [59]], [[4, 0, 5]]], device="cuda", out=out).synchronize()
     np.testing.assert_array_equal(out.get(), VALUES[[[3], [59]], [[4, 0, 5]]])
@@ -215,7 +215,7 @@ def by_job(array: ps.Array, **how: Any) -> Any:
 
 
 @pytest.mark.parametrize("read", [ps.Array.read, by_job])
-def test_progress_grows_until_all_is_queued(cuda: FakeCuda, array: ps.Array, tmp_path: Path, read: Any) -> None:
+def test_progress_grows_until_all_chunks_are_queued(cuda: FakeCuda, array: ps.Array, tmp_path: Path, read: Any) -> None:
     store = SlowStore(tmp_path / "x.zarr")
     seen: list[tuple[int, int]] = []
 
@@ -236,7 +236,7 @@ def test_progress_stops_a_device_read(cuda: FakeCuda, array: ps.Array, tmp_path:
     store = SlowStore(tmp_path / "x.zarr")
 
     def stop(done: int, total: int) -> bool:
-        threading.Timer(0.2, store.go.set).start()  # storage responds when the read has been notified
+        threading.Timer(0.2, store.go.set).start()  # the store answers after the read was cancelled
         return False
 
     def fail(done: int, total: int) -> bool:
@@ -275,7 +275,7 @@ def test_read_async(cuda: FakeCuda, array: ps.Array) -> None:
     np.testing.assert_array_equal(tensor.numpy(), VALUES)
 
 
-def test_what_fails_on_the_host_comes_out_of_the_tensor(cuda: FakeCuda, array: ps.Array, tmp_path: Path) -> None:
+def test_failures_of_the_host_are_raised_by_the_tensor(cuda: FakeCuda, array: ps.Array, tmp_path: Path) -> None:
     (tmp_path / "x.zarr" / "c" / "1" / "0").write_bytes(b"too short")
     tensor = array.read(device="cuda")
     with pytest.raises(ps.CorruptDataError, match="c/1/0"):
@@ -304,11 +304,11 @@ def damaged(tmp_path: Path) -> ps.Array:
     return made
 
 
-def test_what_fails_on_the_device_is_named_by_the_next_host_synchronisation(cuda: FakeCuda, damaged: ps.Array) -> None:
+def test_a_failure_on_the_device_is_raised_by_the_next_host_wait(cuda: FakeCuda, damaged: ps.Array) -> None:
     made, values = damaged, DAMAGED
     tensor = made.read(device="cuda")
     stream = cuda.stream()
-    tensor.order(stream)  # errors are late: exporting does not wait
+    tensor.order(stream)  # the error is raised later: exporting does not wait
     with pytest.raises(ps.CorruptDataError) as caught:
         tensor.synchronize()
     assert "c/2/0" in str(caught.value)
@@ -321,9 +321,7 @@ def test_what_fails_on_the_device_is_named_by_the_next_host_synchronisation(cuda
 
 
 @pytest.mark.parametrize("where", ["freed", "host", "beyond its end"])
-def test_out_that_is_no_device_memory_any_more_is_refused_and_breaks_nothing(
-    cuda: FakeCuda, array: ps.Array, where: str
-) -> None:
+def test_out_that_is_no_longer_device_memory_is_refused(cuda: FakeCuda, array: ps.Array, where: str) -> None:
     out = DeviceArray(cuda, VALUES.shape, "f4")
     here = np.empty_like(VALUES)
     if where == "freed":
@@ -337,7 +335,7 @@ def test_out_that_is_no_device_memory_any_more_is_refused_and_breaks_nothing(
     np.testing.assert_array_equal(array.read(device="cuda").numpy(), VALUES)
 
 
-def test_clear_gives_idle_memory_back(cuda: FakeCuda, array: ps.Array) -> None:
+def test_clear_frees_idle_memory(cuda: FakeCuda, array: ps.Array) -> None:
     with ps.Context(threads=2) as context:
         mine = ps.open(array.uri, context=context)
         np.testing.assert_array_equal(mine.read(device="cuda").numpy(), VALUES)
@@ -348,7 +346,7 @@ def test_clear_gives_idle_memory_back(cuda: FakeCuda, array: ps.Array) -> None:
         np.testing.assert_array_equal(mine.read(device="cuda").numpy(), VALUES)
 
 
-def test_clear_starts_afresh_after_a_failed_call_of_the_driver(cuda: FakeCuda, array: ps.Array) -> None:
+def test_clear_restores_the_engine_after_a_failed_driver_call(cuda: FakeCuda, array: ps.Array) -> None:
     with ps.Context(threads=2) as context:
         mine = ps.open(array.uri, context=context)
         held = mine.read(device="cuda")
@@ -365,7 +363,7 @@ def test_clear_starts_afresh_after_a_failed_call_of_the_driver(cuda: FakeCuda, a
 
 
 def handed(cuda: FakeCuda, producer: Any) -> Any:
-    """The values of a tensor or an array in a consumer's memory."""
+    """The values of a tensor or an array, copied by a consumer."""
     stream = cuda.stream()
     capsule = producer.__dlpack__(stream=stream, max_version=(1, 0))
     cuda.synchronize(stream)
@@ -406,7 +404,7 @@ def test_the_context_waits_for_exported_reads(cuda: FakeCuda, damaged: ps.Array)
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_failures_in_memory_of_others_are_reported_too(cuda: FakeCuda, damaged: ps.Array, ordered: bool) -> None:
+def test_failures_in_foreign_memory_are_reported_too(cuda: FakeCuda, damaged: ps.Array, ordered: bool) -> None:
     with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
         opened = ps.open(damaged.uri, context=context)
         stream = cuda.stream() if ordered else None
@@ -429,7 +427,7 @@ def test_a_tile_that_fails_when_its_stream_is_closed_is_reported(cuda: FakeCuda,
             context.synchronize()
 
 
-def test_a_queried_failure_is_raised_by_nothing_else(cuda: FakeCuda, array: ps.Array, damaged: ps.Array) -> None:
+def test_a_failure_that_was_queried_is_raised_only_once(cuda: FakeCuda, array: ps.Array, damaged: ps.Array) -> None:
     with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
         bad, good = (ps.open(each.uri, context=context) for each in (damaged, array))
         with pytest.raises(ps.CorruptDataError):
@@ -440,7 +438,7 @@ def test_a_queried_failure_is_raised_by_nothing_else(cuda: FakeCuda, array: ps.A
             with pytest.raises(ps.CorruptDataError) as caught:
                 tensor.synchronize()
             assert "earlier" not in str(caught.value)
-        bad.read(device="cuda")  # dropped: nothing uses its values
+        bad.read(device="cuda")  # dropped at once: the caller does not use its values
         stopped = bad.read(device="cuda")
         handed(cuda, stopped)
         stopped._read.cancel()
@@ -448,7 +446,7 @@ def test_a_queried_failure_is_raised_by_nothing_else(cuda: FakeCuda, array: ps.A
         good.read(device="cuda", check=True)
 
 
-def test_dtensors_are_loaded_ahead_of_the_device_and_failures_are_reported_later(
+def test_dtensors_load_ahead_of_the_device_and_fail_later(
     cuda: FakeCuda, array: ps.Array, damaged: ps.Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_torch.install(monkeypatch, cuda.stream())
@@ -464,7 +462,7 @@ def test_dtensors_are_loaded_ahead_of_the_device_and_failures_are_reported_later
         with pytest.raises(ps.CorruptDataError, match="c/2/0") as caught:
             context.synchronize()
         assert "2 reads failed like this" in str(caught.value)
-        context.synchronize()  # it was reported
+        context.synchronize()  # it was reported before
         del parts
     monkeypatch.delitem(sys.modules, "penstock.torch")
 
@@ -505,7 +503,7 @@ def test_dtensors_are_there_on_a_stream_that_does_not_block(
     monkeypatch.delitem(sys.modules, "penstock.torch")
 
 
-def test_a_loop_over_damaged_reads_names_the_first_and_counts_them(cuda: FakeCuda, damaged: ps.Array) -> None:
+def test_a_loop_over_damaged_reads_names_the_first_and_counts_all(cuda: FakeCuda, damaged: ps.Array) -> None:
     with ps.Context(threads=2, device_memory_limit=1 << 20) as context:
         bad = ps.open(damaged.uri, context=context)
         cuda.configure(3, lazy=True)
@@ -515,10 +513,10 @@ def test_a_loop_over_damaged_reads_names_the_first_and_counts_them(cuda: FakeCud
         del held
 
 
-def test_no_device_memory_is_one_error_and_no_end(cuda: FakeCuda, array: ps.Array) -> None:
+def test_exhausted_device_memory_is_an_error(cuda: FakeCuda, array: ps.Array) -> None:
     with ps.Context(threads=2) as context:
         mine = ps.open(array.uri, context=context)
-        held = mine.read(device="cuda")  # the next tensor cannot use its memory
+        held = mine.read(device="cuda")  # occupies the memory that the next tensor needs
         held.numpy()
         cuda.fail("cuMemAlloc", 2)
         with pytest.raises(ps.ResourceExhaustedError, match="cuMemAlloc"):
@@ -526,7 +524,7 @@ def test_no_device_memory_is_one_error_and_no_end(cuda: FakeCuda, array: ps.Arra
         np.testing.assert_array_equal(mine.read(device="cuda").numpy(), VALUES)
 
 
-def test_a_memory_limit_is_kept_by_smaller_waves(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_a_memory_limit_makes_waves_smaller(cuda: FakeCuda, tmp_path: Path) -> None:
     values = np.random.default_rng(2).integers(0, 5, 1 << 18).astype("i4")
     made = ps.create_array(str(tmp_path / "z.zarr"), shape=values.shape, dtype="i4", chunks=(4096,), codecs=["zstd"])
     made[...] = values
@@ -537,7 +535,7 @@ def test_a_memory_limit_is_kept_by_smaller_waves(cuda: FakeCuda, tmp_path: Path)
     assert 0 < context.usage()["page_locked_bytes"] <= 256 << 20
 
 
-def test_a_task_that_awaits_a_read_gets_a_fault(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_a_task_that_awaits_a_read_gets_the_exception(cuda: FakeCuda, tmp_path: Path) -> None:
     values = np.random.default_rng(2).integers(0, 5, 1 << 18).astype("i4")
     made = ps.create_array(str(tmp_path / "z.zarr"), shape=values.shape, dtype="i4", chunks=(4096,), codecs=["zstd"])
     made[...] = values
@@ -576,7 +574,7 @@ def test_an_array_opened_for_a_device_is_a_deferred_producer(cuda: FakeCuda, arr
     assert cuda.count("legacy stream") == 0
 
 
-def test_tiles_are_streamed_into_buffers_that_are_used_again(cuda: FakeCuda, array: ps.Array) -> None:
+def test_tiles_are_streamed_into_reused_buffers(cuda: FakeCuda, array: ps.Array) -> None:
     cuda.configure(3, delay=50)
     seen, addresses = np.zeros_like(VALUES), set()
     with ps.stream(array, tile="shard", device="cuda", depth=2) as tiles:
@@ -589,7 +587,7 @@ def test_tiles_are_streamed_into_buffers_that_are_used_again(cuda: FakeCuda, arr
     assert len(addresses) <= 3
 
 
-def test_a_failed_tile_raises_where_it_is_reached(cuda: FakeCuda, array: ps.Array, tmp_path: Path) -> None:
+def test_a_failed_tile_raises_when_the_loop_reaches_it(cuda: FakeCuda, array: ps.Array, tmp_path: Path) -> None:
     (tmp_path / "x.zarr" / "c" / "1" / "0").write_bytes(b"too short")
     indexes = []
     with ps.stream(array, tile="shard", device="cuda") as tiles:

@@ -1,6 +1,6 @@
-"""The device converts numbers as the host's reads do, bit for bit; on the fake driver.
+"""The device converts numbers as the host does, bit for bit; on the fake driver.
 
-A process of its own runs these.
+These run in a separate process.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ PAIRS = [
     (source, target)
     for source, target in itertools.product(NAMES, NAMES[1:])
     if source != target and np.can_cast(np.dtype(source), np.dtype(target), "same_kind")
-    # ml_dtypes lets complex numbers lose their imaginary part; a device does not.
+    # ml_dtypes drops the imaginary part of complex numbers; a device refuses to.
     if not (source.startswith("complex") and target == "bfloat16")
 ]
 BIG = {"name": "bytes", "configuration": {"endian": "big"}}
 
 
 def edges(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """All numbers of up to two bytes; for wider ones, those at edges and random ones."""
+    """All values of types of up to two bytes; of wider types, the edges and random values."""
     random = np.random.default_rng(5)
     if dtype.kind == "b":
         return np.arange(4) % 2 == 1
@@ -44,14 +44,14 @@ def edges(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     found = [np.array([*near, *((1 << bits) - 1 - each for each in near)], f"u{dtype.itemsize}").view(dtype)]
     found.append(random.integers(0, 1 << bits, 3000, f"u{dtype.itemsize}").view(dtype))
     if dtype.kind == "f":
-        found.append((random.integers(0, 5000, 2000) * 2.0**-26).astype(dtype))  # halves that are subnormal
+        found.append((random.integers(0, 5000, 2000) * 2.0**-26).astype(dtype))  # subnormal as float16
         found.append((random.random(2000) * 140000 - 70000).astype(dtype))
     return np.concatenate(found)
 
 
 @pytest.mark.parametrize("source", NAMES)
 @pytest.mark.filterwarnings("ignore:.*encountered in cast:RuntimeWarning")
-def test_every_number_becomes_what_the_host_makes_of_it(cuda: FakeCuda, tmp_path: Path, source: str) -> None:
+def test_every_number_is_converted_as_on_the_host(cuda: FakeCuda, tmp_path: Path, source: str) -> None:
     values = edges(np.dtype(source))
     made = ps.create_array(str(tmp_path / "x.zarr"), shape=values.shape, dtype=source, chunks=(1000,), codecs=["zstd"])
     made[...] = values
@@ -81,7 +81,7 @@ def test_parts_edges_fills_and_byte_orders(cuda: FakeCuda, tmp_path: Path, codec
         assert tensor.numpy().tobytes() == expected.tobytes()
 
 
-def test_complex_numbers_of_the_other_byte_order(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_complex_numbers_of_swapped_byte_order(cuda: FakeCuda, tmp_path: Path) -> None:
     values = (np.arange(300) + 1j * np.arange(300)[::-1]).astype("c16").reshape(20, 15)
     made = ps.create_array(str(tmp_path / "x.zarr"), shape=(20, 15), dtype="c16", chunks=(7, 4), codecs=[BIG, "zstd"])
     made[...] = values
@@ -91,7 +91,7 @@ def test_complex_numbers_of_the_other_byte_order(cuda: FakeCuda, tmp_path: Path)
     )
 
 
-def test_out_has_the_dtype_that_is_asked_for(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_out_has_the_requested_dtype(cuda: FakeCuda, tmp_path: Path) -> None:
     values = np.arange(3000, dtype="i2").reshape(60, 50)
     made = ps.create_array(str(tmp_path / "x.zarr"), shape=(60, 50), dtype="i2", chunks=(7, 50), codecs=["zstd"])
     made[...] = values
@@ -106,7 +106,7 @@ def test_out_has_the_dtype_that_is_asked_for(cuda: FakeCuda, tmp_path: Path) -> 
         made.read(device="cuda", out=out, dtype="f8")
 
 
-def test_what_does_not_convert_is_refused_by_name(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_types_that_do_not_convert_are_refused_by_name(cuda: FakeCuda, tmp_path: Path) -> None:
     made = ps.create_array(str(tmp_path / "x.zarr"), shape=(4,), dtype="f4", chunks=(2,))
     with pytest.raises(ps.InvalidArgumentError, match="float32 cannot be cast to int32"):
         made.read(device="cuda", dtype="i4")
@@ -125,7 +125,7 @@ def test_a_job_converts_too(cuda: FakeCuda, tmp_path: Path) -> None:
     assert made.read_async(device="cuda", dtype="float16").wait().numpy().tolist() == [7, 7, 7, 7]
 
 
-def test_what_fails_has_all_bits_set_in_the_new_type(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_failed_chunks_have_all_bits_set_in_the_new_type(cuda: FakeCuda, tmp_path: Path) -> None:
     values = np.random.default_rng(1).integers(0, 8, (3, 4096)).astype("i4")
     made = ps.create_array(str(tmp_path / "y.zarr"), shape=values.shape, dtype="i4", chunks=(1, 4096), codecs=["zstd"])
     made[...] = values
@@ -143,7 +143,7 @@ def test_what_fails_has_all_bits_set_in_the_new_type(cuda: FakeCuda, tmp_path: P
     assert np.isnan(seen[1].imag).all()
 
 
-def test_nothing_is_allocated_for_a_conversion(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_conversions_allocate_nothing(cuda: FakeCuda, tmp_path: Path) -> None:
     values = np.arange(1 << 16, dtype="i4")
     made = ps.create_array(str(tmp_path / "x.zarr"), shape=values.shape, dtype="i4", chunks=(4096,), codecs=["zstd"])
     made[...] = values

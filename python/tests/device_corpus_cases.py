@@ -1,6 +1,6 @@
-"""The GPU's code reads the files of others as the host does; against the fake driver: nothing here has seen a GPU.
+"""The GPU's code reads files of other projects as the host does; against the fake driver, not on a GPU.
 
-A process of its own runs these.
+These run in a separate process.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from device_support import FakeCuda, cuda, fake_cuda_library
 
 __all__ = ["cuda", "fake_cuda_library"]
 
-# Arrays that are read at least, of all of the corpus.
+# The least number of arrays that are read of each area of the whole corpus.
 LEAST = {"zarr": 400, "tiff": 350, "hdf5": 900, "npy": 140, "arrow_parquet": 100, "virtual": 12}
 
 

@@ -1,5 +1,5 @@
-"""Exchange of memory and streams with other libraries, on the fake driver: nothing here has run on a GPU. A process of
-its own runs these, because a process looks up the driver only once.
+"""Exchange of memory and streams with other libraries, on the fake driver: these tests have not run on a GPU. They run
+in a separate process, because a process looks up the driver only once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def array(tmp_path: Path) -> ps.Array:
 
 
 class Torch:
-    """Exports memory as torch does: DLPack with ordering, and an interface of version 2, without a stream."""
+    """Exports memory as torch does: DLPack with stream ordering, and version 2 of the interface (without a stream)."""
 
     def __init__(self, cuda: FakeCuda, memory: DeviceArray, own: int) -> None:
         self.cuda, self.memory, self.own = cuda, memory, own
@@ -58,7 +58,7 @@ class Torch:
 
 
 def queue(cuda: FakeCuda, stream: int, memory: DeviceArray, value: int) -> Any:
-    """The caller's earlier work: long behind other work, it fills the memory."""
+    """The caller's earlier work: it fills the memory after a long queue of other work."""
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
     kernels = [kind(lambda _: None), kind(lambda _: ctypes.memset(memory.base, value, memory.bytes))]
     for kernel in (*kernels[:1] * 200, kernels[1]):
@@ -68,7 +68,7 @@ def queue(cuda: FakeCuda, stream: int, memory: DeviceArray, value: int) -> Any:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("given", [True, False])
-def test_out_by_dlpack_waits_for_what_its_library_has_queued(
+def test_out_by_dlpack_waits_for_queued_work_of_its_library(
     cuda: FakeCuda, array: ps.Array, given: bool, seed: int
 ) -> None:
     array.read(device="cuda").numpy()
@@ -80,7 +80,7 @@ def test_out_by_dlpack_waits_for_what_its_library_has_queued(
     tensor = array.read(device="cuda", out=out, stream=mine if given else None)
     assert out.asked == [mine if given else LEGACY]
     tensor.synchronize()
-    cuda.synchronize(own)  # values that were not waited for arrive late
+    cuda.synchronize(own)  # an unordered read would be overwritten
     np.testing.assert_array_equal(memory.get(), VALUES)
     assert kept
 
@@ -94,7 +94,7 @@ class OnlyInterface:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_an_interface_without_a_stream_is_of_the_legacy_stream(cuda: FakeCuda, array: ps.Array, seed: int) -> None:
+def test_an_interface_without_a_stream_uses_the_legacy_stream(cuda: FakeCuda, array: ps.Array, seed: int) -> None:
     array.read(device="cuda").numpy()
     memory = DeviceArray(cuda, VALUES.shape, "f4")
     cuda.configure(seed, lazy=True)
@@ -104,7 +104,7 @@ def test_an_interface_without_a_stream_is_of_the_legacy_stream(cuda: FakeCuda, a
     np.testing.assert_array_equal(memory.get(), VALUES)
     assert kept
     cuda.reset()
-    memory.stream = None  # of version 3: no wait is needed
+    memory.stream = None  # version 3 of the interface: no wait is needed
     array.read(device="cuda", out=OnlyInterface(memory, 3)).synchronize()
     assert cuda.count("legacy stream") == 0
 
@@ -147,7 +147,7 @@ SMALL_FLOATS = [name for name in NAMED_TYPES if name == "bfloat16" or name.start
 
 
 @pytest.mark.parametrize("dtype", SMALL_FLOATS)
-def test_small_floats_come_back_from_the_device(cuda: FakeCuda, tmp_path: Path, dtype: str) -> None:
+def test_small_floats_are_copied_back_from_the_device(cuda: FakeCuda, tmp_path: Path, dtype: str) -> None:
     values = np.arange(1, 7).astype(ps._core.numpy_dtype(dtype))
     here, there = (
         ps.create_array(str(tmp_path / name), shape=(6,), dtype=values.dtype, chunks=(4,), fill_value=1)
@@ -159,7 +159,7 @@ def test_small_floats_come_back_from_the_device(cuda: FakeCuda, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("dtype", SMALL_FLOATS)
-def test_types_that_the_interface_cannot_name_have_none(cuda: FakeCuda, tmp_path: Path, dtype: str) -> None:
+def test_types_without_a_typestr_have_no_interface(cuda: FakeCuda, tmp_path: Path, dtype: str) -> None:
     values = np.arange(6).astype(ps._core.numpy_dtype(dtype))
     made = ps.create_array(str(tmp_path / "y.zarr"), shape=(6,), dtype=values.dtype, chunks=(3,), fill_value=1)
     made[...] = values
@@ -184,7 +184,7 @@ def test_a_stream_object_of_the_default_stream_is_the_legacy_one(cuda: FakeCuda,
     cuda.configure(1, lazy=True)
     kept = queue(cuda, LEGACY, memory, 0xAA)
     array.read(device="cuda", out=OnlyInterface(memory, 3), stream=Protocol(0))
-    cuda.synchronize(LEGACY)  # it waits for the read, which has waited for it
+    cuda.synchronize(LEGACY)  # the legacy stream waits for the read, which has waited for the stream
     np.testing.assert_array_equal(memory.get(), VALUES)
     assert kept
     with pytest.raises(ps.InvalidArgumentError, match="stream 0 is ambiguous"):
@@ -202,7 +202,7 @@ IS_COPIED = 2
 
 
 def flags_of(capsule: Any) -> int:
-    """The flags of a versioned capsule: behind two numbers of 32 bits and two pointers."""
+    """The flags of a versioned capsule, which follow two numbers of 32 bits and two pointers."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return ctypes.c_uint64.from_address(get(capsule, b"dltensor_versioned") + 24).value
@@ -220,7 +220,7 @@ def test_a_copy_is_made_on_the_consumers_stream(
     tensor = array.read(device="cuda", out=out)
     capsule = tensor.__dlpack__(stream=mine, max_version=(1, 1), copy=True)
     assert flags_of(capsule) == IS_COPIED
-    assert not tensor.done  # nothing has waited here
+    assert not tensor.done  # the export did not wait
     address, shape, found, _, device = ps._core._dlpack_view(capsule)
     assert (shape, found, device) == (VALUES.shape, (200, 4), (2, 0))
     assert address != tensor._read.address
@@ -230,7 +230,7 @@ def test_a_copy_is_made_on_the_consumers_stream(
     assert cuda.count("legacy stream") == 0
 
 
-def test_a_copy_without_a_stream_is_there_on_return(cuda: FakeCuda, array: ps.Array) -> None:
+def test_a_copy_without_a_stream_is_complete_on_return(cuda: FakeCuda, array: ps.Array) -> None:
     cuda.configure(1, lazy=True)
     capsule = array.read(device="cuda").__dlpack__(stream=-1, max_version=(1, 1), copy=True)
     address = ps._core._dlpack_view(capsule)[0]
@@ -246,12 +246,12 @@ def test_a_copy_of_nothing_and_of_one_element(cuda: FakeCuda, array: ps.Array) -
 
 
 @pytest.mark.parametrize("copy", [None, True])
-def test_what_an_array_exports_is_a_copy(cuda: FakeCuda, array: ps.Array, copy: bool | None) -> None:
+def test_an_array_exports_a_copy(cuda: FakeCuda, array: ps.Array, copy: bool | None) -> None:
     opened = ps.open(array.uri, device="cuda")
     mine = cuda.stream()
     cuda.reset()
     capsule = opened.__dlpack__(stream=mine, max_version=(1, 1), copy=copy)
     assert flags_of(capsule) == IS_COPIED
-    assert cuda.count("cuMemcpyDtoDAsync") == 0  # it was read into memory of its own: there is no second copy
+    assert cuda.count("cuMemcpyDtoDAsync") == 0  # the read wrote into separate memory: a second copy is not needed
     cuda.synchronize(mine)
     np.testing.assert_array_equal(cuda.peek(ps._core._dlpack_view(capsule)[0], VALUES.shape, "f4"), VALUES)

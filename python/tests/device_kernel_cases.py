@@ -39,7 +39,7 @@ def test_the_fake_driver_writes_what_the_host_does(cuda: FakeCuda, codecs: list[
     assert [stage.kernel for stage in got.stages] == [stage.kernel for stage in expected.stages]
 
 
-def test_zstd_has_its_intermediates(cuda: FakeCuda) -> None:
+def test_zstd_returns_its_intermediates(cuda: FakeCuda) -> None:
     chunk, steps = encoded_and_steps([ZSTD])
     stages = testing.decode_on_device(steps, chunk, WALK.nbytes).stages
     kernels = [stage.kernel for stage in stages]
@@ -54,7 +54,7 @@ def test_zstd_has_its_intermediates(cuda: FakeCuda) -> None:
     assert third["status"] == bytes(4)
 
 
-def test_the_first_kernel_that_is_wrong_is_named() -> None:
+def test_the_first_kernel_that_differs_is_named() -> None:
     chunk, steps = encoded_and_steps([ZSTD])
     expected = testing.decode_on_device(steps, chunk, WALK.nbytes, device="cpu")
 
@@ -73,7 +73,7 @@ def test_the_first_kernel_that_is_wrong_is_named() -> None:
     assert str(found).startswith("penstock_zstd_sequences wrote other sequences: first at byte 100 of ")
 
 
-def test_damaged_chunks_come_with_their_error(cuda: FakeCuda) -> None:
+def test_damaged_chunks_return_their_error(cuda: FakeCuda) -> None:
     chunk, steps = encoded_and_steps([ZSTD, "crc32c"])
     bad = chunk[:-1] + bytes([chunk[-1] ^ 1])
     assert "checksum" in str(testing.decode_on_device(steps, bad, WALK.nbytes).error)
@@ -81,7 +81,7 @@ def test_damaged_chunks_come_with_their_error(cuda: FakeCuda) -> None:
         testing.decode_on_device("zstd", b"no frame", 100)
 
 
-def test_devices_are_named_as_elsewhere(cuda: FakeCuda) -> None:
+def test_devices_have_the_usual_names(cuda: FakeCuda) -> None:
     chunk, steps = encoded_and_steps([ZSTD])
     for device in ("cuda:x", "gpu"):
         with pytest.raises(ValueError, match="device should be"):
@@ -92,14 +92,14 @@ def test_devices_are_named_as_elsewhere(cuda: FakeCuda) -> None:
         testing.decode_on_device(steps, chunk, WALK.nbytes, device=9)
 
 
-def test_nothing_is_left_on_the_device(cuda: FakeCuda) -> None:
+def test_device_memory_is_freed(cuda: FakeCuda) -> None:
     chunk, steps = encoded_and_steps([ZSTD])
     before = cuda.driver.penstock_fake_cuda_live_bytes()
     testing.decode_on_device(steps, chunk, WALK.nbytes)
     assert cuda.driver.penstock_fake_cuda_live_bytes() == before
 
 
-def test_bytes_are_compared_to_the_end_of_the_longer() -> None:
+def test_comparisons_include_the_end_of_the_longer_output() -> None:
     assert testing.first_different_byte(b"abc", b"abc") is None
     assert testing.first_different_byte(b"abc", b"abd") == 2
     assert testing.first_different_byte(b"ab", b"abd") == 2

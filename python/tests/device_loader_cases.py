@@ -1,6 +1,6 @@
-"""Batches of `ps.loader` in device memory, against the fake driver: nothing here has seen a GPU.
+"""Batches of `ps.loader` in device memory, against the fake driver: these tests have not run on a GPU.
 
-A process of its own runs these.
+They run in a separate process.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def test_batches_on_the_device_are_those_of_the_host(cuda: FakeCuda, seed: int) 
     assert cuda.count("legacy stream") == 0
 
 
-def test_a_state_is_that_of_either_memory(cuda: FakeCuda) -> None:
+def test_a_state_is_the_same_for_both_memories(cuda: FakeCuda) -> None:
     here, there = ps.loader(array(), batch_size=7), ps.loader(array(), batch_size=7, device="cuda")
     begun = iter(there)
     for _ in range(3):
@@ -74,7 +74,7 @@ def test_a_state_is_that_of_either_memory(cuda: FakeCuda) -> None:
     assert [batch.numpy().tobytes() for batch in there] == rest
 
 
-def test_no_memory_is_taken_once_warm(cuda: FakeCuda) -> None:
+def test_a_warm_loader_allocates_no_memory(cuda: FakeCuda) -> None:
     stream = cuda.stream()
     loader = ps.loader(array(), batch_size=8, device="cuda", mask=True, pad={0: 4}, crop={0: 4})
 
@@ -106,7 +106,7 @@ def test_batches_are_ready_while_the_step_runs(cuda: FakeCuda) -> None:
         np.testing.assert_array_equal(found, VALUES[6 * i : 6 * i + 6])
 
 
-def test_memory_is_not_written_to_before_the_step_that_uses_it(cuda: FakeCuda) -> None:
+def test_memory_is_not_overwritten_before_the_step_that_uses_it(cuda: FakeCuda) -> None:
     # The consumer copies each batch on its own stream, drops it, and checks the copies at the end.
     stream = cuda.stream()
     with slow_device(cuda):
@@ -125,7 +125,7 @@ def test_memory_is_not_written_to_before_the_step_that_uses_it(cuda: FakeCuda) -
         np.testing.assert_array_equal(found, VALUES[5 * i : 5 * i + 5])
 
 
-def test_a_tensor_knows_when_its_copy_is_complete(cuda: FakeCuda) -> None:
+def test_a_tensor_reports_when_its_copy_is_complete(cuda: FakeCuda) -> None:
     cuda.configure(lazy=True)
     batch = next(iter(ps.loader(array(), batch_size=4, device="cuda", shuffle=False)))
     assert not batch.done
@@ -147,7 +147,7 @@ def test_batches_are_exported_in_the_order_of_the_consumers_stream(cuda: FakeCud
     assert batch.__cuda_array_interface__["shape"] == (4, 50)
 
 
-def test_batches_larger_than_the_page_locked_memory(cuda: FakeCuda) -> None:
+def test_batches_may_be_larger_than_the_pinned_memory(cuda: FakeCuda) -> None:
     with ps.Context(page_locked=1 << 12) as small:
         a = ps.create_array({}, data=VALUES, chunks=(7, 50), context=small)
         found = [each.numpy() for each in ps.loader(a, batch_size=50, device="cuda", shuffle=False)]

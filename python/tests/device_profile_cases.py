@@ -1,6 +1,6 @@
-"""Profiles of device reads, against the fake driver: nothing here has seen a GPU, and its times are of the fake.
+"""Profiles of device reads, against the fake driver: these tests have not run on a GPU, and their times are the fake's.
 
-A process of its own runs these, because a process looks up the driver only once.
+They run in a separate process, because a process looks up the driver only once.
 """
 
 from __future__ import annotations
@@ -45,39 +45,39 @@ def queue_sleep(cuda: FakeCuda, stream: int, seconds: float) -> Any:
 
 
 @pytest.mark.parametrize("delay", [0, 300])
-def test_all_stages_have_times_within_that_of_the_whole(cuda: FakeCuda, tmp_path: Path, delay: int) -> None:
+def test_the_times_of_stages_are_within_the_total(cuda: FakeCuda, tmp_path: Path, delay: int) -> None:
     array = made(tmp_path, ["zstd"])
     mine = cuda.stream()
     cuda.configure(3, delay=delay)
     with ps.profile() as p:
         for each in [array.read(np.s_[:, 1:], device="cuda") for _ in range(4)]:
-            each.order(mine)  # all is queued then
+            each.order(mine)  # now all work is queued
     found, sums = rows(p), stages(p)
     for name in ("Read", "Transfer", "Decode", "Scatter"):
         assert found[name]["ms"] > 0, name
     assert "Compute" not in found
-    # The end of the profile has waited for the device: nothing is missing.
+    # The profile has waited for the device at its end, so that its sums are complete.
     assert sums["transfer"]["bytes_in"] == p.report["store_bytes"] > 0
     assert sums["decode"]["bytes_out"] == 4 * VALUES.nbytes
     assert sums["scatter"]["bytes_out"] == 4 * VALUES[:, 1:].nbytes
     assert {each["worker"] for each in p.report["events"] if each["what"] == "transfer"} == {1050}
 
 
-def test_a_transfer_is_as_long_as_its_copies(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_a_transfer_takes_as_long_as_its_copies(cuda: FakeCuda, tmp_path: Path) -> None:
     array = made(tmp_path, ["zstd"])
     array.read(device="cuda").numpy()
     mine = cuda.stream()
     cuda.configure(3, lazy=True)
     with slow_device(cuda), ps.profile() as p:
         kept = queue_sleep(cuda, mine, 0.4)
-        array.read(device="cuda", stream=mine).synchronize()  # decoding waits for what the stream held
+        array.read(device="cuda", stream=mine).synchronize()  # decoding waits for the earlier work of the stream
     found = rows(p)
     assert kept
     assert found["Total"]["ms"] >= 350
     assert 0 < found["Transfer"]["ms"] < 200
 
 
-def test_bytes_that_are_the_elements_are_transferred_too(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_uncompressed_chunks_count_as_transfers(cuda: FakeCuda, tmp_path: Path) -> None:
     array, mine = made(tmp_path, []), cuda.stream()
     with ps.profile() as p:
         array.read(device="cuda").order(mine)
@@ -90,11 +90,11 @@ def test_bytes_that_are_the_elements_are_transferred_too(cuda: FakeCuda, tmp_pat
 
 
 @pytest.mark.parametrize("codecs", [["zstd"], []])
-def test_each_read_has_rows_of_its_own(cuda: FakeCuda, tmp_path: Path, codecs: list[Any]) -> None:
+def test_each_read_has_its_own_rows(cuda: FakeCuda, tmp_path: Path, codecs: list[Any]) -> None:
     array, mine = made(tmp_path, codecs), cuda.stream()
     wanted = [np.s_[:, 1:], np.s_[:32, 1:], np.s_[::7]]
     with ps.profile() as p:
-        for each in [array.read(selection, device="cuda") for selection in wanted]:  # waves have cells of several
+        for each in [array.read(selection, device="cuda") for selection in wanted]:  # a wave has cells of several reads
             each.order(mine)
     found = p.rows(by="read")
     assert sorted({row["read"] for row in found}) == [0, 1, 2]
@@ -111,7 +111,7 @@ def test_each_read_has_rows_of_its_own(cuda: FakeCuda, tmp_path: Path, codecs: l
         assert parts == pytest.approx((whole[name]["raw"] or 0) * whole[name]["ms"]), name
 
 
-def test_decodes_of_the_host_are_reported(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_chunks_that_the_host_decodes_are_reported(cuda: FakeCuda, tmp_path: Path) -> None:
     array, mine = made(tmp_path, [{"name": "numcodecs.bz2", "configuration": {"level": 1}}]), cuda.stream()
     with ps.profile() as p:
         array.read(device="cuda").order(mine)
@@ -120,7 +120,7 @@ def test_decodes_of_the_host_are_reported(cuda: FakeCuda, tmp_path: Path) -> Non
     assert rows(p)["Transfer"]["raw"] > 0
 
 
-def test_work_on_tiles_is_a_row_of_its_own(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_work_on_tiles_has_its_own_row(cuda: FakeCuda, tmp_path: Path) -> None:
     array = made(tmp_path, ["zstd"], (16, 64))
     kept = []
     with ps.profile() as p, ps.stream(array, tile="chunk", device="cuda", depth=1) as tiles:
@@ -137,7 +137,7 @@ def test_work_on_tiles_is_a_row_of_its_own(cuda: FakeCuda, tmp_path: Path) -> No
         assert f">{lane}<" in page
 
 
-def test_a_tile_that_is_left_ends_its_work(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_a_tile_that_is_dropped_ends_its_work(cuda: FakeCuda, tmp_path: Path) -> None:
     array = made(tmp_path, ["zstd"], (16, 64))
     with ps.profile() as p:
         with ps.stream(array, tile="chunk", device="cuda", depth=1) as tiles:
@@ -148,18 +148,18 @@ def test_a_tile_that_is_left_ends_its_work(cuda: FakeCuda, tmp_path: Path) -> No
     with ps.profile() as p:
         tiles = ps.stream(array, tile="chunk", device="cuda", depth=1)
         next(tiles)
-        del tiles  # whose end is never reported
+        del tiles  # the end of its work is never reported
     assert stages(p)["compute"]["operations"] == 0
 
 
-def test_nothing_is_timed_without_a_profile(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_without_a_profile_nothing_is_timed(cuda: FakeCuda, tmp_path: Path) -> None:
     array = made(tmp_path, ["zstd"])
     with ps.profile():
         array.read(device="cuda")
     assert_warm(cuda, lambda: array.read(device="cuda").synchronize(), ["cuEventCreate", "cuEventElapsedTime"])
 
 
-def test_the_table_says_what_the_device_did_and_for_how_long_each_kernel(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_the_table_has_the_time_of_each_kernel(cuda: FakeCuda, tmp_path: Path) -> None:
     array = made(tmp_path, ["zstd"])
     with ps.profile() as p:
         array.read(device="cuda").synchronize()

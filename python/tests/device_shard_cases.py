@@ -1,6 +1,6 @@
-"""Shards and HDF5 files read into device memory, and arrays over several devices, against the fake driver.
+"""Shards and HDF5 files read into device memory, and arrays on several devices, against the fake driver.
 
-test_device_shard.py runs these in a process of their own.
+test_device_shard.py runs these in a separate process.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ def test_shards_of_every_kind(
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_arrays_of_other_chunks_and_formats_are_joined_along_any_axis(
-    cuda: FakeCuda, tmp_path: Path, axis: int
-) -> None:
+def test_arrays_of_several_formats_are_joined_along_any_axis(cuda: FakeCuda, tmp_path: Path, axis: int) -> None:
     values = np.arange(12 * 70 * 33, dtype="u2").reshape(12, 70, 33) % 509
     parts: list[Any] = []
     how: list[dict[str, Any]] = [
@@ -73,7 +71,7 @@ def test_arrays_of_other_chunks_and_formats_are_joined_along_any_axis(
         np.testing.assert_array_equal(a.read(key, device="cuda:1").numpy(), values[key])
 
 
-def test_fortran_order_and_the_other_byte_order(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_fortran_order_and_swapped_byte_order(cuda: FakeCuda, tmp_path: Path) -> None:
     for number, part in enumerate(np.split(VALUES, [20, 20, 50])):
         np.save(tmp_path / f"F_{number}.npy", np.asarray(part, ">f4", order="F"))
     a = ps.open_shards(str(tmp_path / "F_*.npy"))
@@ -101,14 +99,14 @@ def test_each_device_has_its_tile(cuda: FakeCuda, tmp_path: Path, axis: int, dev
         np.testing.assert_array_equal(np.asarray(each), VALUES[part].astype("f8"))
 
 
-def test_devices_beyond_the_last_tile_have_nothing(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_devices_after_the_last_tile_have_no_values(cuda: FakeCuda, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", VALUES[:2])
     made = ps.load_tiles(tmp_path / "x.npy", ["cuda:0", "cuda:1", "cuda:0", "cpu"])
     assert [each.shape for each in made] == [(1, 6), (1, 6), (0, 6), (0, 6)]
     np.testing.assert_array_equal(made[1].numpy(), VALUES[1:2])
 
 
-def test_what_a_device_cannot_have_is_one_error(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_reads_that_a_device_cannot_do_are_one_error(cuda: FakeCuda, tmp_path: Path) -> None:
     a = shards(tmp_path, ".npy", {}, {})
     (tmp_path / "p_4.npy").unlink()
     with pytest.raises(ps.ConflictError, match=r"p_4\.npy"):

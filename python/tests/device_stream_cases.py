@@ -1,6 +1,6 @@
-"""Tiles that are read ahead into device memory, against the fake driver: nothing here has seen a GPU.
+"""Tiles that are read ahead into device memory, against the fake driver: these tests have not run on a GPU.
 
-A process of its own runs these, because a process looks up the driver only once.
+They run in a separate process, because a process looks up the driver only once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from device_support import FakeCuda, cuda, fake_cuda_library, slow_device
 
 __all__ = ["cuda", "fake_cuda_library"]
 
-SHAPE, CHUNKS = (250, 144), (64, 64)  # 4 by 3 tiles, those at both edges are smaller
+SHAPE, CHUNKS = (250, 144), (64, 64)  # 4 by 3 tiles; those at both edges are smaller
 VALUES = np.random.default_rng(1).integers(0, 8, SHAPE).astype("f4").cumsum(axis=1)
 
 
@@ -28,7 +28,7 @@ def made(folder: Path, codecs: list[Any]) -> ps.Array:
 
 
 def damage(folder: Path, chunk: str) -> None:
-    """Turns bits in the middle of a chunk, which its frame header does not show."""
+    """Flips bits in the middle of a chunk, which reading the frame header does not detect."""
     file = folder / "t.zarr" / "c" / chunk
     content = bytearray(file.read_bytes())
     middle = len(content) // 2
@@ -37,7 +37,7 @@ def damage(folder: Path, chunk: str) -> None:
 
 
 class Callers:
-    """The caller's kernels: each copies its tile to the host when the stream reaches it."""
+    """Stands for the caller's kernels: copies each tile to the host when the stream reaches it."""
 
     def __init__(self, cuda: FakeCuda) -> None:
         self.seen = np.full(SHAPE, -1, "f4")
@@ -61,7 +61,7 @@ class Callers:
 @pytest.mark.parametrize("codecs", [[], ["zstd"]], ids=["raw", "zstd"])
 @pytest.mark.parametrize("depth", [0, 1, 2, 5])
 @pytest.mark.parametrize("seed", [2])
-def test_each_tile_is_whole_when_the_callers_work_comes_to_it(
+def test_each_tile_is_complete_when_the_callers_work_starts(
     cuda: FakeCuda, tmp_path: Path, codecs: list[Any], depth: int, seed: int
 ) -> None:
     array = made(tmp_path, codecs)
@@ -90,7 +90,7 @@ def test_shards_of_unequal_lengths_are_tiles(cuda: FakeCuda, tmp_path: Path, axi
     array = ps.open_shards(tmp_path / "s_*.npy", axis=axis)
     callers, used = Callers(cuda), set()
     with ps.stream(array, tile="shard", device="cuda", depth=1) as tiles:
-        assert len(tiles) == 4  # one has no rows
+        assert len(tiles) == 4  # one of them has no rows
         lengths = []
         for tile in tiles:
             lengths.append(tile.data.shape[axis])
@@ -102,13 +102,13 @@ def test_shards_of_unequal_lengths_are_tiles(cuda: FakeCuda, tmp_path: Path, axi
     np.testing.assert_array_equal(callers.seen, VALUES)
 
 
-def test_a_buffer_is_not_written_to_before_the_callers_work_with_it(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_a_buffer_is_not_overwritten_before_the_callers_work(cuda: FakeCuda, tmp_path: Path) -> None:
     array = made(tmp_path, [])
     cuda.configure(7, lazy=True)
     callers = Callers(cuda)
     with ps.stream(array, tile="chunk", device="cuda", depth=0) as tiles:
         callers.queue(next(tiles))
-        second = next(tiles)  # into the same memory: after the queued work
+        second = next(tiles)  # uses the same memory, after the queued work
         assert callers.ran == 0
         cuda.synchronize(second.stream)
         assert callers.ran == 1
@@ -116,7 +116,7 @@ def test_a_buffer_is_not_written_to_before_the_callers_work_with_it(cuda: FakeCu
         np.testing.assert_array_equal(cuda.peek(second.data._read.address, (64, 64), "f4"), VALUES[second.box])
 
 
-def test_memory_that_others_still_read_is_not_a_tiles_before_they_are_done(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_memory_in_use_is_not_given_to_another_tile(cuda: FakeCuda, tmp_path: Path) -> None:
     with ps.Context() as context:
         array = ps.open(made(tmp_path, []).uri, context=context)
         earlier = array.read(np.s_[:64, :64], device="cuda")
@@ -139,7 +139,7 @@ def test_memory_that_others_still_read_is_not_a_tiles_before_they_are_done(cuda:
 
 @pytest.mark.parametrize("depth", [0, 1, 3])
 @pytest.mark.parametrize("chunk", ["0/0", "1/1", "3/2"])
-def test_a_tile_that_the_device_could_not_decode_is_always_heard_of(
+def test_a_tile_that_fails_on_the_device_is_always_reported(
     cuda: FakeCuda, tmp_path: Path, depth: int, chunk: str
 ) -> None:
     array = made(tmp_path, ["zstd"])

@@ -1,4 +1,4 @@
-"""The fake CUDA driver for Python tests: loaded in place of the machine's, or the test is skipped and says so."""
+"""The fake CUDA driver for Python tests, in place of the machine's. If it is not built, the tests are skipped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIBRARY = Path(os.environ.get("PENSTOCK_FAKE_CUDA", ROOT / "build" / "release" /
 
 
 class FakeCuda:
-    """The driver's functions that tests call themselves, and its counters."""
+    """Functions of the driver that the tests call themselves, and its counters."""
 
     def __init__(self) -> None:
         self.driver = ctypes.CDLL(str(LIBRARY))
@@ -65,7 +65,7 @@ class FakeCuda:
 
     @contextlib.contextmanager
     def ahead(self) -> Iterator[None]:
-        """No kernel begins within the block: a call that waits for the device there waits for ever, and is counted."""
+        """Let no kernel begin within the block, and assert that no call in it waits for the device."""
         self.hold_kernels()
         self.reset()
         try:
@@ -128,14 +128,14 @@ class DeviceArray:
         }
 
     def get(self) -> np.ndarray[Any, Any]:
-        """The values, once all streams have finished."""
+        """The values, after all streams have finished."""
         memory = self.cuda.peek(self.base, (self.bytes,), np.uint8)
         return np.ndarray(self.shape, self.dtype, memory, self.address - self.base, self.strides)
 
 
 @contextlib.contextmanager
 def slow_device(cuda: FakeCuda, seconds: float = 0.0005) -> Iterator[None]:
-    """A device that runs one operation at a time, any that may run, and pauses in between."""
+    """A device that runs one operation at a time, any of those that are ready, with a pause after each."""
     stop = threading.Event()
 
     def run() -> None:
@@ -153,7 +153,7 @@ def slow_device(cuda: FakeCuda, seconds: float = 0.0005) -> Iterator[None]:
 
 
 def run_cases(name: str) -> None:
-    """The tests of a file of cases, in a process of their own, because a process looks up the driver only once."""
+    """Run a file of cases in a separate process, because a process looks up the driver only once."""
     if not LIBRARY.exists():
         pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")
     run = subprocess.run(
@@ -166,8 +166,8 @@ def run_cases(name: str) -> None:
 
 
 def assert_warm(cuda: FakeCuda, work: Callable[[], object], calls: Iterable[str]) -> None:
-    """Once warm, `work` makes none of these calls. Concurrency differs between runs, so warming up may take some
-    time."""
+    """Assert that `work`, once warm, makes none of these calls. Warming up may take several runs, because concurrency
+    differs between them."""
     counts: dict[str, int] = {}
     for _ in range(40):
         cuda.reset()

@@ -1,6 +1,6 @@
-"""TIFFs in device memory equal what the host reads: every kind of sample whose chain begins on the host.
+"""TIFFs in device memory equal the host's reads, for every kind of sample whose chain begins on the host.
 
-Against the fake CUDA driver; test_device_tiff.py runs these in a process of their own.
+Against the fake CUDA driver; test_device_tiff.py runs these in a separate process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DATA = Path(__file__).resolve().parents[2] / "tests" / "data" / "tiff"
 
 
 def check(place: Any, **options: Any) -> None:
-    """The whole, a box and a row, byte by byte; complex, float16 and the rest."""
+    """Compare the whole image, a box and a row byte by byte."""
     array = ps.open(place, **options)
     whole = array[...]
     height, width = array.shape[-2:]
@@ -36,12 +36,12 @@ def check(place: Any, **options: Any) -> None:
 
 
 def packed(bits: int, kind: int, *, samples: int = 2, order: int = 1, **more: Any) -> bytes:
-    """An image of random bits in strips of all kinds of widths."""
+    """An image of random bits in strips of many widths."""
     width, height = 37, 23
     row = (width * samples * bits + 7) // 8
     data = np.random.default_rng(bits).integers(0, 256, row * height, dtype="u1")
     if kind in (3, 6):
-        data &= 0xBB  # no NaN: its bits are not what is compared
+        data &= 0xBB  # no NaN: the bits of NaN are not compared
     tags = image(width, height, samples, bits) | {339: tag(3, *[kind] * samples), 266: tag(3, order)}
     return tiff_of(tags | more.get("tags", {}), data.tobytes())
 
@@ -89,7 +89,7 @@ def test_tiles_that_were_never_written(cuda: FakeCuda, dtype: str) -> None:
 
 @pytest.mark.parametrize("compression", ["none", "lzma", "lzw", "deflate", "packbits", "zstd"])
 @pytest.mark.parametrize("planar", [False, True])
-def test_short_tiles_are_right_or_refused(cuda: FakeCuda, tmp_path: Path, compression: str, planar: bool) -> None:
+def test_short_tiles_are_read_or_refused(cuda: FakeCuda, tmp_path: Path, compression: str, planar: bool) -> None:
     for kept in (TILE[0], 7):
         path = tmp_path / f"{kept}.tif"
         path.write_bytes(tiled(pixels(39, "u2"), compression, planar=planar, kept=kept))
@@ -110,7 +110,7 @@ def test_masks_and_overviews(cuda: FakeCuda) -> None:
 
 
 @pytest.mark.parametrize("compression", ["jpeg", "webp", "jpegxl", "jpeg2000", "lerc", "lzma", "packbits"])
-def test_pictures_are_decoded_before_the_copy(cuda: FakeCuda, tmp_path: Path, compression: str) -> None:
+def test_jpeg_tiles_are_decoded_before_the_copy(cuda: FakeCuda, tmp_path: Path, compression: str) -> None:
     tifffile = pytest.importorskip("tifffile")
     pytest.importorskip("imagecodecs")
     values = np.random.default_rng(2).integers(0, 9, (83, 111, 3)).cumsum(0).astype("u1")

@@ -1,6 +1,6 @@
-"""The device reads TIFFs as the host does; against the fake driver: nothing here has seen a GPU.
+"""The device reads TIFFs as the host does; against the fake driver, not on a GPU.
 
-A process of its own runs these.
+These run in a separate process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COMPRESSIONS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("layout", [{"tile": (32, 48)}, {"rowsperstrip": 13}], ids=["tiles", "strips"])
-def test_tiffs_are_what_the_host_reads(
+def test_tiffs_are_read_as_on_the_host(
     cuda: FakeCuda, tmp_path: Path, compression: str, layout: dict[str, Any]
 ) -> None:
     tifffile = pytest.importorskip("tifffile")
@@ -36,7 +36,7 @@ def test_tiffs_are_what_the_host_reads(
     shapes = {"gray": (83, 111), "rgb": (83, 111, 3), "planes": (3, 83, 111), "five": (31, 67, 5)}
     on_device = 0
     for i, (dtype, samples) in enumerate(itertools.product(("u1", "i2", "u4", "f4", "f8", "c8"), shapes)):
-        order = "<>"[(i + i // len(shapes)) % 2]  # both of each type and of each shape
+        order = "<>"[(i + i // len(shapes)) % 2]  # both byte orders for each type and each shape
         kind = np.dtype(dtype).kind
         predictors = [1]
         if compression in ("deflate", "lzw", "zstd"):

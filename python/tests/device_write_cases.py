@@ -1,6 +1,6 @@
-"""Writes of values in device memory, against the fake driver: nothing here has seen a GPU.
+"""Writes of values in device memory, against the fake driver: these tests have not run on a GPU.
 
-A process of its own runs these.
+They run in a separate process.
 """
 
 from __future__ import annotations
@@ -44,10 +44,12 @@ def objects(folder: Path) -> dict[str, bytes]:
     "codecs", [["zstd"], [BIG], ["bytes"], [{"name": "transpose", "configuration": {"order": [2, 0, 1]}}, BIG, "gzip"]]
 )
 @pytest.mark.parametrize("shards", [None, SHARDS])
-def test_what_is_stored_is_what_the_host_stores(cuda: FakeCuda, tmp_path: Path, codecs: Any, shards: Any) -> None:
+def test_writes_from_the_device_store_what_the_host_stores(
+    cuda: FakeCuda, tmp_path: Path, codecs: Any, shards: Any
+) -> None:
     cuda.configure(7, delay=20)
     values = np.random.default_rng(2).integers(-1000, 1000, SHAPE).astype("i4")
-    values[:5, :8, :6] = 9  # nothing but the fill value
+    values[:5, :8, :6] = 9  # only the fill value
     here, there = (
         ps.create_array(
             str(tmp_path / name), shape=SHAPE, dtype="i4", chunks=CHUNKS, shards=shards, codecs=codecs, fill_value=9
@@ -136,7 +138,7 @@ def test_a_tiff_of_a_tensor(cuda: FakeCuda, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_values_are_waited_for_on_the_stream_that_makes_them(cuda: FakeCuda, tmp_path: Path, seed: int) -> None:
+def test_writes_wait_for_the_stream_that_makes_the_values(cuda: FakeCuda, tmp_path: Path, seed: int) -> None:
     made = ps.create_array(str(tmp_path / "x"), shape=(4000,), dtype="u1", chunks=(1000,), codecs=["zstd"])
     value = on_device(cuda, np.zeros(4000, "u1"))
     mine = cuda.stream()
@@ -153,7 +155,7 @@ def test_values_are_waited_for_on_the_stream_that_makes_them(cuda: FakeCuda, tmp
         made.write(..., np.zeros(4000, "u1"), stream=mine)
 
 
-def test_nothing_is_allocated_when_warm(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_warm_writes_allocate_nothing(cuda: FakeCuda, tmp_path: Path) -> None:
     values = np.random.default_rng(3).integers(0, 100, (64, 1024)).astype("i4")
     made = ps.create_array(str(tmp_path / "x"), shape=values.shape, dtype="i4", chunks=(8, 512), codecs=["zstd"])
     value = on_device(cuda, values, (4, 256))
@@ -165,11 +167,11 @@ def test_nothing_is_allocated_when_warm(cuda: FakeCuda, tmp_path: Path) -> None:
     assert_warm(cuda, write, [*calls, "pageable copy", "legacy stream"])
     cuda.reset()
     write()
-    assert cuda.count("cuMemcpyDtoHAsync") == 16  # a copy for each chunk, and no others
+    assert cuda.count("cuMemcpyDtoHAsync") == 16  # one copy for each chunk
     np.testing.assert_array_equal(made[...], values)
 
 
-def test_little_page_locked_and_device_memory_will_do(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_little_pinned_and_device_memory_is_enough(cuda: FakeCuda, tmp_path: Path) -> None:
     values = np.random.default_rng(4).integers(0, 100, (100, 1000)).astype("i4")
     context = ps.Context(threads=2, page_locked=4096, device_memory_limit=3 << 10)
     made = ps.create_array(
@@ -180,7 +182,7 @@ def test_little_page_locked_and_device_memory_will_do(cuda: FakeCuda, tmp_path: 
     assert context.usage()["page_locked_bytes"] <= 4096
 
 
-def test_a_device_that_fails_is_one_error(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_a_device_that_fails_is_an_error(cuda: FakeCuda, tmp_path: Path) -> None:
     context = ps.Context(threads=2)
     made = ps.create_array(
         str(tmp_path / "x"), shape=(4000,), dtype="i4", chunks=(1000,), codecs=["zstd"], context=context
@@ -215,7 +217,7 @@ def test_zarr_reads_what_the_device_encodes(cuda: FakeCuda, tmp_path: Path, code
 
 
 @pytest.mark.parametrize("shards", [None, 8000])
-def test_the_context_chooses_what_encodes(cuda: FakeCuda, tmp_path: Path, shards: int | None) -> None:
+def test_the_context_chooses_the_encoder(cuda: FakeCuda, tmp_path: Path, shards: int | None) -> None:
     values = np.arange(40_000, dtype="i4") // 3
     there = on_device(cuda, values)
 
@@ -230,11 +232,11 @@ def test_the_context_chooses_what_encodes(cuda: FakeCuda, tmp_path: Path, shards
         for name in (encoder, f"saved by {encoder}"):
             np.testing.assert_array_equal(ps.open(str(tmp_path / name))[...], values)
     bytes_of = {each.name: objects(each) for each in tmp_path.iterdir()}
-    # Both are LZ4 (or zstd), and not the same bytes: the device has encoded one of them.
+    # Both are LZ4 (or zstd) with different bytes: the device has encoded one of them.
     for host, device in (("host", "device"), ("saved by host", "saved by device")):
         assert bytes_of[host].keys() == bytes_of[device].keys()
         assert bytes_of[host] != bytes_of[device]
-    # The host's bytes are those of a write from host memory, and the device's those of a write that names the device.
+    # Names for which the host encodes have the bytes of a write from host memory; the others have the device's.
     made("from host memory")[...] = values
     assert bytes_of["host"] == objects(tmp_path / "from host memory")
     ps.save(str(tmp_path / "saved from host memory"), values)
@@ -246,7 +248,7 @@ def test_the_context_chooses_what_encodes(cuda: FakeCuda, tmp_path: Path, shards
     assert bytes_of["saved by device"] == objects(tmp_path / "saved from host memory")
 
 
-def test_the_plan_says_what_would_encode_and_why(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_the_plan_names_the_encoder_and_the_reason(cuda: FakeCuda, tmp_path: Path) -> None:
     def said(codecs: list[Any], selection: Any = ...) -> str:
         made = ps.create_array(
             str(tmp_path / "a"), shape=(4000,), dtype="i4", chunks=1000, codecs=codecs, overwrite=True

@@ -1,6 +1,6 @@
-"""xarray's variables in device memory, against the fake CUDA driver and a stand-in for CuPy: no GPU here.
+"""xarray's variables in device memory, against the fake CUDA driver and a stand-in for CuPy, not on a GPU.
 
-test_device_xarray.py runs these in a process of their own.
+test_device_xarray.py runs these in a separate process.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def place(request: Any, tmp_path: Path) -> tuple[Path, str]:
     return path, "band_data"
 
 
-def test_no_more_is_read_than_lists_and_points_name(place: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_lists_and_points_select_is_read(place: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
     path, name = place
     sizes, read = [], ps.Array.read
 
@@ -89,7 +89,7 @@ def test_no_more_is_read_than_lists_and_points_name(place: tuple[Path, str], mon
 
 @pytest.mark.parametrize("pick", PICKS)
 @pytest.mark.parametrize("device", [{"device": "cuda"}, {"device_id": None}, {"device_id": 0}], ids=str)
-def test_variables_of_both_formats_are_cupys(place: tuple[Path, str], device: dict[str, Any], pick: str) -> None:
+def test_variables_of_both_formats_are_cupy_arrays(place: tuple[Path, str], device: dict[str, Any], pick: str) -> None:
     path, name = place
     wanted = xr.open_dataset(path, engine="penstock", cache=False)[name].isel(PICKS[pick])
     opened = xr.open_dataset(path, engine="penstock", cache=False, **device)
@@ -114,7 +114,7 @@ def test_lazy_arrays_on_a_device_load_asynchronously_and_pickle(place: tuple[Pat
     np.testing.assert_array_equal(loaded.data.get(), wanted)
 
 
-def test_labels_choose_what_a_device_reads(place: tuple[Path, str], cuda: FakeCuda) -> None:
+def test_labels_select_what_a_device_reads(place: tuple[Path, str], cuda: FakeCuda) -> None:
     path, name = place
     ours = xr.open_dataset(path, engine="penstock", cache=False, device="cuda")[name]
     labels = ours.x.values[[4, 70, 31]]
@@ -150,7 +150,7 @@ def test_values_are_there_on_a_stream_that_does_not_block(cuda: FakeCuda, place:
     np.testing.assert_array_equal(found[0], wanted)
 
 
-def test_trees_are_read_to_a_device(tmp_path: Path) -> None:
+def test_trees_are_read_into_device_memory(tmp_path: Path) -> None:
     made = xr.DataTree.from_dict({"/": xr.Dataset({"a": ("p", [1.0, 2.0])}), "/b": xr.Dataset({"c": ("q", [3, 4])})})
     made.to_zarr(tmp_path / "t.zarr")
     tree = xr.open_datatree(tmp_path / "t.zarr", engine="penstock", device="cuda")
@@ -158,7 +158,7 @@ def test_trees_are_read_to_a_device(tmp_path: Path) -> None:
         assert type(node[name].variable._data.get_duck_array()) is fake_cupy.ndarray
 
 
-def test_reads_are_ahead_of_the_device_and_failures_are_reported_later(cuda: FakeCuda, tmp_path: Path) -> None:
+def test_reads_run_ahead_of_the_device_and_fail_later(cuda: FakeCuda, tmp_path: Path) -> None:
     values = np.random.default_rng(1).integers(0, 8, (4, 4096)).astype("f4")
     made = ps.create_array(
         str(tmp_path / "x.zarr" / "v"), shape=values.shape, dtype="f4", chunks=(1, 4096), codecs=["zstd"]

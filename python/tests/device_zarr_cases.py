@@ -1,6 +1,6 @@
-"""zarr-python's GPU buffers filled by Penstock, against the fake CUDA driver and a stand-in for CuPy: no GPU here.
+"""zarr-python's GPU buffers filled by Penstock, against the fake CUDA driver and a stand-in for CuPy, not on a GPU.
 
-A process of its own runs these.
+These run in a separate process.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def test_one_line_and_arrays_are_decoded_on_the_device(
         np.testing.assert_array_equal(found.get(), VALUES)
         np.testing.assert_array_equal(z[5:60:3, 4].get(), VALUES[5:60:3, 4])
         np.testing.assert_array_equal(z.oindex[[3, 60, 11], 2:9].get(), VALUES[[3, 60, 11], 2:9])
-        # Not vindex: zarr-python makes an ndarray of its result, which CuPy refuses.
+        # vindex is not tested: zarr-python makes an ndarray of its result, which CuPy refuses.
         assert set(penstock.zarr.stats()["read"]["paths"]) == {"device"}
         said = str(penstock.zarr.explain(z))
         assert re.search("reads?.*: device: encoded bytes go to the GPU", said)
@@ -114,7 +114,7 @@ def coroutines(of: Any = None) -> Any:
     return Slow() if of is None else Slow(of._store_dict)
 
 
-def test_a_store_of_coroutines_gives_encoded_bytes_too(tmp_path: Path) -> None:
+def test_an_asynchronous_store_gives_encoded_bytes_too(tmp_path: Path) -> None:
     import penstock.zarr
     import zarr
 
@@ -126,7 +126,7 @@ def test_a_store_of_coroutines_gives_encoded_bytes_too(tmp_path: Path) -> None:
             np.testing.assert_array_equal(z[:].get(), VALUES)
 
 
-def test_chunks_that_are_damaged_are_errors(tmp_path: Path) -> None:
+def test_damaged_chunks_are_errors(tmp_path: Path) -> None:
     import penstock.zarr
     import zarr
 
@@ -150,7 +150,9 @@ def test_chunks_that_are_damaged_are_errors(tmp_path: Path) -> None:
 @pytest.mark.skipif(ZARR_VERSION < (3, 4), reason="arrays are wrapped in zarr 3.4 and later")
 @pytest.mark.parametrize("bypass", [None, True])
 @pytest.mark.parametrize("codecs", ["zstd", "sharded"])
-def test_reads_return_ahead_of_the_device(cuda: FakeCuda, tmp_path: Path, codecs: str, bypass: bool | None) -> None:
+def test_reads_return_before_the_device_is_done(
+    cuda: FakeCuda, tmp_path: Path, codecs: str, bypass: bool | None
+) -> None:
     import penstock.zarr
     import zarr
 
@@ -166,7 +168,7 @@ def test_reads_return_ahead_of_the_device(cuda: FakeCuda, tmp_path: Path, codecs
 
 @contextlib.contextmanager
 def slow_work(cuda: FakeCuda, stream: int, to: fake_cupy.ndarray, values: Any) -> Iterator[None]:
-    """Work of a stream: 30 pauses of 10 ms, between which other streams have their turn, then `to` gets `values`.
+    """Work of a stream: 30 pauses of 10 ms, in which other streams run, then `values` are written to `to`.
 
     The block begins at once; its end waits for the work.
     """
@@ -238,9 +240,7 @@ def test_values_are_there_on_a_stream_that_does_not_block(
 
 
 @pytest.mark.parametrize("bypass", [None, False])
-def test_memory_is_written_after_what_the_consumers_stream_does_with_it(
-    cuda: FakeCuda, tmp_path: Path, bypass: bool | None
-) -> None:
+def test_memory_is_overwritten_after_the_consumers_work(cuda: FakeCuda, tmp_path: Path, bypass: bool | None) -> None:
     import penstock.zarr
     import zarr
 
@@ -256,7 +256,7 @@ def test_memory_is_written_after_what_the_consumers_stream_does_with_it(
 
 @pytest.mark.parametrize("selection", ["box", "lists"])
 @pytest.mark.parametrize("bypass", [None, False])
-def test_values_of_a_stream_that_does_not_block_are_written(
+def test_values_of_a_nonblocking_stream_are_written(
     cuda: FakeCuda, tmp_path: Path, bypass: bool | None, selection: str
 ) -> None:
     import penstock.zarr
@@ -288,14 +288,14 @@ def test_a_failure_on_the_device_is_raised_by_the_next_read(cuda: FakeCuda, tmp_
     with penstock.zarr.enable(device="cuda", strict=True, bypass=True):
         z = zarr.open_array(str(tmp_path / "x.zarr"), mode="r")
         failed = z[:]
-        failed.get()  # the device is done
+        failed.get()  # the device has finished
         with pytest.raises(ps.CorruptDataError, match="c/2/1") as caught:
             z[:7]
         assert "of an earlier read" in str(caught.value)
         np.testing.assert_array_equal(z[:7].get(), VALUES[:7])
 
 
-def test_a_read_that_waits_raises_a_failure_on_the_device_itself(tmp_path: Path) -> None:
+def test_a_read_that_waits_raises_its_own_failure(tmp_path: Path) -> None:
     import penstock.zarr
     import zarr
 
@@ -328,7 +328,7 @@ def test_device_values_are_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["file", "memory", "coroutines"])
 @pytest.mark.parametrize("codecs", CODECS)
-def test_device_values_come_through_page_locked_memory(
+def test_device_values_are_copied_through_pinned_memory(
     cuda: FakeCuda, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codecs: str, kind: str
 ) -> None:
     import penstock.zarr
@@ -363,7 +363,7 @@ def test_device_values_come_through_page_locked_memory(
         np.testing.assert_array_equal(z[:].get(), expected)
 
 
-def test_devices_that_are_none_are_refused() -> None:
+def test_objects_that_are_not_devices_are_refused() -> None:
     import penstock.zarr
 
     with pytest.raises(ps.InvalidArgumentError, match="'cpu' or 'cuda'"):

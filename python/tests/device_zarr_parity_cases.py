@@ -1,6 +1,6 @@
-"""The device reads Zarr arrays of many codecs as the host does; against the fake driver: nothing here has seen a GPU.
+"""The device reads Zarr arrays of many codecs as the host does; against the fake driver, not on a GPU.
 
-A process of its own runs these.
+These run in a separate process.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("dtype", "chain"), CASES, ids=[" ".join(case) for case in CASES])
-def test_zarr_arrays_are_what_the_host_reads(cuda: FakeCuda, tmp_path: Path, dtype: str, chain: str) -> None:
+def test_zarr_arrays_are_read_as_on_the_host(cuda: FakeCuda, tmp_path: Path, dtype: str, chain: str) -> None:
     random = np.random.default_rng(len(chain))
     values = random.integers(0, 2 if dtype == "bool" else 100, SHAPE).astype(dtype)
     cuda.configure(len(chain))

@@ -1,6 +1,6 @@
-"""The device reads Zarr arrays of version 2 as the host does; against the fake driver: nothing here has seen a GPU.
+"""The device reads Zarr arrays of version 2 as the host does; against the fake driver, not on a GPU.
 
-A process of its own runs these.
+These run in a separate process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["cuda", "fake_cuda_library"]
 
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("dtype", ["<i4", ">i4", ">u2", "<f8", ">f4", "|b1", "|u1"])
-def test_zarr_v2_arrays_are_what_the_host_reads(cuda: FakeCuda, tmp_path: Path, order: str, dtype: str) -> None:
+def test_zarr_v2_arrays_are_read_as_on_the_host(cuda: FakeCuda, tmp_path: Path, order: str, dtype: str) -> None:
     numcodecs, zarr = pytest.importorskip("numcodecs"), pytest.importorskip("zarr")
     kind = np.dtype(dtype)
     filters: list[Any] = [None, [numcodecs.Shuffle(kind.itemsize)]]
@@ -43,6 +43,6 @@ def test_zarr_v2_arrays_are_what_the_host_reads(cuda: FakeCuda, tmp_path: Path, 
         )
         made[:20] = values[:20]
         opened = ps.open(path)
-        selection = (np.s_[...], np.s_[::-2, 3:])[i % 2]  # both of each compressor, whose number is odd
+        selection = (np.s_[...], np.s_[::-2, 3:])[i % 2]  # both of each compressor: their number is odd
         found = opened.read(selection, device="cuda", check=True).numpy()
         np.testing.assert_array_equal(found, opened[selection], err_msg=f"{some} {compressor}")

@@ -1,4 +1,4 @@
-"""DLPack capsules read as their C structs, to see what a consumer sees."""
+"""DLPack capsules read as their C structs, as a consumer reads them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def dlpack_fields(capsule: Any) -> dict[str, Any]:
-    """What a DLPack capsule says, read as its C structs; `bytes` are the values of a tensor of host memory.
+    """The fields of a DLPack capsule, read as its C structs; `bytes` are the values of a tensor in host memory.
 
     Members: name, address, device, type (code, bits, lanes), shape, strides in elements, byte_offset, bytes; of
     capsules with a version also version and flags.

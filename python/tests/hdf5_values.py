@@ -1,4 +1,4 @@
-"""Values for HDF5 files, and what it means that they were read."""
+"""Values for HDF5 files, and a comparison of what was read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def same(read: Any, wanted: Any) -> bool:
-    """Equal to the bit, whatever the byte order in the file."""
+    """Whether both are equal bit for bit, in any byte order of the file."""
     read, wanted = np.asarray(read), np.asarray(wanted)
     if read.shape != wanted.shape:
         return False

@@ -1,12 +1,14 @@
 """A disk that loses what was not synced: replays a recorded program up to a power cut.
 
-`tests/support/power/power_log.c` records what a program does to the files below a folder. `Disk` takes the record
-operation by operation and keeps two states: what the program sees, and what the device is sure to have. `cut` makes
+`tests/support/power/power_log.c` records what a program does to the files below a folder. `Disk` applies the record
+operation by operation and tracks two states: what the program sees, and what is certainly on the device. `cut` returns
 one of the states that POSIX allows after a power cut:
 
-- The bytes of a file since its last sync are there, missing, or zeros, page by page; its length is any of its lengths.
-- Names in a folder since its last sync are changed in order up to some point, or each on its own. A rename is atomic.
-- `fsync` of a file says nothing about its name; that needs a sync of the folder.
+- The bytes written to a file since its last sync are present, missing, or zeros, page by page; the file has any of the
+lengths that it has had.
+- Changes of names in a folder since its last sync are applied in order up to some point, or each independently. A
+rename is atomic.
+- `fsync` of a file does not sync its name; that needs a sync of the folder.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ EXCHANGE = 2
 
 @functools.cache
 def recorder() -> str:
-    """The library that records, compiled once a session."""
+    """The library that records, compiled once per session."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if not sys.platform.startswith("linux") or compiler is None:
         pytest.skip("recording system calls needs Linux and a C compiler")
@@ -110,10 +112,10 @@ class File:
             return self.synced
         if how == 1:
             return bytes(self.seen)
-        if how == 2:  # the length alone: zeros where nothing was
+        if how == 2:  # only the length changed: zeros where nothing was written
             return (self.synced + bytes(len(self.seen)))[: len(self.seen)]
         some = File(bytearray(self.synced))
-        if how == 3:  # a prefix of what was written
+        if how == 3:  # the first of the writes
             for offset, data in self.pending[: chance.randrange(len(self.pending) + 1)]:
                 some.truncate(offset) if data is None else some.write(offset, data)
             return bytes(some.seen)
@@ -142,11 +144,11 @@ Change = tuple[Folder, str, "File | Folder | None"]
 
 class Disk:
     def __init__(self, root: Path) -> None:
-        """Everything that is below `root` now is on the device."""
+        """All files below `root` are on the device now."""
         self.root = str(root)
         self.top = Folder()
         self.files: dict[int, File] = {}
-        self.pending: list[list[Change]] = []  # changes of names, each list at once
+        self.pending: list[list[Change]] = []  # changes of names; those of one list are atomic
         self.marks = 0
         self._load(root, self.top)
 
@@ -190,7 +192,7 @@ class Disk:
     def apply(self, op: Operation) -> None:
         if op.what == CREATE:
             self.files[op.inode] = File()
-            if op.path:  # else O_TMPFILE's: a cut leaves nothing of it
+            if op.path:  # O_TMPFILE's have no path: a cut removes them
                 self._change((*self._find(op.path), self.files[op.inode]))
         elif op.what == WRITE:
             self.files[op.inode].write(op.offset, op.data)
@@ -220,8 +222,8 @@ class Disk:
             self.marks += 1
 
     def _settle(self, folder: Folder | None) -> None:
-        """Marks the changes of names in `folder` (None: everywhere) as being on the device, with the changes that
-        belong to them."""
+        """Move the changes of names in `folder` (None: everywhere) to the device, with the changes that are atomic with
+        them."""
         left = []
         for changes in self.pending:
             if folder is None or any(each[0] is folder for each in changes):
@@ -231,9 +233,9 @@ class Disk:
         self.pending = left
 
     def cut(self, chance: random.Random) -> dict[str, bytes | None]:
-        """One state after a power cut now: bytes of files by path, None for folders."""
+        """One possible state after a power cut now: bytes of files by path, None for folders."""
         kept = self.pending
-        if chance.random() < 0.6:  # a journal: in order
+        if chance.random() < 0.6:  # as a journal does: in order
             kept = self.pending[: chance.randrange(len(self.pending) + 1)]
         elif chance.random() < 0.8:
             kept = [each for each in self.pending if chance.random() < 0.5]
@@ -286,7 +288,8 @@ def write_tree(tree: dict[str, bytes | None], to: Path) -> None:
 def cuts(
     before: Disk, log: list[Operation], count: int, seed: int
 ) -> Iterator[tuple[dict[str, bytes | None], int, int]]:
-    """`count` states after power cuts at random moments, how many marks were passed, and how often each occurred.
+    """`count` states after power cuts at random moments: the state, the number of marks passed, and how often it
+    occurred.
 
     A state that occurs again is not yielded again."""
     chance = random.Random(seed)
@@ -316,7 +319,7 @@ def count_damaged(
     seed: int = 0,
 ) -> tuple[int, str | None]:
     """Records `script` in a folder that `prepare` filled, and cuts the power `count` times. `check(folder, marks)`
-    returns the error of a state, or None. Returns the number of damaged states, and the error of the first one."""
+    returns the error of a state, or None. Returns the number of damaged states, and the first error."""
     root, log = folder / "root", folder / "log"
     root.mkdir(parents=True)
     prepare(root)
@@ -326,7 +329,7 @@ def count_damaged(
     assert any(op.what == WRITE for op in operations), "nothing was recorded"
     damaged, first = 0, None
     for i, (tree, marks, times) in enumerate(cuts(disk, operations, count, seed)):
-        # The folder has its old name again: no file in it may refer to another name.
+        # Each state is in a folder with another name, so that no file in it may refer to the old one.
         place = folder / f"cut-{i}"
         place.mkdir()
         write_tree(tree, place)

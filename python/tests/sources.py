@@ -1,4 +1,4 @@
-"""Values that users assign to arrays, by the kind of their memory. Each maker takes an ndarray and a folder."""
+"""Values that users assign to arrays, in each kind of memory. Each maker takes an ndarray and a folder."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 
 
 class Subclass(np.ndarray):
-    """A subclass as users write them: with an attribute that `__array_finalize__` copies."""
+    """A subclass as users write them, with an attribute that `__array_finalize__` copies."""
 
     def __array_finalize__(self, other: Any) -> None:
         self.unit = getattr(other, "unit", None)
 
 
 class ByInterface:
-    """Memory by `__array_interface__` alone."""
+    """Memory that only has `__array_interface__`."""
 
     def __init__(self, values: np.ndarray) -> None:
         self._values = values
@@ -26,7 +26,7 @@ class ByInterface:
 
 
 class ByProtocol:
-    """Values by `__array__` alone."""
+    """Values that only have `__array__`."""
 
     def __init__(self, values: np.ndarray) -> None:
         self._values = values
@@ -41,13 +41,13 @@ def read_only(values: np.ndarray) -> np.ndarray:
 
 
 def is_plain(dtype: np.dtype[Any]) -> bool:
-    """NumPy's own numbers and booleans."""
+    """Whether the dtype is one of NumPy's own numbers and booleans."""
     return dtype.kind in "?biufc" and dtype.num < 256
 
 
 def _memory_map(mode: str) -> Callable[[np.ndarray, Path], Any]:
     def make(values: np.ndarray, folder: Path) -> Any:
-        # As bytes: npy files have no names for the dtypes of ml_dtypes.
+        # As bytes: .npy files cannot name the dtypes of ml_dtypes.
         path = folder / "values.bin"
         path.write_bytes(values.tobytes() or b"\0")
         return np.memmap(path, values.dtype, mode, shape=values.shape)
@@ -116,7 +116,7 @@ SOURCES: dict[str, tuple[Callable[[np.ndarray, Path], Any], Callable[[np.dtype[A
 
 
 def numbered(dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
-    """Values of that dtype, nearly all different."""
+    """Values of the given dtype, nearly all different."""
     count = int(np.prod(shape))
     if dtype.kind == "b":
         return (np.arange(count) % 3 == 0).reshape(shape)

@@ -1,4 +1,4 @@
-"""Streamed appends hold at most two shards, however many they write."""
+"""A stream of appends keeps at most two shards in memory, regardless of how many it writes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MIB = 1 << 20
 SHARD = 16 * MIB
 SHARDS = 10
 
-# Incompressible, so that encoded shards are as large as they get. Ten shards are appended at once from memory that is
-# there before; or in pieces that fill no shard.
+# The values are incompressible, so that encoded shards have their largest size. Ten shards are appended at once from
+# existing memory, or in batches of rows that are smaller than a shard.
 CODE = r"""
 import json, re, sys
 import numpy as np, penstock as ps
@@ -49,10 +49,11 @@ def test_at_most_two_shards_are_in_memory(tmp_path: Path, pieces: int) -> None:
     )
     found = json.loads(done.stdout)
     assert found["shape"][0] == 64 * (SHARDS + 1)
-    # In addition to the encoded shards an appender holds the rows of two: one is filled while the other one is written.
+    # In addition to the encoded shards, an appender has the rows of two shards: one is filled while the other is
+    # written.
     limit = 2 * SHARD + (2 * SHARD if pieces != 1 else 0) + 8 * MIB
     assert found["grown"] < limit, f"{found['grown'] / MIB:.1f} MiB"
-    # Rooms are reserved for what a cell may need at worst; of that no more is touched than is used.
+    # Address space is reserved for the largest encoded size of a cell, but only what is used of it is touched.
     assert SHARD < found["peak_encoded_bytes"] <= 4 * SHARD
     last = ps.open(tmp_path / "x")[-3:]
     wanted = np.random.default_rng(0).integers(0, 2**32, (10 * 64, 512, 128), dtype="u4")[-3:]

@@ -1,4 +1,4 @@
-"""Appenders of several PID namespaces that are killed, stopped for longer than their lease, continued and restarted.
+"""Appenders in several PID namespaces that are killed, stopped for longer than their lease, continued and restarted.
 
 `make test-appends` (PENSTOCK_APPENDS=10000) runs the long version.
 """
@@ -32,7 +32,7 @@ def _namespaces() -> bool:
 
 
 class Appender:
-    """One process that appends, in a PID namespace of its own where that can be had."""
+    """A process that appends, in its own PID namespace if this process may create one."""
 
     def __init__(self, folder: Path, number: int, apart: bool) -> None:
         self.folder, self.number, self.apart = folder, number, apart
@@ -41,7 +41,7 @@ class Appender:
         self.start()
 
     def start(self) -> None:
-        """Start a process that uses numbers which none before it used."""
+        """Start a process that appends numbers which no earlier process used."""
         self.starts += 1
         command = [sys.executable, str(PROGRAM), str(self.folder / "a.zarr"), str(self.folder / f"log{self.number}")]
         command += [str(self.number), str(self.starts)]
@@ -51,7 +51,7 @@ class Appender:
         self.process = subprocess.Popen(command, env=environment)
 
     def pid(self) -> int | None:
-        """The number of the process that appends, as this namespace sees it."""
+        """The PID of the process that appends, as seen from this namespace."""
         if not self.apart:
             return self.process.pid
         try:
@@ -103,7 +103,7 @@ def _disturb(appenders: list[Appender], folder: Path, chance: random.Random) -> 
 
 
 def _blocks(values: np.ndarray) -> list[np.ndarray]:
-    """The rows between those that begin a block."""
+    """The blocks of rows, split at the rows that begin a block."""
     starts = np.flatnonzero((values[:, 0] != 0) & (np.r_[0, values[:-1, 0]] != values[:, 0]))
     assert len(starts) == 0 or starts[0] == 0
     return np.split(values, starts[1:])
@@ -112,7 +112,7 @@ def _blocks(values: np.ndarray) -> list[np.ndarray]:
 @pytest.mark.skipif(sys.platform != "linux", reason="PID namespaces are Linux's")
 @pytest.mark.parametrize("shards", [None, (64, 3)], ids=["chunks", "shards"])
 def test_appenders_of_several_containers_lose_nothing(tmp_path: Path, shards: tuple[int, int] | None) -> None:
-    """Every append that returned is there once, in whole; one that was killed is there in whole or not at all."""
+    """Every append that returned is present once and whole; a killed one is present as a whole or not at all."""
     apart = _namespaces()
     if not apart and APPENDS >= 1000:
         pytest.skip("PID namespaces need root")
@@ -136,7 +136,7 @@ def test_appenders_of_several_containers_lose_nothing(tmp_path: Path, shards: tu
             else:
                 failed.add(int(block))
                 why[" ".join(rest)] += 1
-    # After the claim of one that was killed is taken over, growth shows nothing of it.
+    # After the claim of a killed appender is taken over, growing the array exposes none of its rows.
     array = ps.open(tmp_path / "a.zarr")
     array.append(np.full((1, 3), -1, "i8"))
     rows = array.shape[0]

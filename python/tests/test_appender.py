@@ -1,4 +1,4 @@
-"""Rows that are appended in the background: what is stored, what the caller waits for, and what a kill leaves."""
+"""Rows appended in the background: what is stored, what the caller waits for, and what remains after a kill."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DTYPES = ["?", "i1", "<u2", ">i4", "<u8", "<f2", ">f8", "<c8", "<M8[ms]", "<m8[s
 
 
 class Store(MutableMapping[str, bytes]):
-    """A store of Python's own that may wait and fail, and counts puts."""
+    """A custom store in Python that can wait and fail, and that counts puts."""
 
     def __init__(self) -> None:
         self.values_: dict[str, bytes] = {}
@@ -66,7 +66,7 @@ def values_of(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> A
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_what_is_appended_is_what_zarr_python_reads(dtype: str, tmp_path: Path) -> None:
+def test_zarr_python_reads_the_appended_rows(dtype: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     for number, (version, shards, axis) in enumerate([(2, None, 0), (3, None, 1), (3, 6, 0)]):
         where = tmp_path / f"{number}.zarr"
@@ -84,7 +84,7 @@ def test_what_is_appended_is_what_zarr_python_reads(dtype: str, tmp_path: Path) 
                 wanted = np.concatenate([wanted, rows], axis)
                 w.append(rows)
                 if rows.dtype.kind in "iuf":
-                    rows[...] = 0  # it was copied
+                    rows[...] = 0  # the appender has copied it
                 if rng.integers(0, 8) == 0:
                     w.flush()
                     assert w.held == 0
@@ -116,7 +116,7 @@ def test_elements_of_variable_length(kind: str, tmp_path: Path) -> None:
     assert np.asarray(a[...], object).tolist() == wanted
 
 
-def test_each_chunk_is_put_once_and_the_caller_waits_only_for_a_full_queue() -> None:
+def test_each_chunk_is_put_once_and_only_a_full_queue_waits() -> None:
     store = Store()
     a = ps.create_array(store, shape=(0, 256), dtype="i4", chunks=(8, 256))
     store.puts.clear()
@@ -124,7 +124,7 @@ def test_each_chunk_is_put_once_and_the_caller_waits_only_for_a_full_queue() -> 
     w = a.appender(queue="64KiB", publish_interval=60)
     rows = np.arange(56 * 256, dtype="i4").reshape(56, 256)
     for row in rows:
-        w.append(row[None])  # returns although nothing can be put
+        w.append(row[None])  # returns although no put has finished
     assert not store.puts
     waiting = threading.Thread(target=lambda: w.append(rows))
     waiting.start()
@@ -144,7 +144,7 @@ def test_each_chunk_is_put_once_and_the_caller_waits_only_for_a_full_queue() -> 
         w.append(rows)
 
 
-def test_errors_are_raised_once_and_by_name() -> None:
+def test_errors_are_raised_once_and_named() -> None:
     store = Store()
     a = ps.create_array(store, shape=(0, 4), dtype="i4", chunks=(2, 4))
     w = a.appender()
@@ -239,7 +239,7 @@ with a.appender(queue="256KiB", publish_interval=0.003) as w:
 
 @pytest.mark.parametrize("shards", [None, (16, 100)])
 def test_a_killed_process_leaves_whole_rows(shards: tuple[int, int] | None, tmp_path: Path) -> None:
-    """All rows that `flush` returned for are there, and no row is damaged; the next appender continues after them."""
+    """All rows for which `flush` returned are present and undamaged; the next appender continues after them."""
     where = tmp_path / "a"
     ps.create_array(where, shape=(0, 100), dtype="i8", chunks=(4, 100), shards=shards)
     chance = random.Random(shards is None)
@@ -247,7 +247,7 @@ def test_a_killed_process_leaves_whole_rows(shards: tuple[int, int] | None, tmp_
         with subprocess.Popen([sys.executable, "-c", WRITER, str(where)], stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
             assert writer.stdout.readline() == "ready\n"
-            # On a busy machine none of the others may have come to its first flush.
+            # On a busy machine it may happen that none of the others reaches its first flush.
             first = writer.stdout.readline() if kill == KILLS - 1 else ""
             time.sleep(chance.random() * 0.15)
             writer.send_signal(signal.SIGKILL)
@@ -255,7 +255,7 @@ def test_a_killed_process_leaves_whole_rows(shards: tuple[int, int] | None, tmp_
         a = ps.open(where, mode="r+")
         assert a.shape[0] >= max(flushed, default=0)
         np.testing.assert_array_equal(a[...], np.repeat(np.arange(a.shape[0])[:, None], 100, 1))
-        # Rows that no shape names do not show when the array grows.
+        # Rows beyond the committed shape are not exposed when the array grows.
         before = a.shape[0]
         a.resize((before + 40, 100))
         assert not a[before:].any()
@@ -264,7 +264,7 @@ def test_a_killed_process_leaves_whole_rows(shards: tuple[int, int] | None, tmp_
 
 
 def test_small_appends_of_long_texts_do_not_wait_with_the_gil() -> None:
-    """A store of Python's own needs the GIL, which an append of few items holds while it copies them."""
+    """A custom store in Python needs the GIL, which an append of few items holds while it copies them."""
     a = ps.create_array(Store(), shape=(0, 4), dtype="string", chunks=(2, 4))
     rows = np.full((40, 4), "x" * 2000, object)
     with a.appender(queue="16KiB") as w:

@@ -1,4 +1,4 @@
-"""What appends, resizes and writes of older views leave of each other: no row lost, none that was never committed."""
+"""Appends, resizes and writes through older views together: committed rows stay, uncommitted rows never show."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_write_of_an_older_view_keeps_appended_rows(tmp_path: Path, store: str
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_rows_appended_to_an_edge_that_was_erased_are_kept(tmp_path: Path, store: str, layout: str) -> None:
-    """The older view writes where its edge has no object, before and after an append makes one."""
+    """The older view writes to an edge that has no object, before and after an append creates one."""
     where, path, values = _create(tmp_path, store, layout)
     older = _open(where, path)
     older[...] = 0
@@ -135,7 +135,7 @@ def _put(where: Any, key: str, value: bytes) -> None:
 
 
 def _kill_an_append(where: Any, path: str | None, layout: str, rows: int, axis: int = 0) -> None:
-    """What is left of an append whose process is killed just before it puts the metadata."""
+    """Make the state after an append whose process was killed just before it put the metadata."""
     key = _metadata_key(where, path, layout)
     before = _get(where, key)
     array = _open(where, path)
@@ -193,7 +193,7 @@ def test_no_value_of_a_killed_append_shows(tmp_path: Path, store: str, layout: s
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_an_append_that_fails_leaves_nothing(tmp_path: Path, layout: str) -> None:
-    """A write that is cancelled after its first chunks shows nothing of them when the array grows later."""
+    """If a write is cancelled after its first chunks, none of them shows when the array grows later."""
     where, path, values = _create(tmp_path, "dict", layout)
     array = _open(where, path)
     calls = 0
@@ -213,7 +213,7 @@ def test_an_append_that_fails_leaves_nothing(tmp_path: Path, layout: str) -> Non
 
 
 def test_an_array_that_grows_a_lot_is_not_probed_key_by_key(tmp_path: Path) -> None:
-    """From 10 chunks to 10^9; what an old append left in between is erased."""
+    """From 10 chunks to 10^9; a chunk that an old append left in between is erased."""
     wheres: list[Any] = [{}, tmp_path / "a.zarr"]
     for where in wheres:
         array = ps.create_array(where, shape=10, dtype="i4", chunks=1)
@@ -234,7 +234,7 @@ def _put_chunk(where: Any, number: int) -> None:
 
 
 def test_a_damaged_edge_is_repaired_by_writing_it(tmp_path: Path) -> None:
-    """Unless another writer appended: then its rows are in what is damaged, and it is an error."""
+    """Unless another writer has appended: then the damaged chunks contain its rows, and the write is an error."""
     where, path, values = _create(tmp_path, "dict", "chunks")
     array = _open(where, path)
     edge = [key for key in where if key.startswith("c/10/")]
@@ -250,7 +250,7 @@ def test_a_damaged_edge_is_repaired_by_writing_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "601", "soon", "nan", "0.01", "1s"])
-def test_a_lease_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_an_invalid_lease_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """The error names the variable, and the array is as it was."""
     store: dict[str, bytes] = {}
     array = ps.create_array(store, shape=3, dtype="i4", chunks=2)
@@ -273,7 +273,7 @@ def test_a_lease_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, text: 
     ],
 )
 def test_a_claim_of_another_program_is_waited_for(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """What is not understood has the default lease: the appender waits for it, and then takes it over."""
+    """A claim that is not understood has the default lease: the appender waits for its end, then takes it over."""
     store: dict[str, bytes] = {}
     array = ps.create_array(store, shape=3, dtype="i4", chunks=2)
     store[".penstock-append"] = text.encode()
@@ -284,7 +284,7 @@ def test_a_claim_of_another_program_is_waited_for(monkeypatch: pytest.MonkeyPatc
         calls += 1
         return True
 
-    # Released meanwhile: nothing is waited for.
+    # The claim is released meanwhile, so that the append does not wait for the lease.
     import threading
 
     timer = threading.Timer(0.2, lambda: store.pop(".penstock-append"))

@@ -34,7 +34,7 @@ def byte_chains(draw: st.DrawFn, itemsize: int) -> list:
 
 @st.composite
 def chains(draw: st.DrawFn, shape: tuple[int, ...], itemsize: int, depth: int) -> list:
-    """A codec list for chunks of `shape`, shards nested up to `depth`."""
+    """A list of codecs for chunks of `shape`, with shards nested up to `depth`."""
     if depth and shape and draw(st.booleans()):
         inner = tuple(draw(st.sampled_from([d for d in range(1, n + 1) if n % d == 0])) for n in shape)
         index = [BytesCodec(endian=draw(st.sampled_from(["little", "big"])))]
@@ -76,7 +76,7 @@ def cases(draw: st.DrawFn) -> tuple:
     return values, chunks, codecs, fill, encoding
 
 
-@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # of the writer, comparing random bits
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # from the writer, which compares random bits
 @settings(max_examples=200)
 @given(cases())
 def test_a_whole_array_reads_as_it_was_written(case):
@@ -93,7 +93,7 @@ def test_a_whole_array_reads_as_it_was_written(case):
     got = array[...]
     assert got.shape == values.shape
     assert got.dtype == values.dtype
-    # By value: the writer leaves out chunks of -0.0 where the fill value is 0.0.
+    # By value: the writer omits chunks of -0.0 if the fill value is 0.0.
     np.testing.assert_array_equal(got, values)
 
 
@@ -132,8 +132,8 @@ def test_chunks_that_were_never_written_are_the_fill_value(location, tmp_path):
     made[7, 7] = 5
     array = ps.open(tmp_path / "x")
     assert same(array[...], made[...])
-    assert array[0, 5] == -7  # a chunk that its shard lacks
-    assert array[0, 11] == -7  # a shard that is not there
+    assert array[0, 5] == -7  # a chunk that its shard does not have
+    assert array[0, 11] == -7  # a shard that does not exist
 
 
 def test_large_sharded_arrays_read_whole_and_in_part(big):

@@ -19,7 +19,7 @@ def small() -> ps.Array:
     return ps.open(write(VALUES, (16, 16), sharded((8, 4))))
 
 
-def test_a_job_gives_what_read_gives(small):
+def test_a_job_returns_what_read_returns(small):
     for key in (np.s_[...], np.s_[3:20:4, ::-1], 5, (1, 2), (1, 2, ...)):
         job = small.read_async(key)
         got, want = job.wait(), small.read(key)
@@ -31,7 +31,7 @@ def test_a_job_gives_what_read_gives(small):
     assert type(small.read_async((1, 2), dtype="f8").wait()) is np.float64
 
 
-def test_out_is_what_a_job_gives(small):
+def test_a_job_returns_out(small):
     for out in (np.empty((40, 30), "<i4"), np.empty((40, 30), "<i4", order="F")[::-1], np.empty((40, 30), "f8")):
         assert small.read_async(out=out).wait() is out
         np.testing.assert_array_equal(out, VALUES)
@@ -46,7 +46,7 @@ def test_bad_selections_are_refused_at_once(small):
         small.read_async((0, 99), dtype="f8")
 
 
-def test_errors_of_the_read_come_from_wait():
+def test_errors_of_the_read_are_raised_by_wait():
     store = write(VALUES, (16, 16))
     store["c/0/0"] = b"nonsense"
     job = ps.open(store).read_async()
@@ -92,7 +92,7 @@ def test_the_event_loop_continues_while_a_job_is_awaited(slow):
     assert ticks > 5
 
 
-def test_a_cancelled_job_says_so_and_stops(slow):
+def test_a_cancelled_job_raises_and_stops(slow):
     store, _ = slow
     array = ps.open(store)
     for options in ({}, {"dtype": "f8"}):
@@ -122,7 +122,7 @@ def test_cancelling_a_task_cancels_its_read(slow):
     assert store.asked < 100
 
 
-def test_wait_with_a_timeout_leaves_the_read_going(slow):
+def test_the_read_continues_after_wait_times_out(slow):
     store, values = slow
     job = ps.open(store).read_async(np.s_[:300])
     with pytest.raises(TimeoutError):

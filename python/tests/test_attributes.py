@@ -14,7 +14,7 @@ from zarr.codecs import BytesCodec, GzipCodec, TransposeCodec
 VALUES = np.arange(60, dtype="<f4").reshape(12, 5)
 
 
-def test_an_array_says_what_its_metadata_says(tmp_path):
+def test_an_array_has_the_attributes_of_its_metadata(tmp_path):
     path = tmp_path / "x.zarr"
     options = {"dimension_names": ("y", None), "attributes": {"unit": "K", "levels": [1, 2]}, "fill_value": 1.5}
     write(VALUES, (6, 4), sharded((3, 2)), store=path, **options)
@@ -104,7 +104,7 @@ def test_arrays_and_groups_opened_by_path_pickle(tmp_path):
     assert dict(pickle.loads(pickle.dumps(g)).attrs) == {"x": 1}
 
 
-def test_arrays_in_memory_say_why_they_do_not_pickle():
+def test_arrays_in_memory_explain_why_they_do_not_pickle():
     with pytest.raises(TypeError, match="opened by path"):
         pickle.dumps(ps.open(write(VALUES, (6, 4))))
 
@@ -114,7 +114,7 @@ def test_other_modes_are_refused():
         ps.open({}, mode="w")
 
 
-def test_a_path_that_is_no_utf8_opens(tmp_path):
+def test_a_path_that_is_not_utf8_opens(tmp_path):
     import os
 
     path = os.fsencode(tmp_path) + b"/a\xff.zarr"

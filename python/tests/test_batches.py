@@ -1,4 +1,4 @@
-"""`ps.batches`: each dtype, selection and source; samples that fail; what is read ahead."""
+"""`ps.batches`: each dtype, selection and source; samples that fail; how far it reads ahead."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _values(dtype: Any) -> np.ndarray:
 
 
 def _picked(values: np.ndarray, key: Any) -> np.ndarray:
-    """What NumPy makes of a selection, which Penstock's own shapes are for."""
+    """What NumPy returns for a selection, which Penstock's own shapes are compared with."""
     return (
         ps.create_array({}, data=values, chunks=(4, 5))[key]
         if not isinstance(key, tuple | int | slice)
@@ -79,7 +79,7 @@ def test_arrays_of_several_types_are_converted_as_numpy_does(depth, drop_last):
     assert both.numpy().astype("i8").tolist() == [[0, 1], [0, 86400]]
 
 
-def test_a_source_is_any_array_of_ours(tmp_path):
+def test_a_source_may_be_any_penstock_array(tmp_path):
     values = _values("f4")
     ps.save_shards(values, tmp_path / "s_{}.npy", rows=3)
     ps.save_shards(values, tmp_path / "z_{}.zarr", rows=3)
@@ -103,7 +103,7 @@ def test_a_source_is_any_array_of_ours(tmp_path):
 
 @pytest.mark.parametrize("failure", [ValueError("mine"), KeyError(3), KeyboardInterrupt(), ps.NotFoundError("gone")])
 @pytest.mark.parametrize("at", [0, 1, 4, 5])
-def test_a_failure_of_the_samples_is_raised_as_it_is(failure, at):
+def test_an_exception_of_the_samples_is_raised_unchanged(failure, at):
     a = ps.create_array({}, data=_values("f4"))
 
     def samples() -> Iterator[Any]:
@@ -129,7 +129,7 @@ def test_a_chunk_that_fails_ends_the_batches():
     assert list(batches) == []
 
 
-def test_samples_are_taken_for_the_batches_that_are_ahead_and_no_others():
+def test_samples_are_taken_only_for_the_batches_that_are_ahead():
     a = ps.create_array({}, data=_values("f4"))
     taken: list[int] = []
 

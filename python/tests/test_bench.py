@@ -1,4 +1,4 @@
-"""The benchmark's parts that do not depend on the clock."""
+"""The parts of the benchmark that do not depend on the clock."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_ratios_are_taken_within_a_turn() -> None:
     assert timing.paired(ours, theirs) == pytest.approx(0.95)
 
 
-def test_a_bar_passes_on_its_own_side() -> None:
+def test_a_bar_is_passed_on_its_own_side() -> None:
     assert Bar("", 0.95, 0.95, at_least=True).passed
     assert not Bar("", 0.94, 0.95, at_least=True).passed
     assert Bar("", 6.0, 6.0, at_least=False).passed
@@ -77,7 +77,7 @@ def test_a_bar_passes_on_its_own_side() -> None:
 
 
 def test_a_scenario_runs_and_all_readers_agree(tmp_path: Path) -> None:
-    """Values are compared by the scenario itself; no bar is a matter of this test."""
+    """The scenario itself compares the values; this test does not look at the bars."""
     done = subprocess.run(
         [sys.executable, BENCH / "run.py", "one_chunk_file_sharded", "two_chunks", "plan_1e9", "first_read", "--quick",
          "--folder", tmp_path],
@@ -89,7 +89,7 @@ def test_a_scenario_runs_and_all_readers_agree(tmp_path: Path) -> None:
         assert who in done.stdout, "everyone is named, those left out with the reason"
 
 
-def test_the_page_of_speed_is_that_of_the_newest_kept_result() -> None:
+def test_the_speed_page_is_that_of_the_newest_saved_result() -> None:
     document = json.loads(report.newest(BENCH / "results").read_text())
     page = report.speed_page(document)
     assert (BENCH.parent / "docs" / "speed.md").read_text() == page, "run bench/report.py"
@@ -109,7 +109,7 @@ def test_the_newest_result_is_the_one_measured_last(tmp_path: Path) -> None:
     assert report.newest(tmp_path).name == "b.json"
 
 
-def test_first_reads_are_drawn_and_are_those_of_the_page(tmp_path: Path) -> None:
+def test_first_reads_are_drawn_as_on_the_page(tmp_path: Path) -> None:
     document = report.with_first_reads(json.loads(report.newest(BENCH / "results").read_text()))
     report.draw_first_reads(document, tmp_path / "first.png")
     assert (tmp_path / "first.png").read_bytes().startswith(b"\x89PNG")
@@ -123,7 +123,7 @@ def test_first_reads_are_drawn_and_are_those_of_the_page(tmp_path: Path) -> None
         assert f"| {bar['text']} | {report.number(bar['value'])} x |" in section
 
 
-def test_the_picture_is_drawn_from_the_newest_kept_result(tmp_path: Path) -> None:
+def test_the_picture_is_drawn_from_the_newest_saved_result(tmp_path: Path) -> None:
     document = json.loads(report.newest(BENCH / "results").read_text())
     assert {result["scenario"] for result in document["results"]} <= set(SCENARIOS)
     report.draw_speed(document, tmp_path / "speed.png")

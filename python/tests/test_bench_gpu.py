@@ -1,4 +1,4 @@
-"""`python -m bench.gpu` runs from end to end against the fake driver, and says that there was no hardware."""
+"""`python -m bench.gpu` runs from end to end against the fake driver, and reports that it ran without a GPU."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from device_support import LIBRARY, ROOT
 
 STAND_IN = LIBRARY.with_name("libpenstock_fake_nvcomp.so")
 ARRAYS = 13
-# Patterns of numbers that the machine of a test has no library for.
+# Patterns of the numbers for which the machine of a test has no library.
 COPY_RATE = "bars/benchmark/copies of the PCIe rate"  # the fake driver copies too fast for a rate
 NEEDS_MORE = ("bars/TIFF*/of nvTIFF", "bars/TIFF*/nvtiff")
 
 # A stand-in for each of NVIDIA's tools: it writes the report that -o names, and runs the program. compute-sanitizer is
-# given the same program three times: it runs once, and says the same again.
+# given the same program three times: the stand-in runs it once, and repeats its output.
 TOOL = """#!/usr/bin/env bash
 while [ $# -gt 0 ]; do
   case $1 in
@@ -46,7 +46,7 @@ done
 
 @dataclass
 class Found:
-    """What a run printed, and the lines of its results."""
+    """The output of a run, and the lines of its results."""
 
     status: int
     said: str
@@ -92,7 +92,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Found:
     return found
 
 
-def test_it_says_that_no_hardware_was_there(small: Found) -> None:
+def test_it_reports_that_it_ran_without_a_gpu(small: Found) -> None:
     assert small.said.count("NO HARDWARE") == 2
     (about,) = small.of("run", "")
     assert about["judged"] is False
@@ -107,7 +107,7 @@ def test_it_says_that_no_hardware_was_there(small: Found) -> None:
 
 
 def test_a_run_in_which_nothing_can_be_read_ends_at_once(tmp_path: Path) -> None:
-    """As with a wheel that has no device code: the reason is said once, and no row is begun."""
+    """As with a wheel that has no device code: the reason is printed once, and no row begins."""
     found = run(tmp_path, PENSTOCK_CUDA_KERNELS=str(tmp_path / "missing.fatbin"))
     assert found.status == 1
     assert "No row was begun" in found.said
@@ -116,7 +116,7 @@ def test_a_run_in_which_nothing_can_be_read_ends_at_once(tmp_path: Path) -> None
     assert "missing.fatbin' cannot be read" in failed
 
 
-def test_every_row_that_was_begun_is_done(small: Found) -> None:
+def test_every_row_that_begins_ends(small: Found) -> None:
     assert not [line for line in small.lines if line["kind"] == "failed"]
     begun, done = (
         [(line["step"], line["row"]) for line in small.lines if line["kind"] == kind] for kind in ("begun", "done")
@@ -228,9 +228,9 @@ def test_each_number_has_a_prediction_or_is_listed_without_a_model(small: Found)
     assert all(0 < least < most for least, most in ranges.values())
 
 
-# ---- what goes wrong costs its row ----
+# ---- a failure affects only its row ----
 
-# Patches of the processes that run rows: `once(row)` is true in the first process that comes to the row.
+# Patches for the processes that run rows: `once(row)` is true in the first process that runs the row.
 PLANTED = """
 import sys
 if "--worker" in getattr(sys, "orig_argv", []):
@@ -248,7 +248,7 @@ if "--worker" in getattr(sys, "orig_argv", []):
     {more}
 """
 
-# On the device, blosclz's kernel gives another byte than on the host.
+# On the device, blosclz's kernel returns a byte that differs from the host's.
 WRONG_KERNEL = """
     from penstock import testing
     decode = testing.decode_on_device
@@ -283,7 +283,7 @@ def plant(tmp_path: Path, what: str, more: str = "") -> dict[str, str]:
     ],
     ids=["an error", "a crash", "a hang", "a lost device"],
 )
-def test_a_row_that_fails_costs_itself_alone(tmp_path: Path, what: str, why: str) -> None:
+def test_a_row_that_fails_leaves_the_others(tmp_path: Path, what: str, why: str) -> None:
     chosen = "benchmark,field_blosc,rounded_lz4"
     seconds = "15" if "sleep" in what else "120"
     found = run(tmp_path / "results", "bars", "--arrays", chosen, "--row-seconds", seconds, **plant(tmp_path, what))
@@ -299,7 +299,7 @@ def test_a_row_that_fails_costs_itself_alone(tmp_path: Path, what: str, why: str
 
 
 def test_other_bytes_are_named_saved_and_the_rest_compared(tmp_path: Path) -> None:
-    """Of two codecs the read gives other bytes; of one of them the kernel does."""
+    """The read returns wrong bytes for two codecs; for one of them the kernel does too."""
     what = """if device and arguments and arguments[0] is ... and uri.endswith("zarr"):
           if {b"blosclz", b"lz4hc"} & set(open(uri[7:] + "/zarr.json", "rb").read().split(b'"')):
             wrong = read(self, *arguments).copy()
@@ -348,7 +348,8 @@ def test_the_script_runs_a_step_from_a_wheel_alone(tmp_path: Path) -> None:
         out.writestr(f"{about}/RECORD", "")
     if not LIBRARY.exists():
         pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")
-    # A folder that is not the project's, with a module of a name that Python's library has, and paths relative to it.
+    # The working folder is not the project's: it has a module with the name of a standard one, and relative paths start
+    # there.
     (tmp_path / "json.py").write_text("raise RuntimeError('the folder of the caller is not a source of modules')")
     own = {"PENSTOCK_CUDA_DRIVER": str(LIBRARY), "PYTHON": sys.executable, "RESULTS": "results"}
     done = subprocess.run(
@@ -365,7 +366,7 @@ def test_the_script_runs_a_step_from_a_wheel_alone(tmp_path: Path) -> None:
     assert {line["step"] for line in lines} == {"", "bars"}
 
 
-def test_rows_that_time_does_not_allow_are_named(tmp_path: Path) -> None:
+def test_rows_that_are_skipped_for_time_are_named(tmp_path: Path) -> None:
     found = run(tmp_path, "bars", "--seconds", "0")
     assert found.status == 0
     assert not found.of("begun", "bars")
@@ -379,7 +380,7 @@ def test_without_a_driver_nothing_is_measured(tmp_path: Path) -> None:
     assert found.said.startswith("No GPU here: /nowhere/libcuda.so.1")
 
 
-def test_steps_and_arrays_that_there_are_not_are_refused(tmp_path: Path) -> None:
+def test_unknown_steps_and_arrays_are_refused(tmp_path: Path) -> None:
     assert "no such step: fast" in run(tmp_path, "fast").said
     assert "no such array: fast" in run(tmp_path, "bars", "--arrays", "fast").said
 
@@ -428,7 +429,7 @@ assert abs(whole["x"]["lz"][0] - 0.243) < 1e-9 and abs(half["x"]["lz"][0] - 0.48
     assert done.returncode == 0, done.stderr + "run python -m bench.gpu.predict --write"
 
 
-def test_a_program_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
+def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
     done = in_bench(
         f"""
 import sys, time
@@ -446,7 +447,7 @@ assert time.monotonic() - begin < 60
     assert done.returncode == 0, done.stderr
 
 
-def test_arrays_have_the_ratios_that_they_are_named_for() -> None:
+def test_arrays_have_the_ratios_in_their_names() -> None:
     done = in_bench(
         """
 import json
@@ -465,7 +466,7 @@ assert ratio(arrays.walk, Zstd(3)) > 20
     assert done.returncode == 0, done.stderr
 
 
-def test_numbers_are_judged_by_bars_that_can_be_reached(tmp_path: Path) -> None:
+def test_numbers_are_compared_with_bars_that_can_be_reached(tmp_path: Path) -> None:
     done = in_bench(
         f"""
 from pathlib import Path
@@ -488,10 +489,10 @@ assert results.value("bars", "benchmark", "cold") is None
     assert "MISSED" in done.stdout
 
 
-def test_the_tests_for_a_gpu_hold_on_the_fake_driver(tmp_path: Path) -> None:
+def test_the_tests_for_a_gpu_pass_on_the_fake_driver(tmp_path: Path) -> None:
     if not LIBRARY.exists():
         pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")
-    (tmp_path / "libcuda.so.1").symlink_to(LIBRARY)  # as if it were the machine's
+    (tmp_path / "libcuda.so.1").symlink_to(LIBRARY)  # in place of the machine's driver
     found = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("LD_LIBRARY_PATH")]))
     environment = {name: value for name, value in os.environ.items() if name != "PENSTOCK_CUDA_DRIVER"}
     chosen = "damaged or tiles or several or consumers or threads or ends or (walk and zstd and crc32c) or encodes"

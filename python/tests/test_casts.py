@@ -1,4 +1,4 @@
-"""Reads and writes of another dtype: bit for bit what NumPy's "same_kind" casting makes of the array's elements."""
+"""Reads and writes of another dtype: bit for bit the result of NumPy's "same_kind" casting of the array's elements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAIRS = [
 
 
 def items(dtype: str, shape: tuple[int, ...], seed: int = 1) -> np.ndarray:
-    """Values of every size, with edges of the type among them."""
+    """Values of many magnitudes, including the edges of the type."""
     random = np.random.default_rng(seed)
     kind = np.dtype(dtype)
     if kind.kind == "b":
@@ -41,12 +41,12 @@ def bits(values: np.ndarray) -> bytes:
 
 def cast(values: np.ndarray, dtype: str) -> np.ndarray:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # values that the smaller float has not
+        warnings.simplefilter("ignore", RuntimeWarning)  # values that the smaller float does not have
         return np.asarray(values).astype(dtype, casting="same_kind")
 
 
 @pytest.mark.parametrize(("of", "to"), PAIRS, ids=[f"{a}-{b}" for a, b in PAIRS])
-def test_every_pair_is_what_numpy_makes_of_it(of, to):
+def test_every_pair_is_cast_as_in_numpy(of, to):
     values = items(of, (70, 45))
     for options in ({"codecs": []}, {"chunks": (16, 10), "shards": (32, 20)}, {"zarr_format": 2, "order": "F"}):
         store: dict[str, bytes] = {}
@@ -80,7 +80,7 @@ def test_every_pair_is_written_as_numpy_assigns_it(of, to):
 
 
 def targets(shape: tuple[int, ...], dtype: str):
-    """Memory of that shape in ways that callers have it."""
+    """Memory of the given shape, in the layouts that callers use."""
     yield np.zeros(shape, dtype)
     yield np.zeros(shape[::-1], dtype).T
     yield np.zeros(tuple(2 * n for n in shape), dtype)[tuple(slice(None, None, 2) for _ in shape)]
@@ -110,7 +110,7 @@ KEYS = st.sampled_from(["slice", "oindex", "points", "mask", "blocks"])
 
 @settings(max_examples=120, deadline=None)
 @given(st.sampled_from(PAIRS), KEYS, st.integers(0, 2**32 - 1), st.booleans())
-def test_all_selections_give_what_numpy_gives(pair, kind, seed, sharded):
+def test_all_selections_return_what_numpy_returns(pair, kind, seed, sharded):
     of, to = pair
     random = np.random.default_rng(seed)
     values = items(of, (53, 31), seed)
@@ -150,7 +150,7 @@ def test_reads_in_the_background_cast_too():
         a.read_async(dtype="u1")
 
 
-def test_what_the_engine_does_not_know_is_cast_by_numpy():
+def test_types_unknown_to_the_engine_are_cast_by_numpy():
     days = np.array(["2020-01-01", "2021-06-05"], "M8[D]")
     a = ps.create_array({}, shape=(2,), dtype="M8[D]", chunks=(1,))
     a[...] = days
@@ -167,7 +167,7 @@ def test_what_the_engine_does_not_know_is_cast_by_numpy():
         np.testing.assert_array_equal(got.astype("f4"), small[...].astype(dtype).astype("f4"))
 
 
-def test_kept_chunks_are_cast_as_others_are():
+def test_cached_chunks_are_cast_like_others():
     values = items("i2", (64, 64))
     with_cache = ps.Context(chunk_cache=1 << 20)
     store: dict[str, bytes] = {}

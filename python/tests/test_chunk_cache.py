@@ -1,4 +1,4 @@
-"""Decoded chunks kept for reads of parts of them: the same values, whatever happens to the storage in between."""
+"""Decoded chunks that are cached for reads of parts of them: the values stay right when the storage changes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def context() -> Iterator[ps.Context]:
 
 
 def settle(folder: Path) -> None:
-    """Until files written so far can be told from files written later by their times."""
+    """Wait until files written from now on have later times than those written so far."""
     time.sleep(0.03)
     assert folder.exists()
 
@@ -53,7 +53,7 @@ def rewrite(folder: Path, values: np.ndarray) -> None:
     zarr.open_array(folder, mode="r+")[...] = values
 
 
-def test_rows_of_a_chunk_are_decoded_twice_and_then_taken_from_memory(folder, context):
+def test_rows_of_a_chunk_are_cached_after_two_decodes(folder, context):
     array = ps.open(folder)
     for row in range(20):
         assert same(array[row], VALUES[row])
@@ -63,7 +63,7 @@ def test_rows_of_a_chunk_are_decoded_twice_and_then_taken_from_memory(folder, co
     assert context.usage()["chunk_cache_bytes"] == 0
 
 
-def test_parts_of_one_chunk_are_taken_from_memory_too(folder, context):
+def test_parts_of_one_chunk_are_read_from_the_cache_too(folder, context):
     array = ps.open(folder)
     for turn in range(20):
         assert same(array[23, 20 + turn % 7 : 30], VALUES[23, 20 + turn % 7 : 30])
@@ -76,7 +76,7 @@ def test_parts_of_one_chunk_are_taken_from_memory_too(folder, context):
     assert hits(context) > before
 
 
-def test_parts_of_a_chunk_of_hdf5_are_taken_from_memory(tmp_path, context):
+def test_parts_of_an_hdf5_chunk_are_read_from_the_cache(tmp_path, context):
     h5py = pytest.importorskip("h5py")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("x", data=VALUES, chunks=(20, 20), compression="gzip")
@@ -87,14 +87,14 @@ def test_parts_of_a_chunk_of_hdf5_are_taken_from_memory(tmp_path, context):
     assert hits(context) >= 17
 
 
-def test_whole_reads_keep_nothing_at_the_edge_either(folder, context):
+def test_whole_reads_cache_no_chunk_at_the_edge_either(folder, context):
     array = ps.open(folder)
     for _ in range(4):
         assert same(array[...], VALUES)
     assert context.usage()["chunk_cache_bytes"] == 0
 
 
-def test_none_is_kept_where_none_is_wanted(folder):
+def test_a_cache_of_size_zero_caches_nothing(folder):
     with ps.Context(chunk_cache=0) as context:
         array = ps.open(folder)
         for row in range(20):
@@ -103,7 +103,7 @@ def test_none_is_kept_where_none_is_wanted(folder):
 
 
 @pytest.mark.parametrize("limit", [{"chunk_cache": 5 * 8192}, {"memory_limit": 8 * 5 * 8192}])
-def test_the_cache_never_holds_more_than_it_may(tmp_path, limit):
+def test_the_cache_never_exceeds_its_limit(tmp_path, limit):
     write(np.ones((64, 4096), "<u2"), (1, 4096), None, tmp_path)
     settle(tmp_path)
     with ps.Context(**limit) as context:
@@ -112,13 +112,13 @@ def test_the_cache_never_holds_more_than_it_may(tmp_path, limit):
             for _ in range(3):
                 array[row, :7]
             assert context.usage()["chunk_cache_bytes"] <= 5 * 8192
-        assert 64 < hits(context) < 128  # the third part of a chunk and, once that is what happens here, the second
+        assert 64 < hits(context) < 128  # the third part of a chunk; later also the second one
 
 
-def test_a_pass_over_more_than_it_holds_keeps_nothing(tmp_path):
+def test_a_pass_over_more_than_the_limit_caches_nothing(tmp_path):
     write(np.ones((64, 4096), "<u2"), (1, 4096), None, tmp_path)
     settle(tmp_path)
-    # One thread: of several one may be so late with a chunk that the next pass comes to it soon after.
+    # One thread: one of several may be so late with a chunk that the next pass reads it soon afterwards.
     with ps.Context(threads=1, chunk_cache=8 * 8192) as context:
         array = ps.open(tmp_path)
         for _ in range(3):
@@ -137,7 +137,7 @@ def put_anew(path: Path, data: bytes) -> None:
     other.replace(path)
 
 
-def test_an_array_that_is_opened_again_finds_what_was_kept_of_it(folder, context):
+def test_an_array_that_is_opened_again_finds_its_cached_chunks(folder, context):
     for row in range(20):
         assert same(ps.open(folder)[row], VALUES[row])
     assert hits(context) >= 18 * 3
@@ -147,7 +147,7 @@ def test_an_array_that_is_opened_again_finds_what_was_kept_of_it(folder, context
 
 
 def test_an_array_put_in_the_place_of_another_finds_nothing_of_it(folder, context, tmp_path):
-    """Of the same chunks, in files that were moved: only what is made of them differs."""
+    """The files have the same chunks and were moved; only the way to decode them differs."""
     for _ in range(3):
         assert same(ps.open(folder)[5], VALUES[5])
     metadata = folder / "zarr.json"
@@ -158,7 +158,7 @@ def test_an_array_put_in_the_place_of_another_finds_nothing_of_it(folder, contex
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (0, 3)])
-def test_arrays_without_much_in_them_are_opened_again(tmp_path, context, shape):
+def test_arrays_with_few_chunks_are_opened_again(tmp_path, context, shape):
     write(np.zeros(shape, "<i4"), tuple(max(n, 1) for n in shape), None, tmp_path)
     for _ in range(2):
         assert same(ps.open(tmp_path)[...], np.zeros(shape, "<i4"))
@@ -209,7 +209,7 @@ def test_a_chunk_that_was_removed_is_the_fill_value(tmp_path, context):
         assert same(array[5, :20], np.zeros(20, "<i4"))
 
 
-def test_our_own_writes_are_seen_at_once(folder, context):
+def test_own_writes_are_seen_at_once(folder, context):
     array = ps.open(folder, mode="r+")
     for value in range(6):
         for _ in range(3):
@@ -220,7 +220,7 @@ def test_our_own_writes_are_seen_at_once(folder, context):
 
 
 def test_a_chunk_rewritten_within_a_tick_of_the_clock_is_not_kept(tmp_path, context):
-    """The version of a file that changed just now may be another rewrite's too."""
+    """The version of a file that changed just now may also be that of a later rewrite."""
     write(VALUES, (20, 20), [BytesCodec(), GzipCodec(level=0)], tmp_path)
     array = ps.open(tmp_path)
     chunk = tmp_path / "c" / "0" / "0"
@@ -251,9 +251,9 @@ def test_a_single_file_that_was_replaced_is_a_conflict(tmp_path, context):
 
 
 @pytest.mark.parametrize("was_read", [False, True])
-def test_a_single_file_whose_index_was_read_later_is_that_which_was_opened(tmp_path, was_read):
+def test_a_replaced_file_whose_index_was_read_late_is_a_conflict(tmp_path, was_read):
     tifffile = pytest.importorskip("tifffile")
-    image = np.arange(6000 * 40, dtype="<u2").reshape(6000, 40)  # 6000 strips: their places do not come with the header
+    image = np.arange(6000 * 40, dtype="<u2").reshape(6000, 40)  # the offsets of 6000 strips are read later
     tifffile.imwrite(tmp_path / "x.tif", image, rowsperstrip=1)
     settle(tmp_path)
     array = ps.open(tmp_path / "x.tif")

@@ -1,4 +1,4 @@
-"""The command line program, as a shell sees it: exit statuses, files, documents, signals."""
+"""The command line program, as a shell runs it: exit statuses, files, documents, signals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Starter = Callable[..., subprocess.Popen[bytes]]
 
 
 def program() -> list[str]:
-    """`PENSTOCK_CLI`, else the script that was installed next to this interpreter."""
+    """`PENSTOCK_CLI`, or else the script that is installed next to this interpreter."""
     if "PENSTOCK_CLI" in os.environ:
         return shlex.split(os.environ["PENSTOCK_CLI"])
     script = Path(sys.executable).with_name("penstock")
@@ -81,7 +81,7 @@ def group(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def endless(tmp_path: Path) -> Path:
-    """A hundred million chunks, none of them written: reading it takes minutes, and no disk."""
+    """An array of a hundred million chunks, none of them written: reading it takes minutes and no disk space."""
     path = tmp_path / "endless.zarr"
     zarr.create_array(path, shape=(10**8,), dtype="uint8", chunks=(1,))
     return path
@@ -174,7 +174,7 @@ class TestInfo:
         assert failed["error"]["code"] == "not_found"
         assert isinstance(failed["error"]["notes"], list)
 
-    def test_a_file_of_an_unknown_format_is_called_so(self, tmp_path: Path) -> None:
+    def test_a_file_of_an_unknown_format_is_reported_as_such(self, tmp_path: Path) -> None:
         (tmp_path / "notes.txt").write_text("hello")
         failed = document("info", tmp_path / "notes.txt", status=1)["error"]
         assert failed["code"] == "not_found"
@@ -204,7 +204,7 @@ class TestRead:
         out = tmp_path / "out.npy"
         done = run("read", sharded, *([selection] if selection else []), "-o", out)
         assert (done.stdout, done.stderr) == ("", "")
-        # The index as Python reads it; `np.s_` has no text form.
+        # The index as Python evaluates it; `np.s_` has no text form.
         expected = values[eval(f"np.s_[{selection.strip('[]') or '...'}]")]
         loaded = np.load(out)
         assert loaded.dtype == expected.dtype
@@ -384,7 +384,7 @@ class TestUsage:
 
 
 def catches(process: int, signal_number: int) -> bool:
-    """Whether it has a handler for that signal, proc(5)."""
+    """Whether the process has a handler for the signal, from proc(5)."""
     status = Path(f"/proc/{process}/status").read_text()
     caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
     return bool(int(caught, 16) >> (signal_number - 1) & 1)
@@ -455,7 +455,7 @@ class TestSignals:
         assert writing.stderr.read() == b""
         writing.stderr.close()
 
-    def test_progress_shows_on_a_terminal_only(self, start: Starter, endless: Path) -> None:
+    def test_progress_is_shown_on_terminals_only(self, start: Starter, endless: Path) -> None:
         ours, theirs = pty.openpty()
         checking = start("check", endless, stderr=theirs)
         os.close(theirs)
@@ -485,7 +485,7 @@ def test_bench_is_a_verb_of_source_checkouts(
     assert __main__.main() == 2
 
 
-def test_the_package_is_imported_without_what_few_need() -> None:
+def test_importing_the_package_omits_rarely_used_modules() -> None:
     modules = {"asyncio", "ssl", "zarr", "xarray", "h5py", "pyarrow", "fsspec"}
     code = f"import sys, penstock; print(sys.modules.keys() & {modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""The command line on every format that `penstock.open` opens: each verb gives what Python gives."""
+"""The command line on every format that `penstock.open` opens: each verb returns the same as Python."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def references(path: Path) -> None:
     path.write_text(json.dumps({"version": 1, "refs": refs}))
 
 
-# name, writer, member that holds VALUES ("" : the target is the array)
+# name, writer, member that holds VALUES ("": the target is the array)
 FORMATS: list[tuple[str, Callable[[Path], Any], str]] = [
     ("v3.zarr", lambda path: ps.create_array(path, data=VALUES, chunks=(3, 5)), ""),
     ("v2.zarr", lambda path: ps.create_array(path, data=VALUES, chunks=(3, 5), zarr_format=2), ""),
@@ -113,7 +113,7 @@ def test_each_verb_opens_what_python_opens(files: Path, tmp_path: Path, run, nam
         assert (status, err) == (0, "")
         document = json.loads(out)
         if name.endswith(".tif") and verb == "info":
-            return  # a report of its own: test_tiff_cli
+            return  # it has its own report: test_tiff_cli
         assert document["shape"] == list(values.shape)
         assert document["dtype"] == "float32"
     elif verb == "plan":
@@ -215,7 +215,7 @@ def test_codecs_of_a_copy_may_have_a_level(tmp_path: Path, run, codec: str, want
 
 
 @pytest.mark.parametrize("codec", ["zstd:high", "nosuch:3", "zstd:", "{", '{"level": 3}'])
-def test_codecs_that_make_no_sense_are_refused(tmp_path: Path, run, codec: str):
+def test_invalid_codecs_are_refused(tmp_path: Path, run, codec: str):
     ps.create_array(tmp_path / "x.zarr", data=VALUES)
     status, _, err = run("copy", tmp_path / "x.zarr", tmp_path / "y.zarr", "--codec", codec)
     assert status in (1, 2)
@@ -235,7 +235,7 @@ def test_a_check_of_several_arrays_ends_with_a_sum(tmp_path: Path, run):
     assert len(run("check", tmp_path / "g.zarr" / "a")[1].splitlines()) == 1
 
 
-# The kinds of files that the program opens by itself; Parquet and Arrow are opened by pyarrow.
+# The kinds of files that the program opens by itself; Parquet and Arrow files need pyarrow.
 PROGRAM = Path(os.environ.get("PENSTOCK_PROGRAM", Path(__file__).parents[2] / "build" / "release" / "cli" / "penstock"))
 
 
@@ -260,7 +260,7 @@ def parquet_references(path: Path) -> None:
 
 
 def shards(pattern: str) -> Callable[[Path], None]:
-    """Writes shards of VALUES next to the manifest, which is the target."""
+    """Write shards of VALUES next to the manifest, which is the target."""
 
     def write(path: Path) -> None:
         path.parent.mkdir()
@@ -317,7 +317,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def program(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Runs the program where it finds no Python: no variable of the environment is set, PATH included."""
+    """Run the program where it cannot find Python: the environment has no variables, not even PATH."""
     environment = {"PATH": "/nonexistent", "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")}
     return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, env=environment, timeout=60)
 
@@ -368,7 +368,7 @@ def test_the_check_of_array_shards_compares_their_bytes(tmp_path: Path, run: Any
     for check in (program, lambda *each: subprocess.CompletedProcess(each, *run(*each))):
         assert check("check", manifest).returncode == 0
 
-    # What the manifest has of size and time stays as it is.
+    # The size and time that the manifest records stay as they are.
     for file in [each for each in victim.rglob("*") if each.is_file()] or [victim]:
         seen, whole = file.stat(), file.read_bytes()
         if how == "rewritten":
@@ -378,7 +378,7 @@ def test_the_check_of_array_shards_compares_their_bytes(tmp_path: Path, run: Any
         assert len(whole) == seen.st_size or file.parent not in (
             victim,
             victim.parent,
-        )  # of a Zarr array, the stamp is its document's
+        )  # for a Zarr array, the recorded size and time are its metadata's
         file.write_bytes(whole)
         os.utime(file, ns=(seen.st_atime_ns, seen.st_mtime_ns))
     for check in (program, lambda *each: subprocess.CompletedProcess(each, *run(*each))):
@@ -408,7 +408,7 @@ def test_the_check_names_the_array_shards_that_changed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")
 @pytest.mark.parametrize("name", ["x.parquet", "x.arrow"])
-def test_the_program_says_what_needs_python(files: Path, name: str) -> None:
+def test_the_program_names_what_needs_python(files: Path, name: str) -> None:
     done = program("info", files / name)
     assert done.returncode == 1
     assert "the Python package, which is not installed, opens more: Parquet and Arrow" in done.stderr
@@ -434,7 +434,7 @@ def test_joined_arrays_of_a_manifest_that_changed_are_refused(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="the program is not built")
-def test_a_manifest_that_names_itself_is_refused(tmp_path: Path) -> None:
+def test_a_manifest_that_refers_to_itself_is_refused(tmp_path: Path) -> None:
     itself = tmp_path / "m"
     shard = {"path": "m", "crc32c": None, "format": "npy", "shape": [7, 5], "dtype": "<f4", "chunks": [7, 5]}
     stamp = [1000, 1_700_000_000_000_000_000]
@@ -484,7 +484,7 @@ def test_a_member_of_an_archive_opens_by_its_path(files: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("x.parquet", "x.arrow", "x.nc", "x.tif")])
 @pytest.mark.parametrize("suffix", [".npy", ".raw"])
-def test_shard_writes_what_python_opens(files: Path, tmp_path: Path, run: Any, name: str, suffix: str) -> None:
+def test_python_opens_what_shard_writes(files: Path, tmp_path: Path, run: Any, name: str, suffix: str) -> None:
     inside = {each: path for each, _, path in FORMATS}[name]
     source = f"{files / name}/{inside}" if inside else str(files / name)
     status, out, err = run("shard", source, tmp_path / f"p_{{:02d}}{suffix}", "--rows", "3", "--json")

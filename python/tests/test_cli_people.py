@@ -80,13 +80,13 @@ def test_head_shows_the_first_elements(group: Path, run: Run):
 
 
 @pytest.mark.parametrize("dtype", ["bool", "i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8"])
-def test_stats_are_those_of_numpy(tmp_path: Path, run: Run, dtype: str):
+def test_stats_equal_numpys(tmp_path: Path, run: Run, dtype: str):
     values = np.random.default_rng(1).integers(0, 100, (70, 90)).astype(dtype)
     if values.dtype.kind == "f":
         values = (values + 1000).astype(dtype)
         values[3, 4] = np.nan
     if dtype == "i8":
-        values[5, 5] = 2**62 + 1  # not a double
+        values[5, 5] = 2**62 + 1  # cannot be represented as a double
     ps.save(tmp_path / "a.zarr", values)
     found = json.loads(run("stats", tmp_path / "a.zarr", "3:60", "--json")[1])
     part = values[3:60].astype("f8")
@@ -100,7 +100,7 @@ def test_stats_are_those_of_numpy(tmp_path: Path, run: Run, dtype: str):
     assert skipped["skipped"] == (values == values[0, 0]).sum()
 
 
-def test_stats_refuse_what_has_no_order(group: Path, run: Run, tmp_path: Path):
+def test_stats_refuse_types_without_an_order(group: Path, run: Run, tmp_path: Path):
     assert run("stats", group / "names")[0] == 1
     assert run("stats", group / "t2m", "--skip", "x")[0] == 2
     ps.create_array(tmp_path / "none.zarr", shape=(0, 3), dtype="f4")

@@ -1,4 +1,4 @@
-"""The programs and job scripts of the guide's page on clusters, and its model of scaling."""
+"""The programs and job scripts of the guide's page on clusters, and the page's model of scaling."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_scripts_are_whole(engine: str, tmp_path: Path) -> None:
 
 @pytest.fixture
 def run(tmp_path: Path) -> tuple[str, str]:
-    """A manifest, and what the programs print."""
+    """The manifest, and the output of the programs."""
     values = np.arange(24 * 3, dtype="f8").reshape(24, 3)
     ps.save_shards(values, str(tmp_path / "shard_{}.npy"), rows=7)
     return str(tmp_path / "penstock.shards"), " ".join(["means:", *map(str, values.mean(axis=0))])
@@ -85,7 +85,7 @@ def test_torch(run: Any) -> None:
 SMALL = scaling.Machine()
 
 
-def test_the_model_is_bound_by_what_is_narrowest() -> None:
+def test_the_model_is_bound_by_the_narrowest_resource() -> None:
     run = scaling.Run(100_000, 20 * 2.0**40)
     few, many = scaling.predict(run, 1), scaling.predict(run, 1000)
     assert few.bound == "network"
@@ -120,7 +120,7 @@ def test_the_page_has_the_models_numbers() -> None:
         assert f"| {nodes:,} | {made.metadata_operations:,.0f} | {steps} |" in page
 
 
-def test_senseless_runs_are_refused() -> None:
+def test_invalid_runs_are_refused() -> None:
     for run, nodes in ((scaling.Run(0, 1e9), 1), (scaling.Run(1, 0), 1), (scaling.Run(1, 1e9), 0)):
         with pytest.raises(ValueError, match="at least 1"):
             scaling.predict(run, nodes)

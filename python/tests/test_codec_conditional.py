@@ -1,4 +1,4 @@
-"""`conditional` of Zarr v3: chunks written from its specification alone read, and what we write holds to it."""
+"""`conditional` of Zarr v3: chunks written from the specification alone are read, and what we write conforms to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def store_of(configuration: dict, chunk: bytes) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("header_bytes", [1, 2, 5])
 @pytest.mark.parametrize("mask", range(4))
-def test_the_header_says_what_was_applied(mask, header_bytes):
+def test_the_header_records_which_codecs_were_applied(mask, header_bytes):
     content = VALUES.tobytes()
     for bit, encode in enumerate((zlib.compress, gzip.compress)):
         content = encode(content) if mask >> bit & 1 else content
@@ -33,7 +33,7 @@ def test_the_header_says_what_was_applied(mask, header_bytes):
 
 
 @pytest.mark.parametrize("shards", [None, (16, 16)])
-def test_writing_applies_what_makes_a_chunk_smaller(shards):
+def test_writing_applies_codecs_that_make_a_chunk_smaller(shards):
     noise = np.random.default_rng(1).integers(0, 2**31, (16, 8), dtype="i4")
     values = np.concatenate([noise, np.zeros((16, 8), "i4") + 7], axis=1)
     store: dict[str, bytes] = {}
@@ -58,7 +58,7 @@ def test_a_bit_without_a_codec_is_an_error():
         ps.open(store_of({"codecs": INNER}, b"\x08" + VALUES.tobytes()))[...]
 
 
-def test_its_metadata_says_what_is_wrong():
+def test_errors_in_its_metadata_are_named():
     store = store_of({"codecs": INNER}, b"")
     text = json.loads(store["zarr.json"])
     text["codecs"][1]["configuration"]["header_bits"] = 1

@@ -1,6 +1,6 @@
 """numcodecs' fixtures: chunks that its releases of ten years wrote, each next to its array.
 
-A part of them stands in tests/data/codecs; if the whole collection is next to the project, all of it is read.
+Some of them are in tests/data/codecs; if the whole collection is next to the project, all of it is read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = Path("codecs", "zarr-developers__numcodecs", "fixture")
 OWN = ROOT / "tests" / "data" / FOLDER
 WHOLE = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus")) / FOLDER
-# Objects, and codecs that Python brings.
+# Codecs of objects, and codecs that are implemented in Python.
 NOT_HERE = {"vlen-bytes", "vlen-utf8", "vlen-array", "pcodec", "json2", "msgpack2", "pickle", "categorize"}
 
 
@@ -58,8 +58,7 @@ def array_of(path: Path) -> np.ndarray:
 def check(path: Path) -> None:
     config = json.loads((path.parent / "config.json").read_text())
     expected = array_of(path)
-    # Fixtures in Fortran order were encoded as they lay in memory.
-    # zfp's streams have the shape of their array.
+    # Fixtures in Fortran order were encoded in their memory order. zfp's streams have the shape of their array.
     flat = expected if config["id"] == "zfpy" else expected.reshape(-1, order="A")
     try:
         decoded = testing.decode(path.read_bytes(), [config], flat.dtype.str, flat.shape)

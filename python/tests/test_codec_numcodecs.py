@@ -1,4 +1,4 @@
-"""Every codec of numcodecs that is native here: what it encodes decodes here, and the reverse."""
+"""Every codec of numcodecs that is native here: Penstock decodes what numcodecs encodes, and the reverse."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import penstock as ps
 import pytest
 from penstock import testing
 
-# Casts out of range are part of the parity.
+# Casts of values out of range must be equal too.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
@@ -53,7 +53,7 @@ def same(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any]) -> None:
     assert ours.shape == native.shape
     if native.dtype.kind == "f":
         np.testing.assert_array_equal(ours, native)
-        number = ~np.isnan(native)  # whose sign is the processor's
+        number = ~np.isnan(native)  # the sign of a NaN depends on the processor
         np.testing.assert_array_equal(np.signbit(ours[number]), np.signbit(native[number]))
     else:
         assert ours.tobytes() == native.tobytes()
@@ -148,7 +148,7 @@ def test_checksums_are_the_same_bytes(codec, length):
 
 
 @pytest.mark.parametrize("codec", CHECKSUMS, ids=str)
-def test_checksums_say_what_they_found(codec):
+def test_checksum_errors_have_both_values(codec):
     chunk = bytearray(encoded_by_numcodecs([codec], items("u1", 100)))
     chunk[50] ^= 1
     with pytest.raises(ps.CorruptDataError, match=rf"{codec['id']} of 100 bytes is [0-9a-f]{{8}}, stored is"):
@@ -188,8 +188,8 @@ def test_delta_agrees_between_types(decoded, encoded):
 @pytest.mark.parametrize("encoded", ["?", *INTEGERS, *FLOATS])
 @pytest.mark.parametrize("decoded", ["?", *INTEGERS, *FLOATS])
 def test_astype_is_the_same_bytes(decoded, encoded):
-    # Integers of every size wrap; floats beyond an integer's range are what the processor makes of them, and not alike
-    # in NumPy's own loops, so these stay within.
+    # Integers of every size wrap. Casts of floats beyond an integer's range depend on the processor, and differ between
+    # NumPy's own loops, so these values stay within the range.
     for order, other in ("<<", "<>", ">>"):
         for length in (1, 5, 600):
             array = items(order + decoded, length, small=decoded[0] == "f")
@@ -253,7 +253,7 @@ def test_bitround_is_the_same_bytes(keep, dtype):
     codec = {"id": "bitround", "keepbits": keep}
     theirs = encoded_by_numcodecs([codec], array)
     assert testing.encode(array, [codec]) == theirs
-    # numcodecs takes native items only.
+    # numcodecs accepts only items in native byte order.
     swapped = np.frombuffer(theirs, array.dtype).astype(array.dtype.newbyteorder(">")).tobytes()
     assert testing.encode(array, [codec], array.dtype.newbyteorder(">").str) == swapped
     assert testing.decode(theirs, [codec], array.dtype.str, array.shape).tobytes() == theirs

@@ -1,7 +1,7 @@
 """cast_value and scale_offset of integers of 2 and 4 bits, bfloat16 and floats of 8, 6 and 4 bits.
 
-zarr-python casts none of these. The oracle is the registration's text: all finite numbers of a type as fractions, and
-for the usual rounding ml_dtypes.
+zarr-python does not cast these types. The reference is the text of the registration: all finite numbers of a type as
+fractions, and ml_dtypes for the default rounding.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def cast(array: np.ndarray, target: str, **settings: Any) -> np.ndarray:
 
 @functools.cache
 def numbers(name: str) -> tuple[list[Fraction], list[int]]:
-    """The magnitudes of a float type in ascending order and their bits, and the one that would come next."""
+    """The magnitudes of a float type in ascending order, their bits, and the magnitude that would come next."""
     bits = BITS.get(name, 8)
     codes = np.arange(1 << (bits if name == "float8_e8m0fnu" else bits - 1), dtype="u2" if bits == 16 else "u1")
     values = codes.view(type_of(name)).astype("f8")
@@ -55,7 +55,7 @@ def numbers(name: str) -> tuple[list[Fraction], list[int]]:
 
 
 def expected(value: float, name: str, rounding: str, mode: str | None) -> float | None:
-    """What the registration says; None: an error."""
+    """The value that the registration requires; None for an error."""
     magnitudes, codes = numbers(name)
     info = ml_dtypes.finfo(type_of(name))
     has_inf = np.isinf(np.array(np.inf).astype(type_of(name)).astype("f8")) if name != "float8_e8m0fnu" else False
@@ -93,7 +93,7 @@ VALUES = st.one_of(
 
 @pytest.mark.parametrize("name", FLOATS)
 @given(value=VALUES, rounding=st.sampled_from(ROUNDINGS), mode=st.sampled_from([None, "clamp"]))
-def test_floats_are_cast_as_the_registration_says(name, value, rounding, mode):
+def test_floats_are_cast_as_registered(name, value, rounding, mode):
     settings = {"rounding": rounding} | ({"out_of_range": mode} if mode else {})
     want = expected(value, name, rounding, mode)
     array = np.array([value], "f4")
@@ -135,7 +135,7 @@ def test_integers_of_few_bits_are_rounded_clamped_and_wrapped(name, rounding):
 @pytest.mark.parametrize("wide", ["float32", "float64", "int64", "uint8", "bfloat16", "float8_e5m2"])
 @pytest.mark.parametrize("name", INTEGERS + FLOATS)
 def test_every_number_survives_a_round_trip(name, wide, endian):
-    """Arrays of the small type stored as a wide one, and of the wide one stored as the small."""
+    """Arrays of the small type stored as a wide one, and arrays of the wide type stored as the small one."""
     values = every_number(name)
     exact = values.astype("f8")
     there = exact.astype(type_of(wide)) if type_of(wide).kind not in "iu" else None
@@ -144,7 +144,7 @@ def test_every_number_survives_a_round_trip(name, wide, endian):
         good &= (exact >= 0) & (exact < 256) if wide == "uint8" else True
     else:
         good = (there.astype("f8") == exact) & np.isfinite(exact)
-    values = values[good & (exact != 0)]  # no sign of zero
+    values = values[good & (exact != 0)]  # zero has no sign in this type
     codecs = [
         {"name": "cast_value", "configuration": {"data_type": wide}},
         {"name": "bytes", "configuration": {"endian": endian}},
@@ -157,7 +157,7 @@ def test_every_number_survives_a_round_trip(name, wide, endian):
     np.testing.assert_array_equal(np.asarray(back).view(type_of(name)).astype("f8"), values.astype("f8"))
 
 
-def test_what_a_type_lacks_is_an_error_unless_it_is_mapped():
+def test_values_that_a_type_lacks_are_errors_unless_mapped():
     nan = np.array([np.nan], "f4")
     with pytest.raises(ps.InvalidArgumentError):
         cast(nan, "float4_e2m1fn")

@@ -1,4 +1,4 @@
-"""Codecs of Zarr v3 against zarr-python's own: cast_value, scale_offset, and numcodecs' in their v3 spelling."""
+"""Codecs of Zarr v3 against zarr-python's: cast_value, scale_offset, and those of numcodecs in v3 spelling."""
 
 from __future__ import annotations
 
@@ -172,6 +172,6 @@ def test_chains_that_zarr_python_wrote_read(filters, compressors, shape, chunks,
         )
         try:
             written[:] = array
-        except ValueError:  # a shuffle of bytes that its items do not divide
+        except ValueError:  # a byte shuffle whose size is not a multiple of its items
             assume(False)
     np.testing.assert_array_equal(ps.open(values)[:], array)

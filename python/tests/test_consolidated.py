@@ -1,4 +1,4 @@
-"""Consolidated metadata of both formats: read, written, and not trusted once it may be old."""
+"""Consolidated metadata of both formats: it is read and written, and not used once it may be out of date."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import penstock as ps
 import pytest
 import zarr
 
-# Arrays that are made with their values need arrays that can be written.
+# Creating an array with values needs arrays that can be written.
 writes = pytest.mark.skipif(not hasattr(ps.Array, "__setitem__"), reason="arrays are only read")
 VALUES = np.arange(6, dtype="<i4")
 
 
 class Counting(ps.Store):
-    """Says which keys were asked for."""
+    """A store that records the keys that are read."""
 
     def __init__(self, values):
         self.values, self.asked = values, []
@@ -35,7 +35,7 @@ def tree(target, zarr_format):
 
 @pytest.fixture(params=[2, 3])
 def stored(request, tmp_path):
-    """A tree that zarr-python consolidated, as a path and its format."""
+    """A tree that zarr-python consolidated: its path and its format."""
     tree(tmp_path / "t.zarr", request.param)
     zarr.consolidate_metadata(tmp_path / "t.zarr", zarr_format=request.param)
     return tmp_path / "t.zarr", request.param
@@ -61,7 +61,7 @@ def test_the_tree_comes_from_one_document(stored):
     np.testing.assert_array_equal(g["a"]["b"]["x"][...], VALUES)
 
 
-def test_never_asks_storage_and_required_asks_nothing_else(stored):
+def test_never_reads_storage_and_required_reads_one_document(stored):
     path, zarr_format = stored
     zarr.open_group(path, mode="a", zarr_format=zarr_format, use_consolidated=False).create_array("new", data=VALUES)
     plain = ps.open_group(path, use_consolidated=False)
@@ -93,7 +93,7 @@ def test_after_a_write_the_copy_is_not_used(stored):
     assert "y" not in h
 
 
-def test_a_group_without_one_says_so(tmp_path):
+def test_a_group_without_consolidated_metadata_is_an_error(tmp_path):
     ps.create_group(tmp_path / "g")
     with pytest.raises(ps.NotFoundError, match="no consolidated metadata"):
         ps.open_group(tmp_path / "g", use_consolidated=True)
@@ -104,7 +104,7 @@ def test_a_group_without_one_says_so(tmp_path):
 
 @writes
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_zarr_python_reads_what_we_consolidate(tmp_path, zarr_format):
+def test_zarr_python_reads_our_consolidated_metadata(tmp_path, zarr_format):
     tree(tmp_path / "t.zarr", zarr_format)
     g = ps.consolidate_metadata(tmp_path / "t.zarr")
     assert g.consolidated
@@ -113,12 +113,12 @@ def test_zarr_python_reads_what_we_consolidate(tmp_path, zarr_format):
     assert sorted(path for path, _ in z.members(max_depth=None)) == ["a", "a/b", "a/b/x", "y"]
     np.testing.assert_array_equal(z["a/b/x"][...], VALUES)
     assert dict(z["y"].attrs) == {"q": [1]}
-    # Again, over the copy that is there.
+    # Once more, replacing the existing copy.
     g.create_array("new", data=VALUES)
     assert ps.consolidate_metadata(tmp_path / "t.zarr").keys() == ["a", "new", "y"]
 
 
-def test_bad_copies_are_named(tmp_path):
+def test_errors_in_the_copy_are_named(tmp_path):
     group = {"zarr_format": 3, "node_type": "group", "attributes": {}}
     for copy, message in (
         ({"kind": "inline", "metadata": []}, "consolidated_metadata.metadata"),

@@ -18,7 +18,7 @@ from support.http_server import HttpServer
 VALUES = np.arange(40_000, dtype="<i4").reshape(200, 200)
 
 
-def test_with_makes_a_context_current_here_and_nowhere_else():
+def test_with_makes_a_context_current_in_its_block_only():
     default = ps.current_context()
     outer, inner = ps.Context(threads=1), ps.Context(threads=2)
     seen = []
@@ -33,13 +33,13 @@ def test_with_makes_a_context_current_here_and_nowhere_else():
     assert ps.current_context() is default is seen[0]
 
 
-def test_threads_are_what_was_asked_for():
+def test_a_context_has_the_requested_threads():
     assert ps.Context(threads=3).threads == 3
     assert ps.Context().threads >= 1
     assert repr(ps.Context(threads=3)) == "<penstock.Context threads=3>"
 
 
-def test_indexes_are_cached_once_and_forgotten_on_demand(context):
+def test_indexes_are_cached_once_and_cleared_on_demand(context):
     store = write(VALUES, (200, 200), sharded((10, 10)))
     array = ps.open(store)
     for row in range(50):
@@ -53,7 +53,7 @@ def test_indexes_are_cached_once_and_forgotten_on_demand(context):
     np.testing.assert_array_equal(array[...], VALUES)
 
 
-def test_a_memory_limit_that_is_too_small_is_an_error_in_words():
+def test_a_memory_limit_that_is_too_small_is_explained():
     array = ps.open(write(VALUES, (200, 200)), context=ps.Context(threads=1, memory_limit=1000))
     with pytest.raises(MemoryError) as caught:
         array[::2]
@@ -119,7 +119,7 @@ def test_a_profile_of_a_write_shows_encoding_and_storing(context, tmp_path):
     )
     with ps.profile() as p:
         array[...] = VALUES[:100, :100]
-        array[:50, :50] = 3  # a part of the shard: what it holds is read
+        array[:50, :50] = 3  # a part of a shard: its other chunks are read first
     assert (p.report["reads"], p.report["writes"]) == (0, 2)
     stages = {stage["what"]: stage for stage in p.report["stages"]}
     assert stages["encode"]["operations"] == 4 + 1
@@ -136,7 +136,7 @@ def test_a_profile_of_a_write_shows_encoding_and_storing(context, tmp_path):
     assert "commit" in (tmp_path / "p.html").read_text()
 
 
-def test_only_one_profile_of_a_context_at_a_time(context):
+def test_a_context_has_only_one_profile_at_a_time(context):
     with ps.profile(), pytest.raises(ps.ConflictError), ps.profile():
         pass
     with ps.profile() as p:
@@ -159,7 +159,7 @@ def test_a_profile_may_measure_the_machine(context):
     assert "memcpy" in p.table()
 
 
-def test_a_plan_asks_for_the_sizes_of_a_bounded_number_of_objects(tmp_path):
+def test_a_plan_queries_the_sizes_of_a_bounded_number_of_objects(tmp_path):
     a = ps.create_array(tmp_path / "a.zarr", shape=(10**9,), dtype="u1", chunks=(1000,))
     few, many = a.plan(np.s_[: 10**7]), a.plan()  # 10,000 and 1,000,000 chunks
     assert "unknown size" not in str(few)
@@ -188,7 +188,7 @@ def test_a_plan_sums_the_bytes_of_whole_objects(tmp_path):
 
 
 class Sizeless(UserDict):
-    """A mapping: the length of a value is not known without reading it."""
+    """A mapping without sizes: the length of a value is only known after it is read."""
 
 
 def test_a_plan_is_text():

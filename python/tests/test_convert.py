@@ -16,7 +16,7 @@ from test_names_and_formats import VALUES
 
 
 @pytest.mark.parametrize("ending", [each for kind in (b"tiff", b"hdf5", b"npy") for each in _core.shard_endings(kind)])
-def test_the_format_is_that_which_opens_such_a_name(tmp_path: Path, ending: str) -> None:
+def test_the_suffix_of_the_target_decides_its_format(tmp_path: Path, ending: str) -> None:
     kind = _core.shard_format_by_name(f"x{ending}".encode())
     if kind == "hdf5":
         pytest.importorskip("h5py")
@@ -31,14 +31,14 @@ def test_the_format_is_that_which_opens_such_a_name(tmp_path: Path, ending: str)
 
 
 @pytest.mark.parametrize("ending", [".nc3", ".cdf", ".npz", ".raw", ".parquet", ".feather"])
-def test_other_formats_are_refused_and_no_zarr_has_their_names(tmp_path: Path, ending: str) -> None:
+def test_unknown_suffixes_are_refused(tmp_path: Path, ending: str) -> None:
     source = ps.create_array(tmp_path / "s.zarr", data=VALUES)
     with pytest.raises(ps.InvalidArgumentError, match="this would write a Zarr folder"):
         ps.convert(source, tmp_path / f"a{ending}")
     assert not (tmp_path / f"a{ending}").exists()
 
 
-def test_meaning_goes_along_to_hdf5(tmp_path: Path) -> None:
+def test_units_and_names_are_written_to_hdf5(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     group = ps.create_group(tmp_path / "a.zarr", attributes={"title": "T", "list": [1, 2], "object": {"a": None}})
     time = np.arange(5, dtype="i4")
@@ -65,7 +65,7 @@ def test_meaning_goes_along_to_hdf5(tmp_path: Path) -> None:
         assert str(shown["time"].values[1]).startswith("2000-01-02")
 
 
-def test_what_goes_wrong_leaves_nothing(tmp_path: Path) -> None:
+def test_a_failed_conversion_leaves_no_file(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     ps.create_array(tmp_path / "a.zarr", data=np.arange(3).astype("M8[s]"))
     with pytest.raises(ps.UnsupportedError, match="no type for datetime64"):
@@ -89,7 +89,7 @@ def test_what_goes_wrong_leaves_nothing(tmp_path: Path) -> None:
             ps.convert(tmp_path / "a.zarr", tmp_path / name, **options)
 
 
-def test_georeferencing_goes_from_tiff_to_tiff(tmp_path: Path) -> None:
+def test_georeferencing_is_copied_from_tiff_to_tiff(tmp_path: Path) -> None:
     ps.save(tmp_path / "a.tif", VALUES, crs=32633, transform=(10, 0, 5e5, 0, -10, 5e6), nodata=3)
     made = ps.convert(tmp_path / "a.tif", tmp_path / "b.tif", compress="zstd", verify=True)
     assert made.epsg == 32633
@@ -122,7 +122,7 @@ def scene(path: Path, dtype: str = "i2", **options: Any) -> Path:
 def test_a_placed_image_becomes_a_dataset(
     tmp_path: Path, dtype: str, meaning: dict[str, Any], zarr_format: int
 ) -> None:
-    """xarray's datasets of the TIFF and of the group are equal, by our engine and by its own."""
+    """xarray's datasets of the TIFF and of the group are equal, with our engine and with their own engines."""
     xarray = pytest.importorskip("xarray")
     source = scene(tmp_path / "a.tif", dtype, **meaning)
     made = ps.convert(source, tmp_path / "a.zarr", zarr_format=zarr_format, chunks=(1, 16, 16), verify=True)
@@ -162,7 +162,7 @@ def test_a_scene_is_the_same_after_zarr(tmp_path: Path, dtype: str, meaning: dic
         np.testing.assert_array_equal(other[...], one[...])
 
 
-def test_gdal_finds_the_facts_after_zarr(tmp_path: Path) -> None:
+def test_gdal_finds_the_georeferencing_after_zarr(tmp_path: Path) -> None:
     rasterio = pytest.importorskip("rasterio")
     ps.convert(scene(tmp_path / "a.tif", **MEANING), tmp_path / "a.zarr")
     ps.convert(tmp_path / "a.zarr", tmp_path / "b.tif")
@@ -172,7 +172,7 @@ def test_gdal_finds_the_facts_after_zarr(tmp_path: Path) -> None:
         assert other.tags()["sensor"] == "MSI"
 
 
-def test_an_image_group_is_replaced_when_all_is_written(tmp_path: Path) -> None:
+def test_an_image_group_is_replaced_after_all_is_written(tmp_path: Path) -> None:
     source, target = scene(tmp_path / "a.tif"), tmp_path / "a.zarr"
     ps.convert(source, target)
     with pytest.raises(ps.InvalidArgumentError):
@@ -184,10 +184,10 @@ def test_an_image_group_is_replaced_when_all_is_written(tmp_path: Path) -> None:
     assert ps.open(target).format == "zarr2"
     ps.save(tmp_path / "plain.tif", VALUES)
     ps.convert(tmp_path / "plain.tif", target, overwrite=True)
-    assert isinstance(ps.open(target), ps.Array)  # without a place an image stays an array
+    assert isinstance(ps.open(target), ps.Array)  # without georeferencing, an image becomes an array
 
 
-def test_colours_go_from_tiff_to_tiff_unless_others_are_wanted(tmp_path: Path) -> None:
+def test_colours_are_copied_from_tiff_to_tiff_unless_given(tmp_path: Path) -> None:
     colours = np.arange(768, dtype="u2").reshape(256, 3)
     ps.save(tmp_path / "a.tif", VALUES.astype("u1"), colormap=colours)
     made = ps.convert(tmp_path / "a.tif", tmp_path / "b.tif", verify=True)
@@ -259,7 +259,7 @@ def test_coordinates_lead_to_a_transform_in_metres(tmp_path: Path) -> None:
     assert tuple(made.transform)[:6] == (1000, 0, 0, 0, 1000, 36000)
 
 
-def test_what_a_target_cannot_hold_is_named(tmp_path: Path) -> None:
+def test_properties_that_a_target_cannot_store_are_named(tmp_path: Path) -> None:
     pyproj = pytest.importorskip("pyproj")
     group = ps.create_group(tmp_path / "a.zarr")
     pole = {
@@ -296,7 +296,7 @@ def test_complex_images_keep_their_nodata(tmp_path: Path, nodata: float, zarr_fo
 
 
 @pytest.mark.parametrize("way", ["zarr", "tif"])
-def test_a_system_of_control_points_is_not_that_of_pixels(tmp_path: Path, way: str) -> None:
+def test_the_crs_of_control_points_is_not_the_images(tmp_path: Path, way: str) -> None:
     rasterio = pytest.importorskip("rasterio")
     points = [rasterio.control.GroundControlPoint(r, c, 10 + c, 50 - r) for r, c in ((0, 0), (0, 8), (6, 0))]
     profile = {"driver": "GTiff", "width": 8, "height": 6, "count": 1, "dtype": "int32"}
@@ -308,7 +308,7 @@ def test_a_system_of_control_points_is_not_that_of_pixels(tmp_path: Path, way: s
     assert (made.crs, made.transform) == (None, None)
 
 
-def test_the_part_of_a_system_that_has_keys_is_written(tmp_path: Path) -> None:
+def test_the_part_of_a_crs_that_has_keys_is_written(tmp_path: Path) -> None:
     pyproj = pytest.importorskip("pyproj")
     wkt = pyproj.CRS.from_user_input("EPSG:32632+5773").to_wkt().replace("5773", "99999").replace("EGM96", "own")
     assert pyproj.CRS.from_wkt(wkt).is_compound

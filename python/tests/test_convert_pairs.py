@@ -1,6 +1,6 @@
-"""`convert` between every pair of source and destination, as the table of docs/guide/rechunk.md has them.
+"""`convert` between every pair of source and destination, as the table of docs/guide/rechunk.md shows them.
 
-Each pair is compared with its cell. PENSTOCK_WRITE_TABLES=1 writes the table from what the pairs do.
+Each pair is compared with its cell. PENSTOCK_WRITE_TABLES=1 writes the table from the results.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def arrays_in(node: ps.Array | ps.Group, path: str = "") -> dict[str, ps.Array]:
 
 
 def facts_of(node: ps.Array | ps.Group) -> set[str]:
-    """What a node holds apart from its values: that it has units, names of its dimensions, and the place of 32633."""
+    """The metadata of a node: whether it has units, dimension names, and georeferencing in EPSG:32633."""
     found = set()
     arrays = arrays_in(node)
     for one in arrays.values():
         names = [name for name in one.dimension_names or () if name is not None]
-        if names and not isinstance(one, ps.TiffArray):  # TIFF's are the same for all files
+        if names and not isinstance(one, ps.TiffArray):  # TIFF's names are the same for all files
             found.add("dimensions")
         if one.attrs.get("units") == "K" or "K" in (getattr(one, "units", None) or ()):
             found.add("attributes")
@@ -74,7 +74,7 @@ def facts_of(node: ps.Array | ps.Group) -> set[str]:
 
 
 def seen(source: Any, at: Path, options: dict[str, Any]) -> str:
-    """`refused` where nothing is there afterwards; otherwise what the target is, and what of the source it has."""
+    """`refused` if the target does not exist afterwards; otherwise its kind, and the metadata copied to it."""
     node = ps.open(source) if isinstance(source, Path) else source
     before = sorted(os.listdir(at.parent))
     with warnings.catch_warnings():
@@ -96,7 +96,7 @@ def seen(source: Any, at: Path, options: dict[str, Any]) -> str:
         ps.convert(source, at, overwrite=True, **options)
     facts = facts_of(node)
     if isinstance(node, ps.Array) and "grid_mapping" in node.attrs:
-        facts.add("place")  # of its group
+        facts.add("place")  # that of its group
     letters = [LETTERS[fact] for fact in sorted(facts & facts_of(made))]
     return " ".join(["array" if isinstance(made, ps.Array) else "group", *letters])
 
@@ -137,9 +137,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.mark.skipif(not GUIDE.exists(), reason="no checkout")
 @pytest.mark.parametrize(("head", "target", "options"), TARGETS, ids=[head for head, _, _ in TARGETS])
 @pytest.mark.parametrize("name", SOURCES)
-def test_each_pair_does_what_its_cell_says(
-    name: str, head: str, target: str, options: dict[str, Any], tmp_path: Path
-) -> None:
+def test_each_pair_matches_its_cell(name: str, head: str, target: str, options: dict[str, Any], tmp_path: Path) -> None:
     if target in ("t.h5", "t.nc"):
         pytest.importorskip("h5py")
     assert seen(SOURCES[name](tmp_path), tmp_path / target, options) == cells_of(table())[name, head]

@@ -1,4 +1,4 @@
-"""`penstock.copy`: all of it arrives, in the layout asked for, in memory that does not grow, and again after a kill."""
+"""`penstock.copy`: everything is copied, in the requested layout, in bounded memory, and completely after a kill."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def files(path: Path) -> dict[str, bytes]:
     return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
 
 
-def test_a_copy_without_changes_is_the_same_byte_for_byte(source, tmp_path):
+def test_a_copy_without_changes_is_identical_byte_for_byte(source, tmp_path):
     made = ps.copy(source, tmp_path / "copy.zarr")
     assert same(made[...], VALUES)
     assert files(tmp_path / "copy.zarr") == files(source)
@@ -72,7 +72,7 @@ def test_copies_in_another_layout_hold_the_same_elements(options, source, tmp_pa
 
 
 @pytest.mark.parametrize("data_type", ["?", "<f8", "<c16", "S5", "<U3", "datetime64[s]"])
-def test_types_go_from_version_2_to_3_and_back(data_type, tmp_path):
+def test_types_are_converted_between_versions_2_and_3(data_type, tmp_path):
     values = (np.arange(30).reshape(5, 6) % 7).astype("i8").astype(data_type)
     with zarr.config.set({"default_zarr_format": 2}):
         old = zarr.create_array(tmp_path / "v2", data=values, chunks=(2, 3), zarr_format=2)
@@ -93,7 +93,7 @@ def test_text_is_copied_into_other_chunks(tmp_path):
     assert list(made[...]) == list(values)
 
 
-def test_groups_are_copied_with_all_that_is_in_them(tmp_path):
+def test_groups_are_copied_with_all_members(tmp_path):
     root = zarr.create_group(tmp_path / "g", attributes={"who": "root"})
     root.create_array("a", data=VALUES, chunks=(20, 30))
     root.create_group("in/ner", attributes={"who": "inner"}).create_array("b", data=VALUES[0], chunks=(9,))
@@ -107,7 +107,7 @@ def test_groups_are_copied_with_all_that_is_in_them(tmp_path):
     assert same(again["in/ner/b"][...], VALUES[0])
 
 
-def test_consolidated_groups_stay_so(tmp_path):
+def test_consolidated_groups_stay_consolidated(tmp_path):
     root = zarr.create_group(tmp_path / "g")
     root.create_array("a", data=VALUES, chunks=(20, 30))
     zarr.consolidate_metadata(tmp_path / "g")
@@ -115,7 +115,7 @@ def test_consolidated_groups_stay_so(tmp_path):
     assert zarr.open_consolidated(tmp_path / "h")["a"].shape == VALUES.shape
 
 
-def test_into_and_out_of_every_kind_of_store(source, tmp_path):
+def test_copies_to_and_from_every_kind_of_store(source, tmp_path):
     memory: dict[str, bytes] = {}
     ps.copy(source, memory)
     ps.copy(memory, tmp_path / "x.zip")
@@ -128,7 +128,7 @@ def test_into_and_out_of_every_kind_of_store(source, tmp_path):
         assert same(zarr.open_array(archive, mode="r")[...], VALUES)
 
 
-def test_what_stands_there_is_kept_unless_it_is_to_go(source, tmp_path):
+def test_an_existing_target_is_kept_unless_overwritten(source, tmp_path):
     ps.copy(source, tmp_path / "copy.zarr")
     with pytest.raises(ps.InvalidArgumentError, match="already exists"):
         ps.copy(source, tmp_path / "copy.zarr")
@@ -197,7 +197,7 @@ print(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
     array = zarr.create_array(tmp_path / "x", shape=(8192, 16384), chunks=(512, 512), dtype="i4", compressors=None)
     block = np.random.default_rng(1).integers(0, 9, (512, 16384), dtype="i4")
     for row in range(0, 8192, 512):
-        array[row : row + 512] = block  # 512 MB in all
+        array[row : row + 512] = block  # 512 MB in total
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "x", tmp_path / "y"], capture_output=True, check=True)
     assert int(done.stdout) < 350_000, "kilobytes"
     assert same(ps.open(tmp_path / "y")[-5:, -5:], block[-5:, -5:])
@@ -251,7 +251,7 @@ def test_the_verb_shows_a_tree(tmp_path):
 @pytest.mark.parametrize("compressor", [None, numcodecs.Zlib(1), numcodecs.Blosc("lz4")])
 @pytest.mark.parametrize("has_filter", [False, True])
 def test_version_2_keeps_its_filters_and_compressor(dtype, compressor, has_filter, tmp_path):
-    """Which codec is the compressor, only the metadata of version 2 says."""
+    """Only the metadata of version 2 distinguishes the compressor from the other codecs."""
     values = np.arange(35).reshape(7, 5).astype(np.dtypes.StringDType() if dtype == "T" else dtype)
     filters = [numcodecs.Delta(dtype)] if has_filter and dtype not in ("U3", "T") else None
     if dtype == "T":
@@ -267,14 +267,14 @@ def test_version_2_keeps_its_filters_and_compressor(dtype, compressor, has_filte
     assert new["chunks"] == [7, 2]
 
 
-def test_the_last_report_says_that_all_is_done(tmp_path):
+def test_the_last_report_is_of_complete_progress(tmp_path):
     a = ps.create_array(tmp_path / "a", data=np.arange(1000.0), chunks=(10,))
     for number in range(3):
         reports = []
 
         def slow(path, done, total, reports=reports):
             reports.append((done, total))
-            time.sleep(0.05)  # the other threads are done with everything
+            time.sleep(0.05)  # the other threads have finished
 
         ps.copy(a, tmp_path / f"b{number}", progress=slow, threads=2)
         assert reports[-1][0] == reports[-1][1] > 0

@@ -1,6 +1,6 @@
-"""What xarray shows of an array is what it shows of its copy in another format: dimensions, missing values, types.
+"""xarray reads the same from an array and from its copy in another format: dimensions, missing values, types.
 
-Each format keeps them elsewhere: see `src/api/missing_value.h`.
+Each format stores these differently: see `src/api/missing_value.h`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SOURCES = ("netcdf", "zarr2", "zarr3")
 
 
 def dataset() -> Any:
-    """A variable of each type, shape and missing value, in which both the missing value and zeros stand."""
+    """Variables of each type, shape and missing value; the values include the missing value and zeros."""
     out = xr.Dataset(attrs={"title": "all"})
     for dtype, missing, shape in itertools.product(DTYPES, MISSING, SHAPES):
         kind = np.dtype(dtype).kind
@@ -81,7 +81,7 @@ def saved_one_by_one(source: Path, target: Path, zarr_format: int) -> None:
 
 @pytest.fixture(scope="module", params=SOURCES)
 def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    """A source, and what xarray shows of it: written once for all copies, which only read it."""
+    """A source, and what xarray reads of it: written once for all copies, which only read it."""
     if request.param == "netcdf":
         pytest.importorskip("netCDF4")
     path = written(request.param, tmp_path_factory.mktemp("source"))
@@ -90,7 +90,7 @@ def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("copy", [copied, copied_anew, saved_one_by_one])
-def test_xarray_shows_of_a_copy_what_it_shows_of_the_source(
+def test_xarray_reads_the_same_from_a_copy_and_its_source(
     tmp_path: Path, source: tuple[Path, Any], copy: Callable[[Path, Path, int], None], zarr_format: int
 ) -> None:
     path, wanted = source
@@ -101,7 +101,7 @@ def test_xarray_shows_of_a_copy_what_it_shows_of_the_source(
 
 
 def test_what_was_never_written_keeps_its_values(tmp_path: Path) -> None:
-    """The fill value of version 2 is xarray's missing value: another one than that of version 3."""
+    """xarray uses the fill value of version 2 as the missing value, unlike that of version 3."""
     for dtype, fill, missing in itertools.product(("i2", "u1", "f4"), (0, 7, 255), (None, 0, 7, 200)):
         if dtype == "u1" or fill != 255:
             made = zarr.create_array(
@@ -125,7 +125,7 @@ def test_what_was_never_written_keeps_its_values(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["text", [1, 2], None, 1e300, -1, {"a": 1}])
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_a_missing_value_that_is_none_loses_no_data(tmp_path: Path, missing: Any, zarr_format: int) -> None:
+def test_a_missing_value_of_another_type_loses_no_data(tmp_path: Path, missing: Any, zarr_format: int) -> None:
     for dtype in ("u1", "f4", "S2", "U2"):
         values = np.array([1, 0, 3]).astype(dtype)
         made = zarr.create_array(tmp_path / "a.zarr", data=values, zarr_format=5 - zarr_format, overwrite=True)

@@ -17,7 +17,7 @@ NESTED = np.dtype([("n", PADDED), ("d", "u1")], align=True)
 
 @pytest.mark.parametrize("dtype", [PADDED, NESTED])
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_structures_with_gaps_are_copied_without(tmp_path: Path, dtype: np.dtype[Any], zarr_format: int) -> None:
+def test_structures_with_gaps_are_copied_without_them(tmp_path: Path, dtype: np.dtype[Any], zarr_format: int) -> None:
     values = np.zeros((40, 3), dtype)
     inner = values["n"] if dtype is NESTED else values
     inner["a"] = np.arange(120).reshape(40, 3) % 100

@@ -1,4 +1,4 @@
-"""Real arrays that others wrote: the hashes of an established reader, or a refusal in words."""
+"""Real arrays written by other libraries: the values have an established reader's hash, or a refusal is clear."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import zarr
 
 ROOT = Path(__file__).resolve().parents[2]
 SELECTION = ROOT / "tests" / "data" / "zarr_corpus"
-# The whole corpus is next to the checkout where there is one.
+# The whole corpus, if it is next to the checkout.
 CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus"))
 MALFORMED = (
     "sharing_too_small_data_file",
@@ -23,7 +23,7 @@ MALFORMED = (
     "array_attrs.zarr",
     "v3/fixed_length_utf32.zarr",
 )
-# Data that only its author reads, or what needs a library that is not here.
+# Data that only its author's program reads, or that needs a library which is not installed here.
 NOT_READ = ("'zarrs.gdeflate'", "imagecodecs_tiff", '"optional"')
 
 
@@ -44,7 +44,7 @@ def described(dtype: Any) -> np.dtype[Any]:
 
 
 @pytest.mark.parametrize("record", records(SELECTION / "oracle.jsonl"), ids=lambda record: record["path"])
-def test_an_array_of_the_selection_reads_as_known(record):
+def test_an_array_of_the_selection_has_the_recorded_values(record):
     if "refused" in record:
         with pytest.raises(ps.Error) as caught:
             ps.open(SELECTION / record["path"])[...]
@@ -59,7 +59,7 @@ def test_an_array_of_the_selection_reads_as_known(record):
     wanted = described(record["dtype"])
     assert values.dtype == wanted.newbyteorder("=")
     assert digest(values) == record["sha256"]
-    # The same through the strided path.
+    # Read again through the strided path.
     flipped = array[tuple(slice(None, None, -1) for _ in array.shape)]
     np.testing.assert_array_equal(flipped[tuple(slice(None, None, -1) for _ in array.shape)], values)
 
@@ -69,21 +69,21 @@ def test_the_selection_is_there():
 
 
 def agrees(record: dict[str, Any], path: Path, values: np.ndarray) -> bool | None:
-    """Whether the values are those that the record knows; None where it knows none."""
+    """Whether the values are those of the record; None if the record has none."""
     if "json" in record:
-        # Long lists are cut there.
+        # The record truncates long lists.
         return json.dumps(values.ravel().tolist(), ensure_ascii=False, separators=(",", ":")).startswith(record["json"])
     if values.dtype.kind in "OT":
         try:
             return bool((values == zarr.open_array(path, mode="r")[...]).all())
-        except (TypeError, ValueError):  # json2 and some fill values, which it does not read
+        except (TypeError, ValueError):  # types that it does not read: json2 and some fill values
             return None
     return digest(values) == record["sha256"] if "sha256" in record else None
 
 
 @pytest.mark.skipif(not (CORPUS / "oracle.jsonl").exists(), reason=f"the whole corpus is not at {CORPUS}")
 @pytest.mark.filterwarnings("ignore")
-def test_the_whole_corpus_reads_as_known_or_is_refused_by_name():
+def test_the_whole_corpus_is_read_as_recorded_or_refused():
     same = {"zarr2": 0, "zarr3": 0}
     wrong = []
     for record in records(CORPUS / "oracle.jsonl"):

@@ -1,4 +1,4 @@
-"""The table of docs/guide/cpp.md names every public name of the package, and C++ names that the headers have."""
+"""The table of docs/guide/cpp.md lists every public name of the package, and C++ names that exist in the headers."""
 
 import importlib.util
 import re
@@ -28,7 +28,7 @@ def names_in(cell: str) -> list[str]:
 def test_each_public_name_has_a_row() -> None:
     named = {re.split(r"[.(\[]", name)[0] for python, _, _ in table() for name in names_in(python)}
     assert set(ps.__all__) - {"__version__"} <= named
-    # The modules that integrate other libraries may need these: only that they exist counts.
+    # Importing these modules may need other libraries, so only their existence is checked.
     modules = {name for name in named if importlib.util.find_spec(f"penstock.{name}")}
     unknown = [name for name in named - modules if not hasattr(ps, name)]
     assert not unknown

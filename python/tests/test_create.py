@@ -1,4 +1,4 @@
-"""New arrays and groups, read back by us and by independent readers."""
+"""New arrays and groups, read again by Penstock and by independent readers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numcodecs import Delta, Zlib
 from zarr.codecs import BytesCodec, GzipCodec, ZstdCodec
 
-# Arrays that are made with their values need arrays that can be written.
+# Creating an array with values needs arrays that can be written.
 writes = pytest.mark.skipif(not hasattr(ps.Array, "__setitem__"), reason="arrays are only read")
 VALUES = np.arange(60, dtype="<i4").reshape(12, 5)
 TYPES = [
@@ -174,7 +174,7 @@ def test_codecs_as_names_json_and_objects():
 
 
 @writes
-def test_codecs_in_parts_as_zarr_python_has_them(tmp_path):
+def test_codecs_in_parts_as_in_zarr_python(tmp_path):
     options = {"serializer": BytesCodec(endian="big"), "compressors": GzipCodec(level=2)}
     ours = ps.create_array(tmp_path / "a", data=VALUES, chunks=(5, 5), **options)
     theirs = zarr.create_array(tmp_path / "b", data=VALUES, chunks=(5, 5), **options)
@@ -229,7 +229,7 @@ def test_keys_with_a_suffix(base, count):
     again = json.loads(store["zarr.json"])["chunk_key_encoding"]["configuration"]
     assert again["suffix"] == ".7.tiff"
     assert again["base_encoding"]["name"] == ("default" if base == "default" else "v2")
-    store["notes.7.tiff"] = b"mine"  # no chunk: stays
+    store["notes.7.tiff"] = b"mine"  # not a chunk: it stays
     a.resize((2,))
     assert len(store) == 4
     with pytest.raises(ValueError, match="suffix"):
@@ -287,7 +287,7 @@ def test_unknown_codecs_are_refused_by_name():
 
 
 @writes
-def test_what_stands_there_is_kept_unless_it_is_to_be_replaced(tmp_path):
+def test_an_existing_node_is_kept_unless_overwritten(tmp_path):
     path = tmp_path / "x.zarr"
     ps.create_array(path, data=VALUES, chunks=(3, 3))
     with pytest.raises(ValueError, match="already exists"):
@@ -299,7 +299,7 @@ def test_what_stands_there_is_kept_unless_it_is_to_be_replaced(tmp_path):
 
 
 @writes
-def test_overwriting_never_erases_a_folder_that_is_no_node(tmp_path):
+def test_overwriting_never_erases_a_folder_that_is_not_a_node(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     ps.create_array(tmp_path, data=VALUES, overwrite=True)
     assert (tmp_path / "notes.txt").read_text() == "mine"
@@ -307,7 +307,7 @@ def test_overwriting_never_erases_a_folder_that_is_no_node(tmp_path):
 
 @writes
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_parents_are_made_as_groups(tmp_path, zarr_format):
+def test_parents_are_created_as_groups(tmp_path, zarr_format):
     ps.create_array(tmp_path / "r.zarr", "a/b/x", data=VALUES, zarr_format=zarr_format)
     root = zarr.open_group(tmp_path / "r.zarr", mode="r", zarr_format=zarr_format)
     assert [path for path, _ in root.members(max_depth=None)] == ["a", "a/b", "a/b/x"]
@@ -317,7 +317,7 @@ def test_parents_are_made_as_groups(tmp_path, zarr_format):
 
 
 @pytest.mark.parametrize("path", ["..", "a/../../b", "__x", "zarr.json", "a/.zarray", "."])
-def test_names_that_nodes_cannot_have(path):
+def test_invalid_names_of_nodes_are_refused(path):
     with pytest.raises(ValueError, match="cannot be named"):
         ps.create_group({}, path)
 
@@ -398,7 +398,7 @@ def test_dicts_and_zip_archives_take_new_arrays(tmp_path):
         np.testing.assert_array_equal(ps.open(target, "g/x")[...], VALUES)
 
 
-def test_shards_as_zarr_python_writes_them(tmp_path):
+def test_shards_are_written_as_in_zarr_python(tmp_path):
     for where in ("start", "end"):
         a = ps.create_array(
             tmp_path / where,
@@ -411,7 +411,7 @@ def test_shards_as_zarr_python_writes_them(tmp_path):
         theirs = zarr.open_array(tmp_path / where, mode="r")
         assert theirs.shards == (8, 8)
         location = theirs.metadata.codecs[0].index_location
-        assert getattr(location, "value", location) == where  # of an enumeration, before zarr-python 3.2
+        assert getattr(location, "value", location) == where  # an enumeration before zarr-python 3.2
         np.testing.assert_array_equal(theirs[...], np.arange(256).reshape(16, 16))
     for wrong in ({"shape": (8, 8), "index_location": "middle"}, {"index_location": "end"}, {"shape": 8, "x": 1}):
         with pytest.raises(ps.InvalidArgumentError, match="shards as a mapping"):

@@ -25,7 +25,7 @@ def array(tmp_path: Path) -> ps.Array:
     return made
 
 
-def test_blocks_are_read_as_they_are(array: ps.Array) -> None:
+def test_blocks_are_read_unchanged(array: ps.Array) -> None:
     made = penstock.dask.from_array(array, chunks=(20, 30))
     assert made.chunks == ((20, 20, 20), (30, 20))
     np.testing.assert_array_equal(made.compute(scheduler="threads"), array[:])
@@ -38,7 +38,7 @@ def test_from_array_of_dask_takes_arrays_too(array: ps.Array) -> None:
 
 
 def shards(folder: Path, values: np.ndarray) -> dict[str, ps.Array]:
-    """The same array from shards of files, of Zarr, of HDF5, and of a reader of one's own."""
+    """The same array as shards of files, of Zarr and of HDF5, and from a custom reader."""
 
     def rows_of(path: str) -> tuple[int, tuple[int, ...], str]:
         found = np.load(path, mmap_mode="r")
@@ -76,7 +76,7 @@ def test_workers_of_a_cluster_open_the_array_themselves(array: ps.Array, tmp_pat
 
 
 class Described:
-    """What `blocks` looks at."""
+    """The attributes that `blocks` uses."""
 
     def __init__(self, shape: tuple[int, ...], chunks: tuple[int, ...], shards: tuple[int, ...] | None) -> None:
         self.shape, self.chunks, self.shards, self.dtype = shape, chunks, shards, np.dtype("u2")

@@ -1,4 +1,4 @@
-"""The demo at a size that takes seconds, and the parts of it that its numbers rest on."""
+"""The demo at a size that takes seconds, and the parts of it on which its numbers depend."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_demo_fails_when_a_reader_disagrees(
     assert "WRONG VALUES from zarr-python" in capsys.readouterr().out
 
 
-def test_the_benchmark_array_is_what_the_issue_says() -> None:
+def test_the_benchmark_array_is_as_specified() -> None:
     array = BenchmarkArray(Path())
     assert array.shard_elements == 102_400_000
     assert array.nbytes == 3_276_800_000
@@ -75,7 +75,7 @@ def test_zarr_python_reads_what_was_written(small: BenchmarkArray) -> None:
         assert not small.matches(wrong)
 
 
-def test_chunks_are_where_the_index_says(small: BenchmarkArray) -> None:
+def test_chunks_are_at_the_offsets_of_the_index(small: BenchmarkArray) -> None:
     chunks = small.encoded_chunks()
     assert len(chunks) == SMALL
     for number, chunk in enumerate(chunks):
@@ -85,7 +85,7 @@ def test_chunks_are_where_the_index_says(small: BenchmarkArray) -> None:
         np.testing.assert_array_equal(decoded, np.arange(first, first + benchmark_array.CHUNK_ELEMENTS, dtype="f4"))
 
 
-def test_an_array_that_is_not_whole_is_written_again(tmp_path: Path) -> None:
+def test_an_incomplete_array_is_written_again(tmp_path: Path) -> None:
     array = BenchmarkArray(tmp_path, 2, 1)
     assert not array.is_written()
     array.write(lambda done: None)
@@ -147,7 +147,7 @@ def test_a_ceiling_of_wrong_chunks_is_refused(small: BenchmarkArray, capfd: pyte
     assert "penstock_ceiling: a chunk is not zstd" in capfd.readouterr().err
 
 
-def test_the_real_data_set_is_the_one_that_its_attributes_name() -> None:
+def test_the_real_data_set_is_the_one_named_in_its_attributes() -> None:
     about = json.loads((demo.REAL_DATA / "zarr.json").read_text())["attributes"]
     assert (demo.REAL_DATA.parent / "LICENSE.matplotlib").stat().st_size > 1000
     heights = zarr.open_array(str(demo.REAL_DATA), mode="r")[...]

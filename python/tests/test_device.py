@@ -1,4 +1,4 @@
-"""Reads into device memory: refused without a driver, and against the fake one in a process of its own."""
+"""Reads into device memory: refused without a driver, and tested with the fake driver in a separate process."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def array(tmp_path: Path) -> ps.Array:
     return made
 
 
-def test_a_plan_says_what_a_device_would_decode(array: ps.Array) -> None:
+def test_a_plan_shows_what_a_device_would_decode(array: ps.Array) -> None:
     assert re.search(r"\ncuda:1: blosc\(.*\) on the device\n", array.plan(device="cuda:1"))
     assert "on the device" not in array.plan()
     with pytest.raises(ps.InvalidArgumentError, match="not 'gpu'"):
         array.plan(device="gpu")
 
 
-def test_without_a_driver_there_is_one_clear_error_and_the_rest_works(tmp_path: Path, array: ps.Array) -> None:
+def test_without_a_driver_device_reads_are_one_clear_error(tmp_path: Path, array: ps.Array) -> None:
     program = """
 import sys, penstock as ps
 a = ps.open(sys.argv[1])

@@ -1,4 +1,4 @@
-"""The GPU's code over the files of others: in a separate file, to run in parallel with others."""
+"""The GPU's code on the files of other projects: in a separate file, to run in parallel with others."""
 
 from __future__ import annotations
 

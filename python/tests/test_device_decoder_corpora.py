@@ -1,6 +1,6 @@
-"""The GPU's decoders on the host, over what others wrote: the reference's bytes, or an error where it has one.
+"""The GPU's decoders on the host, on other projects' collections: the reference's bytes, or an error if it has one.
 
-A part of each collection stands in tests/data/codecs; where the whole one is next to the project, all of it is read.
+A part of each collection is in tests/data/codecs; if the whole collection is next to the project, all of it is read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def files(folder: Path, pattern: str = "*") -> list[Path]:
 
 
 def compare(codec: str, encoded: bytes, reference: Decode) -> bool:
-    """Ours is the reference's. True: it decodes."""
+    """Assert that Penstock's outcome is the reference's. Returns whether the chunk decodes."""
     try:
         content = reference(encoded)
     except Exception:
@@ -54,7 +54,7 @@ def compare(codec: str, encoded: bytes, reference: Decode) -> bool:
 
 
 def compare_all(codec: str, paths: Iterable[Path], reference: Decode) -> tuple[int, int]:
-    """How many decode, and how many do not."""
+    """The numbers of chunks that decode and that do not."""
     counts = [0, 0]
     for path in paths:
         try:
@@ -100,7 +100,7 @@ def test_zstd(corpus: Path) -> None:
     golden = corpus / "facebook__zstd" / "tests"
     decode, _ = compare_all("zstd", files(golden / "golden-decompression"), zstd)
     assert decode >= 3
-    # libzstd lets some of these pass where it may not.
+    # libzstd accepts some of these although the format forbids them.
     _, refused = compare_all("zstd", files(golden / "golden-decompression-errors"), refuse)
     assert refused == 3
     compare_all("zstd", files(corpus / "KillingSpark__zstd-rs" / "ruzstd" / "fuzz"), refuse)
@@ -134,7 +134,7 @@ def test_blosc(corpus: Path) -> None:
     expected = np.arange(1_000_000, dtype="<i4").tobytes()
 
     def reference(encoded: bytes) -> bytes:
-        # numcodecs' library is built without Snappy; these files hold what their neighbours do.
+        # numcodecs' library is built without Snappy; these files have the same content as their neighbours.
         return expected if encoded[2] >> 5 == 2 and encoded[0] == 2 else bytes(numcodecs.Blosc().decode(encoded))
 
     paths = files(corpus, "*.cdata")
@@ -173,7 +173,7 @@ def kinds() -> dict[str, bytes]:
         "noise": random.bytes(150_000),
         "text": b"chunk grid array store codec " * 5000,
         "walk": np.cumsum(random.integers(-5, 6, 60_000)).astype("<f4").tobytes(),
-        "far": random.bytes(70_000) * 3,  # repeats behind more than a block of Snappy, and of LZ4's window
+        "far": random.bytes(70_000) * 3,  # matches at distances beyond a block of Snappy and the window of LZ4
     }
 
 
@@ -201,7 +201,7 @@ def test_numcodecs(corpus: Path) -> None:
             continue
         config = json.loads(settings.read_text())
         if config.get("elementsize") == 0:
-            continue  # a shuffle of nothing, which is left to the host
+            continue  # a shuffle of zero bytes, which is left to the host
         if config["id"] not in CODECS:
             with pytest.raises(ps.UnsupportedError):
                 decode_on_host(config, path.read_bytes(), 1)

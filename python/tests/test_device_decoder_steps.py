@@ -26,7 +26,7 @@ def test_shuffled_elements(size: int) -> None:
     assert decode_on_host(chain, packed, len(data)) == data
 
 
-def test_packbits_of_tiff_and_of_others_have_names_of_their_own() -> None:
+def test_packbits_of_tiff_and_of_numcodecs_have_separate_names() -> None:
     assert decode_on_host("tiff_packbits", b"\xfe\x07\x01ab", 5) == b"\7\7\7ab"
     packed = bytes(numcodecs.PackBits().encode(np.array([True, False, True])))
     others: list[Any] = ["packbits", {"id": "packbits"}, {"name": "numcodecs.packbits"}, {"name": "packbits"}]
@@ -54,7 +54,7 @@ def test_differences(dtype: str, astype: str) -> None:
     assert decode_on_host("delta", encoded, len(wanted), dtype=dtype, astype=astype) == wanted
 
 
-def test_a_checksum_behind_a_compressor() -> None:
+def test_a_checksum_after_a_compressor() -> None:
     data = WALK.astype("<i4").tobytes()
     encoded = bytes(numcodecs.Zstd(1).encode(data))
     sealed = encode(np.frombuffer(encoded, "u1"), ["bytes", "crc32c"])
@@ -104,7 +104,7 @@ def test_predictors_of_tiff(dtype: str, predictor: int, samples: int) -> None:
     assert decode_on_host(chain, zlib.compress(encoded), len(wanted)) == wanted
 
 
-def test_settings_that_are_none_are_named() -> None:
+def test_invalid_settings_are_named() -> None:
     with pytest.raises(ps.InvalidArgumentError, match="elementsize"):
         decode_on_host("bitshuffle", b"", 0)
     with pytest.raises(ps.UnsupportedError, match="integers"):
@@ -126,7 +126,7 @@ def test_zstd_of_very_small_blocks_is_decoded() -> None:
         decode_on_host("zstd", frame[:-4], content)
 
 
-def test_what_a_device_leaves_to_the_host_says_so() -> None:
+def test_steps_that_are_left_to_the_host_are_reported() -> None:
     large = b"\x28\xb5\x2f\xfd\xa0" + (1 << 28).to_bytes(4, "little")
     with pytest.raises(ps.UnsupportedError, match="128 MiB") as caught:
         decode_on_host("zstd", large, 1 << 28)

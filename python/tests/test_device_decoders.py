@@ -1,4 +1,4 @@
-"""The GPU's decoders on the host, through Python, on what numcodecs writes."""
+"""The GPU's decoders on the host, called from Python, on what numcodecs writes."""
 
 from __future__ import annotations
 

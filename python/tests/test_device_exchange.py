@@ -1,4 +1,4 @@
-"""Memory and streams of other libraries, and what they get: in a separate file, to run in parallel with others."""
+"""Exchange of memory and streams with other libraries: in a separate file, to run in parallel with others."""
 
 from __future__ import annotations
 

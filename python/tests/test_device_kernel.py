@@ -1,4 +1,4 @@
-"""`penstock.testing.decode_on_device`: the cases run where the fake CUDA driver is in place of the machine's."""
+"""`penstock.testing.decode_on_device`: runs the cases with the fake CUDA driver in place of the machine's."""
 
 from __future__ import annotations
 

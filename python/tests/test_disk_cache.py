@@ -1,4 +1,4 @@
-"""The cache of remote byte ranges in a folder: what is requested from the server, by this process and by others."""
+"""The cache of remote byte ranges in a folder: what this process and others request from the server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read(url: str, folder: Path, selection=np.s_[...], **options) -> np.ndarray:
 
 
 def requests(server: HttpServer) -> list[str]:
-    """The methods since the last call."""
+    """The methods of the requests since the last call."""
     methods = [each.method for each in server.requests]
     server.forget()
     return methods
@@ -81,7 +81,7 @@ def test_a_trusted_second_pass_requests_nothing(server, tmp_path):
     assert requests(server)
     read_both()
     assert requests(server) == []
-    assert same(read(f"{server.url}/hole", tmp_path), expected)  # without trust: all are asked, the absent one by GET
+    assert same(read(f"{server.url}/hole", tmp_path), expected)  # all versions; the absent one by GET
     assert requests(server).count("GET") == 1
 
 
@@ -97,7 +97,7 @@ def test_trust_ends(server, tmp_path):
     assert requests(server) == []
 
 
-def test_objects_that_changed_are_read_anew(server, tmp_path, array):
+def test_objects_that_changed_are_fetched_again(server, tmp_path, array):
     url = f"{server.url}/{array}"
     context = ps.Context(disk_cache=tmp_path, chunk_cache=0)
     opened = ps.open(url, context=context)
@@ -169,7 +169,7 @@ def test_files_stay_below_the_limit(server, tmp_path):
     assert requests(server)[-1] == "HEAD"
 
 
-def test_a_folder_that_cannot_be_used_is_one_warning(server, tmp_path):
+def test_a_folder_that_cannot_be_used_is_a_single_warning(server, tmp_path):
     in_the_way = tmp_path / "file"
     in_the_way.write_text("no folder")
     with warnings.catch_warnings(record=True) as seen:
@@ -186,7 +186,7 @@ def test_a_folder_that_cannot_be_used_is_one_warning(server, tmp_path):
 
 
 def test_a_full_disk_is_one_warning(server, tmp_path):
-    """A limit on the size of files is met as a full disk is."""
+    """A limit on the size of files has the effect of a full disk."""
     program = """
 import resource, signal, sys, warnings, penstock as ps
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

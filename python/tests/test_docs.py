@@ -1,7 +1,7 @@
-"""The pages under docs/ say what is true: their Python runs, their commands work, their C++ stands in the examples.
+"""The pages under docs/ are correct: their Python runs, their commands work, their C++ is in the examples.
 
-Python blocks of a page run in order, in one namespace, next to a fresh `data.zarr` and `scene.tif`. A line
-`expression  # -> text` also states the value's repr.
+Python blocks of a page run in order, in one namespace, with a fresh `data.zarr` and `scene.tif` in the working folder.
+A line `expression  # -> text` also states the value's repr.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STATED = re.compile(r"^\s*(?P<code>.+?)  # -> (?P<value>.+)$")
 
 
 def blocks(page: Path, language: str) -> list[tuple[int, str]]:
-    """(line, text) of each fenced block of that language."""
+    """(line, text) of each fenced block of the language."""
     text = page.read_text()
     found = [m for m in FENCE.finditer(text) if m[2] == language]
     return [(text[: m.start()].count("\n") + 2, textwrap.dedent(m[3])) for m in found]
@@ -99,14 +99,14 @@ def test_python_runs(page: Path) -> None:
     namespace: dict[str, Any] = {}
     try:
         for line, code in blocks(page, "python"):
-            padded = "\n" * (line - 1) + with_checks(code)  # so that a traceback names the page's own line
+            padded = "\n" * (line - 1) + with_checks(code)  # so that a traceback has the line numbers of the page
             exec(compile(padded, str(page), "exec"), namespace)
     finally:
         ps.zarr.disable()
 
 
 def run_on_the_fake_device(page: Path) -> None:
-    """Runs the page in a process of its own: a driver is loaded once per process."""
+    """Run the page in a separate process, because a driver is loaded once per process."""
     if not FAKE_CUDA.exists():
         pytest.skip(f"the fake CUDA driver is not built: {FAKE_CUDA}")
     code = "\n".join(with_checks(code) for _, code in blocks(page, "python"))
@@ -145,7 +145,7 @@ def test_commands_work(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", pages_with("cpp"))
-def test_cpp_stands_in_the_examples(page: Path) -> None:
+def test_cpp_is_in_the_examples(page: Path) -> None:
     compiled = {line.strip() for file in (ROOT / "examples").rglob("*.cc") for line in file.read_text().splitlines()}
     for _, text in blocks(page, "cpp"):
         missing = [line for line in map(str.strip, text.splitlines()) if line and line not in compiled]
@@ -153,14 +153,14 @@ def test_cpp_stands_in_the_examples(page: Path) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """What the headings of a page can be linked by."""
+    """The anchors of a page's headings."""
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     titles = [re.sub(r"[^\w\s-]", "", title).strip().lower() for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
     return {re.sub(r"[-\s]+", "-", title) for title in titles}
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, id=str(p.relative_to(ROOT))) for p in (*PAGES, *ROOT.glob("*.md"))])
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     text = re.sub(r"```.*?```|^    .*$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
         if "://" in target:

@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SECTIONS = ("Parameters", "Returns", "Yields", "Raises", "Attributes", "Examples", "Notes", "References", "See Also")
 MODULES = ("zarr", "xarray", "dask", "torch", "jax", "mpi", "legate", "testing")
-# The same parameters in many functions: the pages of contexts and stores explain them, and of zarr-python.
+# Parameters of many functions, which are explained on the pages of contexts, stores and zarr-python.
 EXPLAINED_ELSEWHERE = {"self", "context", "storage_options", "target_options", "prototype", "fields", "out", "threads"}
 # Docstrings that refer to another one: "As `Array.read`.", "as in zarr-python", "parameters are those of `write`".
 REFERS = re.compile(
@@ -27,7 +27,7 @@ REFERS = re.compile(
 
 
 def described() -> list[str]:
-    """The names that the reference has, as `penstock.Array` or `penstock.zarr`."""
+    """The names that the reference describes, such as `penstock.Array` or `penstock.zarr`."""
     pages = sorted((ROOT / "docs" / "reference" / "python").glob("*.md"))
     return sorted(set(re.findall(r"^::: (penstock\.[\w.]+)$", "".join(p.read_text() for p in pages), re.MULTILINE)))
 

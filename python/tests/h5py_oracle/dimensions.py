@@ -1,4 +1,4 @@
-"""Names of the dimensions of HDF5 datasets: those of the scales attached to them, and netCDF's numbers for others."""
+"""Names of the dimensions of HDF5 datasets: from the attached scales, or else numbered as netCDF numbers them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ of a reference."""
 
 
 def dimension_names(dataset: Any, known: ScaleNames | None = None) -> list[str | None] | None:
-    """Names of the dimensions, from the scales attached to them (the last of several, as netCDF does); of a scale
-    itself, its own name. Names that were looked up are added to `known`.
+    """Names of the dimensions, from the attached scales (the last of several, as in netCDF). A scale's own dimension
+    has its name. Names that are looked up are added to `known`.
     """
     rank = len(dataset.shape)
     if not rank:
@@ -29,7 +29,7 @@ def dimension_names(dataset: Any, known: ScaleNames | None = None) -> list[str |
         try:
             names[d] = _name_of(dataset, scales[-1], {} if known is None else known) if len(scales) else None
         except (AttributeError, KeyError, OSError, RuntimeError, ValueError):
-            continue  # a scale that no longer exists names nothing
+            continue  # a scale that no longer exists gives no name
     if is_scale(dataset):
         if rank == 1:
             names[0] = as_text(dataset.name).rpartition("/")[2]
@@ -52,7 +52,7 @@ def _name_of(dataset: Any, scale: Any, known: ScaleNames) -> str:
 
 
 def _scales(dataset: Any, rank: int) -> list[Any]:
-    """References to the scales of each dimension. An attribute that cannot be read is an error."""
+    """References to the scales of each dimension. Raises if the attribute cannot be read."""
     from h5py import h5t
 
     if "DIMENSION_LIST" not in dataset.attrs:
@@ -60,12 +60,12 @@ def _scales(dataset: Any, rank: int) -> list[Any]:
     found = dataset.attrs.get_id("DIMENSION_LIST")
     kind = found.get_type()
     if found.shape != (rank,) or kind.get_class() != h5t.VLEN or not kind.get_super().equal(h5t.STD_REF_OBJ):
-        return []  # not what dimension scales have: h5py's conversion of some types ends the process
+        return []  # not the type of dimension scales; h5py's conversion of some types ends the process
     return list(attribute(dataset, "DIMENSION_LIST"))
 
 
 def _netcdf_dimensions(dataset: Any) -> dict[int, str]:
-    """Dimensions by netCDF's number for them, of the groups from the dataset's up to the root."""
+    """The dimensions of the groups from the dataset's up to the root, by their netCDF numbers."""
     import h5py
     from h5py import h5a
 
@@ -85,9 +85,9 @@ def _netcdf_dimensions(dataset: Any) -> dict[int, str]:
 def all_dimension_names(file: Any, check: Callable[[Any], None]) -> DimensionNames:
     """A name for each dimension of each dataset of a file.
 
-    Those without a scale are numbered as netCDF numbers them (`phony_dim_3`): dimensions of one group of one length
-    are one, but not twice in a dataset; of subgroups before those of their group, and after all that have names.
-    `check` refuses damaged groups.
+    Dimensions without a scale are numbered as in netCDF (`phony_dim_3`). Within a group, dimensions of equal length are
+    one dimension, except two of the same dataset. Subgroups are numbered before their group, after all dimensions that
+    have names. `check` refuses damaged groups.
     """
     names = {}
     groups: dict[tuple[int, int], str] = {}
@@ -97,7 +97,7 @@ def all_dimension_names(file: Any, check: Callable[[Any], None]) -> DimensionNam
         try:
             names[path] = _names_and_lengths(dataset, seen)
         except (CorruptDataError, KeyError, OSError, RuntimeError, ValueError):
-            continue  # it has no numbers; opening it raises
+            continue  # it has no dimensions to number; opening it raises
     scales = {path: lengths[0] for path, (_, lengths, is_scale) in names.items() if is_scale and lengths}
     number = len(scales)
     of_groups: dict[str, list[tuple[str, _Length]]] = {}
@@ -125,15 +125,15 @@ def all_dimension_names(file: Any, check: Callable[[Any], None]) -> DimensionNam
     return DimensionNames(out, links)
 
 
-_Length = tuple[int, bool]  # and whether it may grow
+_Length = tuple[int, bool]  # the length, and whether it may grow
 
 
 def _datasets(
     group: Any, path: str, seen: dict[tuple[int, int], str], links: dict[str, str], check: Callable[[Any], None]
 ) -> Iterator[tuple[str, Any]]:
-    """The datasets below a group with their paths: of its subgroups, then its own.
+    """The datasets below a group with their paths: those of its subgroups, then its own.
 
-    Each group is entered once; `links` gets its further paths.
+    Each group is visited once; `links` receives its further paths.
     """
     import h5py
     from h5py import h5o
@@ -149,7 +149,7 @@ def _datasets(
         try:
             found = find(group, name)
         except (CorruptDataError, KeyError, OSError, RuntimeError, ValueError):
-            continue  # it has no numbers; opening it raises
+            continue  # it has no dimensions to number; opening it raises
         if isinstance(found, h5py.Group):
             yield from _datasets(found, f"{path}{name}/", seen, links, check)
         elif isinstance(found, h5py.Dataset) and found.shape is not None:

@@ -10,7 +10,7 @@ _BLOSC = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 
 
 class _Filters:
-    """One converter for each filter: (its parameters, item size) to a codec, or None where decoding does nothing."""
+    """One converter for each filter, from (its parameters, item size) to a codec, or None if decoding does nothing."""
 
     @staticmethod
     def deflate(values: tuple[int, ...], item: int) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class _Filters:
         shuffle = values[5] if len(values) > 5 and values[5] in (0, 1, 2) else 1
         code = values[6] if len(values) > 6 else 0
         name = _BLOSC[code] if code < len(_BLOSC) else "blosclz"
-        # A frame's own header has its settings; these are for people, and for encoding.
+        # A frame's own header has its settings; these are for display and for encoding.
         return {"id": "blosc", "cname": name, "clevel": 5, "shuffle": shuffle, "blocksize": 0, "typesize": size}
 
     @staticmethod
@@ -80,7 +80,7 @@ class _Filters:
 
     @staticmethod
     def nothing(values: tuple[int, ...], item: int) -> None:
-        """Filters that round numbers before they are compressed: the rounded numbers are stored."""
+        """Filters that round numbers before compression: the stored numbers are the rounded ones."""
         return None
 
 
@@ -105,7 +105,7 @@ _KNOWN = {
 
 
 def codec_of(number: int, values: tuple[int, ...], item: int, name: bytes) -> dict[str, Any] | None:
-    """The codec of a filter, or None where decoding does nothing. Raises `UnsupportedError` by name."""
+    """The codec of a filter, or None if decoding does nothing. Raises `UnsupportedError` with the filter's name."""
     known = _KNOWN.get(number)
     if known is None:
         shown = name.decode("utf-8", "replace").partition(";")[0].strip() or "without a name"

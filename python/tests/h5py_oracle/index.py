@@ -1,4 +1,4 @@
-"""h5py's facts about one dataset: type, layout, filters and the location of each chunk."""
+"""What h5py reports about one dataset: type, layout, filters and the location of each chunk."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def describe_dataset(
     read_at: Callable[[int, int], bytes],
     scales: ScaleNames | None = None,
 ) -> Seen:
-    """The array that a dataset is, with the bytes in `file`. Raises `UnsupportedError` by name.
+    """Describe a dataset as an array, with the bytes in `file`. Raises `UnsupportedError` with what is not supported.
 
-    `read_at(offset, length)` gives bytes of the file; `scales` caches names of scales for this state of the file.
+    `read_at(offset, length)` returns bytes of the file; `scales` caches names of scales for this state of the file.
     """
     if dataset.shape is None:
         raise NoArrayError("a dataset without a dataspace (H5S_NULL) is not an array")
@@ -88,7 +88,7 @@ def _storage(dataset: Any, plist: Any, stored: StoredType) -> dict[str, Any]:
 
 
 def _type_name(dataset: Any) -> str | None:
-    """The name of the type of a dataset in its group or one above; None: it has none. netCDF stores copies of types."""
+    """The name of a dataset's type in its group or one above, or None. (netCDF stores copies of types.)"""
     from h5py import h5g
 
     kind, group = dataset.id.get_type(), dataset.parent
@@ -106,7 +106,7 @@ def _type_name(dataset: Any) -> str | None:
 
 
 def _fill(dataset: Any, plist: Any, stored: StoredType) -> Any:
-    """The fill value in .zarray's words; None where it is not defined."""
+    """The fill value as .zarray writes it; None if it is not defined."""
     if stored.variable:
         return ""
     from h5py import h5d
@@ -124,7 +124,7 @@ def _fill(dataset: Any, plist: Any, stored: StoredType) -> Any:
 
 
 def _raw_fill(dataset: Any, plist: Any, stored: StoredType) -> npt.NDArray[np.uint8]:
-    """The fill value's bytes in the file's type: what h5py returns, put back into that form."""
+    """The fill value's bytes in the file's type, encoded from what h5py returns."""
     size = dataset.id.get_type().get_size()
     memory = np.zeros((), dataset.dtype if dataset.dtype.subdtype is None else dataset.dtype.base)
     try:
@@ -143,7 +143,7 @@ def _raw_fill(dataset: Any, plist: Any, stored: StoredType) -> npt.NDArray[np.ui
 
 
 def _describe_variable(dataset: Any, zarray: dict[str, Any], made: Described) -> None:
-    """Text of variable length lies in heaps: h5py reads it, once."""
+    """Text of variable length is in heaps: h5py reads it, once."""
     if 16 * dataset.size > _MOST_VARIABLE_BYTES:
         raise UnsupportedError(f"{dataset.size} items of variable length are more than this release reads")
     parts = [int(dataset.size).to_bytes(4, "little")]
@@ -188,7 +188,7 @@ def _describe_whole(
 
 
 def _compact_bytes(dataset: Any) -> bytes:
-    """What a compact dataset holds, in the file's own type."""
+    """The values of a compact dataset, in the file's own type."""
     from h5py import h5s
 
     tid = dataset.id.get_type()
@@ -209,7 +209,7 @@ def _describe_chunked(
     chunk = tuple(dataset.chunks)
     item = dataset.id.get_type().get_size()
     zarray["chunks"] = list(chunk + stored.shape)
-    used: list[int | None] = []  # which codec of the list each filter of the pipeline is
+    used: list[int | None] = []  # the number of each filter's codec in the list
     for i in range(plist.get_nfilters()):
         number, _, values, name = plist.get_filter(i)
         codec = codec_of(number, tuple(int(value) & 0xFFFFFFFF for value in values), item, name)
@@ -223,7 +223,7 @@ def _describe_chunked(
     if used and raw_edges:
         masks = np.where(_is_edge(numbers, grid, chunk, dataset.shape), np.uint64((1 << len(used)) - 1), masks)
     chains = np.zeros(len(numbers), np.uint64)
-    # Bits beyond the pipeline mean nothing; a filter of which nothing is left to do is as good as skipped.
+    # Bits beyond the pipeline have no meaning. A filter whose codec is None does nothing, skipped or not.
     masks &= np.uint64((1 << len(used)) - 1)
     different = [int(mask) for mask in np.unique(masks) if mask] if masks.any() else []
     if len(different) > _MOST_CHAINS:
@@ -247,7 +247,7 @@ _Numbers = npt.NDArray[np.uint64]
 def _chunk_index(
     dataset: Any, chunk: tuple[int, ...], grid: tuple[int, ...], read_at: Callable[[int, int], bytes]
 ) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
-    """(cell numbers, filter masks, offsets, sizes) of the chunks that are there, in the order of the cells."""
+    """(cell numbers, filter masks, offsets, sizes) of the chunks that exist, in the order of the cells."""
     rows: list[int] = []
     add = rows.extend
 
@@ -278,11 +278,11 @@ def _chunk_index(
 def _swapped_places(
     dataset: Any, at: _Numbers, table: _Numbers, chunk: tuple[int, ...], read_at: Callable[[int, int], bytes]
 ) -> _Numbers:
-    """The chunks' places in the grid, where the library may have told them wrong.
+    """The chunks' places in the grid, corrected where the HDF5 library reports them wrong.
 
-    An extensible array numbers its chunks with the unlimited dimension first. HDF5 2.0's listing takes the numbers
-    apart as if the order were the dataset's own: of a dataset whose one unlimited dimension is not its first, chunks
-    come out at places that are not theirs. The bytes decide: read_direct_chunk looks a place up as reading does.
+    An extensible array numbers its chunks with the unlimited dimension first. HDF5 2.0 converts the numbers as if the
+    order were the dataset's own: if the one unlimited dimension of a dataset is not its first, the reported places are
+    wrong. The bytes decide: read_direct_chunk looks a place up as reading does.
     """
     unlimited = [d for d, most in enumerate(dataset.maxshape) if most is None]
     if len(unlimited) != 1 or unlimited[0] == 0 or not len(at):
@@ -290,7 +290,7 @@ def _swapped_places(
     free = unlimited[0]
     most = [1 if n is None else -(-n // c) for n, c in zip(dataset.maxshape, chunk, strict=True)]
     if (at[:, :free] != 0).any():
-        return at  # told right: wrong places are at the start of all dimensions before the unlimited one
+        return at  # the places are correct: wrong ones are at the start of all dimensions before the unlimited one
     slot = np.zeros(len(at), np.uint64)
     for d in range(free, len(chunk)):
         slot = slot * np.uint64(most[d] if d > free else 1) + at[:, d]
@@ -336,10 +336,10 @@ def _leaves_edges_raw(
     chunk: tuple[int, ...],
     item: int,
 ) -> bool:
-    """Whether chunks at the array's edge skip the filters with a mask that says nothing of it.
+    """Whether chunks at the array's edge are stored without filters although their masks do not show it.
 
-    The layout's flag (H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) is out of h5py's reach. With it, all such chunks have
-    their full size; if they do, one whose stored bytes tell whether they are what h5py reads settles it.
+    The layout's flag for this (H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) cannot be read by h5py. With it, all such chunks
+    have their full size. If they do, one chunk whose stored bytes are not all alike is compared with what h5py reads.
     """
     edge = np.flatnonzero(_is_edge(numbers, grid, chunk, dataset.shape) & (masks == 0))
     full = int(np.prod(chunk, dtype=np.int64)) * item
@@ -359,17 +359,17 @@ def _leaves_edges_raw(
         if not np.array_equal(raw[tuple(slice(n) for n in count)], decoded):
             return False
         if len(np.unique(raw.reshape(-1, item), axis=0)) > 1:
-            return True  # not all elements alike: a filter would have changed these bytes
+            return True  # not all elements are equal: a filter would have changed these bytes
     return False
 
 
 def contiguous_blocks(
     shape: Sequence[int], item_bytes: int, most_bytes: int = 1 << 20
 ) -> tuple[tuple[int, ...], npt.NDArray[np.uint64], npt.NDArray[np.uint64], int | None]:
-    """How C-order bytes that have no chunks are cut into cells.
+    """How C-order bytes that have no chunks are divided into cells.
 
     Returns (cell shape, offsets of the cells, their lengths, axis): each cell is one run of bytes, of about
-    `most_bytes`. The last cell along `axis` may be shorter than the others (None: all are whole).
+    `most_bytes`. The last cell along `axis` may be shorter than the others (axis None: all have the same length).
     """
     rank = len(shape)
     if rank == 0 or 0 in shape:

@@ -1,7 +1,7 @@
-"""Links of HDF5 groups: which names a group has, what kind of object each one leads to, and the objects themselves.
+"""Links of HDF5 groups: the names of a group, the kind of object that each link leads to, and the objects themselves.
 
 h5py's `Group.get` returns its default for a damaged object too. Here an object is absent only if a link of its path
-does not exist or leads to nothing; every other failure is an error.
+does not exist or has no target; every other failure is an error.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import numpy as np
 from penstock.core.errors import CorruptDataError, Error, UnsupportedError
 from penstock.hdf5.group import Members
 
-_MOST_HOPS = 16  # symbolic links that lead to one object, as HDF5 limits them
+_MOST_HOPS = 16  # HDF5's limit of symbolic links on the way to one object
 _STAND_IN = b"This is a netCDF dimension but not a netCDF variable"
 _RENAMED = "_nc4_non_coord_"
 
-Found = tuple[Any, str]  # a group of h5py, and the name in it of a hard link or of an unreadable external one
+Found = tuple[Any, str]  # a group of h5py, and the name in it of a hard link or of an unreadable external link
 
 
 def find(group: Any, path: str) -> Any:
-    """The object at `path` below a group of h5py, or None if there is none.
+    """The object at `path` below a group of h5py, or None if it does not exist.
 
-    Raises `CorruptDataError` for an object that exists and cannot be opened, and what h5py raises for a damaged link.
+    Raises `CorruptDataError` for an object that exists and cannot be opened, and h5py's exception for a damaged link.
     """
     path = path.strip("/")
     if not path:
@@ -53,9 +53,9 @@ def encoded(name: str) -> bytes:
 
 
 def members_of(group: Any) -> Members:
-    """What a group of h5py holds. Opens none of it.
+    """The members of a group of h5py. Opens none of them.
 
-    A name whose object is damaged is shown; a link that leads to nothing and a named type are not. netCDF's
+    The names of damaged objects are included; links without a target and named types are not. netCDF's
     `_nc4_non_coord_x` is `x`.
     """
     kinds = [(name, _is_shown(group, name)) for name in names_in(group)]
@@ -80,7 +80,7 @@ def given_name(group: Any, name: str) -> str:
 
 
 def _is_shown(group: Any, name: str) -> bool | None:
-    """Whether a name is shown; None: it is a stand-in."""
+    """Whether a name is shown; None if it is a stand-in."""
     from h5py import h5g
 
     try:
@@ -96,7 +96,7 @@ def _is_shown(group: Any, name: str) -> bool | None:
 
 
 def _is_stand_in(group: Any, name: str) -> bool:
-    """Whether a dataset is netCDF's mark for a dimension without a variable. Does not open the dataset."""
+    """Whether a dataset is netCDF's stand-in for a dimension without a variable. Does not open the dataset."""
     try:
         return text_attribute(group, "NAME", name).startswith(_STAND_IN)
     except (KeyError, OSError, RuntimeError, TypeError, ValueError):
@@ -104,12 +104,12 @@ def _is_stand_in(group: Any, name: str) -> bool:
 
 
 def is_scale(dataset: Any) -> bool:
-    """Whether a dataset is a dimension scale. HDF5's own test of that ends the process for some damaged types."""
+    """Whether a dataset is a dimension scale. HDF5's own test ends the process for some damaged types."""
     return text_attribute(dataset, "CLASS").rstrip(b"\0") == b"DIMENSION_SCALE"
 
 
 def text_attribute(node: Any, attribute: str, name: str = ".") -> bytes:
-    """The text of an attribute of the member `name` of a group, which is not opened; empty if it is not text."""
+    """The text of an attribute of the member `name` of a group, without opening it; empty if it is not text."""
     from h5py import h5a, h5t
 
     if not h5a.exists(node.id, attribute.encode(), obj_name=encoded(name)):
@@ -125,7 +125,7 @@ def text_attribute(node: Any, attribute: str, name: str = ".") -> bytes:
 
 
 def _locate(group: Any, name: str, hops: int) -> Found | None:
-    """Where the object is to which the link `name` of a group leads, or None if it leads to nothing."""
+    """The location of the object to which the link `name` of a group leads, or None if it has no target."""
     from h5py import h5l
 
     links, raw = group.id.links, encoded(name)
@@ -140,7 +140,7 @@ def _locate(group: Any, name: str, hops: int) -> Found | None:
         return _locate_path(group, links.get_val(raw).decode("utf-8", "surrogateescape"), hops + 1)
     if kind == h5l.TYPE_EXTERNAL:
         return _locate_elsewhere(group, name, hops + 1)
-    return group, name  # a link class of an application: opening it says whether h5py knows it
+    return group, name  # a link class of an application: opening it shows whether h5py supports it
 
 
 def _locate_path(group: Any, path: str, hops: int) -> Found | None:

@@ -1,4 +1,4 @@
-"""Nodes of HDF5 files of this machine, opened by h5py."""
+"""Nodes of local HDF5 files, opened by h5py."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class H5pyGroup(Hdf5Group):
 
     @property
     def uri(self) -> str:
-        """What the group can be opened by."""
+        """What opens the group again."""
         return self._uri
 
     @property
@@ -77,7 +77,7 @@ class H5pyGroup(Hdf5Group):
 
 
 def open_by_h5py(source: Source, path: str, open_member: Callable[..., Array | Group]) -> Array | Group:
-    """The node at `path` of a file of this machine. Raises LookupError if there is none."""
+    """The node at `path` of a local file. Raises LookupError if it does not exist."""
     path = path.strip("/")
     uri = source.uri + ("/" + quote(path, safe="/", errors="surrogateescape") if path else "")
     with h5py.File(source.target, "r") as file:
@@ -92,7 +92,7 @@ def open_by_h5py(source: Source, path: str, open_member: Callable[..., Array | G
 
 
 def object_of(path: str) -> Object:
-    """A file of this machine as references name it."""
+    """A local file as references name it."""
     folder, name = os.path.split(path)
     return Object(path, _core.file_store(os.fsencode(folder)), name, pinned=True, path=path)
 

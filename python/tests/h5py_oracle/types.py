@@ -11,7 +11,7 @@ import numpy as np
 from penstock.core.errors import CorruptDataError, Error, UnsupportedError
 from penstock.hdf5.types import NoArrayError, as_text, netcdf_value, numpy_dtype
 
-# (sign bit, exponent's place and size, mantissa's place and size, bias) of the floats that are read as they are.
+# (sign bit, position and size of the exponent, of the mantissa, bias) of the floats that are read without conversion.
 _FLOATS = {
     (2, (15, 10, 5, 0, 10), 15): "f2",
     (4, (31, 23, 8, 0, 23), 127): "f4",
@@ -34,10 +34,10 @@ class StoredType:
     """An element type of a file."""
 
     dtype: Any  # as .zarray writes it: a type string or a list of fields
-    shape: tuple[int, ...] = ()  # of H5T_ARRAY: further axes
-    bits: dict[str, Any] | None = None  # the codec that makes whole integers of these
+    shape: tuple[int, ...] = ()  # further axes, of H5T_ARRAY
+    bits: dict[str, Any] | None = None  # the codec that converts these bits to whole integers
     texts: tuple[tuple[int, int, int, int], ...] = ()  # (offset, count, size, padded with spaces) of text in an item
-    variable: bool = False  # text of variable length: only h5py can reach it
+    variable: bool = False  # text of variable length, which only h5py can read
 
     @property
     def numpy(self) -> np.dtype[Any]:
@@ -45,7 +45,7 @@ class StoredType:
 
     @property
     def codecs(self) -> list[dict[str, Any]]:
-        """What makes NumPy's items of the stored ones, as filters of .zarray."""
+        """The codecs that convert stored items to NumPy's, as filters of .zarray."""
         if self.bits is not None:
             return [self.bits]
         if not self.texts:
@@ -80,7 +80,7 @@ def _integer(tid: Any, h5t: Any) -> StoredType:
         bits |= {"precision": precision, "offset": offset, "signed": signed}
         return StoredType(f"<{'i' if signed else 'u'}{to}", bits=bits)
     dtype = f"{'|' if size == 1 else _order(tid, h5t)}{'i' if signed else 'u'}{size}"
-    if tid.get_class() != h5t.INTEGER:  # of bit fields h5py does not say which bits are used, and reads all
+    if tid.get_class() != h5t.INTEGER:  # h5py does not report which bits of a bit field are used, and reads all
         return StoredType(dtype)
     precision, offset = tid.get_precision(), tid.get_offset()
     if precision == 8 * size and offset == 0:
@@ -176,7 +176,7 @@ def _opaque(tid: Any) -> StoredType:
 
 
 def stored_type(tid: Any) -> StoredType:
-    """What an HDF5 type comes to. Raises `UnsupportedError` by name."""
+    """The element type of an HDF5 type. Raises `UnsupportedError` with what is not supported."""
     from h5py import h5t
 
     kind = tid.get_class()
@@ -198,7 +198,7 @@ def stored_type(tid: Any) -> StoredType:
             return StoredType("|O", variable=True)
         spaces = {h5t.STR_NULLTERM: 0, h5t.STR_SPACEPAD: 1}.get(tid.get_strpad())
         size = tid.get_size()
-        # One byte with a terminator has nothing behind its end.
+        # An item of one byte that ends with a terminator has no bytes after its end.
         is_plain = spaces is None or (size == 1 and not spaces)
         return StoredType(f"|S{size}", texts=() if is_plain else ((0, 1, size, spaces),))
     if kind == h5t.OPAQUE:
@@ -257,8 +257,8 @@ def _float_json(value: np.floating[Any]) -> Any:
 
 
 def attribute(node: Any, name: str | bytes) -> Any:
-    """An attribute's value. h5py's conversion of lists of region references treats uninitialised memory as an object
-    and ends the process, so they are refused."""
+    """An attribute's value. Lists of region references are refused: h5py's conversion of them reads uninitialised
+    memory as an object and ends the process."""
     if _has_lists_of_regions(node.attrs.get_id(name).get_type(), False):
         raise UnsupportedError("lists of region references are not readable")
     return node.attrs[name]
@@ -278,7 +278,7 @@ def _has_lists_of_regions(tid: Any, in_list: bool) -> bool:
 
 
 def _has_bytes(found: Any) -> bool:
-    """Whether the value of an attribute is in the file, whatever its type means."""
+    """Whether the value of an attribute is stored in the file, for any type."""
     from h5py import h5t
 
     tid = found.get_type()
@@ -292,7 +292,7 @@ def _has_bytes(found: Any) -> bool:
 
 
 def attributes_of(node: Any) -> dict[str, Any]:
-    """The attributes as the file types them, without those that netCDF and dimension scales keep for themselves."""
+    """The attributes with the file's types, without those that netCDF and dimension scales use internally."""
     import h5py
 
     out: dict[str, Any] = {}
@@ -302,10 +302,10 @@ def attributes_of(node: Any) -> dict[str, Any]:
             continue
         try:
             value = attribute(node, stored)
-        except Exception as error:  # h5py raises anything where a file is damaged
+        except Exception as error:  # h5py raises exceptions of any type if a file is damaged
             if not isinstance(error, (TypeError, UnsupportedError)) and not _has_bytes(node.attrs.get_id(stored)):
                 raise CorruptDataError(f"attribute '{name}' is not readable: {error}") from error
-            out[name] = f"<not readable: {error}>"  # a type that h5py does not know: the array is still readable
+            out[name] = f"<not readable: {error}>"  # a type that h5py does not support: the array is still readable
             continue
         if isinstance(value, h5py.Empty):
             value = "" if value.dtype.kind in "SO" else None
@@ -314,7 +314,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
 
 
 def attributes_json(attributes: dict[str, Any]) -> dict[str, Any]:
-    """The same as plain numbers, text and lists."""
+    """The attributes as plain numbers, text and lists."""
     return {name: _plain(value) for name, value in attributes.items()}
 
 

@@ -1,7 +1,7 @@
-"""Appends blocks of rows to an array until it is killed; logs what it begins and how each append ends.
+"""Appends blocks of rows to an array until it is killed; logs the start and the outcome of each append.
 
-Usage: appender.py ARRAY LOG NUMBER SEED. A block is 1 to 13 rows that hold one number which no other block has; every
-ninth block is rows of the fill value next to its number, so that chunks without values occur.
+Usage: appender.py ARRAY LOG NUMBER SEED. A block is 1 to 13 rows with one number that no other block has. Every ninth
+block also has rows of the fill value, so that some chunks have no values.
 """
 
 from __future__ import annotations

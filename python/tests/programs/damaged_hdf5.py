@@ -1,9 +1,9 @@
-"""Damages an HDF5 file at many places, one byte at a time: damaged objects are errors and never absent.
+"""Damages an HDF5 file in many places, one byte at a time: damaged objects must be errors and never absent.
 
 damaged_hdf5.py FILE SCRATCH CHECKED STEP
 
-CHECKED: 1 if checksums protect the names, so that a damaged file has the names of the whole one or is an error.
-Prints the failures, and last "done PLACES OPENED REFUSED".
+CHECKED: 1 if checksums protect the names, so that a damaged file has the names of the intact one or is an error. Prints
+the failures, and last "done PLACES OPENED REFUSED".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Call every entry point of `penstock._core` with wrong arguments; usage: entry_points.py SEED ROUNDS FOLDER.
 
-Every call is written to FOLDER/call before it is made, so that an abort can be named. A call that takes longer than
-`LONGEST` seconds ends the process. The last line of stdout is the number of calls.
+Every call is written to FOLDER/call before it is made, so that an abort can be attributed to it. A call that takes
+longer than `LONGEST` seconds ends the process. The last line of stdout is the number of calls.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock import _core
 
 LONGEST = 20
 SKIPPED = {"_end": "ends the interpreter"}
-# Raw addresses: a wrong one is the caller's fault, and nothing can check it.
+# Raw addresses: a wrong one is the caller's error and cannot be checked.
 ADDRESSES = {"address", "to", "stream"}
 
 
@@ -115,7 +115,7 @@ def released() -> memoryview:
 
 
 def hostile() -> list[Any]:
-    """New values for each round: a call may change them."""
+    """Hostile values, made anew for each round because a call may change them."""
     many: list[Any] = []
     many += [many]
     return [
@@ -189,7 +189,7 @@ class World:
         tiff = {"page": 0, "sub_ifds": [], "level": 0, "mask": False, "native_order": True, "bands": [], "ifd": None}
         raw = {"dtype": "<f4", "shape": None, "row_shape": None, "offset": 0, "fortran_order": False, "rows": [2]}
         self.open_options = {"create": create, "tiff": tiff, "raw": raw}
-        # Several values for a name, because functions give it different meanings.
+        # Several values for a name if functions use it with different meanings.
         self.valid: dict[str, list[Any]] = {
             "self": [], "array": [self.array, self.text], "of": [self.array], "from_": [self.array, np.dtype("f4")],
             "source": [self.array, self.group], "store": [store, files], "old": [store], "context": [context],
@@ -246,7 +246,7 @@ class World:
 
 
 def parameters(function: Any) -> list[list[str]]:
-    """The names of the parameters of each overload; without `self`."""
+    """The names of the parameters of each overload, without `self`."""
     found: list[list[str]] = []
     for signature in getattr(function, "__nb_signature__", None) or [("(self, value)",)]:
         text = re.sub(r"\[[^\[\]]*\]", "", re.sub(r"\[[^\[\]]*\]", "", signature[0]))
@@ -257,7 +257,7 @@ def parameters(function: Any) -> list[list[str]]:
 
 
 def arguments(world: World, names: list[str], chance: random.Random) -> list[Any]:
-    """Mostly valid values, one or more of them replaced by hostile ones; sometimes too few or too many."""
+    """Mostly valid values, with one or more replaced by hostile ones; sometimes too few or too many."""
     bad = hostile()
     made = [chance.choice(world.valid.get(name) or bad) for name in names]
     if names:
@@ -305,7 +305,7 @@ def main() -> int:
     record = os.open("call", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
     quiet, said = os.open(os.devnull, os.O_WRONLY), os.dup(1)
     faults = os.fdopen(os.dup(2), "w")
-    os.dup2(quiet, 1)  # the command line program prints
+    os.dup2(quiet, 1)  # the command line program prints to it
     os.dup2(quiet, 2)
     faulthandler.enable(faults)
     calls = 0
@@ -332,7 +332,7 @@ def main() -> int:
                     call(name, found, args)
                     continue
                 member = name.split(".")[1]
-                # An object that was never initialised, and one that was.
+                # One object that was never initialised, and one that was.
                 for instance in (kind.__new__(kind), world.instance(kind)):
                     if instance is None:
                         continue

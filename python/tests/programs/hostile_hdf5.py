@@ -1,4 +1,5 @@
-"""Opens and reads hostile HDF5 files, one after the other, with limits on memory; prints the current one.
+"""Opens and reads hostile HDF5 files, one after the other, with limits on memory; prints the name of each before it
+starts.
 
 hostile_hdf5.py penstock|h5py FILE...
 """
@@ -33,7 +34,7 @@ def with_penstock(path: str) -> None:
 
 
 def with_h5py(path: str) -> None:
-    """The same calls of the library as above, and no others."""
+    """Only the calls of the library that the test of Penstock makes."""
     import h5py
 
     def walk(node: Any, depth: int) -> None:

@@ -40,7 +40,7 @@ for spec in (
     for shard in made.addressable_shards:
         np.testing.assert_array_equal(shard.data, values[shard.index])
 
-# A replica is read once: eight devices that hold all of the array are one read.
+# Replicas share one read: eight devices that hold the whole array cause one.
 reads = []
 read_async = ps.Array.read_async
 
@@ -73,7 +73,7 @@ def read_rows(path: str, low: int, high: int) -> Any:
     return np.load(path, mmap_mode="r")[low:high]
 
 
-# Shards of files, and of a reader of one's own.
+# Shards in files, and shards from a custom reader.
 shards = str(where / "part_*.npy")
 for joined in (ps.open_shards(shards), ps.open_shards(shards, metadata=rows_of, reader=read_rows)):
     for spec in (PartitionSpec("y", "x"), PartitionSpec(None, "y"), PartitionSpec()):

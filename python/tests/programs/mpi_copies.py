@@ -28,7 +28,7 @@ def every_kind(of: Path, folder: Path) -> None:
 
 
 def killed(folder: Path) -> None:
-    """A rank dies when it reads the third shard, the first time."""
+    """A rank dies when it reads the third shard, in the first run only."""
     mark = folder / "killed"
 
     def rows_of(path: str) -> tuple[int, tuple[int, ...], str]:

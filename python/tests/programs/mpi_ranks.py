@@ -141,7 +141,7 @@ CASES = [
     own_readers,
     a_rank_that_lacks_a_file,
 ]
-if "PENSTOCK_CUDA_DRIVER" in os.environ:  # the fake one, of two devices
+if "PENSTOCK_CUDA_DRIVER" in os.environ:  # the fake driver, with two devices
     CASES = [gpus_of_their_own]
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Writes NetCDF4 files by xarray's engine "netcdf4", and pickles what that engine reads of them.
+"""Writes NetCDF4 files with xarray's engine "netcdf4", and pickles what that engine reads of them.
 
 netcdf_matrix.py FOLDER
 
-netCDF4 brings an HDF5 library of its own, which does not go well with h5py's in one process.
+netCDF4 has an HDF5 library of its own, which can conflict with h5py's in one process.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def dataset(filters: dict[str, Any], unlimited: bool) -> Any:
     rng = np.random.default_rng(0)
     made = xr.Dataset(attrs=ATTRIBUTES)
     encoding: dict[str, Any] = {}
-    for kind in reversed(TYPES):  # not in the order of the alphabet
+    for kind in reversed(TYPES):  # not in alphabetical order
         name = f"v_{np.dtype(kind).str.strip('<>|')}_{kind[0] if kind[0] in '<>' else ''}"
         made[name] = ("time", "x"), rng.integers(0, 2, (5, 3)).astype(kind), ATTRIBUTES
         encoding[name] = dict(filters)
@@ -76,7 +76,7 @@ for (name, filters), unlimited in itertools.product(FILTERS.items(), (False, Tru
     made.to_netcdf(path, engine="netcdf4", encoding=encoding, unlimited_dims=grows)
     wanted[path.name] = [loaded(path), loaded(path, decode_cf=False)]
 
-# What xarray writes of a variable that has the name of a dimension and does not index it; enumerations; groups.
+# What xarray writes for a variable that has the name of a dimension and does not index it; enumerations; groups.
 path = folder / "names.nc"
 xr.Dataset({"x": (("t", "x"), [[False, True], [True, False]]), "y": ("x", [1, 2])}).to_netcdf(path, engine="netcdf4")
 wanted[path.name] = [loaded(path)]

@@ -1,5 +1,4 @@
-"""Two ranks of torch.distributed on this machine's processor: the parts of a DTensor and of data sets that each of them
-holds.
+"""Two ranks of torch.distributed on this machine's CPU: the parts of a DTensor and of data sets that each of them has.
 
 torch_ranks.py FOLDER RANK RANKS
 """

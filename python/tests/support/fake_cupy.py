@@ -1,5 +1,5 @@
 """The functions of CuPy that zarr-python and xarray use, on the fake CUDA driver's memory: for tests without a GPU and
-CuPy. `install` replaces CuPy by it. NumPy computes on copies of the values.
+without CuPy. `install` replaces CuPy by it. NumPy computes on copies of the values.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Stream:
 
 
 def _call(name: str, *arguments: Any) -> None:
-    """A call of the driver with device 0 current, as CuPy makes it on any thread."""
+    """Call the driver with device 0 current, as CuPy does on any thread."""
     _cuda.push(0)
     try:
         _cuda.call(name, *arguments)
@@ -82,7 +82,7 @@ class _Memory:
 
 
 class ndarray:
-    """An array in device memory. Its view is an ndarray at the device's address, which is not read here."""
+    """An array in device memory. Its view is an ndarray at the device's address, which must not be read on the host."""
 
     __module__ = "cupy"
 
@@ -117,7 +117,7 @@ class ndarray:
 
     def _copied(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         base, size = self._region()
-        _Stream().synchronize()  # CuPy's own copies follow the work of the current stream, and no other
+        _Stream().synchronize()  # CuPy's own copies are ordered after the work of the current stream only
         memory = _cuda.peek(base, (size,), np.uint8)
         values = np.ndarray(self.shape, self.dtype, memory, self._view.ctypes.data - base, self._view.strides)
         return values, memory
@@ -131,7 +131,7 @@ class ndarray:
         return asarray(self._copied()[0])
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        raise TypeError("values of a device are asked for by get")  # as CuPy's
+        raise TypeError("values of a device are asked for by get")  # the same error as CuPy's
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
@@ -139,7 +139,7 @@ class ndarray:
             parts = tuple(part.get() if isinstance(part, ndarray) else part for part in parts)
             return asarray(self.get()[parts])
         if not any(part is Ellipsis for part in parts):
-            parts = (*parts, Ellipsis)  # an int alone would be looked up
+            parts = (*parts, Ellipsis)  # indexing with an int alone would return a value
         return ndarray(self._view[parts], self._keep)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -219,7 +219,7 @@ def asarray(values: Any, dtype: Any = None) -> ndarray:
 
 
 def from_dlpack(tensor: Any) -> ndarray:
-    """By DLPack, which orders the values on the calling thread's current stream."""
+    """An array from a DLPack producer, which orders the values on the calling thread's current stream."""
     capsule = tensor.__dlpack__(stream=_current.stream, max_version=(1, 1))
     start, shape, strides, *_ = _core._dlpack_view(capsule)
     keep = (tensor, capsule)
@@ -249,5 +249,5 @@ def install(cuda: Any) -> types.ModuleType:
     made.__spec__ = types.SimpleNamespace(name="cupy")  # type: ignore[assignment]
     sys.modules["cupy"] = made
     if (zarrs := sys.modules.get("zarr.core.buffer.gpu")) is not None:
-        zarrs.cp = made  # it imported CuPy when it was imported
+        zarrs.cp = made  # zarr imported CuPy when it was imported
     return made

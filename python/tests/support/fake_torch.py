@@ -11,7 +11,7 @@ import pytest
 
 
 class Tensor:
-    """A consumer of DLPack: it holds a capsule, on a stream of its own."""
+    """A consumer of DLPack: it keeps a capsule, on its own stream."""
 
     def __init__(self, producer: Any, stream: int) -> None:
         self.shape, self.capsule = producer.shape, producer.__dlpack__(stream=stream, max_version=(1, 0))
@@ -35,7 +35,7 @@ class DTensor:
 
 @dataclass
 class Mesh:
-    """Of one process, on the device that is current."""
+    """A mesh of one process, on the current device."""
 
     device_type: str = "cuda"
     shape: tuple[int, ...] = (1,)

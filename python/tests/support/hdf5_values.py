@@ -17,7 +17,7 @@ def numbered(number: int, shape: tuple[int, ...] = (24, 18), dtype: Any = "<i4")
 
 
 def reads_as_h5py(path: Path, name: str = "v") -> penstock.Array:
-    """The dataset is what h5py reads, as a whole and in parts."""
+    """Assert that the dataset has the values that h5py reads, as a whole and in parts."""
     with h5py.File(path) as file:
         expected = file[name][...]
     a = penstock.open(path, name)

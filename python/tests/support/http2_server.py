@@ -1,4 +1,4 @@
-"""The same server over HTTP/2: requests are streams of one connection, each answered as soon as it can be."""
+"""The server of http_server.py over HTTP/2: requests are streams of one connection, answered as soon as possible."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from support.http_server import HttpServer, Reply
 class Http2Server(HttpServer):
     """Needs `tls`, whose context offers "h2".
 
-    A reply that is `reset` resets its stream; one that is `cut_after` so many bytes closes the connection, with all
-    that is under way on it.
+    A reply that is `reset` resets its stream; one with `cut_after` closes the connection after that many bytes, with
+    all streams of it.
     """
 
     max_streams = 100
@@ -77,7 +77,7 @@ class _Conversation:
         try:
             reply = await self.server._reply(method, target, headers, body)
         except Exception:
-            self.writer.transport.abort()  # a fault of the test: no test should wait here
+            self.writer.transport.abort()  # a bug in the test: fail instead of waiting
             raise
         with contextlib.suppress(h2.exceptions.ProtocolError, OSError):  # the client has closed the connection
             if reply.reset:

@@ -1,9 +1,9 @@
-"""An HTTP/1.1 server of our own for tests: objects by path, byte ranges, entity tags; a script determines its faults.
+"""An HTTP/1.1 server for tests: objects by path, byte ranges, entity tags; a script determines its faults.
 
 It counts requests in waves: a request belongs to the wave after the last one whose answer was sent before it arrived.
-So the number of waves is the number of round trips that a client needed. Answers are sent when no request has arrived
-for as long as the latency. Tests that count waves use `ROUND_TRIP`, in which even a busy machine sends all its
-requests.
+So the number of waves is the number of round trips that a client needed. Answers are sent once no request has arrived
+for as long as the latency. Tests that count waves use `ROUND_TRIP`, which is long enough for a busy machine to send all
+its requests.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Request:
     body: bytes
     number: int  # from 1
     wave: int
-    target: str  # as it came
+    target: str  # as it was received
 
 
 @dataclass
@@ -41,14 +41,14 @@ class Reply:
     delay: float = 0.0
     cut_after: int | None = None  # the connection closes after so many bytes of the body
     reset: bool = False  # the connection is reset instead of an answer
-    drip: float = 0.0  # seconds between pieces of 1000 bytes
+    drip: float = 0.0  # seconds between blocks of 1000 bytes
 
 
 Script = Callable[[Request, Reply], None]
 
 
 class HttpServer:
-    """`with HttpServer({path: bytes}) as server:`; objects may be changed at any time; with `tls`, it speaks HTTPS."""
+    """`with HttpServer({path: bytes}) as server:`. Objects may be changed at any time. With `tls`, it serves HTTPS."""
 
     def __init__(
         self, objects: Mapping[str, bytes] | None = None, latency: float = 0.0, tls: ssl.SSLContext | None = None
@@ -83,7 +83,7 @@ class HttpServer:
         return max((each.wave for each in self.requests), default=0)
 
     def forget(self) -> None:
-        """Begin to count anew."""
+        """Reset the counts."""
         self.requests = []
         self._answered_wave = 0
 
@@ -131,11 +131,11 @@ class HttpServer:
         self._ready.set()
         await self._stop.wait()
         server.close()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}  # handshakes among them
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}  # including handshakes
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.sleep(0)  # so that closed connections are really closed
+        await asyncio.sleep(0)  # lets the transports close
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -146,7 +146,7 @@ class HttpServer:
             if self.tls is None:
                 writer.close()
             else:
-                writer.transport.abort()  # does not wait for the client's farewell
+                writer.transport.abort()  # does not wait for the client to close its end
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while await self._one(reader, writer):
@@ -180,7 +180,7 @@ class HttpServer:
         return reply.cut_after is None and reply.length is None
 
     async def _reply(self, method: str, target: str, headers: dict[str, str], body: bytes) -> Reply:
-        """The response, once it is time to send it."""
+        """The response, returned when it is time to send it."""
         path, _, query = target.partition("?")
         wave = self._answered_wave + 1
         request = Request(method, unquote(path), query, headers, body, len(self.requests) + 1, wave, target)

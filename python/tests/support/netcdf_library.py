@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# Headers of 2^31 variables in a hundred bytes: the library fills memory for all of them, for 17 s, before it refuses.
+# Headers of a hundred bytes with 2^31 variables: the library fills memory for all of them, for 17 s, before it refuses.
 REFUSED_LATE = ("bad_nvars.nc1", "bad_nvars.nc2", "bad_nvars.nc5")
 
 

@@ -1,6 +1,6 @@
 """Loads `penstock._core` from the file in PENSTOCK_CORE, for example a build with sanitizers.
 
-With this folder in PYTHONPATH, Python imports this module in the programs that tests start, too.
+With this folder in PYTHONPATH, Python also imports this module in the programs that tests start.
 """
 
 import importlib.util

@@ -1,7 +1,7 @@
 """Measures inputs: `python -m support.small_inputs [NAME ...]`.
 
-Each case makes its input and opens it in a process of its own. One JSON line a case: name, bytes, seconds of CPU, peak
-memory above the start in bytes, and the outcome.
+Each case makes and opens its input in a separate process. Prints one JSON line per case: name, bytes, seconds of CPU,
+growth of the peak memory in bytes, and the outcome.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def _status(name: str) -> int:
 
 
 def _cpu_seconds() -> float:
-    """CPU time of all threads, which hardly depends on a machine's load."""
+    """CPU time of all threads, which hardly depends on the machine's load."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 def _measure(name: str, folder: Path, out: int) -> None:
-    """Runs in a process of its own."""
+    """Measure one case. Runs in a separate process."""
     import warnings
 
     import penstock as ps
@@ -74,7 +74,7 @@ def main(names: list[str]) -> None:
     for module in ("h5py", "pyarrow", "pyarrow.parquet", "pyarrow.feather", "fsspec", "penstock.references.templates"):
         with contextlib.suppress(ImportError):
             __import__(module)
-    warnings.simplefilter("ignore")  # no other thread of this process runs when it forks
+    warnings.simplefilter("ignore")  # this process has no other running threads when it forks
     for name in names or list(CASES):
         with tempfile.TemporaryDirectory() as folder:
             child = os.fork()

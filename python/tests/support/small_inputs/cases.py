@@ -1,4 +1,4 @@
-"""Shared by the cases of all formats: their registry, and the first operation of a user on an input."""
+"""Shared by the cases of all formats: the registry, and a user's first operations on an input."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 MOST_BYTES = 1_000_000
-CASE_TIMEOUT = 20  # seconds, after which a case is killed
+CASE_TIMEOUT = 20  # seconds after which a case is killed
 Action = Callable[[], object]
 CASES: dict[str, Callable[[Path], Action]] = {}
 
@@ -23,7 +23,7 @@ def add_case(name: str, made: Callable[[Path], Action]) -> None:
 
 
 def touch(found: Any) -> Any:
-    """The first operations of a user on a group or an array."""
+    """A user's first operations on a group or an array."""
     import penstock as ps
 
     if isinstance(found, ps.Group):

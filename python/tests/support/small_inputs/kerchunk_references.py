@@ -1,4 +1,4 @@
-"""Kerchunk references, as JSON and as Parquet of less than 1 MB that are as expensive as the format allows."""
+"""Kerchunk references, in JSON and Parquet files of less than 1 MB, that are as expensive as the format allows."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def _chain_of_ifds(count: int, tags: list[tuple[int, int, int, bytes]], last: in
 
 
 def _one_tag(tag: int, kind: int, payload: bytes, count: int | None = None) -> bytes:
-    """One image with one more tag, whose payload is at the end."""
+    """A file of one image with one additional tag, whose payload is at the end."""
     tags = [*_IMAGE, (tag, kind, len(payload) if count is None else count, b"")]
     at = 24 + len(_ifd(tags, 0))
     tags[-1] = (*tags[-1][:3], _u(at))

@@ -33,7 +33,7 @@ def _sharding(depth: int, width: int = 1) -> str:
 
 
 def v3(text: str | None = None, member: str = "attributes", **more: Any) -> bytes:
-    """An array's `zarr.json`; `text` is JSON in place of `member`."""
+    """An array's `zarr.json`, in which `text` is the JSON of `member`."""
     made = json.dumps({**_V3, **more, **({} if text is None else {member: "@"})}, separators=(",", ":"))
     return (made if text is None else made.replace('"@"', text)).encode()
 
