@@ -37,7 +37,7 @@ def functions() -> Iterator[tuple[str, Any]]:
     for full in described():
         head, *rest = full.removeprefix("penstock.").split(".")
         if head in MODULES:
-            continue  # they need packages of their own; the sources are checked below
+            continue  # they need optional packages; their sources are checked below
         value: Any = ps
         for part in (head, *rest):
             value = getattr(value, part)

@@ -26,7 +26,7 @@ def test_versions_and_limits_are_those_of_this_process():
     assert ps.__version__ in out.getvalue()
 
 
-def test_a_verdict_names_what_is_short():
+def test_a_verdict_names_the_limit_that_is_too_low():
     found = {"versions": doctor.versions(), "limits": doctor.limits(), "devices": {"count": 1, "why_none": None}}
     short = dict.fromkeys(found["limits"]) | {"threads": 8, "processors_of_cgroup": 2.5, "open_files": 64}
     short |= {"memory": 8 << 30, "memory_of_cgroup": 1 << 30}

@@ -58,7 +58,7 @@ def test_unknown_complex_numbers_are_two_fields():
 
 
 @pytest.mark.parametrize("dtype", NUMPY, ids=str)
-def test_numpys_types_come_back_in_native_order(dtype):
+def test_numpys_types_are_returned_in_native_order(dtype):
     native = np.dtype(dtype)
     assert _core.round_trip_dtype(native) == native
     assert _core.round_trip_dtype(native.newbyteorder(">")) == native
@@ -76,7 +76,7 @@ def test_structures_keep_their_layout():
 
 
 @pytest.mark.parametrize("dtype", ["f16", "c32"])
-def test_types_without_a_place_are_refused(dtype):
+def test_types_that_no_dtype_represents_are_refused(dtype):
     with pytest.raises(ps.UnsupportedError, match="there is no data type for NumPy's"):
         _core.data_type_name(dtype)
     with pytest.raises(ps.UnsupportedError, match="'int128'"):
@@ -197,7 +197,7 @@ def test_types_of_ml_dtypes_read(name):
 
 
 def test_large_results_of_types_that_numpy_exports_no_memory_of():
-    """Results from the context's pool, and small ones, are made in different ways."""
+    """Large results are in the context's pool, small ones are not."""
     for dtype in ("M8[s]", "S5", NESTED):
         values = values_of(np.dtype(dtype), (300_000,))
         store: dict[str, Any] = {}

@@ -1,8 +1,8 @@
 """No call of `penstock._core` ends the process, whatever its arguments are.
 
 `programs/entry_points.py` finds every function, class, method and property by introspection and calls it with valid
-arguments of which some are replaced by hostile ones. Four seeds of two rounds are about 6,000 calls;
-PENSTOCK_ENTRY_POINT_SEEDS makes more.
+arguments, some of which are replaced by hostile ones. Four seeds with two rounds each make about 6,000 calls;
+PENSTOCK_ENTRY_POINT_SEEDS sets another number of seeds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Errors: the class, the built-in that a user expects, and a message that says what, where and in which array."""
+"""Errors: their class, the built-in that a user expects, and a message with the failure, its place and the array."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BUILT_INS = {
 
 
 @pytest.mark.parametrize("code", BUILT_INS)
-def test_each_code_is_a_class_of_its_own_and_the_expected_built_in(code):
+def test_each_code_has_its_class_and_the_expected_built_in(code):
     with pytest.raises(ps.Error) as caught:
         _core._raise(code, "what went wrong: 4080")
     error = caught.value
@@ -94,7 +94,7 @@ def test_a_broken_checksum_names_codec_chunk_key_range_and_array(tmp_path):
     assert "[68, 136)" in text
     assert f"array 'file://{path}'" in text
     assert caught.value.notes[-1] == f"array 'file://{path}'"
-    # What is whole still reads.
+    # Intact chunks are still readable.
     np.testing.assert_array_equal(array[:4], VALUES[:4])
 
 
@@ -136,7 +136,7 @@ def test_errors_of_a_read_leave_the_array_usable_and_pickle():
     np.testing.assert_array_equal(array[4:], VALUES[4:])
 
 
-def test_nothing_there_is_a_file_not_found_error(tmp_path):
+def test_an_absent_target_is_a_file_not_found_error(tmp_path):
     with pytest.raises(FileNotFoundError, match="nothing-here"):
         ps.open(tmp_path / "nothing-here")
     with pytest.raises(ps.NotFoundError):
@@ -154,11 +154,11 @@ def test_a_denied_chunk_is_an_error_and_never_the_fill_value(tmp_path):
         ps.open(path)[...]
 
 
-def test_a_chunk_behind_a_loop_of_links_is_an_error(tmp_path):
+def test_a_chunk_that_is_a_loop_of_links_is_an_error(tmp_path):
     path = tmp_path / "x.zarr"
     write(VALUES, (4, 4), store=path)
     shutil.rmtree(path / "c" / "0")
-    (path / "c" / "0").symlink_to("0")  # a loop: neither there nor absent
+    (path / "c" / "0").symlink_to("0")  # a loop of links: an error, not an absent file
     with pytest.raises(OSError, match="c/0/0"):
         ps.open(path)[...]
 
@@ -187,7 +187,7 @@ def test_metadata_that_cannot_be_read_is_refused_by_name(change, kind, word):
         ps.open(store)
 
 
-def test_what_need_not_be_understood_is_passed_over():
+def test_optional_extensions_of_metadata_are_ignored():
     store = write(VALUES, (4, 4))
     metadata = json.loads(store["zarr.json"]) | {"hint": {"must_understand": False, "a": 1}}
     store["zarr.json"] = json.dumps(metadata).encode()
@@ -195,7 +195,7 @@ def test_what_need_not_be_understood_is_passed_over():
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"nul", b'{"zarr_format": 3}', b"\xff\xfe", b"{" * 100_000])
-def test_metadata_that_is_no_metadata_is_refused(text):
+def test_invalid_metadata_is_refused(text):
     with pytest.raises(ps.Error) as caught:
         ps.open({"zarr.json": text})
     assert isinstance(caught.value, ValueError | NotImplementedError)
@@ -220,12 +220,12 @@ def test_a_shape_larger_than_memory_is_refused_before_it_is_allocated():
         ("", ps.InvalidArgumentError),
     ],
 )
-def test_targets_that_cannot_be_opened_are_refused_in_words(target, kind):
+def test_errors_explain_why_a_target_does_not_open(target, kind):
     with pytest.raises(kind):
         ps.open(target)
 
 
-def test_options_of_later_releases_are_refused_in_words():
+def test_unknown_options_are_refused_with_a_message():
     array = ps.open(write(VALUES, (4, 4)))
     with pytest.raises(ps.InvalidArgumentError, match="streams belong to devices"):
         array.read(stream=5)
@@ -240,7 +240,7 @@ def test_an_array_that_was_never_opened_is_a_type_error():
         ps.Array.__new__(ps.Array)[0]
 
 
-def test_refusals_of_the_system_are_our_errors(tmp_path):
+def test_errors_of_the_system_are_penstock_errors(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"x")
     values = np.arange(12.0)

@@ -1,4 +1,4 @@
-"""The programs of examples/ that are Python run; those in C++ are tests of the build."""
+"""Runs the Python programs of examples/; the C++ programs are tests of the build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One system call of an operation fails: the operation succeeds or reports it, and leaves the old state or the new one.
+"""One system call of an operation fails: the operation succeeds or reports the error, and the object is the old or the
+new one.
 
 Every call in turn, of each kind, with each error: some 450 runs in one process (`tests/support/power/power_log.c`).
 """
@@ -149,7 +150,7 @@ print(json.dumps({"wrong": wrong, "runs": runs, "failed": failed}))
 """
 
 
-def test_a_call_that_fails_leaves_old_or_new(tmp_path: Path) -> None:
+def test_a_call_that_fails_leaves_the_old_or_the_new_object(tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     found = json.loads(run(SCRIPT, root).splitlines()[-1])

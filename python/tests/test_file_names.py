@@ -1,4 +1,4 @@
-"""Names that files have, whatever characters are in them, as paths and as `file:` URIs."""
+"""Names of files with any characters, as paths and as `file:` URIs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def save(path: Path, values: np.ndarray[Any, Any]) -> Path:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_the_uri_of_an_array_is_its_own_and_no_neighbours(ending: str, tmp_path: Path) -> None:
+def test_the_uri_of_an_array_opens_that_array(ending: str, tmp_path: Path) -> None:
     save(tmp_path / f"a b{ending}", VALUES)
     array = ps.open(save(tmp_path / f"a%20b{ending}", VALUES + 1))
     for again in (ps.open(array.uri), pickle.loads(pickle.dumps(array))):
@@ -32,7 +32,7 @@ def test_the_uri_of_an_array_is_its_own_and_no_neighbours(ending: str, tmp_path:
 
 
 @pytest.mark.parametrize("ending", [*ENDINGS, ".zip"])
-def test_uris_of_other_programs_have_codes_of_characters(ending: str, tmp_path: Path) -> None:
+def test_percent_encoded_uris_are_decoded(ending: str, tmp_path: Path) -> None:
     for name in (f"a b{ending}", f"50%{ending}", f"ü#?{ending}", f"c%20d{ending}"):
         path = save(tmp_path / name, VALUES)
         np.testing.assert_array_equal(ps.open(path.as_uri())[...], VALUES)
@@ -42,7 +42,7 @@ def test_uris_of_other_programs_have_codes_of_characters(ending: str, tmp_path: 
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_colon_is_a_character(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_colon_is_an_ordinary_character(ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in (f"2020-01-01T00:00:00{ending}", f"s3:x{ending}"):
         save(Path(name), VALUES)
@@ -51,7 +51,7 @@ def test_a_colon_is_a_character(ending: str, tmp_path: Path, monkeypatch: pytest
     assert len(os.listdir()) == 2
 
 
-def test_a_folder_may_be_called_as_files_are(tmp_path: Path) -> None:
+def test_a_folder_may_have_a_name_like_a_file(tmp_path: Path) -> None:
     for name in ("a.npz", "b.npy", "c.h5"):
         ps.save(str(tmp_path / "x.zarr"), x=VALUES)
         (tmp_path / "x.zarr").rename(tmp_path / name)  # Penstock itself refuses to write a folder of this name
@@ -59,7 +59,7 @@ def test_a_folder_may_be_called_as_files_are(tmp_path: Path) -> None:
         assert list(ps.open(tmp_path / name).keys()) == ["x"]
 
 
-def test_a_path_that_names_nothing_is_said_to(tmp_path: Path) -> None:
+def test_a_path_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     (tmp_path / "gone.tif").symlink_to("nowhere")
     for name in ("x.tif", "x.zarr", "x", "gone.tif"):
         with pytest.raises(FileNotFoundError, match=f"there is no file or folder '{tmp_path / name}'$"):
@@ -85,7 +85,7 @@ def test_a_folder_of_files_names_some_of_them(tmp_path: Path) -> None:
         ps.open(tmp_path)
 
 
-def test_an_archive_without_arrays_says_so(tmp_path: Path) -> None:
+def test_an_archive_without_arrays_is_reported(tmp_path: Path) -> None:
     np.savez(tmp_path / "none.npz")
     with pytest.raises(ps.NotFoundError, match="holds no arrays"):
         ps.open(tmp_path / "none.npz")

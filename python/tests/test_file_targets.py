@@ -1,6 +1,6 @@
-"""Files of every format through every kind of target that can name one: equal values, or a refusal that says why.
+"""Files of every format through every kind of target that can name one: equal values, or a refusal with its reason.
 
-The matrix: 8 formats x 23 kinds of targets; NetCDF also in xarray.
+The matrix: 8 formats x 23 kinds of targets; NetCDF also through xarray.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ TARGETS: dict[str, Callable[[Path, str, dict[str, str]], Target]] = {
     "http": lambda folder, name, servers: (f"{servers['ranges']}/{name}",),
     "http without ranges": lambda folder, name, servers: (f"{servers['no_ranges']}/{name}",),
 }
-# An archive is read by its directory, which needs a path of this machine: elsewhere it is refused.
+# The directory of an archive can only be read from a local path: other targets are refused.
 ELSEWHERE = [
     *("BytesIO", "bytes", "memoryview", "memmap", "fsspec memory file", "fsspec memory uri"),
     *("fsspec memory mapper", "dict"),
@@ -167,21 +167,23 @@ def in_zarr(folder: Path, name: str) -> Any:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_has_its_values_by_every_name(folder: Path, servers: dict[str, str], name: str, target: str) -> None:
+def test_every_kind_of_name_opens_the_same_values(
+    folder: Path, servers: dict[str, str], name: str, target: str
+) -> None:
     where = TARGETS[target](folder, NAMES[name], servers)
     if (name, target) in REFUSED:
         with pytest.raises(ps.Error, match=REFUSED[name, target]):
             ps.open(*where, **OPTIONS.get(name, {}))
         return
     found = ps.open(*where, **OPTIONS.get(name, {}))
-    assert np.array_equal(np.asarray(found[...]).reshape(VALUES.shape), VALUES)  # a TIFF has a band
+    assert np.array_equal(np.asarray(found[...]).reshape(VALUES.shape), VALUES)  # a TIFF has an axis of bands
     if name == "nc" and len(where) == 1:
         xarray = pytest.importorskip("xarray")
         assert np.array_equal(xarray.open_dataset(where[0], engine="penstock")["v"].values, VALUES)
 
 
 @pytest.mark.parametrize("path", ["x.nc/v", "sub/x.nc/v", "sub/x.nc/inner/w"])
-def test_a_variable_is_named_within_the_key_of_its_file(folder: Path, path: str) -> None:
+def test_a_variable_is_named_after_the_key_of_its_file(folder: Path, path: str) -> None:
     (folder / "sub").mkdir(exist_ok=True)
     with h5py.File(folder / "sub" / "x.nc", "w") as file:
         file["v"] = VALUES
@@ -204,7 +206,7 @@ def test_a_variable_is_named_within_the_key_of_its_file(folder: Path, path: str)
 
 @pytest.mark.parametrize("kind", ["file", "OpenFile", "mapper", "file system"])
 def test_fsspec_behind_a_server_without_ranges(folder: Path, servers: dict[str, str], kind: str) -> None:
-    """A file of HDF5 is read once as a whole, chunks of Zarr each."""
+    """An HDF5 file is fetched once, as a whole; of Zarr, each chunk is."""
     values = np.arange(100_000)
     with h5py.File(folder / "behind.nc", "w") as file:
         file.create_dataset("deep/v", data=values, chunks=(1000,))
@@ -223,12 +225,12 @@ def test_fsspec_behind_a_server_without_ranges(folder: Path, servers: dict[str, 
         np.testing.assert_array_equal(ps.open(fs.get_mapper(servers["no_ranges"]), "behind.zarr")[...], values)
 
 
-def test_a_server_without_ranges_is_read_as_a_whole_within_a_limit(
+def test_a_file_is_read_whole_up_to_a_limit_without_ranges(
     folder: Path, servers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from penstock.target import without_ranges as _without_ranges
 
-    values = np.arange(5 << 20, dtype="u1")  # more than is thrown away to get at a range
+    values = np.arange(5 << 20, dtype="u1")  # more than is skipped to reach a range
     with h5py.File(folder / "large.nc", "w") as file:
         file["v"] = values
     assert np.array_equal(ps.open(f"{servers['no_ranges']}/large.nc", "v")[...], values)

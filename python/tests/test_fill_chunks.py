@@ -1,4 +1,4 @@
-"""Which chunks are nothing but the fill value, and so not stored: the same on every way of writing."""
+"""Chunks that consist of the fill value are not stored: every way of writing omits the same ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def floats(kind: str) -> np.ndarray:
 
 
 def items(dtype: np.dtype) -> np.ndarray:
-    """Values that are easily taken for each other."""
+    """Values that are easily mistaken for each other."""
     if dtype.kind == "f":
         return floats(dtype.str[1:])
     if dtype.kind == "c":
@@ -57,7 +57,7 @@ def keys_of(store: dict[str, Any]) -> set[str]:
 
 
 def canonical(values: np.ndarray) -> bytes:
-    """The definition, in other words: bits, where every NaN is one NaN, in each part of a complex number."""
+    """The reference: values are equal if their bits are; all NaNs are equal, also in each part of a complex number."""
     little = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("=")))
     parts = little.view(f"f{little.itemsize // 2}") if little.dtype.kind == "c" else little
     if parts.dtype.kind == "f":
@@ -66,7 +66,7 @@ def canonical(values: np.ndarray) -> bytes:
 
 
 @pytest.mark.parametrize("dtype", DTYPES_AND_STRUCTURES, ids=str)
-def test_every_way_of_writing_leaves_out_the_same_chunks(dtype):
+def test_every_way_of_writing_omits_the_same_chunks(dtype):
     dtype = np.dtype(dtype)
     native = dtype.newbyteorder("=")
     random = np.random.default_rng(7)
@@ -98,7 +98,7 @@ def test_every_way_of_writing_leaves_out_the_same_chunks(dtype):
         assert keys_of(sharded) == {f"c/{i}" for i in range(CHUNKS // 2) if {f"c/{2 * i}", f"c/{2 * i + 1}"} & stored}
 
         if dtype.byteorder == ">":
-            continue  # of zarr-python's arrays, too, it is the codec's matter
+            continue  # in zarr-python's arrays, the codec sets the byte order
         found = {}
         for name, pipeline in (("ours", "penstock.zarr.CodecPipeline"), ("theirs", "BatchedCodecPipeline")):
             path = pipeline if name == "ours" else f"zarr.core.codec_pipeline.{pipeline}"
@@ -108,5 +108,5 @@ def test_every_way_of_writing_leaves_out_the_same_chunks(dtype):
                 made[...] = values
             found[name] = keys_of(store._store_dict)
         assert found["ours"] == stored
-        if dtype.kind not in "cV":  # it takes zeros of either sign for equal there, and loses the sign
+        if dtype.kind not in "cV":  # zarr-python compares zeros of both signs as equal for these, and loses the sign
             assert found["theirs"] == stored

@@ -1,4 +1,4 @@
-"""The tables of docs/formats/zarr.md say what this build does."""
+"""The tables of docs/formats/zarr.md agree with this build."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_no_codec_of_the_registries_is_missing():
     numcodecs = pytest.importorskip("numcodecs.registry")
     rows = [line for line in PAGE.read_text().splitlines() if line.startswith(("| native |", "| via Python"))]
     named = set(re.findall(r"`([^`]+)`", "".join(rows)))
-    # Other tests register codecs of their own.
+    # Other tests may have registered their own codecs.
     ids = {name for name, codec in numcodecs.codec_registry.items() if codec.__module__.startswith("numcodecs.")}
     assert ids <= named
     before = getattr(zarr.registry, "__codec_registries", None)  # before zarr-python 3.2
@@ -37,7 +37,7 @@ def test_no_codec_of_the_registries_is_missing():
         for name, made in registries.items()
         if any(path.startswith("zarr.codecs.") for path in made)
     }
-    assert theirs - {"endian"} <= named  # what zarr-python registers under this name refuses it
+    assert theirs - {"endian"} <= named  # zarr-python refuses it under the name that it registers
 
 
 def test_base64_is_read_and_written(tmp_path):

@@ -18,7 +18,7 @@ CHAINS = {"sharded": ((8, 8), sharded((2, 4))), "plain": ((4, 8), [BytesCodec(),
 
 
 @pytest.mark.parametrize("kind", CHAINS)
-def test_rewriting_chunks_of_a_file_array_shows(kind, tmp_path):
+def test_rewritten_chunks_of_a_file_array_are_seen(kind, tmp_path):
     chunks, codecs = CHAINS[kind]
     path = tmp_path / "x.zarr"
     write(BEFORE, chunks, codecs, store=path)
@@ -34,7 +34,7 @@ def test_rewriting_chunks_of_a_file_array_shows(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", CHAINS)
-def test_swapping_the_whole_directory_shows(kind, tmp_path):
+def test_a_replaced_directory_is_seen(kind, tmp_path):
     chunks, codecs = CHAINS[kind]
     write(BEFORE, chunks, codecs, store=tmp_path / "x.zarr")
     write(AFTER, chunks, codecs, store=tmp_path / "next.zarr")
@@ -47,7 +47,7 @@ def test_swapping_the_whole_directory_shows(kind, tmp_path):
     np.testing.assert_array_equal(array[...], AFTER)
 
 
-def test_a_shard_that_appears_or_goes_shows(tmp_path):
+def test_shards_that_appear_or_are_erased_are_seen(tmp_path):
     path = tmp_path / "x.zarr"
     write(BEFORE, (8, 8), sharded((2, 4)), store=path, fill_value=-1)
     array = ps.open(path)
@@ -61,7 +61,7 @@ def test_a_shard_that_appears_or_goes_shows(tmp_path):
     np.testing.assert_array_equal(array[...], BEFORE)
 
 
-def test_many_rewrites_in_a_row_show(tmp_path):
+def test_many_rewrites_in_a_row_are_seen(tmp_path):
     path = tmp_path / "x.zarr"
     write(BEFORE, (16, 16), sharded((4, 4)), store=path)
     array, writer = ps.open(path), zarr.open_array(path)
@@ -71,7 +71,7 @@ def test_many_rewrites_in_a_row_show(tmp_path):
 
 
 @pytest.mark.parametrize("kind", CHAINS)
-def test_values_replaced_in_a_dict_show(kind):
+def test_values_replaced_in_a_dict_are_seen(kind):
     chunks, codecs = CHAINS[kind]
     values = write(BEFORE, chunks, codecs)
     array = ps.open(values)
@@ -80,13 +80,13 @@ def test_values_replaced_in_a_dict_show(kind):
     for key in [*values]:
         values[key] = new[key]
     np.testing.assert_array_equal(array[...], AFTER)
-    # New objects at addresses that may have been used before, over and over.
+    # New objects, often at addresses that were used before.
     for turn in range(50):
         values.update(write(BEFORE + turn, chunks, codecs))
         np.testing.assert_array_equal(array[...], BEFORE + turn)
 
 
-def test_bytearrays_changed_in_place_show():
+def test_bytearrays_changed_in_place_are_seen():
     values = {
         key: bytearray(value) for key, value in write(BEFORE, (16, 16), sharded((16, 16), [BytesCodec()])).items()
     }
@@ -99,7 +99,7 @@ def test_bytearrays_changed_in_place_show():
 
 
 @pytest.mark.parametrize("kind", CHAINS)
-def test_a_zarr_memory_store_shows_what_zarr_writes(kind):
+def test_changes_by_zarr_of_its_memory_store_are_seen(kind):
     chunks, codecs = CHAINS[kind]
     store = zarr.storage.MemoryStore({})
     write(BEFORE, chunks, codecs, store=store)
@@ -113,7 +113,7 @@ def test_a_zarr_memory_store_shows_what_zarr_writes(kind):
 
 
 class Plain:
-    """A store without versions that counts what is asked for."""
+    """A store without versions that counts requests."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         self.values = values
@@ -125,7 +125,7 @@ class Plain:
 
 
 @pytest.mark.parametrize("kind", CHAINS)
-def test_a_store_without_versions_is_asked_again_by_every_read(kind):
+def test_every_read_queries_a_store_without_versions(kind):
     chunks, codecs = CHAINS[kind]
     store = Plain(write(BEFORE, chunks, codecs))
     array = ps.open(store)
@@ -134,7 +134,7 @@ def test_a_store_without_versions_is_asked_again_by_every_read(kind):
     np.testing.assert_array_equal(array[...], AFTER)
 
 
-def test_an_index_of_a_store_without_versions_is_kept_where_the_user_promises():
+def test_a_promise_lets_indexes_without_versions_be_cached():
     store = Plain(write(BEFORE, (16, 16), sharded((4, 4))))
     asked = []
     for cache_index in (False, True):
@@ -143,7 +143,7 @@ def test_an_index_of_a_store_without_versions_is_kept_where_the_user_promises():
         store.asked.clear()
         np.testing.assert_array_equal(array[5, :3], BEFORE[5, :3])
         asked.append(len(store.asked))
-    assert asked == [2, 1]  # the index and the chunk; the chunk alone
+    assert asked == [2, 1]  # the index and the chunk; then the chunk alone
 
 
 def test_metadata_is_read_when_an_array_is_opened(tmp_path):

@@ -1,4 +1,4 @@
-"""Manifests of groups: what is in groups below, of remote files, and of what has no location."""
+"""Manifests of groups: with subgroups, of remote files, and of objects that have no location."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def check_equal(found: ps.Group, expected: ps.Group) -> None:
             assert ours.attrs.asdict() == theirs.attrs.asdict()
 
 
-def test_has_groups_below_with_their_attributes(tmp_path: Path) -> None:
+def test_has_subgroups_with_their_attributes(tmp_path: Path) -> None:
     group = ps.open(write(tmp_path / "x.h5"))
     ps.save_manifest(group, tmp_path / "x.manifest")
     again = ps.open(tmp_path / "x.manifest")
@@ -61,7 +61,7 @@ def test_has_groups_below_with_their_attributes(tmp_path: Path) -> None:
 
 
 def test_opens_manifests_without_attributes_of_groups(tmp_path: Path) -> None:
-    """As they were written before groups below had attributes."""
+    """Earlier releases wrote manifests in this form, before subgroups had attributes."""
     ps.save_manifest(ps.open(write(tmp_path / "x.h5"))["a"], tmp_path / "x.manifest")
     saved = (tmp_path / "x.manifest").read_bytes()
     before = b'"groups":[{"name":"deep","attributes":{"note":"below"}}],'
@@ -95,7 +95,7 @@ def test_damaged_names_are_refused(tmp_path: Path, good: bytes, bad: bytes, what
 @pytest.mark.parametrize("name", ["x.nc", "a b.nc", "data.bin"])
 def test_of_a_remote_file_is_opened_again(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "x.h5")
-    monkeypatch.setitem(sys.modules, "fsspec.core", None)  # the engine's own transport does it all
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)  # only the engine's own transport is used
     with HttpServer({f"run/{name}": path.read_bytes()}) as server:
         url = f"{server.url}/run/{quote(name)}"
         group = ps.open(url)
@@ -120,7 +120,7 @@ def test_of_a_remote_file_is_opened_again(tmp_path: Path, name: str, monkeypatch
                 changed[...]
 
 
-def test_of_a_release_that_knew_versions_by_fsspec(tmp_path: Path) -> None:
+def test_a_manifest_with_versions_of_fsspec_is_opened(tmp_path: Path) -> None:
     pytest.importorskip("fsspec")
     pytest.importorskip("aiohttp")
     path = write(tmp_path / "x.h5")
@@ -165,7 +165,7 @@ def test_of_a_bucket_is_opened_again(tmp_path: Path) -> None:
     check_equal(ps.open(tmp_path / "x.manifest"), ps.open(path))
 
 
-def test_what_is_in_memory_is_in_the_manifest_of_an_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_in_memory_is_in_the_manifest_of_an_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = write(tmp_path / "x.h5").read_bytes()
     monkeypatch.setattr(h5py, "File", None)
     for target, name in ((content, ""), ({"x.h5": content}, "x.h5")):
@@ -179,7 +179,7 @@ def test_what_is_in_memory_is_in_the_manifest_of_an_array(tmp_path: Path, monkey
 
 @pytest.mark.parametrize(("name", "padding"), [("x.manifest", 0), ("x.json", 0), ("x.json", 1 << 20)])
 def test_one_value_of_a_remote_file_takes_a_request_for_its_references(tmp_path, name, padding):
-    """The first request brings a MiB; what is beyond it takes one more."""
+    """The first request fetches 1 MiB; a reference beyond it takes one more."""
     path = write(tmp_path / "x.h5")
     with HttpServer({"x.h5": path.read_bytes()}) as server:
         group = ps.open(f"{server.url}/x.h5")

@@ -49,7 +49,7 @@ def test_a_group_lists_and_opens_its_children(group):
     )
 
 
-def test_a_child_that_is_not_there_is_a_key_error(group):
+def test_an_absent_child_is_a_key_error(group):
     with pytest.raises(KeyError) as caught:
         group["nope"]
     assert isinstance(caught.value, ps.NotFoundError)
@@ -58,7 +58,7 @@ def test_a_child_that_is_not_there_is_a_key_error(group):
         group[0]
 
 
-def test_open_array_and_open_group_want_what_they_say(tmp_path):
+def test_open_array_and_open_group_refuse_the_other_kind(tmp_path):
     make(tmp_path / "g.zarr")
     assert isinstance(ps.open_group(tmp_path / "g.zarr"), ps.Group)
     assert isinstance(ps.open_array(tmp_path / "g.zarr", "a"), ps.Array)

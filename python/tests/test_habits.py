@@ -38,7 +38,7 @@ def test_one_chunk_is_encoded_and_decoded(codec: Any):
     assert np.array_equal(ps.decode(codec, ps.encode(codec, X.T[:, ::-1]), "f4", (4, 3)), X.T[:, ::-1])
 
 
-def test_one_chunk_is_what_a_store_has():
+def test_an_encoded_chunk_equals_the_stores():
     zarr = pytest.importorskip("zarr")
     store: dict[str, bytes] = {}
     a = ps.create_array(store, data=X, chunks=X.shape, codecs=["zstd"])
@@ -54,7 +54,7 @@ def test_one_chunk_is_what_a_store_has():
     assert ps.encode("bytes", np.int16(5)) == b"\x05\x00"
 
 
-def test_the_environment_sets_what_contexts_do_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_environment_variables_set_defaults_of_contexts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PENSTOCK_THREADS", "3")
     assert ps.Context().threads == 3
     assert ps.Context(threads=1).threads == 1
@@ -70,7 +70,7 @@ def test_the_environment_sets_what_contexts_do_not(monkeypatch: pytest.MonkeyPat
     ps.Context()
 
 
-def test_each_variable_stands_in_the_table():
+def test_each_variable_is_in_the_table():
     root = Path(__file__).resolve().parents[2]
     table = (root / "docs" / "guide" / "environment.md").read_text()
     used = set()

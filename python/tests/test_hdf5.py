@@ -1,4 +1,4 @@
-"""HDF5 and NetCDF4 files: what h5py wrote is what we read, over its layouts and types, wherever it stands."""
+"""HDF5 and NetCDF4 files: h5py writes them in every layout and type, and Penstock reads the same from any location."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LAYOUTS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("layout", [name for name, _ in LAYOUTS])
-def test_every_type_in_every_layout_is_what_h5py_wrote(tmp_path, layout, libver):
+def test_every_type_is_read_in_every_layout(tmp_path, layout, libver):
     options = dict(LAYOUTS)[layout]
     path = tmp_path / "x.h5"
     wanted = {}
@@ -60,7 +60,7 @@ def test_every_type_in_every_layout_is_what_h5py_wrote(tmp_path, layout, libver)
 
 
 def test_an_unlimited_dimension_behind_others(tmp_path):
-    """HDF5 2.0 lists the chunks of such datasets at places that are not theirs."""
+    """HDF5 2.0 reports wrong places for the chunks of such datasets."""
     path = tmp_path / "x.h5"
     data = {"two": values("<i4", (7, 22)), "three": values("<i4", (5, 9, 13)), "same": np.ones((7, 22), "<i4")}
     with h5py.File(path, "w", libver="latest") as file:
@@ -111,7 +111,7 @@ def test_compact_scalars_and_empty_datasets(tmp_path):
         group["null"]
 
 
-def test_large_plain_datasets_are_cut_into_blocks(tmp_path):
+def test_large_plain_datasets_are_divided_into_blocks(tmp_path):
     path = tmp_path / "x.h5"
     wanted = {
         name: values("<f4", shape) for name, shape in {"a": (1_000_003,), "b": (3, 700_001), "c": (257, 4099)}.items()
@@ -217,7 +217,7 @@ def test_attributes_groups_and_dimension_names(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["x.nc"]
 
 
-def test_what_is_not_read_is_refused_by_name(tmp_path):
+def test_unsupported_datasets_are_refused_by_name(tmp_path):
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
         file.create_dataset("lists", (3,), h5py.vlen_dtype(h5py.string_dtype()))
@@ -248,7 +248,7 @@ def test_what_is_not_read_is_refused_by_name(tmp_path):
 )
 @pytest.mark.parametrize("stacked", [False, True])
 def test_virtual_datasets_are_their_sources(tmp_path, options, stacked):
-    """Datasets one after the other, or on top of each other, with gaps and with sources that are not there."""
+    """Sources next to each other, overlapping, with gaps between them, or missing."""
     parts = [values("<f4", (9, 11), seed) for seed in range(4)]
     (tmp_path / "parts").mkdir()
     for number, part in enumerate(parts):
@@ -299,11 +299,11 @@ def test_external_datasets_are_read_from_their_files(tmp_path, monkeypatch):
 
 
 def test_links_into_other_files_are_followed_into_those(tmp_path):
-    """As detectors of the NeXus kind write them: a master file whose data_000001, ... lie in files of their own."""
+    """As detectors write NeXus: a master file with links data_000001, ..., each to a file of its own."""
     (tmp_path / "below").mkdir()
     parts, plain = [], np.arange(600.0).reshape(30, 20)
     with h5py.File(tmp_path / "master.h5", "w") as master:
-        master["own"] = np.zeros((1000, 100))  # so that offsets of other files are within this one too
+        master["own"] = np.zeros((1000, 100))  # so that offsets of other files are also within this one
         for i in range(3):
             parts.append(values("<i4", (5 + i, 40, 30), i))
             with h5py.File(tmp_path / "below" / f"data_{i}.h5", "w") as file:
@@ -381,7 +381,7 @@ def test_a_file_that_changes_is_noticed(tmp_path):
         array[...]
 
 
-def test_a_file_elsewhere_that_changes_is_noticed(tmp_path):
+def test_a_remote_file_that_changes_is_noticed(tmp_path):
     fsspec = pytest.importorskip("fsspec")
     there = fsspec.filesystem("memory")
 
@@ -390,7 +390,7 @@ def test_a_file_elsewhere_that_changes_is_noticed(tmp_path):
         stream = io.BytesIO()
         with h5py.File(stream, "w") as file:
             file.create_dataset("x", data=data, chunks=(7, 9))
-        there.pipe(f"/hdf5/{name}", stream.getvalue())  # of one size, with chunks at the same places
+        there.pipe(f"/hdf5/{name}", stream.getvalue())  # of the same size, with chunks at the same places
         return data
 
     try:
@@ -438,7 +438,7 @@ def test_damaged_chunks_are_named(tmp_path):
         ps.open(path, "x")[...]
 
 
-def test_data_elsewhere_needs_no_h5py(tmp_path, monkeypatch):
+def test_remote_data_needs_no_h5py(tmp_path, monkeypatch):
     with h5py.File(tmp_path / "y.h5", "w") as file:
         file["y"] = [3, 4]
     with h5py.File(tmp_path / "x.h5", "w") as file:
@@ -482,14 +482,14 @@ def test_chunks_are_found_through_a_manifest(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["threads", "loop"])
-def test_ranges_of_a_remote_file_share_the_question_whether_it_is_the_same(tmp_path, how):
+def test_ranges_of_a_remote_file_share_one_query_of_its_version(tmp_path, how):
     pytest.importorskip("fsspec")
     from fsspec.implementations.memory import MemoryFileSystem
 
     lock, asked = threading.Lock(), {"info": 0, "range": 0}
 
     class Slow(MemoryFileSystem):
-        """Answers late, and counts."""
+        """Answers late, and counts requests."""
 
         store: ClassVar[dict[str, Any]] = {}
         protocol = "slow"
@@ -498,7 +498,7 @@ def test_ranges_of_a_remote_file_share_the_question_whether_it_is_the_same(tmp_p
         def _count(self, what):
             with lock:
                 asked[what] += 1
-            time.sleep(0.05 if what == "info" else 0.01)  # ranges arrive while it is answered
+            time.sleep(0.05 if what == "info" else 0.01)  # ranges arrive before the answer
 
         def info(self, path, **options):
             self._count("info")
@@ -533,7 +533,7 @@ def test_ranges_of_a_remote_file_share_the_question_whether_it_is_the_same(tmp_p
 
 
 def test_what_dimensions_are_called_does_not_depend_on_damaged_neighbours(tmp_path):
-    """Types that NumPy has not, groups with two names and groups that contain themselves."""
+    """Types that NumPy does not have, groups with two names, and groups that contain themselves."""
     quad = h5py.h5t.IEEE_F64LE.copy()
     quad.set_size(16)
     quad.set_precision(128)
@@ -554,7 +554,7 @@ def test_what_dimensions_are_called_does_not_depend_on_damaged_neighbours(tmp_pa
 
 
 def test_times_in_opaque_types_are_what_h5py_calls_them(tmp_path):
-    """HDF5 has no times with a unit; h5py keeps them as opaque bytes with a tag."""
+    """HDF5 has no times with a unit; h5py stores them as opaque bytes with a tag."""
     path = tmp_path / "t.h5"
     dtypes = ["<M8[s]", "<M8[ns]", ">M8[ms]", "<m8[us]", "<M8[D]", "<M8[25s]"]
     with h5py.File(path, "w") as file:
@@ -583,7 +583,7 @@ def test_times_in_opaque_types_are_what_h5py_calls_them(tmp_path):
 
 
 def test_attributes_that_are_not_utf8_have_replacement_characters(tmp_path):
-    """Instruments write Latin-1 attributes and names."""
+    """Instruments write attributes and names in Latin-1."""
     text = h5py.string_dtype("utf-8")
     with h5py.File(tmp_path / "a.h5", "w") as file:
         made = file.create_dataset("x", data=np.arange(3.0))
@@ -606,7 +606,7 @@ def test_attributes_that_are_not_utf8_have_replacement_characters(tmp_path):
 
 
 def test_of_several_scales_the_last_names_the_dimension(tmp_path):
-    """As netCDF4 and h5netcdf name it."""
+    """The same name that netCDF4 and h5netcdf give it."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
         made = file.create_dataset("x", data=np.zeros(3))
         for name in ("first", "second"):

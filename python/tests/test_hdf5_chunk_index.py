@@ -1,4 +1,4 @@
-"""Datasets of many chunks: their chunks are found in the index as they are read, and no other part of it is.
+"""Datasets of many chunks: a chunk is looked up when it is read, without reading other parts of the index.
 
 The expected values are h5py's.
 """
@@ -38,12 +38,12 @@ FILTERS: dict[str, dict[str, Any]] = {
     "gzip": {"compression": "gzip", "compression_opts": 1, "shuffle": True},
     "checked": {"fletcher32": True, "compression": "lzf"},
 }
-# Chunks with filters have no implicit places.
+# Chunks with filters do not have implicit places.
 CASES = [(index, filters) for index in INDEXES for filters in FILTERS if index != "implicit" or filters == "plain"]
 
 
 def make(path: Path, index: str, filters: str, *, sparse: bool = False, dtype: Any = "i4", userblock: int = 0) -> Any:
-    """A file whose `x` has that index; its values."""
+    """A file whose `x` has the given index, and its values."""
     libver, shape, most, chunks, early = INDEXES[index]
     rng = np.random.default_rng(len(index) + len(filters))
     values = rng.integers(0, 1000, shape).astype(dtype)
@@ -89,7 +89,7 @@ def test_every_index_gives_the_values(tmp_path: Path, index: str, filters: str, 
 
 @pytest.mark.parametrize(("libver", "most"), [("earliest", 1 << 20), ("latest", 1 << 20), ("latest", None)])
 def test_only_the_nodes_on_the_way_are_read(tmp_path: Path, libver: str, most: int | None) -> None:
-    """A million chunks: opening takes what a first round takes, and a chunk the nodes that lead to it."""
+    """Of a million chunks, opening reads the first round only, and reading a chunk the nodes on the way to it."""
     path = tmp_path / "x.h5"
     with h5py.File(path, "w", libver=libver) as file:
         x = file.create_dataset("x", 1 << 20, "u1", chunks=1, maxshape=most)
@@ -97,7 +97,7 @@ def test_only_the_nodes_on_the_way_are_read(tmp_path: Path, libver: str, most: i
     sent: list[int] = []
 
     def fetched() -> int:
-        """Bytes that were sent since the last call."""
+        """The number of bytes sent since the last call."""
         total = sum(sent)
         sent.clear()
         return total
@@ -105,17 +105,17 @@ def test_only_the_nodes_on_the_way_are_read(tmp_path: Path, libver: str, most: i
     with HttpServer({"x.h5": path.read_bytes()}) as server:
         server.script = lambda request, reply: sent.append(len(reply.body) if request.method == "GET" else 0)
         a = ps.open(f"{server.url}/x.h5", "x")
-        assert fetched() < 1_400_000  # metadata in the first MiB come together
+        assert fetched() < 1_400_000  # the metadata in the first MiB are fetched together
         assert a[199_999] == 3
         assert a[1 << 19] == 0
         assert fetched() < 64_000
         assert a[199_998] == 3
-        assert fetched() < 100  # its node is known
+        assert fetched() < 100  # the chunk's node is cached
 
 
 @pytest.mark.parametrize("index", INDEXES)
-def test_what_is_made_of_all_references(tmp_path: Path, index: str) -> None:
-    """Manifests, references, pickled arrays and virtual datasets have all chunks."""
+def test_manifests_and_copies_have_all_chunks(tmp_path: Path, index: str) -> None:
+    """Manifests, references, pickled arrays and virtual datasets contain all chunks."""
     path = tmp_path / "x.h5"
     values = make(path, index, "plain" if index == "implicit" else "gzip", sparse=True)
     a = ps.open(path, "x")
@@ -180,7 +180,7 @@ def test_elements_with_axes_of_their_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("index", ["btree_1", "fixed_array", "extensible_array", "btree_2"])
 def test_a_damaged_index_is_an_error(tmp_path: Path, index: str) -> None:
-    """Bytes of the index that are changed: the values, or an error that names the chunk and the index."""
+    """If bytes of the index are changed, reads return the values or an error with the chunk and the index."""
     path = tmp_path / "x.h5"
     values = make(path, index, "gzip")
     content = path.read_bytes()

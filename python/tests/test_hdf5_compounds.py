@@ -1,5 +1,5 @@
-"""Compounds with members that no structured dtype has: text and lists of variable length, references, unusual numbers.
-The dataset is a group of its members. h5py writes the files, and says what is in them."""
+"""Compounds with members that structured dtypes cannot represent: text and lists of variable length, references,
+unusual numbers. The dataset is a group of its members. h5py writes the files and gives the expected values."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def as_text(values: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Structured values in Python's terms, text as text."""
+    """Structured values as Python objects, with text as `str`."""
     if isinstance(value, np.ndarray) and value.dtype.kind == "O":
         return [plain(each) for each in value]
     if isinstance(value, np.ndarray) and value.dtype.names is None:
@@ -81,7 +81,7 @@ def plain(value: Any) -> Any:
 
 
 def same_rows(got: Any, want: Any) -> None:
-    """Elements of Penstock and of h5py, which has bytes where Penstock has text."""
+    """Whether elements of Penstock and of h5py are equal; h5py returns bytes where Penstock returns text."""
     assert type(got) is type(want)
     assert np.shape(got) == np.shape(want)
     assert plain(got) == plain(want)
@@ -98,7 +98,7 @@ def same_type(got: np.dtype[Any], want: np.dtype[Any]) -> None:
 
 
 def same_as_h5py(group: ps.Group, stored: Any) -> None:
-    """Each member, against the same member of h5py's structured values."""
+    """Compare each member with the same member of h5py's structured values."""
     assert sorted(group) == sorted(stored.dtype.names)
     for name in stored.dtype.names:
         member, want = group[name], stored[name]
@@ -187,7 +187,7 @@ def test_compact_scalar_and_empty(tmp_path: Path) -> None:
 
 
 def test_fill_values(tmp_path: Path) -> None:
-    """Next to numbers of 3 bytes: of text in a compound, h5py cannot read the fill value that it writes."""
+    """Next to numbers of 3 bytes, because h5py cannot read the fill value that it writes for text in a compound."""
     three = h5py.h5t.STD_I32BE.copy()
     three.set_precision(24)
     three.set_size(3)
@@ -214,7 +214,7 @@ def test_fill_values(tmp_path: Path) -> None:
 
 
 def test_references_in_compounds_are_paths(tmp_path: Path) -> None:
-    """As netCDF's DIMENSION_LIST and the tables of NWB have them."""
+    """As in netCDF's DIMENSION_LIST and in the tables of NWB."""
     dtype = np.dtype([("index", "i4"), ("target", h5py.ref_dtype), ("part", h5py.regionref_dtype)])
     with h5py.File(tmp_path / "x.h5", "w") as file:
         data = file.create_dataset("g/data", data=np.arange(20).reshape(4, 5))
@@ -238,7 +238,7 @@ def test_references_in_compounds_are_paths(tmp_path: Path) -> None:
 
 
 def test_rows_are_selections_of_the_dataset(tmp_path: Path) -> None:
-    """Not of what its elements have within them; only a dataset of members has rows."""
+    """A selection applies to the dataset's axes, not to axes within its elements."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["g/t"] = table((4,))
     group = ps.open_group(tmp_path / "x.h5", "g/t")
@@ -254,7 +254,7 @@ def test_rows_are_selections_of_the_dataset(tmp_path: Path) -> None:
 
 
 def test_members_that_are_not_readable_are_named(tmp_path: Path) -> None:
-    """Lists of lists: the other members are of use."""
+    """The unreadable member has lists of lists; the others are readable."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         inner = h5py.h5t.vlen_create(h5py.h5t.vlen_create(h5py.h5t.STD_I32LE))
         kind = h5py.h5t.create(h5py.h5t.COMPOUND, 24)
@@ -289,7 +289,7 @@ def test_odd_names(tmp_path: Path) -> None:
         group["t/none"]
 
 
-def test_structures_that_numpy_has_stay_arrays(tmp_path: Path) -> None:
+def test_structures_that_numpy_supports_stay_arrays(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["plain"] = np.zeros(3, [("a", "i4"), ("b", "S4"), ("c", [("d", "f8")])])
     assert ps.open_array(tmp_path / "x.h5", "plain").dtype.names == ("a", "b", "c")
@@ -297,7 +297,7 @@ def test_structures_that_numpy_has_stay_arrays(tmp_path: Path) -> None:
         ps.open(tmp_path / "x.h5", "plain/a")
 
 
-def test_numbers_with_bits_to_spare(tmp_path: Path) -> None:
+def test_numbers_with_unused_bits(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         three = h5py.h5t.STD_U32LE.copy()
         three.set_precision(20)
@@ -361,7 +361,7 @@ def test_copies_and_manifests_have_all_members(file: Path, tmp_path: Path) -> No
     same_as_h5py(ps.open_group(tmp_path / "x.manifest")["t"], stored)
 
 
-def test_xarray_has_the_members_as_variables(file: Path) -> None:
+def test_xarray_reads_members_as_variables(file: Path) -> None:
     xarray = pytest.importorskip("xarray")
     with h5py.File(file) as opened:
         stored = opened["g/t"][...]

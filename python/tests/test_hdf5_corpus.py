@@ -1,4 +1,4 @@
-"""HDF5 files that others wrote, some of them to harm, from the corpus next to the project."""
+"""HDF5 files of other projects, some of them written to do harm, from the corpus next to the project."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ h5py = pytest.importorskip("h5py")
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus")) / "hdf5"
 MOST_BYTES = 1 << 26
-# Files that stop h5py's own library, whatever asks it: they are read in a process of their own, see below.
+# Files that end a process in the HDF5 library, whichever program reads them. Separate processes read them, see below.
 FATAL = ("cve_hdf5",)
 
 
@@ -32,20 +32,20 @@ def corpus_files() -> list[Path]:
 
 
 def is_elsewhere(wanted: Any) -> bool:
-    """Lists of numbers, or references."""
+    """Whether the elements are lists of numbers or references."""
     kinds = (np.ndarray, h5py.Reference, h5py.RegionReference)
     return any(isinstance(each, kinds) for each in elements_of(wanted)[:1])
 
 
 def elements_of(values: Any) -> list[Any]:
-    """h5py returns the list itself that a dataset without dimensions has."""
+    """The elements as an array: of a dataset without dimensions, h5py returns the list itself."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "O":
         return list(values.ravel())
     return [values]
 
 
 def same_elsewhere(path: Path, found: Any, wanted: Any) -> bool:
-    """Lists are equal; paths lead to what the references do."""
+    """Whether lists are equal, and paths lead to the objects of the references."""
     with h5py.File(path) as file:
         for ours, theirs in zip(np.asarray(found, object).ravel(), elements_of(wanted), strict=True):
             if isinstance(theirs, np.ndarray):
@@ -61,7 +61,7 @@ def same_elsewhere(path: Path, found: Any, wanted: Any) -> bool:
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
 def test_the_corpus_is_what_h5py_reads():
-    """Every dataset of every file: equal to h5py's, or refused in words."""
+    """Every dataset of every file is equal to h5py's or refused with a message."""
     read = refused = 0
     for path in corpus_files():
         try:
@@ -69,7 +69,7 @@ def test_the_corpus_is_what_h5py_reads():
                 names: list[str] = []
                 file.visititems(lambda name, node, names=names: names.append(name) if hasattr(node, "chunks") else None)
         except (OSError, RuntimeError, KeyError):
-            try:  # what h5py does not open we may refuse only in our own words
+            try:  # if h5py cannot open it either, only an error of Penstock is allowed
                 ps.open(path)
             except ps.Error:
                 refused += 1
@@ -112,7 +112,7 @@ def equals(path: Path, found: Any, wanted: Any) -> bool:
 
 
 def member_values(group: ps.Group, wanted: Any) -> Iterator[tuple[Any, Any]]:
-    """What is read of each member of compounds, and what h5py reads; without those that are refused."""
+    """The values of each member of compounds as Penstock and as h5py read them, without refused members."""
     for name in wanted.dtype.names if wanted is not None else ():
         try:
             node = group[name]
@@ -129,17 +129,17 @@ PROGRAM = Path(__file__).parent / "programs" / "hostile_hdf5.py"
 
 
 def deaths(reader: str, files: list[Path]) -> list[Path]:
-    """Files at which a process ends that opens and reads them one after the other."""
+    """The files at which a process ended that opened and read them one after the other."""
     left, dead = list(files), []
     while left:
         command = [sys.executable, str(PROGRAM), reader, *map(str, left)]
-        # Unwritten memory is never zero: code that uses it as an address ends, whatever was there before.
+        # Unwritten memory is never zero: code that uses it as an address crashes, whatever the memory contained before.
         environment = {**os.environ, "MALLOC_PERTURB_": "85"}
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
         said = done.stdout.splitlines()
         if said and said[-1] == "done":
             return dead
-        assert done.returncode < 0, done.stderr  # a signal: nothing else ends it
+        assert done.returncode < 0, done.stderr  # only a signal ends the process
         at = Path(said[-1].removeprefix("at "))
         dead.append(at)
         left = left[left.index(at) + 1 :]
@@ -148,7 +148,7 @@ def deaths(reader: str, files: list[Path]) -> list[Path]:
 
 @pytest.mark.parametrize("within", ["list", "structure"])
 def test_lists_of_region_references_are_no_attributes(tmp_path, within):
-    """h5py writes them, and ends the process that reads them."""
+    """h5py writes them, and crashes when it reads them."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         data = file.create_dataset("x", data=np.arange(10))
         item: Any = h5py.regionref_dtype if within == "list" else np.dtype([("n", "i4"), ("r", h5py.regionref_dtype)])
@@ -172,11 +172,11 @@ def test_lists_of_region_references_are_no_attributes(tmp_path, within):
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
 def test_files_made_to_harm_are_refused():
-    """A process of ours survives them all; h5py alone does not."""
+    """A process of Penstock survives all of these files; one of h5py does not."""
     files = sorted(each for folder in CORPUS.glob("*cve_hdf5*") for each in folder.rglob("*") if each.is_file())
     if not files:
         pytest.skip("the corpus has no files that are made to harm")
-    # Alone: the library does not always survive a file after another one that harmed it.
+    # In separate processes: after a file that damaged its memory, the library does not always survive the next one.
     ours = [each for each in deaths("penstock", files) if deaths("penstock", [each])]
     assert not ours
 

@@ -1,4 +1,4 @@
-"""Damaged HDF5 files: a failure is not an absence, for `open`, for `in`, for lists of names, and in xarray."""
+"""Damaged HDF5 files: an unreadable object is an error and never absent, in `open`, `in`, listings and xarray."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ h5py = pytest.importorskip("h5py")
 xarray = pytest.importorskip("xarray")
 
 PROGRAM = Path(__file__).parent / "programs" / "damaged_hdf5.py"
-STEP = os.environ.get("PENSTOCK_DAMAGE_STEP", "29")  # 1: each byte of each header
+STEP = os.environ.get("PENSTOCK_DAMAGE_STEP", "29")  # 1 damages each byte of each header
 
 
 def write(path: Path, libver: str, **options: Any) -> None:
@@ -73,7 +73,7 @@ def test_a_damaged_dataset_is_an_error_that_names_it(tmp_path: Path) -> None:
         ps.open_shards(str(path), dataset="t2m")
 
 
-def test_a_damaged_source_of_a_virtual_dataset_is_no_gap(tmp_path: Path) -> None:
+def test_a_damaged_source_of_a_virtual_dataset_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "source.h5", "latest")
     layout = h5py.VirtualLayout((4, 6), "i2")
     layout[...] = h5py.VirtualSource(tmp_path / "source.h5", "t2m", (4, 6))
@@ -86,18 +86,18 @@ def test_a_damaged_source_of_a_virtual_dataset_is_no_gap(tmp_path: Path) -> None
 
 
 def test_a_damaged_attribute_is_an_error(tmp_path: Path) -> None:
-    """Its text heap is gone: a scale that is not read is not a scale of one."""
+    """The text heap of an attribute is erased. A scale whose attributes are not readable is not a scale of 1."""
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
         file["x"] = np.arange(3)
-        file["x"].attrs["units"] = "kelvin"  # of variable length: in a heap
+        file["x"].attrs["units"] = "kelvin"  # of variable length: stored in a heap
     data = path.read_bytes()
     flip(path, data.index(b"GCOL"))
     with pytest.raises(ps.CorruptDataError, match="attribute 'units'"):
         ps.open(path, "x")
 
 
-def test_names_that_lead_nowhere_are_absent(tmp_path: Path) -> None:
+def test_names_without_a_target_are_absent(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = np.arange(3)
     with h5py.File(tmp_path / "x.h5", "w") as file:

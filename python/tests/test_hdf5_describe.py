@@ -1,4 +1,4 @@
-"""What the engine's own parsers read of HDF5 metadata is what h5py reads: links, types, shapes, storage, attributes."""
+"""The engine's parsers of HDF5 metadata return what h5py reads: links, types, shapes, storage, attributes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def described(path: Path) -> tuple[dict[str, dict[str, Any]], int, int, int]:
 
 
 def type_of(tid: Any) -> dict[str, Any]:
-    """h5py's type in the words of hdf5_describe."""
+    """h5py's type in the form of hdf5_describe."""
     from h5py import h5t
 
     kind = tid.get_class()
@@ -76,7 +76,7 @@ def type_of(tid: Any) -> dict[str, Any]:
 
 
 def items_of(tid: Any) -> dict[str, Any]:
-    """What Python makes of a type: an element type with its codecs, or the reason why there is none."""
+    """Python's reading of a type: an element type with its codecs, or the reason why it is not supported."""
     try:
         stored = types.stored_type(tid)
     except UnsupportedError as error:
@@ -99,7 +99,7 @@ def text(raw: str | bytes) -> str:
 
 
 def includes(found: Any, wanted: Any) -> bool:
-    """Everything in `wanted` is in `found`; NaNs are equal; numbers are equal by value."""
+    """Whether `found` includes `wanted`; NaNs are equal, and numbers are compared by value."""
     if wanted is ANY:
         return True
     if isinstance(found, dict) and "boxes" in found and isinstance(wanted, dict) and "start" in wanted:
@@ -119,7 +119,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
     for name in node.attrs:
         try:
             value = types.attribute(node, name)
-        except Exception:  # h5py raises anything
+        except Exception:  # h5py raises exceptions of any type
             out[text(name)] = None
             continue
         if isinstance(value, h5py.Empty):
@@ -129,7 +129,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
 
 
 def mapping_of(plist: Any, number: int) -> list[Any]:
-    """A mapping of a virtual dataset. Of selections that HDF5 writes in several ways, only their kind."""
+    """A mapping of a virtual dataset. For selections that HDF5 writes in several forms, only their kind."""
     from h5py import h5s
 
     def selection(space: Any) -> Any:
@@ -179,7 +179,7 @@ def found_links(links: list[dict[str, Any]]) -> dict[str, tuple[Any, ...]]:
 
 
 def differences(path: Path, objects: dict[str, dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """Where the description differs from what h5py reads of the file."""
+    """The differences between the description and what h5py reads of the file."""
     by_address = {each["address"]: each for each in objects.values()}
     out: list[tuple[Any, ...]] = []
     seen = set()
@@ -345,7 +345,7 @@ def test_attributes_of_every_type(tmp_path, libver):
 
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 def test_items_and_codecs_of_every_type_and_filter(tmp_path, libver):
-    """What the engine makes of types and filters is what Python makes of them, refusals included."""
+    """The engine derives the same from types and filters as Python does, refusals included."""
     from h5py import h5s, h5t
 
     path = tmp_path / "x.h5"
@@ -389,7 +389,7 @@ def test_items_and_codecs_of_every_type_and_filter(tmp_path, libver):
 
 @pytest.mark.parametrize("libver", ["earliest", ("v110", "v110"), "latest"])
 def test_virtual_datasets_of_every_kind_of_mapping(tmp_path, libver):
-    """Names that mappings share, this file, steps, points, gaps, and dimensions without a limit."""
+    """Names that mappings share, the same file, steps, points, gaps, and dimensions without a limit."""
     path = tmp_path / "x.h5"
     with h5py.File(path, "w", libver=libver) as file:
         file["y"] = np.arange(10)
@@ -416,12 +416,12 @@ def test_virtual_datasets_of_every_kind_of_mapping(tmp_path, libver):
 
 
 def test_a_deep_file_needs_few_rounds(tmp_path):
-    """Objects of one level are fetched together: rounds follow the depth, not the number of objects."""
+    """Objects of one level are fetched together: the number of rounds depends on the depth only."""
     path = tmp_path / "x.h5"
     with h5py.File(path, "w", libver="latest") as file:
         for i in range(300):
             group = file.create_group(f"g{i}")
-            group.create_dataset("x", data=np.arange(4096), chunks=(100,))  # data between the objects
+            group.create_dataset("x", data=np.arange(4096), chunks=(100,))  # values between the objects
             group.attrs["units"] = "K"
     objects, rounds, requests, fetched = described(path)
     assert differences(path, objects) == []

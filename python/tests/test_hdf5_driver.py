@@ -1,4 +1,4 @@
-"""HDF5 files as C++ opens them, without h5py: datasets, groups, names and attributes are what Python's way reads."""
+"""HDF5 files that C++ opens without h5py: datasets, groups, names and attributes are those that Python opens."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_BYTES = 1 << 26
 # Files that libhdf5 refuses because of parts that these arrays do not need.
 READ_HERE = ("cve_2020_10810.h5", "cve_2020_10812.h5", "h5stat_err_old_layout.h5")
 
-# What only h5py reads yet.
+# Datasets that only h5py reads so far.
 LEFT_TO_H5PY = ("virtual HDF5 datasets", "in other files", "in the file")
 
 
@@ -46,7 +46,7 @@ def is_left(error: Exception) -> bool:
 
 
 def arrays_below(path: Path, inner: str, group: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """The arrays of a group and of those below, or the errors that opening them raises."""
+    """The arrays of a group and its subgroups, or the errors that opening them raises."""
     names = group.keys()
     for name in names:
         at = f"{inner}/{name}".strip("/")
@@ -62,7 +62,7 @@ def arrays_below(path: Path, inner: str, group: Any, depth: int = 0) -> Iterator
 
 
 def differences(found: Array, wanted: Array) -> list[str]:
-    """What two arrays differ in."""
+    """The properties in which two arrays differ."""
     out = []
     for what in ("shape", "dtype", "dimension_names", "fill_value", "attrs"):
         a, b = getattr(found, what), getattr(wanted, what)
@@ -79,7 +79,7 @@ def differences(found: Array, wanted: Array) -> list[str]:
 
 
 def equal(found: Any, wanted: Any) -> bool:
-    """As `same`, also of text and lists of variable length."""
+    """As `same`, with support for text and lists of variable length."""
     if np.asarray(wanted).dtype.kind in "OT":
         one, other = (np.asarray(each, object) for each in (found, wanted))
         return one.shape == other.shape and repr(one.tolist()) == repr(other.tolist())
@@ -98,7 +98,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
-def test_every_type_in_every_layout_is_what_h5py_wrote(tmp_path, libver):
+def test_every_type_is_read_in_every_layout(tmp_path, libver):
     path = tmp_path / "x.h5"
     wanted = {}
     with h5py.File(path, "w", libver=libver) as file:
@@ -168,7 +168,7 @@ def test_text_of_variable_length(tmp_path, options):
         assert not differences(found, wanted), name
 
 
-def test_filter_masks_are_minded(tmp_path):
+def test_filter_masks_are_applied(tmp_path):
     path = tmp_path / "x.h5"
     data = np.arange(64, dtype="<i4").reshape(8, 8)
     with h5py.File(path, "w") as file:
@@ -282,7 +282,7 @@ def test_dimension_scales_name_dimensions(tmp_path, libver):
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
 def test_the_corpus_is_what_python_opens():
-    """Every dataset of every file has the values, types, names and attributes that `ps.open` has, or is refused."""
+    """Every dataset of every file has the values, types, names and attributes that `ps.open` returns, or is refused."""
     suffixes = (".h5", ".hdf5", ".nc", ".nc4", ".he5")
     wrong: list[str] = []
     read = left = 0
@@ -328,14 +328,14 @@ def test_the_corpus_is_what_python_opens():
 
 
 def test_user_defined_links_are_refused_by_name(tmp_path: Path) -> None:
-    """h5py does not make such links: an external one is given another class."""
+    """h5py cannot make such links, so the class of an external one is changed."""
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
         file["good"] = np.arange(3)
         file["strange"] = h5py.ExternalLink("other.h5", "/x")
         file["over"] = h5py.SoftLink("/strange/inner")
     content = bytearray(path.read_bytes())
-    external = b"\x40\x07strange"  # the class, the length of the name
+    external = b"\x40\x07strange"  # the class and the length of the name
     assert content.count(external) == 1
     content[content.index(external)] = 200
     path.write_bytes(content)
@@ -349,7 +349,7 @@ def test_user_defined_links_are_refused_by_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["file", "data.v1", "x.hdf", "x.h5ad"])
 def test_paths_into_files_of_any_name_in_stores_that_cost_requests(tmp_path: Path, name: str) -> None:
-    """An object above the path is looked up by its name's ending first, else last: when nothing else is there."""
+    """Paths with a known suffix are tried first as files; other names are tried last, when nothing else exists."""
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
         file["group/var"] = np.arange(5)
@@ -370,7 +370,7 @@ def test_other_names_of_files_in_urls(tmp_path: Path, name: str) -> None:
 
 
 def test_files_of_any_name_in_urls(tmp_path: Path) -> None:
-    """A web server shows no folders: what is above the last part of a path is looked up at last."""
+    """A web server does not list folders: the object above the last part of a path is tried last."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["group/deep/var"] = np.arange(5)
     content = (tmp_path / "x.h5").read_bytes()

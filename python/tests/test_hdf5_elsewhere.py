@@ -1,4 +1,4 @@
-"""Elements of HDF5 datasets that are elsewhere in the file: text and lists in its heaps, references to objects."""
+"""Elements of HDF5 datasets that are stored elsewhere in the file: text and lists in heaps, references to objects."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_lists_in_every_layout(tmp_path: Path, item: str, layout: str) -> None:
         made = file.create_dataset("x", SHAPE, h5py.vlen_dtype(np.dtype(item)), **LAYOUTS[layout])
         for at in np.ndindex(SHAPE):
             made[at] = values[at]
-        if np.dtype(item).isnative:  # h5py reads others as they are stored, with a dtype that says something else
+        if np.dtype(item).isnative:  # h5py returns the stored bytes of others with a wrong dtype
             assert same_lists(made[...], values)
     array = ps.open(tmp_path / "x.h5", "x")
     assert array.dtype == np.dtype("O")
@@ -100,7 +100,7 @@ def test_lists_of_structures_and_of_named_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "list"])
-def test_what_was_not_written_is_empty_or_the_fill_value(tmp_path: Path, kind: str) -> None:
+def test_unwritten_elements_are_empty_or_the_fill_value(tmp_path: Path, kind: str) -> None:
     dtype = h5py.string_dtype() if kind == "text" else h5py.vlen_dtype("i4")
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("never", (3, 2), dtype)
@@ -127,7 +127,7 @@ def test_what_was_not_written_is_empty_or_the_fill_value(tmp_path: Path, kind: s
 
 
 def test_values_are_read_when_they_are_needed(tmp_path: Path) -> None:
-    """Of a remote file: neither all values when it is opened, nor a round trip for each chunk."""
+    """In a remote file: opening it does not read all values, and a chunk does not take a round trip of its own."""
     texts = [f"{i:06} " + "x" * 200 for i in range(20_000)]
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file.create_dataset("x", data=texts, dtype=h5py.string_dtype(), chunks=(500,))
@@ -173,7 +173,7 @@ def test_a_damaged_value_is_named(tmp_path: Path) -> None:
             made[i] = [i] * 3
         place = made.id.get_chunk_info(1).byte_offset
     content = bytearray((tmp_path / "x.h5").read_bytes())
-    content[place] = 250  # of its 250 items, the heap has 3
+    content[place] = 250  # the heap has 3 of these 250 items
     array = ps.open(bytes(content), "x")
     assert array[0].tolist() == [0, 0, 0]
     with pytest.raises(ps.CorruptDataError, match=r"chunk.*\b1\b") as caught:
@@ -202,7 +202,7 @@ def test_lists_are_copied_and_saved(tmp_path: Path, target: str) -> None:
         assert same_lists(np.asarray(source), want)
 
 
-def test_lists_of_zarr_2_are_those_of_numcodecs(tmp_path: Path) -> None:
+def test_lists_of_zarr_2_equal_those_of_numcodecs(tmp_path: Path) -> None:
     numcodecs = pytest.importorskip("numcodecs")
     for item in ("<i4", ">f8", "|u1"):
         values = lists(item, (5, 3))
@@ -222,7 +222,7 @@ def test_lists_of_zarr_2_are_those_of_numcodecs(tmp_path: Path) -> None:
 
 
 def test_references_are_paths(tmp_path: Path) -> None:
-    """As MATLAB's cell arrays are stored: `#refs#` has the objects."""
+    """MATLAB stores cell arrays like this, with the objects in `#refs#`."""
     with h5py.File(tmp_path / "x.mat", "w", libver="latest", userblock_size=512) as file:
         inner = file.create_group("#refs#")
         for i in range(5):
@@ -250,7 +250,7 @@ def test_references_are_paths(tmp_path: Path) -> None:
 
 
 def test_paths_of_deep_groups_do_not_exhaust_memory(tmp_path: Path) -> None:
-    """A long name above groups in groups: their paths together would have hundreds of times the file's bytes."""
+    """A long name above nested groups: all paths together would be hundreds of times as large as the file."""
     with h5py.File(tmp_path / "x.h5", "w", libver="latest") as file:
         refs = file.create_dataset("refs", (2,), h5py.ref_dtype)
         group = first = file.create_group("n" * 60_000)
@@ -288,7 +288,7 @@ def test_references_to_regions_name_the_elements(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 def test_damaged_files_are_refused_or_read(tmp_path: Path, libver: str) -> None:
-    """Never a crash or another exception, wherever bytes are wrong: in chunks of references, in heaps, in links."""
+    """Damaged bytes in chunks of references, in heaps or in links never cause a crash or an unexpected exception."""
     with h5py.File(tmp_path / "x.h5", "w", libver=libver) as file:
         file.create_dataset("text", data=words(30), dtype=h5py.string_dtype(), chunks=(8,))
         rows = file.create_dataset("rows", (6,), h5py.vlen_dtype(">i4"), chunks=(4,))

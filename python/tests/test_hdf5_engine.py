@@ -1,4 +1,4 @@
-"""HDF5 files as the engine reads them, against what h5py says of the same files."""
+"""HDF5 files as the engine reads them, compared with h5py's reading of the same files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def values(dtype: Any, shape: tuple[int, ...]) -> Any:
 
 
 def write_attributes(of: Any) -> None:
-    """Attributes of every type that has values here, in every shape."""
+    """Write attributes of every type that is supported, in every shape."""
     plain = [f"{order}{kind}" for order, kind in itertools.product("<>", ("i1", "u2", "i4", "u8", "f2", "f4", "f8"))]
     structure = np.dtype([("a", "<i2"), ("b", ">f8"), ("text", "S3"), ("pair", "<f4", (2,))], align=True)
     for dtype in [*plain, "?", "<c8", ">c16", "S5", structure]:
@@ -80,7 +80,7 @@ def write(path: Path, libver: str, track_order: bool) -> None:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equal with their types, byte order and order; gaps of structures may hold anything."""
+    """Whether both are equal, with types, byte order and order of keys. The gaps of structures are not compared."""
     if type(a) is not type(b):
         return False
     if isinstance(a, np.ndarray | np.generic):
@@ -99,7 +99,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def differences(source: Source, path: str = "", depth: int = 0) -> list[str]:
-    """What the engine says of a node and all below it that h5py does not."""
+    """The differences between the engine's and h5py's description of a node and all nodes below it."""
     ours, theirs = open_node(source, path), open_by_h5py(source, path, open_node)
     names = ["uri", "typed_attributes"]
     if isinstance(ours, Array):
@@ -111,7 +111,7 @@ def differences(source: Source, path: str = "", depth: int = 0) -> list[str]:
     out = [f"{path}: {each}" for each in names if not same(getattr(ours, each), getattr(theirs, each))]
     plain, known = ours.attrs.asdict(), theirs.attrs.asdict()
     times = [each for each in plain if each.startswith("time")]
-    assert all(plain.pop(each) in (5, [5] * 3, [[5, 5]] * 2, []) for each in times)  # which h5py's are texts of
+    assert all(plain.pop(each) in (5, [5] * 3, [[5, 5]] * 2, []) for each in times)  # these are text for h5py
     if not same(plain, {each: known[each] for each in known if each not in times}):
         out.append(f"{path}: attrs")
     if isinstance(ours, Array) or depth > 3:
@@ -126,7 +126,7 @@ def differences(source: Source, path: str = "", depth: int = 0) -> list[str]:
 
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("track_order", [False, True])
-def test_the_engine_says_what_h5py_says(tmp_path: Path, libver: str, track_order: bool) -> None:
+def test_the_engine_describes_nodes_as_h5py_does(tmp_path: Path, libver: str, track_order: bool) -> None:
     path = tmp_path / "x.h5"
     write(path, libver, track_order)
     assert differences(Source.of(str(path), current_context(), None)) == []
@@ -184,7 +184,7 @@ def test_long_doubles_are_attributes(tmp_path: Path) -> None:
 
 
 def test_a_group_can_be_kept_while_the_file_grows(tmp_path: Path) -> None:
-    """Each member of a local file is opened as it is then."""
+    """Each member of a local file is opened in its state at that time."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["x"] = 1
     group = ps.open(tmp_path / "x.h5")
@@ -194,7 +194,7 @@ def test_a_group_can_be_kept_while_the_file_grows(tmp_path: Path) -> None:
     assert group.keys() == ["x", "y"]
 
 
-def test_h5py_opens_nothing_that_the_engine_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_h5py_opens_nothing_that_the_engine_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "x.h5", "latest", False)
 
     def refuse(*unused: Any, **unused_too: Any) -> Any:

@@ -28,14 +28,14 @@ def test_external_files(tmp_path: Path, shape: tuple[int, ...], monkeypatch: pyt
     with h5py.File(tmp_path / "v.h5", "w") as file:
         file.create_dataset("v", shape, "<i4", external=external)
     reads_as_h5py(tmp_path / "v.h5")
-    monkeypatch.chdir(tmp_path.parent)  # next to the file, too
+    monkeypatch.chdir(tmp_path.parent)  # files next to the HDF5 file are found, too
     np.testing.assert_array_equal(penstock.open(tmp_path / "v.h5", "v")[...], values)
 
 
 def _external(
     folder: Path, name: str, values: np.ndarray, ends: list[int], files: int = 2
 ) -> list[tuple[str, int, int]]:
-    """Bytes of an array in files that end at these places; some files have several of the parts."""
+    """Store the bytes of an array in files that end at the given places; some files contain several of the extents."""
     content, offsets, parts = values.tobytes(), [3] * files, []
     raw = [b"abc"] * files
     for i, (begin, end) in enumerate(zip([0, *ends], [*ends, len(content)], strict=True)):
@@ -60,7 +60,7 @@ INSIDE_ROWS: dict[str, tuple[tuple[int, ...], Any]] = {
 
 @pytest.mark.parametrize("kind", INSIDE_ROWS)
 def test_external_files_that_end_inside_a_row(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also inside of an element."""
+    """A file may also end inside an element."""
     shape, dtype = INSIDE_ROWS[kind]
     random = np.random.default_rng(7)
     of = np.dtype(dtype).base
@@ -113,7 +113,7 @@ def test_external_files_over_http(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         penstock.open((tmp_path / "x.h5").read_bytes(), "v")[...]
 
 
-def test_external_files_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_external_files_that_do_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with h5py.File("x.h5", "w") as file:
         file.create_dataset("v", (4, 2), "i4", external=[("y.bin", 0, 4), ("z.bin", 0, 28)])

@@ -1,4 +1,4 @@
-"""Filters of HDF5: those of its library, and those that others registered."""
+"""Filters of HDF5: those of its library and registered ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_szip(tmp_path, dtype):
 
 
 def every_bit(dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Items of which no bit is always the same."""
+    """Items among which each bit has both values."""
     of = np.dtype(dtype)
     if of.kind == "f":
         rng = np.random.default_rng(4)
@@ -53,7 +53,7 @@ def test_scale_offset(tmp_path, dtype, fill):
         "small": values(dtype, shape),
         "same": np.full(shape, 42, dtype),
         "wide": values(dtype, shape, 3) * np.array(1, dtype),
-        "every": every_bit(dtype, shape),  # stored as they are
+        "every": every_bit(dtype, shape),  # stored unchanged
     }
     if np.dtype(dtype).kind != "f":
         info = np.iinfo(dtype)
@@ -148,7 +148,7 @@ ZFP_CHUNKS = (((100,), (33,)), ((40, 50), (16, 16)), ((5, 40, 50), (1, 16, 32)),
 @pytest.mark.parametrize("mode", ZFP_MODES)
 @pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f8", "<i4", ">i4", "<i8", "<u4", "<u8"])
 def test_zfp_of_hdf5plugin(tmp_path, dtype, mode):
-    """The filter takes any numbers of 4 or 8 bytes as zfp's own, also of more dimensions where some have length 1."""
+    """The filter accepts any numbers of 4 or 8 bytes, and more dimensions than zfp if some have length 1."""
     random = np.random.default_rng(1)
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
@@ -204,12 +204,12 @@ def test_filter_masks_skip_filters_chunk_by_chunk(tmp_path):
 @pytest.mark.parametrize("filters", [{"shuffle": True}, {"shuffle": True, "compression": "gzip"}])
 @pytest.mark.parametrize("shape", [(9, 10), (8, 10), (9, 9)])
 def test_chunks_at_the_edge_may_skip_the_filters(tmp_path, filters, shape):
-    """H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, which h5py can only set through the library that it has loaded."""
+    """H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, set by a direct call of h5py's library because h5py does not have it."""
     import ctypes
 
     maps = Path("/proc/self/maps").read_text().splitlines()
     paths = [line.split()[-1] for line in maps if "libhdf5-" in line or "libhdf5.so" in line]
-    # Other packages (netCDF4) bring a library of their own.
+    # Other packages (netCDF4) load HDF5 libraries of their own.
     name = next(
         (each for each in paths if "h5py" in each), "" if any("netCDF4" in each for each in paths) else paths[0]
     )

@@ -1,4 +1,4 @@
-"""Chunk indexes of HDF5 files as the engine reads them: every kind of index against the library's own listing."""
+"""Chunk indexes of HDF5 files as the engine reads them: every kind, compared with the library's own listing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", "/nowhere")) / "hdf5"
 
 
 def listed_by_library(dataset: Any) -> dict[tuple[int, ...], tuple[int, int, int]]:
-    """Place in the grid to (offset, size, mask): in one pass, since asking for chunk i walks over all before it."""
+    """Places in the grid to (offset, size, mask), in one pass: a query for chunk i walks over all before it."""
     out = {}
 
     def take(info: Any) -> None:
@@ -52,7 +52,7 @@ def made(file: Any, name: str, shape: tuple[int, ...], chunks: tuple[int, ...], 
     return h5py.Dataset(h5py.h5d.create(file.id, name.encode(), h5py.h5t.STD_U8LE, space, plist))
 
 
-# (shape, chunks, options) by the index that the newest format gives them; the oldest has a B-tree for all.
+# (shape, chunks, options), named after the index of the newest format; the oldest format uses a B-tree for all.
 CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "single": ((40, 30), (40, 30), {}),
     "single_filtered": ((40, 30), (40, 30), {"compression": "gzip"}),
@@ -78,7 +78,7 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("written", ["all", "some", "none"])
-def test_the_index_is_what_the_library_says(tmp_path, libver, case, written):
+def test_the_index_is_that_of_the_library(tmp_path, libver, case, written):
     path = tmp_path / "x.h5"
     shape, chunks, options = CASES[case]
     data = np.random.default_rng(1).integers(0, 100, shape, np.uint8)
@@ -96,7 +96,7 @@ def test_the_index_is_what_the_library_says(tmp_path, libver, case, written):
         wanted = listed_by_library(file["x"])
         found = listed_by_engine(path, file["x"])
         if case in ("extensible_second", "extensible_third") and libver == "latest":
-            # HDF5 2.0 tells places that are not theirs: which they are, the values below say.
+            # HDF5 2.0 reports wrong places for these; the comparison of values below checks them.
             assert len(found) == file["x"].id.get_num_chunks()
         else:
             assert found == wanted
@@ -111,7 +111,7 @@ def test_the_index_is_what_the_library_says(tmp_path, libver, case, written):
 
 def test_an_extensible_array_with_pages(tmp_path):
     path = tmp_path / "x.h5"
-    count = 270_000  # beyond 131,000 chunks data blocks have pages
+    count = 270_000  # with more than 131,000 chunks, data blocks have pages
     with h5py.File(path, "w", libver="latest") as file:
         dataset = file.create_dataset("x", (count,), "u1", chunks=(1,), maxshape=(None,))
         for start, stop in ((0, 700), (140_000, 141_500), (200_000, 200_010), (count - 3, count)):
@@ -142,7 +142,7 @@ def test_datasets_that_shrank_have_no_chunks_beyond_their_shape(tmp_path):
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("case", ["fixed_filtered", "fixed_paged", "extensible_many", "tree_deep", "single_filtered"])
 def test_damaged_indexes_are_refused_or_harmless(tmp_path, libver, case):
-    """Bytes that are turned over anywhere in the file: an error of ours, never anything else."""
+    """After flips of bits anywhere in the file, a read raises one of Penstock's errors, or works."""
     path = tmp_path / "x.h5"
     shape, chunks, options = CASES[case]
     with h5py.File(path, "w", libver=libver) as file:
@@ -163,7 +163,7 @@ def test_damaged_indexes_are_refused_or_harmless(tmp_path, libver, case):
     assert harmless < 380
 
 
-def test_a_dataset_without_chunks_and_what_is_no_dataset(tmp_path):
+def test_other_datasets_have_no_chunk_index(tmp_path):
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
         file["plain"] = np.arange(3)
@@ -182,7 +182,7 @@ def test_a_dataset_without_chunks_and_what_is_no_dataset(tmp_path):
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
 def test_the_corpus_has_the_chunks_that_the_library_lists():
-    """Files that others wrote, of all ages; those made to harm are left to a process of their own."""
+    """Files of other projects, of all ages; separate processes read those that were written to do harm."""
     seen = other = 0
     for path in sorted(each for each in CORPUS.rglob("*") if each.is_file() and "cve" not in str(each)):
         try:
@@ -191,7 +191,7 @@ def test_the_corpus_has_the_chunks_that_the_library_lists():
             continue
         with file:
             names: list[str] = []
-            with suppress(RuntimeError):  # what the library does not know ends its walk
+            with suppress(RuntimeError):  # metadata that the library does not support ends its walk
                 file.visit(names.append)
             for name in names:
                 try:
@@ -214,7 +214,7 @@ def test_the_corpus_has_the_chunks_that_the_library_lists():
                     if all(i * c < n for i, c, n in zip(place, dataset.chunks, dataset.shape, strict=True)) and value[1]
                 }
                 free = [d for d, most in enumerate(dataset.maxshape) if most is None]
-                if len(free) == 1 and free[0] != 0:  # HDF5 2.0 tells places that are not theirs
+                if len(free) == 1 and free[0] != 0:  # HDF5 2.0 reports wrong places
                     assert sorted(found.values()) == sorted(inside.values()), (path, name)
                 else:
                     assert found == inside, (path, name)
@@ -243,9 +243,9 @@ def shards(folder: Path, rows: list[int], **options: Any) -> list[np.ndarray[Any
 def test_shards_that_differ_in_length_are_one_table(tmp_path, libver, axis, options):
     rows = [5, 4, 0, 7, 1] if axis == 0 else [6] * 5
     if options.get("chunks") and axis == 0 and not options.get("maxshape"):
-        rows = [5, 4, 9, 7, 2]  # chunks are no longer than what they cannot outgrow
+        rows = [5, 4, 9, 7, 2]  # a chunk must not be longer than a dimension of fixed size
     wanted = shards(tmp_path, rows, libver=libver, **options)
-    with h5py.File(tmp_path / "shard_5.h5", "w", libver=libver) as file:  # never written to
+    with h5py.File(tmp_path / "shard_5.h5", "w", libver=libver) as file:  # without values
         file.create_dataset("a/x", (3, 6) if axis == 0 else (6, 4), "f4", **options)
     wanted.append(np.zeros((3, 6) if axis == 0 else (6, 4), "f4"))
     array = ps.open_shards(tmp_path / "shard_*.h5", dataset="a/x", axis=axis)
@@ -260,7 +260,7 @@ def test_shards_that_differ_in_length_are_one_table(tmp_path, libver, axis, opti
     assert (ps.open(tmp_path / "m")[...] == whole).all()
 
 
-def test_shards_of_other_filters_are_one_table(tmp_path):
+def test_shards_with_different_filters_are_one_table(tmp_path):
     wanted = shards(tmp_path, [5, 4, 7], chunks=(2, 4))
     with h5py.File(tmp_path / "shard_1.h5", "a") as file:
         del file["a/x"]
@@ -293,7 +293,7 @@ NAMES = {
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("name", list(NAMES))
 def test_shards_whose_values_mean_something_else_are_refused(tmp_path, libver, name):
-    """As ERA5 packs each file by itself: a scale of one file is not that of the next."""
+    """As in ERA5, each file is packed by itself: the scale of one file is not that of the next."""
     wanted = shards(tmp_path, [5, 4, 7], libver=libver)
     pattern, (one, other) = tmp_path / "shard_*.h5", NAMES[name]
 
@@ -306,7 +306,7 @@ def test_shards_whose_values_mean_something_else_are_refused(tmp_path, libver, n
     for number in range(3):
         give(number, one)
     assert (ps.open_shards(pattern, dataset="a/x")[...] == np.concatenate(wanted)).all()
-    for more in (0, 9):  # so many that they may be kept in a heap
+    for more in (0, 9):  # with many attributes, they may be stored in a heap
         give(1, other, more)
         with pytest.raises(
             ps.InvalidArgumentError, match=rf"1 of 3 datasets have another '{name}'.*shard_1\.h5"
@@ -321,7 +321,7 @@ def test_shards_whose_values_mean_something_else_are_refused(tmp_path, libver, n
         ps.open_shards(pattern, dataset="a/x")
 
 
-def test_a_file_that_changes_vanishes_or_is_replaced_is_a_conflict(tmp_path):
+def test_a_file_that_changes_or_vanishes_is_a_conflict(tmp_path):
     path, other = tmp_path / "x.h5", tmp_path / "other.h5"
     data = np.arange(100, dtype="i4")
     for each in (path, other):
@@ -337,7 +337,7 @@ def test_a_file_that_changes_vanishes_or_is_replaced_is_a_conflict(tmp_path):
 
     kept = path.read_bytes()
     array = opened()
-    with path.open("r+b") as file:  # the same file, written to
+    with path.open("r+b") as file:  # the same file with new content
         file.seek(len(kept) - 8)
         file.write(b"\0" * 8)
     for key in (..., 3, np.s_[5:6]):

@@ -1,4 +1,4 @@
-"""Chunk indexes of remote HDF5 files that are read by the first read of values, and not when a member is opened."""
+"""Chunk indexes of remote HDF5 files are read by the first read of values, not when a member is opened."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ FILTERS: dict[str, dict[str, Any]] = {
 
 def values_of(number: int) -> np.ndarray:
     rng = np.random.default_rng(number)
-    out = rng.integers(0, 1 << 16, SHAPE, "u2")  # which lzf cannot shorten
+    out = rng.integers(0, 1 << 16, SHAPE, "u2")  # lzf cannot compress these values
     out[: SHAPE[0] // 2] = number
     return out
 
 
 def write(path: Path, index: str, filters: str, holes: bool = False) -> dict[str, np.ndarray]:
-    """Variables whose metadata lies between the values of others."""
+    """Write variables whose metadata are between the values of others."""
     of_file, of_dataset = INDEXES[index]
     out = {}
     with h5py.File(path, "w", **of_file) as file:
@@ -96,7 +96,7 @@ def test_manifests_and_references_of_a_list_hold_all_chunks(tmp_path: Path, inde
 def test_opening_the_members_of_a_list_does_not_read_their_chunk_indexes(tmp_path: Path) -> None:
     write(tmp_path / "x.h5", "B-tree 1", "none")
     content = (tmp_path / "x.h5").read_bytes()
-    damaged = content.replace(b"TREE\x01\x00", b"TREE\x07\x00")  # leaves of chunk indexes
+    damaged = content.replace(b"TREE\x01\x00", b"TREE\x07\x00")  # the leaves of the chunk indexes
     assert damaged != content
     with HttpServer({"x.h5": damaged}) as server:
         url = f"{server.url}/x.h5"

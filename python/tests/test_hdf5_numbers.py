@@ -1,4 +1,4 @@
-"""Numbers of HDF5 files that no machine has: integers and floats of other widths and fields."""
+"""Numbers of HDF5 files that are not machine types: integers and floats of unusual widths and fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ h5py = pytest.importorskip("h5py")
 from h5py import h5d, h5p, h5s, h5t  # noqa: E402
 
 LAYOUTS = ["contiguous", "chunked", "compact"]
-FLOATS = {  # bytes, (sign, exponent, exponent bits, mantissa, mantissa bits), bias, what it becomes
+FLOATS = {  # bytes, (sign, exponent, exponent bits, mantissa, mantissa bits), bias, the type it is converted to
     "24 bits": (3, (23, 16, 7, 0, 16), 63, "<f4"),
     "float8 e5m2": (1, (7, 2, 5, 0, 2), 15, "<f4"),
     "float8 e4m3": (1, (7, 3, 4, 0, 3), 7, "<f4"),
@@ -68,7 +68,7 @@ def write(path: Path, tid: Any, values: np.ndarray, layout: str, fill: Any = Non
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(("size", "order"), list(itertools.product([3, 5, 6, 7, 9], [h5t.ORDER_LE, h5t.ORDER_BE])))
 def test_integers_of_every_width(tmp_path: Path, size: int, order: int, layout: str) -> None:
-    bits = min(8 * size, 64)  # libhdf5 writes no types that leave more of their bits unused
+    bits = min(8 * size, 64)  # libhdf5 cannot write types with more unused bits
     for signed, (precision, offset) in itertools.product([True, False], [(bits, 0), (bits - 5, 3), (bits - 4, 0)]):
         low = -(1 << (precision - 1)) if signed else 0
         high = (1 << (precision - 1 if signed else precision)) - 1
@@ -93,7 +93,7 @@ def test_floats_of_every_form(tmp_path: Path, kind: str, order: int, layout: str
     assert np.array_equal(array[...].astype("f8"), wanted, equal_nan=True)
 
 
-def test_bfloat16_of_the_other_order(tmp_path: Path) -> None:
+def test_bfloat16_of_swapped_byte_order(tmp_path: Path) -> None:
     values = np.array([1.0, -2.5, 1e30, 0.0])
     wanted = write(tmp_path / "x.h5", float_type(2, (15, 7, 8, 0, 7), 127, h5t.ORDER_BE), values, "contiguous")
     assert ps.open(tmp_path / "x.h5", "x")[...].astype("f8").tolist() == wanted.tolist()
@@ -122,7 +122,7 @@ def test_numbers_are_copied_and_saved(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layout", ["contiguous", "chunked"])
 def test_many_numbers_that_become_narrower(tmp_path: Path, layout: str) -> None:
-    """Of 12 bytes, which become 8: cells are stored longer than they are read."""
+    """Numbers of 12 bytes become 8: stored cells are longer than decoded ones."""
     values = np.arange(-20_000, 20_000, dtype=np.int64)
     write(tmp_path / "x.h5", integer_type(12, h5t.ORDER_LE, True, 64, 0), values, layout)
     assert ps.open(tmp_path / "x.h5", "x")[...].tolist() == values.tolist()

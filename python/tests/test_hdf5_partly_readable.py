@@ -1,4 +1,4 @@
-"""Files of which some datasets are not readable: the others are checked, copied and saved."""
+"""Files with some datasets that are not readable: the others are checked, copied and saved."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ h5py = pytest.importorskip("h5py")
 
 @pytest.fixture
 def partly(tmp_path: Path) -> Path:
-    """A dataset without a dataspace has no values: no reader shows it as an array."""
+    """A dataset without a dataspace has no values, so that no reader shows it as an array."""
     path = tmp_path / "x.h5"
     with h5py.File(path, "w") as file:
         file["good"] = np.arange(6.0).reshape(2, 3)
@@ -47,7 +47,7 @@ def document(run: Run, *arguments: Any, status: int = 0) -> Any:
     return json.loads(out)
 
 
-def test_check_names_what_is_not_readable(partly: Path, run: Run) -> None:
+def test_check_names_unreadable_datasets(partly: Path, run: Run) -> None:
     found = document(run, "check", partly)
     assert found["ok"]
     assert (found["sums"]["arrays"], found["sums"]["faulty_arrays"], found["sums"]["unsupported"]) == (2, 0, 1)
@@ -60,7 +60,7 @@ def test_check_names_what_is_not_readable(partly: Path, run: Run) -> None:
     assert text.splitlines()[-1].endswith("all good, 1 more not readable by penstock")
 
 
-def test_a_fault_is_still_a_fault(partly: Path, run: Run) -> None:
+def test_check_still_reports_a_damaged_array(partly: Path, run: Run) -> None:
     with h5py.File(partly, "r+") as file:
         made = file.create_dataset("summed", data=np.arange(100), chunks=(100,), fletcher32=True)
         at = made.id.get_chunk_info(0).byte_offset

@@ -61,7 +61,7 @@ def test_members_are_read_together(tmp_path: Path, layout: str) -> None:
             assert len(group[name].attrs) == (12 if name.startswith("var") else 0)
         walked, walked_bytes = len(server.requests), fetched(server)
         assert group["var07"][3, 4] == ps.open(tmp_path / "x.nc", "var07")[3, 4]
-    # A file of 4 MiB with 0.3 MiB of metadata; the beginning, and a megabyte of what comes next, are always fetched.
+    # A file of 4 MiB with 0.3 MiB of metadata; its beginning, and a megabyte after each object, are always fetched.
     assert walked_bytes < 3.5 * (1 << 20), (listed_bytes, walked_bytes)
     assert walked <= 5 * VARIABLES, "each variable by itself needs more"
     if layout == "pages of 1 MiB":
@@ -71,7 +71,7 @@ def test_members_are_read_together(tmp_path: Path, layout: str) -> None:
         assert listed <= 4
 
 
-def test_files_with_metadata_in_one_place_open_and_list_in_three_round_trips(tmp_path: Path) -> None:
+def test_metadata_in_one_place_take_three_round_trips(tmp_path: Path) -> None:
     for layout in ("in front", "pages of 1 MiB"):
         content = write(tmp_path / "x.nc", **LAYOUTS[layout])
         with HttpServer({"x.nc": content}, ROUND_TRIP) as server:
@@ -88,7 +88,7 @@ def test_one_value_does_not_read_the_other_variables(tmp_path: Path) -> None:
         assert sum("range" in each.headers for each in server.requests) == len(server.requests)
 
 
-def test_a_file_that_is_named_nc_and_is_of_netcdf_classic_needs_one_request_more(tmp_path: Path) -> None:
+def test_a_netcdf_classic_file_named_nc_takes_one_more_request(tmp_path: Path) -> None:
     scipy_io = pytest.importorskip("scipy.io")
     with scipy_io.netcdf_file(tmp_path / "x.nc", "w") as file:
         file.createDimension("x", 4)

@@ -1,7 +1,7 @@
-"""Files that others wrote, opened and listed over a network: `tools/hdf5_round_trips.py` finds no file that needs more
-round trips or bytes than it should.
+"""Files of other projects, opened and listed over a network: with `tools/hdf5_round_trips.py`, none needs more round
+trips or bytes than its limit.
 
-Files that the first request fetches whole say nothing: only larger ones are opened.
+Only files that the first request does not fetch as a whole are opened: smaller ones show nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def tool() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = made  # dataclasses look it up
+    sys.modules[spec.name] = made  # dataclasses needs the module there
     spec.loader.exec_module(made)
     return made
 
@@ -46,7 +46,7 @@ def check(paths: list[Path], tool: ModuleType) -> int:
         measured = tool.measure(path, ROUND_TRIP)
         if isinstance(measured, str):
             assert not measured.startswith("penstock: "), (path, measured)
-            continue  # h5py does not read it, or it is one array
+            continue  # h5py cannot read it, or it is a single array
         assert measured.misses == [], measured
         assert measured.members >= 1
         listed += 1

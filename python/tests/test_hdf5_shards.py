@@ -29,7 +29,7 @@ def clipped(options: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
 
 
 def check(array: ps.Array, expected: np.ndarray, folder: Path) -> None:
-    """Values, selections, a pickle and a manifest."""
+    """Compare values, selections, a pickle and a manifest."""
     assert array.shape == expected.shape
     np.testing.assert_array_equal(array[...], expected)
     np.testing.assert_array_equal(array[1:-1:3, ::2], expected[1:-1:3, ::2])
@@ -63,7 +63,7 @@ WAYS: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_other_filters_chunks_and_byte_orders_are_one_table(tmp_path: Path, way: str) -> None:
+def test_mixed_filters_chunks_and_byte_orders_are_one_table(tmp_path: Path, way: str) -> None:
     parts = [values(i, rows) for i, rows in enumerate(ROWS)]
     for i, (part, options) in enumerate(zip(parts, WAYS[way], strict=True)):
         with h5py.File(tmp_path / f"s{i}.h5", "w") as file:
@@ -76,7 +76,7 @@ def test_other_filters_chunks_and_byte_orders_are_one_table(tmp_path: Path, way:
     check(array, np.concatenate(parts), tmp_path)
 
 
-def test_columns_of_other_filters_are_one_table(tmp_path: Path) -> None:
+def test_columns_with_different_filters_are_one_table(tmp_path: Path) -> None:
     parts = [values(i, 6, columns) for i, columns in enumerate((4, 8, 3))]
     for i, part in enumerate(parts):
         with h5py.File(tmp_path / f"s{i}.h5", "w") as file:
@@ -100,7 +100,7 @@ def test_chunks_that_skip_filters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("gaps", [False, True])
-def test_other_fill_values(tmp_path: Path, gaps: bool) -> None:
+def test_different_fill_values(tmp_path: Path, gaps: bool) -> None:
     parts = [values(i, 8) for i in range(3)]
     for i, part in enumerate(parts):
         with h5py.File(tmp_path / f"s{i}.h5", "w") as file:
@@ -165,7 +165,7 @@ def test_virtual_datasets_of_every_mapping(tmp_path: Path, mapping: str, options
 
 
 def test_a_virtual_dataset_of_both_byte_orders_among_shards(tmp_path: Path) -> None:
-    """Its chunks have codecs of their own, also where its grid is regular."""
+    """The chunks of a virtual dataset have codecs of their own, even if its grid is regular."""
     for i, dtype in enumerate(("<i4", ">i4")):
         with h5py.File(tmp_path / f"source{i}.h5", "w") as file:
             file.create_dataset("x", data=values(i, 8, dtype=dtype), chunks=(4, 6))
@@ -192,7 +192,7 @@ def test_a_virtual_dataset_of_both_byte_orders_among_shards(tmp_path: Path) -> N
     np.testing.assert_array_equal(group["x"][...], expected)
 
 
-def test_patterns_of_datasets_follow_links_and_leave_groups_out(tmp_path: Path) -> None:
+def test_patterns_of_datasets_follow_links_and_omit_groups(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["b/x"] = values(2, 3)
     with h5py.File(tmp_path / "x.h5", "w") as file:
@@ -234,7 +234,7 @@ def test_the_only_dataset_needs_no_name(tmp_path: Path) -> None:
         ps.open_shards(tmp_path / "s*.h5")
 
 
-def test_what_does_not_go_together_is_named(tmp_path: Path) -> None:
+def test_datasets_that_cannot_be_joined_are_named(tmp_path: Path) -> None:
     def write(number: int, data: Any, **attributes: Any) -> None:
         with h5py.File(tmp_path / f"s{number}.h5", "w") as file:
             file["x"] = data
@@ -269,7 +269,7 @@ def memory() -> Any:
 
 
 def test_files_whose_store_does_not_report_their_size(memory: Any, tmp_path: Path) -> None:
-    """fsspec reports no sizes with the bytes; the files are longer than what is fetched at first."""
+    """fsspec does not report sizes with the bytes; the files are longer than the first fetch."""
     parts = [values(i, 40_000) for i in range(2)]
     for i, part in enumerate(parts):
         with h5py.File(tmp_path / f"s{i}.h5", "w", userblock_size=512 * i) as file:

@@ -88,7 +88,7 @@ def test_mappings_of_boxes(tmp_path: Path, options: dict[str, Any], mapping: str
 
 
 def test_frames_that_come_by_turns_are_parts_of_chunks(tmp_path: Path) -> None:
-    """Frames of four writers, ten in a chunk, by turns: each frame of the dataset is a part of a chunk."""
+    """Ten frames in a chunk, from four writers in turn: each frame of the dataset is a part of a chunk."""
     _sources(tmp_path, 4, chunks=(8, 18), compression="gzip", shuffle=True)
     layout = h5py.VirtualLayout((96, 18), "<i4")
     for i in range(4):
@@ -125,7 +125,7 @@ def test_types(tmp_path: Path, dtype: Any) -> None:
     reads_as_h5py(tmp_path / "v.h5")
 
 
-def test_a_source_of_the_other_byte_order(tmp_path: Path) -> None:
+def test_a_source_of_swapped_byte_order(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
         file["big"] = numbered(0, dtype=">i4")
         file["little"] = numbered(1)
@@ -142,13 +142,13 @@ NUMBERS = ["i1", "<u2", ">i4", "<i8", "<u8", "<f2", ">f4", "<f8"]
 @pytest.mark.parametrize("layout", ["contiguous", "gzip"])
 @pytest.mark.parametrize("to", [each for each in NUMBERS if each != "<f2"])
 def test_sources_of_another_type_are_converted(tmp_path: Path, to: str, layout: str) -> None:
-    """As the HDF5 library does: integers end at the limits of the type, floats lose what is behind the point."""
+    """The HDF5 library does the same: integers are clamped to the limits of the type, floats lose their fraction."""
     values = np.array([0, 1, -1, 2.5, -2.5, 3.99, 127, 128, -129, 255, 40000, -40000, 2**31 - 1, 2**31, 1e9, 6e4])
     for number, kind in enumerate(NUMBERS):
         dtype = np.dtype(kind)
         limits = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
         stored = np.clip(values, float(limits.min), float(limits.max) * (1 if dtype.itemsize < 8 else 0.5)).astype(kind)
-        if kind == "<f2" and np.dtype(to).kind == "u":  # of negative float16, the library makes large numbers
+        if kind == "<f2" and np.dtype(to).kind == "u":  # the library converts negative float16 to large numbers
             stored = np.abs(stored)
         path = tmp_path / f"{number}.h5"
         with h5py.File(path, "w", libver="latest") as file:
@@ -170,7 +170,7 @@ def test_conversion_of_chunks_that_were_never_written(tmp_path: Path) -> None:
     reads_as_h5py(tmp_path / "v.h5")
 
 
-def test_a_source_of_another_kind_is_refused(tmp_path: Path) -> None:
+def test_a_source_of_an_incompatible_type_is_refused(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
         file["x"] = numbered(0).astype("S8")
         layout = h5py.VirtualLayout((24, 18), "<i4")
@@ -180,7 +180,7 @@ def test_a_source_of_another_kind_is_refused(tmp_path: Path) -> None:
         penstock.open(tmp_path / "v.h5", "v")
 
 
-def test_what_is_not_there_is_the_fill_value(tmp_path: Path) -> None:
+def test_absent_sources_are_the_fill_value(tmp_path: Path) -> None:
     _sources(tmp_path, 2)
     with h5py.File(tmp_path / "s1.h5", "a") as file:
         file.create_dataset("sparse", (24, 18), "<i4", chunks=(5, 5), fillvalue=9)[3:5, 2:14] = 4
@@ -212,7 +212,7 @@ def test_virtual_datasets_of_virtual_datasets(tmp_path: Path) -> None:
     reads_as_h5py(tmp_path / "v.h5")
 
 
-def test_datasets_that_show_each_other_are_refused(tmp_path: Path) -> None:
+def test_datasets_that_refer_to_each_other_are_refused(tmp_path: Path) -> None:
     for one, other in (("a", "b"), ("b", "a")):
         layout = h5py.VirtualLayout((4,), "<i4")
         layout[...] = h5py.VirtualSource(f"{other}.h5", "v", (4,))
@@ -223,7 +223,7 @@ def test_datasets_that_show_each_other_are_refused(tmp_path: Path) -> None:
 
 
 def _low_level(path: Path, shape: tuple[int, ...], most: tuple[Any, ...], mappings: list[Any], fill: int = -7) -> None:
-    """A virtual dataset of dataspaces: (dataspace, file, dataset, dataspace of the source) each."""
+    """Make a virtual dataset from mappings of (dataspace, file, dataset, dataspace of the source)."""
     plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     plist.set_fill_value(np.array(fill, "<i4"))
     for here, file, dataset, there in mappings:
@@ -316,7 +316,7 @@ def test_manifests_and_copies(tmp_path: Path) -> None:
     np.testing.assert_array_equal(penstock.open(tmp_path / "v.zarr")[...], a[...])
 
 
-def test_a_file_in_a_store_shows_its_neighbours(tmp_path: Path) -> None:
+def test_a_file_in_a_store_finds_its_neighbours(tmp_path: Path) -> None:
     _sources(tmp_path, 2)
     layout = h5py.VirtualLayout((2, 24, 18), "<i4")
     for i in range(2):
@@ -364,7 +364,7 @@ def test_folders_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(penstock.open(tmp_path / "v.h5", "external")[...], numbered(5))
 
 
-def test_sources_in_headers_and_sources_with_fill_values_of_their_own(tmp_path: Path) -> None:
+def test_sources_in_headers_and_with_their_own_fill_values(tmp_path: Path) -> None:
     for i in range(3):
         with h5py.File(tmp_path / f"s{i}.h5", "w") as file:
             properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)

@@ -1,4 +1,4 @@
-"""Text and lists of variable length in virtual datasets: as h5py reads them, by cells, as they are needed."""
+"""Text and lists of variable length in virtual datasets: equal to h5py's, and read cell by cell when needed."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_lists_of_variable_length(tmp_path: Path) -> None:
 
 
 def _same_text(path: Path, name: str = "v") -> penstock.Array:
-    """As `_same`, of text."""
+    """As `_same`, for text."""
     with h5py.File(path) as file:
         expected = file[name].asstr()[...]
     a = penstock.open(path, name)
@@ -98,7 +98,7 @@ def _same_text(path: Path, name: str = "v") -> penstock.Array:
 @pytest.mark.parametrize("options", [{}, {"chunks": (7, 3)}, {"chunks": (40, 1), "compression": "gzip"}], ids=str)
 @pytest.mark.parametrize("kind", ["stacked", "joined", "interleaved", "overlapping", "turned", "boxes", "one of each"])
 def test_text_is_read_by_cells(tmp_path: Path, kind: str, options: dict[str, Any]) -> None:
-    """Cells of the dataset and of its sources end at different places."""
+    """The cells of the dataset end at other places than those of its sources."""
     text = h5py.string_dtype()
     values = [[[f"{i}:{row}:{k}" * (k % 3) for k in range(11)] for row in range(90)] for i in range(3)]
     for i in range(3):
@@ -167,7 +167,7 @@ def test_text_without_elements_or_sources(tmp_path: Path) -> None:
 
 
 def test_text_of_virtual_datasets_is_not_read_before_it_is_needed(tmp_path: Path) -> None:
-    """Of files on a server: what is not shown in a selection is not fetched, and cells come together."""
+    """For files on a server: values outside of a selection are not fetched, and cells are fetched together."""
     text = h5py.string_dtype()
     for i in range(4):
         with h5py.File(tmp_path / f"s{i}.h5", "w") as file:
@@ -189,7 +189,7 @@ def test_text_of_virtual_datasets_is_not_read_before_it_is_needed(tmp_path: Path
         one = server.waves
         server.forget()
         assert a[...].tolist() == [f"{k // 4000}:{k % 4000}" * 30 for k in range(16000)]
-        assert server.waves <= one + 2  # for all cells of all files
+        assert server.waves <= one + 2  # two more rounds for all cells of all files
 
 
 def test_text_of_variable_length_without_a_limit(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Zarr over HTTP, from a server of our own that is slow, or wrong, on request."""
+"""Zarr over HTTP, from a test server that can be slow or wrong."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def server():
         yield running
 
 
-def test_a_cold_sharded_read_takes_its_index_rounds_and_one_round_trip(server):
+def test_a_cold_sharded_read_takes_two_round_trips(server):
     server.latency = ROUND_TRIP
     a = ps.open(f"{server.url}/data/long.zarr")
-    assert server.waves == 1  # zarr.json, and nothing else
+    assert server.waves == 1  # only zarr.json
     server.forget()
     assert same(a[PART], LONG_VALUES[PART])
     assert server.waves == 2
     assert len(server.requests) == 8  # the indexes of four shards, then each shard's chunks in one request
     server.forget()
     assert same(a[3:5, 2:60], LONG_VALUES[3:5, 2:60])
-    assert server.waves == 1  # the indexes are known
+    assert server.waves == 1  # the indexes are cached
     assert len(server.requests) == 1
 
 
-def test_shards_that_are_wanted_as_a_whole_take_one_round_trip(server):
-    """Their indexes come with them; so do those of short ones, whatever is wanted."""
+def test_whole_shards_take_one_round_trip(server):
+    """A whole shard is fetched with its index; so is a short shard, for any selection."""
     server.latency = ROUND_TRIP
     a = ps.open(f"{server.url}/data/long.zarr")
     server.forget()
@@ -62,7 +62,7 @@ def test_shards_that_are_wanted_as_a_whole_take_one_round_trip(server):
     assert not any("range" in each.headers for each in server.requests)
     server.forget()
     assert same(a[PART], LONG_VALUES[PART])
-    assert server.waves == 1  # by the indexes that came along
+    assert server.waves == 1  # from the cached indexes
     assert all(each.headers["range"].startswith("bytes=") for each in server.requests)
     a = ps.open(f"{server.url}/data/sharded.zarr")
     server.forget()
@@ -80,7 +80,7 @@ def test_whole_shards_and_parts_of_others_are_read_together(server):
     assert len(server.requests) == 3
 
 
-def test_two_levels_of_shards_take_one_round_more(server):
+def test_two_levels_of_shards_take_one_more_round_trip(server):
     values = np.arange(512 * 512, dtype="i4").reshape(512, 512)
     inner = sharded((32, 32))
     for key, value in write(values, (512, 512), sharded((256, 256), inner)).items():
@@ -110,7 +110,7 @@ def test_absent_chunks_and_shards_of_whole_reads_are_the_fill_value(server):
 
 
 def test_shards_with_much_that_was_replaced_are_read_by_their_index(server):
-    """One that is longer than its chunks can be is not read whole, and one without its end is named."""
+    """A shard that is longer than its chunks can be is not fetched whole, and a truncated one is named."""
     key = "/data/long.zarr/c/1/1"
     whole = server.objects[key]
     server.put(key, whole[: -16 * 16 - 4].ljust(4 << 20, b"x") + whole[-16 * 16 - 4 :])
@@ -121,7 +121,7 @@ def test_shards_with_much_that_was_replaced_are_read_by_their_index(server):
         ps.open(f"{server.url}/data/long.zarr")[...]
 
 
-def test_an_unsharded_read_takes_one_round_trip_whatever_its_chunks(server):
+def test_an_unsharded_read_takes_one_round_trip(server):
     server.latency = ROUND_TRIP
     a = ps.open(f"{server.url}/data/plain.zarr")
     server.forget()
@@ -131,7 +131,7 @@ def test_an_unsharded_read_takes_one_round_trip_whatever_its_chunks(server):
 
 
 def test_version_2_opens_in_two_round_trips(server):
-    """zarr.json is asked for first; then what version 2 may have stand there, together."""
+    """zarr.json is requested first, then all documents that version 2 may have, together."""
     files = {}
     group = zarr.create_group(zarr.storage.MemoryStore(files), zarr_format=2)
     group.create_array("x", data=VALUES, chunks=(16, 16))
@@ -179,7 +179,7 @@ def test_groups_open_over_http_with_and_without_consolidated_metadata(server, za
     assert sorted(group.keys()) == ["a", "b"]
     opened = len(server.requests)
     a = group["a"]
-    assert len(server.requests) == opened  # it was in the copy
+    assert len(server.requests) == opened  # it was in the consolidated metadata
     assert same(a[...], VALUES)
 
 
@@ -200,7 +200,7 @@ def test_missing_chunks_are_the_fill_value_and_refused_ones_are_not(server):
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_failing_server_is_tried_again(server, status):
+def test_requests_are_repeated_when_a_server_fails(server, status):
     seen: set[tuple[str, str | None]] = set()
 
     def fail_once(request: Request, reply: Reply) -> None:
@@ -231,7 +231,7 @@ def test_resets_and_truncation_never_reach_the_values(server):
         assert same(a[...], VALUES)
 
 
-def test_what_fails_again_and_again_is_named(server):
+def test_requests_that_keep_failing_are_named(server):
     a = ps.open(f"{server.url}/data/plain.zarr", storage_options={"retries": 1})
 
     def refuse(_: Request, reply: Reply) -> None:
@@ -244,7 +244,7 @@ def test_what_fails_again_and_again_is_named(server):
         a[20, 40]
 
 
-def test_what_is_not_http_is_a_fault_of_the_server():
+def test_an_answer_that_is_not_http_is_an_error_of_the_server():
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def greet() -> None:
@@ -274,14 +274,14 @@ def test_a_server_that_ignores_ranges_is_read_right_or_refused(server):
         a[...]
 
 
-def test_a_rewrite_in_the_middle_of_a_read_is_never_mixed(server):
+def test_a_rewrite_during_a_read_is_never_mixed(server):
     other = -LONG_VALUES
     after = write(other, (256, 256), sharded((64, 64)))
     a = ps.open(f"{server.url}/data/long.zarr")
     changed = threading.Event()
 
     def rewrite(request: Request, reply: Reply) -> None:
-        # Between the indexes and the chunks that they name, once.
+        # Once, between the requests for the indexes and those for the chunks.
         if request.headers.get("range", "").startswith("bytes=-") or changed.is_set():
             return
         changed.set()
@@ -298,7 +298,7 @@ def test_a_rewrite_in_the_middle_of_a_read_is_never_mixed(server):
     assert same(a[...], other)
 
 
-def test_an_object_that_never_keeps_still_is_a_conflict(server):
+def test_an_object_that_keeps_changing_is_a_conflict(server):
     a = ps.open(f"{server.url}/data/long.zarr")
 
     def change(request: Request, reply: Reply) -> None:
@@ -311,7 +311,7 @@ def test_an_object_that_never_keeps_still_is_a_conflict(server):
         a[PART]
 
 
-def test_servers_without_versions_are_asked_for_the_index_each_time(server):
+def test_without_versions_the_index_is_requested_each_time(server):
     def forget(_: Request, reply: Reply) -> None:
         reply.headers.pop("ETag", None)
 
@@ -361,7 +361,7 @@ def test_a_cancelled_read_ends_at_once(server):
     assert time.perf_counter() - begin < 3
 
 
-def test_what_is_no_url_is_an_error_of_ours():
+def test_invalid_urls_are_penstock_errors():
     for uri in ("http://[::1/x.zarr", "http://", "http://host:99999/x.zarr", "http://host/a b.zarr"):
         with pytest.raises(ps.Error):
             ps.open(uri)
@@ -381,7 +381,7 @@ def _read_in_child(array: ps.Array, to: object) -> None:
     to.put(same(array[...], VALUES))  # type: ignore[attr-defined]
 
 
-def test_a_forked_child_has_connections_of_its_own(server):
+def test_a_forked_child_has_its_own_connections(server):
     a = ps.open(f"{server.url}/data/sharded.zarr")
     assert same(a[...], VALUES)
     fork = multiprocessing.get_context("fork")
@@ -397,7 +397,7 @@ def test_a_forked_child_has_connections_of_its_own(server):
     assert same(a[...], VALUES)
 
 
-def test_bounded_memory_whatever_the_server_says(server):
+def test_memory_is_bounded_whatever_the_server_claims(server):
     def boast(request: Request, reply: Reply) -> None:
         if "c/" in request.path:
             reply.length = str(1 << 50)
@@ -408,7 +408,7 @@ def test_bounded_memory_whatever_the_server_says(server):
         a[0, 0]
 
 
-def test_names_are_encoded_and_nothing_leaves_the_root(server):
+def test_names_are_encoded_and_stay_below_the_root(server):
     for key, value in PLAIN.items():
         server.put(f"da ta/ä%/x.zarr/{key}", value)
     assert same(ps.open(f"{server.url}/da%20ta/%C3%A4%25/x.zarr")[...], VALUES)

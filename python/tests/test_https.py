@@ -1,4 +1,4 @@
-"""Encrypted stores: whom they trust, and HTTP/2, which libcurl speaks where a server offers it over TLS."""
+"""Encrypted stores: certificates, and HTTP/2, which libcurl uses if a server offers it over TLS."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture(scope="module")
 def trusted(authority: trustme.CA, tmp_path_factory: Any) -> dict[str, Any]:
-    """Options of who trusts the authority."""
+    """Options with which the test's certificate authority is trusted."""
     path = tmp_path_factory.mktemp("certificates") / "authority.pem"
     authority.cert_pem.write_to_path(str(path))
     return {"ca_bundle": str(path)}
@@ -59,13 +59,13 @@ def http2(authority: trustme.CA) -> Any:
 
 
 @pytest.mark.parametrize("name", ["plain.zarr", "sharded.zarr"])
-def test_what_is_read_over_tls_is_what_is_there(server, trusted, name):
+def test_values_read_over_tls_are_correct(server, trusted, name):
     a = ps.open(f"{server.url}/{name}", storage_options=trusted)
     assert same(a[:, 130:400], VALUES[:, 130:400])
     assert same(a[...], VALUES)
 
 
-def test_certificates_may_be_named_by_the_environment(server, trusted, monkeypatch):
+def test_the_environment_may_name_certificates(server, trusted, monkeypatch):
     names = ("CURL_CA_BUNDLE", "SSL_CERT_FILE")
     for name in names:
         for each in names:
@@ -74,7 +74,7 @@ def test_certificates_may_be_named_by_the_environment(server, trusted, monkeypat
         assert ps.open(f"{server.url}/plain.zarr")[3, 5] == VALUES[3, 5]
 
 
-def test_a_server_without_a_certificate_is_refused(server, tmp_path):
+def test_an_untrusted_certificate_is_refused(server, tmp_path):
     with pytest.raises(ps.PermissionDeniedError, match=r"certificate.*ca_bundle"):
         ps.open(f"{server.url}/plain.zarr")
     stranger = tmp_path / "stranger.pem"
@@ -86,7 +86,7 @@ def test_a_server_without_a_certificate_is_refused(server, tmp_path):
     assert server.requests == []
 
 
-def test_nor_with_another_ones(authority, trusted):
+def test_a_certificate_of_another_host_is_refused(authority, trusted):
     with (
         HttpServer(FILES, tls=tls(authority, "http/1.1", host="data.example.org")) as server,
         pytest.raises(ps.PermissionDeniedError, match=r"127\.0\.0\.1"),
@@ -94,7 +94,7 @@ def test_nor_with_another_ones(authority, trusted):
         ps.open(f"{server.url}/plain.zarr", storage_options=trusted)
 
 
-def test_a_redirect_may_lead_to_tls_but_not_out_of_it(server, trusted):
+def test_a_redirect_to_tls_is_followed_and_one_from_it_is_not(server, trusted):
     with HttpServer() as open_to_all:
 
         def to(there: HttpServer) -> Any:
@@ -123,7 +123,7 @@ def test_requests_of_one_read_share_a_connection(http2, trusted):
     assert http2.connections == 1
 
 
-def test_a_server_that_takes_few_requests_at_a_time_is_given_few(http2, trusted):
+def test_a_servers_limit_of_concurrent_requests_is_obeyed(http2, trusted):
     http2.max_streams = 3
     a = ps.open(f"{http2.url}/plain.zarr", storage_options=trusted)
     http2.latency = ROUND_TRIP
@@ -153,7 +153,7 @@ FAULTS: dict[str, Callable[[Reply], None]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_of_some_answers_are_mended(http2, trusted, fault):
-    """What befalls a stream is its own; what befalls the connection, all that are under way on it."""
+    """A fault of a stream concerns that stream; a fault of the connection concerns all of its streams."""
     a = ps.open(f"{http2.url}/plain.zarr", storage_options=trusted)
     http2.script = every(20, FAULTS[fault])
     assert same(a[...], VALUES)
@@ -161,14 +161,14 @@ def test_faults_of_some_answers_are_mended(http2, trusted, fault):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_faults_that_stay_are_errors_that_name_the_chunk(http2, trusted, fault):
+def test_permanent_faults_are_errors_with_the_chunk(http2, trusted, fault):
     a = ps.open(f"{http2.url}/plain.zarr", storage_options=trusted | {"retries": 0})
     http2.script = every(1, FAULTS[fault])
     with pytest.raises(OSError, match=r"plain\.zarr/c/1/2"):
         a[64, 128]
 
 
-def test_a_server_that_does_not_answer_is_given_up(http2, trusted):
+def test_a_server_that_does_not_answer_is_an_error(http2, trusted):
     a = ps.open(f"{http2.url}/plain.zarr", storage_options=trusted | {"retries": 0, "timeout": 1})
     http2.script = lambda request, reply: setattr(reply, "delay", 30.0)
     with pytest.raises(ps.DeadlineExceededError):
@@ -176,7 +176,7 @@ def test_a_server_that_does_not_answer_is_given_up(http2, trusted):
 
 
 class Front(Http2Server):
-    """Hands every request on to a server that knows neither TLS nor HTTP/2."""
+    """Forwards each request to a server without TLS and HTTP/2."""
 
     def __init__(self, behind: str, tls: ssl.SSLContext) -> None:
         super().__init__(tls=tls)
@@ -204,5 +204,5 @@ def test_buckets_are_read_and_written_over_http2(bucket, endpoint, authority, tr
         assert same(ps.open("s3://data/x", storage_options=options)[...], wanted)
         assert sorted(ps.open("s3://data", storage_options=options).keys()) == ["x"]
         signed = [each.headers for each in front.requests if each.method == "PUT"]
-        assert {each["x-amz-content-sha256"] for each in signed} == {"UNSIGNED-PAYLOAD"}  # TLS guards it
+        assert {each["x-amz-content-sha256"] for each in signed} == {"UNSIGNED-PAYLOAD"}  # TLS protects the payload
     assert same(ps.open("s3://data/x", storage_options=KEYS | {"endpoint_url": endpoint})[...], wanted)

@@ -78,7 +78,7 @@ def orthogonal_keys(draw: st.DrawFn) -> tuple[int, tuple[object, ...]]:
 
 
 def numpy_orthogonal(values: np.ndarray, key: tuple[object, ...]) -> np.ndarray:
-    """One dimension after the other, from the last, so that dropped ones do not move the rest."""
+    """Selects in one dimension after the other, from the last, so that removed dimensions do not shift the others."""
     for axis in reversed(range(len(key))):
         values = values[(slice(None),) * axis + (np.asarray(key[axis]) if isinstance(key[axis], list) else key[axis],)]
     return values
@@ -86,7 +86,7 @@ def numpy_orthogonal(values: np.ndarray, key: tuple[object, ...]) -> np.ndarray:
 
 @settings(max_examples=700)
 @given(orthogonal_keys(), st.sampled_from(DTYPES))
-def test_an_orthogonal_selection_gives_what_numpy_and_zarr_give(case, dtype):
+def test_orthogonal_selections_equal_numpys_and_zarrs(case, dtype):
     rank, key = case
     values, opened = arrays(rank, dtype)
     want = np.asarray(numpy_orthogonal(values, key))
@@ -95,7 +95,7 @@ def test_an_orthogonal_selection_gives_what_numpy_and_zarr_give(case, dtype):
         assert isinstance(got, np.ndarray)
         assert same(got, want)
         assert same(array.get_orthogonal_selection(key), want)
-        if index == 2 and ZARR_VERSION >= (3, 2):  # before, small unsigned positions overflow there
+        if index == 2 and ZARR_VERSION >= (3, 2):  # in earlier releases, small unsigned positions overflow
             theirs = reference.get_orthogonal_selection(key)
             assert np.asarray(theirs).shape == got.shape
             np.testing.assert_array_equal(theirs, got)
@@ -121,12 +121,12 @@ def point_keys(draw: st.DrawFn) -> tuple[int, tuple[object, ...]]:
 
 @settings(max_examples=500)
 @given(point_keys(), st.sampled_from(DTYPES))
-def test_points_give_what_numpy_and_zarr_give(case, dtype):
+def test_points_equal_numpys_and_zarrs(case, dtype):
     rank, key = case
     values, opened = arrays(rank, dtype)
     want = values[key]
     if np.ndim(want) == 0:
-        want = np.asarray(want).reshape(1)  # as zarr-python: ints alone are one point
+        want = np.asarray(want).reshape(1)  # as in zarr-python, ints alone are one point
     for index, (array, reference) in enumerate(opened):
         assert same(array.vindex[key], want)
         assert same(array.get_coordinate_selection(key), want)
@@ -138,7 +138,7 @@ def test_points_give_what_numpy_and_zarr_give(case, dtype):
 
 @settings(max_examples=300)
 @given(st.integers(1, 4), st.integers(0, 2**32 - 1), st.floats(0, 1), st.booleans())
-def test_a_mask_gives_what_numpy_and_zarr_give(rank, seed, share, in_runs):
+def test_masks_equal_numpys_and_zarrs(rank, seed, share, in_runs):
     values, opened = arrays(rank)
     random = np.random.default_rng(seed)
     if in_runs:
@@ -158,7 +158,7 @@ def test_a_mask_gives_what_numpy_and_zarr_give(rank, seed, share, in_runs):
 
 @settings(max_examples=200)
 @given(st.data())
-def test_blocks_are_those_of_zarr(data):
+def test_blocks_equal_zarrs(data):
     rank = data.draw(st.integers(1, 4))
     values, opened = arrays(rank)
     for index, (array, reference) in enumerate(opened):
@@ -193,7 +193,7 @@ def keys_of_brackets() -> list[object]:
 
 
 @pytest.mark.parametrize("key", keys_of_brackets(), ids=str)
-def test_lists_in_brackets_mean_what_they_mean_to_zarr(key):
+def test_lists_in_brackets_have_zarrs_meaning(key):
     if ZARR_VERSION < (3, 2):
         pytest.skip("this zarr-python takes fewer forms of positions")
     _, opened = arrays(2)
@@ -201,7 +201,7 @@ def test_lists_in_brackets_mean_what_they_mean_to_zarr(key):
         assert same(array[key], reference[key])
 
 
-def test_one_list_next_to_an_ellipsis_and_a_mask_of_one_dimension_mean_what_they_mean_to_numpy():
+def test_a_list_with_an_ellipsis_has_numpys_meaning():
     values, opened = arrays(3)
     array = opened[0][0]
     row = np.array([True, False, True, True, False, False, True])
@@ -233,7 +233,7 @@ def test_one_list_next_to_an_ellipsis_and_a_mask_of_one_dimension_mean_what_they
     ],
     ids=str,
 )
-def test_what_means_nothing_is_an_index_error(key):
+def test_invalid_selections_are_index_errors(key):
     array = arrays(3)[1][0][0]
     with pytest.raises((IndexError, ValueError)) as caught:
         array[key]
@@ -265,7 +265,7 @@ def test_what_means_nothing_is_an_index_error(key):
         (lambda a: a["x", 1], IndexError),
     ],
 )
-def test_errors_are_those_of_zarr(call, kind):
+def test_errors_equal_zarrs(call, kind):
     _, opened = arrays(2)
     for array, reference in opened:
         with pytest.raises(kind) as caught:
@@ -275,7 +275,7 @@ def test_errors_are_those_of_zarr(call, kind):
             call(reference)
 
 
-def test_results_go_into_memory_of_any_layout():
+def test_results_are_written_to_memory_of_any_layout():
     values, opened = arrays(3)
     key = ([3, 3, 0], slice(1, 9, 2), [4, 0])
     want = numpy_orthogonal(values, key)
@@ -299,7 +299,7 @@ def test_results_go_into_memory_of_any_layout():
             array.get_orthogonal_selection(key, out=np.zeros((3, 4, 1), want.dtype))
 
 
-def test_read_and_its_like_take_selections_of_every_kind():
+def test_read_takes_selections_of_every_kind():
     values, opened = arrays(2)
     rows, columns = [5, 0, 12], [3, 16]
     mask = values > 100
@@ -323,7 +323,7 @@ def test_read_and_its_like_take_selections_of_every_kind():
     assert repr(ps.oindex[1, 2]) == "penstock.oindex[(1, 2)]"
 
 
-def test_only_the_chunks_that_are_touched_are_read():
+def test_only_the_selected_chunks_are_read():
     class Counted(ps.Store):
         def __init__(self, values):
             self.values, self.asked = values, []
@@ -383,7 +383,7 @@ def test_a_million_points():
     assert same(array.vindex[rows, columns], values[rows, columns])
 
 
-def test_a_selection_serves_again_and_only_arrays_of_its_shape():
+def test_a_selection_is_reusable_for_arrays_of_its_shape():
     values, opened = arrays(2)
     array = opened[0][0]
     which = array._orthogonal((np.array([4, 1, 1]),))

@@ -1,7 +1,7 @@
 """Arrays that one library writes and the others read: Penstock, zarr-python, tensorstore and zarrs-python.
 
-Types, codecs, shards, orders, byte orders, fill values and selections are drawn; a failure names the writer and the
-reader. A peer takes part where it knows the type and the codecs; zarr-python always does.
+Types, codecs, shards, orders, byte orders, fill values and selections are random. A failure names the writer and the
+reader. A peer takes part if it supports the type and the codecs; zarr-python always does.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Case:
     fill: float
     zarr_format: int
     seed: int
-    filter: dict[str, Any] | None = None  # of items, within shards
+    filter: dict[str, Any] | None = None  # on items, within shards
 
     @property
     def numeric(self) -> bool:
@@ -107,7 +107,7 @@ SPECIAL_FILLS = {"f": [float("nan"), float("inf"), -float("inf"), -0.5], "c": [f
 
 
 def item_filters(dtype: str) -> list[dict[str, Any]]:
-    """Codecs that change items, or their type, and lose nothing of small whole numbers."""
+    """Codecs that change items or their type, and that are lossless for small whole numbers."""
     kind = np.dtype(dtype)
     made: list[dict[str, Any]] = []
     if kind.kind in "iuf":
@@ -140,13 +140,13 @@ def cases(draw: st.DrawFn) -> Case:
     fill = draw(st.sampled_from([0, 0, 1, 7, *SPECIAL_FILLS.get(kind, [])]))
     item_filter = None
     if zarr_format == 3 and kind and not np.isinf(fill) and draw(st.booleans()):
-        # zarr-python's delta passes items in one dimension, and a NaN is in the sum of all behind it.
+        # zarr-python's delta needs items in one dimension, and a NaN changes the sums of all later items.
         no_delta = transpose is not None or np.isnan(fill)
         known = [each for each in item_filters(dtype) if each["name"] != "numcodecs.delta" or not no_delta]
         item_filter = draw(st.sampled_from([None, *known]))
     big_endian = draw(st.booleans()) and dtype != "string"
     if item_filter is not None and ZARR_VERSION < (3, 2):
-        big_endian = False  # its filters took what is swapped as it is
+        big_endian = False  # its filters treated swapped items as native
     return Case(
         shape,
         chunks,
@@ -225,13 +225,13 @@ def tensorstore_of(path: Path, case: Case) -> Any:
 
 
 def tensorstore_reads(case: Case) -> bool:
-    # Its driver for version 2 refuses the settings that numcodecs writes for zstd.
+    # Its driver for version 2 refuses the zstd settings that numcodecs writes.
     refused = case.zarr_format == 2 and (case.fill or any(codec["name"] == "zstd" for codec in case.codecs))
     return HAS_TENSORSTORE and case.numeric and not refused and case.filter is None
 
 
 def zarrs_reads(case: Case) -> bool:
-    # zarrs reads parts of blosc frames by the items that the settings name, which frames within frames have not.
+    # zarrs reads parts of blosc frames by the item size in the settings, which nested frames do not have.
     nested = [codec["name"] for codec in case.codecs[1:]]
     plain = case.numeric and not case.big_endian and case.filter is None
     return HAS_ZARRS and plain and case.zarr_format == 3 and "blosc" not in nested
@@ -254,7 +254,7 @@ def equal(got: Any, want: np.ndarray) -> bool:
 
 
 def boxes(case: Case) -> list[tuple[slice, ...]]:
-    """All, a corner, and every other element: parts of the array that are written one over the other."""
+    """All, a corner, and every other element: boxes that are written one over the other."""
     return [
         tuple(slice(None) for _ in case.shape),
         tuple(slice(0, (n + 1) // 2) for n in case.shape),
@@ -279,7 +279,7 @@ def check_readers(case: Case, path: Path, want: np.ndarray, who: str) -> None:
 @pytest.mark.parametrize("writer", ["penstock", "zarr-python"])
 @settings(max_examples=120)
 @given(case=cases(), parts=st.lists(st.integers(0, 2), min_size=1, max_size=3))
-def test_what_one_writes_all_read(writer: str, case: Case, parts: list[int]) -> None:
+def test_what_one_library_writes_all_read(writer: str, case: Case, parts: list[int]) -> None:
     folder = Path(tempfile.mkdtemp())
     try:
         path = folder / "a.zarr"
@@ -291,7 +291,7 @@ def test_what_one_writes_all_read(writer: str, case: Case, parts: list[int]) -> 
             array[box] = values[box]
             want[box] = values[box]
         check_readers(case, path, want, writer)
-        # The other library continues: it changes a part of what this one wrote.
+        # Then the other library changes a part of what the first one wrote.
         other = zarr.open_array(str(path), mode="r+") if writer == "penstock" else ps.open(str(path))
         box = boxes(case)[2]
         other[box] = values[box]
@@ -304,7 +304,7 @@ def test_what_one_writes_all_read(writer: str, case: Case, parts: list[int]) -> 
 @pytest.mark.skipif(not HAS_ZARRS, reason="zarrs is not installed")
 @settings(max_examples=40)
 @given(case=cases().filter(zarrs_reads))
-def test_what_zarrs_writes_we_read_and_change(case: Case) -> None:
+def test_arrays_of_zarrs_are_read_and_changed(case: Case) -> None:
     import zarrs  # noqa: F401
 
     folder = Path(tempfile.mkdtemp())
@@ -326,7 +326,7 @@ def test_what_zarrs_writes_we_read_and_change(case: Case) -> None:
 @pytest.mark.skipif(not HAS_TENSORSTORE, reason="tensorstore is not installed")
 @settings(max_examples=40)
 @given(case=cases().filter(lambda case: case.numeric and case.zarr_format == 3 and case.filter is None))
-def test_what_tensorstore_writes_we_read_and_change(case: Case) -> None:
+def test_arrays_of_tensorstore_are_read_and_changed(case: Case) -> None:
     import tensorstore as ts
 
     folder = Path(tempfile.mkdtemp())

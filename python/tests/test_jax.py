@@ -1,4 +1,4 @@
-"""Arrays over JAX's devices: eight of them, made of this machine's processor."""
+"""Arrays over eight JAX devices, which are simulated on the CPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ PROGRAM = Path(__file__).parent / "programs" / "jax_devices.py"
 
 
 def test_every_device_has_its_part(tmp_path: Path) -> None:
-    # A process of its own: the number of devices is set before JAX is imported, and JAX's threads do not fork well.
+    # In a separate process: the number of devices is set before JAX is imported, and forking with JAX's threads is
+    # unsafe.
     values = np.arange(24 * 16, dtype="f4").reshape(24, 16)
     ps.create_array(tmp_path / "a.zarr", shape=values.shape, dtype="f4", chunks=(5, 7))[:] = values
     ps.save_shards(values, tmp_path / "part_{}.npy", rows=7)

@@ -1,4 +1,4 @@
-"""Shards of other formats and of own readers: cells follow the shards' chunks, pickles carry what is known."""
+"""Shards of other formats and of custom readers: cells follow the shards' chunks, pickles contain what is known."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 
 class Counted:
-    """Counts which boxes of the parts are read."""
+    """Counts how often each box of the shards is read."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from penstock.shards.readers import _ArrayPart
@@ -33,7 +33,7 @@ class Counted:
         monkeypatch.setattr(_ArrayPart, "box", box)
 
     def decodes(self, chunk: tuple[int, ...]) -> int:
-        """Chunks that were decoded, each as often as it was."""
+        """The chunks that were decoded, once per decode."""
         total = 0
         for _, selection in self.boxes:
             count = 1
@@ -45,7 +45,7 @@ class Counted:
 
 
 def sums(a: Any, key: Any) -> dict[str, Any]:
-    """The sums of a plan."""
+    """The totals of a plan."""
     made: dict[str, Any] = a._plan(a._prepare(key)[0], 0, 0)
     return made
 
@@ -68,7 +68,7 @@ def test_each_chunk_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         np.testing.assert_array_equal(a[key], values[key])
         plan = sums(a, key)
         assert (plan["requests"], plan["decoded_bytes"]) == (count, count * chunk_bytes)
-    a = pickle.loads(pickle.dumps(a))  # its parts are opened when they are read
+    a = pickle.loads(pickle.dumps(a))  # its shards are opened when they are read
     counted = Counted(monkeypatch)
     np.testing.assert_array_equal(a[...], values)
     assert counted.decodes(chunks) == 8
@@ -110,11 +110,11 @@ def test_joined_arrays_are_not_written(tmp_path: Path) -> None:
     assert a[...].sum() == 16
 
 
-def test_small_chunks_are_read_many_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_small_chunks_are_read_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.arange(1024 * 256, dtype="i2").reshape(1024, 256)
     a = ps.open_shards(zarr_shards(tmp_path, np.split(values, [100, 612]), (32, 32)))
     assert sums(a, np.s_[5:6, :8])["requests"] == 1
-    a = pickle.loads(pickle.dumps(a))  # its parts are opened when they are read
+    a = pickle.loads(pickle.dumps(a))  # its shards are opened when they are read
     counted = Counted(monkeypatch)
     np.testing.assert_array_equal(a[...], values)
     assert len(counted.boxes) <= 12
@@ -124,7 +124,7 @@ def test_small_chunks_are_read_many_at_a_time(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("seed", range(16))
-def test_selections_of_joined_arrays_are_numpys(tmp_path: Path, seed: int) -> None:
+def test_selections_of_joined_arrays_equal_numpys(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     rank = rng.randint(1, 3)
     axis = rng.randrange(rank)
@@ -151,10 +151,10 @@ def test_selections_of_joined_arrays_are_numpys(tmp_path: Path, seed: int) -> No
         points = tuple(np.array([rng.randrange(n) for _ in range(7)]) for n in shape)
         np.testing.assert_array_equal(a.vindex[points], values[points])
     with pytest.raises(TypeError):
-        pickle.dumps(a)  # dicts are this process's
+        pickle.dumps(a)  # dicts exist in this process only
 
 
-def test_pickles_carry_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pickles_contain_the_headers_that_were_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.arange(60.0).reshape(20, 3)
     a = ps.open_shards(zarr_shards(tmp_path, np.split(values, [5, 9]), (4, 3)))
     packed = pickle.dumps(a)
@@ -178,7 +178,7 @@ def read_rows(path: str, low: int, high: int) -> np.ndarray:
     return np.full((high - low, 4), int(path[-1]), "<i4")
 
 
-def test_pickles_of_own_readers_do_not_ask_again(tmp_path: Path) -> None:
+def test_pickles_of_custom_readers_do_not_query_again(tmp_path: Path) -> None:
     paths = [str(tmp_path / f"file_{number}") for number in range(3)]
     a = ps.open_shards(paths, metadata=rows_of, reader=read_rows)
     again = pickle.loads(pickle.dumps(a))
@@ -187,7 +187,7 @@ def test_pickles_of_own_readers_do_not_ask_again(tmp_path: Path) -> None:
     assert [path.read_text() for path in tmp_path.glob("*.asked")] == ["x"] * 3
 
 
-def test_what_a_reader_raises_names_the_file(tmp_path: Path) -> None:
+def test_exceptions_of_a_reader_name_the_file(tmp_path: Path) -> None:
     a = ps.open_shards([tmp_path / "file_1", tmp_path / "bad"], metadata=rows_of, reader=read_rows)
     with pytest.raises(
         ps.StorageError, match=r"reader of '.*/bad' failed for rows \[0, 10\): ValueError: no such drive"
@@ -196,7 +196,7 @@ def test_what_a_reader_raises_names_the_file(tmp_path: Path) -> None:
     assert a[:10].sum() == 40
 
 
-def test_plans_of_own_readers_show_the_rows_of_each_file(tmp_path: Path) -> None:
+def test_plans_of_custom_readers_have_the_rows_of_each_file(tmp_path: Path) -> None:
     paths = [str(tmp_path / f"file_{number}") for number in range(2)]
     a = ps.open_shards(paths, metadata=rows_of, reader=read_rows)
     assert sums(a, np.s_[8:12])["requests"] == 2
@@ -215,7 +215,7 @@ def test_a_reader_that_is_interrupted_interrupts_the_read(tmp_path: Path) -> Non
         a[...]
 
 
-def test_an_error_of_ours_keeps_its_type(tmp_path: Path) -> None:
+def test_a_penstock_error_of_a_reader_keeps_its_type(tmp_path: Path) -> None:
     def gone(path: str, low: int, high: int) -> Any:
         raise ps.NotFoundError("the tape is in the other building")
 
@@ -225,7 +225,7 @@ def test_an_error_of_ours_keeps_its_type(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_arrays_of_other_chunks_and_fill_values_are_joined(tmp_path: Path, axis: int) -> None:
+def test_arrays_with_different_chunks_and_fill_values_are_joined(tmp_path: Path, axis: int) -> None:
     values = np.arange(30 * 44, dtype="i4").reshape(30, 44)
     arrays = []
     for number, part in enumerate(np.split(values, [9, 20], axis)):
@@ -248,7 +248,7 @@ def test_arrays_of_other_chunks_and_fill_values_are_joined(tmp_path: Path, axis:
 
 
 @pytest.mark.parametrize("told", [(2.7, (4,), "f4"), (2, (4.5,), "f4"), (2, (), "S0"), (2, (), "V0"), (2, (), "U"), 7])
-def test_what_metadata_must_not_say(told: Any) -> None:
+def test_invalid_metadata_of_a_reader_is_refused(told: Any) -> None:
     with pytest.raises(ps.InvalidArgumentError, match="'/x': "):
         ps.open_shards(["/x"], metadata=lambda path: told, reader=read_rows)
 
@@ -309,7 +309,7 @@ def test_local_zarr_arrays_are_opened_by_the_engine(tmp_path: Path, monkeypatch:
     parts = [np.full((2, 3), number, "i4") for number in range(5)]
     pattern = zarr_shards(tmp_path, parts, (2, 3))
     with monkeypatch.context() as patch:
-        patch.setattr("penstock.api.shards.open", None)  # is not called
+        patch.setattr("penstock.api.shards.open", None)  # it must not be called
         a = ps.open_shards(pattern)
     np.testing.assert_array_equal(a[...], np.concatenate(parts))
     ps.create_group(tmp_path / "p_5.zarr")

@@ -16,7 +16,7 @@ import zarr
 
 
 def four(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """(…, y, x, 4): the pixels that become one, an odd edge twice."""
+    """(…, y, x, 4): the pixels that are reduced to one; at an odd edge, the last pixel is repeated."""
     pad = [(0, 0)] * (x.ndim - 2) + [(0, x.shape[-2] % 2), (0, x.shape[-1] % 2)]
     x = np.pad(x, pad, mode="edge")
     return np.stack([x[..., ::2, ::2], x[..., ::2, 1::2], x[..., 1::2, ::2], x[..., 1::2, 1::2]], -1)
@@ -39,7 +39,7 @@ RULES: dict[str, Callable[[Any], Any]] = {"mean": mean, "nearest": lambda x: x[.
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("dtype", ["u1", "i2", ">u4", "f4", "f8"])
-def test_levels_are_those_of_numpy(rule: str, dtype: str, tmp_path: Path) -> None:
+def test_levels_equal_numpys(rule: str, dtype: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     for number, shape in enumerate([(37, 21), (5, 19, 30), (2, 3, 16, 9)]):
         x = rng.integers(0, 5, shape).astype(dtype)
@@ -64,14 +64,14 @@ def test_levels_are_those_of_numpy(rule: str, dtype: str, tmp_path: Path) -> Non
             expected = RULES[rule](expected)
 
 
-def test_nan_is_left_out_of_means(tmp_path: Path) -> None:
+def test_nan_is_excluded_from_means(tmp_path: Path) -> None:
     x = np.array([[1, np.nan, np.nan, np.nan], [3, np.nan, np.nan, np.nan]], "f4")
     ps.create_levels(tmp_path / "a", data=x, chunks=(2, 2), levels=2).close()
     np.testing.assert_array_equal(ps.open(tmp_path / "a", level=1)[...], [[2, np.nan]])
 
 
 def test_attributes_are_ome_zarr_s(tmp_path: Path) -> None:
-    """As OME-NGFF 0.5 has it: axes in order, one scale for each dataset, then a translation."""
+    """As in OME-NGFF 0.5: axes in order, one scale for each dataset, then a translation."""
     x = np.zeros((2, 3, 40, 50), "u2")
     group = ps.create_levels(
         tmp_path / "a", data=x, chunks=(1, 1, 16, 16), name="cells", attributes={"owner": "lab"}
@@ -111,7 +111,7 @@ def test_attributes_are_geozarr_s(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("convention", ["ome", "geozarr"])
-def test_windows_are_read_from_the_level_that_suits_them(convention: str, tmp_path: Path) -> None:
+def test_windows_are_read_from_the_best_level(convention: str, tmp_path: Path) -> None:
     x = np.random.default_rng(2).integers(0, 1000, (1, 64, 96)).astype("u2")
     group = ps.create_levels(tmp_path / "a", data=x, chunks=(1, 16, 16), convention=convention).close()
     levels = [ps.open(tmp_path / "a", level=number) for number in range(4)]
@@ -121,13 +121,13 @@ def test_windows_are_read_from_the_level_that_suits_them(convention: str, tmp_pa
             mine, ps.read_window(levels[0], shape=shape, resampling="average", overviews=levels[1:])
         )
     np.testing.assert_array_equal(ps.read_window(group, shape=(16, 24), resampling="nearest"), levels[2][...])
-    if convention == "ome":  # its scale says where pixels lie: pixel (r, c) is around (c, r)
+    if convention == "ome":  # its scale defines where pixels are: pixel (r, c) is around (c, r)
         part = ps.read_window(group, bounds=(15.5, 7.5, 31.5, 23.5), shape=(16, 16))
         np.testing.assert_array_equal(part, x[:, 8:24, 16:32])
 
 
 class Fails(MutableMapping[str, bytes]):
-    """A store that takes no chunks of level 2."""
+    """A store that refuses chunks of level 2."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
@@ -177,7 +177,7 @@ def test_a_program_that_ends_names_its_levels(tmp_path: Path) -> None:
     assert ps.open(tmp_path / "a", level=1)[...].tolist() == [[7] * 4] * 3
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_invalid_options_are_refused(tmp_path: Path) -> None:
     for options, match in [
         ({"dtype": "u1", "resampling": "cubic"}, "resampling"),
         ({"dtype": "u1", "convention": "cog"}, "convention"),
@@ -208,7 +208,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
 def test_rows_of_another_dtype_are_cast(
     given: str, stored: str, shape: tuple[int, ...], chunks: tuple[int, ...]
 ) -> None:
-    """More than a step of 16 MiB, of dtypes that the engine converts and of those that NumPy casts before."""
+    """More rows than a step of 16 MiB; dtypes that the engine converts, and dtypes that NumPy casts before."""
     x = (np.arange(np.prod(shape)) % 200).astype(given).reshape(shape)
     target: dict[str, bytes] = {}
     ps.create_levels(target, data=x, dtype=stored, chunks=chunks, levels=2, resampling="nearest").close()

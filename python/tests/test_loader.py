@@ -1,4 +1,4 @@
-"""`penstock.loader` against samples cut out of ndarrays."""
+"""`penstock.loader` against samples that NumPy cuts out of ndarrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def all_of(loader):
     return [batch.numpy().copy() for batch in loader]
 
 
-def test_each_row_comes_once_an_epoch_in_another_order():
+def test_each_row_occurs_once_an_epoch_in_a_new_order():
     values, a = rows()
     loader = ps.loader(a, batch_size=8)
     assert len(loader) == 8
@@ -48,7 +48,7 @@ def test_each_row_comes_once_an_epoch_in_another_order():
 
 
 def crop_of(values, origin, dims, crop, fill):
-    """The sample at `origin`; `dims`: which dimension each axis is."""
+    """The sample at `origin`; `dims` maps each axis to a dimension."""
     index, pads, squeezed = [slice(None)] * values.ndim, [(0, 0)] * values.ndim, []
     for (length, d), at in zip(zip(crop, dims, strict=True), origin, strict=True):
         if d is None:
@@ -130,7 +130,7 @@ def test_batches_are_the_crops_that_numpy_cuts(seed):
     assert len(found) == loader.samples
     for k, part in zip(arrays, found[0], strict=False):
         assert part.dtype == (options.get("dtype") or arrays[k].dtype.newbyteorder("="))
-    if expected is None:  # the drawn ones are not known: each is one of the possible crops
+    if expected is None:  # random origins are not known here: each is one of the possible crops
         grids = np.meshgrid(*starts, indexing="ij")
         expected = np.stack([part.reshape(-1) for part in grids], axis=1)
         every = False
@@ -155,7 +155,7 @@ def test_batches_are_the_crops_that_numpy_cuts(seed):
 
 
 class Counting(MutableMapping):
-    """A store that counts the objects that are read."""
+    """A store that counts the objects read."""
 
     def __init__(self, values, chunks):
         self.objects: dict[str, bytes] = {}
@@ -189,7 +189,7 @@ def test_every_chunk_is_decoded_once_an_epoch(seed):
     grid = -(-48 // chunks[0]) * -(-40 // chunks[1])
     store.reads.clear()
     crop = {0: draw.randint(1, chunks[0]), 1: draw.randint(1, chunks[1])}
-    # Samples that do not cross chunks need a small window only.
+    # Samples that do not cross chunk borders need only a small window.
     origins = [
         (y, x)
         for y in range(48 - crop[0] + 1)
@@ -208,7 +208,7 @@ def test_every_chunk_is_decoded_once_an_epoch(seed):
     assert {n for key, n in store.reads.items() if key.startswith("c/")} == {1}
 
 
-def test_crops_over_chunk_borders_are_decoded_once_where_the_window_holds_them():
+def test_crops_across_chunks_are_decoded_once_within_a_window():
     values = np.arange(64 * 64, dtype="f4").reshape(64, 64)
     a = make(values, (8, 8))
     loader = ps.loader(a, {0: 6, 1: 6}, stride={0: 5, 1: 5}, window=values.nbytes)
@@ -216,7 +216,7 @@ def test_crops_over_chunk_borders_are_decoded_once_where_the_window_holds_them()
         pass
     assert loader.counts()["chunks_read"] == 64
     assert loader.counts()["chunks_again"] == 0
-    for _ in loader:  # all of them are here still
+    for _ in loader:  # all arrays are open
         pass
     assert loader.counts()["chunks_read"] == 0
     small = ps.loader(a, {0: 6, 1: 6}, stride={0: 5, 1: 5}, window=6 * 256)
@@ -259,7 +259,7 @@ def test_any_number_of_ranks_continues_where_others_stopped(seed):
     assert {**first, **rest} == dict(enumerate(whole))
 
 
-def test_ranks_that_share_the_lanes_share_no_chunk():
+def test_ranks_with_common_lanes_share_no_chunk():
     values, a = rows(8 * 64, 4, 4)
     seen, read = [], 0
     for rank in range(4):
@@ -268,10 +268,10 @@ def test_ranks_that_share_the_lanes_share_no_chunk():
         read += loader.counts()["chunks_read"]
         assert loader.counts()["peak_window_bytes"] <= 16 * 64
     assert sorted(seen) == values[:, 0].tolist()
-    assert read <= 128 + 8  # what is left at the end of the lanes may be another rank's
+    assert read <= 128 + 8  # the rest at the end of the lanes may be read by another rank
 
 
-def test_all_ranks_have_as_many_batches_where_the_rest_is_dropped():
+def test_all_ranks_have_the_same_number_of_full_batches():
     _, a = rows(61)
     for ranks in range(1, 6):
         loaders = [ps.loader(a, batch_size=4, drop_last=True, rank=r, ranks=ranks) for r in range(ranks)]
@@ -307,7 +307,7 @@ def test_values_are_cast_scaled_and_normalised():
     np.testing.assert_array_equal(got, np.stack([whole[..., i : i + 5] for i in range(6)]))
 
 
-def test_pairs_whose_dimensions_have_other_places():
+def test_pairs_with_dimensions_in_different_order():
     image = np.arange(20 * 3 * 8 * 8, dtype="f4").reshape(20, 3, 8, 8)
     label = np.arange(20 * 8 * 8, dtype="i4").reshape(8, 8, 20)
     a, b = make(image, (3, 1, 4, 8)), make(label, (8, 8, 6))
@@ -349,13 +349,13 @@ def test_pairs_whose_dimensions_have_other_places():
         ({"depth": -1}, "depth"),
     ],
 )
-def test_what_is_refused(arguments, says):
+def test_invalid_arguments_are_refused(arguments, says):
     _, a = rows()
     with pytest.raises(ps.Error, match=says):
         ps.loader(a, **arguments)
 
 
-def test_arrays_of_other_lengths_are_refused_by_name(tmp_path):
+def test_arrays_of_different_lengths_are_refused_by_name(tmp_path):
     _, a = rows(path=tmp_path / "a.zarr")
     _, b = rows(59, path=tmp_path / "b.zarr")
     with pytest.raises(ps.InvalidArgumentError, match=r"60 elements in one array and 59(.|\n)*a.zarr(.|\n)*b.zarr"):
@@ -382,11 +382,11 @@ def test_a_damaged_chunk_is_an_error_of_its_batch(tmp_path):
         next(iteration)
     with pytest.raises(ps.CorruptDataError, match=r"a\.zarr"):
         next(iteration)
-    victim.unlink()  # fill values from now on: the same loader continues
+    victim.unlink()  # from now on its values are the fill value; the same loader continues
     assert len(all_of(loader)) == 9
 
 
-def test_iterations_are_broken_off_at_any_place(tmp_path):
+def test_iterations_may_end_at_any_batch(tmp_path):
     _, a = rows(600, 50, 10, path=tmp_path / "a.zarr")
     loader = ps.loader(a, batch_size=16)
     for stop in range(5):
@@ -396,10 +396,10 @@ def test_iterations_are_broken_off_at_any_place(tmp_path):
     assert sum(len(batch.numpy()) for batch in loader) == 600
     first = iter(loader)
     next(first)
-    del loader, first  # under way
+    del loader, first  # while it is running
 
 
-def test_batches_stay_what_they_are():
+def test_later_batches_do_not_overwrite_earlier_ones():
     values, a = rows(200, 64, 10)
     batches = [batch.numpy() for batch in ps.loader(a, batch_size=10)]
     got = np.concatenate(batches)

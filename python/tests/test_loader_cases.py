@@ -1,6 +1,7 @@
-"""The cases by which loaders of sharded arrays are judged: one array from many files, each processor its own rows.
+"""The cases that loaders of sharded arrays must support: one array from many files, and separate rows for each
+processor.
 
-What is no such case stands in `docs/guide/shards.md`: one `.npy` file, one HDF5 file, and kernels.
+`docs/guide/shards.md` covers the other cases: one `.npy` file, one HDF5 file, and kernels.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ PROCESSORS = [1, 3, 4, 7, 16, 1000]
 
 
 def check(array: ps.Array, values: np.ndarray, processors: int, over_decompose: int) -> None:
-    """Every processor has exactly its rows, and no launch is empty."""
+    """Assert that every processor has exactly its rows, and that no launch is empty."""
     cut = tiles(array.shape, processors, over_decompose=over_decompose)
     assert 1 <= len(cut) <= processors * over_decompose
     assert len({part[0].stop - part[0].start for part in cut[:-1]}) <= 1, "the last one alone is short"
@@ -46,7 +47,7 @@ def unequal(folder: Path) -> tuple[ps.Array, np.ndarray]:
 
 
 def raw(folder: Path) -> tuple[ps.Array, np.ndarray]:
-    """Raw binary shards; a sidecar says what is in them."""
+    """Raw binary shards, described by a sidecar file."""
     values = np.arange(5000, dtype="<i2").reshape(-1, 4)
     for number, part in enumerate(np.split(values, [100, 101, 900])):
         (folder / f"part_{number}.bin").write_bytes(part.tobytes())
@@ -71,7 +72,7 @@ def test_every_processor_has_its_rows(tmp_path: Path, case: Any, over_decompose:
         check(array, values, processors, over_decompose)
 
 
-def test_tiles_that_are_files_are_those_of_the_general_way(tmp_path: Path) -> None:
+def test_tiles_of_whole_files_equal_other_tiles(tmp_path: Path) -> None:
     array, values = uniform(tmp_path)
     cut = tiles(array.shape, 8)
     for number, part in enumerate(cut):

@@ -1,6 +1,6 @@
-"""Documents from elsewhere read no local file, however they spell its location.
+"""Remote documents cause no read of a local file, whatever form its location has.
 
-A canary file is watched by inotify (which sees the engine's own opens too), by an audit hook, and by its bytes.
+A canary file is watched by inotify (which also reports the engine's own opens), by an audit hook, and by its bytes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ sys.addaudithook(_hook)
 
 
 class Canary:
-    """A file with a secret, in a folder of its own, that notices each open and read."""
+    """A file with a secret, in its own folder, that records each open and read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / _watched
@@ -74,7 +74,7 @@ class Canary:
 
 
 def spellings(canary: Canary, url: str) -> list[str]:
-    """Ways to name the canary; `url` is that of a server."""
+    """Ways to name the canary; `url` is the URL of a server."""
     path = str(canary.path)
     up = "../" * 30
     quoted = urllib.parse.quote(path)
@@ -157,7 +157,7 @@ def _refs(more: dict[str, Any]) -> dict[str, Any]:
     return {".zgroup": '{"zarr_format": 2}', "x/.zarray": json.dumps(ZARRAY), **more}
 
 
-Documents = dict[str, bytes]  # by name below a folder
+Documents = dict[str, bytes]  # documents by name below a folder
 
 
 def _json_v0(name: str, saved: Any) -> Documents:
@@ -242,7 +242,7 @@ def canary(tmp_path: Path) -> Iterator[Canary]:
 
 @pytest.fixture
 def saved(tmp_path: Path, canary: Canary) -> dict[str, Any]:
-    """One manifest of each kind, as the library writes it, and the canary's size and time of change."""
+    """A manifest of each kind, as the library writes it, with the canary's size and modification time."""
     pytest.importorskip("pyarrow")
     folder = tmp_path / "saved"
     folder.mkdir()
@@ -262,7 +262,7 @@ def saved(tmp_path: Path, canary: Canary) -> dict[str, Any]:
 
 
 def _read(target: str, **options: Any) -> bytes:
-    """The bytes that a document leads to; empty where it is refused."""
+    """The bytes of the array that a document refers to; empty if it is refused."""
     try:
         found = ps.open(target, **options)
         return bytes(np.asarray(found["x"][...] if isinstance(found, ps.Group) else found[...]))
@@ -285,7 +285,7 @@ def server(canary: Canary) -> Iterator[HttpServer]:
 
 @pytest.mark.parametrize("origin", ["http", "memory", "simplecache"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda each: each.__name__.strip("_"))
-def test_a_document_from_elsewhere_reads_no_local_file(canary, saved, server, kind, origin):
+def test_a_remote_document_reads_no_local_file(canary, saved, server, kind, origin):
     import fsspec
 
     names = spellings(canary, server.url)
@@ -317,7 +317,7 @@ def test_a_local_document_and_an_allowed_one_read_local_files(canary, saved, ser
     key = "d.parq" if kind is _parquet else "d.json"
     local = str(tmp_path / "documents" / key)
     canary.reads()
-    is_chunk = kind not in (_manifest_name, _shards_key, _tables, _arrays)  # those name other formats, or no local file
+    is_chunk = kind not in (_manifest_name, _shards_key, _tables, _arrays)  # of other formats, or without a file
     assert (_read(local) == SECRET) == is_chunk
     assert bool(canary.reads()) == (kind not in (_manifest_name, _shards_key, _arrays))
     if is_chunk:
@@ -341,7 +341,7 @@ def test_a_redirect_leads_to_http_only(canary, scheme):
     assert not canary.reads()
 
 
-def test_references_in_a_dict_are_the_callers_own(canary):
+def test_references_in_a_dict_are_trusted(canary):
     refs = _refs({"x/0": [str(canary.path), 0, 10]})
     assert _read("reference://", storage_options={"fo": refs}) == SECRET
     assert canary.reads()
@@ -357,7 +357,7 @@ def test_documents_as_bytes_are_refused_by_name(canary, saved):
     assert not canary.reads()
 
 
-def test_what_is_refused_is_named_with_the_remedy(canary, server):
+def test_refusals_name_the_file_and_the_remedy(canary, server):
     server.put("d.json", _json_v0(f"simplecache::file://{canary.path}", None)["d.json"])
     with pytest.raises(ps.UnsupportedError, match=r"names 'simplecache::file:.*canary\.bin'.*allow_local=True"):
         ps.open(f"{server.url}/d.json", "x")
@@ -365,7 +365,7 @@ def test_what_is_refused_is_named_with_the_remedy(canary, server):
         ps.open(f"{server.url}/d.json", "x", allow_local="yes")
 
 
-def test_the_program_asks_for_a_flag(canary, server):
+def test_the_program_needs_a_flag(canary, server):
     server.put("d.json", _json_v0(str(canary.path), None)["d.json"])
     url = f"{server.url}/d.json"
     refused = subprocess.run([*program(), "info", url], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""`mode="r"` is a promise: nothing is written through what was opened, or through anything that is reached from it."""
+"""`mode="r"` is a promise: objects that are opened with it, and objects reached from them, do not write."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ for _kind, _pick in (("array", lambda g, a: a.attrs), ("group", lambda g, a: g.a
         f"Attributes.setdefault of the {_kind}": lambda g, a, pick=_pick: pick(g, a).setdefault("x", 1),
     }
 
-# Every other public name of the three classes: it reads. A new name belongs in one of the two.
+# All other public names of the three classes: they only read. A new name belongs in one of the two sets.
 READING = {
     "Array": """ndim size nbytes fill_value codecs read read_async flush plan shape dtype chunks shards dimension_names
         format uri read_only get_basic_selection get_orthogonal_selection get_coordinate_selection get_mask_selection
@@ -115,7 +115,7 @@ def test_every_public_name_either_reads_or_is_in_the_matrix() -> None:
                 assert known or (kind is ps.Array and name == "__delitem__"), f"{kind.__name__}.{name}"
 
 
-# --- where trees are: what `open` takes, the same only for reading, and what is stored ---
+# --- where trees are stored: what `open` takes, the same for reading only, and the stored bytes ---
 
 
 def _fill(target: Any, zarr_format: int) -> None:
@@ -129,7 +129,7 @@ def _folder(path: Path) -> dict[str, bytes]:
 
 
 class Only:
-    """A store of one's own that reads."""
+    """A custom store that can only read."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         self.values = values
@@ -150,7 +150,7 @@ class Own(Only):
 
 
 class Place:
-    """A tree: what opens it, what opens it for reading only, and its bytes."""
+    """A stored tree: what opens it, what opens it for reading only, and its bytes."""
 
     def __init__(self, target: Any, stored: Callable[[], dict[str, bytes]], only_read: dict[str, Any]) -> None:
         self.target, self.stored, self.only_read = target, stored, only_read
@@ -328,7 +328,7 @@ class TestMatrix:
 VALUES_SOURCE = ps.create_array({}, data=VALUES)
 
 
-# --- what is only read because of what it is ---
+# --- formats that can only be read ---
 
 
 def _formats(tmp: Path) -> Iterator[tuple[str, Any]]:
@@ -369,7 +369,7 @@ _ZARRAY = (
 )
 
 
-def test_formats_that_are_only_read_say_so(tmp_path: Path) -> None:
+def test_read_only_formats_report_it(tmp_path: Path) -> None:
     opened = dict(_formats(tmp_path))
     before = _folder(tmp_path)
     assert len(opened) >= 7
@@ -378,7 +378,7 @@ def test_formats_that_are_only_read_say_so(tmp_path: Path) -> None:
         ops: list[Callable[[], Any]] = []
         if isinstance(node.attrs, Attributes):
             ops += [lambda n=node: n.attrs.update(x=1), lambda n=node: _set_attrs(n)]
-        else:  # those of HDF5 are a mapping without item assignment
+        else:  # attributes of HDF5 are a mapping without item assignment
             assert isinstance(node.attrs, types.MappingProxyType)
         if isinstance(node, ps.Array):
             ops += [lambda n=node: _assign(n, ..., n[...]), lambda n=node: n.resize(n.shape)]
@@ -394,7 +394,7 @@ def test_formats_that_are_only_read_say_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["r+", "a"])
 @pytest.mark.parametrize("name", ["x.npy", "x.tif", "x.h5", "refs.json", "m.json"])
-def test_formats_that_are_only_read_refuse_modes_that_write(tmp_path: Path, name: str, mode: str) -> None:
+def test_read_only_formats_refuse_modes_that_write(tmp_path: Path, name: str, mode: str) -> None:
     dict(_formats(tmp_path))
     assert ps.open(tmp_path / name, mode="r").read_only
     with pytest.raises(ps.ReadOnlyError, match="s_0.npy" if name == "m.json" else name):
@@ -431,7 +431,7 @@ def test_an_unknown_mode_is_refused(opener: Any, mode: str) -> None:
         opener({}, mode=mode)
 
 
-# The same as zarr.open_group's outcome, for each mode and each thing that may exist.
+# The outcome is that of zarr.open_group, for each mode and each kind of existing node.
 @pytest.mark.parametrize("mode", ["r", "r+", "a", "w", "w-"])
 @pytest.mark.parametrize("there", ["nothing", "group", "array"])
 def test_open_group_does_what_zarr_python_does(tmp_path: Path, mode: Any, there: str) -> None:
@@ -449,13 +449,13 @@ def test_open_group_does_what_zarr_python_does(tmp_path: Path, mode: Any, there:
         else:
             outcomes.append((sorted(made.keys()), made.read_only))
     if (mode, there) == ("a", "array"):
-        assert outcomes[0] is None  # refused, where some releases of zarr-python write a group over the array
+        assert outcomes[0] is None  # refused, although some releases of zarr-python replace the array by a group
         assert np.array_equal(ps.open_array(tmp_path / "ours")[...], VALUES)
     else:
         assert outcomes[0] == outcomes[1]
 
 
-# --- what else opens ---
+# --- other functions that open ---
 
 
 def test_xarrays_engine_opens_for_reading(tmp_path: Path) -> None:
@@ -509,7 +509,7 @@ def test_arrays_of_the_plug_in_obey_their_mode(tmp_path: Path, store: str) -> No
     assert np.array_equal(arrays[0][...], np.full((4, 3), 7))
 
 
-def test_a_stream_and_a_job_of_a_read_only_array_read(tmp_path: Path) -> None:
+def test_a_stream_and_a_job_of_a_read_only_array_work(tmp_path: Path) -> None:
     ps.save(tmp_path / "a.zarr", VALUES)
     a = ps.open_array(tmp_path / "a.zarr", mode="r")
     assert np.array_equal(a.read_async().wait(), VALUES)
@@ -518,7 +518,7 @@ def test_a_stream_and_a_job_of_a_read_only_array_read(tmp_path: Path) -> None:
     assert np.array_equal(ps.copy(a, {})[...], VALUES)
 
 
-def test_without_a_mode_what_the_store_allows_is_written(tmp_path: Path) -> None:
+def test_without_a_mode_the_store_decides_what_is_written(tmp_path: Path) -> None:
     ps.save(tmp_path / "a.zarr", VALUES)
     for opener in (ps.open, ps.open_array):
         opener(tmp_path / "a.zarr")[0] = 9
@@ -540,7 +540,7 @@ def _refuses_without_permission(path: str) -> None:
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 @pytest.mark.parametrize("name", ["a.zarr", "g.zarr", "a.zip"])
 def test_a_folder_or_archive_without_permission_is_read_only(name: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:  # that of pytest is its user's alone
+    with tempfile.TemporaryDirectory() as folder:  # pytest's folder is only accessible to its user
         path = f"{folder}/{name}"
         if name == "g.zarr":
             ps.create_group(path)
@@ -552,7 +552,7 @@ def test_a_folder_or_archive_without_permission_is_read_only(name: str) -> None:
         child = os.fork()
         if child == 0:
             try:
-                if os.geteuid() == 0:  # who may write everything
+                if os.geteuid() == 0:  # root may write everything
                     os.setresuid(65534, 65534, 65534)
                 _refuses_without_permission(path)
             except BaseException:
@@ -565,7 +565,7 @@ def test_a_folder_or_archive_without_permission_is_read_only(name: str) -> None:
         assert status == 0
 
 
-def test_the_command_line_reads_what_it_opens_and_obeys_read_only_places(tmp_path: Path) -> None:
+def test_the_command_line_opens_read_only_places(tmp_path: Path) -> None:
     ps.save(tmp_path / "a.zarr", VALUES)
     before = _folder(tmp_path)
     for verb in (["info"], ["check"], ["plan"], ["read"]):

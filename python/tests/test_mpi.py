@@ -1,4 +1,4 @@
-"""Tiles over MPI ranks, with a real launcher on this machine."""
+"""Tiles over MPI ranks, with a real launcher on one machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(folder / "values.npy", values)
     for name in ("a.zarr", "damaged.zarr"):
         ps.create_array(folder / name, shape=values.shape, dtype="i4", chunks=(1, 11), codecs=["crc32c"])[:] = values
-    # The last row is in the last rank's tile, whatever their number.
+    # The last row is in the last rank's tile for any number of ranks.
     chunk = folder / "damaged.zarr" / "c" / "22" / "0"
     chunk.write_bytes(bytes([chunk.read_bytes()[0] ^ 1]) + chunk.read_bytes()[1:])
     ps.create_array(folder / "few.zarr", shape=(2, 3), dtype="f4", chunks=(1, 3))[:] = 1

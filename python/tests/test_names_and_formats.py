@@ -109,7 +109,7 @@ def leaves(values: Any) -> list[Any]:
 
 
 def outcome(what: str, source: Any, at: Path) -> str:
-    """`written` where what `load` gives is what the source holds, `refused` where nothing is there afterwards."""
+    """`written` if `load` returns the values of the source, `refused` if the target does not exist afterwards."""
     before = sorted(os.listdir(at.parent))
     try:
         with warnings.catch_warnings():
@@ -168,7 +168,7 @@ def test_the_table_of_pairs_is_what_happens(table):
     assert TABLE.read_text() == made
 
 
-def test_an_hdf5_group_is_copied_with_all_that_is_in_it(tmp_path):
+def test_an_hdf5_group_is_copied_with_all_members(tmp_path):
     made = ps.copy(hdf5(tmp_path), tmp_path / "t.zarr")
     assert made.attrs["title"] == "T"
     assert same(made["in/x"][...], VALUES)
@@ -211,7 +211,7 @@ def test_a_single_file_is_copied_into_its_own_folder(tmp_path):
         ps.copy(zarr_array(tmp_path), tmp_path / "s.zarr", overwrite=True)
 
 
-def test_the_coordinate_system_of_a_tiff_is_not_lost_without_a_word(tmp_path):
+def test_the_coordinate_system_of_a_tiff_is_not_lost_silently(tmp_path):
     with pytest.warns(UserWarning, match="coordinate system"):
         ps.copy(tiff(tmp_path), tmp_path / "t.zarr")
     ps.save(tmp_path / "t.tif", ps.open(tmp_path / "s.tif"))

@@ -1,4 +1,4 @@
-"""NetCDF-4 files that others wrote, from the corpus next to the project, against netCDF4."""
+"""NetCDF-4 files of other projects, from the corpus next to the project, compared with netCDF4."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus")) / "hdf5"
 MAGIC = b"\x89HDF\r\n\x1a\n"
 MARKS = (b"_NCProperties", b"_Netcdf4Dimid")
-# Its root group has variables of five elements without scales. netCDF4 gives them the dimension `time` of another
-# group, which has three, and reads three.
+# Its root group has variables of five elements without scales. netCDF4 assigns them the dimension `time` of another
+# group, which has length three, and reads three elements.
 OTHERWISE = {"nc4_groups.nc"}
 
 pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
@@ -33,7 +33,7 @@ def is_netcdf4(path: Path) -> bool:
 
 
 def comparable(value: Any) -> Any:
-    """Values without what the two libraries say differently of the same bytes: padding, complex numbers, byte order."""
+    """Values without the differences between the two libraries: padding, complex numbers, byte order."""
     out = np.asarray(value)
     if out.dtype.kind == "T":
         out = out.astype(object)
@@ -78,13 +78,13 @@ def compare(ours: ps.Group, theirs: Any, where: str) -> int:
         try:
             wanted = variable[...]
         except (IndexError, RuntimeError, TypeError):
-            continue  # netCDF4 does not read it: dimensions of one name in a group and in the one above confuse it
+            continue  # netCDF4 cannot read it: a group and its parent have dimensions of one name
         assert_same(array[...], wanted, what)
         for attribute in variable.ncattrs():
             try:
                 given = variable.getncattr(attribute)
             except KeyError:
-                continue  # netCDF4 does not read its type
+                continue  # netCDF4 cannot read its type
             mine = array.typed_attributes[attribute]
             if isinstance(given, str):
                 assert str(mine).rstrip("\0") == given.rstrip("\0"), f"{what}: {attribute}"
@@ -101,7 +101,7 @@ def test_netcdf4_files_of_the_corpus_equal_netcdf4() -> None:
         try:
             theirs = netCDF4.Dataset(path)
         except OSError:
-            continue  # netCDF4 does not open it
+            continue  # netCDF4 cannot open it
         with theirs:
             variables += compare(ps.open_group(path), theirs, path.name)
         files += 1

@@ -54,7 +54,7 @@ def write(path: Path, kind: str, variables: dict[str, tuple[str, tuple[str, ...]
 
 
 def same_as_netcdf(path: Path, group: Any, selections: Any = (...,)) -> int:
-    """Compares every variable of a file with netCDF4. Returns their number."""
+    """Compare every variable of a file with netCDF4. Returns the number of variables."""
     with netCDF4.Dataset(path) as file:
         file.set_auto_maskandscale(False)
         file.set_auto_chartostring(False)
@@ -119,7 +119,7 @@ def test_equals_netcdf4(tmp_path, kind, records, count):
 
 
 def test_large_interleaved_records(tmp_path):
-    """Cells of many short records, of one long record, and of a part of one; points far apart."""
+    """Cells of many short records, of one long record, and of a part of a record; points far apart."""
     path = tmp_path / "x.nc"
     write(
         path,
@@ -173,7 +173,7 @@ def test_attributes_and_fill_values(tmp_path):
 
 
 def stream(path: Path) -> None:
-    """Writes over the number of records that it is not known."""
+    """Replace the number of records by the mark for an unknown number."""
     data = bytearray(path.read_bytes())
     width = 8 if data[3] == 5 else 4
     data[4 : 4 + width] = b"\xff" * width
@@ -181,7 +181,7 @@ def stream(path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_number_of_records_follows_from_the_size_of_the_file(tmp_path, kind):
+def test_the_number_of_records_follows_from_the_file_size(tmp_path, kind):
     path = tmp_path / "x.nc"
     write(path, kind, {"a": ("i2", ("time", "x")), "b": ("f8", ("time",))}, 6, {"x": 3})
     wanted = ps.open(path)["a"][...]
@@ -204,7 +204,7 @@ def test_values_past_the_end_are_an_error(tmp_path):
         group["a"][...]
     with pytest.raises(ps.CorruptDataError, match="'b'"):
         group["b"][3:]
-    # A contiguous variable, cut within.
+    # A contiguous variable that is truncated.
     write(path, "NETCDF3_CLASSIC", {"a": ("i4", ("x",))}, 0, {"x": 300})
     whole = ps.open(path)["a"][...]
     path.write_bytes(path.read_bytes()[:-100])
@@ -251,7 +251,7 @@ def test_every_way_to_name_a_variable(sample, monkeypatch):
     assert ps.open_array(f"{sample}/b").shape == (3,)
 
 
-def test_an_archive_holds_files(sample):
+def test_an_archive_may_contain_files(sample):
     import zipfile
 
     archive = sample.with_suffix(".zip")
@@ -261,7 +261,7 @@ def test_an_archive_holds_files(sample):
     assert list(ps.open(archive, "in/x.nc")) == ["a", "b"]
 
 
-def test_what_is_not_there(sample):
+def test_absent_files_and_variables(sample):
     group = ps.open(sample)
     assert "nothing" not in group
     assert "a" in group
@@ -330,7 +330,7 @@ def test_joins_files(tmp_path):
 
 
 def test_over_http_in_few_requests(sample):
-    """One request for a short header; the group's variables need none of their own."""
+    """One request for a short header; opening the group's variables needs no further ones."""
     many = sample.with_name("many.nc")
     with netCDF4.Dataset(many, "w", format="NETCDF3_CLASSIC") as file:
         file.createDimension("x", 3)
@@ -375,7 +375,7 @@ def test_the_program_needs_no_python(sample, tmp_path):
 
 
 def test_hostile_headers(tmp_path):
-    """Sizes that a header only claims cost no memory, and names without characters are refused."""
+    """Sizes that a header only claims use no memory, and empty names are refused."""
     path = tmp_path / "x.nc"
     name = struct.pack(">I", 1) + b"x\0\0\0"
     dims = struct.pack(">II", 10, 1) + name + struct.pack(">I", 0x7FFFFFFF)
@@ -404,7 +404,7 @@ def test_the_corpus_equals_netcdf4():
                 _read_all(path)
         elif not netcdf_library.opens(path):
             with contextlib.suppress(ps.CorruptDataError, ps.UnsupportedError):
-                _read_all(path)  # sizes that the library checks and this reader does not use
+                _read_all(path)  # the library checks sizes that this reader does not use
         else:
             try:
                 _read_all(path)

@@ -1,4 +1,4 @@
-"""Headers of NetCDF classic files (CDF-1, CDF-2, CDF-5), against netCDF4; values lie where the header says."""
+"""Headers of NetCDF classic files (CDF-1, CDF-2, CDF-5), compared with netCDF4; values are at the header's offsets."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def values_of(data: bytes, header: dict[str, Any], variable: dict[str, Any]) -> 
     step, count = (header["record_bytes"], header["records"]) if records else (0, 1)
     starts = [variable["offset"] + i * step for i in range(count)]
     stored = b"".join(data[start : start + variable["bytes"]] for start in starts)
-    stored += bytes(count * variable["bytes"] - len(stored))  # what a short file lacks, netCDF reads as zeros
+    stored += bytes(count * variable["bytes"] - len(stored))  # netCDF reads zeros beyond the end of a file
     return np.frombuffer(stored, variable["dtype"]).reshape(shape)
 
 
 def check(path: Path, data: bytes) -> int:
-    """Compares a file with netCDF4. Returns the number of variables."""
+    """Compare a file with netCDF4. Returns the number of variables."""
     header = header_of(data)
     with netCDF4.Dataset(path) as file:
         file.set_auto_maskandscale(False)
@@ -75,8 +75,8 @@ def same_attributes(node: Any, found: dict[str, Any]) -> None:
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("records", [0, 1, 5])
 @pytest.mark.parametrize("variables", [1, 3])
-def test_values_are_where_the_header_says(tmp_path, kind, records, variables):
-    """Records interleave; a record variable alone has no padding between its records."""
+def test_values_are_at_the_offsets_of_the_header(tmp_path, kind, records, variables):
+    """Records of several variables are interleaved; those of a single record variable have no padding."""
     path = tmp_path / "x.nc"
     with netCDF4.Dataset(path, "w", format=kind) as file:
         file.createDimension("time", None)
@@ -112,7 +112,7 @@ def test_damaged_headers_are_refused(tmp_path):
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
-def test_the_corpus_is_what_netcdf_reads():
+def test_the_corpus_is_read_as_by_netcdf():
     compared = 0
     for path in sorted(CORPUS.rglob("*")):
         if not path.is_file() or path.stat().st_size > 1 << 26:
@@ -122,7 +122,7 @@ def test_the_corpus_is_what_netcdf_reads():
             continue
         if not netcdf_library.opens(path):
             continue
-        if path.name.startswith("bad_unlimited"):  # two record dimensions: netCDF reads one of them as of length 0
+        if path.name.startswith("bad_unlimited"):  # two record dimensions: netCDF reads one of them with length 0
             with pytest.raises(ps.CorruptDataError, match="two record dimensions"):
                 header_of(data)
             continue

@@ -1,6 +1,6 @@
 """`penstock info` of NetCDF and HDF5: dimensions, chunks, compression, attributes, as `ncdump -h` shows them.
 
-Named so that it runs behind the tests of HDF5: once netCDF4 has written, the filters of hdf5plugin fail for h5py.
+Named so that it runs after the tests of HDF5: once netCDF4 has written a file, the filters of hdf5plugin fail in h5py.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def test_shows_dimensions_variables_and_attributes(tmp_path: Path, kind: str, sh
     assert len(document["attributes"]["history"]) == 500
 
 
-def test_groups_define_dimensions_of_their_own(tmp_path: Path, show: Any) -> None:
-    """Unlimited dimensions are as long as the longest variable, also one in a group below."""
+def test_groups_define_their_own_dimensions(tmp_path: Path, show: Any) -> None:
+    """Unlimited dimensions are as long as the longest variable, which may be in a subgroup."""
     path = tmp_path / "x.nc"
     with netCDF4.Dataset(path, "w") as file:
         file.createDimension("time", None)

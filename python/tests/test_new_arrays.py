@@ -1,4 +1,4 @@
-"""New arrays by their names: each ending, place and target leads to one driver, or to an error that says why."""
+"""New arrays by name: each suffix, place and target selects one driver, or is an error with the reason."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ WAYS = list(_targets(Path.cwd(), "x"))
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("way", WAYS)
-def test_each_name_and_place_leads_to_its_format(tmp_path, monkeypatch, ending, way):
+def test_each_name_and_place_selects_its_format(tmp_path, monkeypatch, ending, way):
     monkeypatch.chdir(tmp_path)
     target, path = _targets(tmp_path, "x" + ("." if ending else "") + ending)[way]
     values = picture("u2", (2, 40, 30))
@@ -73,7 +73,7 @@ def test_each_type_is_read_as_it_was_written(ending, dtype):
 
 
 @pytest.mark.parametrize("ending", REFUSED)
-def test_names_of_other_formats_are_refused_with_what_writes_them(tmp_path, ending):
+def test_names_of_other_formats_are_refused_with_an_alternative(tmp_path, ending):
     for target in (tmp_path / f"x.{ending}", f"{tmp_path}/x.{ending}/"):
         with pytest.raises(ps.InvalidArgumentError, match=r"use .*'\.zarr' or '\.zip'"):
             ps.create_array(target, shape=(3, 3), dtype="u1")
@@ -82,7 +82,7 @@ def test_names_of_other_formats_are_refused_with_what_writes_them(tmp_path, endi
     assert not list(tmp_path.iterdir())
 
 
-def test_a_group_has_no_name_of_a_tiff(tmp_path):
+def test_a_group_cannot_have_the_name_of_a_tiff(tmp_path):
     with pytest.raises(ps.InvalidArgumentError, match=r"tiff file, .* penstock\.save"):
         ps.create_group(tmp_path / "x.tif")
     for ending in ("tif", "h5", "npy"):  # copies are Zarr
@@ -97,18 +97,18 @@ def test_a_folder_is_not_replaced_by_a_file(tmp_path):
     assert (tmp_path / "x.tif").is_dir()
 
 
-def test_tiles_wait_next_to_the_file_and_not_among_temporary_files(tmp_path, monkeypatch):
+def test_tiles_are_buffered_next_to_the_file(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "nothing"))
     writer = ps.create_array(tmp_path / "deep" / "x.tif", shape=(9, 9), dtype="u1")
     writer[:] = 3
     writer.close()
     assert list(tmp_path.iterdir()) == [tmp_path / "deep"]
-    with pytest.raises(OSError, match="nothing"):  # a dict has no folder
+    with pytest.raises(OSError, match="nothing"):  # a dict is not in a folder
         ps.create_array({}, "x.tif", shape=(9, 9), dtype="u1")
 
 
 class _Boasts:
-    """A sequence whose length is not true: a vector of that many elements would end the process."""
+    """A sequence with a false length: allocating that many elements would end the process."""
 
     def __len__(self) -> int:
         return 1 << 62

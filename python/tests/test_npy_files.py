@@ -1,4 +1,4 @@
-"""`.npy` files that `save` writes: NumPy's own bytes, from any values, at any place."""
+"""`.npy` files that `save` writes: byte for byte as NumPy's, from any values, in any place."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DTYPES = [
     [("a", ">i2"), ("b", "<f8", (2, 3))],
     {"names": ["a", "b"], "formats": ["i1", "f8"], "offsets": [2, 8], "itemsize": 24},
     [(("a title", "name"), "i4")],
-    [("x" * 500 + str(number), "u1") for number in range(200)],  # a header of version 2
+    [("x" * 500 + str(number), "u1") for number in range(200)],  # these need a header of version 2
     [("\u00e4", "u1")],  # in Latin-1
     [("\u20ac", "u1")],  # of version 3
 ]
@@ -42,7 +42,7 @@ SHAPES: list[tuple[int, ...]] = [(), (1,), (7,), (0,), (3, 0, 5), (3, 5, 4), (1,
 
 
 def numpys(values: np.ndarray[Any, Any]) -> bytes:
-    """What NumPy writes, in C order as Penstock does."""
+    """The bytes that NumPy writes for the values in C order, which Penstock uses."""
     out = io.BytesIO()
     np.save(out, np.ascontiguousarray(values).reshape(values.shape))
     return out.getvalue()
@@ -57,7 +57,7 @@ def values_of(dtype: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 
 @pytest.mark.filterwarnings("ignore:Stored array in format:UserWarning")
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: str(dtype)[:20])
-def test_a_saved_file_has_the_bytes_of_numpys(tmp_path, dtype):
+def test_a_saved_file_equals_numpys(tmp_path, dtype):
     for shape in SHAPES:
         values = values_of(dtype, shape)
         ps.save(tmp_path / "x.npy", values)
@@ -77,7 +77,7 @@ def test_items_are_written_from_any_strides(tmp_path, dtype, sync):
     assert os.listdir(tmp_path) == ["x.npy"]
 
 
-def test_more_than_a_piece_of_strided_items(tmp_path):
+def test_more_strided_items_than_one_buffer(tmp_path):
     whole = np.arange(3 * 1000 * 2003, dtype="u4").reshape(3, 1000, 2003)
     for values in (
         whole[:, :, 1:],
@@ -90,7 +90,7 @@ def test_more_than_a_piece_of_strided_items(tmp_path):
         np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), values)
 
 
-def test_the_places_are_those_of_other_formats(tmp_path, monkeypatch):
+def test_places_are_those_of_other_formats(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     values = np.arange(6.0)
     for target in ("a.npy", tmp_path / "b.NPY", f"file://{tmp_path}/c%20d.npy", tmp_path / "new" / "e.npy"):

@@ -1,4 +1,4 @@
-"""nvCOMP as the decoder of devices: refused where it is not installed, loaded where it is, run through a stand-in."""
+"""nvCOMP as a decoder on devices: an error if it is absent, the installed wheel is loaded, and a stand-in decodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ except ps.UnsupportedError as error:
 
 
 def run(program: str, **environment: str) -> str:
-    # A process of its own: which library there is, is found out once in each.
+    # In a separate process, because each process searches for the library only once.
     done = subprocess.run(
         [sys.executable, "-c", program], env=os.environ | environment, capture_output=True, text=True, check=False
     )
@@ -38,7 +38,7 @@ def test_our_own_decoders_are_the_default() -> None:
         ps.Context(decoder="magic")
 
 
-def test_where_it_is_not_installed_there_is_one_clear_error() -> None:
+def test_without_nvcomp_there_is_one_clear_error() -> None:
     assert run(SAY, PENSTOCK_NVCOMP="/nowhere/libnvcomp.so.6").startswith(
         "unsupported: nvCOMP does not load: /nowhere/libnvcomp.so.6"
     )
@@ -53,13 +53,13 @@ def test_where_it_is_not_installed_there_is_one_clear_error() -> None:
         ("7000", "unsupported: nvCOMP 7.0.0 is newer than this release knows"),
     ],
 )
-def test_the_version_that_it_tells_decides(version: str, says: str) -> None:
+def test_the_version_of_the_library_decides(version: str, says: str) -> None:
     if not STAND_IN.exists():
         pytest.skip(f"the stand-in for nvCOMP is not built: {STAND_IN}")
     assert run(SAY, PENSTOCK_NVCOMP=str(STAND_IN), PENSTOCK_FAKE_NVCOMP_VERSION=version).startswith(says)
 
 
-def test_the_installed_wheel_is_found_and_tells_its_version() -> None:
+def test_the_installed_wheel_is_found_with_its_version() -> None:
     for package in ("nvidia-libnvcomp-cu13", "nvidia-libnvcomp-cu12"):
         try:
             installed = importlib.metadata.version(package)
@@ -87,7 +87,7 @@ print(library.penstock_fake_nvcomp_streams(b"zstd"))
 """
 
 
-def test_reads_are_decoded_by_it(tmp_path: Path) -> None:
+def test_reads_are_decoded_by_nvcomp(tmp_path: Path) -> None:
     if not STAND_IN.exists() or not LIBRARY.exists():
         pytest.skip(f"the fake CUDA driver and the stand-in for nvCOMP are not built: {STAND_IN}")
     said = run(READ, PENSTOCK_CUDA_DRIVER=str(LIBRARY), PENSTOCK_NVCOMP=str(STAND_IN), ARRAY=str(tmp_path / "x.zarr"))

@@ -1,6 +1,6 @@
-"""What `open` asks of the storage, for each format: opens, stats and reads of local files, and requests over HTTP.
+"""What `open` requests from storage, for each format: opens, stats and reads of local files, and requests over HTTP.
 
-The numbers are exact. A change that needs more of them is a change of these tables.
+The numbers are exact. A change that needs more requests must change these tables.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CALLS = "open,openat,stat,lstat,newfstatat,statx,access,faccessat,faccessat2,re
 _LINE = re.compile(r"^\d+ +(?P<call>\w+)\((?P<arguments>.*)")
 _MARK = "/there-is-no-such-folder/"
 
-# (opens, stats, reads) of a file of this machine. Reads that end a file are among them, `fstat` is not.
+# (opens, stats, reads) of a local file. Reads that find the end of a file count, `fstat` does not.
 LOCAL = {
     "v3.zarr/a": (1, 1, 1),
     "v2.zarr/a": (3, 1, 2),
@@ -53,14 +53,14 @@ LOCAL = {
     "v3.zarr.zip": (2, 2, 5),
     "x.parquet": (3, 5, 3),
     "x.arrow": (3, 4, 7),
-    # three files, as one array
+    # three files as one array
     "rows_*.npy": (4, 2, 3),
     "raw_*.f4": (4, 8, 4),
     "part_*.zarr": (4, 8, 3),
     "part_*.tif": (5, 4, 4),
     "part_*.h5": (5, 6, 7),
 }
-# Requests for the same over HTTP.
+# The same over HTTP: the number of requests.
 REMOTE = {
     "v3.zarr/a": 1,
     "v2.zarr/a": 5,
@@ -151,7 +151,7 @@ for name in [*names, ""]:
 
 @pytest.fixture(scope="module")
 def calls(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Counter[str]]:
-    """The calls that opening each of them makes for paths below the folder."""
+    """The system calls with paths below the folder, for opening each of them."""
     tracer = shutil.which("strace")
     if tracer is None:
         pytest.skip("counting system calls needs strace")
@@ -184,7 +184,7 @@ def _calls(log: Path) -> Iterator[tuple[str, str]]:
             yield "open", arguments
         elif call in ("read", "pread64"):
             yield "read", arguments
-        elif '""' not in arguments:  # else it is of an open file
+        elif '""' not in arguments:  # an empty path: the call is of an open file
             yield "stat", arguments
 
 

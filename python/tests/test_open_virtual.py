@@ -1,4 +1,4 @@
-"""`open_virtual`: many files as one group, against NumPy and xarray's `open_mfdataset`."""
+"""`open_virtual`: many files as one group, compared with NumPy and xarray's `open_mfdataset`."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ MATRIX = [
     ("h5netcdf", 0, [_deflated((2, 3, 5))]),
     ("h5netcdf", 1, [_deflated((2, 2, 3))]),
     ("h5netcdf", 2, None),
-    ("h5netcdf", 0, [_deflated((2, 3, 5)), _deflated((3, 3, 5))]),  # other chunks along the axis
-    ("h5netcdf", 0, [_deflated((2, 3, 5)), None]),  # other filters: joined, not merged
+    ("h5netcdf", 0, [_deflated((2, 3, 5)), _deflated((3, 3, 5))]),  # different chunks along the axis
+    ("h5netcdf", 0, [_deflated((2, 3, 5)), None]),  # different filters: joined, not merged
     ("scipy", 0, None),
     ("scipy", 1, None),
     ("zarr", 0, None),
@@ -158,7 +158,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("change", "options", "variable", "what"), REFUSED)
-def test_names_the_variable_and_both_files(
+def test_errors_name_the_variable_and_both_files(
     tmp_path: Path, change: Any, options: dict[str, Any], variable: str, what: str
 ) -> None:
     text = _refusal(tmp_path, change, **options)
@@ -180,7 +180,7 @@ def test_missing_variables_are_the_fill_value(tmp_path: Path) -> None:
     assert list(chosen) == ["t2m", "time"]
 
 
-def test_wants_a_dimension_of_the_files(tmp_path: Path) -> None:
+def test_the_dimension_must_be_in_the_files(tmp_path: Path) -> None:
     file = _write(_piece(np.random.default_rng(4), 0, 2), tmp_path / "a.nc", "h5netcdf")
     with pytest.raises(ps.InvalidArgumentError, match=r"no variable of '.*a\.nc' has the dimension 'step'"):
         ps.open_virtual([file], concat="step")
@@ -223,7 +223,7 @@ def test_text_is_joined(tmp_path: Path) -> None:
 
 
 def test_regular_files_are_runs_of_references(tmp_path: Path) -> None:
-    """Metadata of many files are in memory as runs: a reference of 400 files takes less than 2 bytes saved."""
+    """References of many regular files are stored as runs: saved, a reference of 400 files takes less than 2 bytes."""
     for i in range(40):
         with h5py.File(tmp_path / f"{i:03}.h5", "w") as file:
             data = np.arange(5000, dtype="i4").reshape(500, 10) + i
@@ -266,7 +266,7 @@ def test_saves_a_manifest_of_the_group(tmp_path: Path, engine: str, axis: int, e
         ps.open(tmp_path / "run.manifest")["t2m"]
 
 
-def test_manifests_are_of_references(tmp_path: Path) -> None:
+def test_only_references_have_manifests(tmp_path: Path) -> None:
     files = _files(tmp_path, "zarr", [2, 3])
     with pytest.raises(ps.InvalidArgumentError, match=r"not an array of references.*\n.*member 'count'"):
         ps.save_manifest(ps.open_virtual(files, concat="time"), tmp_path / "x.manifest")
@@ -288,7 +288,7 @@ def test_netcdf_classic_files_have_manifests(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA"])
 def test_interleaved_records_have_manifests(tmp_path: Path, kind: str) -> None:
-    """Variables whose records alternate in each file: read by their files, saved as references to records."""
+    """Variables whose records alternate in each file: files are read as a whole, and saved as references to records."""
     netCDF4 = pytest.importorskip("netCDF4")
     rng = np.random.default_rng(5)
     files, parts = [], []
@@ -344,7 +344,7 @@ def test_exports_kerchunk_json(tmp_path: Path, axis: int, encodings: Any) -> Non
 
 
 def test_datatrees_of_many_files(tmp_path: Path) -> None:
-    """Each group is joined by itself; one without the dimension is that of the first file."""
+    """Each group is joined by itself; a group without the dimension is taken from the first file."""
     xr = pytest.importorskip("xarray")
     netCDF4 = pytest.importorskip("netCDF4")
     files = []

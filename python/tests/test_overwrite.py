@@ -1,4 +1,4 @@
-"""Nothing is erased before everything is known to be right: a matrix of wrong options over destinations, and kills."""
+"""Nothing is erased before all options are checked: a matrix of wrong options over destinations, and kills."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEW = OLD[::-1] * 7
 
 
 def tree_hash(at: Path) -> str:
-    """A digest of every name and every byte below a folder."""
+    """A digest of all names and bytes below a folder."""
     out = hashlib.sha256()
     for path in sorted([at, *at.rglob("*")]):
         out.update(f"{path.relative_to(at)} {path.is_dir()} {path.is_symlink()}\n".encode())
@@ -72,7 +72,7 @@ def in_an_archive(folder: Path, _: dict[str, Any]) -> tuple[Any, str]:
 TARGETS: list[Target] = [a_root, a_child, a_member, a_group, in_memory, in_an_archive]
 
 NOTHING = object()
-# Of each option: a value of the wrong type, and a wrong value.
+# For each option, a value of the wrong type and a wrong value.
 WRONG_CREATE: dict[str, tuple[Any, ...]] = {
     "shape": (NOTHING, (-1, 2)),
     "dtype": (NOTHING, "nosuch"),
@@ -107,7 +107,7 @@ WRONG_COPY: dict[str, tuple[Any, ...]] = {
 
 
 def cases(wrong: dict[str, tuple[Any, ...]]) -> list[tuple[str, Any]]:
-    """Each option's values, and each option's name with a letter too many."""
+    """Each option with its wrong values, and each option's name with an additional letter."""
     listed = [(name, value) for name, values in wrong.items() for value in values]
     return listed + [(name + "s", values[-1]) for name, values in wrong.items()]
 
@@ -118,11 +118,11 @@ def check_refusals(target: Target, wrong: dict[str, tuple[Any, ...]], folder: Pa
     before = state_of(folder, memory)
     for name, value in cases(wrong):
         if name == "storage_options" and (isinstance(at, ps.Group | dict)):
-            continue  # of URIs
+            continue  # they apply to URIs
         if name == "target_options" and isinstance(at, ps.Group | dict):
             continue
         if name == "zarr_format" and isinstance(at, ps.Group):
-            continue  # the group's
+            continue  # it applies to groups
         try:
             call(at, path, **{name: value})
         except (TypeError, ValueError, ps.Error):
@@ -222,7 +222,7 @@ def test_a_wrong_option_of_save_shards_changes_nothing(suffix, tmp_path):
 
 
 @pytest.mark.parametrize("target", TARGETS[:5], ids=lambda target: target.__name__)
-def test_a_replacement_holds_only_the_new_node(target, tmp_path):
+def test_a_replacement_contains_only_the_new_node(target, tmp_path):
     memory: dict[str, Any] = {}
     at, path = target(tmp_path, memory)
     made = ps.create_array(at, path, data=NEW[:3], chunks=(2, 9), overwrite=True)
@@ -237,7 +237,7 @@ class Fails(Exception):
 
 
 class Source:
-    """Values that fail when they are read."""
+    """Values that cannot be read."""
 
     shape = OLD.shape
     dtype = OLD.dtype
@@ -274,7 +274,7 @@ def test_a_damaged_source_of_a_copy_leaves_the_old_node(tmp_path):
     assert tree_hash(tmp_path) == before
 
 
-def test_files_of_the_users_stay_when_a_node_is_overwritten(tmp_path):
+def test_unrelated_files_stay_when_a_node_is_overwritten(tmp_path):
     group = ps.create_group(tmp_path / "g.zarr")
     group["a"] = OLD
     (tmp_path / "g.zarr/notes.txt").write_text("notes")
@@ -287,7 +287,7 @@ def test_files_of_the_users_stay_when_a_node_is_overwritten(tmp_path):
     left = {str(path.relative_to(tmp_path / "g.zarr")) for path in (tmp_path / "g.zarr").rglob("*")}
     kept = {"notes.txt", "plots", "plots/map.png", "a", "a/readme", "link"}
     assert {name for name in left if not name.startswith("c")} == kept | {"zarr.json"}
-    # Now an array, which is overwritten by a group with a member of a file's name.
+    # Next, an array that is overwritten by a group with a member that has the name of the file.
     before = tree_hash(tmp_path)
     with pytest.raises(ps.InvalidArgumentError, match=r"notes\.txt"):
         ps.save(tmp_path / "g.zarr", **{"notes.txt": OLD})
@@ -321,7 +321,7 @@ for _ in range(10000):
 
 @pytest.mark.parametrize("what", ["create_array", "create_group", "save", "copy"])
 def test_a_killed_overwrite_leaves_the_old_or_the_new_node(what, tmp_path):
-    """Killed at 8 moments in the midst of overwrites; the next writer removes what the killed one left."""
+    """Killed at 8 moments during overwrites; the next writer removes what the killed one left."""
     at, source = tmp_path / "w" / "x.zarr", tmp_path / "s.zarr"
     ps.save(source, NEW)
     for turn in range(8):

@@ -1,4 +1,4 @@
-"""Reference tables that Python makes are saved by the engine."""
+"""The engine packs the reference tables that Python makes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from penstock.references.objects import pack_table
 
 
-def test_a_table_has_one_form_whatever_names_its_cells() -> None:
+def test_a_table_has_one_form_for_all_orders_of_its_cells() -> None:
     all_cells = pack_table(3, [0, 10, 20], [10, 10, 10])
     assert all_cells == pack_table(3, np.array([0, 10, 20]), [10, 10, 10], numbers=[0, 1, 2], objects=[0, 0, 0])
     assert all_cells[:6] == b"PSREFS"

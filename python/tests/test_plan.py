@@ -16,7 +16,7 @@ def array(tmp_path: Path) -> ps.Array:
     return ps.create_array(tmp_path / "a.zarr", data=values, chunks=(100, 60), codecs=[{"name": "bytes"}])
 
 
-def test_numbers_are_those_of_the_text(array: ps.Array) -> None:
+def test_attributes_equal_the_numbers_in_the_text(array: ps.Array) -> None:
     plan = array.plan(np.s_[:10, :90])
     assert isinstance(plan, ps.Plan)
     assert isinstance(plan, str)
@@ -36,7 +36,7 @@ def test_numbers_are_those_of_the_text(array: ps.Array) -> None:
     assert array.plan(array[...] > 1e9).chunks_touched == 0
 
 
-def test_fetched_bytes_are_those_that_a_read_fetches(tmp_path: Path) -> None:
+def test_fetched_bytes_equal_those_of_a_read(tmp_path: Path) -> None:
     values = np.random.default_rng(0).integers(0, 50, (200, 300)).astype("i4")
     for shards in (None, (100, 120)):
         a = ps.create_array(tmp_path / f"{shards}.zarr", data=values, chunks=(50, 60), shards=shards)
@@ -50,7 +50,7 @@ def test_fetched_bytes_are_those_that_a_read_fetches(tmp_path: Path) -> None:
             assert plan.fetched_bytes > 0
 
 
-def test_advice_says_which_chunks_would_do(tmp_path: Path) -> None:
+def test_advice_names_better_chunks(tmp_path: Path) -> None:
     shape = (64, 256, 256)
     maps = ps.create_array(tmp_path / "maps.zarr", data=np.ones(shape, "f4"), chunks=(1, 256, 256))
     plan = maps.plan(np.s_[:, 7, 9])
@@ -67,7 +67,7 @@ def test_advice_says_which_chunks_would_do(tmp_path: Path) -> None:
     assert "200 requests return" in many.plan().advise()
 
 
-def test_notebooks_see_what_is_touched(array: ps.Array) -> None:
+def test_notebooks_show_the_touched_chunks(array: ps.Array) -> None:
     shown = array.plan(np.s_[:10, :90])._repr_html_()
     assert shown.count("#1f6feb") == 2
     assert shown.count("<rect") == 40

@@ -1,8 +1,8 @@
-"""After a power cut every object is the old one or the new one; one that is new may be missing.
+"""After a power cut every object is the old one or the new one; a new object may be missing.
 
-Each scenario is a program whose system calls are recorded once; 1,000 states that a power cut may leave are then made
-from the record and opened (python/tests/power_cuts.py says what such a cut may do). The same cuts with
-`sync="none"`, where no write waits for the device, must do damage: a test that finds none then proves nothing.
+Each scenario is a program whose system calls are recorded once. From the record, 1,000 states that a power cut may
+leave are made and opened (python/tests/power_cuts.py defines the effects of a cut). The same cuts with `sync="none"`,
+where writes do not wait for the device, must do damage: otherwise the test would prove nothing.
 
 Set PENSTOCK_POWER_CUTS to another number than 1000 for longer runs.
 """
@@ -45,12 +45,12 @@ class Scenario:
     prepare: Callable[[Path], None]
     script: str
     check: Callable[[Path, int], str | None]
-    damaged_without: bool = True  # cuts without syncs do damage that `check` sees
-    repeats: bool = True  # the script may run again on what it left: `make test-power` does
+    damaged_without: bool = True  # cuts without syncs do damage that `check` detects
+    repeats: bool = True  # the script may run again on what it left, as in `make test-power`
 
 
 def judged(check: Callable[[Path, int], str | None]) -> Callable[[Path, int], str | None]:
-    """What cannot be opened or read is wrong too."""
+    """An array that cannot be opened or read is also an error."""
 
     def judge(folder: Path, marks: int) -> str | None:
         try:
@@ -181,7 +181,7 @@ def check_durable_created(folder: Path, marks: int) -> str | None:
     return check_created(folder, marks)
 
 
-# A durable write makes the metadata durable that it needs.
+# A durable write also makes the metadata durable that it needs.
 CREATE_THEN_WRITE = """
 for i in range(6):
     g = ps.create_group(root + f"/deep/g{i}")
@@ -283,7 +283,7 @@ ps.create_array(root + "/new.zip", "a", shape=(4,), dtype="i4", data=np.ones(4, 
 
 
 def place_mark(archive: Path) -> None:
-    """The mark of an archive names its inode, which is another one where a cut was replayed."""
+    """The mark of an archive contains its inode, which differs in a replayed folder."""
     path = archive.with_name(f".penstock-tmp-zip-{archive.name}")
     if path.exists() and archive.exists() and (numbers := path.read_text().split()):
         path.write_text(f"{numbers[0]} {archive.stat().st_ino} {numbers[2]}\n")
@@ -367,7 +367,7 @@ def make_npy(root: Path) -> None:
     ps.save(root / "b.npy", np.zeros((2, 2048), "i4"))
 
 
-# The first without a copy, the second through a file without a name.
+# The first file is renamed into place, the second is written through a file without a name.
 WRITE_NPY = """
 for version in range(1, 7):
     values = np.full((2, 4096), version, "i4")
@@ -391,7 +391,7 @@ SCENARIOS = {
     "append": Scenario(make_rows, APPEND, check_rows),
     "create": Scenario(lambda root: None, CREATE.format(durable=False), check_created),
     "metadata": Scenario(make_tree, EDIT, check_tree),
-    "shrink": Scenario(make_ones, SHRINK, check_ones, damaged_without=False, repeats=False),  # durable by itself
+    "shrink": Scenario(make_ones, SHRINK, check_ones, damaged_without=False, repeats=False),  # durable by default
     "zip": Scenario(make_zip, WRITE_ZIP.format(durable=False), check_zip),
     "npy": Scenario(make_npy, WRITE_NPY, check_npy),
     "save_shards": Scenario(make_shards, WRITE_SHARDS, check_shards),
@@ -413,7 +413,7 @@ def test_every_object_is_old_or_new_after_a_cut(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", [name for name in SCENARIOS if SCENARIOS[name].damaged_without])
-def test_cuts_do_damage_where_nothing_is_synced(name: str, tmp_path: Path) -> None:
+def test_cuts_do_damage_without_syncs(name: str, tmp_path: Path) -> None:
     it = SCENARIOS[name]
     script = PRELUDE.format(sync="none") + it.script
     damaged, _ = count_damaged(script, tmp_path, it.prepare, judged(it.check), count=100)
@@ -421,9 +421,9 @@ def test_cuts_do_damage_where_nothing_is_synced(name: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", DURABLE)
-def test_what_was_durable_is_there_after_a_cut(name: str, tmp_path: Path) -> None:
+def test_durable_writes_are_present_after_a_cut(name: str, tmp_path: Path) -> None:
     it = DURABLE[name]
-    # Durable by the call, or, where the script does not say it, by the context.
+    # Durable by the option of the call, or by that of the context if the script does not set it.
     sync = "objects" if "durable=True" in it.script else "durable"
     script = PRELUDE.format(sync=sync) + it.script
     damaged, first = count_damaged(script, tmp_path, it.prepare, judged(it.check), count=CUTS)

@@ -77,7 +77,7 @@ def test_ctrl_c_stops_a_read_and_leaves_nothing_running(case, big):
     word, took, fine = done.stdout.split()
     assert word == "interrupted"
     assert fine == "True"
-    # The promise is 100 ms or one cell; the machine that tests may be busy.
+    # The promise is 100 ms or one cell; the machine of a test may be busy.
     assert float(took) < 0.5
 
 
@@ -121,7 +121,7 @@ def test_a_forked_child_reads_with_its_own_threads(big):
     memory = write(values[:64, :64].copy(), (32, 32), sharded((8, 8)))
     with ps.Context(threads=2):
         array, other = ps.open(path), ps.open(memory)
-        assert same(array[...], values)  # the parent's threads run
+        assert same(array[...], values)  # starts the parent's threads
         assert same(other[...], values[:64, :64])
 
         def work() -> bool:
@@ -130,7 +130,7 @@ def test_a_forked_child_reads_with_its_own_threads(big):
         assert run_child(work) == 0
         assert same(array[:100], values[:100])
 
-        # While another thread reads, and so may hold any lock.
+        # Fork while another thread reads, and so may hold any lock.
         stop = threading.Event()
 
         def read_on() -> None:
@@ -154,7 +154,7 @@ def first_row_sum(array: ps.Array) -> int:
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_multiprocessing_reads_arrays_it_was_given(method, big):
+def test_multiprocessing_reads_arrays_passed_to_it(method, big):
     path, values = big
     array = ps.open(path)
     assert array[0].sum() == values[0].sum()
@@ -224,7 +224,7 @@ def test_other_threads_run_during_a_large_read(big):
         "import threading; threading.Thread(target=lambda: a[:], daemon=True).start(); time.sleep(.1)",
     ],
 )
-def test_the_interpreter_ends_quietly_whatever_is_under_way(program):
+def test_the_interpreter_exits_quietly_during_reads(program):
     text = f"""
 import sys, time
 import numpy as np
@@ -239,7 +239,7 @@ a = ps.open(store)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_process_may_have_more_arrays_open_than_files(tmp_path):
+def test_more_arrays_than_file_descriptors_may_be_open(tmp_path):
     program = f"""
 import os, resource
 import numpy as np
@@ -281,7 +281,7 @@ assert ps.open(store, "x")[1] == 1
 
 
 def test_python_does_not_end_while_a_store_answers():
-    """Until 3.14 Python ends threads where they ask for the GIL next: within C++ or Rust that aborts the process."""
+    """Until 3.14, Python ends threads at their next request for the GIL: within C++ or Rust that aborts the process."""
     pytest.importorskip("obstore")
     done = subprocess.run([sys.executable, "-c", ANSWERS], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""Reads of remote and local files do not run Python: no function is called for a chunk or a request."""
+"""Reads of remote and local files do not run Python: no Python function is called for a chunk or a request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUES = np.arange(64 * 50, dtype="i4").reshape(64, 50)
 
 
 def calls_of(work: Callable[[], Any]) -> list[str]:
-    """The Python functions that `work` starts, on any thread, without those of a server in this process."""
+    """The Python functions that `work` starts, on any thread, except those of a server in this process."""
     seen: list[tuple[int, CodeType]] = []
     events = monitoring.events
     monitoring.use_tool_id(TOOL, "penstock's tests")
@@ -108,7 +108,7 @@ class Store(MutableMapping[str, Any]):
 
 
 def test_functions_on_other_threads_are_counted() -> None:
-    """A store in Python runs some for each chunk."""
+    """A store in Python runs functions for each chunk."""
     store = Store()
     ps.create_array(store, data=VALUES, chunks=(1, 50))
     opened = ps.open(store, context=ps.Context(threads=2))

@@ -103,7 +103,7 @@ def test_dtype_casts_the_result(small):
         small.read(out=np.empty((40, 30)), dtype="f4")
 
 
-def test_a_cast_read_holds_nothing_but_the_result(big):
+def test_a_cast_read_allocates_only_the_result(big):
     import tracemalloc
 
     path, values = big
@@ -131,17 +131,17 @@ def test_progress_grows_to_the_total(big):
     assert calls[-1] == (values.nbytes, values.nbytes)
     calls.clear()
     ps.open(path).read(dtype="f8", progress=lambda done, total: calls.append((done, total)))
-    assert calls[-1] == (values.nbytes, values.nbytes)  # of the array's bytes, whatever they become
+    assert calls[-1] == (values.nbytes, values.nbytes)  # in bytes of the array's own dtype
 
 
-def test_progress_comes_for_small_reads_too(small):
+def test_progress_is_reported_for_small_reads_too(small):
     calls = []
     small.read(np.s_[:1], progress=lambda done, total: calls.append((done, total)))
     assert len(calls) >= 1
     assert calls[-1][0] == calls[-1][1] > 0
 
 
-def test_an_exception_of_progress_stops_the_read_and_comes_through(big):
+def test_an_exception_of_progress_stops_the_read_and_is_raised(big):
     class MineError(Exception):
         pass
 
@@ -168,7 +168,7 @@ def test_progress_that_returns_false_cancels(slow):
     assert same(array[:3], values[:3])
 
 
-def test_large_results_come_from_the_contexts_pool_and_go_back(context):
+def test_large_results_return_to_the_contexts_pool(context):
     values = np.arange(1 << 20, dtype="<i4")
     array = ps.open(write(values, (1 << 17,)))
     first = array[:]
@@ -179,7 +179,7 @@ def test_large_results_come_from_the_contexts_pool_and_go_back(context):
     kept = first[:7]
     del first
     assert (kept == 0).all()
-    second = array[:]  # the view keeps the memory: this is another
+    second = array[:]  # the view keeps its memory, so this is another block
     assert second.ctypes.data != address
     assert same(second, values)
     del kept

@@ -1,4 +1,4 @@
-"""What the README shows must run."""
+"""The examples of the README run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_first_screen_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 def test_the_example_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "python").symlink_to(ROOT / "python")
-    names = run(EXAMPLES[2], tmp_path, monkeypatch)  # it writes
+    names = run(EXAMPLES[2], tmp_path, monkeypatch)  # this example writes
     said = capsys.readouterr().out
     assert "(344, 403) int16 (48, 64) (192, 256)" in said
     assert "Decode" in said

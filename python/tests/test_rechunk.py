@@ -1,4 +1,4 @@
-"""Other chunks: every chunk decoded once, every object written once, whatever the grids and the memory."""
+"""Rechunking: every chunk is decoded once, every object is written once, for all grids and limits of memory."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_chunks_are_read_once_and_objects_written_once(seed: int, tmp_path: Path
     draw = random.Random(seed)
     rank = draw.randint(1, 3)
     shape = tuple(draw.randint(1, 40) for _ in range(rank))
-    if seed % 4 == 0:  # slabs whose lengths share no divisor
+    if seed % 4 == 0:  # slabs whose lengths have no common divisor
         shape = (120, 3)
     dtype = draw.choice(["u1", "<i2", ">f4", "<f8", "c8", "M8[s]"])
     values = np.random.default_rng(seed).integers(1, 200, shape).astype(dtype)
@@ -86,12 +86,12 @@ def test_chunks_are_read_once_and_objects_written_once(seed: int, tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
-def test_all_ways_were_taken() -> None:
-    if sum(WAYS.values()) > 80:  # all of them ran in this process
+def test_all_strategies_were_used() -> None:
+    if sum(WAYS.values()) > 80:  # only if all cases ran in this process
         assert min(WAYS.get(kind, 0) for kind in ("direct", "gathered", "file")) >= 3, WAYS
 
 
-def test_a_file_holds_what_waits_and_goes(tmp_path: Path) -> None:
+def test_a_scratch_file_is_used_and_removed(tmp_path: Path) -> None:
     values = np.arange(64 * 64 * 16, dtype="f4").reshape(64, 64, 16)
     ps.create_array(tmp_path / "maps.zarr", data=values, chunks=(1, 64, 16), dimension_names=("time", "y", "x"))
     plan = ps.rechunk(tmp_path / "maps.zarr", tmp_path / "series.zarr", (64, 4, 4), memory="64KiB", dry_run=True)
@@ -148,7 +148,7 @@ def test_groups_text_and_empty_arrays(tmp_path: Path) -> None:
     assert b["none"].shape == (0,)
 
 
-def test_verify_finds_what_differs(tmp_path: Path) -> None:
+def test_verify_finds_differences(tmp_path: Path) -> None:
     values = np.arange(600, dtype="f4").reshape(20, 30)
 
     class Forgetful(Counting):

@@ -1,4 +1,4 @@
-"""Rectilinear grids of chunks and of shards: made, read, resized, appended to; held against NumPy and zarr-python."""
+"""Rectilinear grids of chunks and shards: created, read, resized, appended to; compared with NumPy and zarr-python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def grid_of(path: Path) -> Any:
     return json.loads((path / "zarr.json").read_text())["chunk_grid"]["configuration"]["chunk_shapes"]
 
 
-def test_shards_are_those_of_zarr_python(tmp_path: Path) -> None:
+def test_shards_equal_those_of_zarr_python(tmp_path: Path) -> None:
     theirs = zarr.create_array(tmp_path / "t", data=VALUES, chunks=(2, 3), shards=SHARDS)
     ours = ps.create_array(tmp_path / "o", data=VALUES, chunks=(2, 3), shards=SHARDS)
     assert grid_of(tmp_path / "o") == grid_of(tmp_path / "t") == SHARDS
@@ -63,7 +63,7 @@ def test_parts_are_written_to(tmp_path: Path, grid: dict[str, Any], index: str) 
         a[part] = wanted[part] = VALUES[part]
         np.testing.assert_array_equal(a[...], wanted)
         np.testing.assert_array_equal(zarr.open_array(tmp_path / "x")[...], wanted)
-    a[4:6] = wanted[4:6] = -1  # all of a row of shards: they go
+    a[4:6] = wanted[4:6] = -1  # a whole row of shards, which are erased
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "x")[...], wanted)
 
 
@@ -93,7 +93,7 @@ def test_nested_shards(tmp_path: Path) -> None:
     np.testing.assert_array_equal(theirs[...], wanted)
 
 
-def test_a_shard_that_its_chunks_do_not_divide_is_refused() -> None:
+def test_a_shard_that_is_not_a_multiple_of_its_chunks_is_refused() -> None:
     with pytest.raises(ValueError, match=r"a shard of length 4 is not a multiple of chunks \(3, 3\)"):
         ps.create_array({}, shape=(16, 18), dtype="i4", chunks=(3, 3), shards=[[6, 4, 6], 18])
     store: dict[str, bytes] = {}
@@ -116,7 +116,7 @@ def test_a_shard_that_its_chunks_do_not_divide_is_refused() -> None:
     ),
 )
 def test_resizing_makes_the_grid_that_zarr_python_makes(grid: dict[str, Any], steps: list[Any]) -> None:
-    """The same steps on two arrays: one by zarr-python alone, one by us; documents, keys and values agree."""
+    """The same steps on two arrays, one by zarr-python and one by Penstock: documents, keys and values agree."""
     made: dict[str, Any] = {"shape": VALUES.shape, "dtype": "i4", "fill_value": -1, "compressors": None, **grid}
     ours: dict[str, bytes] = {}
     held: dict[str, Any] = {}
@@ -125,7 +125,7 @@ def test_resizing_makes_the_grid_that_zarr_python_makes(grid: dict[str, Any], st
     theirs[...] = VALUES
     a[...] = VALUES
     for append, rows, columns in steps:
-        rows, columns = 2 * rows, 3 * columns  # what chunks divide
+        rows, columns = 2 * rows, 3 * columns  # multiples of the chunks
         if append:
             more = np.full((rows, theirs.shape[1]), 7, "i4")
             theirs.append(more)
@@ -141,7 +141,7 @@ def test_resizing_makes_the_grid_that_zarr_python_makes(grid: dict[str, Any], st
         assert {key for key in ours if key.startswith("c/")} == {key for key in held if key.startswith("c/")}
 
 
-def test_a_bare_length_has_no_end(tmp_path: Path) -> None:
+def test_a_single_length_repeats_without_end(tmp_path: Path) -> None:
     a = ps.create_array(tmp_path, data=VALUES, chunks=[[2, 5, 9], 7])
     assert grid_of(tmp_path) == [[2, 5, 9], 7]
     a.append(np.full((16, 5), 9, "i4"), axis=1)

@@ -1,4 +1,4 @@
-"""References: kerchunk's in both of its forms, as kerchunk, fsspec and zarr-python read them."""
+"""References: both of kerchunk's forms, compared with kerchunk, fsspec and zarr-python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def zarray(shape: list[int], chunks: list[int], dtype: str = "<i4", **more: Any)
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, np.ndarray[Any, Any], dict[str, Any]]:
-    """Chunks of (2, 3) within two binary files, one inline, one never written."""
+    """Chunks of (2, 3) in two binary files, one chunk inline, one never written."""
     data = np.arange(24, dtype="<i4").reshape(4, 6)
     chunks = {(i, j): data[2 * i : 2 * i + 2, 3 * j : 3 * j + 3].tobytes() for i in range(2) for j in range(2)}
     (tmp_path / "one.bin").write_bytes(b"head" + chunks[0, 0])
@@ -206,7 +206,7 @@ def test_documents_with_wrong_members_are_refused(tmp_path, more, words):
         ps.open(path)
 
 
-def test_dicts_are_what_json_can_say(files, monkeypatch):
+def test_dicts_contain_only_what_json_allows(files, monkeypatch):
     folder, data, refs = files
     monkeypatch.chdir(folder)
     numbers = {**refs, "x/0.0": ["one.bin", np.int64(4), np.uint8(24)], "x/.zarray": json.loads(refs["x/.zarray"])}
@@ -261,7 +261,7 @@ def test_manifests_name_what_is_wrong(files):
         ps.open(path)
 
 
-def test_documents_that_are_none(tmp_path):
+def test_documents_that_are_not_references(tmp_path):
     for text, error in {
         '{"a": 1}': ps.CorruptDataError,
         '{"version": 2, "refs": {}}': ps.UnsupportedError,
@@ -277,7 +277,7 @@ def test_documents_that_are_none(tmp_path):
             ps.open(path)
 
 
-def test_manifests_move_with_their_files(files):
+def test_manifests_are_movable_with_their_files(files):
     folder, data, refs = files
     array = ps.open(save(folder, refs))["x"]
     ps.save_manifest(array, folder / "x.manifest")
@@ -295,7 +295,7 @@ def test_manifests_move_with_their_files(files):
         ps.save_manifest(ps.create_array({}, shape=(2,), dtype="i4", chunks=(2,)), folder / "y")
 
 
-def test_a_manifest_cannot_ask_for_any_number_of_chains(files):
+def test_a_manifest_may_not_have_any_number_of_chains(files):
     folder, _, refs = files
     path = folder / "x.manifest"
     ps.save_manifest(ps.open(save(folder, refs))["x"], path)
@@ -325,7 +325,7 @@ def test_parquet_references(files, monkeypatch):
         }
     )
     pq.write_table(table, out / "x" / "refs.0.parq")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)  # the engine reads them
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # the engine reads the files
     array = ps.open(out)["x"]
     assert np.array_equal(array[...], data)
     assert np.array_equal(pickle.loads(pickle.dumps(array))[...], data)
@@ -363,9 +363,9 @@ def memory(files):
     there.rm("/refs", recursive=True)
 
 
-def test_references_elsewhere_are_relative_to_where_they_are(memory, monkeypatch):
+def test_remote_references_are_relative_to_their_document(memory, monkeypatch):
     there, folder, data, refs = memory
-    monkeypatch.chdir(folder)  # which has files of the same names
+    monkeypatch.chdir(folder)  # this folder has files of the same names
     group = ps.open("memory://refs/r.json")
     assert group.format == "reference"
     assert np.array_equal(group["x"][...], data)
@@ -383,7 +383,7 @@ def test_references_elsewhere_are_relative_to_where_they_are(memory, monkeypatch
 @pytest.mark.parametrize(
     "name", ["{}/one.bin", "file://{}/one.bin", "local://{}/one.bin", "simplecache::file://{}/one.bin"]
 )
-def test_references_elsewhere_name_no_files_of_this_machine(memory, name):
+def test_remote_references_name_no_local_files(memory, name):
     there, folder, data, refs = memory
     (folder / "one.bin").write_bytes(b"head" + data[:2, :3].tobytes())
     there.pipe("/refs/r.json", json.dumps({**refs, "x/0.0": [name.format(folder), 4, 24]}).encode())
@@ -410,7 +410,7 @@ def test_names_without_a_scheme_are_of_the_remote_protocol(memory):
     assert np.array_equal(ps.open("reference://x", storage_options=options)[...], data)
 
 
-def test_pickled_groups_may_name_what_they_might_before(memory):
+def test_pickled_groups_keep_their_permissions(memory):
     there, folder, data, refs = memory
     (folder / "one.bin").write_bytes(b"head" + data[:2, :3].tobytes())
     there.pipe("/refs/r.json", json.dumps({**refs, "x/0.0": [str(folder / "one.bin"), 4, 24]}).encode())
@@ -423,7 +423,7 @@ def test_pickled_groups_may_name_what_they_might_before(memory):
 
 @pytest.mark.parametrize("name", ["r.parq", "r"])
 @pytest.mark.parametrize("more", [{}, {"zarr_consolidated_format": 1}], ids=["plain", "as Zarr"])
-def test_parquet_references_elsewhere(memory, name, more):
+def test_remote_parquet_references(memory, name, more):
     pa = pytest.importorskip("pyarrow")
     import pyarrow.parquet as pq
 
@@ -441,13 +441,13 @@ def test_parquet_references_elsewhere(memory, name, more):
     for given in ({}, {"missing": "fill"}, {"storage_options": {"remote_protocol": "memory"}}):
         array = ps.open(f"memory://refs/{name}", "x", **given)
         assert array.format == "reference"
-        if "storage_options" not in given:  # its relative names would be of that protocol's root
+        if "storage_options" not in given:  # without them, relative names would start at the root of the protocol
             assert np.array_equal(array[...], data)
             assert np.array_equal(pickle.loads(pickle.dumps(array))[...], data)
     assert ps.open(f"memory://refs/{name}").format == "reference"
 
 
-def test_json_references_elsewhere_need_no_suffix(memory):
+def test_remote_json_references_need_no_suffix(memory):
     there, _folder, data, refs = memory
     there.pipe("/refs/plain", json.dumps(refs).encode())
     assert np.array_equal(ps.open("memory://refs/plain", "x")[...], data)
@@ -458,7 +458,7 @@ def test_json_references_elsewhere_need_no_suffix(memory):
     assert np.array_equal(ps.open("memory://refs/plain", "x", storage_options=options)[...], data)
 
 
-def test_what_kerchunk_makes_of_an_hdf5_file(tmp_path):
+def test_kerchunks_references_of_an_hdf5_file(tmp_path):
     h5py = pytest.importorskip("h5py")
     hdf = pytest.importorskip("kerchunk.hdf")
     path = tmp_path / "x.h5"
@@ -469,7 +469,7 @@ def test_what_kerchunk_makes_of_an_hdf5_file(tmp_path):
         file.create_dataset("b", data=wanted["b"])
     try:
         refs = hdf.SingleHdf5ToZarr(str(path), inline_threshold=100).translate()
-    except Exception as error:  # its release may not know this zarr-python
+    except Exception as error:  # the release of kerchunk may not support this zarr-python
         pytest.skip(f"kerchunk cannot translate here: {error}")
     group = ps.open(save(tmp_path, json.loads(json.dumps(refs))))
     for name, data in wanted.items():
@@ -481,7 +481,7 @@ CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
-def test_the_corpus_opens_or_is_refused_in_words():
+def test_the_corpus_opens_or_is_refused_with_a_message():
     opened = read = 0
     folders = [each.parent for each in CORPUS.rglob(".zmetadata")]
     for path in sorted([*CORPUS.rglob("*ref*.json"), *folders]):

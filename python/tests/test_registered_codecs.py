@@ -1,4 +1,4 @@
-"""Codecs that Python carries out: numcodecs' long tail and what users registered, against zarr-python."""
+"""Codecs that run in Python: numcodecs' rarer ones and those that users registered, compared with zarr-python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 class Reversed(numcodecs.abc.Codec):
-    """The bytes from the last to the first, and a number that says how many calls there were."""
+    """Reverses the bytes and adds a number that counts calls."""
 
     codec_id = "penstock_test_reversed"
     calls = 0
@@ -61,7 +61,7 @@ class Interrupted(Reversed):
 
 
 class Negated(ArrayArrayCodec):
-    """A codec of zarr-python that works on arrays and changes their type: what is stored is a negative int64."""
+    """A codec of zarr-python that works on arrays and changes their type: it stores negative int64."""
 
     is_fixed_size = True
 
@@ -98,7 +98,7 @@ class Negated(ArrayArrayCodec):
 
 
 class OnlyLater(BytesBytesCodec):
-    """A codec of zarr-python that has no synchronous form."""
+    """A codec of zarr-python without a synchronous form."""
 
     is_fixed_size = True
 
@@ -141,7 +141,7 @@ def stored(data: np.ndarray[Any, Any] = DATA, **options: Any) -> dict[str, bytes
 
 
 def with_codec(name: str) -> dict[str, bytes]:
-    """An array without compression whose metadata names another codec behind `bytes`."""
+    """An array without compression whose metadata has another codec after `bytes`."""
     plain = stored(compressors=None)
     text = plain["zarr.json"].decode()
     assert '"bytes"' in text
@@ -177,7 +177,7 @@ def test_array_codecs_of_numcodecs_read_as_in_zarr_python(codec, wanted, dtype):
     np.testing.assert_array_equal(out, expected[...])
 
 
-def test_plans_say_that_python_decodes():
+def test_plans_show_that_python_decodes():
     a = ps.open(stored(serializer=zarr_numcodecs.PCodec(level=3)))
     assert "via Python" in a._codecs_text
     assert "via Python" not in ps.open(stored())._codecs_text
@@ -194,7 +194,7 @@ def test_a_users_numcodecs_codec_is_found(tmp_path):
 
 
 def test_chains_get_the_types_that_codecs_of_zarr_python_make():
-    """int32 becomes int64 by a user's codec, then a native delta of int64, then a transpose, then zstd."""
+    """A user's codec converts int32 to int64, then follow a native delta of int64, a transpose and zstd."""
     data = (DATA * 100).astype("i4")
     keys = stored(data, filters=[Negated(), zarr.codecs.TransposeCodec(order=(1, 0))])
     a = ps.open(keys)
@@ -254,7 +254,7 @@ def test_unknown_and_asynchronous_codecs_are_refused_by_name():
         ps.open(with_codec("penstock_test_later"))
 
 
-def test_pickles_are_loaded_for_those_who_ask_for_it_only():
+def test_pickles_are_loaded_only_on_request():
     keys = with_codec("numcodecs.pickle")
     with pytest.raises(ps.UnsupportedError, match=r"codec 'pickle' runs programs.*allow_pickle=True"):
         ps.open(keys)
@@ -278,7 +278,7 @@ def test_a_forked_child_decodes_through_python():
 @pytest.mark.parametrize("codec", ["vlen-utf8", "vlen-bytes", "vlen-array", "fixedscaleoffset", "packbits"])
 @pytest.mark.parametrize("dtype", ["string", "variable_length_bytes", "bool", "float32", "int64", "r16"])
 def test_a_codec_that_does_not_go_with_the_type_is_refused_by_name(tmp_path, dtype, codec):
-    """Of Zarr v3, with a chunk that text codecs could read: never another type's values, never a StorageError."""
+    """With a chunk that text codecs could decode: never values of another type, never a StorageError."""
     fills = {"string": "", "variable_length_bytes": "", "bool": False, "r16": [0, 0]}
     document = {
         "zarr_format": 3,

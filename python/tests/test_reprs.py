@@ -1,4 +1,4 @@
-"""What terminals and notebooks show of arrays, groups, profiles and tensors."""
+"""The representations of arrays, groups, profiles and tensors in terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOSTILE = "</details><script>alert(1)</script>&\"'"
 
 
 class Parsed(HTMLParser):
-    """Tags that are open at the end, all tags, and the text."""
+    """The tags that are open at the end, all tags, and the text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -67,10 +67,10 @@ def group(tmp_path: Path) -> ps.Group:
     return made
 
 
-def test_an_array_shows_its_facts(group: ps.Group):
+def test_an_array_shows_its_properties(group: ps.Group):
     a = group["t2m"]
     stored = sum(file.stat().st_size for file in Path(group.uri[7:], "t2m", "c").rglob("*") if file.is_file())
-    assert a.nbytes_stored() == stored - 18 * (12 * 16 + 4)  # without the shards' indexes
+    assert a.nbytes_stored() == stored - 18 * (12 * 16 + 4)  # without the indexes of the shards
     text = str(a.info)
     for part in ("(1, 10, 10), 216 chunks", "18 shards", "86.4 kB", "ratio", "blosc"):
         assert part in text
@@ -92,7 +92,7 @@ def test_the_grid_is_drawn_to_scale(group: ps.Group):
     assert "svg" not in parsed(group["none"]).tags
 
 
-def test_a_group_is_a_tree_with_limits(group: ps.Group):
+def test_a_group_is_shown_as_a_tree_with_limits(group: ps.Group):
     assert "└── émpty/" in str(group.info)
     found = parsed(group)
     assert HOSTILE in found.text
@@ -131,7 +131,7 @@ def test_reprs_of_remote_stores_make_no_request(group: ps.Group):
     assert "not listed" in str(there.info)
 
 
-def test_profiles_and_tensors_have_tables(group: ps.Group):
+def test_profiles_and_tensors_are_shown_as_tables(group: ps.Group):
     with ps.profile() as p:
         assert "not ended" in parsed(p).text
         group["t2m"][...]

@@ -1,4 +1,4 @@
-"""Zarr in buckets: against moto's server, and a server of our own that counts round trips."""
+"""Zarr in buckets: on moto's server, and on a test server that counts round trips."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def options(endpoint):
 
 
 @pytest.mark.parametrize("name", ["a b+c.tif", "100%20.tif", "a?b=c#d.tif", "[1]&é.tif"])
-def test_keys_may_have_any_characters(bucket, options, name):
+def test_keys_may_contain_any_characters(bucket, options, name):
     uri = f"s3://data/{name}"
     ps.save(uri, VALUES, storage_options=options)
     assert [each["Key"] for each in bucket.list_objects_v2(Bucket="data")["Contents"]] == [name]
@@ -68,7 +68,7 @@ def test_keys_may_have_any_characters(bucket, options, name):
 
 
 @pytest.mark.parametrize("shards", [None, (24, 20)])
-def test_arrays_are_made_written_and_read_on_s3(bucket, options, shards):
+def test_arrays_are_created_written_and_read_on_s3(bucket, options, shards):
     uri = "s3://data/a b/x.zarr"
     a = ps.create_array(uri, data=VALUES, chunks=(8, 10), shards=shards, storage_options=options)
     assert same(a[...], VALUES)
@@ -97,9 +97,9 @@ def test_groups_list_and_erase(bucket, options):
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_groups_list_what_is_a_node_of_either_version(bucket, options, zarr_format):
+def test_groups_list_nodes_of_both_versions(bucket, options, zarr_format):
     root = ps.create_group("s3://data/mixed", zarr_format=zarr_format, storage_options=options)
-    for i in range(70):  # more than are asked for at once
+    for i in range(70):  # more than one page of keys
         bucket.put_object(
             Bucket="data", Key=f"mixed/{i:02}/{('.zarray', '.zgroup', 'zarr.json', 'notes.txt')[i % 4]}", Body=b"{}"
         )
@@ -107,7 +107,7 @@ def test_groups_list_what_is_a_node_of_either_version(bucket, options, zarr_form
     assert root.keys() == [f"{i:02}" for i in range(70) if i % 4 != 3] + ["empty"]
 
 
-def test_what_penstock_writes_s3fs_and_zarr_read_and_the_reverse(bucket, options, endpoint):
+def test_penstock_s3fs_and_zarr_read_each_others_arrays(bucket, options, endpoint):
     s3fs = pytest.importorskip("s3fs")
     ps.create_array("s3://data/ours", data=VALUES, chunks=(8, 10), shards=(24, 20), storage_options=options)
     fs = s3fs.S3FileSystem(
@@ -159,7 +159,7 @@ def test_credentials_come_from_the_environment_and_from_profiles(bucket, endpoin
         ps.open("s3://data/env", storage_options={"profile": "unknown"})
 
 
-def test_a_bucket_that_is_not_there_is_an_error(bucket, options):
+def test_a_missing_bucket_is_an_error(bucket, options):
     with pytest.raises(OSError, match="NoSuchBucket"):
         ps.open("s3://nobody/x", storage_options=options)
     with pytest.raises(ps.NotFoundError):
@@ -179,7 +179,7 @@ def test_a_cold_read_of_all_of_short_shards_takes_one_round_trip(scheme):
 
 
 class Bucket(HttpServer):
-    """One that lists folders."""
+    """A bucket that lists folders."""
 
     def answer(self, request):
         query = urllib.parse.parse_qs(request.query)
@@ -204,14 +204,14 @@ def test_members_are_opened_together(zarr_format):
         opened = ps.open("s3://data/g/", storage_options={"endpoint_url": server.url, "anon": True})
         server.forget()
         members = dict(opened.members())
-        assert server.waves == 3  # the list, documents of the group's version, those of the other for what has none
+        assert server.waves == 3  # the listing, documents of the group's version, those of the other version
         assert list(members) == opened.keys() == ["inner", *(f"v{i:02}" for i in range(9))]
         assert same(members["v07"][...], np.arange(4) + 7)
         again = pickle.loads(pickle.dumps(members["v07"]))
         assert same(again[...], np.arange(4) + 7)
 
 
-def test_options_of_others_are_left_to_them():
+def test_options_of_other_libraries_are_passed_to_them():
     from penstock.target import remote as _remote
 
     assert _remote.serves("s3://b/x", {"anon": True, "client_kwargs": {"endpoint_url": "http://x", "region_name": "r"}})
@@ -223,7 +223,7 @@ def test_options_of_others_are_left_to_them():
 
 
 class Handed:
-    """Stands in for obstore's `from_url`: remembers what it was called with."""
+    """Stands in for obstore's `from_url`: records the arguments."""
 
     def __init__(self, monkeypatch):
         import obstore.store
@@ -248,7 +248,7 @@ class Handed:
         ({"token": "/a/key.json"}, {"application_credentials": "/a/key.json"}),
     ],
 )
-def test_credentials_that_have_to_be_exchanged_for_tokens_are_left_to_obstore(monkeypatch, given, handed):
+def test_credentials_that_need_a_token_exchange_use_obstore(monkeypatch, given, handed):
     pytest.importorskip("obstore")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/a/key.json")
     monkeypatch.setitem(sys.modules, "gcsfs", None)
@@ -257,7 +257,7 @@ def test_credentials_that_have_to_be_exchanged_for_tokens_are_left_to_obstore(mo
     assert obstore.calls[0] == ("gs://b/x", handed)
 
 
-def test_which_credentials_of_google_the_engine_has_no_tokens_for(monkeypatch):
+def test_credentials_of_google_without_tokens(monkeypatch):
     from penstock.target import remote as _remote
 
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
@@ -286,7 +286,7 @@ class Refusing(HttpServer):
         ("s3", {}, "environment or profile"),
     ],
 )
-def test_a_refusal_of_requests_that_are_not_signed_says_so(scheme, options, note, monkeypatch, tmp_path):
+def test_a_refusal_of_unsigned_requests_explains_itself(scheme, options, note, monkeypatch, tmp_path):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))

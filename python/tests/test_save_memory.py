@@ -1,4 +1,4 @@
-"""`save` and `convert` of open arrays read blocks: arrays may be larger than memory."""
+"""`save` and `convert` of open arrays work in blocks: arrays may be larger than memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 MIB = 1 << 20
 
-# The limit is for memory that only the process has, such as results of reads: not for files that are mapped.
+# The limit applies to private memory of the process, such as results of reads, not to mapped files.
 CODE = """
 import resource, sys
 import penstock as ps
@@ -56,7 +56,7 @@ def test_arrays_larger_than_memory_are_written_in_blocks(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "dtype", ["?", "i1", ">i4", "u8", "f2", ">f8", "c8", ">c16", "S3", "U2", ">U2", "V5", "M8[ns]", "m8[10s]"]
 )
-def test_npy_files_of_open_arrays_are_those_of_their_values(tmp_path: Path, dtype: str, zarr_format: int) -> None:
+def test_npy_files_of_open_arrays_equal_those_of_their_values(tmp_path: Path, dtype: str, zarr_format: int) -> None:
     kind = np.dtype(dtype)
     data = np.arange(1 << 20, dtype="u4").view("u1")[: (3 << 20) // kind.itemsize // 64 * 64 * kind.itemsize]
     if kind.kind in "bU":
@@ -77,7 +77,7 @@ def test_text_is_still_refused(tmp_path: Path) -> None:
         ps.save(tmp_path / "a.npy", a)
 
 
-def test_a_tiff_of_another_type_is_converted_in_blocks(tmp_path: Path) -> None:
+def test_a_tiff_of_another_dtype_is_converted_in_blocks(tmp_path: Path) -> None:
     values = np.arange(3 * 200 * 70, dtype="i2").reshape(3, 200, 70)
     in_memory: dict[str, bytes] = {}
     ps.create_array(in_memory, data=values, chunks=(2, 30, 70))

@@ -1,4 +1,4 @@
-"""What `save_references` writes, read back by us, by fsspec and xarray, and by Icechunk: source x export x reader."""
+"""What `save_references` writes, read by Penstock, by fsspec and xarray, and by Icechunk: source x export x reader."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _hdf5(folder: Path, **how: Any) -> ps.Group:
 
 
 def _characters(folder: Path) -> ps.Group:
-    """As NetCDF-4 has variables of type char."""
+    """As NetCDF-4 stores variables of type char."""
     for i, rows in enumerate(ROWS):
         _file(folder / f"{i}.h5", 4 * i, rows)
         with h5py.File(folder / f"{i}.h5", "a") as file:
@@ -80,7 +80,7 @@ def _through(suffix: str) -> Callable[[Path], ps.Group]:
 
 
 def _contiguous(folder: Path) -> ps.Group:
-    """More than one block, whose rows have no divisor that makes blocks of the engine's size."""
+    """More than one block; the number of rows has no divisor that would give blocks of the engine's size."""
     rng = np.random.default_rng(0)
     with h5py.File(folder / "c.h5", "w") as file:
         for name, shape in (("rows", (1003, 1007)), ("prime", (400_009,)), ("long row", (3, 1 << 18)), ("one", (5, 7))):
@@ -118,7 +118,7 @@ def _netcdf_file(unlimited: bool, rows: int = 5, wide: int = 6) -> Callable[[Pat
 
 
 def _netcdf_files(folder: Path) -> ps.Group:
-    """Records of a MiB and more: a cell of ours is one."""
+    """Records of a MiB and more: a cell is one record."""
     for i, rows in enumerate(ROWS):
         _netcdf(folder / f"{i}.nc", 4 * i, rows, wide=300_000)
     return ps.open_virtual(str(folder / "*.nc"), concat="time")
@@ -144,7 +144,7 @@ SOURCES: dict[str, Callable[[Path], ps.Group]] = {
 
 
 def _store_of(target: Path) -> Any:
-    """fsspec's file system of references as a store of zarr-python."""
+    """fsspec's file system of references as a store for zarr-python."""
     import fsspec
     import zarr
 
@@ -240,7 +240,7 @@ def test_writes_to_a_uri_and_takes_a_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["json", "parq"])
-def test_what_references_cannot_say_is_refused_by_name(tmp_path: Path, suffix: str) -> None:
+def test_what_references_cannot_represent_is_refused(tmp_path: Path, suffix: str) -> None:
     for i, rows in enumerate((3, 4)):
         _file(tmp_path / f"{i}.h5", 4 * i, rows)
     group = ps.open_virtual(str(tmp_path / "*.h5"), concat="time", variables=["time", "a"])

@@ -1,4 +1,4 @@
-"""Basic indexing against NumPy: the same result, or an error of the same class."""
+"""Basic indexing compared with NumPy: the same result, or an error of the same class."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def keys(draw: st.DrawFn) -> tuple[int, object]:
     for size in shape[:taken]:
         bound = st.none() | st.integers(-size - 3, size + 3)
         if draw(st.integers(0, 3)) == 0:
-            # Now and then out of range.
+            # Sometimes out of range.
             items.append(draw(st.integers(-size - (draw(st.integers(0, 19)) == 0), size - 1)))
         else:
             step = draw(st.none() | st.integers(-size - 1, size + 1).filter(lambda value: value != 0))
             items.append(slice(draw(bound), draw(bound), step))
     if draw(st.booleans()):
-        # The rest are taken whole where the Ellipsis stands, so what follows it counts from the end.
+        # The Ellipsis selects the other dimensions whole, so items after it count from the end.
         items.insert(draw(st.integers(0, len(items))), ...)
     for _ in range(draw(st.integers(0, 2))):
         items.insert(draw(st.integers(0, len(items))), None)
@@ -67,7 +67,7 @@ def outcome(array: object, key: object) -> object:
 
 @settings(max_examples=examples(2500))
 @given(keys())
-def test_a_selection_gives_what_numpy_gives(case):
+def test_selections_equal_numpys(case):
     rank, key = case
     values, opened = arrays(rank)
     want = outcome(values, key)
@@ -82,7 +82,7 @@ def test_a_selection_gives_what_numpy_gives(case):
 
 @settings(max_examples=300)
 @given(keys())
-def test_reading_into_memory_of_any_layout_gives_the_same(case):
+def test_reads_into_memory_of_any_layout_are_equal(case):
     rank, key = case
     values, opened = arrays(rank)
     want = outcome(values, key)
@@ -114,14 +114,14 @@ class Index:
 
 
 @pytest.mark.parametrize("key", [np.int8(2), np.uint64(2), np.int64(-3), np.array(2), Index(), (np.intp(1), Index())])
-def test_whatever_is_an_index_is_one(key):
+def test_every_integer_type_is_an_index(key):
     values, opened = arrays(2)
     for array in opened:
         assert same(array[key], values[key])
     assert same(opened[0][np.int64(1) : Index()], values[1:2])
 
 
-def test_ints_down_to_nothing_give_a_scalar_and_an_ellipsis_a_0d_array():
+def test_ints_give_a_scalar_and_an_ellipsis_a_0d_array():
     values, opened = arrays(2)
     zero, opened_zero = arrays(0)
     for array in opened:
@@ -137,7 +137,7 @@ def test_ints_down_to_nothing_give_a_scalar_and_an_ellipsis_a_0d_array():
 
 
 @pytest.mark.parametrize("key", [True, np.True_, "x", 1.0, (0, 1.5), {}])
-def test_what_is_no_index_is_refused_in_words(key):
+def test_invalid_indexes_are_refused_with_a_message(key):
     _, opened = arrays(2)
     with pytest.raises(IndexError, match=r"vindex|fields") as caught:
         opened[0][key]
@@ -145,7 +145,7 @@ def test_what_is_no_index_is_refused_in_words(key):
 
 
 @pytest.mark.parametrize("key", [13, -14, (0, 17), (0, 0, 0), (..., ...), 2**70, -(2**70), (0, -(2**63))])
-def test_an_index_outside_of_the_array_is_an_index_error(key):
+def test_an_index_outside_the_array_is_an_index_error(key):
     _, opened = arrays(2)
     for array in opened:
         with pytest.raises(ps.Error) as caught:
@@ -160,13 +160,13 @@ def test_a_step_of_zero_is_a_value_error():
     assert isinstance(caught.value, ps.InvalidArgumentError)
 
 
-def test_slices_of_things_that_are_no_integers_are_a_type_error():
+def test_slices_without_integers_are_a_type_error():
     _, opened = arrays(2)
     with pytest.raises(TypeError, match="slice indices"):
         opened[0][1.5:]
 
 
-def test_an_exception_of_an_index_object_comes_through():
+def test_an_exception_of_an_index_object_is_raised():
     class Bad:
         def __index__(self) -> int:
             raise RuntimeError("mine")
@@ -176,7 +176,7 @@ def test_an_exception_of_an_index_object_comes_through():
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 5), (5, 0), (0, 0, 3)])
-def test_arrays_without_elements_read_as_such(shape):
+def test_arrays_without_elements_are_read(shape):
     values = np.zeros(shape, "i2")
     array = ps.open(write(values, tuple(max(1, n) for n in shape)))
     assert same(array[...], values)

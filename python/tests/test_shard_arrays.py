@@ -1,6 +1,4 @@
-"""Shards that are arrays by themselves: `.zarr`, `.npz` and TIFF, of each type, shape and option, as the engine writes
-them.
-"""
+"""Shards that are complete arrays: `.zarr`, `.npz` and TIFF of each type, shape and option, written by the engine."""
 
 from __future__ import annotations
 
@@ -55,7 +53,7 @@ def test_each_type_is_read_as_it_was_written(tmp_path, suffix, shape):
             assert not list(folder.iterdir())
             continue
         if suffix == ".npz" and values.dtype == FIELDS[2]:
-            continue  # manifests do not have gaps between fields
+            continue  # manifests cannot represent gaps between fields
         paths = ps.save_shards(values, folder / f"s_{{}}{suffix}", rows=2)
         found = ps.open_shards(folder / "penstock.shards")
         np.testing.assert_array_equal(found[...], _native(values))
@@ -63,7 +61,7 @@ def test_each_type_is_read_as_it_was_written(tmp_path, suffix, shape):
             with np.load(paths[0]) as stored:
                 assert stored["x"].dtype == values.dtype
                 np.testing.assert_array_equal(stored["x"], values[:2])
-        if suffix == ".zarr":  # what create_array makes of the same values
+        if suffix == ".zarr":  # the same as create_array writes for these values
             ps.create_array(tmp_path / "same", data=values[:2], overwrite=True)
             files = [path.relative_to(tmp_path / "same") for path in (tmp_path / "same").rglob("*") if path.is_file()]
             assert all(
@@ -73,7 +71,7 @@ def test_each_type_is_read_as_it_was_written(tmp_path, suffix, shape):
 
 @pytest.mark.parametrize("suffix", [".zarr", ".npz", ".tif"])
 @pytest.mark.parametrize("sync", ["none", "objects"])
-def test_a_file_appears_when_it_is_complete_and_nothing_else_does(tmp_path, suffix, sync):
+def test_a_file_appears_only_when_it_is_complete(tmp_path, suffix, sync):
     values = _values("<f4", (4, 20, 30))
     with ps.Context(sync=sync):
         for added in (0, 1):  # the second run replaces the first
@@ -88,7 +86,7 @@ def test_a_file_appears_when_it_is_complete_and_nothing_else_does(tmp_path, suff
 
 
 @pytest.mark.parametrize("suffix", [".zarr", ".tif"])
-def test_masked_values_need_a_value(tmp_path, suffix):
+def test_masked_values_need_a_fill_value(tmp_path, suffix):
     values = np.ma.masked_less(_values("u1", (1, 20, 30)), 50)
     with pytest.raises(ps.InvalidArgumentError, match="data has masked values"):
         ps.ShardWriter(tmp_path / f"s_{{}}{suffix}").write(values)

@@ -1,4 +1,4 @@
-"""Shards with other codecs behind or before them: each is one cell, taken apart in memory."""
+"""Shards with codecs before or after the sharding codec: each is one cell, decoded as a whole in memory."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_damage_is_named() -> None:
         np.testing.assert_array_equal(ps.open(folder)[8:], VALUES[8:])
 
 
-def test_codecs_that_map_no_single_elements_are_refused_before_a_shard() -> None:
+def test_sharding_after_codecs_of_whole_arrays_is_refused() -> None:
     document = {
         "zarr_format": 3,
         "node_type": "array",

@@ -1,4 +1,4 @@
-"""Files named by a pattern, a folder or a list: the package and the program find the same, in every format."""
+"""Files from a pattern, a folder or a list: the package and the program find the same ones, in every format."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def hdf5(path: Path, part: np.ndarray) -> None:
         file["x"] = part
 
 
-# ending, writer of one part, options of open_shards, what the program adds to a pattern
+# suffix, writer of one file, options of open_shards, what the program adds to a pattern
 FORMATS: dict[str, tuple[Callable[[Path, np.ndarray], Any], dict[str, Any], str]] = {
     "npy": (lambda path, part: np.save(path, part), {}, ""),
     "raw": (lambda path, part: part.tofile(path), {}, ""),
@@ -41,11 +41,11 @@ FORMATS: dict[str, tuple[Callable[[Path, np.ndarray], Any], dict[str, Any], str]
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of each format: three files, and one that no pattern should find."""
+    """A folder for each format: three files, and one that no pattern should match."""
     made = tmp_path_factory.mktemp("discovery")
     for ending, (write, _, _) in FORMATS.items():
         (made / ending).mkdir()
-        parts = PARTS if ending != "tif" else [VALUES[:4], VALUES[:4] + 1, VALUES[:4] + 2]  # joined band by band
+        parts = PARTS if ending != "tif" else [VALUES[:4], VALUES[:4] + 1, VALUES[:4] + 2]  # joined along bands
         for number, part in enumerate(parts):
             write(made / ending / f"part_{number + 8}.{ending}", np.ascontiguousarray(part))
         (made / ending / "notes.txt").write_text("not one of them")
@@ -77,13 +77,13 @@ def test_local_files(root: Path, ending: str, named: str, monkeypatch: pytest.Mo
         "some": f"{root}/{ending}/part_[89].{ending}",
     }
     rows = {"tif": 2}.get(ending, 5) if named == "some" else len(expected)
-    holes = {} if named in ("list", "paths", "some") else {"holes": "allow"}  # 0 to 7 are not there
+    holes = {} if named in ("list", "paths", "some") else {"holes": "allow"}  # numbers 0 to 7 are missing
     opened = ps.open_shards(files[named], **FORMATS[ending][1], **holes)
     np.testing.assert_array_equal(opened[...], expected[:rows])
 
 
 @pytest.mark.parametrize("ending", FORMATS)
-def test_numbers_that_a_sequence_lacks_are_named(root: Path, ending: str) -> None:
+def test_missing_numbers_of_a_sequence_are_named(root: Path, ending: str) -> None:
     for files in (f"{root}/{ending}/part_*.{ending}", root / ending):
         with pytest.raises(ps.InvalidArgumentError, match=r"lacks 'part_0\.[^']*', .* and 3 more"):
             ps.open_shards(files, **FORMATS[ending][1])
@@ -98,7 +98,7 @@ def memory() -> Any:
         made.rm("/discovery", recursive=True)
 
 
-# Such a store reports no sizes, which raw files need, and holds archives of no kind.
+# Such a store does not report sizes, which raw files need, and does not open archives.
 @pytest.mark.parametrize("ending", sorted(set(FORMATS) - {"npz", "raw", "dat"}))
 def test_files_of_other_stores(root: Path, memory: Any, ending: str) -> None:
     for each in (root / ending).rglob("*"):
@@ -122,8 +122,8 @@ def test_files_over_http(root: Path, ending: str) -> None:
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """The C++ program, which opens nothing by Python."""
-    monkeypatch.setenv("PENSTOCK_VERB_IN_PYTHON", "1")  # it does not look for the package
+    """The C++ program, which does not use Python."""
+    monkeypatch.setenv("PENSTOCK_VERB_IN_PYTHON", "1")  # without it, the program would look for the package
 
     def call(*arguments: str | Path) -> tuple[int, str, str]:
         capfd.readouterr()
@@ -179,7 +179,7 @@ def test_the_program_opens_what_python_opens(
     np.testing.assert_array_equal(ps.open(tmp_path / "copy.zarr")[...], expected)
 
 
-def test_the_program_names_what_is_wrong(whole: Path, tmp_path: Path, program: Any) -> None:
+def test_the_program_names_errors(whole: Path, tmp_path: Path, program: Any) -> None:
     folder = tmp_path / "x"
     folder.mkdir()
     for number in (0, 1, 3):
@@ -228,7 +228,7 @@ def test_types_of_documents_are_numpys(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["float31", "f3", "", "i4,", "nonsense", "M8[x]", "<", "f4 f4"])
-def test_types_that_numpy_does_not_have_are_refused(tmp_path: Path, name: str) -> None:
+def test_types_unknown_to_numpy_are_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "x.raw").write_bytes(b"12345678")
     (tmp_path / "x.json").write_text(json.dumps({"dtype": name}))
     with pytest.raises(ps.InvalidArgumentError, match="dtype: data type"):

@@ -1,4 +1,4 @@
-"""HDF5, Parquet and Arrow files as shards of one array: the guarantees that `.npy` shards have."""
+"""HDF5, Parquet and Arrow files as shards of one array, with the guarantees of `.npy` shards."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def write_tables(folder: Path, parts: list[np.ndarray], suffix: str, group: int 
 
 
 def compare(a: ps.Array, values: np.ndarray, seed: int = 0) -> None:
-    """Selections of every kind, tiles, streams and plans, against NumPy's."""
+    """Compare selections of every kind, tiles, streams and plans with NumPy's results."""
     rng = random.Random(seed)
     assert a.shape == values.shape
     np.testing.assert_array_equal(a[...], values)
@@ -108,7 +108,7 @@ def test_hdf5_shards_read_as_numpy_concatenates(tmp_path: Path, options: Any, ax
         assert a.format == "hdf5", "they are read by the engine, chunk by chunk"
 
 
-def test_long_contiguous_datasets_are_cut(tmp_path: Path) -> None:
+def test_long_contiguous_datasets_are_divided(tmp_path: Path) -> None:
     values = np.arange(3_000_000, dtype="<i4").reshape(-1, 3)
     lengths = [400_000, 1, 99_999, 500_000]
     a = ps.open_shards(write_hdf5(tmp_path, cut(values, lengths)), dataset="x")
@@ -143,7 +143,7 @@ def test_chunks_that_were_never_written_and_compact_ones(tmp_path: Path) -> None
     compare(ps.open_shards(str(tmp_path / "part_*.h5"), dataset="x"), values)
 
 
-def test_shards_that_are_stored_in_other_ways_are_joined_all_the_same(tmp_path: Path) -> None:
+def test_shards_that_are_stored_differently_are_joined(tmp_path: Path) -> None:
     values = np.arange(600.0).reshape(100, 6)
     kept: list[dict[str, Any]] = [{"chunks": (7, 6)}, {"chunks": (7, 2)}, {"compression": "gzip"}, {}]
     for number, (part, options) in enumerate(zip(cut(values, [10, 30, 40, 20]), kept, strict=True)):
@@ -183,7 +183,7 @@ def test_tables_read_as_numpy_concatenates(tmp_path: Path, suffix: str, trailing
         compare(both, np.stack([y, values], axis=1))
 
 
-def test_only_the_row_groups_that_are_asked_for_are_decoded(tmp_path: Path) -> None:
+def test_only_the_selected_row_groups_are_decoded(tmp_path: Path) -> None:
     pattern = write_tables(tmp_path, [np.arange(100.0), np.arange(100.0, 200)], ".parquet", group=10)
     a = ps.open_shards(pattern, column="x")
     assert len([line for line in a.plan(np.s_[95:105]).splitlines() if line.startswith("fetch")]) == 2
@@ -220,7 +220,7 @@ def test_unreadable_files_are_named_before_data_is_read(tmp_path: Path, suffix: 
 
 
 @SUFFIXES
-def test_holes_and_strangers_are_named(tmp_path: Path, suffix: str) -> None:
+def test_missing_numbers_and_other_files_are_named(tmp_path: Path, suffix: str) -> None:
     pattern, options = make(tmp_path, suffix, [np.zeros((9, 3))] * 4)
     os.unlink(tmp_path / f"part_2{suffix}")
     with pytest.raises(ps.InvalidArgumentError, match=rf"part_2{suffix}"):
@@ -257,7 +257,7 @@ def change(path: Path, how: str) -> None:
 @SUFFIXES
 @pytest.mark.parametrize("how", ["vanishes", "shrinks", "is replaced"])
 @pytest.mark.parametrize("by_manifest", [False, True])
-def test_a_file_that_changed_since_is_an_error(tmp_path: Path, suffix: str, how: str, by_manifest: bool) -> None:
+def test_a_file_that_changed_is_an_error(tmp_path: Path, suffix: str, how: str, by_manifest: bool) -> None:
     pattern, options = make(tmp_path, suffix, [np.full((9, 3), n, "f8") for n in range(4)])
     a = ps.open_shards(pattern, **options)
     if by_manifest:
@@ -270,7 +270,7 @@ def test_a_file_that_changed_since_is_an_error(tmp_path: Path, suffix: str, how:
 
 
 @SUFFIXES
-def test_manifests_spare_the_headers_and_notice_changes(
+def test_manifests_replace_the_headers_and_notice_changes(
     tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = np.arange(120.0).reshape(40, 3)
@@ -284,7 +284,7 @@ def test_manifests_spare_the_headers_and_notice_changes(
     for way in (ps.open_shards, ps.open):
         np.testing.assert_array_equal(way(cache)[...], values)
     with monkeypatch.context() as patch:
-        patch.setattr("penstock.shards.files.side_by_side", None)  # no header is read
+        patch.setattr("penstock.shards.files.side_by_side", None)  # headers are not read
         again = ps.open_shards(moved, manifest=cache, **options)
     np.testing.assert_array_equal(again[5:20], values[5:20])
     assert cache.stat().st_mtime_ns == before
@@ -302,7 +302,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     [(".h5", {}), (".h5", {"compression": "gzip"}), (".hdf5", {"chunks": (7, 2)}), (".parquet", {}), (".arrow", {})],
 )
 @pytest.mark.parametrize("dtype", ["<f4", ">i8", "?"])
-def test_what_is_saved_is_read_and_checked(tmp_path: Path, suffix: str, options: dict[str, Any], dtype: str) -> None:
+def test_saved_shards_are_read_and_checked(tmp_path: Path, suffix: str, options: dict[str, Any], dtype: str) -> None:
     values = (np.arange(300).reshape(100, 3) % 7 > 3).astype(dtype)
     pattern = str(tmp_path / ("shard_{:05d}" + suffix))
     paths = ps.save_shards(values, pattern, rows=30, **options)
@@ -317,7 +317,7 @@ def test_what_is_saved_is_read_and_checked(tmp_path: Path, suffix: str, options:
     if suffix[1] == "h":
         assert json.loads(run("info", manifest, "--json").stdout)["shape"] == [100, 3]
     seen = os.stat(paths[1])
-    with open(paths[1], "r+b") as file:  # within no chunk and no row group: only the checksum tells
+    with open(paths[1], "r+b") as file:  # outside of all chunks and row groups: only the checksum detects it
         file.seek(-1, os.SEEK_END) if suffix[1] == "h" else file.seek(3)
         last = file.read(1)
         file.seek(-1, os.SEEK_CUR)
@@ -360,7 +360,7 @@ def test_shards_are_written_one_by_one(tmp_path: Path) -> None:
         ps.ShardWriter(str(tmp_path / "s_{}.npy"), compression="gzip")
 
 
-def test_options_that_would_do_nothing_are_refused(tmp_path: Path) -> None:
+def test_options_without_effect_are_refused(tmp_path: Path) -> None:
     pattern, options = make(tmp_path, ".h5", [np.zeros((9, 3))] * 2)
     with pytest.raises(ps.UnsupportedError, match="cannot be mapped"):
         ps.open_shards(pattern, mmap=True, **options)

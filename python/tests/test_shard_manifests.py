@@ -1,4 +1,4 @@
-"""Manifests of many files as a cache: used where they tell the truth, written anew where they do not."""
+"""Manifests of many files as a cache: used if they are up to date, rewritten if they are not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write(folder: Path, name: str = "a_{}.npy", rows: tuple[int, ...] = (4, 0, 6
     return str(folder / name.replace("{}", "*"))
 
 
-def test_a_cache_is_of_the_axis_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_cache_is_valid_for_its_axis_only(tmp_path: Path) -> None:
     for number in range(2):
         np.save(tmp_path / f"a_{number}.npy", VALUES + number)
     pattern, cache = str(tmp_path / "a_*.npy"), tmp_path / "m"
@@ -40,7 +40,7 @@ def test_a_cache_is_of_the_axis_that_is_asked_for(tmp_path: Path) -> None:
         ps.open_shards(pattern, manifest=cache, axis=2)
 
 
-def test_a_cache_is_of_the_items_that_are_asked_for(tmp_path: Path) -> None:
+def test_a_cache_is_valid_for_its_items_only(tmp_path: Path) -> None:
     data = np.arange(48, dtype="<f4")
     (tmp_path / "a_0.raw").write_bytes(data.tobytes())
     pattern, cache = str(tmp_path / "a_*.raw"), tmp_path / "m"
@@ -74,7 +74,7 @@ def test_a_cache_that_is_used_is_not_written(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("suffix", [".npy", ".raw", ".h5", ".parquet"])
 @pytest.mark.parametrize("how", ["changed", "gone", "damaged"])
-def test_a_stale_cache_is_written_anew_and_a_manifest_is_not(tmp_path: Path, suffix: str, how: str) -> None:
+def test_a_stale_cache_is_rewritten_and_a_manifest_is_not(tmp_path: Path, suffix: str, how: str) -> None:
     values = np.arange(60.0)
     given: dict[str, Any] = {".raw": {"dtype": "<f8"}, ".h5": {"dataset": "x"}, ".parquet": {"column": "x"}}.get(
         suffix, {}
@@ -103,7 +103,7 @@ def test_a_stale_cache_is_written_anew_and_a_manifest_is_not(tmp_path: Path, suf
     np.testing.assert_array_equal(ps.open_shards(cache)[...], expected)
 
 
-def test_what_is_no_manifest_is_not_written_over(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_manifest_is_not_overwritten(tmp_path: Path) -> None:
     pattern, notes = write(tmp_path), tmp_path / "notes.txt"
     notes.write_text("mine")
     with pytest.raises(ps.InvalidArgumentError, match="refusing to overwrite it"):
@@ -153,7 +153,7 @@ def test_unknown_options_of_single_files_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".raw", ".parquet", ".arrow"])
-def test_missing_files_of_a_manifest_are_filled_where_that_is_asked_for(tmp_path: Path, suffix: str) -> None:
+def test_missing_files_of_a_manifest_are_filled_on_request(tmp_path: Path, suffix: str) -> None:
     if suffix in (".parquet", ".arrow"):
         pytest.importorskip("pyarrow")
     values = np.arange(1.0, 41)
@@ -172,7 +172,7 @@ def test_missing_files_of_a_manifest_are_filled_where_that_is_asked_for(tmp_path
         ps.open_shards([tmp_path / f"s_0{suffix}"], missing="fill", **({"dtype": "f8"} if suffix == ".raw" else {}))
 
 
-def test_pickles_of_references_keep_what_missing_files_are(tmp_path: Path) -> None:
+def test_pickles_of_references_keep_the_missing_option(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     ps.save_shards(np.ones(40), str(tmp_path / "s_{}.h5"), rows=10)
     os.unlink(tmp_path / "s_1.h5")
@@ -190,7 +190,7 @@ def npy(values: np.ndarray) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["m", "m.json"])
-def test_manifests_of_served_shards_notice_what_was_replaced(tmp_path: Path, name: str) -> None:
+def test_manifests_of_served_shards_notice_replaced_files(tmp_path: Path, name: str) -> None:
     files = {f"run/a_{number}.npy": npy(part) for number, part in enumerate(np.split(VALUES, [4]))}
     with HttpServer(files) as server:
         names = [f"{server.url}/run/a_{number}.npy" for number in range(2)]
@@ -209,7 +209,7 @@ def test_manifests_of_served_shards_notice_what_was_replaced(tmp_path: Path, nam
 
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_maps_are_what_is_read(tmp_path: Path, axis: int, order: str) -> None:
+def test_maps_equal_what_is_read(tmp_path: Path, axis: int, order: str) -> None:
     parts = [np.asarray(VALUES[:4], order=order), np.asarray(VALUES[4:8], order=order)]  # type: ignore[call-overload]
     for number, part in enumerate(parts):
         np.save(tmp_path / f"F_{number}.npy", part)
@@ -230,7 +230,7 @@ def test_maps_are_what_is_read(tmp_path: Path, axis: int, order: str) -> None:
     assert names == (["bytes"] if order == "C" else ["transpose", "bytes"])
 
 
-def test_sidecars_of_each_file_are_all_read(tmp_path: Path) -> None:
+def test_the_sidecar_file_of_each_file_is_read(tmp_path: Path) -> None:
     values = np.arange(60, dtype="<i4").reshape(10, 6)
     for number, part in enumerate(np.split(values, [3, 3])):
         (tmp_path / f"p_{number}.raw").write_bytes(b"head" + part.tobytes())
@@ -255,7 +255,7 @@ def test_sidecars_of_each_file_are_all_read(tmp_path: Path) -> None:
         ps.open_shards(pattern)
 
 
-def test_raw_files_of_no_bytes_are_errors_unless_that_is_said(tmp_path: Path) -> None:
+def test_empty_raw_files_are_errors_unless_allowed(tmp_path: Path) -> None:
     values = np.arange(12, dtype="<i4").reshape(-1, 3)
     (tmp_path / "p_0.raw").write_bytes(values.tobytes())
     (tmp_path / "p_1.raw").write_bytes(b"")
@@ -268,7 +268,7 @@ def test_raw_files_of_no_bytes_are_errors_unless_that_is_said(tmp_path: Path) ->
     for wrong in ("row_shape", "shape", "rows", "offset", "order", "dtype"):
         for value in (5.5, -1, "x", [[3]], {"a": 1}, None):
             (tmp_path / "_meta.json").write_text(json.dumps({"dtype": "<i4", "row_shape": [3], wrong: value}))
-            with pytest.raises(ps.Error):  # with its own words, and never another exception
+            with pytest.raises(ps.Error):  # always an error of Penstock
                 ps.open_shards(pattern)
     told = {"dtype": "<i4", "row_shape": [3], "rows": {"p_1.raw": 0}}
     (tmp_path / "_meta.json").write_text(json.dumps(told))
@@ -393,7 +393,7 @@ def test_local_files_of_manifests_are_queried_in_parallel(tmp_path: Path, monkey
     looked: list[int] = []
     plain = _core.file_stamps
     monkeypatch.setattr(_core, "file_stamps", lambda with_, paths: looked.append(len(paths)) or plain(with_, paths))
-    for suffix, of_python in ((".h5", []), (".parquet", [10])):  # the engine looks at files of references
+    for suffix, of_python in ((".h5", []), (".parquet", [10])):  # the engine queries the files of references
         ps.save_shards(VALUES[:, 0], str(tmp_path / f"s_{{}}{suffix}"), rows=1, manifest=str(tmp_path / "m"))
         ps.open(tmp_path / "m", missing="fill")
         assert looked == of_python

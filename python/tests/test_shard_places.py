@@ -1,4 +1,4 @@
-"""Where shards stand: one object of a store, manifests next to remote files, stores that answer late."""
+"""Locations of shards: one object in a store, manifests next to remote files, stores that answer late."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUES = np.arange(120.0).reshape(10, 12)
 
 
 class Late(ps.Store):
-    """Answers each request after a while, and counts how many are under way together."""
+    """Answers each request after a delay, and counts how many are in flight together."""
 
     def __init__(self, objects: dict[str, bytes], latency_s: float = 0.02) -> None:
         self.objects, self.latency_s = objects, latency_s
@@ -66,7 +66,7 @@ def memory() -> Any:
     made.rm("/places", recursive=True)
 
 
-def test_headers_are_read_many_at_a_time() -> None:
+def test_many_headers_are_read_at_a_time() -> None:
     late = Late({f"s_{i:03d}.npy": npy_bytes(VALUES + i) for i in range(128)})
     store = store_of(late)
     keys = [key.encode() for key in late.objects]
@@ -85,7 +85,7 @@ def test_headers_are_read_many_at_a_time() -> None:
     np.testing.assert_array_equal(filled[50:60], np.zeros((10, 12)))
 
 
-def test_requests_in_flight_are_no_more_than_the_context_says() -> None:
+def test_requests_in_flight_stay_within_the_contexts_limit() -> None:
     late = Late({f"s_{i:03d}.npy": npy_bytes(VALUES) for i in range(40)}, 0.005)
     keys = [key.encode() for key in late.objects]
     context = ps.Context(threads=2, io_concurrency=5)
@@ -118,7 +118,7 @@ def test_manifests_next_to_remote_files(memory: Any, suffix: str) -> None:
     np.testing.assert_array_equal(ps.open_shards(manifest)[...], VALUES)
     created = {path: memory.created(path) for path in memory.find("/places")}
     memory.mv("/places", "/moved", recursive=True)
-    for path, when in created.items():  # as stores that move objects keep their tags
+    for path, when in created.items():  # as in stores that keep the tags of objects that are moved
         memory.store[path.replace("/places", "/moved")].created = when
     try:
         np.testing.assert_array_equal(ps.open_shards(f"memory://moved/all{suffix}")[2:8], VALUES[2:8])
@@ -126,7 +126,7 @@ def test_manifests_next_to_remote_files(memory: Any, suffix: str) -> None:
         memory.mv("/moved", "/places", recursive=True)
 
 
-def test_a_remote_manifest_above_its_files_and_elsewhere(memory: Any, tmp_path: Path) -> None:
+def test_a_remote_manifest_above_or_away_from_its_files(memory: Any, tmp_path: Path) -> None:
     a = ps.open_shards("memory://places/s_*.npy")
     ps.save_manifest(a, "memory://all.shards")
     np.testing.assert_array_equal(ps.open_shards("memory://all.shards")[...], VALUES)
@@ -220,7 +220,7 @@ def test_served_manifests_of_arrays_name_local_files_if_allowed(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["all.shards", "all", "all.json", "h5.shards", "h5.json"])
-def test_a_manifest_elsewhere_is_opened_by_its_uri(memory: Any, tmp_path: Path, name: str) -> None:
+def test_a_remote_manifest_is_opened_by_its_uri(memory: Any, tmp_path: Path, name: str) -> None:
     manifest = f"memory://places/{name}"
     if name.startswith("h5"):
         pytest.importorskip("h5py")
@@ -250,7 +250,7 @@ def test_a_manifest_elsewhere_is_opened_by_its_uri(memory: Any, tmp_path: Path, 
         ps.open(manifest, **local)[...]
 
 
-def test_files_elsewhere_are_known_by_their_first_bytes(memory: Any, tmp_path: Path) -> None:
+def test_remote_files_are_recognised_by_their_first_bytes(memory: Any, tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     pytest.importorskip("pyarrow")
     ps.save_shards(VALUES, tmp_path / "x_{}.h5", rows=10)
@@ -284,7 +284,7 @@ def test_looking_for_manifests_costs_other_opens_nothing(memory: Any) -> None:
         np.testing.assert_array_equal(ps.open(f"{server.url}/run/all.shards")[...], VALUES)
 
 
-def test_suffixes_are_found_in_any_case(tmp_path: Path) -> None:
+def test_suffixes_match_in_any_case(tmp_path: Path) -> None:
     np.save(tmp_path / "a_1.npy", VALUES[4:])
     (tmp_path / "a_0.NPY").write_bytes(npy_bytes(VALUES[:4]))
     np.testing.assert_array_equal(ps.open_shards(tmp_path)[...], VALUES)
@@ -292,7 +292,7 @@ def test_suffixes_are_found_in_any_case(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ps.open_shards(tmp_path)[...], VALUES[:4])
 
 
-def test_what_a_pattern_leaves_out_is_no_hole(tmp_path: Path) -> None:
+def test_numbers_outside_of_a_pattern_are_not_missing(tmp_path: Path) -> None:
     for i in range(10):
         np.save(tmp_path / f"b_{i}.npy", VALUES[i : i + 1])
     np.testing.assert_array_equal(ps.open_shards(tmp_path / "b_[5-9].npy")[...], VALUES[5:])
@@ -306,7 +306,7 @@ def test_what_a_pattern_leaves_out_is_no_hole(tmp_path: Path) -> None:
         ps.open_shards(tmp_path / "b_[0-9]*.npy")
 
 
-def test_holes_are_named_as_the_files_are(tmp_path: Path) -> None:
+def test_missing_numbers_are_named_like_the_files(tmp_path: Path) -> None:
     for i in (0, 1, 3):
         np.save(tmp_path / f"run2_{i:04d}.npy", VALUES)
     with pytest.raises(ps.InvalidArgumentError, match=r"lacks '.*run2_0002\.npy';"):
@@ -366,7 +366,7 @@ def test_manifests_of_files_of_both_item_orders(tmp_path: Path, monkeypatch: pyt
     np.testing.assert_array_equal(ps.open_shards(cache)[...], expected)
 
 
-def test_readers_are_asked_for_many_rows_at_once(tmp_path: Path) -> None:
+def test_many_rows_are_requested_from_a_reader_at_once(tmp_path: Path) -> None:
     values = np.arange(24 << 20, dtype="u1").reshape(-1, 64)
     np.save(tmp_path / "x.npy", values)
     calls: list[int] = []
@@ -386,7 +386,7 @@ def test_readers_are_asked_for_many_rows_at_once(tmp_path: Path) -> None:
     assert calls == [2], "a selection is asked for alone"
 
 
-def test_members_of_compressed_archives_are_opened_by_their_headers_alone(tmp_path: Path) -> None:
+def test_compressed_archives_are_opened_by_their_headers(tmp_path: Path) -> None:
     values = np.arange(400_000.0) % 977
     np.savez_compressed(tmp_path / "x_0.npz", x=values)
     whole = bytearray((tmp_path / "x_0.npz").read_bytes())
@@ -416,12 +416,12 @@ print(resident() - before)
 """
 
 
-def test_archives_that_were_read_keep_no_memory(tmp_path: Path) -> None:
+def test_archives_that_were_read_release_their_memory(tmp_path: Path) -> None:
     for i in range(8):
         np.savez_compressed(tmp_path / f"x_{i}.npz", x=np.full(2 << 20, float(i)))  # 16 MiB
     made = subprocess.run(
         [sys.executable, "-c", MEMORY_OF_ARCHIVES, str(tmp_path)],
-        env={**os.environ, "MALLOC_ARENA_MAX": "1"},  # glibc's allocator keeps what was freed, for each thread
+        env={**os.environ, "MALLOC_ARENA_MAX": "1"},  # glibc's allocator keeps freed memory for each thread
         capture_output=True,
         text=True,
         check=True,
@@ -429,7 +429,7 @@ def test_archives_that_were_read_keep_no_memory(tmp_path: Path) -> None:
     assert int(made.stdout) < 48, "each of them would be 16 MiB"
 
 
-def test_what_is_kept_of_a_compressed_member_counts_in_the_memory_of_its_context(tmp_path: Path) -> None:
+def test_decompressed_members_count_in_the_contexts_memory(tmp_path: Path) -> None:
     values = np.random.default_rng(3).integers(0, 99, 4 << 20).astype("f4")  # 16 MiB
     np.savez_compressed(tmp_path / "x.npz", x=values)
     (tmp_path / "x.zip").symlink_to("x.npz")

@@ -1,4 +1,4 @@
-"""What `save_shards` leaves behind, and what it refuses; which files a name stands for."""
+"""What `save_shards` writes and refuses, and the files that a name can stand for."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def need(suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_shards_of_an_earlier_run_are_removed_and_nothing_else(tmp_path: Path, suffix: str) -> None:
+def test_only_shards_of_an_earlier_run_are_removed(tmp_path: Path, suffix: str) -> None:
     need(suffix)
     strangers = [
         f"q_0007{suffix}.bak",
@@ -46,7 +46,7 @@ def test_shards_of_an_earlier_run_are_removed_and_nothing_else(tmp_path: Path, s
     for name in strangers:
         (tmp_path / name).write_text("mine")
     if suffix == ".zarr":
-        (tmp_path / "q_0009.zarr").mkdir()  # no array
+        (tmp_path / "q_0009.zarr").mkdir()  # not an array
     ps.save_shards(VALUES, tmp_path / f"q_{{:04d}}{suffix}", rows=1)
     paths = ps.save_shards(VALUES, tmp_path / f"q_{{:04d}}{suffix}", rows=3)
     assert [os.path.basename(path) for path in paths] == [f"q_000{n}{suffix}" for n in range(2)]
@@ -80,7 +80,7 @@ def test_an_array_is_not_written_over_its_own_files(tmp_path: Path, suffix: str)
     np.testing.assert_array_equal(whole.read(), VALUES)
     paths = ps.save_shards(whole, tmp_path / f"p_{{}}{suffix}", rows=4)
     assert len(paths) == 2
-    ps.save_shards(whole.read(), pattern, rows=4)  # what was read first may
+    ps.save_shards(whole.read(), pattern, rows=4)  # values that were read before may be written there
     assert not (tmp_path / f"q_2{suffix}").exists()
 
 
@@ -97,7 +97,7 @@ def test_names_of_members(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", _core.shard_endings(b""))
-def test_each_ending_that_is_opened_is_written(tmp_path: Path, suffix: str) -> None:
+def test_each_suffix_that_opens_is_written(tmp_path: Path, suffix: str) -> None:
     kind = _core.shard_format_by_name(f"x{suffix}".encode())
     if kind in ("hdf5", "parquet", "arrow"):
         pytest.importorskip("h5py" if kind == "hdf5" else "pyarrow")
@@ -106,7 +106,7 @@ def test_each_ending_that_is_opened_is_written(tmp_path: Path, suffix: str) -> N
     assert ps.open(tmp_path / "penstock.shards")[...].tobytes() == values.tobytes()
 
 
-def test_another_ending_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+def test_another_suffix_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(ps.UnsupportedError, match=r"\.npy, .*\.zarr, .*\.gtiff, .*\.h5, .*\.feather, not as '\.csv'"):
         ps.save_shards(VALUES, tmp_path / "q_{}.csv", rows=2)
 
@@ -124,7 +124,7 @@ def test_shards_that_are_tiffs(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("u_*"))
 
 
-def test_what_fails_removes_nothing(tmp_path: Path) -> None:
+def test_a_failure_removes_nothing(tmp_path: Path) -> None:
     ps.save_shards(VALUES, tmp_path / "q_{}.npy", rows=1)
     writer = ps.ShardWriter(tmp_path / "q_{}.npy")
     writer.write(VALUES)
@@ -133,7 +133,7 @@ def test_what_fails_removes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_the_number_may_stand_in_a_folder(tmp_path: Path, suffix: str) -> None:
+def test_the_number_may_be_in_the_name_of_a_folder(tmp_path: Path, suffix: str) -> None:
     need(suffix)
     pattern = str(tmp_path / f"step{{:03d}}/part/q{suffix}")
     ps.save_shards(VALUES, pattern, rows=1)
@@ -193,7 +193,7 @@ def test_unreadable_items_are_not_written(tmp_path: Path, dtype: Any, suffix: st
     assert not list(tmp_path.iterdir())
 
 
-def test_what_other_libraries_refuse_is_an_error_of_ours(tmp_path: Path) -> None:
+def test_refusals_of_other_libraries_are_penstock_errors(tmp_path: Path) -> None:
     pytest.importorskip("h5py")
     pytest.importorskip("pyarrow")
     for suffix, options in [
@@ -256,7 +256,7 @@ def test_names_are_paths_uris_or_a_generator(tmp_path: Path) -> None:
         ({"files": ["a.raw"], "dtype": "f4", "offset": 1.5}, "offset is a number of bytes"),
     ],
 )
-def test_what_is_no_name_or_option_is_refused(arguments: dict[str, Any], message: str) -> None:
+def test_invalid_names_and_options_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ps.Error, match=message):
         ps.open_shards(**arguments)
 
@@ -310,7 +310,7 @@ def test_folders_of_every_kind_and_of_several(tmp_path: Path) -> None:
         ((7,), None),
     ],
 )
-def test_steps_of_one_size_are_a_sequence_and_others_have_holes(
+def test_equal_steps_are_a_sequence_and_others_have_gaps(
     tmp_path: Path, numbers: tuple[int, ...], message: str | None
 ) -> None:
     save(tmp_path, *(f"q_{number:04d}.npy" for number in numbers))
@@ -325,7 +325,7 @@ def test_steps_of_one_size_are_a_sequence_and_others_have_holes(
 
 
 @pytest.mark.parametrize("name", ["x.tif", "x.npy", "x.h5", "x.nc", "x.parquet", "x.json", "x"])
-def test_a_file_of_no_bytes_is_called_that(tmp_path: Path, name: str) -> None:
+def test_an_empty_file_is_reported_as_such(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"")
     with pytest.raises(ps.CorruptDataError, match=r"no bytes|truncated|empty|Invalid"):
         ps.open(tmp_path / name)
@@ -374,7 +374,7 @@ def test_shards_that_are_arrays_have_a_manifest_too(tmp_path: Path, suffix: str)
     good = subprocess.run(check, capture_output=True, text=True, check=True)
     assert "chunks good" in good.stdout
 
-    # A byte that nothing but the checksum knows of: size and time stay as they are.
+    # A byte that only the checksum covers: size and modification time stay the same.
     victim = tmp_path / "moved" / Path(paths[1]).name
     inner = next(each for each in sorted(victim.rglob("c/*/*/*")) if each.is_file()) if suffix == ".zarr" else victim
     seen, whole = inner.stat(), bytearray(inner.read_bytes())
@@ -401,7 +401,7 @@ def test_shards_that_changed_since_their_manifest_are_conflicts(tmp_path: Path, 
     os.utime(tmp_path / f"s_1{suffix}" / "zarr.json" if suffix == ".zarr" else tmp_path / f"s_1{suffix}", ns=(1, 1))
     with pytest.raises(ps.ConflictError, match="changed since the manifest was saved"):
         ps.open_shards(tmp_path / "penstock.shards")
-    if suffix != ".zarr":  # whose chunks may be written to
+    if suffix != ".zarr":  # its chunks may be written to
         with pytest.raises(ps.ConflictError, match="changed since the array was opened"):
             a[3:]
     ps.save_shards(values + 2, tmp_path / f"s_{{}}{suffix}", rows=3)
@@ -421,7 +421,7 @@ def test_damaged_manifests_of_arrays_are_refused(tmp_path: Path) -> None:
             ps.open_shards(manifest)
 
 
-def test_what_reads_and_writes_pieces_says_what_it_is(tmp_path: Path) -> None:
+def test_readers_and_writers_of_shards_have_reprs(tmp_path: Path) -> None:
     with ps.ShardWriter(tmp_path / "s_{}.npy") as writer:
         writer.write(np.zeros((4, 2)))
         assert repr(writer) == f"<penstock.ShardWriter '{tmp_path}/s_{{}}.npy', 1 written>"

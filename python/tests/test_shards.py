@@ -100,7 +100,7 @@ def test_fetches_only_the_bytes_that_a_selection_needs(tmp_path: Path) -> None:
     assert "bytes [3200048, 3200056)" in a.plan(ps.vindex[[39_999], [0]])
 
 
-def test_counts_numbers_as_people_do(tmp_path: Path) -> None:
+def test_numbers_are_sorted_numerically(tmp_path: Path) -> None:
     parts = [np.full((1, 2), number, "<i4") for number in range(12)]
     a = ps.open_shards(write_parts(tmp_path, parts, "shard_{}.npy"))
     assert a[:, 0].tolist() == list(range(12))
@@ -120,7 +120,7 @@ def names_in(failure: pytest.ExceptionInfo[Exception]) -> str:
     return str(failure.value)
 
 
-def test_holes_and_duplicates_are_errors_by_name(tmp_path: Path) -> None:
+def test_gaps_and_duplicates_are_errors_by_name(tmp_path: Path) -> None:
     pattern = write_parts(tmp_path, [np.zeros((1, 2)) for _ in range(20)])
     for number in (3, 5, 7, 9, 11, 13):
         (tmp_path / f"shard_{number:04d}.npy").unlink()
@@ -136,10 +136,10 @@ def test_holes_and_duplicates_are_errors_by_name(tmp_path: Path) -> None:
         ps.open_shards([one, one])
 
 
-def test_a_lost_beginning_is_a_hole(tmp_path: Path) -> None:
+def test_a_missing_first_file_is_an_error(tmp_path: Path) -> None:
     pattern = write_parts(tmp_path, [np.zeros(2) for _ in range(4)])
     (tmp_path / "shard_0000.npy").unlink()
-    assert ps.open_shards(pattern).shape == (6,)  # some begin with 1
+    assert ps.open_shards(pattern).shape == (6,)  # sequences may begin with 1
     (tmp_path / "shard_0001.npy").unlink()
     with pytest.raises(ps.InvalidArgumentError, match=r"lacks 'shard_0000.npy', 'shard_0001.npy'"):
         ps.open_shards(pattern)
@@ -156,7 +156,7 @@ def test_a_lost_beginning_is_a_hole(tmp_path: Path) -> None:
         (np.array([{}, {}]), "pickled Python objects"),
     ],
 )
-def test_files_that_do_not_go_together_are_named(tmp_path: Path, odd: np.ndarray, message: str) -> None:
+def test_files_that_cannot_be_joined_are_named(tmp_path: Path, odd: np.ndarray, message: str) -> None:
     pattern = write_parts(tmp_path, [np.zeros((2, 3), "<f4")] * 4 + [odd])
     with pytest.raises(ps.Error, match=message) as failure:
         ps.open_shards(pattern)
@@ -182,7 +182,7 @@ def test_unreadable_files_are_named_before_data_is_read(tmp_path: Path) -> None:
         ps.open_shards(pattern)
 
 
-def test_every_cut_of_a_file_is_refused(tmp_path: Path) -> None:
+def test_every_truncated_file_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(4))
     whole = (tmp_path / "x.npy").read_bytes()
     for size in range(len(whole)):
@@ -217,7 +217,7 @@ def change(path: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["vanishes", "shrinks", "is replaced", "is written to"])
 @pytest.mark.parametrize("by_manifest", [False, True])
-def test_a_file_that_changed_since_is_an_error(tmp_path: Path, how: str, by_manifest: bool) -> None:
+def test_a_file_that_changed_is_an_error(tmp_path: Path, how: str, by_manifest: bool) -> None:
     pattern = write_parts(tmp_path, [np.full((50, 4), number, float) for number in range(5)])
     a = ps.open_shards(pattern)
     if by_manifest:
@@ -287,7 +287,7 @@ def test_raw_files(tmp_path: Path) -> None:
 
 
 def test_files_that_say_what_they_hold_are_not_raw(tmp_path: Path) -> None:
-    """dtype= alone would make values of their headers."""
+    """With dtype= alone, their headers would be read as values."""
     values = np.arange(32, dtype="<f4").reshape(4, 8)
     np.save(tmp_path / "a.npy", values)
     (tmp_path / "b.f4").write_bytes((tmp_path / "a.npy").read_bytes())
@@ -303,7 +303,7 @@ def test_files_that_say_what_they_hold_are_not_raw(tmp_path: Path) -> None:
     header = (tmp_path / "a.npy").stat().st_size - values.nbytes
     raw = ps.open_shards([str(tmp_path / "a.npy")], format="raw", dtype="<f4", row_shape=(8,), offset=header)
     assert np.array_equal(raw[...], values)
-    numbers = np.array([123, 5], "<i4")  # whose first byte is a brace
+    numbers = np.array([123, 5], "<i4")  # its first byte is a brace
     numbers.tofile(tmp_path / "c.i4")
     assert ps.open_shards([str(tmp_path / "c.i4")], dtype="<i4")[...].tolist() == [123, 5]
 
@@ -367,7 +367,7 @@ def test_maps_share_pages(tmp_path: Path) -> None:
     assert views[0][0, 0] == 99
 
 
-def test_own_readers(tmp_path: Path) -> None:
+def test_custom_readers(tmp_path: Path) -> None:
     whole = np.arange(200, dtype="<i4").reshape(50, 4)
     lengths = {"a": 20, "b": 0, "c": 30}
     starts = {"a": 0, "b": 20, "c": 20}
@@ -420,7 +420,7 @@ def test_other_arrays_are_joined(tmp_path: Path, axis: int) -> None:
     np.testing.assert_array_equal(again[...], whole)
 
 
-def test_arrays_that_do_not_go_together_are_named(tmp_path: Path) -> None:
+def test_arrays_that_cannot_be_joined_are_named(tmp_path: Path) -> None:
     one = ps.create_array(str(tmp_path / "a.zarr"), shape=(3, 4), dtype="<f4", chunks=(2, 2))
     two = ps.create_array(str(tmp_path / "b.zarr"), shape=(3, 5), dtype="<f4", chunks=(2, 2))
     with pytest.raises(ps.InvalidArgumentError, match=r"b.zarr' is float32 \(3, 5\)"):
@@ -458,7 +458,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "penstock", *arguments], capture_output=True, text=True, check=False)
 
 
-def test_the_program_knows_shards(tmp_path: Path) -> None:
+def test_the_program_supports_shards(tmp_path: Path) -> None:
     values = np.arange(300, dtype="<f4").reshape(100, 3)
     paths = ps.save_shards(values, str(tmp_path / "shard_{:05d}.npy"), rows=30)
     manifest, pattern = str(tmp_path / "penstock.shards"), str(tmp_path / "shard_*.npy")
@@ -558,7 +558,7 @@ def test_the_whole_corpus() -> None:
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_places_far_apart_are_read_by_themselves(tmp_path: Path, order: str) -> None:
+def test_distant_places_are_read_separately(tmp_path: Path, order: str) -> None:
     whole = np.random.default_rng(8).integers(0, 1000, (600_000, 3)).astype(">i2")
     parts = [np.asarray(part, order=order) for part in cut(whole, [150_000, 0, 400_000, 50_000])]
     a = ps.open_shards(write_parts(tmp_path / "x", parts))
@@ -573,5 +573,5 @@ def test_places_far_apart_are_read_by_themselves(tmp_path: Path, order: str) -> 
     np.testing.assert_array_equal(a.read_async(ps.oindex[rows]).wait(), whole[rows])
     out = np.zeros((50, 3), "f8")
     np.testing.assert_array_equal(a.read(ps.oindex[rows], out=out, dtype="f8"), whole[rows])
-    close = np.sort(rows % 2000)  # many in one block: it is read whole
+    close = np.sort(rows % 2000)  # many in one block, which is read whole
     np.testing.assert_array_equal(a.oindex[close], whole[close])

@@ -21,7 +21,7 @@ VALUES = np.random.default_rng(3).integers(0, 1000, (37, 60, 50)).astype("i4")
 PROGRAM = Path(__file__).parent / "programs" / "mpi_copies.py"
 LAUNCHER = shutil.which("mpirun")
 
-# Of each: the function, chunks, options. The second rechunk needs a file, even in this much memory.
+# For each: the function, chunks, options. The second rechunk needs a scratch file, even with this much memory.
 WORK: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "direct": ("rechunk", (8, 60, 50), {"memory": "600KiB"}),
     "two passes": ("rechunk", {"t": -1, "y": 7, "x": 9}, {"memory": "256KiB"}),
@@ -78,7 +78,7 @@ def test_parts_in_any_order_are_the_whole(which: str, count: int, tmp_path: Path
 
 
 class Counting(MutableMapping):  # type: ignore[type-arg]
-    """A store that notes the chunks that are read, and how often each object is written."""
+    """A store that records which chunks are read, and how often each object is written."""
 
     def __init__(self) -> None:
         self.held: dict[str, bytes] = {}
@@ -141,7 +141,7 @@ def test_a_part_with_another_plan_is_refused(tmp_path: Path) -> None:
         slower.run("first", 0, 2, plan)
 
 
-def test_what_cannot_be_shared_is_refused(tmp_path: Path) -> None:
+def test_copies_that_cannot_be_shared_are_refused(tmp_path: Path) -> None:
     of = source(tmp_path)
     with pytest.raises(ps.UnsupportedError, match="one file"):
         shared_copy(of, tmp_path / "t.h5", None, True, {})
@@ -152,7 +152,7 @@ def test_what_cannot_be_shared_is_refused(tmp_path: Path) -> None:
         shared_copy(of, tmp_path / "t.zarr", None, True, {}).bounded(1).run("prepare")
 
 
-def test_an_image_with_a_place_becomes_its_group(tmp_path: Path) -> None:
+def test_a_georeferenced_image_becomes_its_group(tmp_path: Path) -> None:
     image = VALUES[:2].astype("i2")
     ps.save(tmp_path / "a.tif", image, crs=32633, transform=(10, 0, 5e5, 0, -10, 5e6), nodata=3, tiles=16)
     ps.convert(tmp_path / "a.tif", tmp_path / "whole.zarr", chunks=(1, 16, 16))
@@ -185,7 +185,7 @@ def killer(folder: Path, array: np.ndarray[Any, Any] = VALUES) -> ps.Array:
 
 
 @pytest.mark.parametrize("which", ["direct", "two passes"])
-def test_dask_redoes_what_a_killed_worker_had(which: str, tmp_path: Path) -> None:
+def test_dask_repeats_the_parts_of_a_killed_worker(which: str, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     import penstock.dask
 
@@ -243,7 +243,7 @@ def test_ranks_write_what_one_process_writes(ranks: int, tmp_path: Path) -> None
 
 
 @needs_mpi
-def test_ranks_go_on_after_one_was_killed(tmp_path: Path) -> None:
+def test_ranks_continue_after_one_was_killed(tmp_path: Path) -> None:
     pytest.importorskip("mpi4py")
     ps.save_shards(VALUES, tmp_path / "p_{}.npy", shards=6)
     killed = launch(3, "killed", tmp_path, tmp_path)

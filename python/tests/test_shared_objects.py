@@ -1,4 +1,4 @@
-"""Threads that use one Array or Group at once, while it becomes longer or gets other attributes."""
+"""Threads that share one Array or Group while it grows or its attributes change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROUNDS = 150
 
 
 def together(*work: Callable[[], object]) -> None:
-    """Runs each function in a thread of its own; raises what one of them raises."""
+    """Run each function in its own thread; raise an exception that one of them raises."""
     failed: list[BaseException] = []
     begin = threading.Barrier(len(work))
 
@@ -97,14 +97,14 @@ def test_a_group_is_used_while_it_gets_members_and_attributes(tmp_path: Path) ->
     def look() -> None:
         while not done.is_set():
             for name in list(g.keys()):
-                assert set(g[name][...]) <= {0, int(name[1:])}  # of a new array, zeros are shown before its values
+                assert set(g[name][...]) <= {0, int(name[1:])}  # a new array shows zeros before its values are written
             assert g.attrs.get("members", 0) < ROUNDS
 
     together(fill, look, look)
     assert len(list(g.keys())) == ROUNDS // 3
 
 
-def test_an_appender_takes_rows_of_several_threads(tmp_path: Path) -> None:
+def test_an_appender_accepts_rows_of_several_threads(tmp_path: Path) -> None:
     a = ps.create_array(tmp_path / "a.zarr", shape=(0,), chunks=(16,), dtype="i4")
     with a.appender() as rows:
         together(*(lambda i=i: [rows.append(np.full(2, i, dtype="i4")) for _ in range(ROUNDS)] for i in range(4)))
@@ -112,7 +112,7 @@ def test_an_appender_takes_rows_of_several_threads(tmp_path: Path) -> None:
     assert counts.tolist() == [2 * ROUNDS] * 4
 
 
-def test_objects_of_one_dtype_are_made_by_threads() -> None:
+def test_threads_create_objects_of_one_dtype() -> None:
     def make() -> None:
         for _ in range(ROUNDS):
             for dtype in ("i2", "f4", "c8", "M8[s]"):
@@ -122,7 +122,7 @@ def test_objects_of_one_dtype_are_made_by_threads() -> None:
 
 
 @pytest.mark.skipif(not hasattr(sys, "_is_gil_enabled"), reason="needs Python 3.13, which may have no GIL")
-def test_the_module_leaves_the_gil_as_it_was() -> None:
+def test_the_module_does_not_change_whether_the_gil_is_enabled() -> None:
     import sysconfig
 
     assert sys._is_gil_enabled() == (not sysconfig.get_config_var("Py_GIL_DISABLED"))

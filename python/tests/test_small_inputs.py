@@ -1,6 +1,6 @@
-"""No input of less than 1 MB takes more than 1 s of the processor, or 256 MiB.
+"""An input of less than 1 MB takes at most 1 s of CPU time and 256 MiB.
 
-`support/small_inputs` has 168 of them, of every format; one of four is tried, all with PENSTOCK_SWEEP=1.
+`support/small_inputs` has 168 inputs, for every format; one in four is tested, all with PENSTOCK_SWEEP=1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every kind of source by every writer: the values are NumPy's, and zarr-python's own pipeline stores the same.
+"""Every kind of source with every writer: the values equal NumPy's, and zarr-python's own pipeline stores the same.
 
 The matrix: kinds of source (`sources.SOURCES`) x writers x selections x data types.
 """
@@ -50,7 +50,7 @@ def blank(dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def assign(model: np.ndarray, kind: str, values: np.ndarray) -> None:
-    """What a write of `values` means to an ndarray."""
+    """The result of a write of `values`, as an ndarray assigns them."""
     selection = SELECTIONS[kind][0]
     if kind == "oindex":
         selection = np.ix_(*selection)
@@ -96,7 +96,7 @@ def new_zarr(dtype: np.dtype[Any], name: str) -> tuple[Any, dict[str, Any]]:
 
 
 def outcome_of(writer: str, dtype: np.dtype[Any], name: str, kind: str, source: Any) -> Any:
-    """The bytes that zarr-python, our pipeline in it, or `wrap` store; or the exception's type."""
+    """The bytes that zarr-python, our pipeline in it, or `wrap` stores; or the type of the exception."""
     with config.set({} if writer == "zarr-python" else PENSTOCK_PIPELINE):
         array, values = new_zarr(dtype, name)
         try:
@@ -107,7 +107,7 @@ def outcome_of(writer: str, dtype: np.dtype[Any], name: str, kind: str, source: 
 
 
 @pytest.mark.parametrize("name", DTYPES)
-def test_arrays_take_every_source(name: str, tmp_path: Path) -> None:
+def test_arrays_accept_every_source(name: str, tmp_path: Path) -> None:
     dtype = dtype_of(name)
     for source_name in SOURCES:
         for kind, (selection, shape) in SELECTIONS.items():
@@ -138,7 +138,7 @@ def test_the_plug_in_stores_what_zarr_python_stores(name: str, tmp_path: Path) -
     for number, source_name in enumerate(SOURCES):
         for at, (kind, (_, shape)) in enumerate(SELECTIONS.items()):
             if name not in ("f4", "M8[s]") and (number + at) % 4:
-                continue  # the other data types take turns
+                continue  # one of the other data types for each source
             source = made_of(source_name, numbered(dtype, shape), tmp_path)
             if source is None:
                 continue
@@ -160,7 +160,7 @@ def decoded(values: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("name", DTYPES)
-def test_arrays_are_made_of_every_source(name: str, tmp_path: Path) -> None:
+def test_arrays_are_created_from_every_source(name: str, tmp_path: Path) -> None:
     dtype = dtype_of(name)
     given: Any = "bfloat16" if name == "bfloat16" else dtype
     for source_name in SOURCES:
@@ -183,7 +183,7 @@ def test_arrays_are_made_of_every_source(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["f4", "i2", "u1"])
-def test_images_are_made_of_every_source(name: str, tmp_path: Path) -> None:
+def test_images_are_created_from_every_source(name: str, tmp_path: Path) -> None:
     dtype = np.dtype(name)
     for source_name in SOURCES:
         source = made_of(source_name, numbered(dtype, SHAPE), tmp_path)
@@ -196,7 +196,7 @@ def test_images_are_made_of_every_source(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["f4", "i2", "?", "c8", "M8[s]", "U3"])
-def test_shards_are_made_of_every_source(name: str, tmp_path: Path) -> None:
+def test_shards_are_created_from_every_source(name: str, tmp_path: Path) -> None:
     dtype = np.dtype(name)
     for source_name in SOURCES:
         source = made_of(source_name, numbered(dtype, SHAPE), tmp_path)
@@ -209,7 +209,7 @@ def test_shards_are_made_of_every_source(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("name", ["f4", "i2", "?", "c8", "M8[s]", "U3"])
-def test_zarr_arrays_are_created_of_every_source(name: str, zarr_format: int, tmp_path: Path) -> None:
+def test_zarr_arrays_are_created_from_every_source(name: str, zarr_format: int, tmp_path: Path) -> None:
     dtype = np.dtype(name)
     for source_name in SOURCES:
         source = made_of(source_name, numbered(dtype, SHAPE), tmp_path)

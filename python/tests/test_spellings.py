@@ -1,4 +1,4 @@
-"""Arguments as users of NumPy, Dask, xarray and zarr-python write them, and the errors for wrong ones."""
+"""Arguments in the spellings of NumPy, Dask, xarray and zarr-python, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ CHUNKS = [
     ({0: 7}, (7, 20)),
     ({-1: 7}, (30, 7)),
     ({}, (30, 20)),
-    ("1KiB", (15, 10)),  # 30 x 20 x 8 bytes = 4800: the longest dimension is halved until 1024 are not passed
+    ("1KiB", (15, 10)),  # 30 x 20 x 8 bytes = 4800: the longest dimension is halved until the chunk has at most 1024
     ("100GiB", (30, 20)),
     ("1B", (1, 1)),
 ]
@@ -108,7 +108,7 @@ def test_shards_take_the_same_spellings():
 
 
 @pytest.mark.parametrize("chunks", [{"z": 1}, {5: 1}, "some", "1 parsec", (-2, 2), {"y": -3}])
-def test_chunks_that_make_no_sense_are_named(chunks: Any, tmp_path: Path):
+def test_invalid_chunks_are_named(chunks: Any, tmp_path: Path):
     with pytest.raises(ps.InvalidArgumentError, match=r"chunks|negative"):
         ps.create_array(tmp_path / "x", shape=(30, 20), dtype="f8", chunks=chunks, dimension_names=("y", "x"))
     assert not (tmp_path / "x").exists()
@@ -150,7 +150,7 @@ def test_progress_true_writes_a_line(capsys: pytest.CaptureFixture[str], tmp_pat
             call(progress="bar")
 
 
-def test_a_progress_line_is_written_again_and_ends():
+def test_a_progress_line_is_rewritten_and_ends():
     stream = io.StringIO()
     line = ProgressLine("reading", stream)
     line(10, 100)
@@ -165,7 +165,7 @@ def test_a_progress_line_is_written_again_and_ends():
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, dict[str, str]]]:
-    """What a stand-in for a notebook's frontend received: (whether it replaced the last one, the forms by type)."""
+    """The messages to a stand-in for a notebook's frontend: (whether it replaces the last one, the forms by type)."""
     received: list[tuple[bool, dict[str, str]]] = []
 
     class Handle:
@@ -191,7 +191,7 @@ def test_progress_true_draws_a_bar_in_a_notebook(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ):
-    monkeypatch.setattr(penstock.core.progress, "_copy_ceiling", 6e9)  # as after a profile has measured it
+    monkeypatch.setattr(penstock.core.progress, "_copy_ceiling", 6e9)  # as if a profile had measured it
     a = ps.create_array(tmp_path / "x", data=np.arange(1000.0), chunks=(10,))
     a.read(progress=True)
     last = shown[-1][1]
@@ -218,12 +218,12 @@ def test_a_progress_bar_is_updated_and_escapes_names(shown: list[tuple[bool, dic
 
 
 def test_progress_in_a_terminal_of_ipython_is_a_line(monkeypatch: pytest.MonkeyPatch):
-    terminal = types.SimpleNamespace()  # its shell has no kernel
+    terminal = types.SimpleNamespace()  # the shell of a terminal has no kernel
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: terminal))  # type: ignore[arg-type]
     assert type(progress_display("reading")) is ProgressLine
 
 
-def test_progress_is_compared_with_the_ceiling_that_was_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_progress_is_compared_with_the_measured_ceiling(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(penstock.core.progress, "_copy_ceiling", None)
     a = ps.create_array(tmp_path / "x", data=np.arange(1000.0), chunks=(10,))
     stream = io.StringIO()
@@ -254,7 +254,7 @@ def test_import_leaves_heavy_modules_alone():
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
 
 
-def test_many_files_are_sent_to_open_shards(tmp_path: Path):
+def test_open_refers_many_files_to_open_shards(tmp_path: Path):
     for i in range(3):
         np.save(tmp_path / f"shard_{i}.npy", np.ones((2, 3)))
     for target in (f"{tmp_path}/*.npy", str(tmp_path), [tmp_path / "shard_0.npy"], (tmp_path,)):
@@ -267,7 +267,7 @@ def test_many_files_are_sent_to_open_shards(tmp_path: Path):
     assert "open_shards" not in str(caught.value)
 
 
-def test_files_of_one_dataset_need_no_name(tmp_path: Path):
+def test_the_dataset_of_files_with_one_needs_no_name(tmp_path: Path):
     h5py = pytest.importorskip("h5py")
     for i in range(3):
         with h5py.File(tmp_path / f"x_{i}.h5", "w") as file:
@@ -300,7 +300,7 @@ def test_stored_bytes_are_not_references():
     assert isinstance(ps.create_group({}), ps.Group)
 
 
-def test_dask_never_takes_one_array_for_another(tmp_path: Path):
+def test_dask_never_confuses_two_arrays(tmp_path: Path):
     dask = pytest.importorskip("dask.base")
     a = ps.create_array(tmp_path / "x", data=np.arange(3))
     before = dask.tokenize(a)
@@ -336,7 +336,7 @@ class TestZarr:
         with pytest.raises(ps.InvalidArgumentError, match="wrap takes"):
             ps.zarr.wrap(3)
 
-    def test_enable_says_what_it_is(self):
+    def test_enable_has_a_repr(self):
         assert not ps.zarr.is_enabled()
         with ps.zarr.enable(threads=2) as on:
             assert ps.zarr.is_enabled()

@@ -25,7 +25,7 @@ def values() -> dict[str, bytes]:
 
 
 class Ranges(ps.Store):
-    """Knows ranges; counts the bytes that it gave."""
+    """Supports ranges; counts the bytes that it returned."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         self.values = values
@@ -59,7 +59,7 @@ class OnlyGet:
 
 
 class Async:
-    """`get` is a coroutine; says how many were under way at once."""
+    """A store whose `get` is a coroutine; counts the calls in flight."""
 
     def __init__(self, values: dict[str, bytes]) -> None:
         self.values = values
@@ -74,7 +74,7 @@ class Async:
 
 
 class Wrapper(zarr.storage.WrapperStore):
-    """A zarr-python store that is not read natively."""
+    """A zarr-python store that the engine does not read natively."""
 
 
 def zarr_memory(values: dict[str, bytes]) -> zarr.storage.MemoryStore:
@@ -102,7 +102,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_store_reads_the_same(kind, values):
+def test_every_kind_of_store_is_read_alike(kind, values):
     array = ps.open(KINDS[kind](values))
     assert same(array[...], VALUES)
     assert same(array[3:35:4, ::-2], VALUES[3:35:4, ::-2])
@@ -128,7 +128,7 @@ def test_parts_of_a_shard_are_read_as_ranges(values):
     assert store.given < len(values["c/0/0"])
 
 
-def test_requests_of_one_read_are_under_way_together():
+def test_requests_of_one_read_are_in_flight_together():
     store = Async(write(VALUES, (4, 30)))
     assert same(ps.open(store)[...], VALUES)
     assert store.most >= 5
@@ -146,8 +146,8 @@ def test_a_zarr_local_store_is_read_natively(tmp_path):
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("where", ["file", "memory"])
-def test_metadata_are_no_members_of_a_group(tmp_path, version, where):
-    """Also where a store lists a file as what is below it, as fsspec's file systems do."""
+def test_metadata_are_not_members_of_a_group(tmp_path, version, where):
+    """Also in stores that list a file as a child of itself, like fsspec's file systems."""
     pytest.importorskip("fsspec")
     store = zarr.storage.FsspecStore.from_url(f"{where}://{tmp_path}/g.zarr", storage_options={"auto_mkdir": True})
     group = zarr.create_group(store, zarr_format=version, attributes={"title": "t"})
@@ -157,7 +157,7 @@ def test_metadata_are_no_members_of_a_group(tmp_path, version, where):
     assert list(found["below"]) == ["x"]
 
 
-def test_relative_paths_are_of_the_time_of_opening(tmp_path, monkeypatch):
+def test_relative_paths_are_resolved_when_opened(tmp_path, monkeypatch):
     write(VALUES, (16, 16), store=tmp_path / "x")
     monkeypatch.chdir(tmp_path)
     array = ps.open("x")
@@ -217,7 +217,7 @@ def test_an_exception_of_a_store_is_an_error_and_never_the_fill_value(store_clas
 
 
 @pytest.mark.parametrize("answer", [b"", b"short", 7, "text", [1]])
-def test_nonsense_from_a_store_is_an_error(answer, values):
+def test_invalid_answers_of_a_store_are_errors(answer, values):
     class Nonsense(OnlyGet):
         def get(self, key: str) -> object:
             return answer if key != "zarr.json" else super().get(key)
@@ -226,19 +226,19 @@ def test_nonsense_from_a_store_is_an_error(answer, values):
         ps.open(Nonsense(values))[...]
 
 
-def test_a_keyboard_interrupt_within_a_store_comes_through(values):
+def test_a_keyboard_interrupt_within_a_store_is_raised(values):
     store = Broken(values)
     store.error = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         ps.open(store).read(threads=1)
 
 
-def test_dict_values_that_are_no_bytes_are_an_error(values):
+def test_dict_values_that_are_not_bytes_are_an_error(values):
     with pytest.raises(ps.StorageError, match="int"):
         ps.open({"zarr.json": values["zarr.json"], "c/0/0": 5})[0]
 
 
-def test_references_to_values_are_given_back(values):
+def test_references_to_values_are_released(values):
     import gc
     import sys
 
@@ -255,13 +255,13 @@ def test_references_to_values_are_given_back(values):
     del array, context
     gc.collect()
     end = time.monotonic() + 10
-    # What threads without the GIL left behind is dropped by one of the interpreter's next pending calls.
+    # References that threads without the GIL dropped are released by one of the interpreter's next pending calls.
     while {key: sys.getrefcount(value) for key, value in store.items()} != before and time.monotonic() < end:
         time.sleep(0.01)
     assert {key: sys.getrefcount(value) for key, value in store.items()} == before
 
 
-def test_a_store_that_describes_itself_on_many_lines_has_a_name_of_one_line():
+def test_a_store_with_a_repr_of_many_lines_has_a_name_of_one():
     class Described(zarr.storage.MemoryStore):
         def __str__(self):
             return "<Described>\n  branch: main\n  read_only: False"
@@ -275,7 +275,7 @@ def test_a_store_that_describes_itself_on_many_lines_has_a_name_of_one_line():
     assert len(str(caught.value).splitlines()) == 1 + len(caught.value.notes)
 
 
-def test_a_file_system_of_fsspec_is_a_store_of_all_of_its_files(tmp_path: Path):
+def test_an_fsspec_file_system_is_a_store_of_its_files(tmp_path: Path):
     fsspec = pytest.importorskip("fsspec")
     h5py = pytest.importorskip("h5py")
     memory = fsspec.filesystem("memory")

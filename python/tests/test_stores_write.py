@@ -1,4 +1,4 @@
-"""Stores that are written in Python, or know Python, can be written to: one suite for all of them."""
+"""Stores that are implemented in Python, or that Python passes in, can be written to: one suite for all of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VALUES = np.random.default_rng(5).integers(-99, 99, (40, 30), dtype="<i4")
 
 
 class Plain:
-    """`get`, `set`, `delete` and `list`, and no more."""
+    """Only `get`, `set`, `delete` and `list`."""
 
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
@@ -41,7 +41,7 @@ class Plain:
 
 
 class Versioned(ps.Store):
-    """Numbers its writes, and swaps under a lock."""
+    """Numbers its writes, and replaces objects under a lock."""
 
     def __init__(self) -> None:
         self.values: dict[str, tuple[int, bytes]] = {}
@@ -107,7 +107,7 @@ class Async:
 
 
 class Wrapper(zarr.storage.WrapperStore):
-    """A zarr-python store of a class that Penstock does not know."""
+    """A zarr-python store of a class that Penstock does not support natively."""
 
 
 class OnlyAsync(Wrapper):
@@ -159,7 +159,7 @@ def store(target: Any) -> Any:
     return found
 
 
-def test_what_is_put_is_there(store):
+def test_put_objects_are_returned(store):
     assert store.get("a/b") is None
     assert store.put("a/b", b"one")
     assert store.get("a/b") == b"one"
@@ -169,7 +169,7 @@ def test_what_is_put_is_there(store):
     assert store.get("a/empty") == b""
 
 
-def test_erased_objects_are_gone_and_absent_ones_no_error(store):
+def test_erased_objects_are_absent_and_erasing_absent_ones_works(store):
     store.put("a/b", b"one")
     store.put("a/c", b"two")
     store.erase("a/b")
@@ -195,7 +195,7 @@ def test_objects_that_must_be_absent_are_not_replaced(store):
     assert store.get("a/b") == b"one"
 
 
-def test_ranges_of_what_was_put(store, target):
+def test_ranges_of_put_objects(store, target):
     values = write(VALUES, (16, 16), sharded((8, 4)))
     for key, value in values.items():
         store.put(key, value)
@@ -243,7 +243,7 @@ def test_zarr_reads_what_was_put_into_its_stores(tmp_path):
         assert same(zarr.open_array(store, mode="r")[...], VALUES)
 
 
-def test_versions_keep_indexes_and_see_every_write():
+def test_indexes_are_cached_by_version_and_see_every_write():
     target = Versioned()
     store = store_of(target)
     for key, value in write(VALUES, (16, 16), sharded((8, 4))).items():
@@ -267,7 +267,7 @@ def test_versions_keep_indexes_and_see_every_write():
     ],
     ids=["zarr memory", "zarr object", "only get", "declared"],
 )
-def test_stores_that_are_only_read_say_so(target):
+def test_read_only_stores_report_it(target):
     store = store_of(target)
     assert not store.writable
     with pytest.raises(ps.ReadOnlyError):
@@ -284,7 +284,7 @@ class Broken(Plain):
         raise OSError("the cable is cut")
 
 
-def test_exceptions_of_a_write_come_through():
+def test_exceptions_of_a_write_are_raised():
     store = store_of(Broken())
     with pytest.raises(PermissionError, match="not you"):
         store.put("k", b"x")
@@ -309,13 +309,13 @@ def test_uris_of_fsspec_and_obstore_open(tmp_path, monkeypatch):
         ps.open("abfs://bucket/x")
 
 
-def test_a_missing_bucket_is_an_error_and_not_an_array_of_fill_values(tmp_path):
+def test_a_missing_bucket_is_an_error(tmp_path):
     with pytest.raises(ps.NotFoundError):
         ps.open(obstore.store.MemoryStore())
     with pytest.raises(ps.NotFoundError):
         ps.open(memory_mapper(tmp_path))
 
 
-def test_a_file_system_that_takes_no_folders_is_an_error_and_no_endless_loop():
+def test_a_file_system_without_folders_is_an_error():
     with pytest.raises(ps.StorageError, match="making the folder"):
         ps.create_array("/proc/penstock/x.zarr", shape=(4,), dtype="u1", chunks=(4,))

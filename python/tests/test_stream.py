@@ -32,12 +32,12 @@ def test_tiles_cover_the_array_once_in_order(array, tile, depth):
         assert [each.index for each in seen] == list(itertools.product(*map(range, tiles.grid)))
     for each in seen:
         assert isinstance(each.data, np.ndarray)
-        got[each.box] += each.data  # tiles stay as they are while later ones are read
+        got[each.box] += each.data  # tiles are not overwritten while later ones are read
         np.testing.assert_array_equal(each.data, VALUES[each.box])
     np.testing.assert_array_equal(got, VALUES)
 
 
-def test_tiles_are_shards_where_there_are_some(array):
+def test_tiles_are_shards_if_there_are_any(array):
     assert ps.stream(array).tile_shape == (array.shards or array.chunks)
     if array.shards is None:
         with pytest.raises(ValueError, match="has none"):
@@ -52,7 +52,7 @@ def test_arrays_without_dimensions_and_without_elements_are_streams_too():
     assert list(ps.stream(ps.create_array({}, shape=(0, 4), dtype="i4", chunks=(2, 2)))) == []
 
 
-def test_tiles_are_read_ahead_of_the_loop_and_no_further():
+def test_tiles_are_read_ahead_up_to_the_depth():
     store = Slow(write(np.arange(40, dtype="i4"), (4,)), seconds=0)
     with ps.stream(ps.open(store), depth=2) as tiles:
         before = store.asked
@@ -94,7 +94,7 @@ def test_leaving_the_block_stops_the_stream(slow):
     assert store.asked < 20
 
 
-def test_a_tile_that_cannot_be_read_raises_in_its_turn():
+def test_a_tile_that_cannot_be_read_raises_when_it_is_reached():
     keys = write(np.arange(12, dtype="i4"), (4,))
     keys["c/1"] = b"damaged"
     tiles = ps.stream(ps.open(keys), depth=3)
@@ -104,7 +104,7 @@ def test_a_tile_that_cannot_be_read_raises_in_its_turn():
     assert list(tiles) == []
 
 
-def test_what_cannot_be_streamed_is_refused(array):
+def test_arrays_that_cannot_be_streamed_are_refused(array):
     for options, text in [
         ({"tile": (3,)}, "dimensions"),
         ({"tile": (0, 4)}, "above 0"),
@@ -164,7 +164,7 @@ def test_large_batches_keep_their_memory():
         np.testing.assert_array_equal(each[0], np.arange(1 << 20))
 
 
-def test_what_makes_no_batch_is_refused(array):
+def test_samples_that_make_no_batch_are_refused(array):
     signed = ps.open(write(VALUES.astype("i8"), (5, 4)))
     text = ps.create_array({}, shape=(3,), dtype=str)
     for arguments, words in [
@@ -210,7 +210,7 @@ class TestTorch:
         want = np.stack([VALUES[crop] for crop in CROPS]).astype("f4") + (workers == 0)
         np.testing.assert_array_equal(got, want)
 
-    def test_workers_may_be_started_anew(self, torch, stored):
+    def test_workers_may_be_restarted(self, torch, stored):
         from penstock.torch import Batches
 
         batches = Batches(stored, batch_size=5)
@@ -229,13 +229,13 @@ class TestTorch:
             got = list(torch.utils.data.DataLoader(batches, batch_size=None, num_workers=workers, **options))
             assert len(got) == len(batches) == 5
             rows = torch.cat(got).numpy()
-            assert len(rows) == 9  # of 37, one is left over
+            assert len(rows) == 9  # one of 37 is left over
             seen += [int(np.flatnonzero((row == VALUES).all(1))[0]) for row in rows]
         assert len(set(seen)) == 36
         if not shuffle:
             assert set(seen) == set(range(36))
 
-    def test_epochs_have_orders_of_their_own(self, torch, stored):
+    def test_epochs_have_different_orders(self, torch, stored):
         from penstock.torch import Batches
 
         batches = Batches(stored, batch_size=37, shuffle=True, seed=3)

@@ -1,4 +1,4 @@
-"""Elements of variable length: text, bytes and objects, against zarr-python and numcodecs."""
+"""Elements of variable length: text, bytes and objects, compared with zarr-python and numcodecs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BYTES = [b"", b"one", b"\xff\x00\xfe", b"x" * 1000, b"\0"]
 
 
 def stored(values: Any, chunks: tuple[int, ...], dtype: Any = str, **options: Any) -> tuple[dict[str, bytes], Any]:
-    """The keys of an array that zarr-python wrote, and what it reads of it."""
+    """The keys of an array that zarr-python wrote, and the values that it reads."""
     store: dict[str, Any] = {}
     made = zarr.create_array(store, shape=np.shape(values), chunks=chunks, dtype=dtype, **options)
     made[...] = np.asarray(values, dtype=object)
@@ -40,7 +40,7 @@ def grid(of: list[Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize(("dtype", "of"), [(str, TEXTS), (VariableLengthBytes(), BYTES)], ids=["text", "bytes"])
 @pytest.mark.parametrize("key", [np.s_[...], np.s_[3], np.s_[::-2, 1:7:3], np.s_[5:5], np.s_[2:9, -1]])
-def test_reads_are_zarr_pythons(zarr_format, dtype, of, key):
+def test_reads_equal_zarr_pythons(zarr_format, dtype, of, key):
     keys, expected = stored(grid(of, (11, 8)), (4, 3), dtype, zarr_format=zarr_format)
     a = ps.open(keys)
     assert a.dtype == expected.dtype
@@ -92,7 +92,7 @@ def test_text_in_fortran_order():
     "compressor", [None, numcodecs.GZip(3), numcodecs.Blosc("lz4"), numcodecs.BZ2(), numcodecs.LZMA()]
 )
 def test_sizes_that_are_not_known_beforehand(compressor):
-    """Megabytes of text from kilobytes: the rooms of every codec grow."""
+    """Megabytes of text from kilobytes: the buffers of every codec grow."""
     values = np.array(["abc" * 1_000_000, "x", "y" * 500_000, ""], dtype=object)
     keys, expected = stored(values, (2,), zarr_format=2, compressors=compressor)
     assert ps.open(keys)[...].tolist() == expected.tolist()
@@ -160,7 +160,7 @@ def test_damaged_chunks_are_errors(chunk, message):
         ps.open(keys)[...]
 
 
-def test_a_chunk_that_says_it_is_endless_stays_within_the_memory_limit():
+def test_a_chunk_that_claims_any_size_stays_within_the_limit():
     import zlib
 
     keys, _ = stored(grid(TEXTS, (2,)), (2,), zarr_format=2, compressors=numcodecs.Zlib(1))
@@ -172,7 +172,7 @@ def test_a_chunk_that_says_it_is_endless_stays_within_the_memory_limit():
 @given(
     st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), min_size=1, max_size=30), st.integers(1, 8)
 )
-def test_any_text_comes_back(texts, chunk):
+def test_any_text_is_returned_unchanged(texts, chunk):
     keys, _ = stored(np.array(texts, object), (chunk,))
     assert ps.open(keys)[...].tolist() == texts
 
@@ -181,7 +181,7 @@ OBJECTS: list[Any] = [1, "two", None, {"three": [3.5, True]}, [4, [5]], "", "sec
 
 
 def objects_v2(filters: list[Any], values: list[Any], fill: Any = None) -> dict[str, bytes]:
-    """A Zarr v2 array of objects; zarr-python 3 writes none."""
+    """A Zarr v2 array of objects, which zarr-python 3 cannot write."""
     array = np.empty(len(values), object)
     for i, value in enumerate(values):
         array[i] = value
@@ -209,7 +209,7 @@ def test_objects_of_zarr_2(codec):
     assert a[...].tolist() == OBJECTS
     assert a[::-2].tolist() == OBJECTS[::-2]
     assert a[3] == OBJECTS[3]
-    for _ in range(50):  # references are counted right
+    for _ in range(50):  # reference counts stay balanced
         a[...]
     assert a.read(threads=2).tolist() == OBJECTS
 
@@ -237,7 +237,7 @@ def test_categories_of_zarr_2():
 
 
 def test_remote_text_is_requested_many_chunks_at_a_time():
-    """Chunks of text have no size that is known before: they were requested one after the other."""
+    """The sizes of text chunks are not known before they are read; earlier, this made requests sequential."""
     store, wanted = stored([f"text {i}" for i in range(40)], (1,))
     with HttpServer({f"x.zarr/{key}": value for key, value in store.items()}, latency=ROUND_TRIP) as server:
         array = ps.open(f"{server.url}/x.zarr")

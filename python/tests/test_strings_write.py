@@ -1,4 +1,4 @@
-"""Text, bytes and types of NumPy, written by the engine and read by zarr-python."""
+"""Text, bytes and NumPy's types, written by the engine and read by zarr-python."""
 
 from __future__ import annotations
 
