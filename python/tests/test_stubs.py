@@ -1,4 +1,4 @@
-"""The stub of the C++ module names what the module has, no more and no less; mypy checks the rest of the package."""
+"""The stub of the C++ module has exactly the names of the module; mypy checks the rest of the package."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import penstock as ps
 from penstock import _core
 
-# What every class and module has.
+# Names that every class and module has.
 COMMON = set(dir(type("Empty", (), {}))) | {
     "__nb_signature__",
     "__getstate__",
     "__firstlineno__",
     "__static_attributes__",
-    "__delitem__",  # comes with the slot of __setitem__, and refuses
+    "__delitem__",  # exists together with __setitem__, and refuses
 }
 MODULE = {"__doc__", "__file__", "__loader__", "__name__", "__package__", "__spec__"}
 
@@ -35,7 +35,7 @@ def test_the_stub_names_what_the_module_has():
     for name, item in stub.items():
         if isinstance(item, ast.ClassDef):
             has = set(dir(getattr(_core, name))) - COMMON
-            buffer = {"__buffer__"} if "__buffer__" in names(item.body) else set()  # Python shows it from 3.12 on
+            buffer = {"__buffer__"} if "__buffer__" in names(item.body) else set()  # visible in Python from 3.12 on
             assert set(names(item.body)) - COMMON | buffer == has | buffer, name
 
 
@@ -51,5 +51,5 @@ def test_all_public_names_have_a_docstring():
                     assert value.__doc__, f"{name}.{attribute}"
 
 
-def test_the_package_says_that_it_is_typed():
+def test_the_package_is_marked_as_typed():
     assert Path(ps.__file__).with_name("py.typed").exists()

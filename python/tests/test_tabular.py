@@ -1,4 +1,4 @@
-"""Parquet and Arrow IPC files: their columns are what pyarrow reads."""
+"""Parquet and Arrow IPC files: their columns equal what pyarrow reads."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ FORMS = ["parquet", "file", "stream"]
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_column_is_what_pyarrow_reads(tmp_path, form):
+def test_every_column_equals_pyarrows(tmp_path, form):
     data = table()
     if form == "stream":
         data = data.drop_columns(["words"])
@@ -145,7 +145,7 @@ def test_nulls_are_refused_or_filled(tmp_path, form):
 
 
 class Counted(io.BytesIO):
-    """Counts the bytes that are read of it."""
+    """Counts the bytes that are read from it."""
 
     count = 0
 
@@ -179,7 +179,7 @@ def test_arrow_files_are_opened_without_their_data_and_read_by_column(tmp_path, 
     found = [batches.read(i, ["b"]).column(0) for i in range(4)]
     assert np.array_equal(np.concatenate([each.to_numpy() for each in found]), data["b"].to_numpy())
     assert Counted.count < len(saved) / 2
-    for at in range(len(saved) - 400, len(saved)):  # the footer: refused, or read as it says
+    for at in range(len(saved) - 400, len(saved)):  # the footer: refused, or read as it is
         damaged = bytearray(saved)
         damaged[at] ^= 0x55
         try:
@@ -189,7 +189,7 @@ def test_arrow_files_are_opened_without_their_data_and_read_by_column(tmp_path, 
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_long_row_groups_are_decoded_in_pieces(tmp_path, monkeypatch, threads):
+def test_long_row_groups_are_decoded_in_batches(tmp_path, monkeypatch, threads):
     monkeypatch.setattr(_tabular, "_MOST_BYTES", 8_000)
     monkeypatch.setattr(_tabular, "_PIECE_BYTES", 2_000)
     rng = np.random.default_rng(0)
@@ -236,7 +236,7 @@ print(most() - before)
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="Linux says how much memory was used")
-def test_memory_is_not_a_matter_of_a_row_groups_length(tmp_path):
+def test_memory_does_not_depend_on_a_row_groups_length(tmp_path):
     rows = 12_000_000
     pq.write_table(pa.table({"x": np.arange(rows, dtype="f8")}), tmp_path / "x.parquet", row_group_size=rows)
     command = [sys.executable, "-c", MEMORY, str(tmp_path / "x.parquet")]
@@ -255,7 +255,7 @@ def test_nulls_of_integers_become_nan(tmp_path):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_shards_of_different_types_are_cast_from_their_own(tmp_path, form):
-    """What one file has as int64, the next as float64 or float32."""
+    """A column that is int64 in one file, and float64 or float32 in the next."""
     kinds = [pa.int64(), pa.float64(), pa.float32(), pa.int8(), pa.uint16()]
     for i, kind in enumerate(kinds):
         data = pa.table({"x": pa.array([1, 2, 3, 100 + i], kind), "y": pa.array([i, 5, 6, 7], kinds[-1 - i])})
@@ -282,7 +282,7 @@ def test_files_without_rows(tmp_path, form):
     assert ps.open(path)[...].shape == (0, 1)
 
 
-def test_what_is_not_read_is_refused_by_name(tmp_path):
+def test_unsupported_columns_are_refused_by_name(tmp_path):
     data = pa.table({"text": ["a"], "list": [[1]], "record": [{"a": 1}], "f": [1.0], "i": [1], "n": pa.nulls(1)})
     path = write(tmp_path / "x", data, "parquet")
     for name in ("text", "list", "record", "n"):
@@ -344,8 +344,8 @@ OTHERS = ROOT / "tests/data/arrow/apache__arrow-testing/data/arrow-ipc-stream/in
 
 
 def big_endian_stream(rows: int, batches: int) -> bytes:
-    """A stream as a big-endian machine writes it: its schema is one that Java wrote there, its batches hold swapped
-    numbers. The messages themselves are little-endian everywhere."""
+    """A stream as a big-endian machine writes it: Java wrote its schema on one, and its batches contain swapped
+    numbers. The messages themselves are little-endian on all machines."""
     begin = (OTHERS / "1.0.0-bigendian" / "generated_primitive_no_batches.stream").read_bytes()
     source = pa.BufferReader(begin)
     made = pa.ipc.read_message(source).serialize().to_pybytes()
@@ -390,7 +390,7 @@ def test_big_endian_streams_have_their_values(batches: int, tmp_path: Path) -> N
 
 
 def test_streams_of_other_writers_have_their_values() -> None:
-    """Of a big-endian machine; and of before Arrow 0.15, whose messages begin with their length."""
+    """From a big-endian machine, and from releases before Arrow 0.15, whose messages begin with their length."""
     path = OTHERS / "1.0.0-bigendian" / "generated_null.stream"
     wanted = pa.ipc.open_stream(path.read_bytes()).read_all()["f1"].fill_null(0).to_numpy()
     assert np.array_equal(ps.open(path, columns="f1", nulls=0)[...], wanted)
@@ -402,7 +402,7 @@ CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", ROOT.parent / "shared" / "corpus
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="PENSTOCK_CORPUS is not here")
-def test_the_corpus_is_what_pyarrow_reads():
+def test_the_corpus_equals_pyarrows_reading():
     equal = refused = 0
     for path in sorted(each for each in CORPUS.rglob("*") if each.suffix in (".parquet", ".arrow_file", ".stream")):
         head = path.read_bytes()[:8]

@@ -1,4 +1,4 @@
-"""DLPack out of the host engine: every argument of the standard, and what other libraries take over."""
+"""DLPack from the host engine: every argument of the standard, and how other libraries import it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def stored(values: np.ndarray[Any, Any]) -> ps.Array:
 
 @pytest.mark.parametrize("name", PLAIN)
 @pytest.mark.parametrize("shape", [(7, 5), (), (0, 3), (1,)], ids=str)
-def test_numpy_takes_tensors_over_without_a_copy(name, shape):
+def test_numpy_imports_tensors_without_a_copy(name, shape):
     values = some(name, shape)
     got = np.from_dlpack(ps.Tensor(values))
     assert got.dtype == values.dtype
@@ -70,13 +70,13 @@ def test_an_array_is_read_when_it_is_exported():
     got = np.from_dlpack(a)
     np.testing.assert_array_equal(got, values)
     assert got.ctypes.data % 64 == 0
-    assert dlpack_fields(a.__dlpack__(max_version=(1, 0)))["flags"] == 2  # a copy, and the consumer's
+    assert dlpack_fields(a.__dlpack__(max_version=(1, 0)))["flags"] == 2  # a copy that belongs to the consumer
     with pytest.raises(BufferError, match="always makes a copy") as caught:
         a.__dlpack__(copy=False)
     assert isinstance(caught.value, ps.Error)
 
 
-def test_large_arrays_keep_the_engines_memory_as_long_as_the_consumer_does():
+def test_consumers_keep_the_engines_memory_alive():
     values = np.arange(1 << 20, dtype="f4")
     a = ps.open(write(values, (1 << 17,)))
     got = np.from_dlpack(a)
@@ -87,7 +87,7 @@ def test_large_arrays_keep_the_engines_memory_as_long_as_the_consumer_does():
 
 @pytest.mark.parametrize("name", PLAIN + SMALL)
 @pytest.mark.parametrize("versioned", [True, False])
-def test_capsules_say_what_the_memory_is(name, versioned):
+def test_capsules_describe_the_memory(name, versioned):
     values = some(name)
     capsule = ps.Tensor(values).__dlpack__(max_version=(1, 1) if versioned else None)
     fields = dlpack_fields(capsule)
@@ -107,7 +107,7 @@ def test_capsules_say_what_the_memory_is(name, versioned):
         assert fields["flags"] == 0
 
 
-def test_a_copy_is_made_where_it_is_asked_for():
+def test_a_copy_is_made_on_request():
     values = some("i2")
     tensor = ps.Tensor(values)
     assert np.shares_memory(np.from_dlpack(tensor), values)
@@ -119,7 +119,7 @@ def test_a_copy_is_made_where_it_is_asked_for():
     assert dlpack_fields(tensor.__dlpack__(max_version=(1, 0), copy=False))["address"] == values.ctypes.data
 
 
-def test_read_only_memory_says_so_or_stays():
+def test_read_only_memory_is_marked_or_refused():
     values = some("i2")
     values.flags.writeable = False
     assert dlpack_fields(ps.Tensor(values).__dlpack__(max_version=(1, 0)))["flags"] == 1
@@ -128,7 +128,7 @@ def test_read_only_memory_says_so_or_stays():
     assert dlpack_fields(ps.Tensor(values).__dlpack__(copy=True))["name"] == "dltensor"
 
 
-def test_arguments_that_host_memory_has_no_use_for():
+def test_arguments_without_a_meaning_for_host_memory():
     tensor = ps.Tensor(some("i2"))
     tensor.__dlpack__(stream=None, dl_device=(1, 0))
     tensor.__dlpack__(stream=-1)
@@ -153,14 +153,14 @@ def test_arguments_that_host_memory_has_no_use_for():
     ],
     ids=lambda values: str(values.dtype),
 )
-def test_types_that_dlpack_has_no_code_for_are_refused_by_name(values):
+def test_types_unknown_to_dlpack_are_refused_by_name(values):
     with pytest.raises((BufferError, ps.UnsupportedError), match="DLPack has no data type"):
         ps.Tensor(values).__dlpack__()
     with pytest.raises(ValueError, match="order"):
         ps.Tensor(np.zeros(2, ">i4" if np.little_endian else "<i4"))
 
 
-def test_arrays_whose_type_cannot_be_exported_are_not_even_read():
+def test_arrays_of_types_without_export_are_not_read():
     class Refusing(ps.Store):
         def __init__(self, keys: dict[str, bytes]) -> None:
             self.keys = keys
@@ -174,7 +174,7 @@ def test_arrays_whose_type_cannot_be_exported_are_not_even_read():
         a.__dlpack__()
 
 
-class Kept(np.ndarray):  # an ndarray that a weak reference may point to
+class Kept(np.ndarray):  # an ndarray to which weak references are possible
     pass
 
 
@@ -191,7 +191,7 @@ def test_memory_lives_as_long_as_a_capsule_or_its_consumer(versioned):
     assert seen() is None
 
 
-def test_consumers_may_let_go_on_any_thread():
+def test_consumers_may_release_on_any_thread():
     values = Kept((7, 5), "i4")
     seen = weakref.ref(values)
     held = [np.from_dlpack(ps.Tensor(values))]
@@ -203,7 +203,7 @@ def test_consumers_may_let_go_on_any_thread():
     assert seen() is None
 
 
-def test_tensors_are_shown_and_become_ndarrays():
+def test_tensors_have_reprs_and_become_ndarrays():
     values = some("bfloat16")
     tensor = ps.Tensor(values)
     assert repr(tensor) == "<penstock.Tensor shape=(7, 5) dtype=bfloat16 device=cpu>"
@@ -225,7 +225,7 @@ class TestTorch:
     @pytest.mark.parametrize(
         "name", [n for n in PLAIN if n not in ("u2", "u4", "u8")] + ["bfloat16", "float8_e4m3fn", "float8_e5m2"]
     )
-    def test_every_type_that_it_has(self, torch, name):
+    def test_every_supported_type(self, torch, name):
         values = some(name)
         for source in (ps.Tensor(values), stored(values)):
             try:

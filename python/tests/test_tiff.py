@@ -1,4 +1,4 @@
-"""TIFF against its reference writers: the matrix of what they write, the values of real files, and damaged ones."""
+"""TIFF against its reference writers: the matrix of what they write, the values of real files, and damaged files."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def band_first(values: np.ndarray, planar: bool) -> np.ndarray:
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_tifffile_writes_reads_the_same(tmp_path, codec, layout):
+def test_files_of_tifffile_have_their_values(tmp_path, codec, layout):
     tifffile = pytest.importorskip("tifffile")
     pytest.importorskip("imagecodecs")
     read = 0
-    dtypes = DTYPES[::3] if codec == "lzma" else DTYPES  # which is slow to write
+    dtypes = DTYPES[::3] if codec == "lzma" else DTYPES  # lzma is slow to write
     matrix = [
         (dtype, order, big, samples)
         for dtype, order, samples in itertools.product(dtypes, "<>", ("gray", "rgb", "planes", "two", "five"))
@@ -118,7 +118,7 @@ def test_what_tifffile_writes_reads_the_same(tmp_path, codec, layout):
 
 @pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 14, 15, 16, 24, 31])
 def test_odd_widths_are_unpacked(tmp_path, bits):
-    """The strips are packed here: most significant bit first, each row on a byte."""
+    """The test packs the strips: most significant bit first, each row from a byte boundary."""
     width, height, samples = 37, 11, 2
     random = np.random.default_rng(bits)
     values = random.integers(0, 1 << bits, (height, width, samples), dtype=np.uint32)
@@ -141,7 +141,7 @@ def test_odd_widths_are_unpacked(tmp_path, bits):
 @pytest.mark.parametrize("is_signed", [False, True], ids=["unsigned", "signed"])
 @pytest.mark.parametrize("bits", [*range(1, 8), *range(9, 16), *range(17, 32), *range(33, 64)])
 def test_rows_of_any_length_are_unpacked_to_their_last_bit(bits, is_signed):
-    """Numbers of only ones are next to others, where a bit too many or too few would show."""
+    """Numbers whose bits are all set are next to others, so that a bit too many or too few would show."""
     random = np.random.default_rng(bits)
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if is_signed else (0, (1 << bits) - 1)
     for width in [1, 2, 3, 7, 8, 9, 23, 64, 71]:
@@ -158,7 +158,7 @@ def test_rows_of_any_length_are_unpacked_to_their_last_bit(bits, is_signed):
 def plain_tiff(
     data: bytes, width: int, height: int, samples: int, bits: int, extra: dict[int, int] | None = None
 ) -> bytes:
-    """A big-endian TIFF of one uncompressed strip; bits are equal for all samples."""
+    """A big-endian TIFF of one uncompressed strip; all samples have the same number of bits."""
     tags = {256: width, 257: height, 259: 1, 262: 1, 277: samples, 278: height, 279: len(data), 284: 1} | (extra or {})
     count = len(tags) + 2
     body = 8 + 2 + 12 * count + 4
@@ -174,7 +174,7 @@ def plain_tiff(
 
 
 def mask_file(planes: np.ndarray, flags: dict[int, int]) -> bytes:
-    """A mask of bands, and what GDAL notes of which they are."""
+    """A file with masks, and GDAL's metadata that assigns them to bands."""
     tifffile = pytest.importorskip("tifffile")
     items = "".join(f'<Item name="INTERNAL_MASK_FLAGS_{band}">{each}</Item>' for band, each in flags.items())
     to = io.BytesIO()
@@ -332,7 +332,7 @@ def test_overviews_and_masks_of_sidecar_files_are_as_rasterio_shows_them(tmp_pat
 
 
 @pytest.mark.parametrize("scheme", ["", "zip:", "zip://"])
-def test_members_of_archives_are_opened_by_their_place(tmp_path, scheme):
+def test_members_of_archives_are_opened_by_path(tmp_path, scheme):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("x.tif", plain_tiff(bytes(range(100)), 10, 10, 1, 8))
     assert ps.open(f"{scheme}{tmp_path}/a.zip/x.tif")[0, 9, 9] == 99
@@ -351,7 +351,7 @@ def test_sidecar_files_are_read_when_they_are_needed(tmp_path):
     assert array.overviews == ((5, 5),)
 
 
-def test_a_mask_of_another_size_in_a_sidecar_file_is_none(tmp_path):
+def test_a_mask_of_another_size_in_a_sidecar_file_is_ignored(tmp_path):
     path = tmp_path / "x.tif"
     path.write_bytes(plain_tiff(bytes(range(100)), 10, 10, 1, 8))
     (tmp_path / "x.tif.msk").write_bytes(mask_file(STRIPES[:, ::2, ::2], {1: 2}))
@@ -364,7 +364,7 @@ def test_a_mask_of_another_size_in_a_sidecar_file_is_none(tmp_path):
     np.testing.assert_array_equal(ps.open(path, mask=True)[0].reshape(-1), [255, 0] * 50)
 
 
-def test_what_is_noted_of_masks_is_read_in_bounded_time_and_memory(tmp_path):
+def test_metadata_of_masks_takes_bounded_time_and_memory(tmp_path):
     path = tmp_path / "x.tif"
     path.write_bytes(tiff_of(image(10, 10) | {277: tag(4, 2**32 - 1)}, bytes(100)))
     (tmp_path / "x.tif.msk").write_bytes(mask_file(STRIPES, {1: 2}))
@@ -377,7 +377,7 @@ def test_what_is_noted_of_masks_is_read_in_bounded_time_and_memory(tmp_path):
 
 
 def check_masks(path, is_of_band):
-    """Masks of the bands that have one, and what reads leave out, are rasterio's."""
+    """Compare the masks of the bands, and the pixels that means exclude, with rasterio's."""
     rasterio = pytest.importorskip("rasterio")
     with rasterio.open(path) as source:
         values, wanted = source.read(), source.read_masks()
@@ -414,7 +414,7 @@ def check_masks(path, is_of_band):
     place = (1, 0, 0, 0, -1, 0)
     got = ps.read_window(array, shape=(5, 5), resampling="average", fill_value=255, transform=place)
     blocks = np.nanmean(shown.reshape(3, 5, 2, 5, 2).swapaxes(2, 3).reshape(3, 5, 5, 4), axis=-1)
-    # A mean that happens to be nodata is moved by 1.
+    # A mean that equals nodata is changed by 1.
     assert np.abs(got - np.nan_to_num(blocks, nan=255)).max() <= 1.5
 
 
@@ -422,7 +422,7 @@ def check_masks(path, is_of_band):
 @pytest.mark.parametrize("nodata", [None, 7])
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("flags", [{}, {1: 2}, {2: 2}, {1: 0, 3: 0}, {1: 2, 2: 0}, {1: 8, 2: 1, 3: 4}])
-def test_bands_have_the_masks_that_a_sidecar_file_notes(tmp_path, flags, count, nodata):
+def test_bands_have_the_masks_that_a_sidecar_file_assigns(tmp_path, flags, count, nodata):
     rasterio = pytest.importorskip("rasterio")
     random = np.random.default_rng(count)
     path, layout = tmp_path / "x.tif", {"driver": "GTiff", "width": 10, "height": 10, "count": 3, "dtype": "uint8"}
@@ -436,8 +436,8 @@ def test_bands_have_the_masks_that_a_sidecar_file_notes(tmp_path, flags, count, 
 @pytest.mark.parametrize("dtype", ["u1", "?"])
 @pytest.mark.parametrize("planar", ["separate", "contig"])
 @pytest.mark.parametrize("masks", [[3], [2], [2, 3], [1, 3], [3, 1], ["u2", 1], ["small", 3]])
-def test_the_first_mask_within_the_file_that_fits_is_the_image_s(tmp_path, masks, planar, dtype):
-    """One band for all, or one for each, of a byte or less; others are none."""
+def test_the_first_internal_mask_that_fits_is_the_images(tmp_path, masks, planar, dtype):
+    """One band for all, or one for each, of a byte or less; other images are not masks."""
     tifffile = pytest.importorskip("tifffile")
     path, random = tmp_path / "x.tif", np.random.default_rng(0)
     with tifffile.TiffWriter(path) as to:
@@ -564,7 +564,7 @@ def test_images_of_a_stack_of_imagej_are_pages(tmp_path, shape, dtype):
         ps.open(whole[: len(whole) - images[0].nbytes // 2], page=len(images) - 1)[...]
 
 
-def test_only_what_imagej_describes_is_a_stack(tmp_path):
+def test_only_stacks_that_imagej_describes_are_stacks(tmp_path):
     tifffile = pytest.importorskip("tifffile")
     values = np.zeros((3, 16, 16), "u1")
     for description, options in [
@@ -580,7 +580,7 @@ def test_only_what_imagej_describes_is_a_stack(tmp_path):
             ps.open(tmp_path / "x.tif", page=1)
 
 
-def test_stacks_of_imagej_may_be_larger_than_offsets_reach(tmp_path):
+def test_stacks_of_imagej_may_be_larger_than_4_gib(tmp_path):
     path = tmp_path / "x.tif"
     number, size, begin = 70000, 256 * 256, 4096
     what = {270: tag(2, f"ImageJ=1.53t\nimages={number}\n"), 273: tag(4, begin), 279: tag(4, size)}
@@ -592,9 +592,9 @@ def test_stacks_of_imagej_may_be_larger_than_offsets_reach(tmp_path):
     np.testing.assert_array_equal(ps.open(path, page=number - 1)[0], np.tile(np.arange(256, dtype="u1"), (256, 1)))
 
 
-def test_subifds_that_lead_round_or_nowhere_end(tmp_path):
+def test_subifds_in_a_loop_or_outside_the_file_end(tmp_path):
     path = tmp_path / "x.tif"
-    path.write_bytes(plain_tiff(bytes(100), 10, 10, 1, 8, {330: 8}))  # its own directory
+    path.write_bytes(plain_tiff(bytes(100), 10, 10, 1, 8, {330: 8}))  # the offset of the directory itself
     assert ps.open(path, page=(0, 0, 0, 0)).shape == (1, 10, 10)
     with pytest.raises(ps.CorruptDataError):
         ps.open(path, page=(0,) * 5000)
@@ -635,12 +635,12 @@ def test_a_file_of_the_selection_reads_as_gdal_reads_it(record):
     assert list(array.transform or identity)[:6] == pytest.approx(record["transform"])
 
 
-def test_the_selection_is_there():
+def test_the_selection_is_complete():
     assert len(selection()) >= 12
 
 
 def test_bands_are_counted_from_one_by_band_alone(tmp_path):
-    """rasterio's `read(1)` is the first band; ours warns, once in a process."""
+    """In rasterio `read(1)` is the first band; Penstock's warns, once per process."""
     tifffile = pytest.importorskip("tifffile")
     values = np.arange(3 * 8 * 9, dtype="u1").reshape(3, 8, 9)
     tifffile.imwrite(tmp_path / "planes.tif", values, photometric="rgb", planarconfig="separate")

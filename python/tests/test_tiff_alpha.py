@@ -1,4 +1,4 @@
-"""Alpha bands and masks as GDAL decides them, on files that GDAL writes."""
+"""Alpha bands and masks as GDAL interprets them, in files that GDAL writes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def pixels_of(path: Any) -> np.ndarray[Any, Any]:
 @pytest.mark.filterwarnings("ignore:.*")
 @pytest.mark.parametrize("bands", BANDS)
 @pytest.mark.parametrize("alpha", ["YES", "NO"])
-def test_pictures_have_opacity_only_of_an_alpha_band(tmp_path, bands, alpha):
+def test_pictures_have_opacity_only_from_an_alpha_band(tmp_path, bands, alpha):
     from penstock.cli.read import main
 
     write(tmp_path / "a.tif", "GTiff", bands, "uint8", None, "DEFLATE", "", {"alpha": alpha, "photometric": "RGB"}
@@ -94,7 +94,7 @@ def test_opacity_is_not_stretched_with_the_colours(tmp_path, bands, dtype):
     values = np.random.default_rng(0).integers(100, 200, (bands, 20, 24)).astype(dtype)
     values[-1] = most
     values[-1, :5] = most // 2
-    values[:, :2] = 0  # transparent, and darker than everything that is seen
+    values[:, :2] = 0  # transparent, and darker than all visible pixels
     colors = "RGB" if bands == 4 else "MINISBLACK"
     shape = {"width": 24, "height": 20, "count": bands, "dtype": dtype}
     with rasterio.open(tmp_path / "a.tif", "w", photometric=colors, alpha="YES", **shape) as file:
@@ -136,7 +136,7 @@ def test_pictures_of_palettes_have_their_colours(tmp_path):
     np.testing.assert_array_equal(pixels_of(tmp_path / "a.png"), want)
 
 
-def test_the_code_of_a_projected_system_in_text_is_its_own():
+def test_a_projected_system_in_text_keeps_its_code():
     from penstock.geo.crs import crs_of, epsg_of
 
     pyproj = pytest.importorskip("pyproj")

@@ -1,4 +1,4 @@
-"""Sidecar files of a TIFF, `.aux.xml` and world files, against what GDAL makes of them."""
+"""Sidecar files of a TIFF, `.aux.xml` and world files, compared with GDAL's reading of them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def written(folder: Path, tags: dict[int, Any], beside: dict[str, str], name: st
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_sidecar_files_mean_what_they_mean_to_gdal(tmp_path, case):
+def test_sidecar_files_have_gdals_meaning(tmp_path, case):
     path = written(tmp_path, *CASES[case])
     for array in (ps.open(path), pickle.loads(pickle.dumps(ps.open(path)))):
         with rasterio.open(path) as file:
@@ -152,11 +152,11 @@ def test_ground_points_of_sidecar_files_are_those_of_gdal(tmp_path, case):
         if system is not None:
             assert array.gcps_crs == pyproj.CRS.from_user_input(system)
         assert tuple(array.transform or (1, 0, 0, 0, 1, 0))[:6] == tuple(file.transform)[:6]
-        if not points:  # GDAL tells of their system alone
+        if not points:  # GDAL reports only their coordinate system
             assert array.epsg == (file.crs.to_epsg() if file.crs else None)
 
 
-def test_files_of_arcgis_lie_where_gdal_says():
+def test_files_of_arcgis_are_placed_as_in_gdal():
     folder = os.environ.get("PENSTOCK_CORPUS")
     paths = sorted(Path(folder).glob("tiff/**/arcgis*_geodataxform_*.tif")) if folder else []
     if not paths:
@@ -171,20 +171,20 @@ def test_files_of_arcgis_lie_where_gdal_says():
             assert found == pyproj.CRS.from_user_input(system if points else file.crs)
 
 
-def test_a_document_of_esri_s_alone_is_read_too(tmp_path):
+def test_a_document_of_esri_alone_is_read_too(tmp_path):
     path = written(tmp_path, NOTHING, {})
     Path(f"{path}.aux.xml").write_text(esri())
     assert ps.open(path).epsg == 32632
 
 
-def test_points_of_sidecar_files_are_those_of_the_level_too(tmp_path):
+def test_points_of_sidecar_files_apply_to_levels(tmp_path):
     path = tmp_path / "x.tif"
     ps.save(path, np.zeros((2, 64, 64), "u1"), tiles=32)
     (tmp_path / "x.tif.aux.xml").write_text(f"<PAMDataset>{LIST}</PAMDataset>")
     assert ps.open(path, level=1).gcps == [(0.25, 0.75, 10, 20, 3), (1, 0, 30, 40, 0)]
 
 
-def test_levels_and_chosen_bands_have_them_too(tmp_path):
+def test_levels_and_selected_bands_have_them_too(tmp_path):
     path = tmp_path / "x.tif"
     ps.save(path, np.zeros((2, 64, 64), "u1"), tiles=32)
     (tmp_path / "x.tif.aux.xml").write_text(f"<PAMDataset>{SYSTEM}{PLACE}{OF_BANDS}</PAMDataset>")
@@ -231,7 +231,7 @@ OWN_RPCS = NOTHING | {50844: tag(12, *[float(i) for i in range(92)])}
 @pytest.mark.parametrize(
     "beside", [{}, {".RPB": RPB}, {".rpb": RPB}, {"_RPC.TXT": RPC_TEXT}, {"_rpc.txt": RPC_TEXT, ".RPB": RPB}]
 )
-def test_polynomials_of_sidecar_files_go_before_its_own_as_in_gdal(tmp_path, own, beside):
+def test_polynomials_of_sidecar_files_override_as_in_gdal(tmp_path, own, beside):
     path = written(tmp_path, own, beside)
     rpcs = ps.open(path).rpcs
     with rasterio.open(path) as file:
@@ -258,7 +258,7 @@ def test_polynomials_are_shown_as_rioxarray_shows_them(tmp_path, own, beside):
 @pytest.mark.parametrize(
     "text", [RPB[:600], RPB.replace("lineScale = 3;", ""), RPB.replace("lineScale = 3", "lineScale = x")]
 )
-def test_a_polynomial_that_is_not_whole_is_none(tmp_path, text):
+def test_an_incomplete_polynomial_is_ignored(tmp_path, text):
     assert ps.open(written(tmp_path, NOTHING, {".RPB": text})).rpcs is None
     assert ps.open(written(tmp_path, OWN_RPCS, {".RPB": text})).rpcs["LINE_OFF"] == 2
 
@@ -300,7 +300,7 @@ def test_xarray_shows_what_rioxarray_shows(tmp_path):
 @pytest.mark.parametrize("ending", [".RPB", "_RPC.TXT"])
 @pytest.mark.parametrize("text", ["a", "\n", " = ", "a = ", "a:"])
 def test_texts_that_repeat_without_end_take_no_time(tmp_path, ending, text):
-    """The square of their length would be minutes."""
+    """Time proportional to the square of their length would be minutes."""
     path = tmp_path / "x.tif"
     path.write_bytes(tiff_of(image(2, 2), b"abcd"))
     (tmp_path / f"x{ending}").write_text(text * ((1 << 20) // len(text)))

@@ -1,4 +1,4 @@
-"""`penstock info`, `check` and `read --bounds` on TIFFs, against rio-cogeo and what `read_window` reads."""
+"""`penstock info`, `check` and `read --bounds` on TIFFs, compared with rio-cogeo and `read_window`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_cog_is_described_as_rio_cogeo_describes_it(tmp_path):
     ],
     ids=str,
 )
-def test_files_are_cogs_where_the_validator_says_so(tmp_path, options):
+def test_files_are_cogs_if_the_validator_finds_them_valid(tmp_path, options):
     rasterio = pytest.importorskip("rasterio")
     rio_cogeo = pytest.importorskip("rio_cogeo")
     path = tmp_path / "x.tif"
@@ -124,7 +124,7 @@ def test_control_points_and_polynomials_are_shown(tmp_path):
     assert "        LINE_OFF: 4.0" in lines
 
 
-def test_a_file_that_was_cut_off_is_described(tmp_path):
+def test_a_truncated_file_is_described(tmp_path):
     scene(tmp_path / "x.tif")
     whole = (tmp_path / "x.tif").read_bytes()
     (tmp_path / "x.tif").write_bytes(whole[: len(whole) // 50])
@@ -134,7 +134,7 @@ def test_a_file_that_was_cut_off_is_described(tmp_path):
     assert facts["COG_errors"][-1].startswith("Tiles are damaged")
 
 
-def test_what_is_no_tiff_is_refused_in_the_programs_words(tmp_path):
+def test_a_file_that_is_not_a_tiff_is_refused(tmp_path):
     (tmp_path / "x.tif").write_bytes(b"II*\0 and no more")
     assert document("info", tmp_path / "x.tif", status=1)["error"]["code"] == "corrupt_data"
     assert document("info", tmp_path / "none.tif", status=1)["error"]["code"] == "not_found"
@@ -193,7 +193,7 @@ def test_a_window_is_written_as_geotiff(tmp_path, shape):
 
 @pytest.mark.parametrize("south_up", [False, True])
 def test_a_window_of_any_image_is_written_as_geotiff(tmp_path, south_up):
-    """Nodata that the type cannot hold; bounds as the image has them."""
+    """Nodata that the type cannot represent; bounds as the image has them."""
     values = np.arange(192, dtype="u1").reshape(1, 12, 16)
     step = 2.0 if south_up else -2.0
     tags = image(16, 12) | {34264: tag(12, 3, 0, 0, 5, 0, step, 0, 7, *[0] * 7, 1), 42113: tag(2, "-9999")}
@@ -206,8 +206,8 @@ def test_a_window_of_any_image_is_written_as_geotiff(tmp_path, south_up):
     assert (part.transform, part.nodata) == (whole.transform, None)
 
 
-def test_without_bounds_it_is_all_of_the_image(tmp_path):
-    """Also if its position is not known."""
+def test_without_bounds_the_whole_image_is_written(tmp_path):
+    """Even if its georeferencing is unknown."""
     scene(tmp_path / "x.tif", blocksize=256)
     run("read", tmp_path / "x.tif", "--shape", "70", "50", "-o", tmp_path / "part.npy")
     run("read", tmp_path / "x.tif", "--shape", "70", "50", "-o", tmp_path / "part.tif")
@@ -224,7 +224,7 @@ def test_without_bounds_it_is_all_of_the_image(tmp_path):
 
 
 @pytest.mark.parametrize("shape", [(5, 7), (5, 7, 3), (5, 7, 4)])
-def test_pngs_are_what_they_show(shape):
+def test_pngs_show_the_values(shape):
     from penstock.cli.read import png
 
     pixels = np.random.default_rng(2).integers(0, 256, shape, "u1")
@@ -262,13 +262,13 @@ def test_bounds_may_be_negative_have_exponents_and_be_one_word(tmp_path, bounds)
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), want)
 
 
-def test_selections_and_pictures_do_not_go_together(tmp_path):
+def test_selections_with_pictures_are_refused(tmp_path):
     scene(tmp_path / "x.tif")
     found = document("read", tmp_path / "x.tif", "0, :5", "-o", tmp_path / "a.png", status=2)
     assert "not by the selection '0, :5'" in found["error"]["message"]
 
 
-def test_the_module_says_the_same(tmp_path):
+def test_the_module_and_the_program_agree(tmp_path):
     scene(tmp_path / "x.tif")
     import sys
 

@@ -1,4 +1,4 @@
-"""Every TIFF of the corpus against what is known of it: pages by tifffile, images and their headers by GDAL."""
+"""Every TIFF of the corpus against its known values: pages by tifffile, images and their headers by GDAL."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def by_path(folders: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {f"{folder}/{name}": value for folder, files in folders.items() for name, value in files.items()}
 
 
-# What is refused, and in which words. Peers give what they could read of damaged files; here a tile is whole or none.
+# Refused files, and the messages. Peers return the readable parts of damaged files; Penstock returns whole tiles only.
 REFUSED = by_path(
     {
         ZACK: {"zackthecat.tif": "old_jpeg"},
@@ -81,16 +81,16 @@ REFUSED = by_path(
     }
 )
 
-# Where tifffile has other values than GDAL and this.
+# Files for which tifffile has other values than GDAL and Penstock.
 NOT_TIFFFILES = {
     f"{GDAL}/int24.tif",
     f"{GDAL}/uint33.tif",
     f"{GDAL}/size_of_stripbytecount_at_1_and_lower_than_stripcount.tif",
-    f"{IMAGES}/hpredict-1c-12b.tiff",  # a predictor of values that are not compressed
+    f"{IMAGES}/hpredict-1c-12b.tiff",  # a predictor with uncompressed values
     f"{LIBTIFF}/testfax4.tiff",
 }
 
-# Where GDAL has something else, and why. `*`: in all fields.
+# Fields in which GDAL's result differs, and why. `*`: all fields.
 CMYK = "GDAL makes RGBA of it"
 LOCAL = "GDAL makes a system of it that is nowhere"
 IDENTIFIED = "GDAL's own tool does not look for the code of a system of parameters; rasterio's to_epsg() does"
@@ -150,7 +150,7 @@ def records(tool: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def is_named(path: str, error: ps.Error) -> bool:
-    """The refusal is one of those that are known, or for want of a library."""
+    """Whether the refusal is a known one, or due to an absent library."""
     needs_library = re.search(r"lib(tiff|openjp2|jxl)", error.message)
     return bool(needs_library or (path in REFUSED and re.search(REFUSED[path], error.message)))
 
@@ -186,7 +186,7 @@ def test_every_page_reads_as_known_or_is_refused_by_name():
 
 
 def header_of(array: Any) -> dict[str, Any]:
-    """By the names of the records."""
+    """The header, with the names that the records use."""
     a, b, c, d, e, f = tuple(array.transform or (None,) * 6)[:6]
     alpha = [kind for kind in np.atleast_1d(array.tags.get("ExtraSamples", 0)) if kind in (1, 2)]
     flags = (
@@ -235,7 +235,7 @@ def same(ours: Any, theirs: Any) -> bool:
     return bool(ours == theirs) or (isinstance(theirs, float) and theirs != theirs and ours != ours)
 
 
-def test_every_image_and_its_header_are_gdals_or_differ_as_is_known():
+def test_every_image_equals_gdals_or_differs_as_listed():
     read, wrong = 0, []
     for path, record in records("gdal"):
         reasons = DIFFERENT.get(path, {})
@@ -263,7 +263,7 @@ def test_every_image_and_its_header_are_gdals_or_differ_as_is_known():
     assert read >= 380
 
 
-def test_what_is_refused_is_refused_in_these_words():
+def test_refusals_have_the_listed_messages():
     other = []
     for path in REFUSED:
         try:
@@ -276,7 +276,7 @@ def test_what_is_refused_is_refused_in_these_words():
     assert not other
 
 
-# Opens and reads each file; prints seconds and by how much the peak of memory grew, in addition to the image.
+# Opens and reads each file; prints the seconds and the growth of peak memory, without the image itself.
 BOUNDED = """
 import json, sys, time
 import numpy, penstock as ps
@@ -298,7 +298,7 @@ for path in sys.stdin.read().split("\\n"):
 
 
 def test_no_file_of_the_corpus_takes_long_or_much_memory():
-    """This includes malformed files, whatever their headers claim."""
+    """This includes malformed files, regardless of their headers."""
     known = [json.loads(line) for line in (CORPUS / "oracle.jsonl").read_text().splitlines()]
     known = [record for record in known if record["path"].startswith("tiff/")]
     names = sorted({str(CORPUS / record["path"]) for record in known})

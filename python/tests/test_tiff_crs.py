@@ -1,4 +1,4 @@
-"""Coordinate systems of parameters: they put points where those of GDAL put them."""
+"""Coordinate systems from parameters: they transform points as GDAL's do."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ POINTS = np.array([10.5, 12.0, 14.0, 11.0]), np.array([45.0, 47.5, 49.0, 50.0])
 
 
 def points_of(crs: pyproj.CRS) -> np.ndarray:
-    """Where longitude and latitude of the system's own ellipsoid are: no change of datum is in it."""
+    """Transforms of longitude and latitude on the system's own ellipsoid, without a change of datum."""
     to = pyproj.Transformer.from_crs(crs.geodetic_crs, crs, always_xy=True)
     return np.array(to.transform(*POINTS))
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_points_are_where_gdal_has_them(tmp_path: Path, name: str) -> None:
+def test_points_are_transformed_as_by_gdal(tmp_path: Path, name: str) -> None:
     path = tmp_path / "x.tif"
     options = {"driver": "GTiff", "width": 8, "height": 8, "count": 1, "dtype": "uint8"}
     with rasterio.open(path, "w", crs=SYSTEMS[name], transform=rasterio.Affine(1, 0, 0, 0, -1, 0), **options) as to:
@@ -85,7 +85,7 @@ def test_points_are_where_gdal_has_them(tmp_path: Path, name: str) -> None:
 def keys(
     entries: dict[int, int], doubles: dict[int, float] | None = None, minor: int = 0, height: str | None = None
 ) -> dict:
-    """The tags of GeoTIFF's keys."""
+    """The tags that store GeoTIFF's keys."""
     doubles = doubles or {}
     fields = {key: (key, 0, 1, value) for key, value in entries.items()}
     fields |= {key: (key, 34736, 1, i) for i, key in enumerate(doubles)}
@@ -97,7 +97,7 @@ def keys(
 
 
 def file_of(tags: dict) -> bytes:
-    """A file of 2 x 2 pixels with these tags, and a place."""
+    """A georeferenced file of 2 x 2 pixels with these tags."""
     return tiff_of(image(2, 2) | {33550: tag(12, 1, 1, 0), 33922: tag(12, *[0.0] * 6)} | tags, b"abcd")
 
 
@@ -107,7 +107,7 @@ def gdals(data: bytes) -> pyproj.CRS:
         return pyproj.CRS.from_wkt(file.crs.to_wkt())
 
 
-def test_projections_on_a_named_geographic_system_keep_its_datum() -> None:
+def test_projections_keep_the_datum_of_a_named_system() -> None:
     tags = keys({1024: 1, 2048: 4258, 3072: 32767, 3075: 1, 3076: 9001}, {3080: 12.0, 3081: 5.0})
     crs = ps.open(tiff_of(image(2, 2) | tags, b"abcd")).crs
     assert crs.geodetic_crs.to_epsg() == 4258
@@ -119,7 +119,7 @@ def test_projections_on_a_named_geographic_system_keep_its_datum() -> None:
     ("code", "unit", "size"),
     [(2853, 9003, None), (2264, 9001, None), (32119, 9002, None), (32633, 9036, None), (32633, 32767, 2.0)],
 )
-def test_codes_in_another_unit_are_in_the_unit_of_the_file(code: int, unit: int, size: float | None) -> None:
+def test_codes_with_another_unit_use_the_files_unit(code: int, unit: int, size: float | None) -> None:
     data = file_of(keys({1024: 1, 3072: code, 3076: unit}, {3077: size} if size else None))
     array, wanted = ps.open(data), gdals(data)
     assert array.epsg is None
@@ -131,7 +131,7 @@ def test_codes_in_another_unit_are_in_the_unit_of_the_file(code: int, unit: int,
 
 
 @pytest.mark.parametrize(("code", "unit"), [(2264, 9003), (2264, 32767), (32633, 9001), (2193, 9001)])
-def test_codes_in_their_own_unit_or_in_none_that_is_known_stay_codes(code: int, unit: int) -> None:
+def test_codes_with_their_own_or_an_unknown_unit_stay_codes(code: int, unit: int) -> None:
     array = ps.open(file_of(keys({1024: 1, 3072: code, 3076: unit})))
     assert array.epsg == code
     assert array.crs == pyproj.CRS.from_epsg(code)
@@ -165,7 +165,7 @@ PLACES = {1024: 2, 2048: 32767, 2050: 32767, 2056: 7030}
         ({**PLACES, 1024: 1, 2051: 8903, 3072: 32767, 3075: 1, 3076: 9001}, {3080: 3.0, 3081: 0.0, 3092: 1.0}),
     ],
 )
-def test_prime_meridians_are_where_gdal_has_them(entries: dict, doubles: dict) -> None:
+def test_prime_meridians_equal_gdals(entries: dict, doubles: dict) -> None:
     data = file_of(keys(entries, doubles))
     crs, wanted = ps.open(data).crs, gdals(data)
     meridians = [each.prime_meridian.longitude * each.prime_meridian.unit_conversion_factor for each in (crs, wanted)]
@@ -173,7 +173,7 @@ def test_prime_meridians_are_where_gdal_has_them(entries: dict, doubles: dict) -
     np.testing.assert_allclose(points_of(crs), points_of(wanted), atol=1e-3)
 
 
-def test_a_prime_meridian_that_is_not_known_is_reported() -> None:
+def test_an_unknown_prime_meridian_is_reported() -> None:
     with pytest.warns(UserWarning, match="not understood here: geo_keys"):
         assert ps.open(file_of(keys({**PLACES, 2051: 8999}))).crs is None
 
@@ -204,13 +204,13 @@ def test_datums_ellipsoids_and_projections_have_codes(entries: dict) -> None:
     np.testing.assert_allclose(points_of(crs), points_of(wanted), rtol=1e-12, atol=1e-9 if crs.is_geographic else 1e-3)
 
 
-def test_codes_of_nothing_that_fits_are_not_understood() -> None:
+def test_codes_of_other_kinds_are_not_understood() -> None:
     for entries in ({2048: 4326, 3074: 1623}, {2048: 4326, 3074: 9000}, {2048: 1025, 3074: 16033}, {2050: 1025}):
         with pytest.warns(UserWarning, match="not understood here"):
             assert ps.open(file_of(keys({1024: 1, 3072: 32767} | entries))).crs is None
 
 
-def test_heights_are_those_of_gdal_or_left_out() -> None:
+def test_heights_equal_gdals_or_are_omitted() -> None:
     for height in (5773, 6360, 5030, 4979):
         data = file_of(keys({1024: 1, 3072: 32633, 4096: height}, minor=1))
         crs = ps.open(data).crs
@@ -218,7 +218,7 @@ def test_heights_are_those_of_gdal_or_left_out() -> None:
         assert len(crs.axis_info) == 3
     feet = file_of(keys({1024: 1, 3072: 32119, 3076: 9002, 4096: 5773}, minor=1))
     assert ps.open(feet).crs.equals(gdals(feet), ignore_axis_order=True)
-    for height in (5019, 5101, 4326, 32633):  # GeoTIFF 1.0's codes; systems that are not vertical
+    for height in (5019, 5101, 4326, 32633):  # codes of GeoTIFF 1.0, and systems that are not vertical
         array = ps.open(file_of(keys({1024: 1, 3072: 32633, 4096: height})))
         assert array.crs == pyproj.CRS.from_epsg(32633)
         assert array.epsg == 32633
@@ -233,7 +233,7 @@ def test_heights_are_those_of_gdal_or_left_out() -> None:
         ({4096: 32767}, "of our own"),
     ],
 )
-def test_heights_of_the_files_own_are_those_of_gdal(entries: dict, name: str | None) -> None:
+def test_custom_heights_equal_gdals(entries: dict, name: str | None) -> None:
     data = file_of(keys({1024: 1, 3072: 26914} | entries, minor=1, height=name))
     (across, heights), (their_across, theirs) = ps.open(data).crs.sub_crs_list, gdals(data).sub_crs_list
     assert across.equals(their_across, ignore_axis_order=True)
@@ -251,19 +251,19 @@ def test_names_and_units_alone_make_no_heights() -> None:
         assert crs == pyproj.CRS.from_epsg(26914)
 
 
-def test_an_oblique_grid_without_an_angle_is_turned_as_gdals() -> None:
+def test_an_oblique_grid_without_an_angle_is_rotated_as_by_gdal() -> None:
     entries = {1024: 1, 2048: 4326, 3072: 32767, 3075: 3, 3076: 9001}
     data = file_of(keys(entries, {3088: 12.0, 3089: 47.0, 3093: 1.0, 3094: 30.0}))
     np.testing.assert_allclose(points_of(ps.open(data).crs), points_of(gdals(data)), atol=1e-3)
 
 
-def test_of_a_repeated_key_the_last_holds() -> None:
+def test_the_last_of_a_repeated_key_is_used() -> None:
     data = file_of({34735: tag(3, *[1, 1, 0, 3, 1024, 0, 1, 1, 3072, 0, 1, 32767, 3072, 0, 1, 32633])})
     assert ps.open(data).crs.equals(gdals(data), ignore_axis_order=True)
 
 
-def test_what_is_not_understood_is_said_and_its_keys_are_there() -> None:
-    """Laborde's oblique Mercator."""
+def test_systems_that_are_not_understood_are_reported() -> None:
+    """Laborde's oblique Mercator: the error names it, and the keys are readable."""
     array = ps.open(tiff_of(image(2, 2) | keys({1024: 1, 2048: 4326, 3072: 32767, 3075: 4}), b"abcd"))
     with pytest.warns(UserWarning, match=r"method 4\): geo_keys"):
         assert array.crs is None
@@ -295,7 +295,7 @@ CITATIONS = {
 
 
 def cited(key: int, text: str, entries: dict[int, int]) -> bytes:
-    """A conic system on NAD83 whose unit is in a citation."""
+    """A conic system on NAD83 whose unit is only in a citation."""
     doubles = {3078: 44.3, 3079: 46.0, 3084: -120.5, 3085: 43.6, 3086: 2500000.0, 3087: 0.0}
     fields = {
         each: (each, 0, 1, value) for each, value in {1024: 1, 2048: 4269, 3072: 32767, 3075: 8, **entries}.items()
@@ -307,7 +307,7 @@ def cited(key: int, text: str, entries: dict[int, int]) -> bytes:
 
 
 @pytest.mark.parametrize("citation", CITATIONS)
-def test_units_that_only_a_citation_has_are_gdals(citation: str) -> None:
+def test_units_in_citations_equal_gdals(citation: str) -> None:
     key, text = CITATIONS[citation]
     for unit in UNITS_OF_GDAL:
         data = cited(key, text.replace("{}", unit), {})
@@ -316,12 +316,12 @@ def test_units_that_only_a_citation_has_are_gdals(citation: str) -> None:
         assert sizes[0] == pytest.approx(sizes[1], rel=1e-9), unit
         np.testing.assert_allclose(points_of(found), points_of(wanted), atol=1e-3, err_msg=unit)
     for unit, size in (("US Survey Feet", 1200 / 3937), ("Foot_US", 1200 / 3937), ("International Feet", 0.3048)):
-        found = ps.open(cited(key, text.replace("{}", unit), {})).crs  # GDAL takes these for metres
+        found = ps.open(cited(key, text.replace("{}", unit), {})).crs  # GDAL reads these as metres
         assert found.axis_info[0].unit_conversion_factor == pytest.approx(size, rel=1e-9)
 
 
 @pytest.mark.parametrize("unit", [9001, 9002, 9003])
-def test_a_citation_goes_before_the_keys_as_in_gdal(unit: int) -> None:
+def test_a_citation_takes_precedence_as_in_gdal(unit: int) -> None:
     key, text = CITATIONS["ERDAS"]
     for name in ("feet", "meters", "international_feet"):
         data = cited(key, text.replace("{}", name), {3076: unit})
@@ -329,12 +329,12 @@ def test_a_citation_goes_before_the_keys_as_in_gdal(unit: int) -> None:
         np.testing.assert_allclose(points_of(found), points_of(wanted), atol=1e-3, err_msg=name)
 
 
-def test_a_unit_that_is_not_known_is_ignored() -> None:
+def test_an_unknown_unit_is_ignored() -> None:
     assert ps.open(cited(1026, ERDAS + "Units = cubits", {})).crs.axis_info[0].unit_conversion_factor == 1
 
 
 CORPUS = Path(os.environ.get("PENSTOCK_CORPUS", Path(__file__).parents[3] / "shared" / "corpus")) / "tiff"
-# Where the code is another one than GDAL's, or GDAL has none, and why.
+# Systems whose code differs from GDAL's, or for which GDAL has none, and why.
 OTHER_CODES = {
     "lambert_azimuthal_equal_area.tif": "GDAL identifies a system of parameters by its name too",
     "oblique_mercator_laborde.tif": "the method has no parameters in GeoTIFF 1.1: no system",
@@ -382,7 +382,7 @@ def test_codes_of_the_corpus_are_those_of_crs_and_of_gdal() -> None:
 
 @pytest.mark.parametrize("code", [3031, 3413, 3995, 3976, 6931, 6932])
 def test_polar_systems_of_parameters_have_their_codes(code: int, tmp_path: Path) -> None:
-    """Their axes both point away from the pole; without that no code is found."""
+    """Both of their axes point away from the pole; without that, no code is found."""
     text = rasterio.crs.CRS.from_proj4(rasterio.crs.CRS.from_epsg(code).to_proj4()).to_wkt()
     shape = {"width": 4, "height": 4, "count": 1, "dtype": "uint8"}
     with rasterio.open(tmp_path / "a.tif", "w", crs=text, transform=rasterio.Affine(10, 0, 0, 0, -10, 0), **shape):
@@ -394,8 +394,8 @@ def test_polar_systems_of_parameters_have_their_codes(code: int, tmp_path: Path)
 
 
 @pytest.mark.parametrize("code", [2304, 8352, 31300])
-def test_a_system_that_gdal_writes_as_text_has_not_the_code_of_its_base(code: int, tmp_path: Path) -> None:
-    """Of projections that GeoTIFF has no number for, GDAL writes ESRI's text, and the base by its code."""
+def test_a_system_written_as_text_lacks_the_code_of_its_base(code: int, tmp_path: Path) -> None:
+    """GDAL writes projections that GeoTIFF has no number for as ESRI's text, and their base by its code."""
     text = re.sub(r',AUTHORITY\["EPSG","\d+"\](?=\]$)', "", rasterio.crs.CRS.from_epsg(code).to_wkt())
     shape = {"width": 4, "height": 4, "count": 1, "dtype": "uint8"}
     with rasterio.open(tmp_path / "a.tif", "w", crs=text, transform=rasterio.Affine(10, 0, 0, 0, -10, 0), **shape):
@@ -405,7 +405,7 @@ def test_a_system_that_gdal_writes_as_text_has_not_the_code_of_its_base(code: in
     assert array.crs.is_projected
 
 
-def test_what_keys_mean_is_found_once_for_files_that_share_them(tmp_path: Path) -> None:
+def test_the_meaning_of_keys_is_computed_once_for_many_files(tmp_path: Path) -> None:
     from penstock.geo.crs import SYSTEMS as kept
     from penstock.geo.crs import Kept
 

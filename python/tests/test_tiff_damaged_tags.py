@@ -1,4 +1,4 @@
-"""Tags of types that they cannot be: every accessor works or says which tag it was."""
+"""Tags of wrong types: every accessor works, or its error names the tag."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def accessors(a: Any) -> dict[str, Any]:
     return calls
 
 
-def test_a_whole_file_has_all_that_is_damaged_below():
+def test_an_intact_file_has_all_tags_that_are_damaged_here():
     a = ps.open(tiff_of(WHOLE) + bytes(64))
     got = {name: call() for name, call in accessors(a).items()}
     assert tuple(got["transform"])[:6] == (2, 0, 99, 0, -3, 201.5)
@@ -74,7 +74,7 @@ def test_a_whole_file_has_all_that_is_damaged_below():
 
 
 @pytest.mark.parametrize("number", sorted(set(WHOLE) - {256, 257, 258, 273, 279}))
-def test_accessors_name_the_tag_that_is_none_of_its_kind(number):
+def test_accessors_name_the_tag_of_a_wrong_type(number):
     errors = 0
     for label, value in OTHERS.items():
         try:
@@ -96,7 +96,7 @@ def test_accessors_name_the_tag_that_is_none_of_its_kind(number):
 
 @pytest.mark.parametrize("number", [33550, 33922, 34735, 42112, 320, 277, 338, 282, 296, 50844])
 def test_xarray_and_the_report_say_so_too(tmp_path, number, monkeypatch, capfd):
-    """The program runs in this process: a start for each of 120 files takes most of the test's time."""
+    """The program runs in this process: starting it for each of 120 files takes most of the test's time."""
     pytest.importorskip("xarray")
     from penstock.__main__ import main
     from penstock.xarray import PenstockBackendEntrypoint
@@ -117,8 +117,8 @@ def test_xarray_and_the_report_say_so_too(tmp_path, number, monkeypatch, capfd):
         assert "Traceback" not in said.err, label
 
 
-def test_pixels_of_no_size_are_no_transform():
-    """As GDAL has it: the tie points are control points then."""
+def test_pixels_of_size_zero_have_no_transform():
+    """As in GDAL, the tie points are control points then."""
     a = ps.open(tiff_of(WHOLE | {33550: tag(12, 0.0, 3.0, 0.0)}) + bytes(64))
     assert a.transform is None
     assert a.gcps == [(0.5, 0.5, 100.0, 200.0, 0.0)]

@@ -1,4 +1,4 @@
-"""Open files in place of paths: what is read is what the object holds, whatever name it has."""
+"""Open files in place of paths: the content of the object is read, whatever its name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INSIDE = np.arange(48, dtype="u1").reshape(1, 6, 8)
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    """A folder with archives of a scene, and another scene of the same name next to them."""
+    """A folder of archives of a scene, with another scene of the same name next to them."""
     data = plain_tiff(INSIDE.tobytes(), 8, 6, 1, 8)
     with zipfile.ZipFile(tmp_path / "z.zip", "w") as archive:
         archive.writestr("scene.tif", data)
@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def test_members_of_archives_are_not_the_files_of_their_name(folder):
+def test_members_of_archives_are_not_files_of_the_same_name(folder):
     with zipfile.ZipFile("z.zip") as archive:
         np.testing.assert_array_equal(ps.open(archive.open("scene.tif"))[...], INSIDE)
         np.testing.assert_array_equal(ps.open(io.BufferedReader(archive.open("scene.tif")))[...], INSIDE)
@@ -50,7 +50,7 @@ def test_urls_of_fsspec_name_files_too(folder):
     assert ps.open("memory://of/made.tif").uri == "memory:///of/made.tif"
 
 
-def test_compressed_files_are_what_they_decompress_to(folder):
+def test_compressed_files_are_decompressed(folder):
     with gzip.open("scene.tif.gz") as file:
         np.testing.assert_array_equal(ps.open(file)[...], INSIDE)
     with bz2.open("scene.tif.bz2") as file:
@@ -75,14 +75,14 @@ def test_temporary_files_are_read(folder):
 
 @pytest.mark.parametrize("mode", ["rb", "r+b"])
 @pytest.mark.parametrize("buffering", [0, -1])
-def test_files_of_this_machine_are_opened_by_their_path(folder, mode, buffering):
+def test_local_files_are_opened_by_path(folder, mode, buffering):
     with open("inside.tif", mode, buffering=buffering) as file:
         a = ps.open(file)
     assert a.uri.endswith("inside.tif")
     np.testing.assert_array_equal(a[...], INSIDE)
 
 
-def test_a_name_that_leads_elsewhere_by_now_is_not_followed(folder):
+def test_a_name_of_a_replaced_file_is_not_followed(folder):
     with open("inside.tif", "rb") as file:
         os.replace("scene.tif", "inside.tif")
         np.testing.assert_array_equal(ps.open(file)[...], INSIDE)
@@ -93,7 +93,7 @@ def test_a_name_that_leads_elsewhere_by_now_is_not_followed(folder):
         np.testing.assert_array_equal(ps.open(file)[...], INSIDE)
 
 
-def test_whatever_reads_and_seeks_is_a_file(folder):
+def test_any_object_that_reads_and_seeks_is_a_file(folder):
     class Wrapped:
         def __init__(self, file: io.BytesIO) -> None:
             self.read, self.seek, self.tell = file.read, file.seek, file.tell

@@ -1,4 +1,4 @@
-"""The matrix of what GDAL writes, read by us and by GDAL; and COGs that GDAL wrote, over HTTP."""
+"""The matrix of files that GDAL writes, read by Penstock and by GDAL; and COGs that GDAL wrote, over HTTP."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DTYPES = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "c8"
 
 
 def written(path: Path, values: np.ndarray, **options: Any) -> np.ndarray:
-    """Writes (band, y, x) and returns what GDAL reads."""
+    """Write (band, y, x) and return what GDAL reads."""
     bands, height, width = values.shape
     common = {"driver": "GTiff", "width": width, "height": height, "count": bands, "dtype": values.dtype.name}
     with rasterio.open(path, "w", **common | options) as file:
@@ -37,7 +37,7 @@ def knows(dtype: str) -> bool:
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("layout", ["tiles", "strips"])
-def test_the_matrix_of_gdal_reads_the_same(tmp_path, compression, layout):
+def test_the_matrix_of_gdal_is_read_alike(tmp_path, compression, layout):
     path = tmp_path / "x.tif"
     blocks = {"tiled": True, "blockxsize": 32, "blockysize": 16} if layout == "tiles" else {"blockysize": 7}
     read = 0
@@ -65,7 +65,7 @@ def test_the_matrix_of_gdal_reads_the_same(tmp_path, compression, layout):
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_odd_widths_of_gdal_read_the_same(tmp_path, compression):
+def test_odd_widths_of_gdal_are_read_alike(tmp_path, compression):
     path = tmp_path / "x.tif"
     for bits, interleave, blocks, endian in itertools.product(
         [1, 2, 3, 4, 5, 7, 9, 10, 12, 15, 17, 24, 31],
@@ -74,7 +74,7 @@ def test_odd_widths_of_gdal_read_the_same(tmp_path, compression):
         ("LITTLE", "BIG"),
     ):
         if (bits, endian) == (24, "BIG"):
-            continue  # libtiff turns round what GDAL has packed with the highest byte first: no other reader does
+            continue  # libtiff reverses what GDAL packed with the highest byte first; other readers do not
         dtype = "u1" if bits < 8 else "u2" if bits < 16 else "u4"
         values = (picture(dtype, (2, 45, 70)) & np.array((1 << bits) - 1, dtype)).astype(dtype)
         options = {"compress": compression, "interleave": interleave, "endianness": endian, "nbits": bits}
@@ -98,7 +98,7 @@ def test_tiles_that_were_never_written_are_nodata(tmp_path, compression, nodata)
 
 
 class Served:
-    """A COG with overviews, on a server of ours."""
+    """A COG with overviews on a test server."""
 
     def __init__(self, path: Path, server: HttpServer, **options: Any) -> None:
         self.values = picture("u2", (3, 1500, 1400))
@@ -115,7 +115,7 @@ def served(tmp_path):
         yield Served(tmp_path / "x.tif", server)
 
 
-def test_a_cog_takes_one_request_to_open_and_one_round_to_read(served):
+def test_a_cog_takes_one_request_to_open_and_one_to_read(served):
     served.server.latency = ROUND_TRIP
     a = ps.open(served.url)
     assert len(served.server.requests) == 1
@@ -130,7 +130,7 @@ def test_a_cog_takes_one_request_to_open_and_one_round_to_read(served):
     assert len(served.server.requests) <= 1 + served.path.stat().st_size // (1 << 20)
 
 
-def test_an_overview_is_read_where_it_suffices(served):
+def test_an_overview_is_read_if_it_suffices(served):
     a = ps.open(served.url)
     bounds = (500000, 4585000, 514000, 4600000)
     ps.read_window(a, bounds, (150, 140))
@@ -173,8 +173,8 @@ def test_a_remote_cog_that_changes_while_it_is_read_is_a_conflict(served):
 
 @pytest.mark.parametrize("compression", ["DEFLATE", "ZSTD", "NONE", "JPEG"])
 @pytest.mark.parametrize("interleave", ["PIXEL", "BAND", "TILE"])
-def test_masks_of_cogs_are_read_however_their_tiles_stand_among_the_image_s(tmp_path, interleave, compression):
-    """GDAL puts each tile's mask behind it, or behind the tiles of all bands, or all masks behind the image."""
+def test_masks_of_cogs_are_read_wherever_they_are_stored(tmp_path, interleave, compression):
+    """GDAL stores each tile's mask after the tile, or after the tiles of all bands, or all masks after the image."""
     from rasterio.enums import Resampling
     from rasterio.shutil import copy
 

@@ -1,4 +1,4 @@
-"""`transform`, `res`, `profile`, `window`, `index`, `xy` and `sample` of TIFFs are rasterio's."""
+"""`transform`, `res`, `profile`, `window`, `index`, `xy` and `sample` of TIFFs equal rasterio's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "a.tif"
 
 
-def test_they_are_those_of_rasterio(path: Path):
+def test_they_equal_rasterios(path: Path):
     a = ps.open(path)
     with rasterio.open(path) as file:
         assert a.transform == file.transform
@@ -57,7 +57,7 @@ def test_they_are_those_of_rasterio(path: Path):
         assert np.array_equal(native.sample(points[:2]), a.sample(points[:2]))
 
 
-def test_a_profile_makes_such_a_file(path: Path, tmp_path: Path):
+def test_a_profile_creates_such_a_file(path: Path, tmp_path: Path):
     a = ps.open(path)
     with rasterio.open(tmp_path / "b.tif", "w", **a.profile) as file:
         file.write(a[...])
@@ -77,7 +77,7 @@ def test_without_affine_a_named_tuple_has_its_fields(path: Path, monkeypatch: py
     assert ~made * (500030.0, 4599920.0) == pytest.approx((3, 4))
 
 
-def test_what_has_no_place_says_so(tmp_path: Path, path: Path):
+def test_images_without_georeferencing_raise(tmp_path: Path, path: Path):
     ps.save(tmp_path / "n.tif", np.zeros((4, 4), "u1"))
     a = ps.open(tmp_path / "n.tif")
     assert (a.transform, a.res) == (None, None)

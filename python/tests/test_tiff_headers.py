@@ -1,4 +1,4 @@
-"""What headers say that no common writer writes: odd values of tags, and directories that lead nowhere."""
+"""Headers that common writers do not write: odd values of tags, and directories with wrong offsets."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def sparse(dtype: str, nodata: str) -> Any:
         ("u1", "255"),
     ],
 )
-def test_sparse_tiles_are_nodata_exactly(dtype, nodata):
+def test_sparse_tiles_are_exactly_nodata(dtype, nodata):
     got = sparse(dtype, nodata)
     kind = np.dtype(dtype)
     wanted = kind.type(int(float(nodata)) if kind.kind in "iu" and "." in nodata else
@@ -57,7 +57,7 @@ def test_sparse_tiles_are_nodata_exactly(dtype, nodata):
 
 
 @pytest.mark.parametrize(("dtype", "nodata"), [("u1", "256"), ("u8", "-1"), ("i2", "0.5"), ("f2", "1e6"), ("f4", "x")])
-def test_sparse_tiles_are_zero_where_the_type_has_no_such_value(dtype, nodata):
+def test_sparse_tiles_are_zero_if_the_type_has_no_such_value(dtype, nodata):
     assert sparse(dtype, nodata) == 0
 
 
@@ -71,12 +71,12 @@ def test_luminance_and_chroma_without_jpeg_are_refused_by_name(compression, subs
 
 
 @pytest.mark.parametrize("number", [65537, 65543, 2**32 - 1])
-def test_numbers_of_compressions_are_not_cut(number):
+def test_numbers_of_compressions_are_not_truncated(number):
     with pytest.raises(ps.UnsupportedError, match=str(number)):
         ps.open(tiff_of(image(8, 8) | {259: tag(4, number)}, bytes(64)))
 
 
-def test_numbers_of_colour_models_are_not_cut():
+def test_numbers_of_colour_models_are_not_truncated():
     data = bytes(range(192))
     array = ps.open(tiff_of(image(8, 8, 3) | {262: tag(4, 65536 + 6)}, data))
     np.testing.assert_array_equal(array[...], np.moveaxis(np.frombuffer(data, "u1").reshape(8, 8, 3), -1, 0))
@@ -84,9 +84,9 @@ def test_numbers_of_colour_models_are_not_cut():
 
 
 def overlapping(directories: int, entries: int, *, sub: bool = False) -> bytes:
-    """Directories that begin some bytes behind each other, each an overview of the first."""
+    """Directories that begin a few bytes after each other and overlap, each an overview of the first."""
     first = image(8, 8) | {279: tag(4, 64), 273: tag(4, 8)}
-    step = 24  # bytes from one to the next: its count and its first entry
+    step = 24  # distance of two directories: a count and one entry
     starts = [4096 + step * i for i in range(directories)]
     if sub:
         first[330] = tag(4, *starts)
@@ -99,21 +99,21 @@ def overlapping(directories: int, entries: int, *, sub: bool = False) -> bytes:
     if not sub:
         at = struct.unpack_from("<I", out, 4)[0]
         struct.pack_into("<I", out, at + 2 + 12 * len(first), starts[0])
-        for i in range(directories):  # where each one's next one is: behind all of its entries
+        for i in range(directories):  # the offset of the next directory, after all entries
             end = starts[i] + 2 + 12 * entries
             struct.pack_into("<I", out, end, starts[(i + 1) % directories])
     return bytes(out)
 
 
 @pytest.mark.parametrize("sub", [False, True], ids=["chain", "SubIFDs"])
-def test_directories_over_each_other_take_bounded_time_and_memory(tmp_path, sub):
-    """Under a megabyte of file, 65,535 entries in each of its directories."""
+def test_overlapping_directories_take_bounded_time_and_memory(tmp_path, sub):
+    """A file of less than a megabyte, with 65,535 entries in each directory."""
     path = tmp_path / "x.tif"
     path.write_bytes(overlapping(250 if sub else 400, 65535, sub=sub))
     assert path.stat().st_size < 1 << 20
     program = (
         "import json, sys, time, penstock as ps\n"
-        # Not ru_maxrss: it begins with what the parent had.
+        # ru_maxrss is not used because it starts with the parent's value.
         "status = lambda: dict(line.split(':') for line in open('/proc/self/status'))\n"
         "peak = lambda: int(status()['VmHWM'].split()[0]) * 1024\n"
         "before, start = peak(), time.perf_counter()\n"
@@ -128,14 +128,14 @@ def test_directories_over_each_other_take_bounded_time_and_memory(tmp_path, sub)
 
 
 @pytest.mark.parametrize("sub", [False, True], ids=["chain", "SubIFDs"])
-def test_overviews_without_pixels_are_none(sub):
+def test_overviews_without_pixels_are_ignored(sub):
     a = ps.open(overlapping(2, 1, sub=sub))
     assert a.overviews == ()
     values = np.arange(64).reshape(1, 8, 8)
     np.testing.assert_array_equal(ps.read_window(a, shape=(4, 4)), values[:, 1::2, 1::2])
 
 
-def test_images_of_other_bands_are_no_overviews(tmp_path):
+def test_images_with_other_bands_are_not_overviews(tmp_path):
     rasterio, tifffile = pytest.importorskip("rasterio"), pytest.importorskip("tifffile")
     with tifffile.TiffWriter(tmp_path / "x.tif") as file:
         file.write(np.zeros((16, 16, 3), "u1"), photometric="rgb")
@@ -159,7 +159,7 @@ def test_a_sidecar_image_that_does_not_fit_is_not_an_overview(tmp_path, beside):
         ps.open(tmp_path / "x.tif", level=1)
 
 
-def test_a_page_behind_directories_over_each_other_is_refused():
+def test_a_page_after_overlapping_directories_is_refused():
     data = overlapping(400, 65535)
     begin = time.perf_counter()
     with pytest.raises(ps.CorruptDataError, match="over each other"):
@@ -167,8 +167,8 @@ def test_a_page_behind_directories_over_each_other_is_refused():
     assert time.perf_counter() - begin < 2
 
 
-def test_values_over_each_other_are_left_out():
-    """A hundred tags of the same fifteen megabytes."""
+def test_overlapping_values_are_omitted():
+    """A hundred tags that share fifteen megabytes."""
     tags = image(8, 8) | {279: tag(4, 64), 273: tag(4, 8)}
     data = bytearray(tiff_of(tags | {60000 + i: tag(7, b"abcde") for i in range(100)}, bytes(64)))
     large = 15 << 20
@@ -182,8 +182,8 @@ def test_values_over_each_other_are_left_out():
 
 
 @pytest.mark.parametrize("height", [2**31 - 1, 2**32 - 1])
-def test_a_strip_of_more_rows_than_the_file_has_bytes_is_not_cut(height):
-    """Its cells would be as many as it has rows."""
+def test_a_strip_of_more_rows_than_file_bytes_is_not_divided(height):
+    """Otherwise, it would have as many cells as rows."""
     tags = image(2**20 + 3, 7) | {257: tag(4, height), 278: tag(4, height), 273: tag(4, 8), 279: tag(4, 64)}
     begin = time.perf_counter()
     array = ps.open(tiff_of(tags))
@@ -216,7 +216,7 @@ PLACES = {
         ("matrix",),
     ],
 )
-def test_of_several_tags_of_the_place_that_counts_which_does_in_gdal(names):
+def test_of_several_georeferencing_tags_gdals_choice_is_used(names):
     rasterio = pytest.importorskip("rasterio")
     tags = image(2, 2)
     for name in names:
@@ -227,7 +227,7 @@ def test_of_several_tags_of_the_place_that_counts_which_does_in_gdal(names):
     assert tuple(ps.open(data).transform or (1, 0, 0, 0, 1, 0))[:6] == wanted
 
 
-def test_of_a_tag_that_stands_there_twice_the_first_counts(tmp_path):
+def test_the_first_of_a_repeated_tag_is_used(tmp_path):
     rasterio, tifffile = pytest.importorskip("rasterio"), pytest.importorskip("tifffile")
     tifffile.imwrite(tmp_path / "x.tif", np.zeros((4, 4), "u1"), description="ours")
     with tifffile.TiffFile(tmp_path / "x.tif") as file:
@@ -244,7 +244,7 @@ ROWS = [bytes(range(1, 5)), bytes(range(5, 9)), bytes(range(9, 13))]
 def strips(
     data: list[bytes], counts: list[int], rows: int = 1, compression: int = 1, more: dict[int, Any] | None = None
 ) -> bytes:
-    """4 x 3 bytes in strips of `rows` rows, whose byte counts are what is said."""
+    """4 x 3 bytes in strips of `rows` rows, with the given byte counts."""
     at, offsets = 8, []
     for each in data:
         offsets.append(at)
@@ -284,7 +284,7 @@ DEFLATED = [zlib.compress(each) for each in ROWS]
     ],
 )
 def test_wrong_byte_counts_lose_no_pixels(tmp_path, file, rows):
-    """As GDAL reads them; strips without a count are not there, unless one is all that there is."""
+    """As in GDAL, strips without a count do not exist, unless there is only one."""
     wanted = np.arange(1, 13, dtype="u1").reshape(3, 4)
     wanted[rows:] = 0
     np.testing.assert_array_equal(ps.open(file)[0], wanted)
@@ -294,13 +294,13 @@ def test_wrong_byte_counts_lose_no_pixels(tmp_path, file, rows):
         np.testing.assert_array_equal(source.read(1), wanted)
 
 
-def test_a_lone_strip_without_a_count_has_to_be_there():
+def test_a_single_strip_without_a_count_has_to_exist():
     with pytest.raises(ps.CorruptDataError):
         ps.open(strips([b"".join(ROWS)], [0], 3, more={273: tag(4, 500)}))[...]
 
 
 @pytest.mark.parametrize(("compression", "data"), [(1, bytes([1] * 12)), (32773, bytes([0xFD, 1] * 3))])
-def test_predictors_are_of_no_meaning_where_libtiff_knows_none(tmp_path, compression, data):
+def test_predictors_are_ignored_as_in_libtiff(tmp_path, compression, data):
     file = strips([data], [len(data)], 3, compression, {317: tag(3, 2)})
     np.testing.assert_array_equal(ps.open(file)[...], np.ones((1, 3, 4), "u1"))
     rasterio = pytest.importorskip("rasterio")
@@ -322,7 +322,7 @@ def test_nodata_as_microsofts_runtime_wrote_it(text, wanted):
 @pytest.mark.parametrize("compression", [1, 8])
 @pytest.mark.parametrize("extra", [(1,), (16, 3), (8,)])
 @pytest.mark.parametrize("samples", [1, 3])
-def test_bits_of_more_samples_than_there_are_mean_nothing(compression, extra, samples):
+def test_bits_of_more_samples_than_exist_are_ignored(compression, extra, samples):
     values = np.arange(8 * 8 * samples, dtype="u1").reshape(8, 8, samples)
     data = values.tobytes() if compression == 1 else zlib.compress(values.tobytes())
     tags = image(8, 8, samples) | {258: tag(3, *[8] * samples, *extra), 259: tag(3, compression)}
@@ -340,7 +340,7 @@ def test_samples_of_unequal_bits_are_refused(bits):
 @pytest.mark.parametrize("kinds", [(1, 1), (1, 4), (4, 1), (1, 3), (3, 1)])
 @pytest.mark.parametrize("form", ["tiles", "strips", "strip"])
 def test_offsets_and_byte_counts_of_type_byte_are_read(kinds, form):
-    # A tile of only the image's rows: a byte has to reach its end.
+    # A tile that has only the image's rows: its length must fit in a byte.
     values = np.arange(96, dtype="u1").reshape((6, 16) if form == "tiles" else (16, 6))
     height, width = values.shape
     data = values.tobytes()
@@ -366,8 +366,8 @@ def test_offsets_and_byte_counts_of_type_byte_are_read(kinds, form):
 
 @pytest.mark.parametrize("nodata", [0.1, -9999.9, -3.4e38, -3.4028234663852886e38, 1e-50, float("nan"), float("inf")])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16"])
-def test_nodata_is_what_pixels_hold_as_in_gdal(tmp_path, dtype, nodata):
-    """A text of more digits than float32 has means the number that is in the pixels."""
+def test_nodata_is_rounded_to_the_pixels_type_as_in_gdal(tmp_path, dtype, nodata):
+    """A text with more digits than float32 has denotes the number that the pixels have."""
     rasterio = pytest.importorskip("rasterio")
     nodata = -9999 if dtype == "int16" else nodata
     shape = {"width": 4, "height": 4, "count": 1, "dtype": dtype, "nodata": nodata}

@@ -1,6 +1,6 @@
-"""Files that GDAL writes, in every kind that its options make, are what rasterio and rioxarray show.
+"""Files that GDAL writes with all combinations of its options have the values that rasterio and rioxarray show.
 
-Drivers x profiles x bands x types x nodata x masks x codecs: 6,842 files. A fortieth is tested, another in each run of
+Drivers x profiles x bands x types x nodata x masks x codecs: 6,842 files. One in forty is tested, chosen by
 PENSTOCK_SEED; all of them with PENSTOCK_SWEEP=1.
 """
 
@@ -38,7 +38,7 @@ PARTS = 40
 
 @dataclass(frozen=True)
 class Case:
-    """How a file is written."""
+    """The options with which a file is written."""
 
     driver: str
     options: dict[str, Any]
@@ -95,9 +95,9 @@ def assert_near(got: Any, wanted: Any, atol: float, what: str) -> None:
 
 
 @pytest.mark.timeout(3600)
-def test_files_of_gdal_are_what_rasterio_and_rioxarray_show(tmp_path: Path) -> None:
+def test_files_of_gdal_equal_rasterios_and_rioxarrays(tmp_path: Path) -> None:
     assert sum(1 for _ in cases()) == 6842
-    coarse = tuple(map(int, rasterio.__gdal_version__.split(".")[:2])) < (3, 11)  # of JPEG's colours
+    coarse = tuple(map(int, rasterio.__gdal_version__.split(".")[:2])) < (3, 11)  # whose JPEG colours differ
     for case in chosen():
         if case.codec == "JPEG" and coarse:
             continue

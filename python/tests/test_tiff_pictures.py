@@ -1,4 +1,4 @@
-"""TIFFs whose strips and tiles are pictures (JPEG, CCITT, WebP, LERC, JPEG 2000, JPEG XL), against other readers."""
+"""TIFFs whose tiles are compressed images (JPEG, CCITT, WebP, LERC, JPEG 2000, JPEG XL), and other readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreference
 
 
 def opened(path: Path, **options: Any) -> ps.Array:
-    """Skips where this build has not got the codec."""
+    """Open the file, or skip the test if this build does not have the codec."""
     try:
         return ps.open(path, **options)
     except ps.UnsupportedError as error:
@@ -29,7 +29,7 @@ def rasterio_version() -> tuple[int, ...]:
 
 
 def written(path: Path, values: np.ndarray, **options: Any) -> np.ndarray:
-    """Writes (band, y, x) with GDAL and returns what it reads."""
+    """Write (band, y, x) with GDAL and return what it reads."""
     rasterio = pytest.importorskip("rasterio")
     bands, height, width = values.shape
     common = {"driver": "GTiff", "width": width, "height": height, "count": bands, "dtype": values.dtype.name}
@@ -48,7 +48,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 def photo(bands: int, height: int = 150, width: int = 131) -> np.ndarray:
-    """Smooth, with edges: lossy codecs have something to lose."""
+    """Smooth values with edges, so that lossy codecs have an effect."""
     y, x = np.mgrid[:height, :width]
     planes = [
         127 + 80 * np.sin(x / (7 + 3 * band)) * np.cos(y / 11) + 40 * ((x // 20 + y // 15) % 2) for band in range(bands)
@@ -71,7 +71,7 @@ def photo(bands: int, height: int = 150, width: int = 131) -> np.ndarray:
     ],
     ids=str,
 )
-def test_jpeg_is_gdals(tmp_path, layout, bands, options):
+def test_jpeg_equals_gdals(tmp_path, layout, bands, options):
     if layout == "odd strips" and options.get("photometric") == "YCBCR":
         options = options | {"blockysize": 32}
     else:
@@ -82,7 +82,7 @@ def test_jpeg_is_gdals(tmp_path, layout, bands, options):
     a = opened(path)
     assert a.compression == "jpeg"
     if options.get("photometric") == "YCBCR" and rasterio_version() < (1, 5):
-        # The libjpeg in those wheels interpolates colours otherwise than libjpeg-turbo.
+        # The libjpeg in those wheels interpolates colours differently from libjpeg-turbo.
         pytest.importorskip("imagecodecs")
         wanted = np.moveaxis(pytest.importorskip("tifffile").imread(path), -1, 0)
     np.testing.assert_array_equal(a[...], wanted)
@@ -91,7 +91,7 @@ def test_jpeg_is_gdals(tmp_path, layout, bands, options):
 
 
 @pytest.mark.parametrize("subsampling", [(1, 1), (2, 1), (2, 2), (4, 1)], ids=str)
-def test_subsampled_jpeg_is_tifffiles(tmp_path, subsampling):
+def test_subsampled_jpeg_equals_tifffiles(tmp_path, subsampling):
     tifffile = pytest.importorskip("tifffile")
     pytest.importorskip("imagecodecs")
     path = tmp_path / "x.tif"
@@ -104,7 +104,7 @@ def test_subsampled_jpeg_is_tifffiles(tmp_path, subsampling):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("lossless", [True, False])
 @pytest.mark.parametrize("bands", [3, 4])
-def test_webp_is_gdals(tmp_path, layout, lossless, bands):
+def test_webp_equals_gdals(tmp_path, layout, lossless, bands):
     path = tmp_path / "x.tif"
     values = photo(bands)
     wanted = written(path, values, compress="WEBP", webp_lossless=lossless, interleave="pixel", **LAYOUTS[layout])
@@ -115,7 +115,7 @@ def test_webp_is_gdals(tmp_path, layout, lossless, bands):
 
 
 @pytest.mark.parametrize("packed", ["LERC", "LERC_DEFLATE", "LERC_ZSTD"])
-def test_lerc_with_a_mask_for_each_sample_is_gdals_or_refused_by_name(tmp_path, packed):
+def test_lerc_with_a_mask_for_each_sample_equals_gdals(tmp_path, packed):
     values = picture("f4", (2, 20, 30))
     values[0, 3:9] = np.nan
     path = tmp_path / "x.tif"
@@ -131,7 +131,7 @@ def test_lerc_with_a_mask_for_each_sample_is_gdals_or_refused_by_name(tmp_path, 
 
 @pytest.mark.parametrize("layout", ["tiles", "strips"])
 @pytest.mark.parametrize("packed", ["LERC", "LERC_DEFLATE", "LERC_ZSTD"])
-def test_lerc_is_gdals(tmp_path, packed, layout):
+def test_lerc_equals_gdals(tmp_path, packed, layout):
     path = tmp_path / "x.tif"
     for dtype, interleave, endian, error in itertools.product(
         ["u1", "i1", "u2", "i2", "u4", "i4", "f4", "f8"], ["pixel", "band"], ["LITTLE", "BIG"], [0, 0.5]
@@ -149,7 +149,7 @@ def test_lerc_is_gdals(tmp_path, packed, layout):
 
 @pytest.mark.parametrize("fill_order", [1, 2])
 @pytest.mark.parametrize("packed", ["CCITTRLE", "CCITTFAX3", "CCITTFAX4"])
-def test_ccitt_is_gdals(tmp_path, packed, fill_order):
+def test_ccitt_equals_gdals(tmp_path, packed, fill_order):
     path = tmp_path / "x.tif"
     rng = np.random.default_rng(3)
     values = (rng.integers(-1, 2, (1, 230, 301)).cumsum(-1).cumsum(-2) > 0).astype("u1")
@@ -163,7 +163,7 @@ def test_ccitt_is_gdals(tmp_path, packed, fill_order):
 
 
 def reverse_bits(path: Path) -> None:
-    """Turns a little-endian TIFF of FillOrder 1 into one of FillOrder 2."""
+    """Convert a little-endian TIFF of FillOrder 1 to FillOrder 2."""
     tifffile = pytest.importorskip("tifffile")
     data = bytearray(path.read_bytes())
     with tifffile.TiffFile(path) as file:
@@ -171,7 +171,7 @@ def reverse_bits(path: Path) -> None:
         for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True):
             bits = np.unpackbits(np.frombuffer(data[offset : offset + count], "u1").reshape(-1, 1), axis=1)
             data[offset : offset + count] = np.packbits(bits[:, ::-1], axis=1).tobytes()
-        # A tag that decoders do not look at gives its place in the directory.
+        # A tag that decoders ignore, at whose place in the directory the new one is written.
         at = page.tags["PlanarConfiguration"].offset
         entry = page.tags["PlanarConfiguration"]
         assert entry.value == 1
@@ -188,14 +188,14 @@ def reverse_bits(path: Path) -> None:
     ids=str,
 )  # fmt: skip
 @pytest.mark.parametrize("lossless", [True, False])
-def test_what_tifffile_writes_reads_the_same(tmp_path, codec, dtype, shape, lossless):
+def test_files_of_tifffile_have_their_values(tmp_path, codec, dtype, shape, lossless):
     tifffile = pytest.importorskip("tifffile")
     pytest.importorskip("imagecodecs")
     planar = shape[0] == 3
     values = picture(dtype, shape) if dtype[0] != "f" else np.clip(picture(dtype, shape) / 50, 0, 1)
     fits = {
         "jpeg2000": dtype != "f4",
-        "jpegxl": dtype != "i2" and shape[-1] != 5,  # takes five samples for a film
+        "jpegxl": dtype != "i2" and shape[-1] != 5,  # tifffile reads five samples as a sequence of images
         "webp": dtype == "u1" and shape[-1] in (3, 4),
     }
     if not fits[codec]:
@@ -216,7 +216,7 @@ def test_what_tifffile_writes_reads_the_same(tmp_path, codec, dtype, shape, loss
     elif dtype == "f4":
         np.testing.assert_allclose(got, wanted, atol=1e-3)
     else:
-        # Lossy JPEG XL and JPEG 2000 leave the last bit to the decoder.
+        # Decoders of lossy JPEG XL and JPEG 2000 may differ in the last bit.
         apart = np.abs(got.astype("i8") - wanted.astype("i8"))
         assert apart.max() <= (1 if dtype[1] == "1" else 64)
 
@@ -239,7 +239,7 @@ def test_a_stream_of_another_size_is_refused(tmp_path):
                 data[side : side + 2] = (48).to_bytes(2, "little")
             (tmp_path / "wrong.tif").write_bytes(data)
             if codec == "jpeg" and (tag, size) == ("TileLength", 48):
-                continue  # rows below the tile are left out: some writers pad
+                continue  # rows below the tile are ignored: some writers pad
             with pytest.raises(ps.CorruptDataError):
                 ps.open(tmp_path / "wrong.tif")[...]
 
@@ -269,7 +269,7 @@ def test_damaged_streams_are_refused_or_read(tmp_path, codec):
     for length in rng.integers(len(data) // 3, len(data), 50):
         with pytest.raises(ps.Error):
             ps.open(data[:length])[...]
-    assert refused > 5 or codec in ("jpeg2000", "CCITTFAX4")  # whose codes mostly go on as others
+    assert refused > 5 or codec in ("jpeg2000", "CCITTFAX4")  # whose damaged codes mostly decode as others
 
 
 @pytest.mark.parametrize(
@@ -280,6 +280,6 @@ def test_other_compressions_are_refused_by_name(number, name):
         ps.open(plain_tiff(bytes(48), 8, 6, 1, 8, {259: number}))
 
 
-def test_samples_that_a_compression_has_not_are_refused_with_its_name():
+def test_samples_that_a_compression_lacks_are_refused():
     with pytest.raises(ps.UnsupportedError, match=r"compression 7 \(jpeg\) of 1 samples of 16 bits"):
         ps.open(plain_tiff(bytes(512), 16, 16, 1, 16, {259: 7}))

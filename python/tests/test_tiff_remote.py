@@ -1,4 +1,4 @@
-"""TIFFs in buckets, behind URLs without an ending, in stores and file systems of others: by ranges, few of them."""
+"""TIFFs in buckets, at URLs without a suffix, in other stores and file systems: read by few ranges."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check(array: Any) -> None:
     assert np.abs(small.astype(int).mean() - VALUES.mean()) < 20
 
 
-def test_a_bucket_of_our_own_store(bucket, options, scene):
+def test_a_bucket_of_the_engines_own_store(bucket, options, scene):
     bucket.put_object(Bucket="data", Key="a b/scene.tif", Body=scene)
     bucket.put_object(Bucket="data", Key="no ending", Body=scene)
     array = ps.open("s3://data/a b/scene.tif", storage_options=options)
@@ -120,7 +120,7 @@ def masked(tmp_path_factory: Any) -> bytes:
     return path.read_bytes()
 
 
-def test_masks_come_with_what_they_mask(masked):
+def test_masks_are_fetched_with_their_image(masked):
     small = ps.open(masked, level=2)[...]
     with HttpServer({"scene.tif": masked}, latency=ROUND_TRIP) as server:
         array = ps.open(f"{server.url}/scene.tif")
@@ -145,7 +145,7 @@ def test_masks_come_with_what_they_mask(masked):
         assert server.waves == 1
 
 
-def test_a_file_that_changed_is_found_out_by_its_other_images(masked, scene):
+def test_a_changed_file_is_detected_by_its_other_images(masked, scene):
     with HttpServer({"scene.tif": masked}) as server:
         array = ps.open(f"{server.url}/scene.tif")
         server.put("scene.tif", scene)
@@ -162,7 +162,7 @@ def small(tmp_path_factory: Any) -> bytes:
     return data
 
 
-def test_a_small_file_is_opened_by_one_request(small):
+def test_a_small_file_takes_one_request_to_open(small):
     with HttpServer({"x.tif": small, "empty.tif": b"", "short.tif": b"II*"}) as server:
         array = ps.open(f"{server.url}/x.tif")
         assert len(server.requests) == 1
@@ -178,7 +178,7 @@ def test_a_small_file_is_opened_by_one_request(small):
 
 
 @pytest.mark.parametrize("how", ["without ranges", "without a length", "without a total"])
-def test_small_files_of_odd_servers(small, how):
+def test_small_files_of_unusual_servers(small, how):
     def odd(request: Any, reply: Any) -> None:
         if reply.status >= 300:
             return
@@ -197,7 +197,7 @@ def test_small_files_of_odd_servers(small, how):
 
 
 @pytest.mark.parametrize("options", [{"level": 1}, {"mask": True}])
-def test_sidecar_files_that_a_server_forbids_is_not_there(small, options):
+def test_a_forbidden_sidecar_file_is_absent(small, options):
     class Closed(HttpServer):
         def answer(self, request: Any) -> Any:
             reply = super().answer(request)
@@ -213,7 +213,7 @@ def test_sidecar_files_that_a_server_forbids_is_not_there(small, options):
 
 
 class Redirecting(HttpServer):
-    """`/x.tif` leads to `/there/N`, where N counts."""
+    """`/x.tif` redirects to `/there/N`, where N is a counter."""
 
     number = 1
 
@@ -245,9 +245,9 @@ def test_a_redirect_is_followed_once_and_again_when_its_target_expires(small):
         assert [each.path for each in server.requests] == ["/x.tif", "/there/2"], "a new reader asks anew"
 
 
-def test_an_encoded_slash_stays_one(small):
+def test_an_encoded_slash_stays_encoded(small):
     class Buckets(HttpServer):
-        """As Google's JSON API: an object's name is one part of the path."""
+        """As in Google's JSON API, an object's name is one segment of the path."""
 
         def answer(self, request: Any) -> Any:
             known = request.target in ("/o/a%20dir%2Fx.tif?alt=media", "/o/a%20dir%2fx.tif?alt=media")
@@ -274,7 +274,7 @@ def test_xarray_finds_tiffs_by_their_bytes(server, name):
     assert np.isnan(masked.band_data.values).sum() == (VALUES == 0).sum()
 
 
-def test_xarray_finds_tiffs_in_stores_of_others(scene):
+def test_xarray_finds_tiffs_in_other_stores(scene):
     xr = pytest.importorskip("xarray")
     wanted = VALUES[:, :50, :50]
     places: list[tuple[Any, dict[str, Any]]] = [({"a/scene": scene}, {"group": "a/scene"}), (scene, {})]
@@ -289,7 +289,7 @@ def test_xarray_finds_tiffs_in_stores_of_others(scene):
         np.testing.assert_array_equal(opened.band_data[:, :50, :50], wanted)
 
 
-def test_what_is_no_tiff_is_not_taken_for_one(server):
+def test_other_files_are_not_opened_as_tiffs(server):
     pytest.importorskip("xarray")
     from penstock.interop.xarray.tiff import is_tiff
 
@@ -324,7 +324,7 @@ def test_images_load_asynchronously(tmp_path, kind):
 
 
 def test_a_real_scene_has_its_known_shape_and_values():
-    """The DEM of the corpus: plain, as it is stored."""
+    """The DEM of the corpus, as it is stored."""
     xr = pytest.importorskip("xarray")
     path = DATA / "blacha__cogeotiff" / "DEM_BS28_2016_1000_1141.tif"
     opened = xr.open_dataset(path, engine="penstock", convention="plain")

@@ -1,4 +1,4 @@
-"""Tiles that hold only the image's rows: GDAL and tifffile read them."""
+"""Tiles that contain only the image's rows, which GDAL and tifffile read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def pixels(height: int, dtype: str) -> Any:
 
 
 def predicted(rows: Any, predictor: int) -> Any:
-    """The rows of a tile, each as the predictor stores it."""
+    """The rows of a tile as the predictor stores them."""
     if predictor == 2:
         return np.concatenate([rows[:, :1], np.diff(rows, axis=1)], axis=1)
     if predictor == 3:
@@ -48,7 +48,7 @@ def tiled(
     values: Any, compression: str, *, planar: bool = False, predictor: int = 1, kept: int = TILE[0], cut: int = 0,
     short_row: int = -1, reversed_bits: bool = False, absent_counts: bool = False,
 ) -> bytes:  # fmt: skip
-    """A TIFF of which one row of tiles (the last) holds `kept` rows less `cut` bytes, the others all of theirs."""
+    """A TIFF whose last row of tiles has `kept` rows less `cut` bytes; the other tiles are whole."""
     height = values.shape[0]
     down, across = -(-height // TILE[0]), -(-WIDTH // TILE[1])
     padded = np.full((down * TILE[0], across * TILE[1], SAMPLES), 99, values.dtype)
@@ -74,7 +74,7 @@ def tiled(
     tags[339] = tag(3, *[{"u": 1, "i": 2, "f": 3}[values.dtype.kind]] * SAMPLES)
     if reversed_bits:
         tags[266] = tag(3, 2)
-    # The data is last in the file, so that nothing follows the last tile.
+    # The data is at the end of the file, so that no bytes follow the last tile.
     head = tiff_of(tags)
     moved = {**tags, 324: tag(4, *[each - 8 + len(head) for each in offsets])}
     return tiff_of(moved) + data
@@ -116,12 +116,12 @@ def test_short_tiles_of_reversed_bits_are_read(compression):
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("planar", [False, True])
 @pytest.mark.parametrize(("kept", "cut", "row"), [(6, 0, -1), (7, 1, -1), (8, 5, -1), (31, 0, 0), (7, 0, 0)])
-def test_shorter_tiles_are_errors_that_name_them(tmp_path, compression, planar, kept, cut, row):
+def test_tiles_that_are_too_short_are_errors_with_their_names(tmp_path, compression, planar, kept, cut, row):
     values = pixels(39, "u1")
     path = tmp_path / "short.tif"
     path.write_bytes(tiled(values, compression, planar=planar, kept=kept, cut=cut, short_row=row))
     if compression == "none" and row == 0:
-        # Byte counts of uncompressed tiles mean nothing; the other row of tiles is right.
+        # The byte counts of uncompressed tiles are ignored; the other row of tiles is right.
         got = ps.open(path)[:, TILE[0] :]
         np.testing.assert_array_equal(got, np.moveaxis(values, 2, 0)[:, TILE[0] :])
         return

@@ -1,4 +1,4 @@
-"""`unpack=True`: the numbers that pixels stand for, against rasterio's masked arrays and rioxarray's decoding."""
+"""`unpack=True`: the physical values of pixels, compared with rasterio's masked arrays and rioxarray's decoding."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def path(request: Any, tmp_path_factory: Any) -> Path:
 
 
 def by_rasterio(path: Path, level: int | None = None) -> np.ndarray:
-    with rasterio.open(path) as file:  # whose overviews do not know the scales
+    with rasterio.open(path) as file:  # overviews do not have the scales
         scales, offsets = np.array(file.scales)[:, None, None], np.array(file.offsets)[:, None, None]
     with rasterio.open(path, **({} if level is None else {"overview_level": level})) as file:
         stored = file.read(masked=True)
         return np.where(np.ma.getmaskarray(stored), np.nan, stored.data.astype("f8") * scales + offsets)
 
 
-def test_values_are_rasterios(path):
+def test_values_equal_rasterios(path):
     array = ps.open(path, unpack=True)
     wanted = by_rasterio(path)
     assert array.shape == SHAPE
@@ -109,13 +109,13 @@ def test_lists_of_both_kinds_are_unpacked(path):
         array.read(ps.block_index[0, 0, 0] if hasattr(ps, "block_index") else ps.blocks[0, 0, 0])
 
 
-def test_values_are_rioxarrays_within_its_type(path):
+def test_values_equal_rioxarrays_within_its_precision(path):
     rioxarray = pytest.importorskip("rioxarray")
     wanted = rioxarray.open_rasterio(path, mask_and_scale=True)
     np.testing.assert_allclose(ps.open(path, unpack=True)[...], wanted.values, rtol=3e-7, atol=1e-5)
 
 
-def test_it_says_of_itself_what_its_values_are(path):
+def test_dtype_and_attributes_describe_the_values(path):
     packed, array = ps.open(path), ps.open(path, unpack=True)
     assert array.transform == packed.transform
     assert array.overviews == packed.overviews
@@ -128,7 +128,7 @@ def test_it_says_of_itself_what_its_values_are(path):
     np.testing.assert_array_equal(np.asarray(array), array[...])
 
 
-def test_windows_of_unpacked_images_are_means_of_what_there_is(path):
+def test_windows_of_unpacked_images_average_valid_pixels(path):
     array = ps.open(path, unpack=True)
     got = ps.read_window(array, shape=(20, 15), resampling="average")
     assert got.shape == (3, 20, 15)
@@ -145,8 +145,8 @@ def test_complex_numbers_stay_complex():
     assert array[0, 0].tolist() == [2 + 4j, 6 - 8j]
 
 
-def test_masks_come_before_nodata_as_in_gdal(path):
-    """What the mask shows is a value, nodata or not."""
+def test_masks_take_precedence_over_nodata_as_in_gdal(path):
+    """A pixel that the mask shows is a value, even if it equals nodata."""
     xr = pytest.importorskip("xarray")
     pytest.importorskip("rioxarray")
     ours = xr.open_dataset(path, engine="penstock").band_data.values
@@ -156,7 +156,7 @@ def test_masks_come_before_nodata_as_in_gdal(path):
     assert got.shape == (3, 30, 23)
 
 
-def test_means_leave_out_what_the_mask_does_and_no_more(tmp_path):
+def test_means_exclude_only_what_the_mask_does(tmp_path):
     values = np.arange(64, dtype="u2").reshape(1, 8, 8)
     with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True):
         options = {"driver": "GTiff", "width": 8, "height": 8, "count": 1, "dtype": "uint16", "nodata": 40}
@@ -170,7 +170,7 @@ def test_means_leave_out_what_the_mask_does_and_no_more(tmp_path):
 
 
 @pytest.mark.parametrize("nodata", ["-9999", "256", "nan", "inf", "1.5"])
-def test_nodata_that_the_type_cannot_hold_leaves_nothing_out(nodata):
+def test_nodata_that_the_type_cannot_hold_excludes_nothing(nodata):
     array = ps.open(tiff_of(image(2, 2) | {42113: tag(2, nodata)}, bytes([7, 1, 2, 255])), unpack=True)
     assert array.nodata is None
     assert array[0].tolist() == [[7, 1], [2, 255]]
@@ -185,7 +185,7 @@ def values_of(data: bytes) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("nodata", [None, "3"])
 @pytest.mark.parametrize(("item", "applies"), [("1 2 3", True), ("1 2", False), ("9 x 3", True), ("1 2 300", True)])
-def test_pixels_of_gdals_item_of_nodata_values_are_left_out_in_all_bands(nodata, item, applies):
+def test_gdals_nodata_values_exclude_pixels_in_all_bands(nodata, item, applies):
     text = f'<GDALMetadata><Item name="NODATA_VALUES">{item}</Item></GDALMetadata>'
     tags = image(4, 1, 3) | {262: tag(3, 2), 42112: tag(2, text)} | ({42113: tag(2, nodata)} if nodata else {})
     data = tiff_of(tags, bytes([1, 2, 3, 1, 2, 4, 9, 2, 3, 3, 3, 3]))
@@ -199,7 +199,7 @@ def test_pixels_of_gdals_item_of_nodata_values_are_left_out_in_all_bands(nodata,
     assert (array.nodata is None) == (not applies and nodata is None)
     got = ps.read_window(array.packed, shape=(1, 1), resampling="average", transform=(1, 0, 0, 0, -1, 0))
     means = [np.floor(band[seen].mean() + 0.5) for band, seen in zip(stored, valid, strict=True)]
-    moved = [mean + 1 if nodata and mean == float(nodata) else mean for mean in means]  # lest it become nodata
+    moved = [mean + 1 if nodata and mean == float(nodata) else mean for mean in means]  # so that it is not nodata
     assert got[:, 0, 0].tolist() == moved
 
 
@@ -223,7 +223,7 @@ def test_other_formats_have_no_such_options(tmp_path):
         ps.open(tiff_of(image(2, 1), b"ab"), unpack=True, device="cuda")
 
 
-def test_saving_takes_overwrite(tmp_path):
+def test_save_has_the_option_overwrite(tmp_path):
     values = np.arange(12, dtype="u1").reshape(1, 3, 4)
     ps.save(tmp_path / "x.tif", values, overwrite=True)
     ps.save(tmp_path / "x.tif", values + 1, overwrite=True)
@@ -245,7 +245,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_values_of_every_type_are_numpys(tmp_path, dtype, case):
+def test_values_of_every_type_equal_numpys(tmp_path, dtype, case):
     rng, kind, options = np.random.default_rng(7), np.dtype(dtype), dict(CASES[case])
     stored = rng.integers(1, 120, (3, 50, 40)).astype(kind)
     if kind.kind == "c":
@@ -287,7 +287,7 @@ def test_rows_that_were_never_written_are_missing(tmp_path):
     assert np.isnan(np.delete(got, np.s_[16:32], axis=1)).all()
 
 
-def test_means_of_large_unpacked_images_are_those_of_their_numbers(tmp_path):
+def test_means_of_large_unpacked_images_equal_their_values(tmp_path):
     stored = np.random.default_rng(0).integers(0, 100, (3, 1100, 1100)).astype("u1")
     ps.save(tmp_path / "x.tif", stored, nodata=5, scales=[1, 2, 3], overviews=None, tiles=512)
     array = ps.open(tmp_path / "x.tif", unpack=True)

@@ -1,4 +1,4 @@
-"""TIFFs that are written, against who else reads them: GDAL (by rasterio) and tifffile."""
+"""TIFFs that Penstock writes, compared with other readers: GDAL (by rasterio) and tifffile."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tiff_writing_cases import COMPRESSIONS, DTYPES, LEVELS, check_layout, halve
 
 @pytest.mark.parametrize("compress", COMPRESSIONS)
 @pytest.mark.parametrize("interleave", ["pixel", "band"])
-def test_what_is_written_reads_the_same_everywhere(tmp_path, compress, interleave):
+def test_written_files_are_read_alike_everywhere(tmp_path, compress, interleave):
     rasterio = pytest.importorskip("rasterio")
     tifffile = pytest.importorskip("tifffile")
     pytest.importorskip("imagecodecs")
     path = tmp_path / "x.tif"
     written = 0
-    types = DTYPES[::3] if compress == "lzma" else DTYPES  # much memory for each tile, which machines give slowly
+    types = DTYPES[::3] if compress == "lzma" else DTYPES  # lzma needs much memory for each tile, which is slow
     matrix = [
         (dtype, shape, big)
         for dtype, shape in itertools.product(types, [(1, 83, 111), (3, 61, 33), (2, 17, 150), (5, 32, 32)])
@@ -65,7 +65,7 @@ def test_what_is_written_reads_the_same_everywhere(tmp_path, compress, interleav
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "c8"])
-def test_means_leave_out_nodata(tmp_path, dtype):
+def test_means_exclude_nodata(tmp_path, dtype):
     values = picture(dtype, (2, 75, 93))
     random = np.random.default_rng(7)
     nodata = 7
@@ -82,7 +82,7 @@ def test_means_leave_out_nodata(tmp_path, dtype):
     assert ps.open(path).overviews == ((38, 47), (10, 12))
 
 
-def test_a_mean_that_equals_nodata_gives_way_to_a_value(tmp_path):
+def test_a_mean_that_equals_nodata_is_changed(tmp_path):
     values = np.array([[[-1, 1], [1, -1]]], "i2")
     path = tmp_path / "x.tif"
     ps.save(path, values, tiles=16, nodata=0, overviews=[2])
@@ -90,7 +90,7 @@ def test_a_mean_that_equals_nodata_gives_way_to_a_value(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "c16"])
-def test_nearest_takes_the_upper_left(tmp_path, dtype):
+def test_nearest_takes_the_upper_left_pixel(tmp_path, dtype):
     values = picture(dtype, (3, 75, 93))
     path = tmp_path / "x.tif"
     ps.save(path, values, tiles=16, overviews=[2, 4], resampling="nearest")
@@ -99,7 +99,7 @@ def test_nearest_takes_the_upper_left(tmp_path, dtype):
 
 
 @pytest.mark.parametrize("interleave", ["pixel", "band"])
-def test_rows_come_in_any_order(tmp_path, interleave):
+def test_rows_may_be_written_in_any_order(tmp_path, interleave):
     values = picture("f4", (2, 211, 150))
     path, straight = tmp_path / "x.tif", tmp_path / "y.tif"
     ps.save(straight, values, tiles=32, interleave=interleave)
@@ -119,7 +119,7 @@ def test_rows_come_in_any_order(tmp_path, interleave):
         check_layout(path, interleave == "band")
 
 
-def test_values_of_any_strides_and_types_are_taken(tmp_path):
+def test_values_of_any_strides_and_types_are_written(tmp_path):
     values = picture("i4", (70, 90, 3))
     path = tmp_path / "x.tif"
     with ps.create_array(path, shape=(3, 70, 90), dtype="i4", tiles=32) as a:
@@ -146,7 +146,7 @@ def test_two_dimensions_are_one_band(tmp_path):
     np.testing.assert_array_equal(ps.load(path)[0], values)
 
 
-def test_arrays_of_other_formats_are_saved_piece_by_piece(tmp_path, monkeypatch):
+def test_arrays_of_other_formats_are_saved_in_blocks(tmp_path, monkeypatch):
     from penstock.geo import writing as _tiff_writing
 
     values = picture("u2", (2, 130, 75))
@@ -182,12 +182,12 @@ print(max(Field.seen) - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/status")
 def test_data_larger_than_memory_pass_through_it(tmp_path):
-    """288 MiB, of which there are a piece of 32, the one before it, and rows of tiles."""
+    """288 MiB, of which at most two blocks of 32 MiB and rows of tiles are in memory."""
     done = subprocess.run([sys.executable, "-c", MEMORY, str(tmp_path)], capture_output=True, text=True, check=True)
     assert 32 << 20 < int(done.stdout) < 96 << 20, f"{int(done.stdout) / (1 << 20):.0f} MiB"
 
 
-def test_rows_that_never_came_are_nodata(tmp_path):
+def test_rows_that_were_not_written_are_nodata(tmp_path):
     rasterio = pytest.importorskip("rasterio")
     values = picture("f4", (1, 96, 70))
     path = tmp_path / "x.tif"
@@ -233,7 +233,7 @@ def test_stores_and_threads(tmp_path):
     np.testing.assert_array_equal(ps.open(path, level=1)[...], halved(values))
 
 
-def test_names_decide(tmp_path):
+def test_the_suffix_decides_the_format(tmp_path):
     ps.save(tmp_path / "x.zarr", np.arange(6.0).reshape(2, 3))
     assert ps.open(tmp_path / "x.zarr").format == "zarr3"
     group = ps.create_group(tmp_path / "g.zarr")

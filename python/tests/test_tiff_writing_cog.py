@@ -1,4 +1,4 @@
-"""Written TIFFs before the validators of COGs: rio-cogeo's and GDAL's."""
+"""Written TIFFs are valid for the validators of COGs: rio-cogeo's and GDAL's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What writers of TIFFs refuse, and what they leave behind when they are stopped."""
+"""What writers of TIFFs refuse, and what remains if they are stopped."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pytest
 from tiff_writing_cases import picture
 
 
-def test_a_store_that_refuses_once_is_asked_again(tmp_path):
+def test_a_store_that_refuses_once_can_be_used_again(tmp_path):
     folder = tmp_path / "a"
     folder.mkdir()
     values = picture("u1", (1, 90, 90))
     a = ps.create_array(folder / "x.tif", shape=values.shape, dtype="u1", tiles=16)
     a[...] = values
     folder.rmdir()
-    folder.write_bytes(b"")  # a file where the folder was
+    folder.write_bytes(b"")  # a file at the place of the folder
     with pytest.raises(ps.StorageError):
         a.close()
     assert not a.closed
@@ -95,7 +95,7 @@ def test_a_store_that_refuses_once_is_asked_again(tmp_path):
         ({"shards": 16}, "option of Zarr"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(tmp_path, options, words):
+def test_invalid_options_are_refused(tmp_path, options, words):
     given = {"shape": (1, 9, 9), "dtype": "u1"} | options
     with pytest.raises((ps.InvalidArgumentError, ps.UnsupportedError), match=words):
         ps.create_array(tmp_path / "x.tif", **given)
@@ -121,7 +121,7 @@ def test_rows_too_wide_for_the_memory_limit_are_refused_at_once(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_writes_that_cannot_be_are_refused_in_words(tmp_path):
+def test_impossible_writes_are_refused_with_a_message(tmp_path):
     path = tmp_path / "x.tif"
     values = picture("u2", (2, 100, 50))
     a = ps.create_array(path, shape=values.shape, dtype="u2", tiles=32)
@@ -161,7 +161,7 @@ def test_writes_that_cannot_be_are_refused_in_words(tmp_path):
     np.testing.assert_array_equal(ps.open(path)[...], values)
 
 
-def test_what_stands_there_is_replaced_only_when_asked_and_whole(tmp_path):
+def test_an_existing_file_is_replaced_only_on_request(tmp_path):
     path = tmp_path / "x.tif"
     old = picture("u1", (1, 40, 40))
     ps.save(path, old)
@@ -230,7 +230,7 @@ def test_a_full_disk_is_one_error_and_leaves_the_old_file(tmp_path):
 
 
 def test_memory_stays_at_a_few_rows_of_tiles(tmp_path):
-    """256 MiB are written; what the process holds of its own grows by less than 48."""
+    """256 MiB are written; the process's private memory grows by less than 48 MiB."""
     if not os.path.exists("/proc/self/status"):
         pytest.skip("this system does not tell what memory is a process's own")
     program = """
@@ -254,7 +254,7 @@ def test_memory_stays_at_a_few_rows_of_tiles(tmp_path):
     assert ps.open(tmp_path / "x.tif").overviews[0] == (8192, 4096)
 
 
-def test_tiles_that_never_came_take_no_room_but_their_place_in_the_index(tmp_path):
+def test_tiles_without_values_only_use_the_index(tmp_path):
     path = tmp_path / "x.tif"
     with ps.create_array(path, shape=(1, 65536, 65536), dtype="u1", tiles=16, overviews=None) as a:
         a[:, :16] = 1

@@ -1,4 +1,4 @@
-"""Masks, JPEG and samples of odd width in written TIFFs, read back by GDAL (by rasterio), tifffile and ourselves."""
+"""Masks, JPEG and samples of odd width in written TIFFs, read again by GDAL (by rasterio), tifffile and Penstock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def bounded(bits: int, shape: tuple[int, ...]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("bits", ODD_BITS)
-def test_samples_of_any_width_read_the_same_everywhere(tmp_path, bits):
+def test_samples_of_any_width_are_read_alike_everywhere(tmp_path, bits):
     rasterio = pytest.importorskip("rasterio")
     tifffile = pytest.importorskip("tifffile")
     pytest.importorskip("imagecodecs")
@@ -43,11 +43,11 @@ def test_samples_of_any_width_read_the_same_everywhere(tmp_path, bits):
             assert file.pages[0].bitspersample == bits
             theirs = file.pages[0].asarray()
             theirs = np.moveaxis(theirs, -1, 0) if bands > 1 and interleave == "pixel" else theirs
-            if bits != 24 or int(tifffile.__version__.split(".")[0]) >= 2026:  # 2025.5 reverses their bytes
+            if bits != 24 or int(tifffile.__version__.split(".")[0]) >= 2026:  # tifffile 2025.5 reverses their bytes
                 np.testing.assert_array_equal(theirs.reshape(values.shape), values)
 
 
-def test_values_of_too_many_bits_are_refused_by_place(tmp_path):
+def test_values_of_too_many_bits_are_refused_with_their_place(tmp_path):
     values = np.zeros((1, 40, 40), "u1")
     values[0, 35, 3] = 9
     with pytest.raises(ps.InvalidArgumentError, match="row 3, column 3 of the tile needs more than the 3 bits"):
@@ -66,7 +66,7 @@ def test_values_of_too_many_bits_are_refused_by_place(tmp_path):
         ps.save(tmp_path / "x.tif", np.zeros((1, 16, 16), "u1"), bits=4, predictor=2)
 
 
-def test_palettes_have_as_many_colours_as_their_bits_count(tmp_path):
+def test_palettes_have_a_colour_for_each_value(tmp_path):
     rasterio = pytest.importorskip("rasterio")
     colors = np.arange(48).reshape(16, 3) * 1000
     values = bounded(4, (1, 20, 20))
@@ -93,7 +93,7 @@ def halved_mask(mask: np.ndarray) -> np.ndarray:
 
 
 def halved_where(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The mean of what is valid of each four; where nothing is, of all."""
+    """The mean of the valid pixels of each four, or of all four if none is valid."""
     as_floats = np.where(mask, values.astype(float), np.nan)
     with np.errstate(invalid="ignore"):
         some = halved(as_floats)
@@ -122,7 +122,7 @@ def check_masked(path, values: np.ndarray, mask: np.ndarray) -> None:
 
 @pytest.mark.parametrize("interleave", ["pixel", "band"])
 @pytest.mark.parametrize("big", [False, True])
-def test_masks_are_what_gdal_reads_and_overviews_are_of_what_is_valid(tmp_path, interleave, big):
+def test_masks_and_overviews_equal_gdals(tmp_path, interleave, big):
     path = tmp_path / "x.tif"
     values, mask = picture("i2", (3, 203, 150)), some_mask((203, 150))
     ps.save(path, values, mask=mask, tiles=32, interleave=interleave, bigtiff=big, crs=32633, transform=UTM)
@@ -138,7 +138,7 @@ def test_gdals_own_validator_finds_a_cog_with_a_mask(tmp_path):
     check_gdal_finds_a_cog(path)
 
 
-def test_masked_rows_come_in_any_order_and_others_are_not_valid(tmp_path):
+def test_masked_rows_may_be_written_in_any_order(tmp_path):
     path = tmp_path / "x.tif"
     values, mask = picture("u2", (2, 160, 100)), some_mask((160, 100))
     with ps.create_array(path, shape=values.shape, dtype="u2", tiles=32, mask=True) as a:
@@ -179,7 +179,7 @@ def photograph(bands: int, high: int = 300, wide: int = 260) -> np.ndarray:
 
 @pytest.mark.parametrize("interleave", ["pixel", "band"])
 @pytest.mark.parametrize("bands", [1, 2, 3, 4])
-def test_jpeg_is_close_to_what_was_written_and_the_same_to_others(tmp_path, bands, interleave):
+def test_jpeg_is_close_to_the_values_and_alike_for_others(tmp_path, bands, interleave):
     rasterio = pytest.importorskip("rasterio")
     tifffile = pytest.importorskip("tifffile")
     pytest.importorskip("imagecodecs")
@@ -196,7 +196,8 @@ def test_jpeg_is_close_to_what_was_written_and_the_same_to_others(tmp_path, band
             theirs = file.read().astype(int)
             assert file.profile["compress"].lower() == "jpeg"
             assert bands != 3 or interleave == "band" or file.profile["photometric"].lower() == "ycbcr"
-        # Another libjpeg may round chroma by one or two; that of older builds of GDAL does not smooth it at all.
+        # Another libjpeg may round chroma differently by one or two; that of older builds of GDAL does not smooth it at
+        # all.
         bound = 4
         if bands == 3 and interleave == "pixel":
             with tifffile.TiffFile(path) as file:
@@ -227,7 +228,7 @@ def test_jpeg_with_a_mask_is_a_cog(tmp_path):
     check_gdal_finds_a_cog(path)
 
 
-def test_what_jpeg_cannot_hold_is_refused(tmp_path):
+def test_values_that_jpeg_cannot_store_are_refused(tmp_path):
     for values, options, words in [
         (np.zeros((1, 16, 16), "u2"), {}, "JPEG takes uint8"),
         (np.zeros((5, 16, 16), "u1"), {}, "at most 4 bands"),

@@ -1,4 +1,4 @@
-"""Tags that say what pixels mean, byte by byte: as `repr`, `struct` and `xml.sax` write the same values."""
+"""Tags with the meaning of pixels, byte by byte: as `repr`, `struct` and `xml.sax` write the same values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXTS = ["", "a", 'me & "you"', "it's", "both ' and \"", "<x>&amp;", "é𝄞", "
 
 
 def tags_of(path: Path) -> dict[int, tuple[int, int, bytes]]:
-    """Type, count and bytes of each tag of the first directory of a classic little-endian file."""
+    """Type, count and bytes of each tag in the first directory of a classic little-endian file."""
     data = path.read_bytes()
     assert data[:4] == b"II*\0"
     (at,) = struct.unpack_from("<I", data, 4)
@@ -84,7 +84,7 @@ def test_exact_integers_of_numpy_are_nodata(tmp_path):
 
 @pytest.mark.parametrize("kind", [None, "Area", "Point"])
 @pytest.mark.parametrize("system", [None, 32633, 4326, "EPSG:4326+5773"])
-def test_places_are_the_tags_of_geotiff(tmp_path, system, kind):
+def test_georeferencing_is_written_as_geotiff_tags(tmp_path, system, kind):
     if isinstance(system, str):
         pytest.importorskip("pyproj")
     for transform in [None, *TRANSFORMS]:
@@ -109,7 +109,7 @@ def test_places_are_the_tags_of_geotiff(tmp_path, system, kind):
         assert list(keys) == sorted(keys)
         assert entries[3] == len(keys)
         assert keys.pop(1025) == (0, 1, 2 if point else 1)
-        keys.pop(1026, None)  # the name, which pyproj knows
+        keys.pop(1026, None)  # the name, which pyproj has
         heights = {4096: (0, 1, 5773)} if isinstance(system, str) else {}
         codes = {
             None: {},
@@ -120,7 +120,7 @@ def test_places_are_the_tags_of_geotiff(tmp_path, system, kind):
         assert entries[:3] == (1, 1, 1 if heights else 0)
 
 
-def test_metadata_is_the_xml_of_gdal(tmp_path):
+def test_metadata_is_written_as_gdals_xml(tmp_path):
     def twice(value: str) -> str:
         return escape(escape(value, {'"': "&quot;"}))
 
@@ -135,7 +135,7 @@ def test_metadata_is_the_xml_of_gdal(tmp_path):
         assert tags[42112] == text("\n".join(lines) + "\n")
 
 
-def test_numbers_of_bands_are_written_as_python_has_them(tmp_path):
+def test_numbers_of_bands_are_written_as_in_python(tmp_path):
     for value in (1, 0.1, 1e-7, math.nan, -math.inf, 1e22, 1e15, 5e-324, np.float32(0.1)):
         tags = written(tmp_path / "x.tif", "f4", 2, scales=[value, None], offsets=[None, value], units=["m", None])
         lines = [
@@ -158,7 +158,7 @@ def test_colours_are_written_by_channel(tmp_path):
         written(tmp_path / "x.tif", bits=4, colormap=np.zeros((17, 3), int))
 
 
-def test_systems_that_are_known_without_pyproj(tmp_path, monkeypatch):
+def test_systems_that_need_no_pyproj(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyproj", None)
     for crs, key in ((32633, 3072), ("epsg:3857", 3072), (4326, 2048), ("EPSG:32760", 3072)):
         tags = written(tmp_path / "x.tif", crs=crs)

@@ -13,7 +13,7 @@ from tiff_writing_cases import UTM, picture
 @pytest.mark.parametrize(
     "crs", [32633, "EPSG:4326", "epsg:3857", np.int64(2056), "EPSG:4326+5773", "EPSG:25832+7837", "EPSG:4979"]
 )
-def test_systems_with_a_code_are_what_gdal_reads(tmp_path, crs):
+def test_systems_with_a_code_are_read_by_gdal(tmp_path, crs):
     rasterio = pytest.importorskip("rasterio")
     pyproj = pytest.importorskip("pyproj")
     path = tmp_path / "x.tif"
@@ -66,7 +66,7 @@ def test_a_system_without_a_code_is_written_as_wkt(tmp_path, proj):
         assert read.ellipsoid.semi_major_metre == pytest.approx(wanted.ellipsoid.semi_major_metre)
 
 
-def test_systems_that_geotiff_cannot_say_are_refused_by_name(tmp_path):
+def test_systems_that_geotiff_lacks_are_refused_by_name(tmp_path):
     pyproj = pytest.importorskip("pyproj")
     local = pyproj.CRS.from_wkt('LOCAL_CS["my site",UNIT["metre",1],AXIS["x",EAST],AXIS["y",NORTH]]')
     for crs, words in (
@@ -88,7 +88,7 @@ def test_systems_that_geotiff_cannot_say_are_refused_by_name(tmp_path):
 @pytest.mark.parametrize(
     "transform", [UTM, (0.5, 0, -180, 0, -0.25, 90), (3, 1, 7, -1, -3, 5), (10, 0, 0, 0, 10, 0), (-1, 0, 5, 0, -1, 5)]
 )
-def test_transforms_are_what_gdal_reads(tmp_path, transform, point):
+def test_transforms_are_read_by_gdal(tmp_path, transform, point):
     rasterio = pytest.importorskip("rasterio")
     path = tmp_path / "x.tif"
     kind = "Point" if point else "Area"
@@ -102,7 +102,7 @@ def test_transforms_are_what_gdal_reads(tmp_path, transform, point):
 
 
 @pytest.mark.parametrize("kind", [None, "Area", "Point"])
-def test_a_transform_without_a_system_names_none_to_gdal(tmp_path, kind):
+def test_a_transform_without_a_system_has_none_in_gdal(tmp_path, kind):
     rasterio = pytest.importorskip("rasterio")
     path, theirs = tmp_path / "x.tif", tmp_path / "y.tif"
     values = picture("u1", (1, 20, 20))
@@ -119,7 +119,7 @@ def test_a_transform_without_a_system_names_none_to_gdal(tmp_path, kind):
     assert ps.open(path).area_or_point == ps.open(theirs).area_or_point
 
 
-def test_metadata_reads_back(tmp_path):
+def test_metadata_is_read_again(tmp_path):
     rasterio = pytest.importorskip("rasterio")
     path = tmp_path / "x.tif"
     values = picture("i2", (2, 20, 20))
@@ -155,7 +155,7 @@ def test_metadata_reads_back(tmp_path):
     ("dtype", "nodata"),
     [("u1", 255), ("i8", -(2**63)), ("u8", 2**64 - 1), ("f4", 0.1), ("f4", np.nan), ("f8", -np.inf)],
 )
-def test_nodata_is_the_very_value(tmp_path, dtype, nodata):
+def test_nodata_is_exact(tmp_path, dtype, nodata):
     rasterio = pytest.importorskip("rasterio")
     path = tmp_path / "x.tif"
     ps.save(path, np.full((1, 40, 20), nodata, dtype), tiles=16, nodata=nodata)
@@ -163,7 +163,7 @@ def test_nodata_is_the_very_value(tmp_path, dtype, nodata):
     assert np.array(ours.nodata, dtype).tobytes() == np.array(nodata, dtype).tobytes() or np.isnan(nodata)
     np.testing.assert_array_equal(ours[...], np.full((1, 40, 20), nodata, dtype))
     with rasterio.open(path) as file:
-        if file.nodata is not None:  # rasterio has no number for uint64's largest ones
+        if file.nodata is not None:  # rasterio cannot represent the largest numbers of uint64
             assert np.array(file.nodata, dtype) == np.array(nodata, dtype) or np.isnan(file.nodata)
         assert (file.nodata is None) == (dtype == "u8")
 
@@ -197,7 +197,7 @@ def test_colours(tmp_path):
         )
 
 
-def test_xml_of_the_metadata_is_xml(tmp_path):
+def test_xml_of_the_metadata_is_valid(tmp_path):
     path = tmp_path / "x.tif"
     ps.save(path, picture("u1", (1, 9, 9)), attributes={"<&\"'>": "<&\"'>]]>"})
     assert ps.open(path).gdal_metadata == {"<&\"'>": "<&\"'>]]>"}

@@ -28,7 +28,7 @@ def test_tiles_cover_every_element_once(shape: list[int], processors: int, each:
     assert 0 <= lengths[-1] <= lengths[0]
     if shape[axis]:
         assert lengths[0] == -(-shape[axis] // (processors * each))
-        assert lengths[-1] > 0  # never a task without work
+        assert lengths[-1] > 0  # a task always has work
     assert [tile[axis].start for tile in made] == [i * lengths[0] for i in range(len(made))]
 
 
@@ -43,12 +43,12 @@ def test_the_last_tile_is_short() -> None:
 @pytest.mark.parametrize(
     "arguments", [((), 1), ((3,), 0), ((3,), 1, 1), ((3,), 1, -2), ((3,), 1, 0, 0), ((-1,), 1)], ids=str
 )
-def test_what_has_no_tiles_is_refused(arguments: tuple[object, ...]) -> None:
+def test_invalid_tiles_are_refused(arguments: tuple[object, ...]) -> None:
     with pytest.raises(ps.InvalidArgumentError):
         ps.tiles(*arguments)  # type: ignore[arg-type]
 
 
-def test_tiles_of_the_host_and_what_names_no_device() -> None:
+def test_tiles_on_the_host_and_invalid_devices() -> None:
     a = ps.create_array({}, shape=(5, 3), dtype="i4", chunks=(2, 3))
     a[...] = values = np.arange(15).reshape(5, 3)
     parts = ps.load_tiles(a, ["cpu", "cpu"])

@@ -1,4 +1,4 @@
-"""Arrays of shards as PyTorch's tensors over several processes."""
+"""Arrays of shards as PyTorch tensors over several processes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_parts_of_a_mesh_cover_the_array_once() -> None:
     assert local_part((6, 4), (2, 2), (1, 0), (None, 1)) == (slice(0, 6), slice(0, 2))
 
 
-def test_what_runs_backwards_becomes_a_tensor() -> None:
+def test_negative_strides_become_a_tensor() -> None:
     from penstock.torch import as_tensor
 
     values = np.arange(12, dtype="f4").reshape(3, 4)
@@ -77,7 +77,7 @@ def test_the_loaders_order_does_not_depend_on_workers_and_ranks(tmp_path: Path, 
 SPAWN = {0: None, 1: "fork", 3: "spawn"}
 
 
-def test_a_loader_continues_where_it_was(tmp_path: Path) -> None:
+def test_a_loader_continues_after_its_state(tmp_path: Path) -> None:
     from penstock.torch import Loader
 
     image, label = np.arange(40 * 6, dtype="f4").reshape(40, 6), np.arange(40, dtype="i8")

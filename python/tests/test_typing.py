@@ -1,4 +1,4 @@
-"""What mypy knows of the package's results."""
+"""The types that mypy infers for the package's results."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ WANTED = [
 ]
 
 
-def test_mypy_knows_what_reads_return(tmp_path: Path):
+def test_mypy_infers_what_reads_return(tmp_path: Path):
     (tmp_path / "user.py").write_text(CODE)
-    # With the settings and the cache of `make check`: NumPy's types alone take 20 s to read.
+    # With the settings and the cache of `make check`, because analysing NumPy's types alone takes 20 s.
     done = subprocess.run(
         [sys.executable, "-m", "mypy", str(tmp_path / "user.py")],
         capture_output=True,

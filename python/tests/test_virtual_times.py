@@ -1,4 +1,4 @@
-"""`open_virtual` of files that count their times from different dates: equal to what xarray decodes, or refused."""
+"""`open_virtual` of files whose times count from different dates: equal to what xarray decodes, or refused."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_is_equal_to_what_xarray_decodes(tmp_path: Path, calendar: str, dtype: s
     np.testing.assert_array_equal(made["x"][...], [0, 1, 0, 1])
 
 
-def test_the_same_date_in_other_words(tmp_path: Path) -> None:
+def test_the_same_date_in_different_spellings(tmp_path: Path) -> None:
     files = [
         write(tmp_path / "0.nc", "days since 2000-01-01", np.arange(3)),
         write(tmp_path / "1.nc", "days since 2000-1-1 00:00:00", np.arange(3, 6)),
@@ -75,7 +75,7 @@ def test_the_same_date_in_other_words(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ps.open_virtual(files, concat="time")["time"][...], np.arange(6))
 
 
-def test_files_are_put_in_order_by_what_they_mean(tmp_path: Path) -> None:
+def test_files_are_ordered_by_their_decoded_times(tmp_path: Path) -> None:
     files = [
         write(tmp_path / "0.nc", "days since 2000-02-01", np.arange(3)),
         write(tmp_path / "1.nc", "days since 2000-01-01", np.arange(3)),
@@ -94,7 +94,7 @@ def refusal(files: list[str], **options: Any) -> str:
     return str(caught.value)
 
 
-def test_refusals_name_the_files_and_what_to_do(tmp_path: Path) -> None:
+def test_refusals_name_the_files_and_the_remedy(tmp_path: Path) -> None:
     first = write(tmp_path / "0.nc", "days since 2000-01-01", np.arange(3))
     later = "days since 2000-02-01"
     text = refusal([first, write(tmp_path / "scaled.nc", later, np.arange(3), scale_factor=2.0)])

@@ -1,4 +1,4 @@
-"""`read_window` against what GDAL reads with the same window, shape and resampling."""
+"""`read_window`, compared with GDAL's reading of the same window, shape and resampling."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 KINDS = ["nearest", "average", "bilinear"]
 TRANSFORM = (10.0, 0.0, 1000.0, 0.0, -10.0, 5000.0)
-# Bounds, shape of the result; edges that cut pixels only where GDAL takes the whole pixel too.
+# Bounds, and the shape of the result. Edges cut a pixel only if GDAL uses the whole pixel too.
 WINDOWS = [
     ((1000, 1030, 4130, 5000), (40, 50)),
     ((1000, 1030, 4130, 5000), (397, 313)),
@@ -25,7 +25,7 @@ WINDOWS = [
 
 
 class Scene:
-    """An image, its overviews, and the same in arrays of ours."""
+    """An image and its overviews in a file, and the same as our arrays."""
 
     def __init__(self, path: Path, dtype: str, nodata: Any) -> None:
         rasterio = pytest.importorskip("rasterio")
@@ -46,7 +46,7 @@ class Scene:
                 self.overviews.append(stored(file.read()))
 
     def read(self, bounds: Any, shape: Any, kind: str) -> np.ndarray[Any, Any]:
-        """What GDAL makes of it."""
+        """GDAL's result."""
         import rasterio
 
         with rasterio.open(self.path) as file:
@@ -79,13 +79,13 @@ def assert_equal(got: Any, want: Any, dtype: np.dtype[Any]) -> None:
         np.testing.assert_allclose(got, want, rtol=2e-6)
     else:
         apart = np.abs(got.astype("i8") - want.astype("i8"))
-        assert apart.max() <= 1  # halves: GDAL adds in another order
+        assert apart.max() <= 1  # halves may be rounded differently: GDAL adds in another order
         assert (apart > 0).mean() < 0.02
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("bounds", "shape"), WINDOWS, ids=range(len(WINDOWS)))
-def test_windows_are_gdals(scene, kind, bounds, shape):
+def test_windows_equal_gdals(scene, kind, bounds, shape):
     got, want = scene.ours(bounds, shape, kind), scene.read(bounds, shape, kind)
     if kind == "nearest":
         np.testing.assert_array_equal(got, want)
@@ -94,7 +94,7 @@ def test_windows_are_gdals(scene, kind, bounds, shape):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_images_of_files_know_where_they_are(scene, kind):
+def test_images_of_files_have_their_bounds(scene, kind):
     if not hasattr(ps, "TiffArray"):
         pytest.skip("this build opens no TIFF")
     a = ps.open(scene.path)
@@ -106,7 +106,7 @@ def test_images_of_files_know_where_they_are(scene, kind):
 @pytest.mark.parametrize("nodata", [None, 5])
 @pytest.mark.parametrize("kind", ["average", "bilinear"])
 def test_large_windows_are_resampled_in_strips(kind, nodata):
-    """A strip has 2^21 source pixels: a quarter of the window is less than one, the window is more than three."""
+    """A strip has 2^21 source pixels: a quarter of the window fits in one, the whole window needs more than three."""
     values = np.random.default_rng(2).integers(0, 250, (2, 1792, 2000)).astype("u1")
     a, where = stored(values), {"transform": (1, 0, 0, 0, -1, 1792), "nodata": nodata}
     whole = ps.read_window(a, shape=(448, 1000), resampling=kind, **where)
@@ -116,7 +116,7 @@ def test_large_windows_are_resampled_in_strips(kind, nodata):
 
 def test_without_bounds_it_is_the_image_itself(scene):
     np.testing.assert_array_equal(ps.read_window(scene.array, transform=TRANSFORM), scene.array[...])
-    for where in ({}, {"transform": (1, 0.5, 0, 0.5, -1, 4)}):  # also where that is not known, or rotated
+    for where in ({}, {"transform": (1, 0.5, 0, 0.5, -1, 4)}):  # also if it is not georeferenced, or rotated
         np.testing.assert_array_equal(ps.read_window(scene.array, **where), scene.array[...])
     for kind in KINDS:
         half = ps.read_window(scene.array, shape=(397, 313), resampling=kind, transform=TRANSFORM)
@@ -124,13 +124,13 @@ def test_without_bounds_it_is_the_image_itself(scene):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_lies_beyond_the_image_has_the_fill_value(kind):
+def test_pixels_outside_the_image_have_the_fill_value(kind):
     values = np.arange(1, 13, dtype="i2").reshape(1, 3, 4)
     a, there = stored(values), {"transform": (1, 0, 0, 0, -1, 3), "resampling": kind}
     got = ps.read_window(a, (-2, -1, 5, 5), (6, 7), fill_value=-7, **there)
     want = np.full((1, 6, 7), -7, "i2")
     want[:, 2:5, 2:6] = values
-    if kind != "bilinear":  # whose triangle reaches over the edge
+    if kind != "bilinear":  # the bilinear kernel reaches over the edge
         np.testing.assert_array_equal(got, want)
     assert (got[:, 0] == -7).all()
     np.testing.assert_array_equal(got[:, 3, 3:5], want[:, 3, 3:5])
@@ -143,7 +143,7 @@ def test_windows_beyond_the_image_need_a_fill_value(kind):
     a, there = stored(np.ones((1, 3, 4), "i2")), {"transform": (1, 0, 0, 0, -1, 3), "resampling": kind}
     with pytest.raises(ps.InvalidArgumentError, match=r"\(50.0, .* lie outside the image .* another CRS"):
         ps.read_window(a, (50.0, 50, 60, 60), (2, 2), fill_value=-7, **there)
-    with pytest.raises(ps.InvalidArgumentError, match="lie outside the image"):  # they touch
+    with pytest.raises(ps.InvalidArgumentError, match="lie outside the image"):  # they only touch
         ps.read_window(a, (4, 0, 6, 3), (2, 2), nodata=-1, **there)
     with pytest.raises(ps.InvalidArgumentError, match="fill_value="):
         ps.read_window(a, (50, 50, 60, 60), (2, 2), boundless=True, **there)
@@ -158,7 +158,7 @@ def test_windows_beyond_the_image_need_a_fill_value(kind):
 
 @pytest.mark.parametrize("kind", ["average", "bilinear"])
 def test_results_of_one_pixel_each_are_those_pixels(kind):
-    values = np.array([[[1, -1, 2**62 + 1], [3, 2**62 + 3, -1]]], "i8")  # which a mean in doubles would round
+    values = np.array([[[1, -1, 2**62 + 1], [3, 2**62 + 3, -1]]], "i8")  # a mean in doubles would round these
     a, where = stored(values), {"transform": (1, 0, 0, 0, -1, 2), "resampling": kind}
     shapes = [(2, 3)] if kind == "bilinear" else [(2, 3), (6, 6)]
     for rows, columns in shapes:
@@ -170,7 +170,7 @@ def test_results_of_one_pixel_each_are_those_pixels(kind):
         np.testing.assert_array_equal(got, np.full((1, rows, columns), -1))
 
 
-def test_missing_pixels_are_left_out_of_means():
+def test_missing_pixels_are_excluded_from_means():
     values = np.array([[[1, -1, 5, 7], [3, -1, -1, -1]]], "f4")
     where = {"transform": (1, 0, 0, 0, -1, 2), "nodata": -1}
     got = ps.read_window(stored(values), shape=(1, 2), resampling="average", **where)
@@ -180,7 +180,7 @@ def test_missing_pixels_are_left_out_of_means():
     assert ps.read_window(stored(nan), shape=(1, 2), resampling="average", **where).tolist() == [[[2.0, 6.0]]]
 
 
-def test_a_mean_never_turns_into_nodata():
+def test_a_mean_never_becomes_nodata():
     where = {"transform": (1, 0, 0, 0, -1, 1), "nodata": 5, "resampling": "average", "shape": (1, 1)}
     assert ps.read_window(stored(np.array([[[4, 6]]], "u1")), **where).tolist() == [[[6]]]
     assert ps.read_window(stored(np.array([[[4, 6]]], "f4")), **where)[0, 0, 0] > 5
@@ -285,7 +285,7 @@ def test_text_has_windows_of_nearest_pixels(dtype):
         ps.read_window(a, shape=(2, 3), resampling="average", **where)
 
 
-def test_what_has_no_window_is_refused():
+def test_arrays_without_windows_are_refused():
     a = stored(np.zeros((1, 4, 4), "c8"))
     there = {"transform": (1, 0, 0, 0, -1, 4)}
     for arguments, options, text in [

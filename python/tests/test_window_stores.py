@@ -1,4 +1,4 @@
-"""`read_window` takes overviews and masks from where the array itself is, whatever that is."""
+"""`read_window` reads overviews and masks from the same store as the array."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE = Path(__file__).resolve().parents[2] / "tests/data/tiff/cogeotiff__rio-til
 
 
 class Counting(ps.Store):
-    """One file of a store in Python, by the ranges that are asked for."""
+    """One file in a Python store, with a count of the requested ranges."""
 
     def __init__(self, path: Path = FILE) -> None:
         self.data, self.asked = path.read_bytes(), 0
@@ -57,7 +57,7 @@ def places() -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", ["nearest", "average", "bilinear"])
 @pytest.mark.parametrize("place", ["bytes", "file object", "dict", "store", "fsspec", "obstore"])
-def test_windows_do_not_depend_on_where_the_file_is(place, kind):
+def test_windows_do_not_depend_on_the_location(place, kind):
     known = places()
     if place not in known:
         pytest.skip(f"{place} is not installed")
@@ -78,7 +78,7 @@ def test_small_windows_read_the_overview_only(tmp_path):
 
 @pytest.mark.parametrize("level", [1, 2])
 def test_overviews_have_masks_and_overviews_of_their_own(level):
-    """An overview's mask is the overview's, not the image's."""
+    """The mask of an overview belongs to the overview, not to the image."""
     rasterio = pytest.importorskip("rasterio")
     a = ps.open(FILE, level=level)
     got = ps.read_window(a, shape=(32, 32), resampling="average")
@@ -103,7 +103,7 @@ def test_windows_of_masks_are_masks():
 
 
 def test_windows_use_the_arrays_own_context():
-    """What the context counts: the overview's reads are the array's."""
+    """In the counts of the context, reads of the overview are reads of the array."""
     context = ps.Context(threads=1)
     a = ps.open(FILE, context=context)
     ps.read_window(a, shape=(32, 32), resampling="average")

@@ -1,4 +1,4 @@
-"""`read_window` of unpacked images: the windows of arrays that hold the images' physical values."""
+"""`read_window` of unpacked images equals the windows of arrays that contain the physical values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = QUIET
 
 HEIGHT, WIDTH = 53, 71
 TRANSFORM = (10.0, 0.0, 1000.0, 0.0, -10.0, 5000.0)
-BANDS = {"alpha": 4}  # else 3
+BANDS = {"alpha": 4}  # 3 for others
 SCALES: dict[str, dict[str, list[float]]] = {
     "plain": {},
     "one scale": {"scales": [0.5] * 4, "offsets": [1.0] * 4},
@@ -70,7 +70,7 @@ def applies(dtype: str, validity: str, scales: str) -> bool:
     if validity == "NaN":
         return dtype[0] in "fc"
     if validity == "alpha":
-        return dtype in ("u1", "u2")  # as GDAL
+        return dtype in ("u1", "u2")  # as in GDAL
     return validity == "all valid" or scales == "plain" or dtype in ("u1", "i2", "f4")
 
 
@@ -106,7 +106,7 @@ def in_memory(values: np.ndarray[Any, Any]) -> ps.Array:
     ("dtype", "validity", "scales"),
     [each for each in itertools.product(TYPES, VALIDITY, SCALES) if applies(*each)],
 )
-def test_windows_are_those_of_arrays_of_the_values(tmp_path, dtype, validity, scales, overviews):
+def test_windows_equal_those_of_arrays_of_the_values(tmp_path, dtype, validity, scales, overviews):
     write(tmp_path / "x.tif", dtype, validity, scales, overviews)
     image = ps.open(tmp_path / "x.tif", unpack=True)
     levels = [ps.open(tmp_path / "x.tif", unpack=True, level=n)[...] for n in range(1 + len(image.overviews))]
@@ -130,7 +130,7 @@ def test_windows_are_those_of_arrays_of_the_values(tmp_path, dtype, validity, sc
 
 
 class Ranges(ps.Store):
-    """A file by the ranges that are requested."""
+    """A file that is read by ranges."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -146,7 +146,7 @@ class Ranges(ps.Store):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("validity", ["nodata", "mask"])
-def test_requests_are_those_of_the_packed_image(tmp_path, kind, validity):
+def test_requests_equal_those_of_the_packed_image(tmp_path, kind, validity):
     values = np.random.default_rng(0).integers(0, 255, (2, 512, 512), dtype="u1")
     options = {"nodata": 3} if validity == "nodata" else {"mask": values[0] > 9}
     ps.save(tmp_path / "x.tif", values, tiles=64, scales=[2, 3], transform=(1, 0, 0, 0, -1, 512), **options)
@@ -157,9 +157,9 @@ def test_requests_are_those_of_the_packed_image(tmp_path, kind, validity):
         store.requested.clear()
         for bounds, shape in [((70, 400, 150, 500), (80, 37)), ((0, 0, 512, 512), (64, 64)), ((60, 40, 90, 90), None)]:
             ps.read_window(a, bounds, shape, kind)
-        requested.append(sorted(each for each in store.requested if each[0] > 0))  # without those of the header
+        requested.append(sorted(each for each in store.requested if each[0] > 0))  # without the requests for the header
     packed, unpacked = requested
-    if kind == "nearest" and validity == "mask":  # stored values of masked pixels are returned
+    if kind == "nearest" and validity == "mask":  # the stored values of masked pixels are returned
         assert set(packed) < set(unpacked)
     else:
         assert packed == unpacked
@@ -191,7 +191,7 @@ def test_memory_in_addition_to_the_result_is_bounded(tmp_path, kind):
     assert more < 80 << 20, "the stored pixels are 48 MB, the result 96 MB"
 
 
-def test_overviews_are_of_the_same_type(tmp_path):
+def test_overviews_have_the_same_type(tmp_path):
     ps.save(tmp_path / "x.tif", np.zeros((1, 64, 64), "u1"), tiles=16, scales=[2], overviews=[2])
     image, small = (ps.open(tmp_path / "x.tif", unpack=True, level=level) for level in (0, 1))
     want = ps.read_window(image, shape=(32, 32))

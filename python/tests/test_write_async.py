@@ -13,7 +13,7 @@ import pytest
 
 
 class Gated(dict):
-    """A store that takes no chunk while its gate is closed, and refuses some."""
+    """A store that accepts no chunk while its gate is closed, and refuses some."""
 
     def __init__(self, is_open=True):
         super().__init__()
@@ -54,7 +54,7 @@ SELECTIONS = [..., (slice(1, 9), slice(None)), (3, slice(2, 7)), (slice(None, No
 
 @pytest.mark.parametrize("dtype", [*DTYPES, np.dtypes.StringDType()], ids=str)
 @pytest.mark.parametrize("where", ["dict", "file", "memory-sharded"])
-def test_writes_what_write_does(tmp_path, dtype, where):
+def test_stores_what_write_stores(tmp_path, dtype, where):
     for number, selection in enumerate(SELECTIONS):
         stores = [({}, {}), (tmp_path / f"{number}a.zarr", tmp_path / f"{number}b.zarr"), ({}, {})]
         ours, theirs = stores[["dict", "file", "memory-sharded"].index(where)]
@@ -78,7 +78,7 @@ def test_values_are_cast_and_repeated():
         np.testing.assert_array_equal(a[...], b[...])
 
 
-def test_what_write_refuses_is_refused_at_once(tmp_path):
+def test_arguments_that_write_refuses_are_refused_at_once(tmp_path):
     a = made({}, (5, 3))
     with pytest.raises(ps.InvalidArgumentError):
         a.write_async(..., np.zeros((4, 3)))
@@ -119,7 +119,7 @@ def test_writes_are_done_in_their_order():
     np.testing.assert_array_equal(a[...], expected)
 
 
-def test_who_brings_too_much_waits():
+def test_a_caller_waits_while_too_much_is_queued():
     with ps.Context(threads=1, write_queue=10_000):
         a = made(store := Gated(is_open=False), (1000,), "int32", (1000,))
     value = np.arange(1000, dtype="int32")
@@ -136,7 +136,7 @@ def test_who_brings_too_much_waits():
     np.testing.assert_array_equal(a[...], value + 5)
     with ps.Context(threads=1, write_queue=100):
         b = made({}, (1000,))
-    b.write_async(..., value).wait(30)  # larger than the bound: alone
+    b.write_async(..., value).wait(30)  # larger than the limit: it is written alone
 
 
 def test_each_error_is_reported_once():
@@ -148,7 +148,7 @@ def test_each_error_is_reported_once():
         told.wait(30)
     with pytest.raises(ps.StorageError, match="disk is full"):
         told.wait(30)
-    context.synchronize()  # told already
+    context.synchronize()  # it was reported before
     a.write_async(slice(10, 20), 2)
     a.write_async(slice(10, 12), 3)
     a.write_async(slice(20, 30), 4)
@@ -163,7 +163,7 @@ def test_each_error_is_reported_once():
     np.testing.assert_array_equal(a[...], np.full(30, 5))
 
 
-def test_a_cancelled_write_leaves_old_or_new():
+def test_a_cancelled_write_leaves_old_or_new_objects():
     with ps.Context(threads=1):
         a = made(store := Gated(), (100,), chunks=(10,))
     a[...] = 1
@@ -174,7 +174,7 @@ def test_a_cancelled_write_leaves_old_or_new():
     store.gate.set()
     with pytest.raises(ps.CancelledError):
         second.wait(30)
-    with contextlib.suppress(ps.CancelledError):  # what is under way may end before it is asked again
+    with contextlib.suppress(ps.CancelledError):  # a put in progress may end before the write is cancelled
         first.wait(30)
     assert set(np.unique(a[...])) <= {1, 2}
 

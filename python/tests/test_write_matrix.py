@@ -1,4 +1,4 @@
-"""Writes to every kind of store, when they go well, when a put fails, and when they are cancelled."""
+"""Writes to every kind of store: when they succeed, when a put fails, and when they are cancelled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NEW = -OLD
 
 
 class Gate:
-    """What every put of a chunk passes: counts them, refuses some, and holds them back while it is closed."""
+    """All puts of chunks pass it: it counts them, refuses some, and blocks them while it is closed."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -119,7 +119,7 @@ class Sync:
 
 
 class Versioned(ps.Store):
-    """Has versions, so that puts are on condition."""
+    """A store with versions, so that puts are conditional."""
 
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
@@ -205,7 +205,7 @@ class FsspecSync(MemoryFileSystem):
 
 
 class FsspecAsync(AsyncFileSystem):
-    """Objects in memory, behind an event loop."""
+    """Objects in memory that are accessed through an event loop."""
 
     protocol = "gatedasync"
     cachable = False
@@ -298,7 +298,7 @@ class Scene:
             self.array.write_async(..., value).wait(60)
 
     def is_old_or_new(self, new: np.ndarray = NEW) -> bool:
-        """Each object is whole: as it was, or as it was to become."""
+        """Whether each object is whole: the old one or the new one."""
         now = self.array[...]
         for row in range(0, 8, 2):
             for column in range(0, 12, 3):
@@ -329,7 +329,7 @@ def test_every_object_is_put_once(kind, layout, how, tmp_path):
     np.testing.assert_array_equal(scene.array[...], NEW)
     assert scene.gate.puts == OBJECTS
     assert scene.gate.under_way == 0
-    scene.write(how, np.zeros_like(OLD))  # every object goes
+    scene.write(how, np.zeros_like(OLD))  # every object is erased
     np.testing.assert_array_equal(scene.array[...], 0)
     assert scene.gate.puts == 2 * OBJECTS
 
@@ -346,7 +346,7 @@ def test_a_put_that_fails_is_named_once(kind, layout, how, which, value, tmp_pat
     assert str(failed.value).count(f"writing '{key}'") == 1
     assert f"of {OBJECTS} objects were written before" in str(failed.value)
     scene.array.flush()
-    scene.context.synchronize()  # told already
+    scene.context.synchronize()  # it was reported before
     assert scene.gate.under_way == 0
     assert scene.is_old_or_new(value)
     scene.gate.refused = {}
@@ -377,7 +377,7 @@ def test_a_part_of_each_object_changes(kind, layout, how, tmp_path):
 
 
 def test_a_cancelled_write_leaves_whole_objects(kind, layout, tmp_path):
-    """A worker that a synchronous store holds asks only now and then whether to go on: the write may end before."""
+    """A worker that waits for a synchronous store rarely checks for cancellation: the write may end before."""
     scene = Scene(kind, layout, tmp_path)
     scene.gate.is_open = False
     job = scene.array.write_async(..., NEW)
@@ -419,5 +419,5 @@ def test_a_cancelled_write_does_not_wait_for_the_store(kind, layout, tmp_path):
         time.sleep(0.001)
     job.cancel()
     with pytest.raises(ps.CancelledError):
-        job.wait(30)  # the gate stays closed
+        job.wait(30)  # the gate is still closed
     np.testing.assert_array_equal(scene.array[...], OLD)

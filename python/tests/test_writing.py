@@ -1,4 +1,4 @@
-"""`a[...] = x` and its like: equal to NumPy, read back by zarr-python too."""
+"""`a[...] = x` and similar writes: equal to NumPy, and read again by zarr-python."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _make(folder: Path, *, shape: Any = (23, 17), dtype: str = "int32", layout: 
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_assignment_is_numpys(tmp_path: Path, layout: str) -> None:
+def test_assignment_equals_numpys(tmp_path: Path, layout: str) -> None:
     z = _make(tmp_path, layout=layout)
     a = ps.open(tmp_path / "a.zarr")
     n = np.zeros(a.shape, a.dtype)
@@ -78,7 +78,7 @@ def test_dtypes(tmp_path: Path, dtype: str) -> None:
     assert np.array_equal(a[...], n)
 
 
-def test_a_chunk_of_fill_value_is_left_out_bit_for_bit(tmp_path: Path) -> None:
+def test_a_chunk_of_fill_value_is_omitted_bit_for_bit(tmp_path: Path) -> None:
     z = zarr.create_array(str(tmp_path / "a.zarr"), shape=(8,), chunks=(4,), dtype="float64", fill_value=0.0)
     a = ps.open(tmp_path / "a.zarr")
     a[...] = 0.0
@@ -110,7 +110,7 @@ def test_write_with_options(tmp_path: Path) -> None:
         a.write(..., x, threads=0)
 
 
-def test_a_cancelled_write_says_how_far_it_came(tmp_path: Path) -> None:
+def test_a_cancelled_write_reports_its_progress(tmp_path: Path) -> None:
     z = zarr.create_array(str(tmp_path / "a.zarr"), shape=(4_000_000,), chunks=(1000,), dtype="int32")
     a = ps.open(z)
     with pytest.raises(ps.CancelledError) as failed:
@@ -221,7 +221,7 @@ def test_resize(tmp_path: Path) -> None:
     a[...] = n
     a.resize((30, 3))
     assert a.shape == (30, 3)
-    assert other.shape == (23, 17)  # what was open stays what it was
+    assert other.shape == (23, 17)  # an array opened before keeps its shape
     again = zarr.open_array(str(tmp_path / "a.zarr"))
     assert again.shape == (30, 3)
     assert again.metadata.codecs == z.metadata.codecs
@@ -248,7 +248,7 @@ def test_append(tmp_path: Path, axis: int) -> None:
         shape[axis] = 4 * k
         rows = np.full(shape, k)
         n = np.concatenate([n, rows.astype("int32")], axis)
-        assert (a if k % 2 else other).append(rows, axis) == n.shape  # each knows where the end is
+        assert (a if k % 2 else other).append(rows, axis) == n.shape  # each object knows the current end
     assert np.array_equal(zarr.open_array(str(tmp_path / "a.zarr"))[...], n)
     assert sorted(os.listdir(tmp_path / "a.zarr")) == ["c", "zarr.json"]
     with pytest.raises(ValueError, match="cannot be appended"):
@@ -293,7 +293,7 @@ def test_a_read_only_store_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kib", [255, 256, 384, 512, 513, 1024])
 def test_writes_of_any_size_into_a_dict_end(kib):
-    # Some keep the GIL, some have more workers than one: never both, since a dict is written to with the GIL.
+    # Some hold the GIL, some have several workers; never both, since writing to a dict needs the GIL.
     values = np.random.default_rng(kib).integers(0, 200, kib << 10, dtype="u1")
     for _ in range(5):
         a = ps.create_array({}, shape=values.shape, dtype="u1", chunks=(4096,))
@@ -321,7 +321,7 @@ def test_chunks_near_the_memory_limit_are_written_by_fewer_workers(tmp_path: Pat
 
 
 def test_large_objects_are_replaced_again_and_again(tmp_path: Path) -> None:
-    """Their bytes are written out on a thread of its own, which must keep up and end."""
+    """Their bytes are flushed on a separate thread, which must keep up and end."""
     array = ps.create_array(tmp_path / "a.zarr", shape=(1 << 20,), dtype="float32", chunks=(1 << 20,), compressors=None)
     for i in range(12):
         array[...] = np.full(1 << 20, i, "float32")

@@ -1,4 +1,4 @@
-"""Writes, resizes, appends and reopenings in any order against a NumPy array, read back by zarr-python too."""
+"""Writes, resizes, appends and reopenings in any order, compared with a NumPy array, and read again by zarr-python."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _slices(draw: st.DrawFn, size: int) -> Any:
 
 
 class Writing(RuleBasedStateMachine):
-    """One array in a folder, and what it should hold."""
+    """One array in a folder, and the values that it should have."""
 
     @initialize(
         shape=st.tuples(st.integers(0, 13), st.integers(0, 9)),
@@ -56,7 +56,7 @@ class Writing(RuleBasedStateMachine):
         self.n = np.full(shape, fill, "int32")
 
     def teardown(self) -> None:
-        """Leave nothing behind."""
+        """Remove the folder."""
         shutil.rmtree(getattr(self, "folder", ""), ignore_errors=True)
 
     @rule(data=st.data(), value=st.integers(0, 5), scalar=st.booleans(), empty=st.booleans())
@@ -106,7 +106,7 @@ class Writing(RuleBasedStateMachine):
 
     @rule(shape=st.tuples(st.integers(0, 13), st.integers(0, 9)))
     def resize(self, shape: Any) -> None:
-        """Shrink or grow; what comes back at the edge is unspecified, so it is written over."""
+        """Shrink or grow; new values at the edge are unspecified, so they are overwritten."""
         self.a.resize(shape)
         old = self.n
         self.n = np.full(shape, self.fill, "int32")
@@ -128,12 +128,12 @@ class Writing(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        """Another process would see the same."""
+        """Open the array again, as another process would."""
         self.a = ps.open(self.folder, context=ps.Context())
 
     @invariant()
     def equal(self) -> None:
-        """Both readers see what the model holds."""
+        """Both readers return the values of the model."""
         if hasattr(self, "a"):
             assert self.a.shape == self.n.shape
             assert np.array_equal(self.a[...], self.n)

@@ -36,7 +36,7 @@ SELECTIONS = {
 
 @pytest.mark.parametrize("name", ["plain", "packed"])
 @pytest.mark.parametrize("selection", SELECTIONS)
-def test_reads_what_is_selected(opened: xr.Dataset, name: str, selection: str) -> None:
+def test_reads_the_selection(opened: xr.Dataset, name: str, selection: str) -> None:
     chosen = opened[name].isel(**SELECTIONS[selection])
     stored = np.asarray(chosen.penstock.read())
     assert stored.dtype == "i2"
@@ -58,7 +58,7 @@ def test_plans_and_arrays(opened: xr.Dataset) -> None:
     assert opened.plain.penstock.plan().requests > 1
 
 
-def test_says_what_has_no_array(opened: xr.Dataset) -> None:
+def test_objects_without_an_array_are_reported(opened: xr.Dataset) -> None:
     for values in (opened.plain.load(), opened.packed + 1, xr.DataArray([1, 2])):
         with pytest.raises(ps.InvalidArgumentError, match="not Penstock's"):
             values.penstock.plan()

@@ -1,7 +1,7 @@
-"""HDF5 and NetCDF4 in xarray: variables, attributes, types, order and encodings are those of xarray's own engines.
+"""HDF5 and NetCDF4 in xarray: variables, attributes, types, order and encodings equal those of xarray's own engines.
 
 The matrix: 13 types, 5 kinds of storage, fixed and unlimited, attributes of 8 types on each variable and on the file,
-text of three kinds, packed and missing values; 13 files in all, each decoded and not.
+text of three kinds, packed and missing values; 13 files in all, each with and without decoding.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any
 
 
 def text_of(value: Any) -> str:
-    """A value with its type, whatever the byte order is that NumPy writes out."""
+    """A value with its type as text, regardless of the byte order that NumPy prints."""
     if isinstance(value, np.dtype):
         names = value.metadata or {}
         return f"{value.newbyteorder('=')!r} {names.get('enum')} {names.get('enum_name')}"
@@ -62,7 +62,7 @@ def check_same(found: Any, wanted: Any, encoding: dict[Any, Any], encodings: dic
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_are_what_netcdf4_shows(files: tuple[Path, dict[str, Any]], name: str) -> None:
+def test_files_equal_netcdf4s(files: tuple[Path, dict[str, Any]], name: str) -> None:
     folder, wanted = files
     options: list[dict[str, Any]] = [{}, {"group": "below"} if name == "groups.nc" else {"decode_cf": False}]
     for (encoding, dataset, encodings), each in zip(wanted[name], options, strict=False):
@@ -72,12 +72,12 @@ def test_files_are_what_netcdf4_shows(files: tuple[Path, dict[str, Any]], name: 
 
 @pytest.mark.skipif(importlib.util.find_spec("h5netcdf") is None, reason="h5netcdf is not installed")
 @pytest.mark.parametrize("name", FILES)
-def test_files_are_what_h5netcdf_shows(files: tuple[Path, dict[str, Any]], name: str) -> None:
+def test_files_equal_h5netcdfs(files: tuple[Path, dict[str, Any]], name: str) -> None:
     for options in ({}, {"decode_cf": False}):
         path = files[0] / name
         with xarray.open_dataset(path, engine="h5netcdf", **options) as wanted:
             found = xarray.open_dataset(path, engine="penstock", **options)
-            for variable in found.variables.values():  # h5netcdf has none where nothing is compressed
+            for variable in found.variables.values():  # h5netcdf sets no encoding without compression
                 if not variable.encoding.get("zlib"):
                     variable.encoding.pop("complevel", None)
             encodings = {each: dict(variable.encoding) for each, variable in wanted.variables.items()}
@@ -90,7 +90,7 @@ def test_netcdf_is_written_to_zarr(
     files: tuple[Path, dict[str, Any]], tmp_path: Path, name: str, zarr_format: int
 ) -> None:
     dataset = xarray.open_dataset(files[0] / name, engine="penstock")
-    if zarr_format == 3:  # xarray does not read the fill values of bytes that it writes to format 3
+    if zarr_format == 3:  # xarray cannot read the fill values of bytes that it writes to format 3
         dataset = dataset.drop_vars("marked", errors="ignore")
     dataset.to_zarr(tmp_path / "o.zarr", zarr_format=zarr_format, consolidated=False)
     for engine in ("penstock", "zarr"):
@@ -145,7 +145,7 @@ def test_lazy_text_pickles(files: tuple[Path, dict[str, Any]]) -> None:
     assert again["strings"].dtype == dataset["strings"].dtype
 
 
-def test_unsupported_variables_are_left_out_with_a_warning(tmp_path):
+def test_unsupported_variables_are_omitted_with_a_warning(tmp_path):
     """References, lists and empty datasets, which users of h5py store next to their data."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file["x"] = np.arange(3.0)
@@ -167,8 +167,8 @@ def test_unsupported_variables_are_left_out_with_a_warning(tmp_path):
         xarray.open_dataset(tmp_path / "a.h5", engine="penstock", drop_variables=dropped).close()
 
 
-def test_a_tree_of_links_that_lead_back_and_across_ends(tmp_path):
-    """Each of ten groups has links to all others and to the root: there are 10! ways through them."""
+def test_a_tree_with_cyclic_links_ends(tmp_path):
+    """Each of ten groups has links to all others and to the root: there are 10! paths through them."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         for i in range(10):
             file.create_group(f"g{i}")["v"] = np.arange(i + 1)
@@ -223,7 +223,7 @@ def test_variables_shorter_than_an_unlimited_dimension_are_filled(tmp_path: Path
 
 
 def test_of_a_later_unlimited_dimension_the_end_is_filled(tmp_path: Path) -> None:
-    """netCDF4 reads other values there, h5netcdf these."""
+    """netCDF4 reads other values; h5netcdf reads the same."""
     import netCDF4
 
     path = tmp_path / "x.nc"

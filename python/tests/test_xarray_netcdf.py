@@ -1,4 +1,4 @@
-"""NetCDF4 in xarray: our engine shows what xarray's own shows."""
+"""NetCDF4 in xarray: our engine shows the same as xarray's own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if importlib.util.find_spec("netCDF4") is None:
 
 DECODINGS: list[dict[str, Any]] = [{}, {"mask_and_scale": False}, {"decode_cf": False}, {"decode_times": False}]
 
-# netCDF4 brings an HDF5 library of its own, which conflicts with h5py's: it has a process to itself.
+# netCDF4 has its own HDF5 library, which conflicts with h5py's, so it runs in a separate process.
 OTHER = f"""
 import pickle, sys
 import netCDF4, numpy as np, xarray
@@ -94,7 +94,7 @@ print(json.dumps(show(netCDF4.Dataset(sys.argv[1]), "/")))
 
 @pytest.mark.parametrize("track_order", [False, True])
 def test_dimensions_without_names_are_numbered_as_netcdf_does(tmp_path: Path, track_order: bool) -> None:
-    """Plain HDF5, as h5py writes it: no dimension scales, or of some datasets."""
+    """Plain HDF5 as h5py writes it: without dimension scales, or with scales for some datasets."""
     path = tmp_path / "x.h5"
     rng = np.random.default_rng(0)
     with h5py.File(path, "w", track_order=track_order) as file:

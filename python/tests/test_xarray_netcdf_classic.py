@@ -1,4 +1,4 @@
-"""xarray's engine on NetCDF classic files, against its engine "netcdf4" and, where it is installed, "scipy"."""
+"""xarray's engine on NetCDF classic files, compared with its engine "netcdf4" and, if it is installed, "scipy"."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_equals_the_other_engine(path, peer, decode_cf):
             for key, value in wanted.attrs.items():
                 assert type(found.attrs[key]) is type(value), (name, key)
                 assert np.asarray(found.attrs[key]).dtype == np.asarray(value).dtype
-            # The engine "netcdf4" adds what only HDF5 has.
+            # The engine "netcdf4" adds entries that apply to HDF5 only.
             encoding = {key: value for key, value in found.encoding.items() if peer != "scipy" or key not in ADDED}
             for key, value in encoding.items():
                 assert key in wanted.encoding, (name, key)

@@ -1,4 +1,4 @@
-"""Many NetCDF4 files as one data set of xarray, through our engine and Dask."""
+"""Many NetCDF4 files as one xarray dataset, through our engine and Dask."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DAYS, WIDTH = 12, 7
 
 
 def write(path: Path, first: int, days: int) -> None:
-    """A NetCDF4 file as netCDF4 lays it out: dimensions are scales, numbers are packed."""
+    """A NetCDF4 file in netCDF4's layout: dimensions are scales, numbers are packed."""
     with h5py.File(path, "w") as file:
         time = file.create_dataset(
             "time", data=np.arange(first, first + days, dtype="f8"), maxshape=(None,), chunks=(4,)
@@ -33,7 +33,7 @@ def write(path: Path, first: int, days: int) -> None:
 
 
 @pytest.mark.parametrize("parallel", [False, True])
-def test_many_files_are_one_data_set(tmp_path: Path, parallel: bool) -> None:
+def test_many_files_are_one_dataset(tmp_path: Path, parallel: bool) -> None:
     for number, (first, days) in enumerate([(0, 5), (5, 1), (6, 6)]):
         write(tmp_path / f"day_{number}.nc", first, days)
     with xarray.open_mfdataset(

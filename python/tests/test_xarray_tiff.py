@@ -1,4 +1,4 @@
-"""xarray's engine for GeoTIFF, against rioxarray's."""
+"""xarray's engine for GeoTIFF, compared with rioxarray's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NORTH_UP = Affine(30.0, 0.0, 500000.0, 0.0, -30.0, 5000000.0)
 
 
 def write(path: Path, dtype: str = "uint16", bands: int = 3, **options: Any) -> Path:
-    """A file by GDAL: 53 rows, 71 columns; tags and the like are popped from the options."""
+    """Write a file of 53 rows and 71 columns with GDAL; tags and similar options are removed from `options`."""
     band_tags, tags = options.pop("band_tags", {}), options.pop("tags", {})
     scales, offsets = options.pop("scales", None), options.pop("offsets", None)
     descriptions, units = options.pop("descriptions", None), options.pop("units", None)
@@ -137,7 +137,7 @@ def plain(value: Any) -> Any:
 
 
 def assert_same(ours: Any, theirs: Any) -> None:
-    """Equal in values, names, coordinates, attributes, encodings; the bands of a chunk are the file's."""
+    """Assert that values, names, coordinates, attributes and encodings are equal; chunks have the file's bands."""
     xr.testing.assert_equal(ours, theirs)
     assert set(ours.variables) == set(theirs.variables)
     assert set(ours.coords) == set(theirs.coords)
@@ -170,7 +170,7 @@ def both(path: Path, **options: Any) -> tuple[Any, Any]:
     ],
     ids=str,
 )
-def test_a_file_is_what_rioxarray_shows(file, options):
+def test_a_file_equals_rioxarrays(file, options):
     assert_same(*both(file, **options))
 
 
@@ -196,7 +196,7 @@ SELECTIONS = [
 
 
 @pytest.mark.parametrize("select", SELECTIONS, ids=range(len(SELECTIONS)))
-def test_selections_are_rioxarrays(file, select):
+def test_selections_equal_rioxarrays(file, select):
     ours, theirs = both(file, cache=False)
     got, want = select(ours.band_data), select(theirs.band_data).load()
     xr.testing.assert_equal(got.load(), want)
@@ -204,7 +204,7 @@ def test_selections_are_rioxarrays(file, select):
 
 
 @pytest.mark.parametrize("points", [False, True])
-def test_slices_that_go_backwards_over_nothing_are_empty(file, points):
+def test_empty_backward_slices_are_empty(file, points):
     ours = xr.open_dataset(file, engine="penstock", cache=False).band_data
     select = {"band": ("p", [0, 0]), "x": ("p", [3, 4])} if points else {"band": 0}
     assert ours.isel({**select, "y": slice(2, 2, -1)}).load().shape == ((2, 0) if points else (0, ours.sizes["x"]))
@@ -220,19 +220,19 @@ def test_slices_that_go_backwards_over_nothing_are_empty(file, points):
     ],
     ids=str,
 )
-def test_options_of_rioxarrays_engine_are_taken(tmp_path, options):
+def test_options_of_rioxarrays_engine_are_accepted(tmp_path, options):
     path = write(tmp_path / "a.tif")
     with rasterio.open(path, "r+") as file:
         file.build_overviews([2, 4])
     ours, theirs = both(path, **options)
-    theirs.band_data.attrs.pop("RESAMPLING", None)  # of the overview itself
+    theirs.band_data.attrs.pop("RESAMPLING", None)  # the overview's own
     xr.testing.assert_identical(ours, theirs)
     assert list(ours.sizes) == list(theirs.sizes)
     np.testing.assert_array_equal(ours.to_dataframe().values, theirs.to_dataframe().values)
 
 
 @pytest.mark.parametrize("given", [{"driver": "PNG"}, {"georef_sources": "NONE"}, {"overview_level": "AUTO"}])
-def test_options_of_gdal_that_have_no_counterpart_are_refused_by_name(tmp_path, given):
+def test_options_of_gdal_without_a_counterpart_are_refused(tmp_path, given):
     with pytest.raises(ps.UnsupportedError, match=next(iter(given))):
         xr.open_dataset(write(tmp_path / "a.tif"), engine="penstock", open_kwargs=given)
 
@@ -246,7 +246,7 @@ def test_options_of_gdal_that_have_no_counterpart_are_refused_by_name(tmp_path, 
     ids=str,
 )
 @pytest.mark.filterwarnings("ignore:.*_Unsigned attribute but is not")
-def test_integers_are_of_the_sign_that_unsigned_says(tmp_path, dtype, said, options):
+def test_the_unsigned_attribute_decides_the_sign(tmp_path, dtype, said, options):
     path = write(tmp_path / "a.tif", dtype=dtype, tags={"_Unsigned": said})
     with rasterio.open(path, "r+") as file:
         values = file.read()
@@ -259,7 +259,7 @@ def test_integers_are_of_the_sign_that_unsigned_says(tmp_path, dtype, said, opti
         assert ours[name].encoding.get("_Unsigned") == each.encoding.get("_Unsigned")
 
 
-def test_what_is_missing_is_so_by_the_number_that_is_stored(tmp_path):
+def test_missing_values_compare_with_the_stored_number(tmp_path):
     path = write(tmp_path / "a.tif", dtype="int16", tags={"_Unsigned": "true"}, nodata=-1)
     with rasterio.open(path, "r+") as file:
         file.write(np.full(file.shape, -1, "int16"), 1)
@@ -281,7 +281,7 @@ def test_an_open_image_is_shown(tmp_path):
         xr.open_dataset(ps.open(path), engine="penstock", bands=[1])
 
 
-def test_relative_paths_hold_in_other_working_folders(tmp_path, monkeypatch):
+def test_relative_paths_work_in_other_working_folders(tmp_path, monkeypatch):
     path = write(tmp_path / "a.tif")
     want = xr.load_dataset(path, engine="penstock")
     monkeypatch.chdir(tmp_path)
@@ -300,7 +300,7 @@ def test_labels_select(tmp_path):
     xr.testing.assert_equal(ours.sel(point, method="nearest"), theirs.sel(point, method="nearest"))
 
 
-def test_plain_is_what_the_file_holds(tmp_path):
+def test_plain_returns_the_stored_values(tmp_path):
     path = write(tmp_path / "a.tif", dtype="int16", nodata=-999)
     ours = xr.open_dataset(path, engine="penstock", convention="plain")
     assert list(ours.data_vars) == ["raster"]
@@ -356,7 +356,7 @@ ODD: dict[str, tuple[dict[int, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_attributes_of_odd_files_are_rioxarrays(tmp_path, name):
+def test_attributes_of_unusual_files_equal_rioxarrays(tmp_path, name):
     tags, wanted = ODD[name]
     (tmp_path / "a.tif").write_bytes(tiff_of(image(2, 2) | tags, bytes([1, 0, 2, 0])))
     ours, theirs = (each.band_data for each in both(tmp_path / "a.tif"))
@@ -369,7 +369,7 @@ def test_attributes_of_odd_files_are_rioxarrays(tmp_path, name):
 
 @pytest.mark.parametrize("nodata", ["-9999", "256", "nan", "inf"])
 @pytest.mark.parametrize("options", [{}, {"mask_and_scale": False}, {"masked": True}], ids=str)
-def test_nodata_that_the_type_cannot_hold_is_none(tmp_path, nodata, options):
+def test_nodata_that_the_type_cannot_hold_is_ignored(tmp_path, nodata, options):
     (tmp_path / "a.tif").write_bytes(tiff_of(image(2, 2) | {42113: tag(2, nodata)}, bytes([7, 1, 2, 255])))
     assert_same(*both(tmp_path / "a.tif", **options))
     plain = xr.open_dataset(tmp_path / "a.tif", engine="penstock", convention="plain")
@@ -391,7 +391,7 @@ def test_gdals_item_of_nodata_values_is_a_mask(tmp_path, options):
     xr.testing.assert_equal(*(each.band_data.isel(band=1, y=[7, 3], x=slice(9, 2, -2)) for each in both(path)))
 
 
-def test_control_points_and_rational_polynomials_are_those_of_the_level(tmp_path):
+def test_control_points_and_polynomials_are_those_of_the_level(tmp_path):
     for options in ({"gcps": FILES["gcps"]["gcps"]}, {"rpcs": True}):
         path = write(tmp_path / "a.tif", **options)
         with rasterio.open(path, "r+") as file:
@@ -412,7 +412,7 @@ def test_control_points_and_rational_polynomials_are_those_of_the_level(tmp_path
             assert json.loads(attributes["rpcs"])["line_off"] == ps.open(path, level=1).rpcs["LINE_OFF"]
 
 
-def test_levels_and_bands_are_chosen(tmp_path):
+def test_levels_and_bands_are_selected(tmp_path):
     path = write(tmp_path / "a.tif")
     with rasterio.open(path, "r+") as file:
         file.build_overviews([2, 4])
@@ -426,7 +426,7 @@ def test_levels_and_bands_are_chosen(tmp_path):
 @pytest.mark.parametrize("name", ["a.tif", "a.TIFF", "s3://bucket/a.tif", "a.zarr", "a.zarr.zip", "a.nc", "a.h5", "a"])
 @pytest.mark.parametrize("others", [(), ("rasterio",), ("zarr",), ("rasterio", "zarr")])
 @pytest.mark.parametrize("is_on", [False, True])
-def test_the_engine_takes_only_names_that_no_other_takes(monkeypatch, name, others, is_on):
+def test_the_engine_claims_only_names_that_no_other_claims(monkeypatch, name, others, is_on):
     from xarray.backends import plugins
 
     known = {each: engine for each, engine in xr.backends.list_engines().items() if each in ("penstock", *others)}
@@ -434,7 +434,7 @@ def test_the_engine_takes_only_names_that_no_other_takes(monkeypatch, name, othe
     monkeypatch.setattr(xr.backends, "list_engines", lambda: known)
     monkeypatch.setenv("PENSTOCK_XARRAY_GUESS", "1" if is_on else "0")
     kind = name.lower().removeprefix("s3://bucket/").removeprefix("a")
-    # The engine "zarr" of xarray recognises `.zarr` and no archives.
+    # xarray's engine "zarr" recognises `.zarr` but not archives.
     owner = {".tif": "rasterio", ".tiff": "rasterio", ".zarr": "zarr"}.get(kind)
     ours = kind in (".tif", ".tiff", ".zarr", ".zarr.zip") and (is_on or owner not in others)
     assert known["penstock"].guess_can_open(name) == ours
@@ -442,7 +442,7 @@ def test_the_engine_takes_only_names_that_no_other_takes(monkeypatch, name, othe
         assert plugins.guess_engine(name) is known["penstock"] or plugins.guess_engine(name) == "penstock"
 
 
-def test_the_name_or_the_content_says_that_it_is_tiff(tmp_path):
+def test_a_tiff_is_recognised_by_its_name_or_content(tmp_path):
     path = write(tmp_path / "a.tif")
     other = tmp_path / "scene"
     other.write_bytes(path.read_bytes())
@@ -451,7 +451,7 @@ def test_the_name_or_the_content_says_that_it_is_tiff(tmp_path):
     )
 
 
-def test_lazy_images_pickle_as_their_place(file):
+def test_lazy_images_pickle_as_their_location(file):
     ours = xr.open_dataset(file, engine="penstock", cache=False)
     again = pickle.loads(pickle.dumps(ours))
     xr.testing.assert_identical(again.load(), ours.load())
@@ -468,7 +468,7 @@ def test_scenes_become_one_dataset_through_dask(tmp_path):
 
 
 @pytest.mark.parametrize("options", [{"device": "cuda"}, {"device_id": None}, {"device_id": 0}], ids=str)
-def test_devices_that_are_not_there_are_refused_at_once(tmp_path, options):
+def test_absent_devices_are_refused_at_once(tmp_path, options):
     path = write(tmp_path / "a.tif")
     try:
         import cupy
@@ -483,7 +483,7 @@ def test_devices_that_are_not_there_are_refused_at_once(tmp_path, options):
         xr.open_dataset(path, engine="penstock", device="tpu")
 
 
-def test_coordinates_of_rotated_grids_are_computed_where_they_are_asked_for(tmp_path: Path) -> None:
+def test_coordinates_of_rotated_grids_are_computed_on_demand(tmp_path: Path) -> None:
     path = write(tmp_path / "x.tif", transform=NORTH_UP * Affine.rotation(20))
     ours, theirs = xr.open_dataset(path, engine="penstock"), xr.open_dataset(path, engine="rasterio")
     for index in ({"x": 3}, {"y": 5, "x": 4}, {"y": [7, 2]}, {"y": slice(9, 2, -3), "x": [1, 60]}, {"x": slice(0, 0)}):
@@ -498,7 +498,7 @@ def test_coordinates_of_rotated_grids_are_computed_where_they_are_asked_for(tmp_
     assert float(centre) == 3.0 * (columns - 0.5) + 5.5 + 9
 
 
-def test_axes_that_no_memory_holds_are_refused(tmp_path: Path) -> None:
+def test_axes_larger_than_memory_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.tif"
     path.write_bytes(tiff_of(image((1 << 27) + 1, 2), b"abcd"))
     with pytest.raises(ps.UnsupportedError, match="parse_coordinates=False"):

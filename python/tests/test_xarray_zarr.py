@@ -1,4 +1,4 @@
-"""xarray's engine for Zarr, against xarray's own."""
+"""xarray's engine for Zarr, compared with xarray's own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OURS, THEIRS = "penstock", "zarr"
 
 
 def weather() -> Any:
-    """A dataset with what CF decoding has to do: times, packing, missing values, text, coordinates, scalars."""
+    """A dataset with all that CF decoding handles: times, packing, missing values, text, coordinates, scalars."""
     rng = np.random.default_rng(1)
     temperature = rng.normal(280, 10, (31, 13, 17)).astype("f4")
     temperature[3, 4, 5] = np.nan
@@ -72,7 +72,7 @@ def stored(request: Any, tmp_path_factory: Any) -> Path:
 
 
 def plain(value: Any) -> Any:
-    """An attribute or an encoding, so that equal ones are equal: NaN, arrays and codecs included."""
+    """An attribute or an encoding in a form that compares equal: NaN, arrays and codecs included."""
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -80,12 +80,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return (str(value.dtype), value.shape, value.tolist() if value == value else "nan")
     if isinstance(value, BytesCodec) and ZARR_VERSION < (3, 4):
-        return "bytes"  # its byte order comes and goes there where items are single bytes
+        return "bytes"  # zarr-python sets its byte order only sometimes for items of single bytes
     return "nan" if isinstance(value, float) and value != value else value
 
 
 def assert_same(ours: Any, theirs: Any) -> None:
-    """Equal in everything: values bit by bit, types, attributes, encodings, names, indexes."""
+    """Assert that everything is equal: values bit by bit, types, attributes, encodings, names, indexes."""
     xr.testing.assert_identical(ours, theirs)
     assert set(ours.variables) == set(theirs.variables)
     assert set(ours.coords) == set(theirs.coords)
@@ -129,11 +129,11 @@ def test_the_engine_is_found_by_its_name():
     ids=str,
 )
 @pytest.mark.filterwarnings("ignore:.*timedelta:FutureWarning")
-def test_a_dataset_is_what_xarrays_own_engine_shows(stored, options):
+def test_a_dataset_equals_xarrays_own(stored, options):
     assert_same(*both(stored, **options))
 
 
-def test_cftime_is_asked_for_as_in_xarray(stored):
+def test_cftime_is_requested_as_in_xarray(stored):
     pytest.importorskip("cftime")
     decoder = xr.coders.CFDatetimeCoder(use_cftime=True)
     ours, theirs = both(stored, decode_times=decoder)
@@ -141,7 +141,7 @@ def test_cftime_is_asked_for_as_in_xarray(stored):
     assert type(ours.time.values[0]).__module__.startswith("cftime")
 
 
-def test_nothing_is_read_before_it_is_asked_for_and_then_only_its_chunks(tmp_path):
+def test_only_the_chunks_of_a_selection_are_read_on_demand(tmp_path):
     weather()[["t2m"]].to_zarr(
         tmp_path / "a.zarr", zarr_format=3, consolidated=False, encoding={"t2m": {"chunks": (10, 5, 17)}}
     )
@@ -197,7 +197,7 @@ SELECTIONS = [
 
 @pytest.mark.parametrize("select", SELECTIONS, ids=range(len(SELECTIONS)))
 @pytest.mark.parametrize("name", ["t2m", "rain"])
-def test_selections_are_xarrays(stored, name, select):
+def test_selections_equal_xarrays(stored, name, select):
     ours, theirs = both(stored, cache=False)
     got, want = select(ours[name]), select(theirs[name])
     xr.testing.assert_identical(got, want)
@@ -206,7 +206,7 @@ def test_selections_are_xarrays(stored, name, select):
 
 
 @pytest.mark.parametrize("name", ["station", "code", "seen", "wave", "count", "flags", "lasted"])
-def test_elements_of_every_kind_are_xarrays(stored, name):
+def test_elements_of_every_kind_equal_xarrays(stored, name):
     ours, theirs = both(stored, cache=False, decode_timedelta=True)
     for key in ({}, dict.fromkeys(ours[name].dims, 1), {dim: [2, 0] for dim in ours[name].dims}):
         got, want = ours[name].isel(key), theirs[name].isel(key)
@@ -216,14 +216,14 @@ def test_elements_of_every_kind_are_xarrays(stored, name):
 
 
 @pytest.mark.parametrize("points", [False, True])
-def test_slices_that_go_backwards_over_nothing_are_empty(stored: Path, points: bool) -> None:
+def test_empty_backward_slices_are_empty(stored: Path, points: bool) -> None:
     t2m = xr.open_dataset(stored, engine=OURS).t2m
     select: dict[str, Any] = {"time": slice(0, 0, -1), "lat": ("p", [1, 2]) if points else 0}
     got = t2m.isel({**select, "lon": ("p", [3, 4])} if points else select)
     assert got.load().shape == ((0, 2) if points else (0, 17))
 
 
-def test_the_fill_value_of_v2_is_a_missing_value_and_of_v3_is_none(tmp_path):
+def test_only_the_fill_value_of_v2_is_a_missing_value(tmp_path):
     for version in (2, 3):
         path = tmp_path / f"{version}.zarr"
         group = zarr.create_group(path, zarr_format=version)
@@ -241,7 +241,7 @@ def test_the_fill_value_of_v2_is_a_missing_value_and_of_v3_is_none(tmp_path):
 @pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f2", "f8", "c8", "M8[s]", "m8[ms]", "S5", "U3"])
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("decode", [True, False])
-def test_arrays_that_another_writer_made_are_shown_alike(tmp_path, dtype, version, decode):
+def test_arrays_of_other_writers_are_shown_alike(tmp_path, dtype, version, decode):
     if version == 3 and np.dtype(dtype).kind in "SU":
         pytest.skip("text of fixed length in v3 is zarr-python's own and warned of")
     group = zarr.create_group(tmp_path / "g.zarr", zarr_format=version)
@@ -251,7 +251,7 @@ def test_arrays_that_another_writer_made_are_shown_alike(tmp_path, dtype, versio
     assert_same(*both(tmp_path / "g.zarr", consolidated=False, decode_cf=decode))
 
 
-def test_nczarr_names_its_dimensions_elsewhere(tmp_path):
+def test_nczarr_stores_dimension_names_elsewhere(tmp_path):
     group = zarr.create_group(tmp_path / "n.zarr", zarr_format=2, attributes={"_NCProperties": "x", "title": "t"})
     made = group.create_array(
         "v", shape=(4, 6), chunks=(2, 6), dtype="i2", attributes={"units": "m", "_nczarr_attr": {}}
@@ -267,7 +267,7 @@ def test_nczarr_names_its_dimensions_elsewhere(tmp_path):
     assert ours.attrs == {"title": "t"}
 
 
-def test_an_array_whose_dimensions_have_no_names_is_refused_by_name(tmp_path):
+def test_an_array_without_dimension_names_is_refused_by_name(tmp_path):
     zarr.create_group(tmp_path / "g.zarr").create_array("bare", shape=(3,), dtype="i2")
     with pytest.raises(KeyError, match="bare"):
         xr.open_dataset(tmp_path / "g.zarr", engine=OURS, consolidated=False)
@@ -289,7 +289,7 @@ def hierarchy() -> Any:
 @pytest.mark.parametrize("consolidated", [True, False])
 @pytest.mark.parametrize("group", [None, "coarse", "/coarse/"])
 @pytest.mark.filterwarnings("ignore:.*timedelta:FutureWarning")
-def test_trees_and_groups_are_xarrays(tmp_path, version, consolidated, group):
+def test_trees_and_groups_equal_xarrays(tmp_path, version, consolidated, group):
     path = tmp_path / "tree.zarr"
     hierarchy().to_zarr(path, zarr_format=version, consolidated=consolidated)
     options = {"consolidated": consolidated, "group": group}
@@ -305,7 +305,7 @@ def test_trees_and_groups_are_xarrays(tmp_path, version, consolidated, group):
     assert_same(*both(path, **options))
 
 
-def test_what_is_not_there_is_named(tmp_path):
+def test_absent_groups_and_variables_are_named(tmp_path):
     hierarchy().to_zarr(tmp_path / "tree.zarr", consolidated=False)
     with pytest.raises(KeyError, match="nowhere"):
         xr.open_dataset(tmp_path / "tree.zarr", engine=OURS, group="nowhere")
@@ -321,7 +321,7 @@ def test_what_is_not_there_is_named(tmp_path):
         xr.open_dataset(tmp_path / "tree.zarr", engine=OURS, mode="w")
 
 
-def test_variables_are_chosen_and_options_of_other_engines_mean_nothing(stored: Path) -> None:
+def test_drop_variables_works_and_foreign_options_are_ignored(stored: Path) -> None:
     ours = xr.open_dataset(stored, engine=OURS, variable=["rain", "count"], lock=False, cache_members=False)
     xr.testing.assert_identical(ours, xr.open_dataset(stored, engine=THEIRS)[["rain", "count"]])
     assert list(xr.open_dataset(stored, engine=OURS, variable="rain").data_vars) == ["rain"]
@@ -340,7 +340,7 @@ def test_an_open_group_is_shown(stored: Path) -> None:
         xr.open_dataset(ps.open(stored)["t2m"], engine=OURS)
 
 
-def test_relative_paths_and_the_users_own_folder_are_known(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_paths_and_the_home_folder_are_resolved(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     want = xr.load_dataset(stored, engine=THEIRS)
     monkeypatch.setenv("HOME", str(stored.parent))
     monkeypatch.chdir(stored.parent)
@@ -350,14 +350,14 @@ def test_relative_paths_and_the_users_own_folder_are_known(stored: Path, monkeyp
         xr.testing.assert_identical(pickle.loads(each).load(), want)
 
 
-def test_dataarrays_open_where_there_is_one_variable(tmp_path):
+def test_dataarrays_open_if_there_is_one_variable(tmp_path):
     weather()[["rain"]].to_zarr(tmp_path / "one.zarr", consolidated=False)
     ours, theirs = (xr.open_dataarray(tmp_path / "one.zarr", engine=engine) for engine in (OURS, THEIRS))
     xr.testing.assert_identical(ours, theirs)
 
 
-def test_written_back_it_is_what_it_was(stored, tmp_path):
-    ours = xr.open_dataset(stored, engine=OURS, drop_variables=["station"])  # xarray writes text of v2 wrong again
+def test_a_dataset_written_again_is_equal(stored, tmp_path):
+    ours = xr.open_dataset(stored, engine=OURS, drop_variables=["station"])  # xarray writes text of v2 incorrectly
     ours.to_zarr(tmp_path / "again.zarr", zarr_format=zarr.open_group(stored).metadata.zarr_format, consolidated=False)
     again = xr.open_dataset(tmp_path / "again.zarr", engine=THEIRS, consolidated=False)
     for name in ours.variables:
@@ -389,7 +389,7 @@ def test_every_kind_of_store_opens(tmp_path, kind):
 
 
 @pytest.mark.parametrize("chain", ["simplecache::file://{}/a.zarr", "zip://::file://{}/a.zip", "zip::file://{}/a.zip"])
-def test_chains_of_fsspec_open(tmp_path, chain):
+def test_chained_urls_of_fsspec_open(tmp_path, chain):
     pytest.importorskip("fsspec")
     weather().to_zarr(tmp_path / "a.zarr", consolidated=False)
     shutil.make_archive(str(tmp_path / "a"), "zip", tmp_path / "a.zarr")
@@ -407,7 +407,7 @@ def test_storage_options_reach_the_store(tmp_path):
     assert_same(ours, xr.open_dataset(tmp_path / "a.zarr", engine=THEIRS))
 
 
-def test_the_name_says_what_can_be_opened(stored, tmp_path, monkeypatch):
+def test_the_name_decides_what_can_be_opened(stored, tmp_path, monkeypatch):
     guess = xr.backends.list_engines()["penstock"].guess_can_open
     assert not guess(stored), "xarray's own engine opens it"
     monkeypatch.setenv("PENSTOCK_XARRAY_GUESS", "1")
@@ -420,7 +420,7 @@ def test_the_name_says_what_can_be_opened(stored, tmp_path, monkeypatch):
     assert not guess(tmp_path)
 
 
-def test_lazy_arrays_pickle_as_their_place(stored):
+def test_lazy_arrays_pickle_as_their_location(stored):
     ours = xr.open_dataset(stored, engine=OURS, cache=False)
     data = pickle.dumps(ours)
     assert len(data) < ours.nbytes / 4
@@ -443,15 +443,15 @@ class TestDask:
 
     @pytest.mark.parametrize("chunks", [{}, "auto", {"time": 10}, -1, {"time": 7, "lon": 4}], ids=str)
     @pytest.mark.filterwarnings("ignore:The specified chunks separate")
-    def test_chunks_are_those_of_xarrays_engine(self, stored, chunks):
-        text = ["station"] if chunks == "auto" else []  # Dask cannot tell the size of text
+    def test_chunks_equal_xarrays(self, stored, chunks):
+        text = ["station"] if chunks == "auto" else []  # Dask cannot determine the size of text
         ours, theirs = both(stored, chunks=chunks, drop_variables=text)
         for name in theirs.variables:
             assert ours[name].chunks == theirs[name].chunks, name
         xr.testing.assert_identical(ours.compute(), theirs.compute())
 
     @pytest.mark.parametrize("scheduler", ["threads", "processes"])
-    def test_schedulers_of_threads_and_processes_read_it(self, stored, scheduler, dask, request):
+    def test_threads_and_processes_of_dask_read_it(self, stored, scheduler, dask, request):
         if scheduler == "processes" and "shards" not in request.node.name:
             pytest.skip("starting processes takes long: once tells what there is to tell")
         ours, theirs = both(stored, chunks={})

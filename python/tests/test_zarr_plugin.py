@@ -1,4 +1,4 @@
-"""zarr-python with our pipeline: the same values, the same keys, the same errors, and nothing falls back unseen."""
+"""zarr-python with our pipeline: the same values, keys and errors, and every fallback is counted."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SELECTIONS = [
 
 @pytest.mark.parametrize("shards", [None, (50, 50)])
 @pytest.mark.parametrize("kind", PATHS)
-def test_every_selection_is_what_numpy_gives(tmp_path, kind, shards):
+def test_every_selection_equals_numpys(tmp_path, kind, shards):
     values = np.random.default_rng(3).normal(size=(103, 97))
     a = zarr.create_array(make_store(kind, tmp_path), shape=values.shape, chunks=(10, 10), shards=shards, dtype="f8")
     a[...] = values
@@ -143,7 +143,7 @@ def test_chunks_of_zarr_v2(order, dtype, compressor):
 
 @pytest.mark.parametrize("fill", [0.0, -0.0, np.nan, 1.5])
 @pytest.mark.parametrize("keep", [False, True])
-def test_empty_chunks_are_those_that_zarr_python_finds_empty(fill, keep):
+def test_empty_chunks_equal_those_of_zarr_python(fill, keep):
     keys = {}
     for path in ("penstock.zarr.CodecPipeline", "zarr.core.codec_pipeline.BatchedCodecPipeline"):
         with zarr.config.set({"codec_pipeline.path": path}):
@@ -157,7 +157,7 @@ def test_empty_chunks_are_those_that_zarr_python_finds_empty(fill, keep):
     assert len({str(found) for found in keys.values()}) == 1
 
 
-def test_missing_chunks_are_told_from_present_ones():
+def test_missing_chunks_are_distinguished_from_present_ones():
     a = zarr.create_array(MemoryStore(), shape=(20,), chunks=(5,), dtype="i4", fill_value=-1)
     a[5:10] = 3
     assert a[:].tolist() == [-1] * 5 + [3] * 5 + [-1] * 10
@@ -186,7 +186,7 @@ def test_chains_with_transposes_and_nested_shards(codecs):
 
 @pytest.mark.parametrize("wrap", [False, True])
 @pytest.mark.parametrize("shards", [None, (10,)])
-def test_a_corrupt_chunk_is_zarr_pythons_error_with_ours_as_its_cause(wrap, shards):
+def test_a_corrupt_chunk_is_zarrs_error_with_ours_as_cause(wrap, shards):
     store = MemoryStore()
     a = zarr.create_array(store, shape=(20,), chunks=(5,), shards=shards, dtype="i4", compressors=ZstdCodec())
     a[:] = np.arange(20)
@@ -276,12 +276,12 @@ def test_arrays_can_be_pickled(tmp_path):
 
 
 class Custom(GzipCodec):
-    """A user's codec under a well-known name."""
+    """A user's codec under a known name."""
 
 
-def test_a_users_codec_goes_zarr_pythons_way_and_is_seen():
+def test_a_users_codec_is_run_by_zarr_python_and_counted():
     a = zarr.create((10,), chunks=(5,), dtype="i4", store=MemoryStore(), codecs=[BytesCodec(), Custom()], zarr_format=3)
-    # What is written is read again by zarr-python's own class; here it is the chain that counts.
+    # zarr-python's own class would be created for reading; this tests the chain itself.
     pipeline = type(a._async_array.codec_pipeline).from_codecs([BytesCodec(), Custom()])
     object.__setattr__(a._async_array, "codec_pipeline", pipeline)
     a[:] = np.arange(10)
@@ -290,7 +290,7 @@ def test_a_users_codec_goes_zarr_pythons_way_and_is_seen():
 
 
 class OnlyLater(BytesBytesCodec):
-    """A user's codec that can only be awaited: it has none of the synchronous forms."""
+    """A user's codec without synchronous methods."""
 
     is_fixed_size = False
 
@@ -310,7 +310,7 @@ class OnlyLater(BytesBytesCodec):
 @pytest.mark.parametrize("last", [Custom, OnlyLater])
 @pytest.mark.parametrize("shards", [None, (6, 8)])
 def test_chains_that_change_type_and_size_around_a_users_codec(last, shards):
-    """Each codec gets the shape and the type that those before it make, in every pipeline."""
+    """In every pipeline, a codec receives the shape and the type that the codecs before it produce."""
     from zarr.codecs import numcodecs as v3
 
     items = [v3.FixedScaleOffset(offset=0, scale=4, dtype="<f8", astype="<i4"), BytesCodec()]
@@ -328,7 +328,7 @@ def test_chains_that_change_type_and_size_around_a_users_codec(last, shards):
     assert last.__name__ in str(pz.stats()["read"]["reasons"])
 
 
-def test_filters_of_version_2_are_the_engines():
+def test_the_engine_runs_filters_of_version_2():
     import numcodecs
 
     values = np.arange(40.0).reshape(8, 5)

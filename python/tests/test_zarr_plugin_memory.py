@@ -1,4 +1,4 @@
-"""The memory of large results that zarr-python makes and the plug-in exchanges."""
+"""The memory of large results that zarr-python allocates and the plug-in replaces."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def array(tmp_path: Path, values: np.ndarray[Any, Any]) -> Any:
 
 
 @pytest.mark.skipif(ZARR_VERSION < (3, 4), reason="results are exchanged in zarr 3.4 and later")
-def test_a_large_result_lies_in_recycled_memory(array: Any, values: np.ndarray[Any, Any]) -> None:
+def test_a_large_result_uses_recycled_memory(array: Any, values: np.ndarray[Any, Any]) -> None:
     first = array[:]
     assert not first.flags.owndata
     assert first.flags.writeable
     np.testing.assert_array_equal(first, values)
-    second = array[:]  # while the first lives, it is other memory
+    second = array[:]  # other memory while the first result exists
     first[:] = 0
     np.testing.assert_array_equal(second, values)
 
@@ -58,7 +58,7 @@ def whole() -> list[tuple[slice, ...]]:
     return [(slice(0, 500), slice(0, 1000)), (slice(500, 1100), slice(0, 1000))]
 
 
-def test_an_unshared_result_that_is_overwritten_is_exchanged() -> None:
+def test_an_unshared_result_that_is_overwritten_is_replaced() -> None:
     buffer = cpu.NDBuffer(np.empty(SHAPE))
     exchange(buffer, whole())
     assert not buffer.as_ndarray_like().flags.owndata
@@ -75,14 +75,14 @@ def test_an_unshared_result_that_is_overwritten_is_exchanged() -> None:
     ],
     ids=["a part", "steps", "index arrays"],
 )
-def test_what_may_not_be_overwritten_whole_stays(selections: list[Any]) -> None:
+def test_memory_that_is_partly_overwritten_is_not_replaced(selections: list[Any]) -> None:
     buffer = cpu.NDBuffer(np.empty(SHAPE))
     exchange(buffer, selections)
     assert buffer.as_ndarray_like().flags.owndata
 
 
 @pytest.mark.parametrize("keep", [lambda a: a, lambda a: a[1:], memoryview, lambda a: a.reshape(-1)])
-def test_memory_that_has_another_holder_stays(keep: Any) -> None:
+def test_memory_with_another_reference_is_not_replaced(keep: Any) -> None:
     memory = np.ones(SHAPE)
     other = keep(memory)
     buffer = cpu.NDBuffer(memory)
@@ -92,7 +92,7 @@ def test_memory_that_has_another_holder_stays(keep: Any) -> None:
     assert np.asarray(other).flat[0] == 1
 
 
-def test_memory_in_fortran_order_and_small_memory_stay() -> None:
+def test_fortran_order_and_small_memory_are_not_replaced() -> None:
     for memory in (np.empty(SHAPE, order="F"), np.empty((10, 10))):
         buffer = cpu.NDBuffer(memory)
         del memory

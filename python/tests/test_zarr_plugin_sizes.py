@@ -1,4 +1,4 @@
-"""Sizes at which reads and writes begin to use other threads: no thread may wait there for the interpreter's lock."""
+"""Sizes from which reads and writes use other threads, none of which may wait for the GIL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zarr.storage import MemoryStore
 
 @pytest.mark.parametrize("bytes_off", [-4096, 0, 4096])
 @pytest.mark.parametrize("shards", [None, (2048,)])
-def test_arrays_around_the_limit_of_what_is_done_at_once(bytes_off, shards):
+def test_arrays_around_the_size_limit_of_single_threads(bytes_off, shards):
     items = ((512 << 10) + bytes_off) // 4
     values = np.arange(items, dtype="i4")
     with pz.enable():

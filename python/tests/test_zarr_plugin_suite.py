@@ -1,7 +1,7 @@
-"""The tests of zarr-python and xarray, in the small: `make test-peers` runs all of them, which takes half an hour.
+"""Some of the tests of zarr-python and xarray: `make test-peers` runs all of them, which takes half an hour.
 
-zarr-python's classes are in the installed package where it carries them; otherwise they come from an unpacked source
-distribution (build/peers, which `make test` gets), and without one the test is skipped.
+zarr-python's test classes are used from the installed package if it includes them, or else from an unpacked source
+distribution (build/peers, which `make test` downloads). Without both, the test is skipped.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNPACKED = ROOT / "build" / "peers" / f"zarr-{zarr.__version__}"
 def test_zarr_pythons_pipeline_suite_passes(tmp_path):
     if not (UNPACKED / "tests" / "test_codec_pipeline_suite.py").exists():
         pytest.skip(f"{UNPACKED} does not exist: run `tools/test_peers.py --fetch`")
-    plain = tmp_path / "pytest.ini"  # its own settings ask for plugins
+    plain = tmp_path / "pytest.ini"  # its own settings require plugins
     plain.write_text("[pytest]\n")
     arguments = ["-q", "-p", "no:cacheprovider", "-c", str(plain), "--rootdir", str(UNPACKED)]
     arguments += [str(UNPACKED / "tests" / "test_codec_pipeline_suite.py"), "-k", "TestBatchedPipeline"]
@@ -49,7 +49,7 @@ def test_zarr_pythons_pipeline_suite_passes(tmp_path):
 
 
 @pytest.mark.timeout(900)
-def test_xarrays_tests_of_zarr_pass_as_with_zarr_pythons_own_code(tmp_path):
+def test_xarrays_tests_of_zarr_pass_as_with_zarrs_own_code(tmp_path):
     if importlib.util.find_spec("xarray.tests") is None:
         pytest.skip("this xarray comes without its tests")
     mode = "bypass" if ZARR_VERSION >= (3, 4) else "pipeline"
@@ -60,11 +60,11 @@ def test_xarrays_tests_of_zarr_pass_as_with_zarr_pythons_own_code(tmp_path):
     assert "no test is worse without a reason" in done.stdout
     found = re.search(rf"xarray, {mode}: (\d+) passed", done.stdout)
     assert found, done.stdout
-    assert int(found[1]) > 300  # a test that is gone would not be missed: the peer's own code runs what did not pass
+    assert int(found[1]) > 300  # guards against missing tests; the peer's own code runs those that did not pass
 
 
 def test_strategies_of_zarr_python_round_trip():
-    """Arrays that zarr-python's own hypothesis strategies make, written and read through our pipeline."""
+    """Arrays from zarr-python's hypothesis strategies, written and read through our pipeline."""
     strategies = pytest.importorskip("zarr.testing.strategies", reason="zarr.testing needs hypothesis")
     import hypothesis
     import numpy as np

@@ -1,4 +1,4 @@
-"""`wrap`: zarr-python's arrays past its event loop; every result, dtype and exception as zarr-python's own."""
+"""`wrap`: zarr-python's arrays without its event loop; results, dtypes and exceptions equal zarr-python's own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VALUES = np.random.default_rng(11).normal(size=(53, 41))
 
 
 def pair(store: Any, **options: Any) -> tuple[Any, Any]:
-    """An array of zarr-python's own, and the same through `wrap`."""
+    """An array of zarr-python, and the same array through `wrap`."""
     theirs = zarr.create_array(store, shape=VALUES.shape, chunks=(10, 10), dtype="f8", overwrite=True, **options)
     theirs[...] = VALUES
     return theirs, pz.wrap(theirs)
@@ -83,7 +83,7 @@ KEYS: list[Any] = [
 
 @pytest.mark.parametrize("shards", [None, (20, 20)])
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: type(key).__name__ if isinstance(key, np.ndarray) else str(key))
-def test_brackets_give_what_zarr_python_gives(key, shards):
+def test_brackets_return_what_zarr_python_returns(key, shards):
     theirs, ours = pair(MemoryStore(), shards=shards)
     assert same(outcome(lambda: ours[key]), outcome(lambda: theirs[key]))
 
@@ -105,14 +105,14 @@ def test_brackets_give_what_zarr_python_gives(key, shards):
         ("get_block_selection", 9),
     ],
 )
-def test_methods_give_what_zarr_python_gives(method, selection):
+def test_methods_return_what_zarr_python_returns(method, selection):
     theirs, ours = pair(MemoryStore())
     assert same(outcome(lambda: getattr(ours, method)(selection)), outcome(lambda: getattr(theirs, method)(selection)))
 
 
 @pytest.mark.parametrize("shards", [None, (20, 20)])
 @pytest.mark.parametrize("kind", ["memory", "local", "sync"])
-def test_writes_do_what_zarr_python_does(tmp_path, kind, shards):
+def test_writes_store_what_zarr_python_stores(tmp_path, kind, shards):
     stores = {
         "memory": MemoryStore,
         "local": lambda: LocalStore(tmp_path),
@@ -134,20 +134,20 @@ def test_writes_do_what_zarr_python_does(tmp_path, kind, shards):
     ]
     for change in changes:
         got, want = (outcome(lambda a=a, change=change: change(a)) for a in (ours, theirs))
-        # zarr-python speaks of the inner chunk where it writes shards in parts.
+        # zarr-python's message has the inner chunk if it writes shards in parts.
         assert got == want or (shards is not None and got[0] is want[0])
         assert np.array_equal(ours[...], theirs[...])
 
 
 @pytest.mark.parametrize("kind", ["memory", "local"])
-def test_plain_writes_go_past_zarr_python(tmp_path, kind):
+def test_plain_writes_bypass_zarr_python(tmp_path, kind):
     _, ours = pair(MemoryStore() if kind == "memory" else LocalStore(tmp_path), shards=(20, 20))
     pz.stats(reset=True)
     ours[3:9, 4] = 7.5
     ours[...] = VALUES
     ours[2] = VALUES[0]
     assert pz.stats()["write"]["paths"] == {"array": 3}
-    ours[1:3] = VALUES[:1]  # a shape that zarr-python takes or refuses
+    ours[1:3] = VALUES[:1]  # only some releases of zarr-python accept this shape
     want = VALUES.copy()
     want[2] = VALUES[0]
     want[1:3] = VALUES[:1]
@@ -162,7 +162,7 @@ def test_a_read_only_array_refuses_as_zarr_python_does(tmp_path):
     assert outcome(lambda: pz.wrap(made).__setitem__(3, 1)) == want
 
 
-def test_other_buffers_out_and_fields_go_zarr_pythons_way():
+def test_other_buffers_out_and_fields_use_zarr_python():
     _, ours = pair(MemoryStore())
     prototype = default_buffer_prototype()
     out = prototype.nd_buffer.create(shape=(53,), dtype=np.dtype("f8"))
@@ -181,7 +181,7 @@ def test_other_buffers_out_and_fields_go_zarr_pythons_way():
 
 
 @pytest.mark.parametrize("dtype", ["?", "i1", ">i4", "f2", "c16", "M8[s]", "S5", "U4"])
-def test_every_dtype_is_what_zarr_python_gives(dtype):
+def test_every_dtype_equals_zarr_pythons(dtype):
     values = np.arange(20).astype("i8").astype(dtype)
     for zarr_format in (2, 3):
         made = zarr.create_array(MemoryStore(), shape=(20,), chunks=(6,), dtype=values.dtype, zarr_format=zarr_format)
@@ -222,8 +222,8 @@ ORDERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ORDERS)
-def test_other_orders_and_text_go_past_zarr_python_both_ways(name, tmp_path):
-    """Values, dtypes and layouts in memory are zarr-python's; nothing takes its way but what is asked to."""
+def test_other_orders_and_text_bypass_zarr_python_both_ways(name, tmp_path):
+    """Values, dtypes and layouts in memory equal zarr-python's; only what is requested so uses its code."""
     options = {"shape": (12, 10), "chunks": (5, 4), "dtype": "i4", **ORDERS[name]}
     made, held = (zarr.create_array(str(tmp_path / each), **options) for each in "ab")
     wrapped = pz.wrap(held)
@@ -256,7 +256,7 @@ def test_other_orders_and_text_go_past_zarr_python_both_ways(name, tmp_path):
     assert "selections, written: array" in shown
 
 
-def test_it_stays_whole_when_the_array_changes():
+def test_it_stays_valid_when_the_array_changes():
     _, ours = pair(MemoryStore())
     ours.resize((60, 41))
     assert ours.shape == (60, 41)
@@ -366,10 +366,10 @@ def test_enable_and_disable():
 
 
 class OddCodec(zarr.codecs.BytesCodec):
-    """A user's codec."""
+    """A codec of a user."""
 
 
-def test_explain_says_why(tmp_path):
+def test_explain_gives_the_reason(tmp_path):
     theirs, ours = pair(LocalStore(tmp_path))
     assert "call penstock.zarr.enable()" in str(pz.explain(theirs))
     found = pz.explain(ours).to_dict()
@@ -407,7 +407,7 @@ FANCY: list[Any] = [
 
 @pytest.mark.parametrize("shards", [None, (20, 20)])
 @pytest.mark.parametrize(("kind", "selection", "served"), FANCY)
-def test_lists_points_masks_and_blocks_go_past_zarr_python(kind, selection, served, shards):
+def test_lists_points_masks_and_blocks_bypass_zarr_python(kind, selection, served, shards):
     theirs, ours = pair(MemoryStore(), shards=shards)
     pz.stats(reset=True)
     want = outcome(lambda: getattr(theirs, f"get_{kind}_selection")(selection))
@@ -424,7 +424,7 @@ def test_lists_points_masks_and_blocks_go_past_zarr_python(kind, selection, serv
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_text_is_read_past_zarr_python(zarr_format):
+def test_reads_of_text_bypass_zarr_python(zarr_format):
     theirs = zarr.create_array(
         MemoryStore(), shape=(8, 5), chunks=(3, 2), dtype=str, zarr_format=zarr_format, fill_value="none"
     )
@@ -463,7 +463,7 @@ def test_a_v2_array_without_a_fill_value_reads_as_in_zarr_python(dtype, write_em
     np.testing.assert_array_equal(wrapped[:], z[:])
 
 
-def test_every_way_to_a_node_of_a_group_gives_ours(tmp_path):
+def test_every_path_to_a_node_of_a_group_is_wrapped(tmp_path):
     root = zarr.create_group(tmp_path)
     root.create_array("a", shape=(4,), dtype="i4")
     root.create_group("g")
@@ -477,7 +477,7 @@ def test_every_way_to_a_node_of_a_group_gives_ours(tmp_path):
     assert not any(type(node) in (zarr.Array, zarr.Group) for node in made.values())
 
 
-def test_values_that_a_codec_refuses_do_not_fall_back_in_silence():
+def test_values_that_a_codec_refuses_do_not_fall_back_silently():
     codecs = [{"name": "scale_offset", "configuration": {"offset": 100, "scale": 1}}]
     with pz.enable(strict=True):
         array = zarr.create_array({}, shape=(4,), dtype="u1", filters=codecs, fill_value=100)
@@ -487,7 +487,7 @@ def test_values_that_a_codec_refuses_do_not_fall_back_in_silence():
 
 @pytest.mark.parametrize("write", ["[]", "basic", "oindex", "vindex", "mask", "blocks"])
 def test_documents_that_zarr_repairs_are_stored_before_chunks_are(tmp_path: Path, write: str) -> None:
-    """Chunks of length 0, which old software wrote, are read as 1: such an array's first write stores that."""
+    """Chunks of length 0, which old software wrote, are read as 1: the first write of such an array stores that."""
     pytest.importorskip("zarr.core.metadata.repair")
     zarr.create_array(tmp_path / "a.zarr", shape=(3,), chunks=(1,), dtype="i2", fill_value=0, zarr_format=2)
     document = tmp_path / "a.zarr" / ".zarray"
@@ -511,7 +511,7 @@ def test_documents_that_zarr_repairs_are_stored_before_chunks_are(tmp_path: Path
         assert array[:].tolist() == [0, value, 0]
 
 
-def test_a_pipeline_of_the_users_own_is_obeyed_without_the_event_loop() -> None:
+def test_a_users_own_pipeline_is_used_without_the_event_loop() -> None:
     calls = []
 
     class Own(zarr.core.codec_pipeline.BatchedCodecPipeline):

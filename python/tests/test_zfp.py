@@ -1,4 +1,4 @@
-"""`zfp` of Zarr v3 and numcodecs' `zfpy`: the streams are those of zfpy, which has a libzfp of its own."""
+"""`zfp` of Zarr v3 and numcodecs' `zfpy`: the streams equal those of zfpy, which has its own libzfp."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MATRIX = list(itertools.product(OWN, SHAPES, LIMITS))
 
 
 def some_values(dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Smooth, with noise and a block of zeros."""
+    """Smooth values with noise and a block of zeros."""
     count = int(np.prod(shape))
     random = np.random.default_rng(count)
     values = 1e4 * np.sin(np.arange(count) / 9) + random.normal(size=count)
@@ -110,7 +110,7 @@ def zfp_store(dtype: str, shape: tuple[int, ...], **settings: object) -> dict[st
 @pytest.mark.parametrize("shape", [(20,), (5, 7), (3, 5, 6), (2, 3, 4, 5)])
 @pytest.mark.parametrize("dtype", OWN)
 def test_zfp_in_expert_mode_makes_the_streams_of_the_mode_that_it_stands_for(dtype, shape):
-    """Source: zfp's manual, "Expert mode": what the other modes set."""
+    """Source: zfp's manual, "Expert mode": the parameters that the other modes set."""
     values = (np.arange(np.prod(shape)).reshape(shape) * 3.5).astype(dtype)
     most = 16658
     block = 4 ** len(shape)
@@ -147,7 +147,7 @@ def test_zfp_of_types_that_are_promoted(dtype):
     np.testing.assert_array_equal(ps.open(store)[...], values)
 
 
-def test_zfp_refuses_what_the_signed_types_do_not_hold():
+def test_zfp_refuses_values_beyond_the_signed_types():
     for dtype, most in (("u4", 2**31 - 1), ("u8", 2**63 - 1)):
         store = zfp_store(dtype, (8,), mode="reversible")
         ps.open(store, mode="r+")[...] = most
@@ -156,7 +156,7 @@ def test_zfp_refuses_what_the_signed_types_do_not_hold():
             ps.open(store, mode="r+")[...] = most + 1
 
 
-def test_what_is_below_zero_decodes_to_zero_where_the_type_has_no_sign():
+def test_negative_values_decode_to_zero_in_unsigned_types():
     stream = zfpy.compress_numpy(np.arange(-4, 4, dtype="i4"), write_header=False)
     decoded = testing.decode(stream, zfp_codec("reversible", {}), "u4", (8,))
     np.testing.assert_array_equal(decoded, [0, 0, 0, 0, 0, 1, 2, 3])
@@ -180,7 +180,7 @@ def test_what_is_below_zero_decodes_to_zero_where_the_type_has_no_sign():
         {"mode": "expert", "minbits": 1, "maxbits": 10, "maxprec": 0, "minexp": 0},
     ],
 )
-def test_zfp_settings_that_are_none_are_refused(settings):
+def test_invalid_zfp_settings_are_refused(settings):
     metadata = json.loads(zfp_store("f4", (4,), mode="reversible")["zarr.json"])
     metadata["codecs"] = [{"name": "zfp", "configuration": settings}]
     with pytest.raises(ps.CorruptDataError, match="codec 'zfp'"):
@@ -188,13 +188,13 @@ def test_zfp_settings_that_are_none_are_refused(settings):
 
 
 @pytest.mark.parametrize("dtype", ["bool", "complex64", "S4"])
-def test_types_that_zfp_does_not_take_are_refused(dtype):
+def test_types_that_zfp_does_not_support_are_refused(dtype):
     with pytest.raises(ps.UnsupportedError, match="codec 'zfp' does not take"):
         testing.describe(zfp_codec("reversible", {}), dtype, (4,))
 
 
 @pytest.mark.parametrize(("dtype", "shape"), [("u2", (4,)), ("u4", (4,)), (">f4", (4,)), ("f4", ()), ("f4", (1,) * 5)])
-def test_zfpy_takes_what_numcodecs_takes(dtype, shape):
+def test_zfpy_accepts_what_numcodecs_accepts(dtype, shape):
     codec = {"id": "zfpy", "mode": 4, "tolerance": 0.1}
     if shape == ():
         assert testing.decode(testing.encode(np.float32(3), [codec]), [codec], "f4", ()) == 3
@@ -206,15 +206,15 @@ def test_zfpy_takes_what_numcodecs_takes(dtype, shape):
 
 
 def decodes(stream: bytes, codec: list[dict[str, Any]], dtype: str, shape: tuple[int, ...]) -> bool:
-    """Whether these bytes decode; no error but corrupt data, no crash."""
+    """Whether these bytes decode. The only error is corrupt data."""
     try:
         return testing.decode(stream, codec, dtype, shape).shape == shape
     except ps.CorruptDataError:
         return False
 
 
-def test_streams_that_are_cut_short_are_refused():
-    """Not where so little is missing that zeros complete the last blocks."""
+def test_truncated_streams_are_refused():
+    """Except if so little is missing that zeros complete the last blocks."""
     values = some_values("f4", (13, 7))
     for codec in (zfp_codec("reversible", {}), [{"id": "zfpy", "mode": 3, "precision": 20}]):
         whole = testing.encode(values, codec)
@@ -240,7 +240,7 @@ def test_headers_of_other_arrays_are_refused():
 )
 @pytest.mark.parametrize("dtype", OWN)
 def test_zfp_in_expert_mode_survives_any_bytes(dtype, expert):
-    """Of `maxbits` below a block's head libzfp's count of bits wraps: it writes and reads more than it announces."""
+    """If `maxbits` is below a block's header, libzfp's bit count wraps: it writes and reads more than announced."""
     names = ("minbits", "maxbits", "maxprec", "minexp")
     codec = zfp_codec("expert", dict(zip(names, expert, strict=True)))
     values = some_values(dtype, (7, 9))
@@ -254,7 +254,7 @@ def test_zfp_in_expert_mode_survives_any_bytes(dtype, expert):
 
 @pytest.mark.parametrize("limit", LIMITS)
 @pytest.mark.parametrize("dtype", [*OWN, "i2", "u1", "u4"])
-def test_the_codec_for_machines_without_libzfp_is_the_same(dtype, limit):
+def test_the_codec_without_libzfp_is_the_same(dtype, limit):
     values = abs(some_values("f8", (5, 7))).astype(dtype)
     codec = zfp_codec(*limit)
     settings = json.dumps(codec[0]["configuration"])

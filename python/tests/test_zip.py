@@ -1,4 +1,4 @@
-"""Zip archives: read in place, sniffed, and agreed on by zipfile and zarr-python."""
+"""Zip archives: read in place, detected by content, and equal to what zipfile and zarr-python read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VALUES = np.random.default_rng(6).integers(-99, 99, (40, 30), dtype="<i4")
 
 
 class OldName(zipfile.ZipInfo):
-    """An entry whose name is written as programs did before they knew Unicode."""
+    """An entry with a name as programs wrote it before Unicode."""
 
     def _encodeFilenameFlags(self) -> tuple[bytes, int]:
         return self.filename.encode("cp437"), 0
@@ -48,7 +48,7 @@ def objects() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_archive_reads_as_its_folder_would(method, objects, tmp_path):
+def test_an_archive_is_read_like_its_folder(method, objects, tmp_path):
     path = archive(tmp_path / "x.zip", objects, METHODS[method])
     array = ps.open(path)
     assert array.uri == f"zip://{path}"
@@ -68,12 +68,12 @@ def test_a_zarr_zip_store_is_read(tmp_path):
     assert same(ps.open(zarr.open_array(store, mode="r"))[...], VALUES)
     group = zarr.create_group(zarr.storage.ZipStore(tmp_path / "g.zip", mode="w"))
     group.create_array("inner/x", data=VALUES, chunks=(16, 16))
-    assert same(ps.open(group, "inner/x")[...], VALUES)  # still open for writing: asked through zarr-python
+    assert same(ps.open(group, "inner/x")[...], VALUES)  # still open for writing, so it is read through zarr-python
     group.store.close()
     assert same(ps.open(tmp_path / "g.zip", "inner/x")[...], VALUES)
 
 
-def test_names_are_no_promise_and_paths_go_on_in_the_archive(objects, tmp_path, monkeypatch):
+def test_any_name_opens_and_paths_continue_in_the_archive(objects, tmp_path, monkeypatch):
     path = archive(tmp_path / "data.bin", objects, prefix="group/of/x/")
     for target in (
         f"{path}/group/of/x",
@@ -95,7 +95,7 @@ def test_names_are_no_promise_and_paths_go_on_in_the_archive(objects, tmp_path, 
             ps.open(nothing)
 
 
-def test_an_archive_that_was_replaced_is_read_anew(objects, tmp_path):
+def test_an_archive_that_was_replaced_is_read_again(objects, tmp_path):
     path = archive(tmp_path / "x.zip", objects)
     array = ps.open(path)
     assert same(array[...], VALUES)
@@ -110,7 +110,7 @@ def test_an_archive_that_was_replaced_is_read_anew(objects, tmp_path):
         array[...]
 
 
-def test_damage_is_found(objects, tmp_path):
+def test_damage_is_detected(objects, tmp_path):
     path = archive(tmp_path / "x.zip", objects)
     raw = bytearray(path.read_bytes())
     raw[raw.index(objects["c/0/0"]) + 3] ^= 1
@@ -133,14 +133,14 @@ def test_names_beyond_ascii(objects, tmp_path):
     assert same(ps.open(old, "größe")[...], VALUES)
 
 
-def test_groups_list_what_is_in_the_archive(objects, tmp_path):
+def test_groups_list_the_members_of_an_archive(objects, tmp_path):
     group = b'{"zarr_format":3,"node_type":"group"}'
     path = archive(tmp_path / "x.zip", {"zarr.json": group, **{f"a/{key}": value for key, value in objects.items()}})
     assert list(ps.open(path)) == ["a"]
     assert same(ps.open(path)["a"][...], VALUES)
 
 
-def test_what_is_in_an_archive_is_pickled_by_its_path(objects, tmp_path):
+def test_members_of_an_archive_are_pickled_by_path(objects, tmp_path):
     path = archive(tmp_path / "a b.zip", objects, prefix="deep/x/")
     ps.save(tmp_path / "scene.tif", VALUES)
     with zipfile.ZipFile(path, "a") as made:
@@ -152,7 +152,7 @@ def test_what_is_in_an_archive_is_pickled_by_its_path(objects, tmp_path):
         assert same(pool.apply(np.asarray, (array,)), VALUES)
 
 
-def test_arrays_are_made_and_written_in_archives(tmp_path):
+def test_arrays_are_created_and_written_in_archives(tmp_path):
     path = tmp_path / "x.zip"
     array = ps.create_array(path, "group/a", shape=(40, 30), dtype="i4", chunks=(8, 4), shards=(16, 16))
     array[...] = VALUES
@@ -171,7 +171,7 @@ def test_arrays_are_made_and_written_in_archives(tmp_path):
     assert same(ps.open(path, "group/a")[...], want)
 
 
-def test_many_small_writes_into_an_archive_stay_small(tmp_path):
+def test_many_small_writes_keep_an_archive_small(tmp_path):
     path = tmp_path / "x.zip"
     array = ps.create_array(path, shape=(2000,), dtype="u1", chunks=(10,))
     for i in range(0, 2000, 10):

@@ -1,4 +1,4 @@
-"""TIFFs of given tags, byte by byte: what no writer writes."""
+"""TIFFs with given tags, byte by byte: files that no writer makes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _CODES = {1: "B", 2: "s", 3: "H", 4: "I", 5: "I", 7: "s", 9: "i", 11: "f", 12: "
 
 
 def tag(kind: int, *values: Any) -> tuple[int, int, bytes]:
-    """(type, count, bytes) of a value, in little endian."""
+    """(type, count, bytes) of a value, little-endian."""
     if kind in (2, 7):
         text = b"".join(each.encode() + b"\0" if isinstance(each, str) else each for each in values)
         return kind, len(text), text
@@ -17,7 +17,7 @@ def tag(kind: int, *values: Any) -> tuple[int, int, bytes]:
 
 
 def tiff_of(tags: dict[int, tuple[int, int, bytes]], data: bytes = b"") -> bytes:
-    """A file of one directory, with `data` behind its first 8 bytes: one strip, where the tags do not say otherwise."""
+    """A file of one directory, with `data` after its first 8 bytes: one strip, unless the tags differ."""
     tags = dict(tags)
     if data:
         tags.setdefault(279, tag(4, len(data)))

@@ -1,4 +1,4 @@
-"""What the tests of written TIFFs share: values, overviews as they must be, and promises of COGs."""
+"""Shared by the tests of written TIFFs: values, expected overviews, and the promises of COGs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 DTYPES = ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "c8", "c16"]
 COMPRESSIONS = ["none", "packbits", "lzw", "deflate", "zstd", "lzma"]
-LEVELS = {"lzma": 0}  # the usual one takes 94 MiB for each tile
+LEVELS = {"lzma": 0}  # the usual level takes 94 MiB for each tile
 UTM = (10.0, 0.0, 500000.0, 0.0, -10.0, 4000000.0)
 
 
@@ -29,7 +29,7 @@ def picture(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
 
 
 def halved(values: np.ndarray, nodata: float | None = None) -> np.ndarray:
-    """The mean of each four pixels of (band, y, x), without nodata and NaN; integers rounded, halves up."""
+    """The mean of each four pixels of (band, y, x), without nodata and NaN; integers are rounded, halves up."""
     padded = np.pad(values, [(0, 0), (0, values.shape[1] % 2), (0, values.shape[2] % 2)], mode="edge")
     four = np.stack([padded[:, y::2, x::2] for y in (0, 1) for x in (0, 1)])
     exact = four.astype(object if values.dtype.kind in "iu" else np.complex128 if values.dtype.kind == "c" else float)
@@ -61,7 +61,7 @@ def check_cog(path: Path) -> None:
 
 
 def check_layout(path: Path, bands_apart: bool) -> None:
-    """The promises that stand in front of the directories hold for every tile, read by tifffile."""
+    """Assert that the promises at the start of the file are kept for every tile, read by tifffile."""
     tifffile = pytest.importorskip("tifffile")
     data = path.read_bytes()
     with tifffile.TiffFile(path) as file:
@@ -89,7 +89,7 @@ def check_layout(path: Path, bands_apart: bool) -> None:
 
 
 def check_gdal_finds_a_cog(path: Path) -> None:
-    """GDAL's own validator, which looks at every tile's leader and trailer; it comes with Python of the system."""
+    """Run GDAL's own validator, which checks every tile's leader and trailer. It is part of the system's Python."""
     python = "/usr/bin/python3"
     known = [python, "-c", "import osgeo_utils.samples.validate_cloud_optimized_geotiff"]
     if not os.path.exists(python) or subprocess.run(known, capture_output=True, check=False).returncode != 0:
