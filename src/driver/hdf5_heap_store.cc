@@ -16,7 +16,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// The cell that a key names; nullopt: none that has a value.
+// The cell of a key; nullopt: it does not exist or has no value.
 std::optional<std::uint64_t> cell_of(std::string_view key, const hdf5_variable_cells& in) {
   const chunk_grid& grid = in.grid();
   dim_vector<std::uint64_t> at;
@@ -49,7 +49,7 @@ struct hdf5_heap_store::waiting_read {
   std::stop_token stop;
 };
 
-/// Reads that wait for a thread. The first free thread takes all of them.
+/// Reads that wait for a thread. The first free thread runs all of them.
 class hdf5_heap_store::batches {
  public:
   explicit batches(std::shared_ptr<const hdf5_variable_cells> of) noexcept : of_(std::move(of)) {}
@@ -60,7 +60,7 @@ class hdf5_heap_store::batches {
   }
 
   void take_all() {
-    constexpr std::size_t kMost = 256;  // cells whose values are in memory together
+    constexpr std::size_t kMost = 256;  // the most cells whose values are in memory together
     const std::lock_guard one_at_a_time(reading_);
     std::vector<waiting_read> all;
     {

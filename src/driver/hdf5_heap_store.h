@@ -18,7 +18,7 @@ namespace penstock::inline v0 {
 /// cells that are requested at that time together, so that they need only a few round trips.
 class hdf5_heap_store final : public store {
  public:
-  /// \param with  Whose threads read.
+  /// \param with  Its threads read.
   hdf5_heap_store(std::shared_ptr<const hdf5_variable_cells> of, std::shared_ptr<context> with);
 
   store_traits traits() const override;

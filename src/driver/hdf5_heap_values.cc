@@ -16,16 +16,16 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// The most bytes for one cell. Damaged chunk shapes may need any number, whatever the file's size.
+/// The most bytes for one cell. A damaged chunk shape may ask for any number, whatever the file's size.
 constexpr std::uint64_t kMostReferenceBytes = std::uint64_t{1} << 26;
-/// Of elements that were never written: the file's size does not bound how many there are.
+/// For elements that were never written: the file's size does not bound their number.
 constexpr std::uint64_t kMostFillBytes = std::uint64_t{1} << 26;
 
 using outside = hdf5_element::outside;
 
 }  // namespace
 
-/// Reads elements in one pass over the file: heap collections that several cells share are read once.
+/// Reads elements in one pass over the file: a heap collection that several cells share is read once.
 class hdf5_heap_values::operation {
  public:
   operation(const hdf5_heap_values& of, hdf5_file& file) : of_(of), file_(file), heap_(file) {}
@@ -68,7 +68,7 @@ class hdf5_heap_values::operation {
   }
 
   // Many elements may refer to one object of the heap, or to none. Paths are not bytes of the file, and there are as
-  // many as references: the limit of a cell bounds them.
+  // many as references, so the limit of a cell bounds them.
   result<> count(std::uint64_t bytes, bool is_fill, std::uint64_t& filled) {
     const outside what = of_.of_.variable->what;
     if (what == outside::object || what == outside::region) return {};
@@ -189,7 +189,7 @@ class hdf5_heap_values::operation {
   }
 
   std::shared_ptr<const hdf5_paths> paths_;
-  std::deque<std::string> made_;  // text of references, which is not moved
+  std::deque<std::string> made_;  // texts of references, which must not move
   const hdf5_heap_values& of_;
   hdf5_file& file_;
   hdf5_global_heap heap_;

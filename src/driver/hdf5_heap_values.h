@@ -21,30 +21,31 @@
 
 namespace penstock::inline v0 {
 
-/// The elements of a dataset that are elsewhere in the file, cell by cell: text and lists in its heaps, and the paths
-/// of objects that it refers to.
+/// The elements of a dataset that are stored elsewhere in the file, cell by cell: text and lists in its heaps, and the
+/// paths of objects that it refers to.
 ///
-/// The dataset has a reference in place of each element, in chunks as those of any dataset. Values are read when
-/// a cell is: nothing of them is read before, or kept. Immutable, thread-safe.
+/// The dataset has a reference in place of each element, in ordinary chunks. Values are read together with their cell;
+/// they are neither read before nor cached. Immutable, thread-safe.
 class hdf5_heap_values final : public hdf5_variable_cells {
  public:
-  /// \param of          The dataset; `variable` is set. \param references  Its layout, of references as bytes.
+  /// \param of          The dataset, with `variable` set. \param references  Its layout, for references as bytes.
   hdf5_heap_values(std::shared_ptr<hdf5_reader> from, hdf5_array of, std::shared_ptr<const chunk_layout> references);
 
   const chunk_grid& grid() const override { return references_->grid(); }
-  /// The shape of full cells. Elements behind the end of the array are empty.
+  /// The shape of full cells. Elements after the end of the array are empty.
   const extents& cell_shape() const noexcept { return cell_shape_; }
-  /// \error unsupported  More than 2^22: of an array that was never written, and whose fill value is not empty.
+  /// \error unsupported  An array that was never written has more than 2^22 cells and a fill value that is not empty.
   result<std::vector<std::uint64_t>> cells() const override;
   bool has(std::uint64_t cell) const override;
 
-  /// \error Of a cell: corrupt_data  A chunk, or a heap. unsupported  More than 2^26 bytes of references, or 2^28 of
-  ///        values. Otherwise as the reader's.
+  /// \error Of a cell: corrupt_data  A chunk or a heap is damaged. unsupported  It has more than 2^26 bytes of
+  /// references,
+  ///        or 2^28 of values. Otherwise as the reader's.
   std::vector<result<cell_bytes>> read(std::span<const std::uint64_t> cells) const override;
   store_traits traits() const override { return from_->from()->traits(); }
   std::string uri() const override { return from_->from()->uri(); }
 
-  /// The element of an array that was never written; empty if the file does not define one.
+  /// The elements of an array that was never written; empty if the file does not define them.
   result<std::string> fill() const;
 
  private:

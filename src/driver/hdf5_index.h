@@ -20,7 +20,7 @@ struct hdf5_index {
 ///
 /// \param header  The address of the dataset's object header, from the library.
 /// \error unsupported   Not a chunked dataset, or one that only the library reads.
-/// \error corrupt_data  The file is damaged. \error conflict  It changed meanwhile.
+/// \error corrupt_data  The file is damaged. \error conflict  It changed during the read.
 result<hdf5_index> read_hdf5_index(const store& from, std::string_view key, std::uint64_t header);
 
 /// A file's metadata (see describe_hdf5), and the cost of reading it.
@@ -32,7 +32,7 @@ struct hdf5_description {
 
 /// Describes every group, dataset and attribute of a file. Its metadata is fetched in rounds: each requests all pages
 /// that are known to be needed.
-/// \error As describe_hdf5 and the store. \error conflict  The file changed meanwhile.
+/// \error As describe_hdf5 and the store. \error conflict  The file changed during the read.
 result<hdf5_description> describe_hdf5_file(const store& from, std::string_view key);
 
 }  // namespace penstock::inline v0

@@ -21,7 +21,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-constexpr unsigned kMostExternalLinks = 16;  // length of a chain of links, as in libhdf5
+constexpr unsigned kMostExternalLinks = 16;  // the most links in a chain, as in libhdf5
 
 /// The kind of an object of a file, and its properties.
 struct hdf5_object_facts {
@@ -110,7 +110,7 @@ result<hdf5_object_facts> whole_facts(hdf5_reader& from, const std::string& path
   });
 }
 
-// Values in heaps have references once they are in memory.
+// Values in heaps have a table of references once they are in memory.
 result<std::shared_ptr<const referenced_array>> with_table(referenced_array of) {
   if (of.table) return std::make_shared<const referenced_array>(std::move(of));
   return of.read_table();
@@ -360,7 +360,7 @@ void hdf5_nodes::prefetch(hdf5_file& file, hdf5_tree& tree, std::string_view gro
 
 result<node> hdf5_nodes::open_at(const std::string& prefix, const std::string& uri, unsigned links) const {
   const std::string_view path = std::string_view(prefix).substr(0, prefix.size() - (prefix.empty() ? 0 : 1));
-  // If there are many members, few are read: their chunk indexes are left to the reads.
+  // If there are many members, few of them are read, so their chunk indexes are read with their values.
   const auto siblings = siblings_of(path);
   const auto chunks = siblings ? hdf5_chunk_listing::by_need_most : hdf5_chunk_listing::by_need;
   std::optional<hdf5_exit> exit;
@@ -391,7 +391,7 @@ result<node> hdf5_nodes::open_at(const std::string& prefix, const std::string& u
   return node(group(std::move(out)));
 }
 
-// The target of a link into another file, in that file's form.
+// The target of a link into another file, with the location of that file.
 result<node> hdf5_nodes::open_beyond(const hdf5_exit& exit, unsigned links) const {
   if (links == kMostExternalLinks) return too_many_links(exit);
   PENSTOCK_ASSIGN(const auto there, beyond(exit));
@@ -413,7 +413,7 @@ result<node> hdf5_nodes::open_dataset(hdf5_array from, const std::string& uri, c
   return node(std::move(made));
 }
 
-// Opens a dataset whose chunks are located as they are read. `read_table` reads all locations at once.
+// Opens a dataset whose chunks are located when they are read. `read_table` reads all locations at once.
 result<array> hdf5_nodes::open_by_need(hdf5_array from, const std::string& uri, const std::string& path) const {
   PENSTOCK_ASSIGN(referenced_array what, referenced(std::move(from), uri, {}));
   what.read_table = [of = shared_from_this(), path]() -> result<std::shared_ptr<const referenced_array>> {
@@ -424,7 +424,7 @@ result<array> hdf5_nodes::open_by_need(hdf5_array from, const std::string& uri, 
   const auto read_table = what.read_table;
   auto made = open_reference(context_, std::move(what));
   if (made.ok() || made.error().code() != errc::unsupported) return made;
-  PENSTOCK_ASSIGN(const auto whole, read_table());  // not all of its filters: perhaps no chunk needs that
+  PENSTOCK_ASSIGN(const auto whole, read_table());  // not all filters have a codec, but perhaps no chunk uses those
   return open_reference(context_, *whole);
 }
 
@@ -528,7 +528,7 @@ result<> hdf5_nodes::match_here(hdf5_file& file, const std::string& base, std::s
   return {};
 }
 
-// A dataset that is described and not opened. \error invalid_argument  It is a group.
+// A dataset, described but not opened. \error invalid_argument  It is a group.
 result<std::shared_ptr<const referenced_array>> hdf5_nodes::dataset(const std::string& path, unsigned links) const {
   std::optional<hdf5_exit> exit;
   auto facts = whole_facts(*from_, path, exit);
@@ -545,7 +545,7 @@ result<std::shared_ptr<const referenced_array>> hdf5_nodes::dataset(const std::s
   return described(std::move(*facts->dataset), child_uri(uri_, percent_encode(prefix_of(path), true)));
 }
 
-// A dataset that virtual datasets show; null: it does not exist, or is not a dataset.
+// A source of virtual datasets; null: it does not exist, or is not a dataset.
 result<std::shared_ptr<const referenced_array>> hdf5_nodes::source(const std::string& path,
                                                                    const hdf5_depth& depth) const {
   const std::string uri = child_uri(uri_, percent_encode(prefix_of(path), true));

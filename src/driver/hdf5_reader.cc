@@ -114,7 +114,7 @@ void hdf5_reader::expect_end() {
   pages_.expect(pages_.size() - 1, 1);
 }
 
-// The message may be in the pages that are fetched next; a damaged one is not needed.
+// The message may be in the pages that are fetched next. If it is damaged, it is not needed.
 void hdf5_reader::note_paging(hdf5_file& file) {
   constexpr std::uint64_t kMostFilePage = std::uint64_t{8} << 20;
   if (knows_paging_) return;

@@ -19,8 +19,7 @@
 
 namespace penstock::inline v0 {
 
-/// A file in a store, read when a parser needs its bytes: for synchronous stores. Reads ahead while requests continue
-/// after earlier ones.
+/// A file in a synchronous store, read when a parser needs its bytes. Reads ahead while requests follow each other.
 class hdf5_stored_file final : public hdf5_source {
  public:
   hdf5_stored_file(const store& from, std::string_view key) noexcept : from_(from), key_(key) {}
@@ -62,13 +61,13 @@ class hdf5_reader {
  public:
   /// \param head  The first bytes of the file, its version and its size, if they are known; else null.
   /// \error unsupported  Neither the store nor the superblock has the file's size.
-  /// \error corrupt_data  The superblock has one, and the file has fewer bytes.
+  /// \error corrupt_data  The superblock has a size, and the file is shorter.
   static result<std::shared_ptr<hdf5_reader>> open(std::shared_ptr<const store> from, std::string key,
                                                    const object_head* head);
 
   /// Calls `parse` with the file, several times if it has to wait for bytes.
   /// \param readings  See hdf5_file::open.
-  /// \returns What the last call returned. \error As the store, and conflict: the file changed meanwhile.
+  /// \returns The result of the last call. \error As the store, and conflict: the file changed during the read.
   template <class Parse>
   auto parse(Parse&& parse, std::uint64_t readings = 32) -> decltype(parse(std::declval<hdf5_file&>())) {
     const auto once = [&](hdf5_source& source) -> decltype(parse(std::declval<hdf5_file&>())) {
@@ -77,7 +76,7 @@ class hdf5_reader {
       return parse(file);
     };
     if (from_->traits().inline_completion) {
-      // Only the first call uses pages that were read before: later calls notice that the file changed.
+      // Only the first call uses pages that were read before: later calls notice a change of the file.
       const std::vector<std::byte> head = has_head_.exchange(false) ? std::move(head_) : std::vector<std::byte>();
       hdf5_stored_file source(*from_, key_, seen_, pages_.size(), head);
       return once(source);
@@ -98,7 +97,7 @@ class hdf5_reader {
   const version& seen() const noexcept { return seen_; }
   /// Whether bytes are fetched in rounds.
   bool in_rounds() const { return !from_->traits().inline_completion; }
-  /// Bytes of the cached pages. Only for calls within `parse`.
+  /// The size of the cached pages. Only for calls within `parse`.
   std::uint64_t kept_bytes() const noexcept { return pages_.fetched_bytes(); }
 
  private:
@@ -116,8 +115,8 @@ class hdf5_reader {
   std::vector<std::byte> head_;  // first bytes of a file that is read serially
   std::atomic<bool> has_head_ = true;
   std::mutex mutex_;
-  hdf5_pages pages_;  // after `open` guarded by mutex_, but for its size
-  // A request behind 50 ms costs as much time as some 100 KiB; the front is what writers keep metadata in if asked to.
+  hdf5_pages pages_;  // after `open` guarded by mutex_, except for its size
+  // With a latency of 50 ms, a request takes as long as some 100 KiB; the front is where writers can put all metadata.
   hdf5_ahead ahead_{.most_gap = std::uint64_t{128} << 10,
                     .front = std::uint64_t{1} << 20,
                     .most_after = std::uint64_t{8} << 10,

@@ -26,7 +26,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// The name by which other programs find the file; only its key in a store that has no location, such as one in memory.
+// The name by which other programs find the file. In a store without a location, such as one in memory, only its key.
 std::string location_of_file(const store& from, const std::string& key) {
   const std::string root = from.uri();
   return root.find("://") == std::string::npos ? key : child_uri(root, key + "/");
@@ -44,7 +44,7 @@ result<referenced_object> inlined_object(part bytes) {
 
 json numbers(const extents& of) { return json(json::array_t(of.begin(), of.end())); }
 
-// The array of a dataset whose elements are references to heaps, in one chunk; without values.
+// The array of a dataset whose elements are references to heaps, in one chunk and without values.
 hdf5_array of_elements(const hdf5_array& references, const extents& shape) {
   hdf5_array out;
   out.attributes = references.attributes;
@@ -172,7 +172,7 @@ result<referenced_array> hdf5_references::describe(hdf5_array from, const std::s
     PENSTOCK_TRY(name_external_files(from, what));
     what.uri = uri;
     if (from.external_is_one) PENSTOCK_TRY(gather_external_files(from, what));
-  } else {  // also where nothing was written yet: a manifest then notices that something was
+  } else {  // also if nothing was written yet: a manifest then notices when something is
     what.objects.push_back(whole_object(from_->from(), from_->key(), from_->seen()));
   }
   for (hdf5_array::variant& each : from.variants)
@@ -215,7 +215,7 @@ result<referenced_array> hdf5_references::describe_variable(hdf5_array from, con
   return by_cells(std::move(facts), values, values->cell_shape(), uri, depth, sources);
 }
 
-// `facts`: without chunks.
+// `facts` has no chunks.
 result<referenced_array> hdf5_references::by_cells(hdf5_array facts,
                                                    const std::shared_ptr<const hdf5_variable_cells>& values,
                                                    const extents& cell, const std::string& uri, const hdf5_depth& depth,

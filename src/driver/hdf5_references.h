@@ -28,7 +28,8 @@ class hdf5_references {
   result<referenced_array> describe(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
                                     const describe_hdf5_sources& sources) const;
 
-  /// A dataset whose elements are of variable length, whose cells are read from the file's heaps when they are needed.
+  /// Describes a dataset whose elements have variable length. Its cells are read from the file's heaps when they are
+  /// needed.
   /// \error As describe's, find_shown_parts' and hdf5_shown_values::make's.
   result<referenced_array> describe_variable(hdf5_array from, const std::string& uri, const hdf5_depth& depth,
                                              const describe_hdf5_sources& sources) const;

@@ -16,10 +16,10 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kLeastElements = 256, kMostElements = std::uint64_t{1} << 20;
-constexpr std::uint64_t kMostShown = 16 * kMostElements;  // by all parts in one cell
-constexpr std::size_t kMostSourceCells = 256;             // their values are in memory together
+constexpr std::uint64_t kMostShown = 16 * kMostElements;  // the most elements that all parts show in one cell
+constexpr std::size_t kMostSourceCells = 256;             // the most cells whose values are in memory together
 
-// Items of lists are bytes here: they have to be stored alike.
+// Items of lists are bytes here, so they have to be stored in the same form.
 result<> check_type(const referenced_array& source, const json& item) {
   const dtype& type = source.metadata.type;
   const bool is_text = type.kind() == dtype_kind::variable_utf8 || type.kind() == dtype_kind::variable_bytes;
@@ -46,9 +46,9 @@ result<std::vector<std::uint64_t>> all_hdf5_cells(std::uint64_t count) {
 
 /// One position of a part along one dimension.
 struct hdf5_shown_values::position {
-  std::uint64_t to = 0;    // in the cell of the dataset, in items
-  std::uint64_t cell = 0;  // adds to the number of the source's cell
-  std::uint64_t item = 0;  // adds to the item in that cell
+  std::uint64_t to = 0;    // offset in the cell of the dataset, in items
+  std::uint64_t cell = 0;  // is added to the number of the source's cell
+  std::uint64_t item = 0;  // is added to the number of the item in that cell
 };
 
 /// What one part shows in one cell.
@@ -114,7 +114,7 @@ class hdf5_shown_values::operation {
   struct wanted {
     std::vector<shown_box> boxes;
     std::optional<error> failed;
-    std::vector<std::uint64_t> valid;  // the elements of the cell that the array has, along each dimension
+    std::vector<std::uint64_t> valid;  // the number of the cell's elements that are in the array, along each dimension
   };
 
   // The positions of a part along a dimension that are in a range. `step`: items of the cell between neighbours.
@@ -165,7 +165,7 @@ class hdf5_shown_values::operation {
       for (std::size_t k = 0; k < cells.size(); ++k)
         take(std::move(cells[k]), needed_.known.at({all[i].first, all[i].second[k]}));
     };
-    // Files elsewhere are waited for together.
+    // Requests to remote files run together.
     const auto waits = [](const auto& each) { return !each.first->traits().inline_completion; };
     if (all.size() > 1 && std::any_of(all.begin(), all.end(), waits))
       return for_each_file(all.size(), *of_.store_, *of_.with_, read);
@@ -304,7 +304,7 @@ void hdf5_shown_values::choose_cells(const extents& shape) {
       const auto& s = parts_[i].where.axes[d];
       if (!s || known_[i].from->grid().cells() == 0) continue;
       const auto& [begin, end] = known_[i].bounds[d];
-      std::uint64_t shown = 0;  // positions: fewer than between the bounds where others lie in between
+      std::uint64_t shown = 0;  // number of positions: less than between the bounds if other parts are in between
       for (const hdf5_run& each : parts_[i].where.runs[d]) shown += each.count;
       length = std::max(length,
                         saturating_mul(known_[i].from->grid().axis(*s).codec_length(0), ceil_div(end - begin, shown)));
@@ -323,7 +323,7 @@ void hdf5_shown_values::choose_cells(const extents& shape) {
   }
 }
 
-// Parts are looked up along the dimension in which they begin at the most places.
+// Parts are looked up along the dimension in which their beginnings differ most.
 void hdf5_shown_values::sort_parts() {
   std::size_t most = 0;
   for (std::size_t d = 0; d < grid_.rank(); ++d) {

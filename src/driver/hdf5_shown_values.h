@@ -17,15 +17,15 @@
 
 namespace penstock::inline v0 {
 
-/// The text or the lists of variable length that a virtual dataset shows: a cell is put together from the cells of the
-/// sources that it shows, when it is read. Immutable, thread-safe.
+/// The text or the lists of variable length that a virtual dataset shows. A cell is assembled, when it is read, from
+/// the cells of the sources that it shows. Immutable, thread-safe.
 ///
-/// Cells are as long as what the longest cells of the sources show along each dimension, and have 256 to 2^20 elements
-/// where the dataset has them: so most cells of a source are in few cells of the dataset.
+/// Cells are as long as the longest part that a cell of a source shows along each dimension, and have 256 to 2^20
+/// elements if the dataset has that many. So most cells of a source are in few cells of the dataset.
 class hdf5_shown_values final : public hdf5_variable_cells {
  public:
   /// \param parts  Their sources have `cells`. Where parts overlap, the last one counts.
-  /// \param fill   Of elements without a source. \param item  Of lists: the type of their items, as a .zarray has it.
+  /// \param fill   Of elements without a source. \param item  Of lists: the type of their items, as in a .zarray.
   /// \param uri    Of the file.
   /// \error unsupported  A source of another type, by name.
   static result<std::shared_ptr<const hdf5_shown_values>> make(const extents& shape, std::vector<shown_part> parts,
@@ -45,12 +45,12 @@ class hdf5_shown_values final : public hdf5_variable_cells {
   struct position;
   struct shown_box;
   struct read_cells;
-  /// What is known of a part: where it is in the dataset, and how positions of its source become cells.
+  /// A part: its place in the dataset, and the mapping from positions of its source to cells.
   struct known_part {
     const hdf5_variable_cells* from = nullptr;
-    std::vector<std::pair<std::uint64_t, std::uint64_t>> bounds;  // first and behind the last, for each dimension
-    std::vector<std::uint64_t> cell_steps, item_steps;            // of the source: of numbers of cells and of items
-    std::uint64_t cell = 0, item = 0;                             // of its dimensions that are not the dataset's
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> bounds;  // first position, and end, for each dimension
+    std::vector<std::uint64_t> cell_steps, item_steps;            // of the source: steps in cells and in items
+    std::uint64_t cell = 0, item = 0;                             // offsets from dimensions that are not the dataset's
   };
 
   hdf5_shown_values() = default;
@@ -62,12 +62,12 @@ class hdf5_shown_values final : public hdf5_variable_cells {
   std::vector<known_part> known_;
   std::string fill_, uri_;
   std::shared_ptr<context> with_;
-  std::shared_ptr<const store> store_;  // of a source that is waited for; null: of none
+  std::shared_ptr<const store> store_;  // the store of a source that is read asynchronously; null: all are synchronous
   chunk_grid grid_;
   extents cell_shape_;
   std::size_t sorted_axis_ = 0;
-  std::vector<std::size_t> sorted_;    // parts by where they begin along that dimension
-  std::vector<std::uint64_t> behind_;  // where the parts up to this one end
+  std::vector<std::size_t> sorted_;    // parts in the order of their beginnings along that dimension
+  std::vector<std::uint64_t> behind_;  // the greatest end of the parts up to this one
 };
 
 }  // namespace penstock::inline v0

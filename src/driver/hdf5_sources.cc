@@ -29,7 +29,7 @@ bool is_file(const std::string& path) {
   return std::filesystem::is_regular_file(path, ignored);
 }
 
-// The folders in the environment variable, with a '/' at the end.
+// The folders in the environment variable, each with a '/' at the end.
 std::vector<std::string> prefixes(hdf5_purpose why, const std::string& folder) {
   constexpr std::string_view kOrigin = "${ORIGIN}";
   const char* const name = why == hdf5_purpose::source ? "HDF5_VDS_PREFIX"
@@ -124,7 +124,7 @@ namespace {
 
 using shape_list = std::vector<std::uint64_t>;
 
-/// A dataset by the names of its file and itself, as in mappings.
+/// A dataset by the names of its file and its path, as in mappings.
 using source_name = std::pair<std::string, std::string>;
 
 class virtual_reader {
@@ -329,7 +329,7 @@ class virtual_reader {
     return {all.begin(), all.end() - static_cast<std::ptrdiff_t>(std::min(inner_, all.size()))};
   }
 
-  // Dimensions of the elements are the same in both.
+  // Dimensions within the elements are the same in both.
   void with_inner_axes(hdf5_part& part, const referenced_array& source, std::size_t theirs) const {
     for (std::size_t i = 0; i < inner_; ++i) {
       part.origin.push_back(0);

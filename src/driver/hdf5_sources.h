@@ -22,7 +22,7 @@ namespace penstock::inline v0 {
 struct hdf5_file_place {
   std::shared_ptr<const store> from;
   std::string key;
-  std::string path;  ///< of a file of this machine; else empty
+  std::string path;  ///< the path of a local file; else empty
 };
 
 /// The kinds of files that an HDF5 file names. For each, libhdf5 has an environment variable with the folders that are
@@ -44,8 +44,8 @@ class hdf5_neighbours {
   /// objects are stores of one file.
   bool knows_others() const;
 
-  /// The location of the file with this name; nullopt: it is local and does not exist. Files elsewhere may not exist.
-  /// \error unsupported  A file elsewhere names a local file, or one outside of its store.
+  /// The location of the file with this name; nullopt: it is local and does not exist. Remote files may not exist.
+  /// \error unsupported  A remote file names a local file, or one outside of its store.
   result<std::optional<hdf5_file_place>> find(const std::string& name, hdf5_purpose why) const;
   /// The same for a dataset's external files, whose names libhdf5 first takes as relative to the working directory.
   /// A local file need not exist.
@@ -58,12 +58,12 @@ class hdf5_neighbours {
   hdf5_file_place of_;
 };
 
-/// Counts the virtual datasets that show each other. Shared by all threads of one operation.
+/// Counts virtual datasets that refer to each other. Shared by all threads of one operation.
 struct hdf5_depth {
   std::shared_ptr<std::atomic<std::uint64_t>> sources = std::make_shared<std::atomic<std::uint64_t>>(0);
   unsigned level = 0;
 
-  /// \error unsupported  Too deep, or too many: they may show each other.
+  /// \error unsupported  Too deep or too many: they may refer to each other in a loop.
   result<hdf5_depth> deeper(std::uint64_t count) const;
 };
 
@@ -84,14 +84,14 @@ result<referenced_array> compose_virtual(referenced_array like, hdf5_array::virt
                                          const hdf5_file_place& self, context& with, const hdf5_depth& depth,
                                          const describe_hdf5_sources& describe);
 
-/// What a virtual dataset shows, and the shape that its sources give it.
+/// The parts that a virtual dataset shows, and the shape that its sources define.
 struct hdf5_shown_parts {
   extents shape;
   std::vector<shown_part> parts;
 };
 
-/// Finds what a virtual dataset of text or lists of variable length shows: these have no chunks to refer to.
-/// \param like  As of compose_virtual; what it says of elements is not used.
+/// Finds the parts that a virtual dataset of text or lists of variable length shows. These have no chunks to refer to.
+/// \param like  As in compose_virtual; its element type is not used.
 /// \error As compose_virtual's.
 result<hdf5_shown_parts> find_shown_parts(referenced_array like, hdf5_array::virtual_parts parts,
                                           const hdf5_file_place& self, context& with, const hdf5_depth& depth,

@@ -12,12 +12,12 @@
 
 namespace penstock::inline v0 {
 
-/// Of values that are read whole: for manifests.
+/// The most bytes of values that are read as a whole, for manifests.
 inline constexpr std::uint64_t kMostHdf5VariableBytes = std::uint64_t{1} << 28;
-/// Of the values of one cell.
+/// The most bytes of values in one cell.
 inline constexpr std::uint64_t kMostHdf5CellBytes = std::uint64_t{1} << 28;
 
-/// The elements of a dataset that are of variable length, cell by cell. Values are read when a cell is. Thread-safe.
+/// The elements of variable length of a dataset, cell by cell. Values are read together with their cell. Thread-safe.
 class hdf5_variable_cells {
  public:
   using cell_bytes = std::vector<std::byte>;
@@ -29,22 +29,22 @@ class hdf5_variable_cells {
   virtual result<std::vector<std::uint64_t>> cells() const = 0;
   virtual bool has(std::uint64_t cell) const = 0;
 
-  /// Reads cells, as the codecs vlen-utf8, vlen-bytes and vlen-array store them: of remote files in a few round trips,
-  /// however many they are. Elements behind the end of the array are empty.
-  /// \pre The array `has` them. \returns For each cell its bytes. \error Of a cell: unsupported  More than 2^28 bytes.
+  /// Reads cells in the form of the codecs vlen-utf8, vlen-bytes and vlen-array. For remote files this takes a few
+  /// round trips, regardless of the number of cells. Elements after the end of the array are empty.
+  /// \pre The array `has` them. \returns The bytes of each cell. \error Of a cell: unsupported  More than 2^28 bytes.
   virtual std::vector<result<cell_bytes>> read(std::span<const std::uint64_t> cells) const = 0;
 
-  /// Whether reads wait, and for what.
+  /// Whether reads wait for requests, and how many may run at a time.
   virtual store_traits traits() const = 0;
-  /// Of the file.
+  /// The URI of the file.
   virtual std::string uri() const = 0;
 };
 
-/// The cells of an array of at most 2^22, all of them.
-/// \error unsupported  More.
+/// All cells of an array of at most 2^22 cells.
+/// \error unsupported  It has more.
 result<std::vector<std::uint64_t>> all_hdf5_cells(std::uint64_t count);
 
-/// Numbers of 4 bytes: of a cell the number of its elements, before each element its length.
+/// Appends a number of 4 bytes: the number of elements of a cell, or the length before each element.
 inline void append_cell_number(std::vector<std::byte>& to, std::uint64_t value) {
   for (unsigned i = 0; i < 4; ++i) to.push_back(static_cast<std::byte>(value >> (8 * i)));
 }

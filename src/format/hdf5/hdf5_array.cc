@@ -16,20 +16,20 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::size_t kMostChains = 1000;
-/// The index of a dataset of no more chunks is read with its header, all of it: that needs no round trip of its own, or
-/// one for many datasets.
+/// If a dataset has at most this many chunks, its whole index is read with its header. It then needs no round trip of
+/// its own, and many datasets share one.
 constexpr std::uint64_t kMostListed = 4096;
-/// Of a dataset whose chunks are found as they are needed: chains for all masks are made before.
+/// For datasets whose chunks are found by need: the chains for all masks are made in advance.
 constexpr std::size_t kMostMaskedFilters = 4;
-/// The largest element of a shorter file, as of a dataset without values. (A damaged type is of up to 4 GiB, and a fill
-/// value is as long as an element.)
+/// The largest element for files that are shorter than that, and for datasets without values. (A damaged type may have
+/// up to 4 GiB, and a fill value is as long as an element.)
 constexpr std::uint64_t kMostUnstoredBytes = std::uint64_t{1} << 20;
 
 json list_json(const std::vector<std::uint64_t>& numbers) {
   return json(json::array_t(numbers.begin(), numbers.end()));
 }
 
-/// Collects what an array needs. While pages of the file are missing, a part that needs them is left out, so that the
+/// Collects what an array needs. While pages of the file are missing, the parts that need them are skipped, so that the
 /// pages of all parts are recorded together.
 class array_reader {
  public:
@@ -53,7 +53,7 @@ class array_reader {
   }
 
  private:
-  // Attributes of a compound are those of the group of its members.
+  // Attributes of a compound belong to the group of its members.
   result<> attributes() {
     out_.attributes = json(json::object_t());
     if (field_ != nullptr) return {};
@@ -64,7 +64,7 @@ class array_reader {
 
   result<> names() {
     const hdf5_message* const found = find_message(*header_, hdf5_message::dataspace);
-    if (found == nullptr) return {};  // an error that `describe` returns
+    if (found == nullptr) return {};  // `describe` returns this error
     PENSTOCK_ASSIGN(const hdf5_dataspace space, parse_hdf5_dataspace(file_, found->body));
     PENSTOCK_ASSIGN(out_.dimension_names, tree_.dimension_names(at_, space.shape.extents.size()));
     if (!out_.dimension_names.empty()) out_.dimension_names.resize(space.shape.extents.size() + element_.shape.size());
@@ -116,7 +116,7 @@ class array_reader {
       }
       case hdf5_layout::kind::compact:
       case hdf5_layout::kind::contiguous: {
-        // A cell has whole elements, and so all of each member.
+        // A cell has whole elements, and therefore all of each member.
         const bool is_field = field_ != nullptr;
         PENSTOCK_ASSIGN(chunks, in_one_place(is_field ? extents(std::span(std::as_const(shape_.extents))) : whole));
         if (is_field) add_inner_axes(chunks);
@@ -164,7 +164,7 @@ class array_reader {
     return {};
   }
 
-  // Leaves the member's bytes of a fill value.
+  // Reduces a fill value to the bytes of the member.
   result<> take_field(hdf5_fill& fill) const {
     if (fill.what != hdf5_fill::kind::value || fill.bytes.empty()) return {};
     if (fill.bytes.size() != element_bytes_)
@@ -219,7 +219,7 @@ class array_reader {
     return {};
   }
 
-  // An array type adds axes to those of the dataset.
+  // An array type adds its axes after those of the dataset.
   result<extents> with_inner_axes(const std::vector<std::uint64_t>& outer) const {
     const std::size_t rank = outer.size() + element_.shape.size();
     if (rank > kMaxRank)
@@ -241,14 +241,14 @@ class array_reader {
     return chunks;
   }
 
-  // A name in which no sign stands for another.
+  // The name as a pattern without wildcards.
   static std::string as_pattern(const std::string& name) {
     std::string out;
     for (const char each : name) out += each == '%' ? "%%" : std::string(1, each);
     return out;
   }
 
-  // Values in C order, in one file behind the other: cells are cut where a file ends, too.
+  // Values in C order, in one file after the other. A cell also ends where a file ends.
   result<extents> in_other_files(const extents& whole, std::uint64_t bytes) {
     PENSTOCK_ASSIGN(const auto parts, read_hdf5_external(file_, *header_));
     if (out_.variable)
@@ -287,7 +287,7 @@ class array_reader {
     extents chunks = whole;
     chunks[0] = cuts.edges[1];
     out_.cell_count = cuts.parts.size();
-    std::uint64_t at = 0;  // in the present file
+    std::uint64_t at = 0;  // position in the current file
     for (std::size_t i = 0; i < cuts.parts.size(); ++i) {
       const std::uint64_t count = cuts.edges[i + 1] - cuts.edges[i];
       if (i != 0 && cuts.parts[i] != cuts.parts[i - 1]) at = 0;
@@ -314,7 +314,7 @@ class array_reader {
           fmt::format("chunks of elements of {} bytes, the type has {}", layout_.element_bytes, element_bytes_));
     }
     PENSTOCK_ASSIGN(pipeline_, parse_hdf5_filters(*header_));
-    std::vector<std::optional<std::uint32_t>> used;  // which codec of the list each filter is
+    std::vector<std::optional<std::uint32_t>> used;  // for each filter, the number of its codec in the list
     for (const hdf5_filter& each : pipeline_) {
       PENSTOCK_ASSIGN(json codec, hdf5_codec_of(each, element_bytes_));
       used.emplace_back();
@@ -367,7 +367,7 @@ class array_reader {
     out_.variants.push_back(std::move(made));
   }
 
-  // Bits beyond the pipeline mean nothing; a filter of which nothing is left to do is as good as skipped.
+  // Bits beyond the pipeline have no meaning. A filter whose codec does nothing counts as skipped.
   result<> choose_chains(hdf5_chunks& found, const hdf5_chunk_grid& grid,
                          const std::vector<std::optional<std::uint32_t>>& used) {
     if (used.empty()) return {};
@@ -389,7 +389,7 @@ class array_reader {
     return {};
   }
 
-  // C-order bytes without chunks, cut into cells that are one run each.
+  // C-order bytes without chunks, divided into cells of one run each.
   result<extents> in_one_place(const extents& whole) {
     const std::uint64_t item = element_.stored_bytes;
     std::uint64_t bytes = item;
@@ -423,7 +423,8 @@ class array_reader {
     return cut(whole, static_cast<std::uint32_t>(item), begin);
   }
 
-  // 0: as contiguous values of a fixed size are cut. Elements in heaps are many times as long as their references.
+  // 0: the same as for contiguous values of a fixed size. Elements in heaps are many times longer than their
+  // references.
   std::uint64_t block_bytes(const extents& whole, std::uint32_t item) const {
     constexpr std::uint64_t kReferenceBytes = std::uint64_t{16} << 10, kMostBlocks = std::uint64_t{1} << 16;
     if (!out_.variable) return 0;
@@ -434,7 +435,7 @@ class array_reader {
 
   result<extents> cut(const extents& whole, std::uint32_t item, std::uint64_t begin) {
     const extents block = contiguous_block(whole, item, storage_order::c, block_bytes(whole, item));
-    std::size_t axis = 0;  // the one that is cut: those before it have length 1, those behind it are whole
+    std::size_t axis = 0;  // the axis that is divided: cells have length 1 before it, and are whole after it
     while (axis + 1 < whole.size() && block[axis] == 1) ++axis;
     if (whole.empty()) {
       out_.offsets = {begin};

@@ -23,24 +23,24 @@
 
 namespace penstock::inline v0 {
 
-/// A dataset as an array whose cells are byte ranges of the file: what its header and its chunk index say.
+/// A dataset as an array whose cells are byte ranges of the file, from its header and its chunk index.
 struct hdf5_array {
-  /// A chain of codecs other than that of most cells.
+  /// A chain of codecs that differs from that of most cells.
   struct variant {
-    std::vector<std::uint32_t> skipped;  ///< numbers of entries of `filters` in `zarray`
-    std::optional<extents> shape;        ///< of cells that are stored shorter than the others
+    std::vector<std::uint32_t> skipped;  ///< indexes into `filters` of `zarray`
+    std::optional<extents> shape;        ///< of cells that are shorter than the others
   };
 
-  /// Elements that are elsewhere in the file: the dataset has references to them.
+  /// Elements that are stored elsewhere in the file, for which the dataset has references.
   struct variable_elements {
     hdf5_element::outside what = hdf5_element::outside::text;
     std::uint32_t reference_bytes = 0;
     bool utf8 = false;  ///< of text
-    json item = {};     ///< of lists: the type of their items, as a .zarray has it
+    json item = {};     ///< of lists: the type of their items, as in a .zarray
     std::uint32_t item_bytes = 1;
-    std::uint32_t stored_bytes = 0;  ///< of one stored element, which has the reference at `offset`
+    std::uint32_t stored_bytes = 0;  ///< of one stored element, with the reference at `offset`
     std::uint32_t offset = 0;
-    std::vector<std::byte> fill = {};  ///< the stored element of those that were never written; empty: they are empty
+    std::vector<std::byte> fill = {};  ///< the stored element of unwritten ones; empty: unwritten elements are empty
 
     /// The reference of a stored element.
     std::span<const std::byte> reference(std::span<const std::byte> stored) const noexcept {
@@ -48,73 +48,73 @@ struct hdf5_array {
     }
   };
 
-  /// Values in other files, one behind the other.
+  /// Values in another file. Several files follow each other.
   struct external_file {
-    std::string name;          ///< as the file says it
-    std::uint64_t offset = 0;  ///< of the values in it
+    std::string name;          ///< as in the header
+    std::uint64_t offset = 0;  ///< of the first value
     std::uint64_t bytes = 0;
   };
 
-  /// What a virtual dataset shows of others. What `zarray` says of chunks is to be replaced.
+  /// The parts of other datasets that a virtual dataset shows. They replace the chunks of `zarray`.
   struct virtual_parts {
     std::vector<hdf5_mapping> mappings;  ///< in the order of the file
-    hdf5_shape shape;                    ///< of the dataspace; mappings without a limit may say more
+    hdf5_shape shape;                    ///< of the dataspace; mappings without a limit may extend it
   };
 
-  json zarray;      ///< shape, dtype, chunks, filters and fill value, as a .zarray has them
-  json attributes;  ///< an object, without those that netCDF and dimension scales keep for themselves
+  json zarray;      ///< shape, dtype, chunks, filters and fill value, as in a .zarray
+  json attributes;  ///< an object, without the attributes that netCDF and dimension scales use internally
   std::vector<hdf5_typed_value> typed_attributes;
   /// How the dataset is stored: `chunks` (null: it has none), `maxshape` (null: without a limit), `filters` (pairs of
   /// number and parameters), `dtype` and `shape` of an element, `text` (of variable length: "utf-8" or "ascii"; else
   /// null), `list` (the type of the items of lists), `reference` (true: text that names objects), and of an enumeration
   /// whose type has a name `enum_name` and `enum`, pairs of name and number.
   json storage;
-  /// Empty, or one for each dimension. They come from the dimension scales.
+  /// Empty, or one for each dimension, from the dimension scales.
   std::vector<std::optional<std::string>> dimension_names;
 
   std::uint64_t cell_count = 0;
   std::vector<std::uint64_t> cells;  ///< ascending; empty: entry i is cell i
   std::vector<std::uint64_t> offsets, lengths;
-  std::vector<std::uint32_t> files;   ///< of each cell the number of its external file; empty: they are in this file
-  std::vector<std::uint16_t> chains;  ///< 0: the usual one, k: variants[k - 1]; empty: all 0
+  std::vector<std::uint32_t> files;   ///< for each cell, the number of its external file; empty: they are in this file
+  std::vector<std::uint16_t> chains;  ///< 0: the usual chain, k: variants[k - 1]; empty: all 0
   std::vector<variant> variants;
-  /// Of many chunks: finds them, in place of `cells`, `offsets`, `lengths` and `chains`. `variants` are of all masks,
-  /// in their order from 1 on.
+  /// For many chunks: finds them, and replaces `cells`, `offsets`, `lengths` and `chains`. Then `variants` has the
+  /// chains of all masks, in their order from 1 on.
   std::shared_ptr<const hdf5_chunk_index> index;
-  /// The values themselves, where they are in the header: offsets count within them.
+  /// The values themselves, if they are in the header: offsets count within them.
   std::optional<std::vector<std::byte>> inline_bytes;
   std::vector<external_file> external;
-  /// Some external file ends inside a row: offsets count within all of them, one after the other.
+  /// One of the external files ends inside a row: offsets count within the concatenation of all files.
   bool external_is_one = false;
-  /// Of values in several external files: where cells end along the first dimension, from 0. Empty: they are as
-  /// `zarray` says.
+  /// For values in several external files: the positions along the first dimension where cells end, from 0. Empty:
+  /// `zarray` has the chunks.
   std::vector<std::uint64_t> edges;
   std::optional<virtual_parts> mapped;
-  /// Set: what `zarray` describes are the references, as bytes.
+  /// If set, `zarray` describes the references, as bytes.
   std::optional<variable_elements> variable;
 };
 
-/// Whether a dataset gets a list of all chunks, or an index that finds them.
+/// Whether a dataset has a list of all chunks, or an index that finds them.
 enum class hdf5_chunk_listing : std::uint8_t {
   whole,
   by_need,      ///< an index, if there are many chunks
-  by_need_most  ///< also an index of few chunks, if some of its bytes would have to be fetched
+  by_need_most  ///< also an index for few chunks, if reading the list would need a fetch
 };
 
-/// Reads all that an array needs to know of the dataset at a place.
+/// Reads everything that an array needs from the dataset at a place.
 ///
-/// Memory is proportional to what the file holds of the dataset's metadata; values of contiguous datasets must be
+/// Memory is proportional to the size of the dataset's metadata in the file. Values of contiguous datasets must be
 /// within the file.
-/// \param field  A member of the elements, which is the array; null: the elements themselves.
+/// \param field  A member of the elements, which becomes the array; null: the elements themselves.
 /// \error unsupported   Element types, filters, fill values and layouts that are not readable, by name.
 /// \error corrupt_data  The dataset is damaged.
 result<hdf5_array> read_hdf5_array(hdf5_file& file, hdf5_tree& tree, const hdf5_place& at,
                                    hdf5_chunk_listing listing = hdf5_chunk_listing::whole,
                                    const hdf5_field* field = nullptr);
 
-/// A fill value as a .zarray has it: null where it is undefined.
-/// \error unsupported   The fill value of an array type whose elements differ.
-/// \error corrupt_data  It has another size than its type.
+/// A fill value as in a .zarray: null if it is undefined.
+/// \error unsupported   The fill value of an array type has different elements.
+/// \error corrupt_data  Its size differs from that of its type.
 result<json> hdf5_fill_json(const hdf5_fill& fill, const hdf5_type& type, const hdf5_element& element);
 
 }  // namespace penstock::inline v0

@@ -27,7 +27,7 @@ result<dense_attributes> parse_attribute_info(const hdf5_file& file, const hdf5_
   return out;
 }
 
-// The body of a type or a dataspace within an attribute, which may be shared.
+// The body of a type or of a dataspace within an attribute. It may be shared.
 result<std::vector<std::byte>> part_of(hdf5_file& file, std::uint16_t type, bool is_shared,
                                        std::span<const std::byte> body) {
   if (is_shared) return read_hdf5_shared(file, type, body);

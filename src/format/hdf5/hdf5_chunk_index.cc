@@ -21,11 +21,11 @@ class node_block final : public index_block {
       : length(asked), bytes(stored.begin(), stored.end()) {}
   std::uint64_t memory_bytes() const noexcept override { return sizeof(*this) + bytes.capacity(); }
 
-  std::uint64_t length;  // that was asked for
+  std::uint64_t length;  // as requested
   std::vector<std::byte> bytes;
 };
 
-/// The part of a node that begins at a byte.
+/// The part of a node that begins at byte `at`.
 hdf5_cursor from(std::span<const std::byte> node, std::uint64_t at) noexcept {
   return hdf5_cursor(node.subspan(static_cast<std::size_t>(std::min<std::uint64_t>(at, node.size()))));
 }
@@ -40,8 +40,9 @@ class hdf5_chunk_index::nodes {
   /// Whether a search ended at a node that could not be read.
   bool failed() const noexcept { return failed_; }
 
-  /// The bytes of a node; none, and the request for it: it is not known yet. None, too, if it `failed`.
-  /// \param node  Its name; 0: where the search begins.
+  /// Returns the bytes of a node. If it is not cached, returns none and records the request for it. Also returns none
+  /// if it `failed`.
+  /// \param node  Its name; 0: the node where searches begin.
   result<std::optional<std::span<const std::byte>>> find(std::uint64_t node, std::uint64_t address,
                                                          std::uint64_t length) {
     using found = std::optional<std::span<const std::byte>>;
@@ -64,7 +65,7 @@ class hdf5_chunk_index::nodes {
     return found(block.bytes);
   }
 
-  /// As `find`, of a tree's node whose length only its beginning says: as many bytes as it probably has.
+  /// As `find`, for a tree's node whose length is stored at its beginning: requests as many bytes as it probably has.
   result<std::optional<std::span<const std::byte>>> find_begin(std::uint64_t node, std::uint64_t address,
                                                                std::uint64_t likely) {
     std::uint64_t begin = 0;
@@ -120,7 +121,7 @@ class btree_1_index final : public hdf5_chunk_index {
         PENSTOCK_ASSIGN(bytes, among.find(name_of(kind::long_tree, address), address, length));
         if (!bytes) return hdf5_lookup::waits;
       }
-      // The last child that does not begin behind the chunk.
+      // The last child that does not begin after the chunk.
       std::uint64_t low = 0, high = head.used;
       while (low != high) {
         const std::uint64_t middle = low + (high - low) / 2;
@@ -155,7 +156,7 @@ class btree_1_index final : public hdf5_chunk_index {
     return from(node, form_.prefix_bytes + entry * form_.entry_bytes + 8 + 8 * d).number(8) / grid_.chunk_elements(d);
   }
 
-  // Of an entry's key and a chunk, as `<=>`.
+  // Compares an entry's key with a chunk, like `<=>`.
   int compare(std::span<const std::byte> node, std::uint64_t entry,
               const hdf5_chunk_coordinates& place) const noexcept {
     for (std::size_t d = 0; d < grid_.rank(); ++d) {
@@ -165,7 +166,7 @@ class btree_1_index final : public hdf5_chunk_index {
     return 0;
   }
 
-  // There is no checksum that would show a damaged key.
+  // Nodes do not have a checksum that would detect a damaged key.
   result<> check_order(std::span<const std::byte> node, std::uint64_t used) const {
     hdf5_chunk_coordinates last{};
     for (std::uint64_t i = 0; i < used; ++i) {
@@ -251,14 +252,14 @@ class array_index : public hdf5_chunk_index {
   array_index(const hdf5_file& file, hdf5_chunk_grid grid, const hdf5_array_element& element)
       : hdf5_chunk_index(file, std::move(grid)), element_(element) {}
 
-  // The element with this number, if the last search found its neighbours.
+  // The element with this number, if the last search read its neighbours.
   bool take_near(std::uint64_t number, const hdf5_search_hint& hint, hdf5_chunk_place& out) const noexcept {
     if (number < hint.first || number - hint.first >= hint.entries) return false;
     take(hint.node, hint.begin + (number - hint.first) * element_.bytes, out);
     return true;
   }
 
-  /// \param elements  In `block` from `begin` on, the first of which has the number `first`.
+  /// \param elements  In `block` from `begin` on; the first one has the number `first`.
   hdf5_lookup take(std::span<const std::byte> block, std::uint64_t begin, std::uint64_t first, std::uint64_t elements,
                    std::uint64_t number, hdf5_search_hint& hint, hdf5_chunk_place& out) const noexcept {
     hint = {block, 0, elements, first, begin};
@@ -329,9 +330,9 @@ class extensible_array_index final : public array_index {
  private:
   /// The data block of an element.
   struct data_block {
-    std::uint64_t u = 0;       ///< its super block
-    std::uint64_t before = 0;  ///< data blocks before it that the index block names
-    std::uint64_t which = 0;   ///< in its super block
+    std::uint64_t u = 0;       ///< number of its super block
+    std::uint64_t before = 0;  ///< number of data blocks before it that are listed in the index block
+    std::uint64_t which = 0;   ///< number within its super block
     std::uint64_t element = 0;
   };
 
@@ -405,7 +406,7 @@ class extensible_array_index final : public array_index {
   hdf5_extensible_array array_;
 };
 
-/// Chunks that stand one after the other: nothing has to be read.
+/// Chunks that follow each other: nothing has to be read.
 class implicit_index final : public hdf5_chunk_index {
  public:
   implicit_index(const hdf5_file& file, hdf5_chunk_grid grid, std::uint64_t first)

@@ -13,49 +13,51 @@
 
 namespace penstock::inline v0 {
 
-/// What came of looking for a chunk. waits: a node of the index has to be read first.
+/// The result of a search for a chunk. waits: a node of the index has to be read first.
 enum class hdf5_lookup : std::uint8_t { present, absent, waits };
 
-/// Where the last search ended: the next chunk is mostly next to it. For searches among the same nodes.
+/// The place where the last search ended: the next chunk is usually next to it. Valid for searches among the same
+/// nodes.
 struct hdf5_search_hint {
-  std::span<const std::byte> node;      ///< a leaf, or elements of an array; empty: there was none
-  std::uint64_t next = 0, entries = 0;  ///< of a leaf: the entry behind the last one, and how many there are
-  std::uint64_t first = 0, begin = 0;   ///< of elements: the number of the first, and its place in `node`
+  std::span<const std::byte> node;      ///< a leaf, or elements of an array; empty: no search before
+  std::uint64_t next = 0, entries = 0;  ///< for a leaf: the entry after the last one, and the number of entries
+  std::uint64_t first = 0, begin = 0;   ///< for elements: the number of the first, and its offset in `node`
 };
 
-/// Finds chunks by the nodes of their index that lead to them, and asks for those that are not known: what is read and
-/// kept depends on the requested cells, and not the number of chunks. Immutable, thread-safe; performs no I/O.
+/// Finds chunks by reading only the nodes of their index that lead to them. Nodes that are not cached are requested:
+/// what is read and cached depends on the requested cells, not on the number of chunks. Immutable, thread-safe;
+/// performs no I/O.
 ///
-/// Each node is an index block of object 0. The node where every search begins is node 0; others are named by their
-/// kind and address. Blocks hold the stored bytes, after their checksums were compared.
+/// Each node is an index block of object 0. The node where every search begins is node 0; the others are named by their
+/// kind and address. Blocks have the stored bytes, after their checksums were verified.
 class hdf5_chunk_index {
  public:
   virtual ~hdf5_chunk_index() = default;
 
-  /// Reads what an index begins with.
-  /// \param filters  Of the dataset: bits of a mask beyond them mean nothing.
-  /// \returns Null: there is nothing to look up step by step; list_hdf5_chunks reads all of it.
+  /// Reads the header of an index.
+  /// \param filters  Number of the dataset's filters: further bits of a mask have no meaning.
+  /// \returns Null if the index has no nodes to look up; list_hdf5_chunks reads all of it.
   /// \error As list_hdf5_chunks.
   static result<std::shared_ptr<const hdf5_chunk_index>> open(hdf5_file& file, const hdf5_shape& shape,
                                                               const hdf5_layout& layout, std::size_t filters);
 
   const hdf5_chunk_grid& grid() const noexcept { return grid_; }
 
-  /// \param cell     Of the present shape, in C order.
-  /// \param hint     Of the searches before, with the same `known`.
-  /// \param out      present: `address` counts from the beginning of the file.
-  /// \param missing  waits: the node.
-  /// \error corrupt_data  The index is damaged. \error conflict  The file is gone.
+  /// \param cell     In the present shape, in C order.
+  /// \param hint     From earlier searches with the same `known`.
+  /// \param out      If present: `address` counts from the beginning of the file.
+  /// \param missing  If waits: the node to read.
+  /// \error corrupt_data  The index is damaged. \error conflict  The file no longer exists.
   result<hdf5_lookup> find(cell_id cell, const index_lookup& known, hdf5_search_hint& hint, hdf5_chunk_place& out,
                            index_request& missing) const;
 
-  /// \param file_size  By now; byte_range::kAll: not known.
-  /// \error corrupt_data  The bytes are no such node, or the file has another size than before.
+  /// \param file_size  The present size; byte_range::kAll: unknown.
+  /// \error corrupt_data  The bytes are not such a node, or the size of the file has changed.
   result<index_ptr> parse(const index_request& request, std::span<const std::byte> bytes,
                           std::uint64_t file_size) const;
 
  protected:
-  /// Nodes other than the first one.
+  /// Kinds of nodes other than the first one.
   enum class kind : std::uint8_t { tree = 1, long_tree = 2, super_block = 3, data_block = 4, page = 5 };
 
   hdf5_chunk_index(const hdf5_file& file, hdf5_chunk_grid grid) noexcept
@@ -66,13 +68,13 @@ class hdf5_chunk_index {
   }
   static kind kind_of(std::uint64_t name) noexcept { return static_cast<kind>(name >> kAddressBits); }
 
-  /// \param node  Its name; 0: where searches begin.
-  /// \returns How many of the bytes are kept.
+  /// \param node  Its name; 0: the node where searches begin.
+  /// \returns The number of bytes to cache.
   virtual result<std::size_t> check(std::uint64_t node, std::span<const std::byte> bytes) const = 0;
 
-  /// The nodes that one search knows.
+  /// The nodes that one search may use.
   class nodes;
-  /// `out.address` as stored; undefined, or a length of 0: the chunk was not written.
+  /// Sets `out.address` as stored. If it is undefined, or the length is 0, the chunk was not written.
   virtual result<hdf5_lookup> look_up(const hdf5_chunk_coordinates& place, nodes& among, hdf5_search_hint& hint,
                                       hdf5_chunk_place& out) const = 0;
 
@@ -80,7 +82,7 @@ class hdf5_chunk_index {
   hdf5_addresses addresses_;
 
  private:
-  // Files are shorter than that.
+  // Files are shorter than 2^60 bytes.
   static constexpr unsigned kAddressBits = 60;
 
   std::uint64_t address_ = 0;  // for errors

@@ -8,7 +8,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Removes duplicates among the requests from `first` on, and those that are among the requests before it.
+// Removes requests from `first` on that are duplicates of each other or of earlier requests.
 void keep_new(std::vector<index_request>& requests, std::size_t first) {
   const auto less = [](const index_request& a, const index_request& b) { return a.key.node < b.key.node; };
   const auto same = [](const index_request& a, const index_request& b) { return a.key == b.key; };
@@ -53,7 +53,7 @@ result<> hdf5_chunk_layout::locate(std::span<const cell_id> cells, const index_l
     auto outcome = index_->find(cells[i], known, hint, found, node);
     if (!outcome.ok()) return std::move(outcome).error().note(describe(cells[i]));
     if (*outcome == hdf5_lookup::waits) {
-      // Neighbours mostly wait for the same node.
+      // Neighbours usually wait for the same node.
       if (missing.size() == before || !(missing.back().key == node.key)) missing.push_back(node);
       continue;
     }

@@ -15,25 +15,26 @@
 
 namespace penstock::inline v0 {
 
-/// A dataset of many chunks, whose index is read as its chunks are.
+/// The layout of a dataset with many chunks, whose index is read together with its chunks.
 ///
-/// Cells and the usual chain are those of another layout, whose cells are whole objects (a Zarr array without shards).
+/// The cells and the usual chain are those of another layout, whose cells are whole objects (a Zarr array without
+/// shards).
 class hdf5_chunk_layout final : public chunk_layout {
  public:
   struct settings {
-    /// Chain `mask` of the layout, from 1 on: of chunks that skipped these filters. Chunks with other masks are
+    /// Chain `mask` of the layout, from 1 on, is for chunks that skipped these filters. Chunks with other masks are
     /// refused.
     std::vector<codec_chain> masked_chains;
     std::string object;  ///< the file's key in the array's store
   };
 
-  /// \error unsupported  `cells` has several chains, or another number of cells than the index.
+  /// \error unsupported  `cells` has several chains, or its number of cells differs from the index's.
   static result<std::shared_ptr<const hdf5_chunk_layout>> make(std::shared_ptr<const chunk_layout> cells,
                                                                std::shared_ptr<const hdf5_chunk_index> index,
                                                                settings with);
 
   const chunk_grid& grid() const override { return cells_->grid(); }
-  /// The cells: what can be asked for by `blocks`.
+  /// The cells: what `blocks` accepts.
   const chunk_grid& write_grid() const override { return grid(); }
   std::span<const codec_chain> chains() const override { return chains_; }
   result<> locate(std::span<const cell_id> cells, const index_lookup& known, std::span<chunk_extent> out,

@@ -42,7 +42,7 @@ result<> list_by(hdf5_file& file, const hdf5_layout& layout, hdf5_chunk_columns&
 
 }  // namespace
 
-// All of them were written when the dataset was made; nothing says so but the file's length.
+// All of them were written when the dataset was created. Only the length of the file can contradict this.
 result<> check_implicit_chunks(const hdf5_file& file, std::uint64_t address, const hdf5_chunk_grid& grid) {
   std::uint64_t bytes = 0, end = 0;
   if (!checked_mul(grid.numbers(), grid.chunk_bytes(), bytes) || !checked_add(address, bytes, end) || end > file.size())

@@ -42,7 +42,7 @@ result<json> szip(const parameters& values) {
                                   {"scanline", number(values[3])}});
 }
 
-// What a frame was made with is in its own header; this is for descriptions, and to encode.
+// A frame's own header has its parameters; these are for descriptions and for encoding.
 json blosc(const parameters& values) {
   static constexpr std::array<const char*, 6> kCompressors = {"blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"};
   const std::uint32_t size = at(values, 2, 0), shuffle = at(values, 5, 1), code = at(values, 6, 0);
@@ -64,7 +64,7 @@ result<json> bitshuffle(const parameters& values, std::uint64_t element_bytes) {
                                                                          : "zstd")}});
 }
 
-/// The name that the file gives a filter, for errors.
+/// The filter's name in the file, for errors.
 std::string shown(const hdf5_filter& filter) {
   const std::string_view name = std::string_view(filter.name).substr(0, filter.name.find(';'));
   const std::size_t begin = name.find_first_not_of(" \t\r\n");
@@ -107,7 +107,7 @@ result<json> hdf5_codec_of(const hdf5_filter& filter, std::uint64_t element_byte
       return codec_with("zstd");
     case 32022:
     case 32023:
-      return json();  // filters that round numbers before they are compressed: what is stored is what they made
+      return json();  // filters that round numbers before compression: the rounded numbers are stored
     default:
       return error(errc::unsupported, fmt::format("HDF5 filter {} ({}) is not readable", filter.id, shown(filter)));
   }

@@ -11,7 +11,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// One part of a path, which is neither empty nor leads elsewhere.
+// A name as one component of a path: not empty, and without a special meaning.
 std::string field_name(const std::string& stored) {
   if (stored.empty()) return "\\x00";
   std::string out;

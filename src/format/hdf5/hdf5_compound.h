@@ -13,18 +13,18 @@
 
 namespace penstock::inline v0 {
 
-/// A member of the elements of a dataset, at any depth.
+/// A member of a dataset's elements, at any depth.
 struct hdf5_field {
   std::uint64_t offset = 0;  ///< within an element
   hdf5_type type;
-  std::string path;  ///< from the dataset
+  std::string path;  ///< relative to the dataset
 };
 
-/// Whether no array here has elements of that compound: some of its members are elsewhere in the file, or are of types
-/// that compounds cannot have. A dataset of these is a group of its members.
+/// Whether arrays cannot have elements of this compound, because some members are stored elsewhere in the file or have
+/// types that structured dtypes lack. Such a dataset is a group of its members.
 bool is_hdf5_member_group(const hdf5_type& type);
 
-/// Names of a compound's members as parts of paths, in the order of the file; each once.
+/// Names of a compound's members as components of paths, in the order of the file, without duplicates.
 std::vector<std::string> hdf5_field_names(const hdf5_type& compound);
 
 /// The member at a path of names.
@@ -33,12 +33,12 @@ std::optional<hdf5_field> find_hdf5_field(const hdf5_type& compound, std::string
 /// An object of a file, or a part of a dataset.
 struct hdf5_part_place {
   hdf5_place at;
-  std::optional<hdf5_type> type;    ///< of the elements of a dataset, or of the member; empty: its type is not known
+  std::optional<hdf5_type> type;    ///< of the elements of a dataset, or of the member; empty: not supported
   std::optional<hdf5_field> field;  ///< empty: the object itself
   bool is_member_group() const { return type && is_hdf5_member_group(*type); }
 };
 
-/// Follows a path as hdf5_tree::find does, and into the members of a dataset.
+/// Follows a path like hdf5_tree::find, and into the members of a dataset.
 /// \error As hdf5_tree::find.
 result<hdf5_part_place> find_hdf5_part(hdf5_file& file, hdf5_tree& tree, std::string_view path);
 

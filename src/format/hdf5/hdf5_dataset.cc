@@ -41,7 +41,7 @@ result<> parse_index(const hdf5_file& file, hdf5_cursor& cursor, hdf5_layout& ou
     case 2:
       out.by = hdf5_layout::index::implicit;
       return {};
-    // What follows of these stands in their own headers too.
+    // The parameters that follow are repeated in the header of the index.
     case 3:
       out.by = hdf5_layout::index::fixed_array;
       cursor.skip(1);
@@ -71,7 +71,7 @@ result<hdf5_layout> parse_first_layout(const hdf5_file& file, hdf5_cursor& curso
   if (out.what == hdf5_layout::kind::chunked) {
     PENSTOCK_TRY(parse_chunks(cursor, count, 4, out));
   } else {
-    cursor.skip(4 * count);  // lengths that 4 bytes may be too few for: the dataspace has them
+    cursor.skip(4 * count);  // the dataspace has these lengths, which may not fit in 4 bytes
     out.bytes = byte_range::kAll;
   }
   if (out.what == hdf5_layout::kind::compact) {

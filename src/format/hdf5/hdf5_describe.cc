@@ -20,7 +20,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A file is read once for each kind of thing in it, and what objects share once for each of them.
+/// A file is read once for each kind of object, and shared parts once for each object that has them.
 constexpr std::uint64_t kReadings = 32;
 constexpr std::size_t kMostPathBytes = 4096;
 
@@ -35,7 +35,7 @@ json numbers_json(const std::vector<std::uint64_t>& numbers) {
   return json(std::move(out));
 }
 
-// "all", "none", or an object of lists; a limit that is not there is null.
+// "all", "none", or an object of lists; a missing limit is null.
 json selection_json(const hdf5_selection& from) {
   using kind = hdf5_selection::kind;
   if (from.what == kind::all) return json("all");
@@ -232,7 +232,7 @@ class describer {
       return {};
     }
     const hdf5_message* const message = find_message(header, hdf5_message::datatype);
-    if (message == nullptr) return {};  // an error that `element_type` reports
+    if (message == nullptr) return {};  // `element_type` reports this error
     hdf5_cursor cursor(message->body);
     PENSTOCK_ASSIGN(const hdf5_type type, parse_hdf5_type(cursor));
     PENSTOCK_ASSIGN(json value, hdf5_element_json(file_, heap_, type, fill.bytes));

@@ -23,7 +23,7 @@ struct dimension_length {
 };
 
 struct numbered_dataset {
-  std::string group, name;  // the path of the group, and the name that is shown
+  std::string group, name;  // the path of the group, and the name shown for it
   std::vector<std::optional<std::string>> names;
   std::vector<dimension_length> lengths;
   bool is_scale = false;
@@ -39,7 +39,7 @@ class dimension_walk {
   std::map<std::string, std::string>& links() noexcept { return links_; }
 
  private:
-  // Datasets of subgroups come first.
+  // Datasets of subgroups are numbered first.
   result<> enter(const hdf5_place& group, const std::string& path, unsigned level) {
     if (const auto [first, is_new] = seen_.emplace(group.object, path); !is_new) {
       links_.emplace(path, first->second);
@@ -92,7 +92,7 @@ class dimension_walk {
   std::vector<numbered_dataset> out_;
 };
 
-// The dimension of that name which datasets of a group use: the group's own, or that of the nearest group above.
+// The dimension of that name for the datasets of a group: the group's own, or that of the nearest group above.
 hdf5_dimension* visible_dimension(std::map<std::string, std::vector<hdf5_dimension>>& groups, std::string group,
                                   const std::string& name) {
   for (;;) {
@@ -107,7 +107,7 @@ hdf5_dimension* visible_dimension(std::map<std::string, std::vector<hdf5_dimensi
   }
 }
 
-// What the scales of each group define. Unlimited dimensions are as long as their longest dataset.
+// The dimensions that the scales of each group define. Unlimited ones are as long as their longest dataset.
 std::map<std::string, std::vector<hdf5_dimension>> defined_dimensions(const std::vector<numbered_dataset>& datasets) {
   std::map<std::string, std::vector<hdf5_dimension>> out;
   for (const numbered_dataset& each : datasets)

@@ -18,7 +18,7 @@ namespace {
 
 using kind = hdf5_type::kind;
 
-/// Texts of one member of a compound, and of all of them: each costs an entry of a codec's configuration.
+/// The most texts in all members of a compound: each adds an entry to a codec's configuration.
 constexpr std::uint64_t kMostMemberTexts = 1000;
 constexpr std::size_t kMostTexts = std::size_t{1} << 16;
 
@@ -26,7 +26,7 @@ error refuse(std::string_view what) {
   return {errc::unsupported, fmt::format("HDF5 elements of {} are not readable", what)};
 }
 
-/// UTF-8 in which `\x00` replaces each byte that is not valid: names of fields stay different.
+/// UTF-8 in which `\x00` replaces each invalid byte, so that different names of fields stay different.
 std::string escaped(std::string_view bytes) {
   std::string out;
   for (std::size_t at = 0; at < bytes.size();) {
@@ -53,7 +53,7 @@ hdf5_element plain(std::string dtype, std::uint32_t bytes) {
 
 char order_of(const hdf5_type& type) noexcept { return type.big_endian ? '>' : '<'; }
 
-/// What the codec `hdf5.number` makes of a form.
+/// The element type that the codec `hdf5.number` produces from a form.
 hdf5_element converted(const hdf5_number_form& form, std::uint32_t to) {
   json::object_t codec;
   codec.emplace_back("id", "hdf5.number");
@@ -143,14 +143,14 @@ bool names_false_and_true(const hdf5_type& type) noexcept {
   return has("FALSE", std::byte{0}) && has("TRUE", std::byte{1});
 }
 
-/// The complex type of two floats one after the other; empty: there is none of that name.
+/// The complex type of two consecutive floats; empty: NumPy has none.
 std::string complex_of(const hdf5_element& half, std::uint64_t bytes) {
   const std::string* const name = half.dtype.as_string();
   if (name == nullptr || name->size() != 3 || (name->substr(1) != "f4" && name->substr(1) != "f8")) return {};
   return bytes == 2 * half.item_bytes ? fmt::format("{}c{}", name->front(), bytes) : std::string();
 }
 
-/// An opaque type is bytes, or the NumPy time in h5py's tag (`NUMPY:<M8[s]`): HDF5's own types have no unit.
+/// An opaque type becomes bytes, or the NumPy time in h5py's tag (`NUMPY:<M8[s]`): HDF5's own types have no unit.
 hdf5_element opaque_of(const hdf5_type& type) {
   constexpr std::string_view kNumpy = "NUMPY:";
   if (type.tag.starts_with(kNumpy)) {
@@ -237,13 +237,13 @@ class compound_reader {
   std::vector<const hdf5_member*> members_;
   hdf5_element out_;
   json::array_t fields_;
-  std::uint64_t at_ = 0;  // bytes of the item that fields cover so far
+  std::uint64_t at_ = 0;  // number of the item's bytes that the fields so far cover
 };
 
 hdf5_element text_of(const hdf5_type& type) {
   hdf5_element out = plain(fmt::format("|S{}", type.bytes), type.bytes);
   const bool spaces = type.padding == hdf5_type::pad::spaces;
-  // One byte with a terminator has nothing behind its end.
+  // A text of one byte with a terminator has no bytes after its end.
   if (type.padding != hdf5_type::pad::zeros && (type.bytes != 1 || spaces))
     out.texts.push_back({0, 1, type.bytes, spaces});
   return out;
@@ -295,7 +295,7 @@ hdf5_number_form hdf5_form_of(const hdf5_type& type) noexcept {
   out.bytes = type.bytes;
   out.big_endian = type.big_endian;
   out.floating = type.what == kind::floating;
-  // Of a bit field all bits are read, as h5py does.
+  // All bits of a bit field are read, as in h5py.
   out.offset = type.what == kind::bits ? 0 : type.bit_offset;
   out.precision = type.what == kind::bits ? 8 * type.bytes : type.precision;
   out.is_signed = type.is_signed;
@@ -310,7 +310,7 @@ hdf5_number_form hdf5_form_of(const hdf5_type& type) noexcept {
   return out;
 }
 
-// Recursion is as deep as the type, which its parser limits.
+// The depth of the recursion is that of the type, which its parser limits.
 result<hdf5_element> hdf5_element_of(const hdf5_type& type) {
   switch (type.what) {
     case kind::integer:

@@ -87,7 +87,7 @@ class lister {
   }
 
  private:
-  // The pages of all blocks of a level are requested together: an error of one does not end the walk while it waits.
+  // The pages of all blocks of a level are requested together: while the walk waits, an error of one does not end it.
   result<> unless_waiting(result<> done) const {
     if (file_.waiting()) return {};
     return done;

@@ -12,7 +12,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::string_view kSignature = "\x89HDF\r\n\x1a\n";
-/// Of all versions that are read.
+/// The largest superblock of all supported versions.
 constexpr std::uint64_t kMostSuperblockBytes = 128;
 constexpr std::uint64_t kFirstUserBlock = 512, kLastUserBlock = std::uint64_t{1} << 26;
 
@@ -71,14 +71,14 @@ result<> hdf5_file::read_superblock(std::uint64_t signature) {
   cursor.skip(kSignature.size());
   const std::uint64_t superblock = cursor.number(1);
   if (superblock > 3) return hdf5_unknown(fmt::format("a superblock of version {}", superblock));
-  if (superblock < 2) cursor.skip(4);  // versions of others
+  if (superblock < 2) cursor.skip(4);  // versions of other structures
   offset_bytes_ = static_cast<std::size_t>(cursor.number(1));
   length_bytes_ = static_cast<std::size_t>(cursor.number(1));
   for (const std::size_t each : {offset_bytes_, length_bytes_}) {
     if (each != 2 && each != 4 && each != 8) return hdf5_damaged(fmt::format("addresses of {} bytes", each));
   }
   if (superblock < 2) {
-    cursor.skip(1 + 4 + 4 + (superblock == 1 ? 4 : 0));  // reserved, sizes of groups' nodes, flags, of indexes' nodes
+    cursor.skip(1 + 4 + 4 + (superblock == 1 ? 4 : 0));  // reserved, sizes of nodes, flags
     const std::uint64_t stored_base = cursor.number(offset_bytes_);
     cursor.skip(offset_bytes_);  // free space
     set_end(cursor.number(offset_bytes_), stored_base);
@@ -97,11 +97,11 @@ result<> hdf5_file::read_superblock(std::uint64_t signature) {
     if (!cursor.ok()) return hdf5_damaged("the superblock is cut off");
     PENSTOCK_TRY(check(block.first(covered), stored, sums_, "the superblock"));
   }
-  base_ = signature;  // whatever it says itself: blocks of users' are put before it later
+  base_ = signature;  // regardless of the stored base address, because user blocks may be added later
   return {};
 }
 
-// What is stored counts from the beginning of the file, as it was without blocks that were put before it later.
+// Stored addresses count from the original beginning of the file, without user blocks that were added later.
 void hdf5_file::set_end(std::uint64_t stored, std::uint64_t stored_base) {
   if (!undefined(stored) && stored > stored_base) end_ = stored - stored_base;
 }

@@ -11,32 +11,32 @@
 
 namespace penstock::inline v0 {
 
-/// Where the bytes of a file come from.
+/// The source of a file's bytes.
 class hdf5_source {
  public:
   virtual ~hdf5_source() = default;
   virtual std::uint64_t size() const noexcept = 0;
-  /// The range lies within the file. What is returned stays as it is until the next call.
+  /// Reads a range within the file. The returned bytes are valid until the next call.
   virtual result<std::span<const std::byte>> read(std::uint64_t offset, std::uint64_t length) = 0;
   /// Returns true if a read failed because its bytes are not fetched yet (see hdf5_pages). The caller of the parser
-  /// then fetches them and parses again: until then, a parser continues with what does not depend on them.
+  /// then fetches them and parses again. Until then, a parser continues with the parts that do not depend on them.
   virtual bool waiting() const noexcept { return false; }
-  /// Whether the range can be read without fetching it. A source that reads when it is asked to returns true.
+  /// Whether the range can be read without fetching it. A source that reads synchronously returns true.
   virtual bool holds(std::uint64_t /*offset*/, std::uint64_t /*length*/) const noexcept { return true; }
-  /// A range that will probably be read, which may leave the file: fetched with what a parser waits for.
+  /// Announces a range that will probably be read, which may leave the file. It is fetched with the missing bytes.
   virtual void expect(std::uint64_t /*offset*/, std::uint64_t /*length*/) {}
 };
 
-/// `corrupt_data`, with the file's format named.
+/// `corrupt_data`, with the name of the format.
 error hdf5_damaged(std::string_view what);
-/// `unsupported`, with the file's format named: h5py may know more.
+/// `unsupported`, with the name of the format. h5py may support it.
 error hdf5_unknown(std::string_view what);
 
 /// Returns true if a file that begins with these bytes is an HDF5 file: the signature is at its beginning, or after a
-/// block of the user's that ends within them.
+/// user block that ends within them.
 bool is_hdf5(std::span<const std::byte> begin) noexcept;
 
-/// Takes little-endian numbers from bytes; past their end it gives zeros and says so.
+/// Reads little-endian numbers from bytes. Past their end it returns zeros, and `ok` returns false.
 class hdf5_cursor {
  public:
   explicit hdf5_cursor(std::span<const std::byte> from) noexcept : left_(from) {}
@@ -57,10 +57,10 @@ class hdf5_cursor {
     return out;
   }
   void skip(std::uint64_t count) noexcept { static_cast<void>(bytes(count)); }
-  /// Whether `text` comes next; passes over as many bytes.
+  /// Whether `text` comes next. Skips as many bytes.
   bool is(std::string_view text) noexcept;
   std::size_t left() const noexcept { return left_.size(); }
-  /// False once more was taken than there was.
+  /// Returns false after a read beyond the end.
   bool ok() const noexcept { return ok_; }
 
  private:
@@ -68,20 +68,20 @@ class hdf5_cursor {
   bool ok_ = true;
 };
 
-/// Behind every block that has a checksum.
+/// At the end of every block that has a checksum.
 inline constexpr std::uint64_t kHdf5ChecksumBytes = 4;
 
-/// Fuzzing ignores checksums: it finds none.
+/// Fuzz targets ignore checksums, because random inputs do not have correct ones.
 enum class hdf5_checksums : std::uint8_t { verified, ignored };
 
-/// Checks a block whose last 4 bytes are the checksum of the others.
+/// Checks that the last 4 bytes of a block are the checksum of the others.
 /// \error corrupt_data  They are not.
 result<> check_hdf5_block(std::span<const std::byte> block, hdf5_checksums sums, std::string_view what);
 
-/// How a file's addresses are to be taken, for what is read of it later.
+/// How the addresses in a file are interpreted, for parts that are read later.
 struct hdf5_addresses {
   std::size_t offset_bytes = 8;
-  std::uint64_t base = 0;  ///< where they count from
+  std::uint64_t base = 0;  ///< the base of all addresses
   std::uint64_t size = 0;  ///< of the file
   hdf5_checksums sums = hdf5_checksums::verified;
 
@@ -90,53 +90,53 @@ struct hdf5_addresses {
   }
 };
 
-/// An HDF5 file's superblock, and its bytes by address. For one thread.
+/// An HDF5 file's superblock, and access to its bytes by address. Not thread-safe.
 ///
-/// All that is read of one file together is bounded by a few times its size: structures that lead back to where a
-/// reader came from, or share their parts, end in an error. Source: HDF5 File Format Specification 3.0, II.
+/// The number of bytes read from one file is limited to a few times its size: structures that form a loop or share
+/// their parts end in an error. Source: HDF5 File Format Specification 3.0, II.
 class hdf5_file {
  public:
-  /// Reads the superblock (versions 0 to 3), which may stand behind a block of the user's.
-  /// \error corrupt_data  Not such a file, or a damaged one. \error unsupported  Made of several files.
-  /// \param readings  How often the file's size may be read in all, by this object or by one copy of it.
+  /// Reads the superblock (versions 0 to 3), which may be after a user block.
+  /// \error corrupt_data  Not an HDF5 file, or a damaged one. \error unsupported  It consists of several files.
+  /// \param readings  The limit of bytes to read, in sizes of the file, for this object and for each copy of it.
   static result<hdf5_file> open(hdf5_source& from, hdf5_checksums sums = hdf5_checksums::verified,
                                 std::uint64_t readings = 4);
 
-  /// The same file, read from another source of its bytes.
+  /// The same file with another source of its bytes.
   hdf5_file over(hdf5_source& from) const noexcept;
   hdf5_source& source() const noexcept { return *from_; }
 
-  /// Bytes at an address; good until the next call.
-  /// \error corrupt_data  They leave the file, or more was read of it than can be right.
+  /// The bytes at an address, valid until the next call.
+  /// \error corrupt_data  They leave the file, or the limit of bytes to read is exceeded.
   result<std::span<const std::byte>> at(std::uint64_t address, std::uint64_t length);
-  /// The same, of the beginning of a block that says how long it is. Most blocks of its kind have `likely` bytes, which
-  /// are fetched together.
+  /// The same for the beginning of a block that stores its own length. Most blocks of the kind have `likely` bytes,
+  /// which are fetched together.
   result<std::span<const std::byte>> begin_of(std::uint64_t address, std::uint64_t length, std::uint64_t likely);
-  /// Of a parser that waits: bytes that it will read once it has the others.
+  /// Announces bytes that a waiting parser will read once it has the others.
   void expect(std::uint64_t address, std::uint64_t length);
-  /// As `at`, and what its last 4 bytes say of the others is true.
+  /// As `at`, and verifies that the last 4 bytes are the checksum of the others.
   result<std::span<const std::byte>> checked(std::uint64_t address, std::uint64_t length, std::string_view what);
 
-  /// Counts `bytes` that a parser copies from what it has read before.
-  /// \error corrupt_data  More than can be right.
+  /// Counts `bytes` that a parser copies from parts that it has read before.
+  /// \error corrupt_data  The limit is exceeded.
   result<> spend(std::uint64_t bytes);
   bool waiting() const noexcept { return from_->waiting(); }
-  /// Parsers of messages ignore checksums, too, where the file does.
+  /// Whether parsers of messages verify checksums, too.
   hdf5_checksums checksums() const noexcept { return sums_; }
 
   hdf5_addresses addresses() const noexcept { return {offset_bytes_, base_, size(), sums_}; }
   std::size_t offset_bytes() const noexcept { return offset_bytes_; }
   std::size_t length_bytes() const noexcept { return length_bytes_; }
-  /// Where addresses count from.
+  /// The base of all addresses.
   std::uint64_t base() const noexcept { return base_; }
   std::uint64_t size() const noexcept { return from_->size(); }
-  /// The address at which the file ends, as its superblock says it; 0: it does not.
+  /// The address of the file's end in its superblock; 0: it has none.
   std::uint64_t end() const noexcept { return end_; }
   /// The address of the root group's object header.
   std::uint64_t root() const noexcept { return root_; }
-  /// The address of the superblock extension's object header; undefined if there is none.
+  /// The address of the superblock extension's object header; undefined if the file has none.
   std::uint64_t extension() const noexcept { return extension_; }
-  /// What stands for no address, and for a length without a limit.
+  /// The mark for an undefined address, and for a length without a limit.
   bool undefined(std::uint64_t address) const noexcept { return address == all_ones(offset_bytes_); }
   bool unlimited(std::uint64_t length) const noexcept { return length == all_ones(length_bytes_); }
 

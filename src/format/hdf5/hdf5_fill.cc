@@ -74,7 +74,7 @@ json item_json(std::span<const std::byte> item, const json& type) {
   return number_json(item, *name);
 }
 
-/// What the codec `hdf5.bits` does to an item.
+/// Applies the codec `hdf5.bits` to an item.
 void take_bits(std::span<std::byte> item, const json& codec) {
   std::uint64_t precision = 0, offset = 0;
   const json* const found[] = {codec.find("precision"), codec.find("offset"), codec.find("signed"),
@@ -90,7 +90,7 @@ void take_bits(std::span<std::byte> item, const json& codec) {
     item[big_endian ? item.size() - 1 - i : i] = static_cast<std::byte>(value >> (8 * i));
 }
 
-/// What the codec `hdf5.number` makes of an item.
+/// The result of the codec `hdf5.number` for an item.
 std::vector<std::byte> number_of(std::span<const std::byte> item, const hdf5_type& type, std::size_t bytes) {
   const hdf5_type* inner = &type;
   while (!inner->base.empty()) inner = &inner->base[0];  // of arrays and enumerations
@@ -104,7 +104,7 @@ std::vector<std::byte> number_of(std::span<const std::byte> item, const hdf5_typ
   return out;
 }
 
-/// What the codec `hdf5.string` does to an item.
+/// Applies the codec `hdf5.string` to an item.
 void clear_behind_texts(std::span<std::byte> item, const std::vector<hdf5_element::text>& texts) {
   for (const hdf5_element::text& each : texts) {
     for (std::uint64_t i = 0; i < each.count; ++i) {

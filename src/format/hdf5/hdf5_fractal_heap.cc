@@ -79,7 +79,7 @@ result<hdf5_fractal_heap::block> hdf5_fractal_heap::find(std::uint64_t offset) {
     if (!cursor.is("FHIB") || cursor.number(1) != 0 || cursor.number(O) != address_ ||
         cursor.number(offset_width_) != at.offset)
       return hdf5_damaged(fmt::format("no indirect block of this heap is at address {}", at.address));
-    // The row that holds `offset`, and the block in it.
+    // The row that contains `offset`, and the block in it.
     std::uint64_t row = 0, start = at.offset;
     for (; row < rows; ++row) {
       const std::uint64_t in_row = saturating_mul(row_bytes(row), width_);

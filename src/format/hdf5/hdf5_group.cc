@@ -14,7 +14,7 @@ namespace {
 /// Links in a B-tree of version 1, whose names are in a local heap.
 class symbol_table {
  public:
-  /// \param wanted  Only the part of the tree that may have this name is read. Empty: all of it.
+  /// \param wanted  Reads only the part of the tree that may have this name. Empty: all of it.
   symbol_table(hdf5_file& file, std::vector<hdf5_link>& to, std::string_view wanted = {}) noexcept
       : file_(file), to_(to), wanted_(wanted) {}
 
@@ -62,7 +62,7 @@ class symbol_table {
     std::vector<std::uint64_t> children;
     for (std::uint64_t i = 0; i < used; ++i) {
       const std::uint64_t child = cursor.number(file_.offset_bytes());
-      // The key behind a child is the last name in it.
+      // The key after a child is the last name in it.
       const bool has_key = i + 1 < used && !wanted_.empty();
       if (has_key) {
         PENSTOCK_ASSIGN(const std::string_view last, names_.text(cursor.number(file_.length_bytes())));
@@ -167,7 +167,7 @@ result<hdf5_link> parse_link(const hdf5_file& file, std::span<const std::byte> b
   return out;
 }
 
-/// Where a group with many links has them.
+/// The heap of a group with many links.
 struct dense_links {
   std::uint64_t heap = 0, by_name = 0;
 };

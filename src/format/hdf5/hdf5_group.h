@@ -27,19 +27,19 @@ struct hdf5_link {
   bool ordered = false;
 };
 
-/// Whether the object with that header is a group.
+/// Whether the object with this header is a group.
 bool is_hdf5_group(const std::vector<hdf5_message>& header) noexcept;
 
-/// The links of a group: in a symbol table, in the object header, or in a fractal heap. In the order of creation if the
-/// group indexes it, otherwise by name.
+/// The links of a group, from a symbol table, the object header, or a fractal heap. They are in the order of creation
+/// if the group indexes it, otherwise sorted by name.
 ///
 /// Source: HDF5 File Format Specification 4.0, III.A to III.D, III.G, IV.A.2.c, g and r.
 /// \error corrupt_data  The group is damaged. \error unsupported  An unknown version of its parts.
 result<std::vector<hdf5_link>> list_hdf5_links(hdf5_file& file, const std::vector<hdf5_message>& header);
 
-/// The link of that name, where the group has an index by name that leads to it without all others being read. Nothing:
-/// only list_hdf5_links can tell whether there is one.
-/// \error As list_hdf5_links, of the parts that are read.
+/// The link with this name, if the group has an index by name in which it is found without reading all others. If
+/// nothing is returned, only list_hdf5_links can decide whether it exists.
+/// \error As list_hdf5_links, for the parts that are read.
 result<std::optional<hdf5_link>> look_up_hdf5_link(hdf5_file& file, const std::vector<hdf5_message>& header,
                                                    std::string_view name);
 

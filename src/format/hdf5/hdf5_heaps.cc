@@ -18,7 +18,7 @@ result<hdf5_local_heap> hdf5_local_heap::read(hdf5_file& file, std::uint64_t add
   PENSTOCK_ASSIGN(const auto names, file.at(cursor.number(file.offset_bytes()), length));
   hdf5_local_heap out;
   out.bytes_.assign(names.begin(), names.end());
-  // No reader needs the free blocks, but libhdf5 follows them wherever they lead.
+  // Readers do not need the free blocks, but libhdf5 follows them to any address.
   constexpr std::uint64_t kNone = 1;
   for (std::size_t left = out.bytes_.size() / (2 * width); free != kNone && !file.unlimited(free); --left) {
     if (left == 0 || free > out.bytes_.size() || out.bytes_.size() - free < 2 * width)
@@ -37,7 +37,7 @@ result<std::string_view> hdf5_local_heap::text(std::uint64_t offset) const {
 
 result<hdf5_global_heap::contents> hdf5_global_heap::parse(std::uint64_t collection) {
   const std::uint64_t prefix = 8 + file_.length_bytes();
-  constexpr std::uint64_t kLikely = 4096;  // no collection has less
+  constexpr std::uint64_t kLikely = 4096;  // the least size of a collection
   PENSTOCK_ASSIGN(const auto head, file_.begin_of(collection, prefix, kLikely));
   hdf5_cursor cursor(head);
   if (!cursor.is("GCOL") || cursor.number(1) != 1)

@@ -16,23 +16,23 @@ namespace penstock::inline v0 {
 /// A local heap: the names of a group's symbol table. Source: HDF5 File Format Specification 4.0, III.D.
 class hdf5_local_heap {
  public:
-  /// \error corrupt_data  No such heap is at `address`, or its list of free blocks leaves it.
+  /// \error corrupt_data  `address` has no such heap, or its list of free blocks leaves it.
   static result<hdf5_local_heap> read(hdf5_file& file, std::uint64_t address);
-  /// The text that begins at `offset`; valid while the heap is.
+  /// The text at `offset`; valid as long as the heap.
   result<std::string_view> text(std::uint64_t offset) const;
 
  private:
   std::vector<std::byte> bytes_;
 };
 
-/// Objects of variable length in global heap collections, which it reads once each.
+/// Objects of variable length in global heap collections. Each collection is read once.
 /// Source: HDF5 File Format Specification 4.0, III.E.
 class hdf5_global_heap {
  public:
   explicit hdf5_global_heap(hdf5_file& file) noexcept : file_(file) {}
 
-  /// The bytes of an object; valid while the heap is. Empty where the collection's address is 0 or undefined.
-  /// \error corrupt_data  No such collection or object.
+  /// The bytes of an object; valid as long as the heap. Empty if the collection's address is 0 or undefined.
+  /// \error corrupt_data  The collection or the object does not exist.
   result<std::span<const std::byte>> object(std::uint64_t collection, std::uint64_t index);
 
  private:
@@ -50,24 +50,24 @@ class hdf5_global_heap {
 
   hdf5_file& file_;
   std::unordered_map<std::uint64_t, contents> collections_;
-  const contents* last_ = nullptr;  // neighbours are in one collection
+  const contents* last_ = nullptr;  // neighbouring values are usually in one collection
 };
 
-/// A fractal heap: links and attributes of an object that has many. Source: HDF5 File Format Specification 4.0, III.G.
+/// A fractal heap: the links and attributes of an object with many. Source: HDF5 File Format Specification 4.0, III.G.
 class hdf5_fractal_heap {
  public:
-  /// \error corrupt_data  No such heap is at `address`. \error unsupported  A heap whose blocks have filters.
+  /// \error corrupt_data  `address` has no such heap. \error unsupported  Its blocks have filters.
   static result<hdf5_fractal_heap> read(hdf5_file& file, std::uint64_t address);
 
   std::size_t id_bytes() const noexcept { return id_bytes_; }
-  /// The bytes of the object that an identifier names.
-  /// \error corrupt_data  There is no such object.
+  /// The bytes of the object with an identifier.
+  /// \error corrupt_data  It does not exist.
   result<std::vector<std::byte>> object(std::span<const std::byte> id);
 
  private:
   explicit hdf5_fractal_heap(hdf5_file& file) noexcept : file_(&file) {}
   struct block {
-    std::uint64_t address, offset, bytes;  // offset: in the heap's own space
+    std::uint64_t address, offset, bytes;  // offset: in the heap's address space
   };
 
   result<> parse(std::uint64_t address);

@@ -10,7 +10,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Reads what a virtual dataset's object in the global heap holds.
+/// Parses a virtual dataset's object in the global heap.
 class mapping_parser {
  public:
   mapping_parser(hdf5_file& file, std::span<const std::byte> bytes) noexcept : file_(file), cursor_(bytes) {}
@@ -54,7 +54,7 @@ class mapping_parser {
   }
 
  private:
-  // Names that earlier mappings have, too, may be numbers of those mappings in version 1.
+  // In version 1, a name may be the number of an earlier mapping that has the same name.
   result<> parse_names(std::uint64_t version, const std::vector<hdf5_mapping>& earlier, hdf5_mapping& out) {
     enum : std::uint64_t { kSharedFile = 1, kSharedDataset = 2, kThisFile = 4 };
     const std::uint64_t flags = version == 0 ? 0 : cursor_.number(1);

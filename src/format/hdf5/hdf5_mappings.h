@@ -13,7 +13,7 @@
 
 namespace penstock::inline v0 {
 
-/// Which elements of a dataspace: none, all, listed boxes or points, or blocks at regular distances.
+/// A selection of a dataspace: nothing, everything, listed boxes or points, or blocks at regular distances.
 struct hdf5_selection {
   enum class kind : std::uint8_t { none, points, boxes, all, regular };
 
@@ -21,7 +21,7 @@ struct hdf5_selection {
   struct axis {
     std::uint64_t start = 0, stride = 1;
     std::uint64_t count = 1, block = 1;     ///< byte_range::kAll: without a limit
-    std::uint64_t most = byte_range::kAll;  ///< positions that are taken of these; not in files
+    std::uint64_t most = byte_range::kAll;  ///< limit of the selected positions; not stored in files
   };
 
   kind what = kind::all;
@@ -31,14 +31,14 @@ struct hdf5_selection {
       corners;  ///< points: `rank` numbers each; boxes: first and last element, 2 * `rank` numbers each
 };
 
-/// A part of a virtual dataset, which is elements of another dataset.
+/// A part of a virtual dataset that shows elements of another dataset.
 struct hdf5_mapping {
-  std::string file;     ///< ".": this file; `%b` in it stands for the number of the block
+  std::string file;     ///< ".": this file; `%b` stands for the number of the block
   std::string dataset;  ///< its path
   hdf5_selection from, to;
 };
 
-/// A selection as files store it, which `from` begins with.
+/// Parses the selection at the beginning of `from`.
 /// \error corrupt_data  It is damaged. \error unsupported  An unknown version or selection.
 result<hdf5_selection> parse_hdf5_selection(hdf5_file& file, std::span<const std::byte> from);
 

@@ -8,18 +8,18 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// More than any writer leaves behind.
+/// More than any writer produces.
 constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kMostBlocks = 4096, kMostMessages = std::size_t{1} << 17;
 constexpr unsigned kSharedFlag = 2, kMustBeKnownFlag = 0x80;
-/// Of the types up to the last one, the library's tests have one of their own.
+/// Of the types up to the last one, one occurs only in the library's tests.
 constexpr std::uint16_t kLastKnownType = 0x18, kBogusType = 0x9;
 
 struct block_place {
   std::uint64_t address, length;
 };
 
-/// Reads the blocks of one header, each behind the one that names it.
+/// Reads the blocks of one header. A block names the next one.
 class object_reader {
  public:
   explicit object_reader(hdf5_file& file) noexcept : file_(file) {}

@@ -53,7 +53,7 @@ result<std::span<const std::byte>> hdf5_held::read(std::uint64_t offset, std::ui
   return error(errc::io_error, fmt::format("HDF5: bytes {} to {} are not fetched yet", offset, offset + length));
 }
 
-// Bytes that each of so many ranges may fetch ahead.
+// The number of bytes that each of `ranges` may fetch ahead.
 std::uint64_t hdf5_pages::share_of_each(std::size_t ranges, std::uint64_t allowance) const noexcept {
   const std::uint64_t missing = missing_.size() * page_bytes_;
   const std::uint64_t most = 2 * (used_bytes_ + missing) + allowance, known = fetched_bytes_ + missing;
@@ -90,7 +90,7 @@ void hdf5_pages::trim(stretch& of) const {
 std::vector<byte_range> hdf5_pages::take_missing(const hdf5_ahead& ahead) {
   std::vector<byte_range> out;
   const std::uint64_t file_end = (file_bytes_ + page_bytes_ - 1) / page_bytes_ * page_bytes_;
-  std::uint64_t taken = 0;  // up to there
+  std::uint64_t taken = 0;  // the ranges up to this offset
   for (stretch each : widened(ahead)) {
     each.begin = std::max(each.begin, taken);
     each.end = std::min(each.end, file_end);

@@ -14,22 +14,22 @@
 
 namespace penstock::inline v0 {
 
-/// What a round fetches beyond the pages that are missing, so that there are fewer requests and rounds.
+/// What a round fetches in addition to the missing pages, to save requests and rounds.
 struct hdf5_ahead {
-  std::uint64_t most_gap = 0;    ///< two ranges with at most that many bytes between them become one
-  std::uint64_t front = 0;       ///< a page missing in that many first bytes of the file brings all of them
-  std::uint64_t file_page = 0;   ///< of a file that keeps its metadata in pages of this size: they come whole
-  std::uint64_t most_after = 0;  ///< bytes behind each range at most
-  /// Pages of the file and `most_after` end where more than twice the bytes that parsers have asked for, and these,
-  /// would be fetched.
+  std::uint64_t most_gap = 0;    ///< ranges with at most this many bytes between them are fused
+  std::uint64_t front = 0;       ///< if a page of this many first bytes is missing, all are fetched
+  std::uint64_t file_page = 0;   ///< if the file stores its metadata in pages of this size, whole pages are fetched
+  std::uint64_t most_after = 0;  ///< the most bytes fetched after each range
+  /// File pages and `most_after` are not fetched if the sum of fetched bytes would exceed twice the bytes that parsers
+  /// have requested, plus this allowance.
   std::uint64_t allowance = 0;
 };
 
-/// The parts of a file that were fetched so far, in pages of one size. Performs no I/O.
+/// The pages of a file that were fetched so far, all of one size. Performs no I/O.
 ///
-/// Parsers read from it. A read of bytes that are not here fails, and the pages that it needs are recorded; a parser
-/// then continues with what does not depend on them, so that all pages of one level are recorded together.
-/// `parse_hdf5_in_rounds` fetches them and parses again. Memory is taken only for pages that were fetched, each once.
+/// Parsers read from it. A read of bytes that are not cached fails and records the missing pages. A parser then
+/// continues with the parts that do not depend on them, so that all pages of one level are recorded together.
+/// `parse_hdf5_in_rounds` fetches them and parses again. Memory is used only for fetched pages, each stored once.
 class hdf5_pages final : public hdf5_source {
  public:
   /// \param file_bytes  Size of the file. \param page_bytes  A power of two.
@@ -41,9 +41,9 @@ class hdf5_pages final : public hdf5_source {
   bool waiting() const noexcept override { return !missing_.empty(); }
   bool holds(std::uint64_t offset, std::uint64_t length) const noexcept override;
 
-  /// Records the pages of a range that the caller expects to need: the beginning of a file, for example.
+  /// Records the pages of a range that the caller expects to need, for example the beginning of a file.
   void expect(std::uint64_t offset, std::uint64_t length) override;
-  /// Returns the ranges to fetch, ascending and made of whole pages, and forgets which are missing.
+  /// Returns the ranges to fetch, ascending and in whole pages, and clears the list of missing pages.
   std::vector<byte_range> take_missing(const hdf5_ahead& ahead = {});
   /// Adds the bytes of such a range.
   /// \error io_error  They are fewer than the range needs.
@@ -54,12 +54,12 @@ class hdf5_pages final : public hdf5_source {
  private:
   struct page {
     std::vector<std::byte> bytes;
-    bool used = false;  // by a parser
+    bool used = false;  // a parser has read it
   };
   struct stretch {
-    std::uint64_t begin, end;  // offsets at pages
+    std::uint64_t begin, end;  // offsets, at page boundaries
   };
-  /// The ranges that are `ahead` of what is missing, ascending; they may overlap each other and what is fetched.
+  /// The missing ranges, extended by `ahead`, in ascending order. They may overlap each other and fetched pages.
   std::vector<stretch> widened(const hdf5_ahead& ahead) const;
   void trim(stretch& of) const;
   std::uint64_t share_of_each(std::size_t ranges, std::uint64_t allowance) const noexcept;
@@ -67,11 +67,11 @@ class hdf5_pages final : public hdf5_source {
   std::uint64_t file_bytes_, page_bytes_, fetched_bytes_ = 0, used_bytes_ = 0;
   std::unordered_map<std::uint64_t, page> pages_;  // by number
   std::set<std::uint64_t> missing_;
-  std::vector<std::byte> joined_;  // the last read that crossed pages
+  std::vector<std::byte> joined_;  // the bytes of the last read that crossed pages
 };
 
-/// What another source holds: the rest is missing, and is not recorded there. Shows whether a parser has all that it
-/// needs.
+/// The cached part of another source. Other bytes are missing, but are not recorded there. Shows whether a parser has
+/// everything that it needs.
 class hdf5_held final : public hdf5_source {
  public:
   explicit hdf5_held(hdf5_source& from) noexcept : from_(from) {}
@@ -86,12 +86,12 @@ class hdf5_held final : public hdf5_source {
   bool waiting_ = false;
 };
 
-/// Calls `parse` until it needs no more bytes than `pages` holds, and `fetch` before each further call.
+/// Calls `parse` until `pages` has all bytes that it needs, and `fetch` before each further call.
 ///
 /// \param ahead  `parse` may change it.
-/// \param parse  Returns a result; runs once more than there are rounds.
-/// \param fetch  Takes the ranges of one round, adds their bytes to `pages` and returns a result<>.
-/// \returns What the last call of `parse` returned. \error The first error of `fetch`.
+/// \param parse  Returns a result. It is called once more than there are rounds.
+/// \param fetch  Fetches the ranges of one round, adds their bytes to `pages` and returns a result<>.
+/// \returns The result of the last call of `parse`. \error The first error of `fetch`.
 template <class Parse, class Fetch>
 auto parse_hdf5_in_rounds(hdf5_pages& pages, const hdf5_ahead& ahead, Parse&& parse, Fetch&& fetch)
     -> decltype(parse()) {

@@ -53,17 +53,17 @@ TEST(Hdf5Pages, FetchesAheadAsLongAsMostOfItIsUsed) {
   pages.expect(0, 1);
   EXPECT_EQ(fetch(), (std::vector<byte_range>{{0, 3 * kPage, false}}));
   ASSERT_TRUE(pages.read(0, 1).ok());
-  // One page of three is used, and four more are missing: 2 x 5 and 2 may be fetched, 7 are.
+  // One of three pages is used, and four more are missing: 2 x 5 and 2 may be fetched, and 7 are.
   for (std::uint64_t i = 1; i <= 4; ++i) pages.expect(i * 10 * kPage, 1);
   EXPECT_EQ(fetch(), (std::vector<byte_range>{{10 * kPage, 2 * kPage, false},
                                               {20 * kPage, 2 * kPage, false},
                                               {30 * kPage, 2 * kPage, false},
                                               {40 * kPage, 2 * kPage, false}}));
-  // Nothing of that is used: no more is fetched than what is missing.
+  // None of that is used, so only the missing pages are fetched.
   pages.expect(50 * kPage, 1);
   EXPECT_EQ(fetch(), (std::vector<byte_range>{{50 * kPage, kPage, false}}));
   EXPECT_EQ(pages.fetched_bytes(), 12 * kPage);
-  // Pages that are there are not fetched again, and none beyond the file.
+  // Cached pages are not fetched again, and pages beyond the file never are.
   ASSERT_TRUE(pages.read(10 * kPage, 2 * kPage).ok());
   ASSERT_TRUE(pages.read(20 * kPage, 2 * kPage).ok());
   ASSERT_TRUE(pages.read(30 * kPage, 2 * kPage).ok());
@@ -89,7 +89,7 @@ TEST(Hdf5Pages, FetchesTheFrontOfAFileAndPagesOfTheFileWhole) {
   pages.expect(97 * kPage, 1);
   EXPECT_EQ(pages.take_missing({.file_page = 16 * kPage, .allowance = 100 * kPage}),
             (std::vector<byte_range>{{16 * kPage, 16 * kPage, false}, {96 * kPage, 4 * kPage, false}}));
-  // Too many: the pages that are missing only.
+  // Too many ranges: only the missing pages are fetched.
   for (std::uint64_t i = 1; i < 6; ++i) pages.expect(i * 16 * kPage, 1);
   EXPECT_EQ(pages.take_missing({.file_page = 16 * kPage}).size(), 5U);
   EXPECT_TRUE(pages.take_missing({.file_page = 16 * kPage}).empty());

@@ -12,10 +12,10 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kPrefixBytes = 6;
-/// A tree of nodes with two children each that is deeper would not fit into any file.
+/// A deeper tree of nodes with two children each would not fit in any file.
 constexpr std::uint64_t kMostDepth = 64;
 
-// Bytes that numbers up to `most` take.
+// The width in bytes of numbers up to `most`.
 std::uint64_t width_of(std::uint64_t most) noexcept {
   return most == 0 ? 1 : (static_cast<std::uint64_t>(std::bit_width(most)) - 1) / 8 + 1;
 }
@@ -43,14 +43,14 @@ result<hdf5_record_tree> hdf5_record_tree::read(hdf5_file& file, std::uint64_t a
   return made;
 }
 
-// How many records nodes of each depth may have decides how wide the counts in their parents are.
+// The largest number of records in nodes of each depth determines the width of the counts in their parents.
 result<> hdf5_record_tree::measure(std::uint64_t node_bytes) {
   if (form_.bytes == 0) return hdf5_damaged("a B-tree with records of 0 bytes");
   if (depth_ > kMostDepth) return hdf5_damaged(fmt::format("a B-tree of depth {}", depth_));
   constexpr std::uint64_t kAround = kPrefixBytes + kHdf5ChecksumBytes;
   if (node_bytes < kAround + form_.bytes) return hdf5_damaged("a B-tree whose nodes have no room");
   most_.push_back((node_bytes - kAround) / form_.bytes);
-  std::uint64_t below = most_[0];  // records in a whole tree of that depth
+  std::uint64_t below = most_[0];  // number of records in a full tree of that depth
   total_width_.push_back(0);
   count_width_ = static_cast<std::size_t>(width_of(most_[0]));
   for (std::uint64_t d = 1; d <= depth_; ++d) {

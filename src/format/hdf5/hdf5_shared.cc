@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kHeapIdBytes = 8;
 
-// The heap of shared messages of a type, by the file's table of them.
+// The heap of shared messages of a type, from the file's table of them.
 result<std::uint64_t> heap_of_shared(hdf5_file& file, std::uint16_t type) {
   constexpr std::uint64_t kMostIndexes = 8;
   if (file.undefined(file.extension())) return hdf5_damaged("a shared message in a file without a table of them");

@@ -1,4 +1,4 @@
-// What a dataset's header says of its values next to their layout: fill value, filters, external files.
+// Parts of a dataset's header in addition to its layout: fill value, filters, external files.
 
 #include <fmt/format.h>
 
@@ -43,7 +43,7 @@ result<hdf5_fill> parse_hdf5_fill(const std::vector<hdf5_message>& header) {
     if ((flags & 0x20) != 0) return sized_fill(cursor);
     return hdf5_fill{};
   }
-  // Without a value of either kind, libhdf5 reports that it is undefined.
+  // If neither kind of value exists, libhdf5 reports that it is undefined.
   hdf5_fill out;
   if (const hdf5_message* const old = find_message(header, hdf5_message::old_fill_value); old != nullptr) {
     hdf5_cursor cursor(old->body);

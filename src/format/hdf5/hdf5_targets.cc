@@ -22,7 +22,7 @@ std::string range_text(std::uint64_t start, std::uint64_t stride, std::uint64_t 
 }
 
 result<std::string> regular_text(const hdf5_selection& of) {
-  // Blocks of several elements at distances are a box each; along the other dimensions one range says all.
+  // Blocks of several elements at distances are a box each. Along the other dimensions, one range is enough.
   std::vector<std::string> boxes{std::string()};
   for (const hdf5_selection::axis& axis : of.axes) {
     if (axis.count == byte_range::kAll || axis.block == byte_range::kAll)
@@ -73,7 +73,7 @@ hdf5_paths find_hdf5_paths(hdf5_file& file, hdf5_tree& tree) {
     for (const hdf5_link& each : **links) {
       if (each.what != hdf5_link::kind::hard || out.contains(each.object)) continue;
       std::string name = (path == "/" ? path : path + "/") + hdf5_text(each.name);
-      if (!file.spend(name.size()).ok()) return out;  // groups nested so deep that their paths exceed the file
+      if (!file.spend(name.size()).ok()) return out;  // groups are nested so deeply that their paths exceed the file
       out.emplace(each.object, std::move(name));
       const auto header = tree.header(each.object);
       if (header.ok() && is_hdf5_group(**header)) groups.push_back(each.object);

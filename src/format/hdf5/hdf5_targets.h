@@ -9,11 +9,11 @@
 
 namespace penstock::inline v0 {
 
-/// The objects of a file by the addresses of their headers: what references lead to.
+/// Paths of a file's objects by the addresses of their headers: the targets of references.
 using hdf5_paths = std::unordered_map<std::uint64_t, std::string>;
 
-/// A path (`/group/data`) for every object that hard links lead to: the one over the fewest links. Groups that cannot
-/// be read are left out, with what is below them.
+/// A path (`/group/data`) with as few links as possible for every object that hard links lead to. Groups that cannot be
+/// read are omitted, with everything below them.
 hdf5_paths find_hdf5_paths(hdf5_file& file, hdf5_tree& tree);
 
 /// Elements of a dataset as text: `/data[0:4, 1:9:2]`. Several boxes follow one another, with " + " between them;

@@ -21,7 +21,7 @@ const hdf5_link* find_link(const std::vector<hdf5_link>& in, std::string_view na
   return found == in.end() ? nullptr : &*found;
 }
 
-// What netCDF and dimension scales keep for themselves.
+// Attributes that netCDF and dimension scales use internally.
 bool is_hidden(const hdf5_attribute& of) noexcept {
   static constexpr std::array<std::string_view, 10> kHidden = {
       "CLASS",         "NAME",          "DIMENSION_LIST",      "REFERENCE_LIST", "DIMENSION_LABELS",
@@ -40,7 +40,7 @@ bool is_same_enumeration(const hdf5_type& a, const hdf5_type& b) {
 
 }  // namespace
 
-// As libhdf5 tells them apart, so that one with a damaged header stays a dataset.
+// The same criterion as in libhdf5, so that a dataset with a damaged header is still a dataset.
 bool is_hdf5_dataset(const std::vector<hdf5_message>& header) noexcept {
   return find_message(header, hdf5_message::data_layout) != nullptr ||
          (find_message(header, hdf5_message::datatype) != nullptr &&
@@ -130,7 +130,7 @@ result<bool> hdf5_tree::is_scale(std::uint64_t object) {
   return kind == "DIMENSION_SCALE";
 }
 
-// Whether a link leads to netCDF's mark for a dimension without a variable.
+// Whether a link leads to netCDF's stand-in for a dimension without a variable.
 result<bool> hdf5_tree::is_stand_in(const hdf5_place& group, const hdf5_link& link) {
   hdf5_place at = group;
   PENSTOCK_TRY(step(at, link.name));
@@ -145,7 +145,7 @@ result<std::string> hdf5_tree::stored_name(const hdf5_place& group, std::string_
   if (plain != nullptr) {
     auto marks = is_stand_in(group, *plain);
     if (!marks.ok() && file_.waiting()) return std::move(marks).error();
-    if (!marks.ok() || !*marks) return std::string(name);  // of one that is damaged, opening it fails
+    if (!marks.ok() || !*marks) return std::string(name);  // if it is damaged, opening it fails
   }
   std::string renamed = std::string(kRenamed) + std::string(name);
   PENSTOCK_ASSIGN(const hdf5_link* const other, link(group.object, renamed));
@@ -171,7 +171,7 @@ result<> hdf5_tree::step(hdf5_place& at, std::string_view name) {
       at.groups.pop_back();
       if (target.starts_with('/')) at = {file_.root(), {}, {}};
       PENSTOCK_TRY(follow(at, target));
-      at.name = found->name;  // a scale is called what it is reached by
+      at.name = found->name;  // a scale has the name of the link to it
       return {};
     }
     case hdf5_link::kind::external:
@@ -184,7 +184,7 @@ result<> hdf5_tree::step(hdf5_place& at, std::string_view name) {
   return hdf5_unknown(fmt::format("'{}' is a user-defined link of class {}", hdf5_text(name), found->user_class));
 }
 
-// The stored names of a path, as links have them.
+// The stored names of a path, as in links.
 result<> hdf5_tree::follow(hdf5_place& at, std::string_view path) {
   while (!path.empty()) {
     const std::size_t end = std::min(path.find('/'), path.size());
@@ -222,7 +222,7 @@ result<hdf5_place> hdf5_tree::member(const hdf5_place& group, std::string_view n
   hdf5_place at = group;
   soft_links_ = 0;
   PENSTOCK_ASSIGN(const std::string stored, stored_name(at, name));
-  exit_.reset();  // of a link that was only looked at
+  exit_.reset();  // from a link that was only inspected
   PENSTOCK_TRY(step(at, stored));
   return at;
 }
@@ -288,7 +288,7 @@ result<std::string> hdf5_tree::enumeration_name(const hdf5_place& dataset, const
   return std::string();
 }
 
-// For each dimension the address of the scale that was attached last, 0 where there is none. Empty: no list of scales.
+// For each dimension, the address of the scale that was attached last, or 0. Empty: the dataset has no list of scales.
 result<std::vector<std::uint64_t>> hdf5_tree::attached_scales(std::uint64_t dataset, std::size_t rank) {
   std::vector<std::uint64_t> out;
   PENSTOCK_ASSIGN(const hdf5_attribute* const found, attribute(dataset, "DIMENSION_LIST"));
@@ -307,7 +307,7 @@ result<std::vector<std::uint64_t>> hdf5_tree::attached_scales(std::uint64_t data
                         index = cursor.number(4);
     if (count == 0) continue;
     auto object = heap_.object(collection, index);
-    if (!object.ok()) continue;  // a scale that is gone names nothing; and so all heaps of one round are requested
+    if (!object.ok()) continue;  // a scale that does not exist gives no name; going on requests all heaps of one round
     if (object->size() / file_.offset_bytes() < count) continue;
     hdf5_cursor last(object->subspan((count - 1) * file_.offset_bytes()));
     address = last.number(file_.offset_bytes());
@@ -316,7 +316,7 @@ result<std::vector<std::uint64_t>> hdf5_tree::attached_scales(std::uint64_t data
   return out;
 }
 
-// Names of objects by address: of the links of these groups, the inner ones first; then of all links of the file.
+// Names of objects by address: from the links of these groups, the inner ones first; then from all links of the file.
 result<std::map<std::uint64_t, std::string>> hdf5_tree::names_of(const std::vector<std::uint64_t>& groups,
                                                                  std::vector<std::uint64_t> objects) {
   std::map<std::uint64_t, std::string> out;
@@ -339,7 +339,7 @@ result<std::map<std::uint64_t, std::string>> hdf5_tree::names_of(const std::vect
       auto messages = header(each);
       if (!messages.ok() || is_hdf5_dataset(**messages) || !is_hdf5_group(**messages)) continue;
       auto listed = links(each);
-      if (!listed.ok()) continue;  // damaged groups have no names to give
+      if (!listed.ok()) continue;  // damaged groups provide no names
       take(**listed);
       for (const hdf5_link& link : **listed)
         if (link.what == hdf5_link::kind::hard && seen.insert(link.object).second) next.push_back(link.object);
@@ -349,7 +349,7 @@ result<std::map<std::uint64_t, std::string>> hdf5_tree::names_of(const std::vect
   return out;
 }
 
-// Of a coordinate variable with several dimensions: netCDF's numbers of them, which other scales have, too.
+// The names for a coordinate variable with several dimensions, from netCDF's numbers, which other scales also have.
 result<> hdf5_tree::coordinate_names(const hdf5_place& scale, names& out) {
   PENSTOCK_ASSIGN(const hdf5_attribute* const found, attribute(scale.object, "_Netcdf4Coordinates"));
   if (found == nullptr || !found->unreadable.empty()) return {};

@@ -20,75 +20,75 @@
 
 namespace penstock::inline v0 {
 
-/// An object of a file and the way to it.
+/// An object of a file, and the path to it.
 struct hdf5_place {
-  std::uint64_t object = 0;           ///< the address of its header
-  std::vector<std::uint64_t> groups;  ///< of headers, from the root group to the one whose link leads to the object
-  std::string name;                   ///< of that link, as stored; empty: the root group
+  std::uint64_t object = 0;           ///< address of its header
+  std::vector<std::uint64_t> groups;  ///< addresses of headers, from the root to the object's group
+  std::string name;                   ///< name of that link, as stored; empty: the root group
 };
 
-/// Where an external link leads.
+/// The target of an external link.
 struct hdf5_exit {
-  std::string file;  ///< as the link has it
-  std::string path;  ///< there, from the root
+  std::string file;  ///< as stored in the link
+  std::string path;  ///< path in that file, from the root
 };
 
-/// A member of a group as it is shown.
+/// A member of a group, with the name that is shown.
 struct hdf5_member_name {
-  std::string name;  ///< netCDF's `_nc4_non_coord_x` is `x`
+  std::string name;  ///< `x` for netCDF's `_nc4_non_coord_x`
   bool is_group = false;
-  bool is_stand_in = false;            ///< netCDF's mark for a dimension without a variable
-  bool leads_back = false;             ///< to a group on the way to it
-  std::optional<hdf5_exit> exit = {};  ///< it is in another file, if it is there at all
+  bool is_stand_in = false;            ///< netCDF's stand-in for a dimension without a variable
+  bool leads_back = false;             ///< a link to a group on the path to it
+  std::optional<hdf5_exit> exit = {};  ///< it is in another file, which may not exist
 };
 
-/// Whether the object with that header is a dataset.
+/// Whether the object with this header is a dataset.
 bool is_hdf5_dataset(const std::vector<hdf5_message>& header) noexcept;
 
-/// The links of a file, followed as netCDF means them. Caches the links and headers that it has read. For one thread.
+/// The links of a file, followed with netCDF's rules. Caches the links and headers that it has read. Not thread-safe.
 class hdf5_tree {
  public:
   explicit hdf5_tree(hdf5_file& file) noexcept : file_(file), heap_(file) {}
 
-  /// Follows hard links, and at most 16 soft links for each name of the path. A name leads to a variable that netCDF
+  /// Follows hard links, and at most 16 soft links for each name of the path. A name also finds a variable that netCDF
   /// renamed because a dimension has its name.
-  /// \error not_found    There is no such object. \error corrupt_data  A group on the way is damaged.
+  /// \error not_found    The object does not exist. \error corrupt_data  A group on the path is damaged.
   /// \error unsupported  The path crosses an external or user-defined link.
   result<hdf5_place> find(std::string_view path);
 
-  /// Where the path of the last `find` or `member` left the file; empty: it did not fail because of that.
+  /// The place where the path of the last `find` or `member` left the file; empty: it did not fail because of that.
   const std::optional<hdf5_exit>& exit() const noexcept { return exit_; }
 
-  /// The datasets and groups of the group at a place, sorted by name. Left out are named types, links that lead to
-  /// nothing or back to a group on the way, and netCDF's marks for dimensions without a variable. What is damaged is
-  /// listed: opening it fails.
+  /// The datasets and groups of the group at a place, sorted by name. Omitted are named types, links without a target
+  /// or to a group on the path, and netCDF's stand-ins for dimensions without a variable. Damaged members are listed;
+  /// opening them fails.
   result<std::vector<hdf5_member_name>> members(const hdf5_place& group);
-  /// The same with netCDF's marks and links that lead back, in the order of the file: of creation if the group has it,
-  /// otherwise by name.
+  /// The same with netCDF's stand-ins and links to groups on the path, in the order of the file: of creation if the
+  /// group stores it, otherwise by name.
   result<std::vector<hdf5_member_name>> members_in_file_order(const hdf5_place& group);
-  /// What `name` leads to from the group at a place, as `find` follows it.
+  /// The target of `name` from the group at a place, as `find` follows it.
   result<hdf5_place> member(const hdf5_place& group, std::string_view name);
 
-  /// The header of an object, with shared messages resolved. Valid while the tree is.
+  /// The header of an object, with shared messages resolved. Valid as long as the tree.
   result<const std::vector<hdf5_message>*> header(std::uint64_t object);
   result<const std::vector<hdf5_link>*> links(std::uint64_t group);
   result<const std::vector<hdf5_attribute>*> attributes(std::uint64_t object);
-  /// The attributes as JSON, without those that netCDF and dimension scales keep for themselves. A value of a type that
-  /// has none here is the text `<not readable: ...>`.
-  /// \error corrupt_data  An attribute, by name.
+  /// The attributes as JSON, without those that netCDF and dimension scales use internally. A value of an unsupported
+  /// type is the text `<not readable: ...>`.
+  /// \error corrupt_data  An attribute is damaged; by name.
   result<json> attributes_json(std::uint64_t object);
-  /// What JSON does not say of the same attributes.
+  /// The types of the same attributes, which JSON does not represent.
   result<std::vector<hdf5_typed_value>> typed_attributes(std::uint64_t object);
 
-  /// A name for each dimension of the dataset at a place, from the scales that are attached to it: the last one of
-  /// each. Empty if there is none. Of a scale, its own name.
+  /// A name for each dimension of the dataset at a place, from the scale that was attached to it last. Empty if it has
+  /// none. For a scale, its own name.
   /// \param rank  Of the dataset.
   result<std::vector<std::optional<std::string>>> dimension_names(const hdf5_place& dataset, std::size_t rank);
   /// Whether a dataset is a dimension scale.
   result<bool> is_scale(std::uint64_t object);
 
-  /// The name of the named type that an enumeration is, in the group of the dataset at a place or in one above; empty:
-  /// it has none. netCDF stores copies of types.
+  /// The name of an enumeration's type, from the named types in the group of the dataset at a place or in one above;
+  /// empty: it has none. netCDF stores copies of types.
   result<std::string> enumeration_name(const hdf5_place& dataset, const hdf5_type& type);
 
  private:

@@ -13,7 +13,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr unsigned kMostLevels = 32;
-/// A compound message spends at least 8 bytes on a member; real files have some hundred.
+/// Each member takes at least 8 bytes of a compound message; real files have some hundred members.
 constexpr std::size_t kMostTypes = std::size_t{1} << 16;
 constexpr std::array<std::string_view, 12> kClassNames = {
     "integer",     "floating-point number", "time",  "text",          "bit field", "opaque", "compound", "reference",

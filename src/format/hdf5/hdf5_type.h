@@ -33,14 +33,14 @@ struct hdf5_type {
   };
   /// padding of text
   enum class pad : std::uint8_t { terminated, zeros, spaces };
-  /// What a reference leads to.
+  /// The kind of a reference's target.
   enum class target : std::uint8_t { object, region, new_object, new_region, attribute };
 
   kind what = kind::integer;
   std::uint32_t bytes = 0;  ///< of one element in the file
 
   bool big_endian = false;                      ///< of numbers and bit fields
-  bool vax = false;                             ///< floating: VAX order, which is not readable
+  bool vax = false;                             ///< floating: VAX order, which is not supported
   bool is_signed = false;                       ///< integer
   std::uint32_t bit_offset = 0, precision = 0;  ///< integer, floating, bits
 
@@ -61,7 +61,7 @@ struct hdf5_type {
   std::vector<std::uint64_t> extents;                                  ///< array
   std::vector<hdf5_type> base;                                         ///< enumeration, variable, array, complex: one
 
-  /// Elements, or parts of them, are in a heap of the file.
+  /// Whether elements, or parts of them, are in a heap of the file.
   bool has_variable_parts() const noexcept;
 };
 
@@ -71,11 +71,11 @@ struct hdf5_member {
   hdf5_type type;
 };
 
-/// Parses a datatype message and moves `cursor` behind it.
+/// Parses a datatype message and moves `cursor` past it.
 ///
-/// Arrays as members of a compound of version 1 become arrays. Nesting is limited to 32 levels; memory is proportional
-/// to the message. Source: HDF5 File Format Specification 4.0, IV.A.2.d.
-/// \error corrupt_data  The message contradicts itself. \error unsupported  An unknown version or class.
+/// Members with dimensions in a compound of version 1 become arrays. Nesting is limited to 32 levels; memory is
+/// proportional to the message. Source: HDF5 File Format Specification 4.0, IV.A.2.d.
+/// \error corrupt_data  The message is contradictory. \error unsupported  An unknown version or class.
 result<hdf5_type> parse_hdf5_type(hdf5_cursor& cursor);
 
 /// `compound of 24 bytes`, for errors.

@@ -18,7 +18,7 @@ bytes of(std::initializer_list<unsigned> values) {
   return out;
 }
 
-// A little-endian integer of `size` bytes, all of them used.
+// A little-endian integer of `size` bytes that uses all of its bits.
 bytes integer(unsigned size, bool is_signed = true) {
   return of({0x10, is_signed ? 8U : 0U, 0, 0, size, 0, 0, 0, 0, 0, 8 * size, 0});
 }
@@ -94,7 +94,7 @@ TEST(Hdf5Text, ReplacesWhatIsNotUtf8) {
             "a" + replaced + "b");
   EXPECT_EQ(hdf5_text("\xF0\x9F\x98"), replaced);                        // the beginning of one character
   EXPECT_EQ(hdf5_text("\xED\xA0\x80"), replaced + replaced + replaced);  // a surrogate
-  EXPECT_EQ(hdf5_text("\xC0\x80"), replaced + replaced);                 // too long for what it encodes
+  EXPECT_EQ(hdf5_text("\xC0\x80"), replaced + replaced);                 // longer than necessary for its code point
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ using kind = hdf5_type::kind;
 #if defined(__x86_64__)
 constexpr bool kLongDoubleIsX87 = true;
 #else
-constexpr bool kLongDoubleIsX87 = false;  // NumPy's type of 16 bytes is another one, or there is none
+constexpr bool kLongDoubleIsX87 = false;  // NumPy has another type of 16 bytes, or none
 #endif
 
 // The 80-bit numbers of x87 in 16 bytes, which C calls long double on x86-64.

@@ -42,7 +42,7 @@ result<json> float_json(const hdf5_type& type, std::span<const std::byte> item) 
   return json(hdf5_form_of(type).real(item));
 }
 
-// Of NumPy's times, which h5py stores as opaque bytes with a tag: their numbers.
+// The numbers of NumPy's times, which h5py stores as opaque bytes with a tag.
 std::optional<std::int64_t> time_of(const hdf5_type& type, std::span<const std::byte> item) {
   const auto element = hdf5_element_of(type);
   const std::string* const dtype = element.ok() ? element->dtype.as_string() : nullptr;
@@ -124,7 +124,7 @@ class value_reader {
     if (extents.empty()) return element(type, item);
     json::array_t out;
     if (extents[0] == 0) return json(std::move(out));
-    // Elements without bytes could be any number of them.
+    // There could be any number of elements without bytes.
     if (item.empty()) {
       const bool none = std::find(extents.begin(), extents.end(), 0) != extents.end();
       if (!none || extents[0] > kMostEmpty) return hdf5_unknown("elements of 0 bytes");

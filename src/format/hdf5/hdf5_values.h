@@ -17,10 +17,10 @@ namespace penstock::inline v0 {
 
 /// The value of an attribute as Zarr's attributes write it: numbers, text and lists.
 ///
-/// A list of one element is that element, as netCDF means it. Complex numbers are [real, imaginary], structures are
-/// lists, enumerations and NumPy's times are their numbers, {FALSE: 0, TRUE: 1} is a boolean. Text and bytes are UTF-8
-/// in which U+FFFD replaces invalid bytes. No elements of text are "", of other types null.
-/// \error corrupt_data  A value in a heap is not there. \error unsupported  A type without values here, by name.
+/// A list of one element is that element, as in netCDF. Complex numbers are [real, imaginary], structures are lists,
+/// enumerations and NumPy's times are their numbers, {FALSE: 0, TRUE: 1} is a boolean. Text and bytes are UTF-8 in
+/// which U+FFFD replaces invalid bytes. An empty dataspace of text is "", of other types null.
+/// \error corrupt_data  A value does not exist in its heap. \error unsupported  An unsupported type, by name.
 result<json> hdf5_attribute_json(hdf5_file& file, hdf5_global_heap& heap, const hdf5_attribute& from);
 
 /// One element as JSON, by the same rules.
@@ -28,10 +28,10 @@ result<json> hdf5_attribute_json(hdf5_file& file, hdf5_global_heap& heap, const 
 result<json> hdf5_element_json(hdf5_file& file, hdf5_global_heap& heap, const hdf5_type& type,
                                std::span<const std::byte> element);
 
-/// The type as JSON, for descriptions: its class, bytes and what else it is made of.
+/// The type as JSON, for descriptions: its class, its size and its parts.
 json hdf5_type_json(const hdf5_type& type);
 
-/// UTF-8 in which U+FFFD replaces each longest part that is not valid. Source: Unicode Standard 15, section 3.9.
+/// UTF-8 in which U+FFFD replaces each maximal invalid part. Source: Unicode Standard 15, section 3.9.
 std::string hdf5_text(std::string_view bytes);
 
 }  // namespace penstock::inline v0

@@ -12,7 +12,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Runs of one dimension of a mapping, and rows of one that is cut into rows.
+/// The most runs of one dimension of a mapping, and the most rows of one that is divided into rows.
 constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 20, kMostRows = std::uint64_t{1} << 17;
 
 error too_many() {
@@ -25,7 +25,7 @@ struct interval {
   std::uint64_t start = 0, count = 0;
 };
 
-/// A selection as what each dimension takes.
+/// A selection as the intervals of each dimension.
 using axis_intervals = std::vector<std::vector<interval>>;
 
 result<> check_end(std::uint64_t end, std::span<const std::uint64_t> shape, std::size_t d, const char* of) {
@@ -39,7 +39,7 @@ result<> check_rank(const hdf5_selection& which, std::span<const std::uint64_t> 
   return hdf5_damaged(fmt::format("a mapping has {} dimensions of the {}, which has {}", which.rank, of, shape.size()));
 }
 
-// Blocks that touch are one interval.
+// Adjacent blocks are one interval.
 result<std::vector<interval>> intervals_of(const hdf5_selection::axis& axis) {
   std::vector<interval> out;
   if (axis.count == 0 || axis.block == 0) return out;
@@ -58,7 +58,7 @@ result<std::vector<interval>> intervals_of(const hdf5_selection::axis& axis) {
   return out;
 }
 
-/// What one selection takes: intervals of each dimension, or rows in their order.
+/// The elements of one selection: intervals of each dimension, or rows in their order.
 class taken_elements {
  public:
   static result<taken_elements> make(const hdf5_selection& which, std::span<const std::uint64_t> shape,
@@ -95,7 +95,7 @@ class taken_elements {
     return out;
   }
 
-  /// Null where it is a list of rows.
+  /// Null if it is a list of rows.
   const axis_intervals* axes() const noexcept { return axes_ ? &*axes_ : nullptr; }
 
   std::uint64_t along(std::size_t d) const noexcept {
@@ -112,7 +112,7 @@ class taken_elements {
     return sum;
   }
 
-  /// Elements by their numbers in C order of the shape, in pieces of one row each.
+  /// Elements by their numbers in C order of the shape, in ranges within one row each.
   result<std::vector<interval>> rows() const {
     if (!axes_) return rows_;
     std::uint64_t count = 1;
@@ -126,7 +126,7 @@ class taken_elements {
 
  private:
   void add_rows(std::size_t d, std::uint64_t before, std::vector<interval>& out) const {
-    if (d == axes_->size()) {  // of no dimension
+    if (d == axes_->size()) {  // without dimensions
       out.push_back({before, 1});
       return;
     }
@@ -153,7 +153,7 @@ class taken_elements {
     return rows_.size() > kMostRows ? result<>(too_many()) : result<>();
   }
 
-  // Elements of all boxes come row by row, whatever box they are of.
+  // Elements of all boxes are ordered by rows, regardless of their box.
   result<> take_boxes(const hdf5_selection& which, const char* of) {
     const std::size_t rank = which.rank, step = 2 * rank;
     if (which.corners.size() == step) {  // one box is a product
@@ -190,7 +190,7 @@ class taken_elements {
     return {};
   }
 
-  // A piece never reaches beyond its row.
+  // A range never crosses the end of its row.
   void add(std::uint64_t number, std::uint64_t count) {
     const std::uint64_t row = shape_.back();
     if (!rows_.empty() && rows_.back().start + rows_.back().count == number && number % row != 0)
@@ -204,10 +204,10 @@ class taken_elements {
   std::vector<interval> rows_;
 };
 
-// Pieces of both lists that are runs of both.
+// Divides both lists into runs that are contiguous in each.
 result<std::vector<hdf5_run>> pair_up(const std::vector<interval>& to, const std::vector<interval>& from) {
   std::vector<hdf5_run> out;
-  std::uint64_t into = 0, read = 0;  // how much of the present intervals is paired
+  std::uint64_t into = 0, read = 0;  // how much of the current intervals is paired
   for (std::size_t i = 0, j = 0; i < to.size() && j < from.size();) {
     const std::uint64_t count = std::min(to[i].count - into, from[j].count - read);
     if (count != 0) out.push_back({to[i].start + into, from[j].start + read, count});
@@ -320,7 +320,7 @@ std::uint64_t hdf5_extent_for(const hdf5_selection::axis& pattern, std::uint64_t
   if (positions == 0) return 0;
   if (pattern.block == byte_range::kAll || pattern.stride <= pattern.block || pattern.block == 0)
     return saturating_add(pattern.start, positions);
-  const std::uint64_t before = (positions - 1) / pattern.block;  // whole blocks in front of the last position's
+  const std::uint64_t before = (positions - 1) / pattern.block;  // whole blocks before the last position's
   return saturating_add(saturating_add(pattern.start, saturating_mul(before, pattern.stride)),
                         positions - before * pattern.block);
 }

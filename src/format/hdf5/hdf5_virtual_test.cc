@@ -32,7 +32,7 @@ hdf5_selection listed(hdf5_selection::kind what, std::size_t rank, shape corners
 axis box(std::uint64_t start, std::uint64_t count) { return {start, 1, 1, count}; }
 
 TEST(Hdf5Virtual, PairsDimensionsOfMoreThanOnePosition) {
-  // An image of a stack as one of another, whose dimension of one position stands elsewhere.
+  // An image of one stack as an image of another, whose dimension of one position is a different one.
   const auto made = match_hdf5_selections(regular({box(3, 1), box(0, 4), box(2, 5)}), shape{9, 4, 7},
                                           regular({box(1, 4), box(6, 1), box(0, 5)}), shape{5, 8, 5});
   ASSERT_TRUE(made.ok()) << made.error().to_string();
@@ -62,7 +62,7 @@ TEST(Hdf5Virtual, OtherShapesArePairedRowByRow) {
 }
 
 TEST(Hdf5Virtual, ElementsOfSeveralBoxesComeRowByRow) {
-  // Two adjacent boxes: their rows alternate, in any order of the list.
+  // Two adjacent boxes: their rows alternate, whatever the order of the list.
   const auto boxes = listed(hdf5_selection::kind::boxes, 2, {0, 3, 1, 4, 0, 0, 1, 0});
   const auto made = match_hdf5_selections(regular({box(0, 6)}), shape{6}, boxes, shape{2, 5});
   ASSERT_TRUE(made.ok()) << made.error().to_string();
