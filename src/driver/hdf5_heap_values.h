@@ -39,8 +39,7 @@ class hdf5_heap_values final : public hdf5_variable_cells {
   bool has(std::uint64_t cell) const override;
 
   /// \error Of a cell: corrupt_data  A chunk or a heap is damaged. unsupported  It has more than 2^26 bytes of
-  /// references,
-  ///        or 2^28 of values. Otherwise as the reader's.
+  ///        references, or 2^28 of values. Otherwise as the reader's.
   std::vector<result<cell_bytes>> read(std::span<const std::uint64_t> cells) const override;
   store_traits traits() const override { return from_->from()->traits(); }
   std::string uri() const override { return from_->from()->uri(); }

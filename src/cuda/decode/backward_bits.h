@@ -6,16 +6,16 @@
 
 namespace penstock::inline v0::device {
 
-/// Words of a stream from its end, each loaded into a register well before it is looked at.
+/// Words of a stream from its end, each loaded into a register well before it is used.
 class loaded_words {
  public:
   PENSTOCK_DEVICE void start(const std::uint8_t* words, std::int32_t next) {
     words_ = computed_once(words);
     next_ = next;
   }
-  /// Before each refill, whether it takes a word or not.
+  /// Called before each refill, whether that takes a word or not.
   PENSTOCK_DEVICE void turn() const {}
-  /// The next word; some other where none is left.
+  /// The next word; an arbitrary one if no word is left.
   PENSTOCK_DEVICE std::uint32_t take() {
     const std::uint32_t word = load_word(words_ + 4 * static_cast<std::size_t>(next_ < 0 ? 0 : next_));
     --next_;
@@ -30,11 +30,11 @@ class loaded_words {
 
 inline constexpr int kStagedWords = 8;
 
-/// The same by way of shared memory, to which words are copied six refills before they are taken. For lanes that refill
-/// at different times: a load into a register is waited for by all lanes as soon as one of them needs its own.
+/// The same through shared memory, to which words are copied six refills before they are taken. For lanes that refill
+/// at different times: all lanes wait for a load into a register as soon as one of them needs its own.
 class staged_words {
  public:
-  /// \param ring  `kStagedWords` words, each `kLanes` behind the other.
+  /// \param ring  `kStagedWords` words, at distances of `kLanes` words.
   PENSTOCK_DEVICE explicit staged_words(std::uint32_t* ring) : ring_(ring) {}
 
   PENSTOCK_DEVICE void start(const std::uint8_t* words, std::int32_t next) {
@@ -47,7 +47,7 @@ class staged_words {
   PENSTOCK_DEVICE void turn() const { finish_copies<kStagedWords - 3>(); }
   PENSTOCK_DEVICE std::uint32_t take() {
     const std::uint32_t word = *slot(next_);
-    copy(next_ - (kStagedWords - 1));  // to where the word before this one was, which is in a register
+    copy(next_ - (kStagedWords - 1));  // into the slot of the previous word, which is in a register
     --next_;
     return word;
   }
@@ -66,27 +66,27 @@ class staged_words {
   std::int32_t next_;
 };
 
-/// Reads a bit stream backwards. In front of its start are bits of other things, which do not matter:
-/// `exhausted_exactly` is false once one of them was taken.
+/// Reads a bit stream backwards. The bits before its start belong to other data and are ignored: `exhausted_exactly` is
+/// false once one of them was taken.
 ///
-/// Three words of the stream are in registers: the next bits lie in the first two, and the third is on its way. Nothing
-/// looks at it before the first has been used up, and a word is loaded whether the stream has one left or not: a load
-/// that is left out at times would make the warp wait for the one before it.
+/// Three words of the stream are in registers: the next bits are in the first two, and the third is being loaded. It is
+/// not used before the first has been used up, and a word is loaded whether the stream has one left or not: a load that
+/// is sometimes skipped would make the warp wait for the one before it.
 template <class Words>
 class backward_bits_of {
  public:
   template <class... Arguments>
   PENSTOCK_DEVICE explicit backward_bits_of(Arguments... arguments) : words_(arguments...) {}
 
-  /// False when there are no bytes, or the last one lacks the bit that marks the end. Up to seven bytes in front of the
-  /// stream are read too: in a frame, there are always some.
+  /// Returns false if there are no bytes, or the last one lacks the bit that marks the end. Up to seven bytes before
+  /// the stream are read too: in a frame, they always exist.
   PENSTOCK_DEVICE bool start(byte_view stream) {
     if (stream.size == 0) return false;
     const std::uint32_t last = stream.begin[stream.size - 1];
     if (last == 0) return false;
     front_ = misalignment(stream.begin, 4) + 4;
     const std::uint8_t* const words = stream.begin - front_;
-    // The first word to use up is that of the last bytes; what it has behind them is consumed already, as is the mark.
+    // The first word contains the last bytes; what it has after them counts as consumed, as does the mark.
     const std::uint32_t end = front_ + stream.size, tail = end & 3u;
     words_.start(words, static_cast<std::int32_t>(end / 4) - 1);
     used_ = 32 - 8 * tail + static_cast<std::uint32_t>(8 - highest_bit(last));
@@ -109,9 +109,9 @@ class backward_bits_of {
   PENSTOCK_DEVICE std::uint32_t ahead() const { return shift_in(first_, second_, static_cast<int>(used_)); }
   PENSTOCK_DEVICE void skip(std::uint32_t count) { used_ += count; }
 
-  /// A refill, and the next `count` bits, 0 to 32.
+  /// A refill, followed by the next `count` bits, 0 to 32.
   PENSTOCK_DEVICE std::uint32_t take(int count) { return append_to(0, count); }
-  /// A refill; `front`, and behind it as its lowest bits the next `count`, 0 to 32.
+  /// A refill; returns `front` with the next `count` bits, 0 to 32, appended as its lowest bits.
   PENSTOCK_DEVICE std::uint32_t append_to(std::uint32_t front, int count) {
     refill();
     const std::uint32_t value = shift_in(front, ahead(), count);
@@ -119,27 +119,27 @@ class backward_bits_of {
     return value;
   }
 
-  /// Whether more bits were taken than there are.
+  /// Whether more bits were taken than exist.
   PENSTOCK_DEVICE bool overrun() const { return left() < 0; }
-  /// Whether all bits were taken, and `more` that are none.
+  /// Whether all bits were taken, and `more` bits beyond them.
   PENSTOCK_DEVICE bool exhausted_exactly(std::uint32_t more = 0) const {
     return left() + static_cast<std::int32_t>(more) == 0;
   }
 
  private:
-  /// Bits; of a block's streams, not nearly as many as 2^31.
+  /// In bits. A block's streams have far less than 2^31.
   PENSTOCK_DEVICE std::int32_t left() const {
     return 32 * (words_.next() + 4) - static_cast<std::int32_t>(used_ + 8 * front_);
   }
   PENSTOCK_DEVICE void load() {
     first_ = second_;
-    second_ = words_.next() < 0 ? 0 : third_;  // the first word has nothing of the stream
+    second_ = words_.next() < 0 ? 0 : third_;  // the first word has no bits of the stream
     third_ = words_.take();
   }
 
-  Words words_;                           ///< from one in front of the stream
+  Words words_;                           ///< counted from a word before the stream
   std::uint32_t front_;                   ///< the stream's first byte, counted from there
-  std::uint32_t first_, second_, third_;  ///< the words behind the next one
+  std::uint32_t first_, second_, third_;  ///< the words before the next one
   std::uint32_t used_;                    ///< bits of `first_` that are consumed; 32 or more: a refill is due
 };
 

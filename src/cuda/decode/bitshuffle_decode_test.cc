@@ -36,7 +36,7 @@ void put_big(bytes& out, std::uint64_t value, int count) {
   for (int i = count; i-- > 0;) out.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
 
-// As the filter writes it, bit by bit. `block`: elements.
+// Encodes as the filter does, bit by bit. `block` is in elements.
 bytes encode(const bytes& content, inside how, std::size_t item, std::size_t block, bool says_block) {
   bytes out;
   if (how != inside::none) {
@@ -79,7 +79,7 @@ bool host_decodes(const codec_chain& chain, const bytes& encoded, bytes& out) {
 }
 
 struct blocks {
-  std::uint32_t item, block, asked;  // elements; the codec's parameter, 0: none
+  std::uint32_t item, block, asked;  // in elements; the codec's parameter, 0: none
 };
 
 TEST(DeviceBitshuffle, DecodesWhatTheHostCodecDoes) {

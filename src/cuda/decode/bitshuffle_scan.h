@@ -1,6 +1,6 @@
 #pragma once
 
-// What the host reads of HDF5's bitshuffle filter before the device decodes its blocks.
+// The headers of HDF5's bitshuffle filter, which the host reads before the device decodes the blocks.
 
 #include <cstdint>
 #include <span>
@@ -11,13 +11,13 @@
 
 namespace penstock::inline v0::device {
 
-/// Reads the headers of bytes that the filter made, as a Blosc frame that says the same: a split for each compressed
-/// block, and the blocks that are shuffled back; the last elements, no group of eight, are a block that is copied.
-/// Where `compressed` is false there are no splits: blocks lie where they will, in the encoded bytes.
+/// Reads the headers in bytes that the filter made, as an equivalent Blosc frame: a split for each compressed block,
+/// and the blocks to unshuffle; the last elements, less than a group of eight, are a block that is copied.
+/// If `compressed` is false, the frame has no splits: the encoded bytes contain the blocks at their final offsets.
 ///
-/// \param item_bytes      Of an element, at least 1.
-/// \param block_elements  0: what the filter takes by itself. A header that names another size has the last word.
-/// \param compressor      lz4 or zstd; of no meaning where nothing is compressed.
+/// \param item_bytes      Size of an element, at least 1.
+/// \param block_elements  0: the filter's default. A header with another size overrides it.
+/// \param compressor      lz4 or zstd; ignored if nothing is compressed.
 /// \error corrupt_data  They contradict the format or `decoded_bytes`.
 /// \error unsupported   Blocks so small that the host decodes them better.
 /// Source: the registration of filter 32008 with the HDF Group, and the layout that bitshuffle documents.

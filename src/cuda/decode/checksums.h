@@ -1,6 +1,6 @@
 #pragma once
 
-// Checksums by all lanes: each takes a slice, and the slices' sums are joined.
+// Checksums computed by all lanes: each processes a slice, and the slices' sums are combined.
 
 #include "cuda/decode/warp.h"
 
@@ -8,7 +8,7 @@ namespace penstock::inline v0::device {
 
 inline constexpr std::uint32_t kCrc32 = 0xedb88320u, kCrc32c = 0x82f63b78u;
 
-/// `a * b` modulo the polynomial, all reflected: bit 31 is x^0.
+/// `a * b` modulo the polynomial, both reflected: bit 31 is x^0.
 PENSTOCK_DEVICE std::uint32_t crc_multiply(std::uint32_t a, std::uint32_t b, std::uint32_t polynomial) {
   std::uint32_t product = 0;
   PENSTOCK_SMALL_LOOP
@@ -31,7 +31,7 @@ PENSTOCK_DEVICE std::uint32_t crc_shift(std::uint32_t bytes, std::uint32_t polyn
   return result;
 }
 
-/// The plain remainder of some bytes, without the ones before and after that CRC-32 has.
+/// The plain remainder of some bytes, without CRC-32's initial and final inversion.
 PENSTOCK_DEVICE std::uint32_t crc_of(const std::uint8_t* at, std::uint32_t count, std::uint32_t polynomial) {
   std::uint32_t crc = 0;
   PENSTOCK_SMALL_LOOP
@@ -57,11 +57,11 @@ PENSTOCK_DEVICE std::uint32_t crc_by_warp(byte_view content, std::uint32_t polyn
   return ~(lanes.from(sums, kLanes - 1) ^ crc_multiply(0xffffffffu, crc_shift(content.size, polynomial), polynomial));
 }
 
-/// What one warp does: the last four bytes of part `turn` are the CRC-32C of those in front of them, little-endian.
+/// The work of one warp: the last four bytes of part `turn` are the CRC-32C of those before them, little-endian.
 PENSTOCK_DEVICE void crc32c_warp(const part_wave& wave, std::uint32_t turn, warp lanes) {
   const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
   const auto* const source = pointer<const std::uint8_t>(part.source);
-  const std::uint32_t size = part.source_bytes - 4;  // the host saw that they are there
+  const std::uint32_t size = part.source_bytes - 4;  // the host has checked that they exist
   const std::uint32_t crc = crc_by_warp({source, size}, kCrc32c, lanes);
   if (crc != load_bytes(source + size, 4))
     lanes.once_alone([&] { report(wave.statuses, part.chunk, chunk_status::wrong_checksum); });

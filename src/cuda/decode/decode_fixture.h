@@ -1,6 +1,6 @@
 #pragma once
 
-// Content and comparisons that the tests of the device decoders share.
+// Contents and comparisons shared by the tests of the device decoders.
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +32,7 @@ bytes bytes_of(const std::vector<T>& items) {
   return out;
 }
 
-// Content of a kind that arrays have, `size` bytes of it.
+// `size` bytes of a kind of content that arrays have.
 inline bytes content_of(const std::string& kind, std::size_t size, std::uint32_t seed = 1) {
   std::mt19937 random(seed);
   const std::size_t items = size / 4 + 1;
@@ -64,7 +64,7 @@ inline bytes content_of(const std::string& kind, std::size_t size, std::uint32_t
       raw[i] = static_cast<std::uint8_t>(random() % 50 == 0 ? random() : i < period ? random() : raw[i - period]);
     return bytes_of(raw);
   }
-  if (kind == "rows") {  // repeats far back, with small changes
+  if (kind == "rows") {  // repeats at long distances, with small changes
     for (std::size_t i = 0; i < size; ++i)
       raw[i] = static_cast<std::uint8_t>(i < 1000 || random() % 40 == 0 ? random() : raw[i - 1000]);
     return bytes_of(raw);
@@ -83,11 +83,11 @@ inline bytes content_of(const std::string& kind, std::size_t size, std::uint32_t
 inline const char* const kKinds[] = {"zeros",   "noise", "skewed", "text", "period3",
                                      "period7", "rows",  "arange", "walk", "packed"};
 
-// An LZ4 block; levels from 1 on are of LZ4 HC.
+// An LZ4 block; levels from 1 on use LZ4 HC.
 inline bytes lz4_of(const bytes& content, int level = 0) {
   const int size = static_cast<int>(content.size());
   bytes out(static_cast<std::size_t>(LZ4_compressBound(size)));
-  const char none = 0;  // LZ4 HC reads here, where nothing was written
+  const char none = 0;  // LZ4 HC reads it even if the content is empty
   auto* const from = content.empty() ? &none : reinterpret_cast<const char*>(content.data());
   auto* const to = reinterpret_cast<char*>(out.data());
   const int made = level == 0 ? LZ4_compress_default(from, to, size, static_cast<int>(out.size()))
@@ -97,8 +97,8 @@ inline bytes lz4_of(const bytes& content, int level = 0) {
   return out;
 }
 
-// Decodes at an odd address, and in another order of the lanes too: in each of three orders, or, where tests sample
-// their cases and the content is long, in one of them. The release build runs all, `make test-emulator` in the
+// Decodes at an odd address, and in other orders of the lanes: in each of three orders, or in one of them if tests
+// sample their cases and the content is long. The release build runs all orders, as does `make test-emulator` in the
 // emulator.
 inline void expect_decodes(std::span<const device_step> steps, const bytes& encoded, const bytes& content,
                            const std::string& what) {

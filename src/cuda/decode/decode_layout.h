@@ -15,14 +15,14 @@ namespace penstock::inline v0::device {
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/// A part whose addresses may count from the workspace's start.
+/// A part whose addresses may be relative to the workspace.
 struct planned_part {
   decode_part part;
   bool source_in_workspace;
   bool target_in_workspace;
 };
 
-/// How parts of one wave become parts of another.
+/// How the parts of one wave are moved into another wave.
 struct relocation {
   std::uint32_t chunks;     ///< chunks before them
   std::uint64_t workspace;  ///< bytes of the workspace before theirs, a multiple of 256
@@ -68,7 +68,7 @@ class decode_layout {
     return part;
   }
 
-  /// Room in the workspace behind what was taken before.
+  /// Reserves bytes of the workspace after those reserved before.
   std::uint64_t take(std::uint64_t bytes) {
     const std::uint64_t at = workspace_used_;
     workspace_used_ += aligned(bytes);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Deflate's bits are read from the lowest of each byte on (RFC 1951, 3.1.1).
+// Reads Deflate's bits, which start at the lowest bit of each byte (RFC 1951, 3.1.1).
 
 #include "cuda/decode/device.h"
 
@@ -9,15 +9,15 @@ namespace penstock::inline v0::device {
 /// The lowest `count` bits of `value`, 0 to 31.
 PENSTOCK_DEVICE std::uint32_t low_bits(std::uint32_t value, std::uint32_t count) { return value & ((1u << count) - 1); }
 
-/// Reads bits of a part forwards; `overrun` when more were taken than it has.
+/// Reads bits of a part forwards; `overrun` is true once more were taken than it has.
 ///
-/// Four words of the part are in registers: the next 64 bits lie in the first three, and the fourth is on its way from
-/// memory. Nothing looks at it before the first has been used up, and a word is loaded whether it is one of the part's
-/// or not: a load that is left out at times would make the warp wait for the one before it.
+/// Four words of the part are in registers: the next 64 bits are in the first three, and the fourth is being loaded. It
+/// is not used before the first has been used up, and a word is loaded whether the part has one left or not: a load
+/// that is sometimes skipped would make the warp wait for the one before it.
 class deflate_bits {
  public:
   /// Begins at a byte of the part, at most its size.
-  /// \param elsewhere  A word of global memory, which is loaded where the part has none; what it holds does not matter.
+  /// \param elsewhere  A word of global memory with any content, which is loaded if the part has none left.
   PENSTOCK_DEVICE deflate_bits(byte_view view, std::uint32_t at, const void* elsewhere) : view_(view) {
     const std::uint32_t behind = view.size - head_bytes();
     whole_ = behind / 4;
@@ -50,7 +50,7 @@ class deflate_bits {
     return shift_out(ahead(), shift_out(second_, third_, used_), count);
   }
   PENSTOCK_DEVICE void skip(std::uint32_t count) { used_ += count; }
-  /// A refill, and the next bits, 0 to 31.
+  /// A refill, followed by the next bits, 0 to 31.
   PENSTOCK_DEVICE std::uint32_t take(std::uint32_t count) {
     refill();
     const std::uint32_t value = low_bits(ahead(), count);
@@ -58,18 +58,18 @@ class deflate_bits {
     return value;
   }
 
-  /// How many bits in front of the next one the part has; more than it has when too many were taken.
+  /// The number of the part's bits before the next one; more than it has if too many were taken.
   PENSTOCK_DEVICE std::uint64_t position() const {
     return static_cast<std::uint64_t>(32 * static_cast<std::int64_t>(next_ - 4) + 8 * head_bytes() + used_);
   }
   PENSTOCK_DEVICE bool overrun() const { return position() > 8 * static_cast<std::uint64_t>(view_.size); }
-  /// The first byte of which a bit is left, or the part's end.
+  /// The first byte with unread bits, or the part's end.
   PENSTOCK_DEVICE std::uint32_t byte() const {
     const std::uint64_t bytes = position() / 8;
     return bytes < view_.size ? static_cast<std::uint32_t>(bytes) : view_.size;
   }
   PENSTOCK_DEVICE std::uint32_t bit() const { return used_ & 7; }
-  /// Drops bits up to a whole byte.
+  /// Skips bits up to a whole byte.
   PENSTOCK_DEVICE void to_byte() {
     refill();
     used_ = (used_ + 7) & ~7u;
@@ -85,7 +85,7 @@ class deflate_bits {
     ++next_;
   }
 
-  /// How many bytes of the part are in front of its first aligned word.
+  /// The number of the part's bytes before its first aligned word.
   PENSTOCK_DEVICE std::uint32_t head_bytes() const {
     const std::uint32_t head = (4 - misalignment(view_.begin, 4)) & 3u;
     return head < view_.size ? head : view_.size;
@@ -93,10 +93,10 @@ class deflate_bits {
 
   byte_view view_;
   const std::uint8_t* words_;  ///< the part's first aligned word
-  std::uint32_t whole_;        ///< how many whole ones there are from there
-  std::uint32_t last_;         ///< the bytes behind them
-  std::int32_t next_;          ///< the word to load next, counted from there; -1: bytes in front of it
-  std::uint32_t first_ = 0, second_ = 0, third_ = 0, fourth_ = 0;  ///< the words in front of `next_`
+  std::uint32_t whole_;        ///< number of whole words from there
+  std::uint32_t last_;         ///< the bytes after them
+  std::int32_t next_;          ///< the word to load next, counted from there; -1: bytes before it
+  std::uint32_t first_ = 0, second_ = 0, third_ = 0, fourth_ = 0;  ///< the words before `next_`
   std::uint32_t used_;  ///< bits of `first_` that are consumed; 32 or more: a refill is due
 };
 

@@ -10,20 +10,20 @@ namespace penstock::inline v0::device {
 inline constexpr int kMostCodeBits = 15;
 inline constexpr std::uint32_t kMostDistance = 32768;
 
-/// A code's symbols, for those whose codes are longer than its table's: how many there are of each length, and the
-/// symbols in the codes' order.
+/// A code's symbols, for codes that are longer than the table's index: how many symbols each length has, and the
+/// symbols in the order of their codes.
 struct deflate_code {
   std::uint16_t counts[kMostCodeBits + 1];
   std::uint16_t symbols[288];
 };
 
-/// What a code's symbols mean.
+/// The meaning of a code's symbols.
 enum class deflate_alphabet : std::uint32_t { numbers, literals_and_lengths, distances };
 
-// An entry says what the next symbol is, so that nothing but shifts is left to do: 0, or from the lowest bit
+// An entry describes the next symbol, so that only shifts are left to do. It is 0, or from the lowest bit on
 //   numbers               4 bits: the code's length; the symbol
 //   literals and lengths  4 bits: the code's length; 8 bits: a literal, or a match's length - 3 before its extra bits;
-//                         3 bits: how many those are, or what else it is; 1 bit: not a literal
+//                         3 bits: the number of those, or another kind of symbol; 1 bit: not a literal
 //   distances             4 bits: the code's length; 4 bits: how many extra bits; 2 bits, to which those are added as
 //                         lower ones to make the distance - 1
 inline constexpr std::uint32_t kLengthEntry = 1u << 15, kEndOfBlock = kLengthEntry | 7u << 12,
@@ -31,14 +31,14 @@ inline constexpr std::uint32_t kLengthEntry = 1u << 15, kEndOfBlock = kLengthEnt
 
 PENSTOCK_DEVICE std::uint32_t deflate_entry(deflate_alphabet alphabet, std::uint32_t symbol, std::uint32_t bits) {
   if (alphabet == deflate_alphabet::distances) {
-    // They double every two symbols.
+    // The number doubles every two symbols.
     const std::uint32_t extra = symbol < 4 ? 0 : (symbol >> 1) - 1;
     return bits | extra << 4 | (symbol < 2 ? symbol : 2 | (symbol & 1)) << 8;
   }
   if (alphabet == deflate_alphabet::numbers || symbol < 256) return bits | symbol << 4;
   if (symbol == 256) return bits | kEndOfBlock;
   if (symbol > 285) return bits | kNoLength;
-  // They double every four symbols; the last one is 258.
+  // The number doubles every four symbols; the last length is 258.
   const std::uint32_t step = symbol - 257, extra = step < 8 || step == 28 ? 0 : (step >> 2) - 1;
   const std::uint32_t front = step == 28 ? 255 : (step < 4 ? step : 4 | (step & 3)) << extra;
   return bits | front << 4 | extra << 12 | kLengthEntry;
@@ -50,10 +50,10 @@ PENSTOCK_DEVICE bool is_literal(std::uint32_t entry) { return entry - 1 < (256u 
 /// Whether an entry is a match's length.
 PENSTOCK_DEVICE bool is_length(std::uint32_t entry) { return entry - kLengthEntry < kNoLength - kLengthEntry; }
 
-/// What an entry and the bits that it was found by say.
+/// The value of an entry and of the bits by which it was found.
 struct deflate_value {
   std::uint32_t value;
-  std::uint32_t bits;  ///< that were needed
+  std::uint32_t bits;  ///< number of bits used
 };
 
 PENSTOCK_DEVICE deflate_value length_of(std::uint32_t entry, std::uint32_t ahead) {
@@ -61,13 +61,13 @@ PENSTOCK_DEVICE deflate_value length_of(std::uint32_t entry, std::uint32_t ahead
   return {(entry >> 4 & 255) + 3 + low_bits(ahead >> bits, extra), bits + extra};
 }
 
-/// Up to 65,536: a symbol that is none has 14 extra bits, which make more than any distance may be.
+/// Up to 65,536: an invalid symbol has 14 extra bits, which give more than any valid distance.
 PENSTOCK_DEVICE deflate_value distance_of(std::uint32_t entry, std::uint32_t ahead) {
   const std::uint32_t bits = entry & 15, extra = entry >> 4 & 15;
   return {(entry >> 8 << extra) + 1 + low_bits(ahead >> bits, extra), bits + extra};
 }
 
-/// Makes a code from the lengths of its symbols, 0 to 15 each, by all lanes; false when they make no prefix code. A
+/// Makes a code from the lengths of its symbols, 0 to 15 each, by all lanes; false if they are not a prefix code. A
 /// single symbol of one bit is allowed, and a block may have no distances.
 PENSTOCK_DEVICE bool build_deflate_code(const std::uint8_t* lengths, std::uint32_t symbols, deflate_alphabet alphabet,
                                         deflate_code& code, std::uint16_t* table, int table_bits, warp lanes) {
@@ -75,7 +75,7 @@ PENSTOCK_DEVICE bool build_deflate_code(const std::uint8_t* lengths, std::uint32
     const std::uint32_t symbol = group + static_cast<std::uint32_t>(lane);
     return symbol < symbols ? lengths[symbol] : 0;
   };
-  // In lane i: how many symbols have length i, then the first of their codes, and its place among all symbols.
+  // In lane i: the number of symbols with length i, then their first code, and its index among all symbols.
   per_lane<std::uint32_t> counts, firsts, places, mine;
   per_lane<bool> same;
   lanes.each([&](int lane) {
@@ -111,8 +111,8 @@ PENSTOCK_DEVICE bool build_deflate_code(const std::uint8_t* lengths, std::uint32
   }
   if (used == 0 && alphabet != deflate_alphabet::distances) return false;
   if (space != 0 && !(used == 0 || (used == 1 && lanes.from(counts, 1) == 1))) return false;
-  // Symbols of one length have codes one behind the other. Streams hold codes from their highest bit, so tables are
-  // indexed by them reversed.
+  // Symbols of one length have consecutive codes. A stream has the highest bit of a code first, so tables are indexed
+  // by reversed codes.
   lanes.each_alone([&](int lane) {
     if (lane <= kMostCodeBits) code.counts[lane] = static_cast<std::uint16_t>(counts[lane]);
   });
@@ -151,11 +151,11 @@ PENSTOCK_DEVICE bool build_deflate_code(const std::uint8_t* lengths, std::uint32
         table[at] = entry;
     });
   }
-  return true;  // the caller's next barrier makes the tables seen
+  return true;  // the caller's next barrier makes the tables visible
 }
 
-/// The entry of a code that is longer than the table's; 0 when no code has these bits.
-/// \param ahead  The next bits, 15 or more.
+/// The entry of a code that is longer than the table's index; 0 if no code has these bits.
+/// \param ahead  The next bits, at least 15.
 PENSTOCK_DEVICE std::uint32_t long_entry(std::uint32_t ahead, const deflate_code& code, deflate_alphabet alphabet) {
   std::int32_t value = 0, first = 0, index = 0;
   PENSTOCK_SMALL_LOOP

@@ -1,7 +1,7 @@
 #pragma once
 
-// What lets one source be a kernel's code and an ordinary function: the markers, and the few operations that a GPU has
-// an instruction for.
+// Makes one source usable as a kernel's code and as an ordinary function: the markers, and the few operations that are
+// single instructions of a GPU.
 
 #include <cassert>
 #include <cstdint>
@@ -16,7 +16,7 @@
 #if defined(__CUDACC__)
 #define PENSTOCK_DEVICE __host__ __device__ __forceinline__
 #define PENSTOCK_DEVICE_CALL __host__ __device__ __noinline__
-#define PENSTOCK_SMALL_LOOP _Pragma("unroll 1")  // unrolled, rare loops would crowd the instruction cache
+#define PENSTOCK_SMALL_LOOP _Pragma("unroll 1")  // if they were unrolled, rare loops would crowd the instruction cache
 #else
 #define PENSTOCK_DEVICE inline
 #define PENSTOCK_DEVICE_CALL inline
@@ -25,17 +25,17 @@
 
 namespace penstock::inline v0::device {
 
-/// The pointer behind an address of a descriptor, in the device's (global) memory.
+/// The pointer for an address of a descriptor, in the device's (global) memory.
 template <class T>
 PENSTOCK_DEVICE T* pointer(std::uint64_t address) {
   auto* const at = reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
 #if defined(__CUDA_ARCH__)
-  __builtin_assume(__isGlobal(at));  // spares the look-up of the address space
+  __builtin_assume(__isGlobal(at));  // avoids generic loads
 #endif
   return at;
 }
 
-/// The bytes that a stage may read: nothing outside is ever touched.
+/// The bytes that a stage may read; it does not read outside of them.
 struct byte_view {
   const std::uint8_t* begin;
   std::uint32_t size;
@@ -59,7 +59,7 @@ PENSTOCK_DEVICE int lowest_bit(std::uint32_t value) {
 #endif
 }
 
-/// 0 to 63, likewise.
+/// 0 to 63: the same for 64 bits.
 PENSTOCK_DEVICE int lowest_bit(std::uint64_t value) {
 #if defined(__CUDA_ARCH__)
   return __ffsll(static_cast<long long>(value)) - 1;
@@ -68,7 +68,7 @@ PENSTOCK_DEVICE int lowest_bit(std::uint64_t value) {
 #endif
 }
 
-/// How many bits of `value` are set.
+/// The number of set bits of `value`.
 PENSTOCK_DEVICE std::uint32_t bit_count(std::uint32_t value) {
 #if defined(__CUDA_ARCH__)
   return static_cast<std::uint32_t>(__popc(value));
@@ -77,7 +77,7 @@ PENSTOCK_DEVICE std::uint32_t bit_count(std::uint32_t value) {
 #endif
 }
 
-/// Likewise.
+/// The number of set bits of a 64-bit value.
 PENSTOCK_DEVICE std::uint32_t bit_count(std::uint64_t value) {
   return bit_count(static_cast<std::uint32_t>(value)) + bit_count(static_cast<std::uint32_t>(value >> 32));
 }
@@ -93,7 +93,7 @@ PENSTOCK_DEVICE std::uint32_t reversed_bits(std::uint32_t value) {
 #endif
 }
 
-/// `value << count` for 0 to 32: one instruction of a GPU, where C++ leaves 32 undefined.
+/// `value << count` for 0 to 32: one instruction of a GPU, whereas C++ leaves 32 undefined.
 PENSTOCK_DEVICE std::uint32_t shift_left(std::uint32_t value, int count) {
 #if defined(__CUDA_ARCH__)
   return __funnelshift_lc(0, value, static_cast<std::uint32_t>(count));
@@ -102,7 +102,7 @@ PENSTOCK_DEVICE std::uint32_t shift_left(std::uint32_t value, int count) {
 #endif
 }
 
-/// A word with bit `place` set; 0 where it has none.
+/// A word with bit `place` set; 0 if `place` is 32 or more.
 PENSTOCK_DEVICE std::uint32_t bit_at(std::uint32_t place) {
 #if defined(__CUDA_ARCH__)
   return __funnelshift_lc(0, 1, place);
@@ -120,8 +120,8 @@ PENSTOCK_DEVICE std::uint32_t shift_in(std::uint32_t high, std::uint32_t low, in
 #endif
 }
 
-/// The high half of `high:low << count`, of which the lowest five bits count: other bits of that word do not need to be
-/// masked.
+/// The high half of `high:low << count`, of which only the lowest five bits are used: the other bits of that word do
+/// not need to be masked.
 PENSTOCK_DEVICE std::uint32_t shift_in_modulo(std::uint32_t high, std::uint32_t low, std::uint32_t count) {
 #if defined(__CUDA_ARCH__)
   return __funnelshift_l(low, high, count);
@@ -169,7 +169,7 @@ PENSTOCK_DEVICE std::uint32_t load_word(const std::uint8_t* at) {
 #endif
 }
 
-/// Likewise.
+/// Little-endian, at an address that is a multiple of 4.
 PENSTOCK_DEVICE void store_word(std::uint8_t* at, std::uint32_t word) {
 #if defined(__CUDA_ARCH__)
   *reinterpret_cast<std::uint32_t*>(at) = word;
@@ -197,7 +197,7 @@ PENSTOCK_DEVICE words_16 load_16_bytes(const std::uint8_t* at) {
 #endif
 }
 
-/// Likewise.
+/// Stores sixteen bytes at an address that is a multiple of 16.
 PENSTOCK_DEVICE void store_16_bytes(std::uint8_t* at, const words_16& words) {
 #if defined(__CUDA_ARCH__)
   *reinterpret_cast<uint4*>(at) = make_uint4(words.word[0], words.word[1], words.word[2], words.word[3]);
@@ -215,8 +215,8 @@ PENSTOCK_DEVICE std::uint32_t load_bytes(const std::uint8_t* at, std::uint32_t c
   return value;
 }
 
-/// Copies a word from global to shared memory, both aligned, past the registers: nothing waits for it but
-/// `finish_copies` of the lane.
+/// Copies an aligned word from global to shared memory, bypassing registers: only `finish_copies` of the lane waits for
+/// it.
 PENSTOCK_DEVICE void start_copy(std::uint32_t* to, const std::uint8_t* from) {
 #if defined(__CUDA_ARCH__)
   __pipeline_memcpy_async(to, from, 4);
@@ -225,7 +225,7 @@ PENSTOCK_DEVICE void start_copy(std::uint32_t* to, const std::uint8_t* from) {
 #endif
 }
 
-/// Ends a group of copies, and waits until all are there but those of the last `kGroups`.
+/// Ends a group of copies, and waits for all of them except the last `kGroups` groups.
 template <int kGroups>
 PENSTOCK_DEVICE void finish_copies() {
 #if defined(__CUDA_ARCH__)
@@ -234,7 +234,7 @@ PENSTOCK_DEVICE void finish_copies() {
 #endif
 }
 
-/// `sum`, and those bytes of `word` for which `which` has a byte of 1, not 0.
+/// `sum` plus those bytes of `word` for which `which` has a byte of 1, not 0.
 PENSTOCK_DEVICE std::uint32_t add_bytes(std::uint32_t sum, std::uint32_t word, std::uint32_t which) {
 #if defined(__CUDA_ARCH__)
   return __dp4a(word, which, sum);
@@ -244,7 +244,7 @@ PENSTOCK_DEVICE std::uint32_t add_bytes(std::uint32_t sum, std::uint32_t word, s
 #endif
 }
 
-/// A pointer to global memory that is computed once: a compiler could otherwise compute it again at each use.
+/// A pointer to global memory that is computed once: otherwise a compiler may compute it again at each use.
 template <class T>
 PENSTOCK_DEVICE T* computed_once(T* at) {
 #if defined(__NVCC__) && defined(__CUDA_ARCH__)
@@ -256,7 +256,7 @@ PENSTOCK_DEVICE T* computed_once(T* at) {
   return at;
 }
 
-/// `word` becomes `value` where that is higher, whichever lane is first.
+/// Sets `word` to `value` if that is higher, in any order of the lanes.
 PENSTOCK_DEVICE void keep_highest(std::uint32_t& word, std::uint32_t value) {
 #if defined(__CUDA_ARCH__)
   atomicMax(&word, value);
@@ -265,7 +265,7 @@ PENSTOCK_DEVICE void keep_highest(std::uint32_t& word, std::uint32_t value) {
 #endif
 }
 
-/// Adds to `word`, in whichever order the lanes do.
+/// Adds to `word`, in any order of the lanes.
 PENSTOCK_DEVICE void add_to(std::uint32_t& word, std::uint32_t value) {
 #if defined(__CUDA_ARCH__)
   atomicAdd(&word, value);
@@ -274,7 +274,7 @@ PENSTOCK_DEVICE void add_to(std::uint32_t& word, std::uint32_t value) {
 #endif
 }
 
-/// Sets the bits of `bits` in `word`, in whichever order the lanes do.
+/// Sets the bits of `bits` in `word`, in any order of the lanes.
 PENSTOCK_DEVICE void set_bits(std::uint32_t& word, std::uint32_t bits) {
 #if defined(__CUDA_ARCH__)
   atomicOr(&word, bits);
@@ -283,8 +283,8 @@ PENSTOCK_DEVICE void set_bits(std::uint32_t& word, std::uint32_t bits) {
 #endif
 }
 
-/// Keeps the first failure of a chunk. Which of several failures is first may differ from run to run; that one is kept
-/// not.
+/// Keeps the first failure reported for a chunk. If there are several, which one is first can vary between runs; that
+/// it is a failure cannot.
 PENSTOCK_DEVICE void report(std::uint64_t statuses, std::uint32_t chunk, chunk_status status) {
   auto* const word = pointer<std::uint32_t>(statuses) + chunk;
 #if defined(__CUDA_ARCH__)

@@ -12,19 +12,19 @@ enum class step_kind : std::uint8_t {
   zstd,
   lz4,        ///< as numcodecs frames it: four bytes of size, one block
   lz4_block,  ///< the block alone
-  lz4_frame,  ///< one or several; dictionaries are the host's
+  lz4_frame,  ///< one or several; the host decodes those with dictionaries
   snappy,
   blosc,             ///< any compressor and shuffle
-  bitshuffle_plain,  ///< HDF5's filter: `settings` elements a block (0: the filter's own choice) of `item_bytes`
+  bitshuffle_plain,  ///< HDF5's filter: `settings` elements a block (0: the filter's default) of `item_bytes`
   bitshuffle_lz4,    ///< the same, compressed block by block
   bitshuffle_zstd,
   zlib,
   gzip,
   deflate,
-  zlib_or_more,  ///< zlib as TIFF has it: what the chunk has no room for is left out
-  lzw,           ///< as TIFF has it, of both kinds
-  packbits,      ///< as TIFF has it
-  crc32c,        ///< four bytes behind the others; only as the first step. Verified if checksums are
+  zlib_or_more,  ///< zlib as in TIFF: bytes beyond the chunk's size are ignored
+  lzw,           ///< both of TIFF's kinds
+  packbits,      ///< as in TIFF
+  crc32c,        ///< four bytes after the others; only as the first step. Verified if checksums are
   byte_swap,
   shuffle,
   bitshuffle,
@@ -34,7 +34,7 @@ enum class step_kind : std::uint8_t {
   rows,          ///< of TIFF: `rows`
 };
 
-/// One step of a chain, as decoding takes it: the first step reads the encoded bytes.
+/// One step of a chain in decoding order: the first step reads the encoded bytes.
 struct device_step {
   step_kind kind;
   std::uint32_t item_bytes = 1;  ///< byte_swap, shuffle, bitshuffle: 1 to 65535

@@ -1,7 +1,7 @@
 #include "cuda/decode/fatbin.h"
 
 #if defined(PENSTOCK_FATBIN)
-// The assembler takes the file in; a compiler would take minutes for the same bytes as numbers.
+// The assembler includes the file; a compiler would need minutes for the same bytes as numbers.
 __asm__(
     ".pushsection .rodata.penstock_fatbin, \"a\"\n"
     ".balign 64\n"

@@ -5,7 +5,7 @@
 
 namespace penstock::inline v0::device {
 
-/// The kernels of `kernel_id` for every architecture, as the driver loads them; empty when this build has none.
+/// The kernels of `kernel_id` for every architecture, in the driver's format; empty if this build has none.
 ///
 /// Static storage, aligned to 64 bytes.
 std::span<const std::byte> fatbin() noexcept;

@@ -43,7 +43,7 @@ step_kind step_of(wrapping how) {
   return how == wrapping::raw ? step_kind::deflate : how == wrapping::zlib ? step_kind::zlib : step_kind::gzip;
 }
 
-// Flips bits, and lets `accepts` say whether the reference makes the same bytes of what we accept.
+// Flips bits; `accepts` returns whether the reference decodes what we accept to the same bytes.
 template <class Accepts>
 void expect_no_more_than(std::span<const device_step> steps, const bytes& encoded, std::size_t size, std::uint32_t seed,
                          Accepts&& accepts) {
@@ -110,7 +110,7 @@ TEST(DeviceInflate, DecodesTheShortestStreamsAtEveryAddress) {
     for (const int value : values) made.push_back(static_cast<std::byte>(value));
     return made;
   };
-  // An end of a block; a literal in front of it (by fixed codes).
+  // An end of a block; the same after a literal (by fixed codes).
   const std::pair<bytes, bytes> cases[] = {{of({3, 0}), {}}, {of({0x4b, 4, 0}), of({'a'})}};
   for (const auto& [encoded, content] : cases)
     for (std::size_t shift = 0; shift < 4; ++shift) {
@@ -122,8 +122,8 @@ TEST(DeviceInflate, DecodesTheShortestStreamsAtEveryAddress) {
     }
 }
 
-// A block whose codes have 1, 2, ..., `bits` bits and `bits` again: literals have the short ones, the lengths of 195 to
-// 257 and the distances from 16,385 on the longest.
+// A block whose codes have 1, 2, ..., `bits` bits and `bits` again: literals have the short codes, the lengths of 195
+// to 257 and the distances from 16,385 on have the longest.
 class long_match_stream {
  public:
   long_match_stream(std::uint32_t length_bits, std::uint32_t distance_bits)
@@ -165,7 +165,7 @@ class long_match_stream {
       encoded.back() |= std::byte((value >> i & 1) << filled_ % 8);
     }
   }
-  void append_code(std::uint32_t code, std::uint32_t count) {  // from its highest bit
+  void append_code(std::uint32_t code, std::uint32_t count) {  // starting with its highest bit
     for (std::uint32_t i = count; i-- > 0;) append(code >> i, 1);
   }
   void append_length(std::uint32_t length) { append_code(length, 4); }
@@ -175,7 +175,7 @@ class long_match_stream {
 };
 
 TEST(DeviceInflate, DecodesMatchesOfUpTo48Bits) {
-  // Bits of the codes: the longest, the longest of the tables, and such that a match has 32 to 33 bits.
+  // Bits of the codes: the longest, the longest of the tables, and those for which a match has 32 to 33 bits.
   const std::uint32_t codes[][2] = {{15, 15}, {10, 8}, {8, 7}, {7, 7}};
   for (const auto [length_bits, distance_bits] : codes) {
     long_match_stream stream(length_bits, distance_bits);
@@ -296,7 +296,7 @@ TEST(DeviceWave, RunsTransformsBehindADecoder) {
 TEST(DeviceWave, VerifiesCrc32cInFrontOfADecoder) {
   const bytes content = content_of("walk", 40'004);
   bytes encoded = lz4_of(content, 0);
-  // As the standard's own example says: "123456789" has e3069283.
+  // The standard's own example: the CRC of "123456789" is e3069283.
   bytes digits(13);
   std::memcpy(digits.data(), "123456789\x83\x92\x06\xe3", 13);
   const device_step plain[] = {{step_kind::crc32c}};

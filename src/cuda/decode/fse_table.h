@@ -9,13 +9,13 @@ namespace penstock::inline v0::device {
 
 inline constexpr int kMostFseSymbols = 64;
 
-/// What a table description says.
+/// The contents of a table description.
 struct fse_description {
-  std::uint32_t bytes;  ///< of the description; 0: it is damaged
+  std::uint32_t bytes;  ///< size of the description; 0: it is damaged
   int log;
 };
 
-/// Reads bits forwards from `view`; zeros behind its end.
+/// Reads bits forwards from `view`; zeros after its end.
 class forward_bits {
  public:
   PENSTOCK_DEVICE explicit forward_bits(byte_view view) : view_(view) {}
@@ -34,7 +34,7 @@ class forward_bits {
   std::uint32_t at_ = 0;
 };
 
-/// Reads a description of up to `symbols` symbols into `counts` (-1: less than one), which it fills up with zeros.
+/// Reads a description of up to `symbols` symbols into `counts` (-1: less than one), and fills the rest with zeros.
 PENSTOCK_DEVICE_CALL fse_description read_fse_description(byte_view view, std::uint32_t symbols, int most_log,
                                                           std::int16_t* counts) {
   const fse_description damaged{0, 0};
@@ -81,10 +81,10 @@ PENSTOCK_DEVICE_CALL fse_description read_fse_description(byte_view view, std::u
   return {bits.bytes(), log};
 }
 
-/// Makes the decoding table of 2^log entries; uses up `counts`, whose sum (with 1 for each -1) is 2^log.
+/// Makes the decoding table of 2^log entries; overwrites `counts`, whose sum (with 1 for each -1) is 2^log.
 ///
-/// `make(symbol, next)` is an entry: `next` is the symbol's occurrence number, count to 2 count - 1, from which the
-/// number of bits and the next state follow.
+/// `make(symbol, next)` returns an entry: `next` is the symbol's occurrence number, count to 2 count - 1, from which
+/// the number of bits and the next state follow.
 template <class Entry, class Make>
 PENSTOCK_DEVICE void build_fse_table(std::int16_t* counts, std::uint32_t symbols, int log, Entry* table, Make&& make) {
   const std::uint32_t size = 1u << log, mask = size - 1, step = (size >> 1) + (size >> 3) + 3;

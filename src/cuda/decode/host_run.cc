@@ -30,18 +30,18 @@ Argument argument_of(const void* bytes) {
   return argument;
 }
 
-// A kernel of one warp a thread block, with `Shared` as its shared memory, which holds what others left there.
+// A kernel of one warp per thread block, with `Shared` as its shared memory, which keeps its earlier content.
 template <class Argument, class Shared, class Body>
 void run_warps(std::uint32_t grid, const void* bytes, Body&& body) {
   const auto argument = argument_of<Argument>(bytes);
-  const auto shared = std::make_unique<Shared>();  // on the heap, so that a sanitizer sees what leaves it
+  const auto shared = std::make_unique<Shared>();  // on the heap, so that a sanitizer detects accesses outside of it
   for (std::uint32_t group = 0; group < grid; ++group) {
     std::memset(static_cast<void*>(shared.get()), kLeftBytes, sizeof(Shared));
     body(argument, group, *shared, warp{});
   }
 }
 
-// A kernel whose threads do not talk to each other.
+// A kernel whose threads do not communicate.
 template <class Argument, class Body>
 void run_threads(std::uint32_t grid, std::uint32_t threads, const void* bytes, Body&& body) {
   const auto argument = argument_of<Argument>(bytes);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Kernels and waves on the host, in the calling thread. The emulator in tests/ has another form of these two functions,
-// which runs the device's branches.
+// Kernels and waves on the host, in the calling thread. The emulator in tests/ replaces these two functions by its own,
+// which run the device's branches.
 
 #include <cstdint>
 #include <vector>
@@ -11,14 +11,14 @@
 
 namespace penstock::inline v0::device {
 
-/// Runs the host form of a kernel with all its thread blocks, in the calling thread: the same source, 32 lanes as a
-/// loop.
+/// Runs the host form of a kernel with all its thread blocks, in the calling thread: the same source, with the 32 lanes
+/// as a loop.
 ///
-/// `argument` is the kernel's structure; its addresses are those of host memory. Never reads or writes outside of what
-/// the descriptors name, whatever the encoded bytes are.
+/// `argument` is the kernel's structure; its addresses are those of host memory. Never reads or writes outside of the
+/// memory in the descriptors, whatever the encoded bytes are.
 void run_on_host(kernel_id kernel, std::uint32_t grid, std::uint32_t threads, const void* argument);
 
-/// Runs what a wave emits for host addresses. \returns The status words.
+/// Runs the launches that a wave emits for host addresses. \returns The status words.
 std::vector<std::uint32_t> run_wave_on_host(const decode_wave& wave);
 
 }  // namespace penstock::inline v0::device

@@ -9,16 +9,16 @@ namespace penstock::inline v0::device {
 
 inline constexpr int kMostHuffmanBits = 11;
 
-/// The symbol above the number of bits.
+/// The symbol in the high bits, above the number of bits.
 using huffman_entry = std::uint16_t;
 
-/// A decoding table, and what it is made from. In shared memory, one for every block that a warp decodes.
+/// A decoding table, and the data from which it is made. In shared memory, one for every block that a warp decodes.
 struct huffman_table {
   huffman_entry entries[1 << kMostHuffmanBits];
   std::uint8_t weights[256];
-  std::uint16_t starts[kMostHuffmanBits + 2];  ///< by weight: the first entry
+  std::uint16_t starts[kMostHuffmanBits + 2];  ///< first entry, by weight
   std::uint8_t bits;                           ///< 0: the description is damaged
-  std::uint8_t reserved[5];                    ///< keeps tables of a warp on different banks
+  std::uint8_t reserved[5];                    ///< places the tables of a warp in different banks
 };
 
 /// A state's entry in 16 bits: ten for `next`, six for the weight.
@@ -26,16 +26,16 @@ using weight_entry = std::uint16_t;
 
 PENSTOCK_DEVICE std::uint32_t weight_of(weight_entry entry) { return entry >> 10; }
 
-/// The state after `entry` of a table of 2^log.
+/// The state after `entry` in a table of 2^log entries.
 PENSTOCK_DEVICE std::uint32_t state_after(weight_entry entry, int log, backward_bits& bits) {
   const std::uint32_t next = entry & 1023u;
   const int count = log - highest_bit(next);
   return (next << count) - (1u << log) + bits.take(count);
 }
 
-/// Weights that are described by an FSE stream; returns how many, 0 when damaged. `table` serves as scratch.
+/// Reads weights that are described by an FSE stream; returns their number, 0 when damaged. `table` serves as scratch.
 PENSTOCK_DEVICE_CALL std::uint32_t read_fse_weights(byte_view view, huffman_table& table) {
-  constexpr std::uint32_t kWeights = kMostHuffmanBits + 2;  // 0 to 11, and one that is refused
+  constexpr std::uint32_t kWeights = kMostHuffmanBits + 2;  // 0 to 11, and one invalid weight
   auto* const counts = reinterpret_cast<std::int16_t*>(table.entries);
   weight_entry* const states = table.entries + kMostFseSymbols;
   const fse_description description = read_fse_description(view, kWeights, 6, counts);
@@ -62,9 +62,9 @@ PENSTOCK_DEVICE_CALL std::uint32_t read_fse_weights(byte_view view, huffman_tabl
   return 0;
 }
 
-/// Reads a tree description into `table`: weights, starts and `bits`, not yet the entries.
+/// Reads a tree description into `table`: weights, starts and `bits`, but not the entries.
 ///
-/// \returns The bytes of the description, 0 when it is damaged.
+/// \returns The size of the description, 0 when it is damaged.
 PENSTOCK_DEVICE_CALL std::uint32_t read_huffman_tree(byte_view view, huffman_table& table) {
   table.bits = 0;
   if (view.size == 0) return 0;
@@ -93,7 +93,7 @@ PENSTOCK_DEVICE_CALL std::uint32_t read_huffman_tree(byte_view view, huffman_tab
     total += (1u << weight) >> 1;
   }
   if (total == 0) return 0;
-  // The last symbol's weight is what is missing to a power of two.
+  // The last symbol's weight completes the sum to a power of two.
   const int bits = highest_bit(total) + 1;
   if (bits > kMostHuffmanBits) return 0;
   const std::uint32_t missing = (1u << bits) - total;
@@ -112,7 +112,7 @@ PENSTOCK_DEVICE_CALL std::uint32_t read_huffman_tree(byte_view view, huffman_tab
   return bytes;
 }
 
-/// Fills the entries of the weights that are `share` modulo `shares`.
+/// Fills the entries of the weights that equal `share` modulo `shares`.
 PENSTOCK_DEVICE void fill_huffman_table(huffman_table& table, std::uint32_t share, std::uint32_t shares) {
   for (std::uint32_t symbol = 0; symbol < 256 && table.bits != 0; ++symbol) {
     const std::uint32_t weight = table.weights[symbol];
@@ -124,13 +124,13 @@ PENSTOCK_DEVICE void fill_huffman_table(huffman_table& table, std::uint32_t shar
   }
 }
 
-/// Decodes one stream to `count` bytes; whether it fits exactly.
+/// Decodes one stream to `count` bytes. Returns whether it fits exactly.
 /// \param ring  See `staged_words`.
 PENSTOCK_DEVICE bool decode_huffman_stream(byte_view stream, const huffman_table& table, std::uint32_t* ring,
                                            std::uint8_t* out, std::uint32_t count) {
   backward_bits_of<staged_words> bits(ring);
   if (!bits.start(stream)) return false;
-  const int unused = 32 - table.bits;  // of `ahead`, to the right of what a code can have
+  const int unused = 32 - table.bits;  // in `ahead`, to the right of the longest code
   const auto one = [&] {
     bits.refill();
     const std::uint32_t entry = table.entries[bits.ahead() >> unused];

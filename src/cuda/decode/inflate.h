@@ -1,7 +1,7 @@
 #pragma once
 
-// Deflate (RFC 1951) in its three wrappings: raw, zlib (RFC 1950), gzip (RFC 1952). One lane reads symbols, up to 32
-// matches and a buffer of literals at a time; all lanes put them together, make the tables of codes, and check the
+// Deflate (RFC 1951) in its three forms: raw, zlib (RFC 1950), gzip (RFC 1952). One lane reads symbols, up to 32
+// matches and a buffer of literals at a time; all lanes write them, make the tables of codes, and verify the
 // sums.
 
 #include "cuda/decode/checksums.h"
@@ -14,10 +14,10 @@ namespace penstock::inline v0::device {
 inline constexpr int kLengthTableBits = 10, kDistanceTableBits = 8;
 inline constexpr std::uint32_t kLiteralBuffer = 1024;
 
-/// What the reading lane does next; but `length_code` and `codes` are made by all lanes.
+/// The next task of the reading lane. For `length_code` and `codes`, all lanes make the tables.
 enum class inflate_phase : std::uint32_t { header, block, stored, length_code, lengths, codes, symbols, trailer };
 
-/// Literals are counted from the buffer of them; those of stored blocks, which are in the source, too.
+/// Literals are counted from their buffer; those of stored blocks, which are in the source, too.
 struct inflate_shared : lz_found<std::uint64_t> {
   lz_shared output;
   std::uint16_t length_table[1 << kLengthTableBits];
@@ -27,20 +27,20 @@ struct inflate_shared : lz_found<std::uint64_t> {
   std::uint8_t literal_bytes[kLiteralBuffer];
   // The reading lane's state between batches.
   std::uint32_t at;   ///< in the part, in bytes
-  std::uint32_t bit;  ///< of that byte, where bits are read
+  std::uint32_t bit;  ///< within that byte, while bits are read
   std::uint32_t made;
-  std::uint32_t member;  ///< where the member's content starts in the target
+  std::uint32_t member;  ///< offset of the member's content in the target
   std::uint32_t stored_left;
-  std::uint32_t length_symbols, distance_symbols;  ///< that the block has lengths for
+  std::uint32_t length_symbols, distance_symbols;  ///< number of lengths in the block
   inflate_phase phase;
   std::uint32_t last;
-  std::uint32_t cut;  ///< 1: the stream has more than the part, and that may be
+  std::uint32_t cut;  ///< 1: the stream has more than the part's size, which is allowed
   std::uint32_t bad;
 };
 
-inline constexpr int kLengthCodeBits = 7;  ///< of the code that the lengths of a block's codes are written in
+inline constexpr int kLengthCodeBits = 7;  ///< of the code in which the lengths of a block's codes are written
 
-/// Reads how many symbols a block's codes have, and the code that their lengths are written in (RFC 1951, 3.2.7).
+/// Reads the numbers of symbols in a block's codes, and the code in which their lengths are written (RFC 1951, 3.2.7).
 PENSTOCK_DEVICE bool read_length_code(deflate_bits& bits, inflate_shared& shared) {
   shared.length_symbols = bits.take(5) + 257;
   shared.distance_symbols = bits.take(5) + 1;
@@ -77,8 +77,8 @@ PENSTOCK_DEVICE bool read_lengths(deflate_bits& stream, inflate_shared& shared) 
   return !bits.overrun() && shared.code_lengths[256] != 0;
 }
 
-/// Makes the tables of `phase`, by all lanes; false: damaged. The code of the lengths lies where the distances' will
-/// be.
+/// Makes the tables of `phase`, by all lanes; false: damaged. The code of the lengths uses the memory of the distances'
+/// code.
 PENSTOCK_DEVICE bool build_codes(inflate_shared& shared, inflate_phase phase, warp lanes) {
   const std::uint32_t lengths = shared.length_symbols, distances = shared.distance_symbols;
   const bool of_lengths = phase == inflate_phase::length_code;
@@ -93,7 +93,7 @@ PENSTOCK_DEVICE bool build_codes(inflate_shared& shared, inflate_phase phase, wa
   return good;
 }
 
-/// The lengths of the codes that need no description.
+/// The lengths of the fixed codes, which have no description.
 PENSTOCK_DEVICE void set_fixed_lengths(inflate_shared& shared) {
   PENSTOCK_SMALL_LOOP
   for (std::uint32_t i = 0; i < 288; ++i)
@@ -106,7 +106,7 @@ PENSTOCK_DEVICE void set_fixed_lengths(inflate_shared& shared) {
 
 PENSTOCK_DEVICE std::uint64_t address(const std::uint8_t* at) { return reinterpret_cast<std::uintptr_t>(at); }
 
-/// The sequences of a batch while one lane finds them. Counts are kept in registers, and written by `finish`.
+/// The sequences of a batch while one lane finds them. Counts are in registers, until `finish` writes them.
 class deflate_batch {
  public:
   PENSTOCK_DEVICE deflate_batch(inflate_shared& shared, std::uint32_t room)
@@ -114,40 +114,40 @@ class deflate_batch {
 
   PENSTOCK_DEVICE bool full() const { return count_ == kLanes || literals_ == kLiteralBuffer; }
   PENSTOCK_DEVICE std::uint32_t room() const { return room_; }
-  /// How many literals are taken without a look at anything.
+  /// The number of literals that can be added without further checks.
   PENSTOCK_DEVICE std::uint32_t literals_left() const {
     const std::uint32_t left = kLiteralBuffer - literals_;
     return left < room_ ? left : room_;
   }
 
-  /// One of `literals_left`.
+  /// Adds one of `literals_left`.
   PENSTOCK_DEVICE void literal(std::uint32_t byte) {
     shared_->literal_bytes[literals_++] = static_cast<std::uint8_t>(byte);
     ++run_;
     --room_;
   }
-  /// Of at most `room`.
+  /// Adds a match of at most `room` bytes.
   PENSTOCK_DEVICE void match(std::uint32_t length, std::uint32_t distance) {
     room_ -= length;
     close(length, distance, literals_ - run_, run_);
     run_ = 0;
   }
-  /// Bytes of a stored block, in the source.
+  /// Adds bytes of a stored block, in the source.
   PENSTOCK_DEVICE bool stored(const std::uint8_t* from, std::uint32_t count) {
     if (count > room_) return false;
     end_run();
     if (count_ == kLanes)
-      return false;  // the caller checks `full` first, and calls with no literals after the last match
+      return false;  // the caller checks `full` first, and only calls without literals after the last match
     room_ -= count;
     close(0, 0, address(from) - address(shared_->literal_bytes), count);
     return true;
   }
-  /// Literals that no match follows become a sequence.
+  /// Literals without a match after them become a sequence.
   PENSTOCK_DEVICE void end_run() {
     if (run_ != 0) close(0, 0, literals_ - run_, run_);
     run_ = 0;
   }
-  /// \param room  As the constructor had it.
+  /// \param room  The value passed to the constructor.
   PENSTOCK_DEVICE void finish(std::uint32_t room) {
     end_run();
     shared_->count = count_;
@@ -169,17 +169,17 @@ class deflate_batch {
   std::uint32_t count_ = 0, literals_ = 0, run_ = 0;
 };
 
-/// Ends the reading of a stream that has more than the part.
+/// Ends reading a stream that has more than the part's size.
 PENSTOCK_DEVICE bool cut_off(inflate_shared& shared) {
   shared.cut = 1;
   shared.phase = inflate_phase::trailer;
   return true;
 }
 
-/// Reads symbols until the block or the batch ends; false: damaged. `or_more`: what the part has no room for is left
-/// out.
+/// Reads symbols until the block or the batch ends; false: damaged. `or_more`: content beyond the part's size is
+/// ignored.
 PENSTOCK_DEVICE bool read_symbols(deflate_bits& stream, deflate_batch& to, inflate_shared& shared, bool or_more) {
-  // Copies whose address is never taken: they stay in registers.
+  // Copies whose address is never taken, so that they stay in registers.
   deflate_bits bits = stream;
   deflate_batch batch = to;
   bool good = true;
@@ -222,7 +222,7 @@ PENSTOCK_DEVICE bool read_symbols(deflate_bits& stream, deflate_batch& to, infla
         break;
       }
     }
-    // Both codes and their extra bits are within the next 64, and most often within 32: a refill for a match.
+    // Both codes and their extra bits are within the next 64 bits, and usually within 32: one refill for a match.
     const deflate_value length = length_of(entry, ahead);
     const std::uint32_t behind = bits.ahead_of(length.bits);
     const std::uint32_t place = shared.distance_table[low_bits(behind, kDistanceTableBits)];
@@ -324,7 +324,7 @@ PENSTOCK_DEVICE bool is_for_all(inflate_phase phase) {
   return phase == inflate_phase::length_code || phase == inflate_phase::codes;
 }
 
-/// What the reading lane does for a batch: up to a trailer or to tables, or as much as fits.
+/// Fills a batch in the reading lane: up to a trailer or to tables, or as much as fits.
 PENSTOCK_DEVICE void read_inflate_batch(const decode_part& part, inflate_shared& shared) {
   const byte_view source{pointer<const std::uint8_t>(part.source), part.source_bytes};
   const auto format = static_cast<deflate_format>(part.parameter);
@@ -391,7 +391,7 @@ PENSTOCK_DEVICE bool all_zero(byte_view bytes, warp lanes) {
   return lanes.ballot(other) == 0;
 }
 
-/// Checks a member's trailer, at `shared.at`, and moves on; `more`: another member follows. What is wrong, or ok.
+/// Checks a member's trailer, at `shared.at`, and skips it; `more`: another member follows. Returns the status.
 PENSTOCK_DEVICE chunk_status check_trailer(const decode_part& part, inflate_shared& shared, bool& more, warp lanes) {
   const auto format = static_cast<deflate_format>(part.parameter);
   const std::uint32_t at = shared.at, made = shared.made, member = shared.member;
@@ -420,7 +420,7 @@ PENSTOCK_DEVICE chunk_status check_trailer(const decode_part& part, inflate_shar
   return !right ? chunk_status::wrong_checksum : ends ? chunk_status::ok : chunk_status::corrupt_stream;
 }
 
-/// What one warp does: the part that is `turn` in the wave's order.
+/// The work of one warp: the part with index `turn` in the wave's order.
 PENSTOCK_DEVICE void inflate_warp(const part_wave& wave, std::uint32_t turn, inflate_shared& shared, warp lanes) {
   const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
   lz_output out(shared.output, pointer<std::uint8_t>(part.target), part.target_bytes, lanes);

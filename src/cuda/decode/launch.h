@@ -1,7 +1,7 @@
 #pragma once
 
-// Kernels by number, name and argument, without a word of CUDA: what the engine launches, and what a host without a GPU
-// runs in their place.
+// Kernels by number, name and argument, without dependence on CUDA: what the engine launches, and what a host without a
+// GPU runs instead.
 
 #include <array>
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace penstock::inline v0::device {
 
-/// Every kernel of the fatbin but those of cuda/move. Its argument's type follows it (cuda/decode/descriptors.h,
+/// Every kernel of the fatbin except those of cuda/move. Its argument's type follows it (cuda/decode/descriptors.h,
 /// nvcomp.h, cuda/encode/encode_parts.h, zstd_encode.h).
 enum class kernel_id : std::uint32_t {
   zstd_literals,       ///< zstd_wave
@@ -36,7 +36,7 @@ enum class kernel_id : std::uint32_t {
   encode_zstd_blocks,  ///< zstd_encode_blocks_wave
   join_zstd_blocks,    ///< the same
   append_crc32c,       ///< encode_wave
-  nvcomp,              ///< nvcomp_call; no kernel of ours but a call on the stream, which the engine makes
+  nvcomp,              ///< nvcomp_call; not a kernel but a call on the stream, which the engine makes
 };
 inline constexpr int kKernels = 19;  ///< without nvcomp
 
@@ -50,7 +50,7 @@ struct kernel_launch {
   std::uint32_t threads;  ///< per thread block, a multiple of 32
   std::uint32_t argument_bytes;
   alignas(8) std::array<std::byte, 160> argument;
-  bool beside_last = false;  ///< reads nothing that the launch before it writes: both may be under way at once
+  bool beside_last = false;  ///< reads nothing that the launch before it writes, so that both may run at the same time
 };
 
 template <class Argument>

@@ -1,14 +1,14 @@
 #pragma once
 
-// Behind another library's decoder: its statuses become ours, and what it decoded is held against the stream's
-// checksum.
+// Runs after another library's decoder: converts its statuses to ours, and verifies the stream's checksum of the
+// decoded bytes.
 
 #include "cuda/decode/checksums.h"
 
 namespace penstock::inline v0::device {
 
-/// nvCOMP's status of a stream (nvcompStatus_t). A status that does not concern the stream is the library's failure; so
-/// is one that was never written.
+/// Converts nvCOMP's status of a stream (nvcompStatus_t). A status that does not concern the stream is the library's
+/// failure; so is a status that was never written.
 PENSTOCK_DEVICE chunk_status status_of_outcome(std::int32_t outcome) {
   switch (outcome) {
     case 0:
@@ -19,14 +19,14 @@ PENSTOCK_DEVICE chunk_status status_of_outcome(std::int32_t outcome) {
       return chunk_status::corrupt_stream;
     case 13:
       return chunk_status::wrong_checksum;
-    case 15:  // more than the room
+    case 15:  // more than the size of the target
       return chunk_status::wrong_size;
     default:
       return chunk_status::library_failed;
   }
 }
 
-/// What one warp does for part `turn`.
+/// The work of one warp for part `turn`.
 PENSTOCK_DEVICE void library_check_warp(const library_wave& wave, std::uint32_t turn, warp lanes) {
   const decode_part& part = pointer<const decode_part>(wave.parts)[turn];
   chunk_status status = status_of_outcome(pointer<const std::int32_t>(wave.outcomes)[turn]);

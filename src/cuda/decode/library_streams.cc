@@ -6,8 +6,8 @@
 
 namespace penstock::inline v0::device {
 
-// Whether nvCOMP is given the part's bytes: one stream, of exactly the part's size, whose checksum (if any) the kernel
-// behind it can verify.
+// Whether nvCOMP can decode the part: one stream, of exactly the part's size, whose checksum (if any) the kernel after
+// it can verify.
 bool library_streams::takes(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind,
                             stream& out) {
   const auto byte = [&](std::size_t at) { return static_cast<std::uint32_t>(bytes[at]); };
@@ -30,7 +30,7 @@ bool library_streams::takes(std::span<const std::byte> bytes, const planned_part
              (byte(0) << 8 | byte(1)) % 31 == 0;
     case step_kind::gzip: {
       if (source_bytes < 18) return false;
-      std::uint32_t size = 0;  // of the last member: with one only, that of all
+      std::uint32_t size = 0;  // of the last member: if there is only one, that of all
       for (unsigned i = 0; i < 4; ++i) size |= byte(source_bytes - 4 + i) << (8 * i);
       out = {nvcomp_codec::gzip, 0, 0, content_check::crc32};
       return size == target_bytes;
@@ -42,7 +42,7 @@ bool library_streams::takes(std::span<const std::byte> bytes, const planned_part
       const zstd_frame& frame = scanned_.frames[0];
       if (frame.content_size != target_bytes || (verify_ && frame.has_checksum != 0)) return false;
       const zstd_block& last = scanned_.blocks.back();
-      // Nothing in front of the frame and nothing behind it.
+      // The frame must be all of the part's bytes.
       out = {nvcomp_codec::zstd, 0, 0, content_check::none};
       return byte(0) == 0x28 && last.content + last.content_bytes + (frame.has_checksum != 0 ? 4 : 0) == source_bytes;
     }
@@ -109,7 +109,7 @@ void library_streams::append(const library_streams& other, const relocation& by)
   for (const planned_part& each : other.copies_) copies_.push_back(by.moved(each));
 }
 
-// Reserves workspace for some more streams than there are, so that nvCOMP is not called for every one.
+// Reserves workspace for some more streams than exist, so that nvCOMP is not queried for every one.
 void library_streams::reserve(int number) {
   batch& into = batches_[number];
   into.reserved_count = into.streams.size() + into.streams.size() / 8;
@@ -136,7 +136,7 @@ void library_streams::emit(decode_layout& to, std::uint64_t statuses, int number
     most = std::max<std::uint64_t>(most, part.target_bytes);
     total += part.target_bytes;
   }
-  // As many streams a call as its workspace is bearable for; calls share it, one after the other.
+  // As many streams per call as fit in the acceptable workspace; calls share it, one after the other.
   std::size_t each = count;
   std::uint64_t workspace = 0;
   for (;; each = (each + 1) / 2) {

@@ -19,37 +19,37 @@ namespace penstock::inline v0::device {
 
 inline constexpr std::uint64_t kMostLibraryBytes = std::uint64_t{4} << 30;
 
-/// What a device's waves give to the library. It is borrowed; null: nothing.
+/// The library that a device's waves use. Borrowed; null: none.
 struct library_use {
   const nvcomp* loaded = nullptr;
-  /// Of its workspace: if it requires more it gets fewer streams in a call, or none.
+  /// Limit of its workspace: if it requires more, it gets fewer streams per call, or none.
   std::uint64_t most_workspace_bytes = kMostLibraryBytes;
-  /// By codec: the longest stream, encoded and decoded, that the device's decompression engine takes; 0: it has none.
+  /// By codec: the longest stream, encoded and decoded, that the device's decompression engine accepts; 0: no engine.
   std::array<std::uint64_t, kNvcompCodecs> engine_bytes{};
 };
 
-/// Collects streams and says how they are decoded: a call for those of a codec, and one more for those that the
-/// device's own engine takes, so that a stream that is too long for it does not keep others away. Not thread-safe.
+/// Collects streams and emits their decoding: a call for those of a codec, and another for those that the device's own
+/// engine accepts, so that a stream that is too long for it does not exclude others. Not thread-safe.
 class library_streams {
  public:
   explicit library_streams(const library_use& use = {}, bool verify_checksums = true)
       : use_(use), verify_(verify_checksums) {}
 
-  /// Takes the part, if the library accepts it; false: it is left to our own decoders, which report damage. A stream at
+  /// Adds the part if the library accepts it; false: it is left to our own decoders, which report damage. A stream at
   /// an address that the library does not accept is copied to `scratch_bytes` in the workspace, which grows by it.
   ///
   /// \param bytes  Those at `planned.part.source`, except for LZ4 and Snappy.
   bool add(std::span<const std::byte> bytes, const planned_part& planned, step_kind kind, std::uint64_t& scratch_bytes);
 
-  /// Adds the streams of others, whose parts move so.
+  /// Adds the streams of another wave, whose parts are moved by `by`.
   void append(const library_streams& other, const relocation& by);
 
-  /// The copies that have to be made before.
+  /// The copies to make before the calls.
   const std::vector<planned_part>& copies() const noexcept { return copies_; }
-  /// What `emit` takes, without the copies.
+  /// The descriptor bytes that `emit` needs, without the copies.
   std::uint64_t descriptor_bytes() const noexcept;
   std::uint64_t workspace_bytes() const noexcept;
-  /// Appends the calls, and behind each codec's the kernel that looks at their outcome.
+  /// Appends the calls, and after those of each codec the kernel that checks their outcome.
   void emit(decode_layout& to, std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
 
   static constexpr int kBatches = 2 * kNvcompCodecs;
@@ -62,7 +62,7 @@ class library_streams {
   void clear();
 
  private:
-  // A stream: the part without `front` bytes before and `back` bytes behind it.
+  // A stream: the part without `front` bytes at its beginning and `back` bytes at its end.
   struct stream {
     nvcomp_codec codec;
     std::uint32_t front, back;
@@ -71,11 +71,11 @@ class library_streams {
   // All streams of one codec and backend, in addition to their parts.
   struct batch {
     std::vector<planned_part> streams, parts;
-    std::uint64_t most_bytes = 0;  // a decoded size that nvCOMP is known to take
+    std::uint64_t most_bytes = 0;  // a decoded size that nvCOMP is known to accept
     // The reserved workspace, and the number of streams and bytes for which it was requested.
     std::uint64_t reserved = 0, reserved_total = 0;
     std::size_t reserved_count = 0;
-    std::uint64_t total_bytes = 0;  // decoded; those of streams that were taken back too
+    std::uint64_t total_bytes = 0;  // decoded; includes streams that were removed again
   };
   // Numbers below kNvcompCodecs are batches of nvCOMP's kernels; the others are of its decompression engine.
   static nvcomp_codec codec_of(int number) { return static_cast<nvcomp_codec>(number % kNvcompCodecs); }

@@ -1,6 +1,6 @@
 #pragma once
 
-// LZ4 frames (lz4_Frame_format.md): blocks that may repeat what the blocks before them hold, with checksums. A warp
+// LZ4 frames (lz4_Frame_format.md): blocks that may repeat content of the blocks before them, with checksums. A warp
 // decodes a part's frames one after the other; all lanes read their headers.
 
 #include "cuda/decode/lz_formats.h"
@@ -10,10 +10,10 @@ namespace penstock::inline v0::device {
 
 inline constexpr std::uint32_t kLz4Magic = 0x184D2204u, kSkippableMagic = 0x184D2A50u;
 
-/// What a frame's header says.
+/// The contents of a frame's header.
 struct lz4_header {
-  std::uint32_t bytes;        ///< of the header, magic number included
-  std::uint32_t block_bytes;  ///< the most that a block decodes to
+  std::uint32_t bytes;        ///< size of the header, with the magic number
+  std::uint32_t block_bytes;  ///< the largest decoded size of a block
   std::uint64_t content_bytes;
   bool linked;  ///< a block may repeat bytes of the blocks before it
   bool block_checksums, content_checksum, has_content_bytes, dictionary;
@@ -82,7 +82,7 @@ PENSTOCK_DEVICE chunk_status lz4_frame_blocks(const decode_part& part, const lz4
   return hash == load_bytes(source + at - 4, 4) ? chunk_status::ok : chunk_status::wrong_checksum;
 }
 
-/// What one warp does: the part that is `turn` in the wave's order.
+/// The work of one warp: the part with index `turn` in the wave's order.
 PENSTOCK_DEVICE void lz4_frame_warp(const part_wave& wave, std::uint32_t turn, lz_parts_shared& shared, warp lanes) {
   const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
   const auto* const source = pointer<const std::uint8_t>(part.source);

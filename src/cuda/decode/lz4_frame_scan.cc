@@ -9,7 +9,7 @@ namespace {
 
 error damaged_lz4(const char* what) { return {errc::corrupt_data, std::string("damaged lz4 frame: ") + what}; }
 
-// Takes the blocks that follow a header, and the checksum behind them, off `rest`; false: they leave it.
+// Removes the blocks that follow a header, and the checksum after them, from `rest`; false: they leave it.
 bool skip_blocks(byte_view& rest, const lz4_header& header) {
   const auto take = [&](std::uint32_t bytes) {
     if (rest.size < bytes) return false;

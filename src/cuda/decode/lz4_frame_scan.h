@@ -8,9 +8,9 @@
 
 namespace penstock::inline v0::device {
 
-/// Walks the headers of LZ4 frames on the host, as the device does again.
+/// Checks the headers of LZ4 frames on the host; the device reads them again.
 ///
-/// \error corrupt_data  They contradict the format, or say another size than `decoded_bytes`.
+/// \error corrupt_data  They contradict the format, or their size differs from `decoded_bytes`.
 /// \error unsupported   A frame needs a dictionary.
 result<> check_lz4_frames(std::span<const std::byte> bytes, std::uint64_t decoded_bytes);
 

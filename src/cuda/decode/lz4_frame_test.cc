@@ -40,7 +40,7 @@ TEST(DeviceLz4Frame, DecodesEveryFlagAndBlockSize) {
     for (const LZ4F_blockSizeID_t size : {LZ4F_max64KB, LZ4F_max256KB, LZ4F_max4MB})
       for (const LZ4F_blockMode_t mode : {LZ4F_blockLinked, LZ4F_blockIndependent})
         for (const unsigned checks : {0u, 1u, 2u, 3u})
-          // More blocks than one of the smallest size; the larger sizes hold all in one.
+          // More than one block of the smallest size; with the larger sizes, one block holds all.
           for (const std::size_t bytes_in : {0u, 1u, 60u, size == LZ4F_max64KB ? 200'001u : 20'001u}) {
             if (!test::all_cases() && bytes_in > 60 && test::sampled(++turn, 3) != 0) continue;  // release runs all
             LZ4F_preferences_t how{};

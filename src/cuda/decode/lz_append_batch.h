@@ -1,7 +1,7 @@
 #pragma once
 
-// How `lz_output` appends a batch of sequences: the literals of all lanes first, then the matches as soon as what they
-// repeat is there.
+// How `lz_output` appends a batch of sequences: the literals of all lanes first, then each match as soon as the bytes
+// that it repeats are written.
 
 #include <cstdint>
 
@@ -12,8 +12,8 @@ namespace penstock::inline v0::device {
 inline constexpr std::uint32_t kNearOffset = 8;                       ///< matches with at most this offset are near
 inline constexpr std::uint32_t kLongLiterals = 32, kLongMatch = 128;  ///< longer ones are copied by all lanes
 
-/// Writes `count` bytes at `to`, of which `load(i)` is the i-th, to the ring: one lane of `shares` its share of the
-/// words, so many at a time. All their bytes are loaded before the first is written, so that the loads overlap.
+/// Writes `count` bytes to the ring at `to`, where `load(i)` is the i-th: one of `shares` lanes writes its share of the
+/// words, `kAtOnce` at a time. All their bytes are loaded before the first is written, so that the loads overlap.
 template <std::uint32_t kAtOnce, class Load>
 PENSTOCK_DEVICE void lz_output::put(std::uint32_t to, std::uint32_t count, std::uint32_t share, std::uint32_t shares,
                                     Load&& load) {
@@ -23,7 +23,7 @@ PENSTOCK_DEVICE void lz_output::put(std::uint32_t to, std::uint32_t count, std::
     std::uint32_t word[kAtOnce] = {};
     for (std::uint32_t k = 0; k < kAtOnce; ++k)
       for (std::uint32_t b = 0; b < 4; ++b) {
-        const std::uint32_t i = 4 * (w + k * shares) - lead + b;  // in front of the first byte, more than any count
+        const std::uint32_t i = 4 * (w + k * shares) - lead + b;  // before the first byte, it exceeds any count
         if (i < count) word[k] |= static_cast<std::uint32_t>(load(i)) << (8 * b);
       }
     for (std::uint32_t k = 0; k < kAtOnce; ++k) {
@@ -63,8 +63,8 @@ PENSTOCK_DEVICE void lz_output::place_literals(warp lanes, const lz_batch& batch
   lanes.sync();
 }
 
-/// Word `k` of the ring from the slot `from` on, for the bytes `first` to `end` behind it; where it has none of them,
-/// one that has. Another warp may be writing to others, and a word too many costs less than a branch.
+/// Word `k` of the ring from the slot `from` on, for the bytes `first` to `end` after it; if it has none of them, a
+/// word that has. Another warp may be writing to other words, and one superfluous load costs less than a branch.
 PENSTOCK_DEVICE std::uint32_t lz_output::ring_word(std::uint32_t from, std::uint32_t k, std::uint32_t first,
                                                    std::uint32_t end) const {
   std::uint32_t at = 4 * k;
@@ -76,8 +76,8 @@ PENSTOCK_DEVICE std::uint32_t lz_output::ring_word(std::uint32_t from, std::uint
   return load_word(ring_at(from + at));
 }
 
-/// The bytes `first` to `end` (1 to 16) of the sixteen from `position` on; others are of no meaning. Words are loaded
-/// whole.
+/// The bytes `first` to `end` (1 to 16) of the sixteen from `position` on; the others are undefined. Words are loaded
+/// as a whole.
 PENSTOCK_DEVICE sixteen_bytes lz_output::load(std::uint32_t position, std::uint32_t first, std::uint32_t end) const {
   const std::uint32_t shift = slot(position) & 3u, wanted = position + first;
   std::uint32_t words[5] = {};
@@ -87,7 +87,7 @@ PENSTOCK_DEVICE sixteen_bytes lz_output::load(std::uint32_t position, std::uint3
   } else if (wanted >= 20) {
     const std::uint8_t* const from = target_ + (position - shift);
     for (std::uint32_t k = 0; k < 5; ++k) words[k] = load_word(from + 4 * k);
-  } else {  // a word may begin in front of the target
+  } else {  // a word may begin before the target
     PENSTOCK_SMALL_LOOP
     for (std::uint32_t i = first; i < end; ++i) {
       const std::uint32_t to = i + shift, byte = static_cast<std::uint32_t>(target_[position + i]) << (8 * (to & 3u));
@@ -99,8 +99,8 @@ PENSTOCK_DEVICE sixteen_bytes lz_output::load(std::uint32_t position, std::uint3
   return out;
 }
 
-/// Of `count` bytes that repeat the `period` bytes at `begin` from number `phase` on, those from `16 share - lead` on;
-/// in front of the first and behind the last are bytes of no meaning.
+/// Of `count` bytes that repeat the `period` bytes at `begin` from number `phase` on, returns those from `16 share -
+/// lead` on; bytes before the first and after the last are undefined.
 PENSTOCK_DEVICE sixteen_bytes lz_output::repeated(std::uint32_t begin, std::uint32_t period, std::uint32_t phase,
                                                   std::uint32_t count, std::uint32_t lead, std::uint32_t share) const {
   const std::uint32_t skipped = share == 0 ? lead : 0, first = 16 * share + skipped - lead;
@@ -109,7 +109,7 @@ PENSTOCK_DEVICE sixteen_bytes lz_output::repeated(std::uint32_t begin, std::uint
   if (place >= period) place %= period;
   sixteen_bytes out = {};
   std::uint32_t from = skipped,
-                start = skipped - place;  // of the period: modulo 2^32 where it is in front of the share
+                start = skipped - place;  // in the period: modulo 2^32 if it is before the share
   do {
     const std::uint32_t behind = start + period;
     const sixteen_bytes more = load(begin - start, from, behind < end ? behind : end);
@@ -123,7 +123,7 @@ PENSTOCK_DEVICE sixteen_bytes lz_output::repeated(std::uint32_t begin, std::uint
   return out;
 }
 
-/// Writes what `repeated` has answered for `count` bytes at `to`.
+/// Writes the result of `repeated` for `count` bytes at `to`.
 PENSTOCK_DEVICE void lz_output::write(std::uint32_t to, std::uint32_t count, std::uint32_t share,
                                       const sixteen_bytes& bytes) {
   const std::uint32_t lead = slot(to) & 3u, front = slot(to) - lead + 16 * share;
@@ -142,13 +142,13 @@ PENSTOCK_DEVICE void lz_output::write(std::uint32_t to, std::uint32_t count, std
   if (end % 4 != 0 && (end > 4 || first == 0)) some(end & ~3u, last, 0, end % 4);
 }
 
-/// A search of each lane among the values of all, which ascend: how many are at most its key. The last one is more.
+/// Each lane searches the ascending values of all lanes: how many are at most its key. The last value is more.
 struct lane_search {
   const per_lane<std::uint32_t>& values;
   per_lane<std::uint32_t> keys;
   per_lane<int> found;
 
-  /// To be called with half of the lanes, and so on down to 1. Two searches that take turns wait for half as long.
+  /// Called with half of the lanes as `step`, and so on down to 1. Interleaving two searches halves the waiting.
   PENSTOCK_DEVICE void go(warp lanes, int step) {
     per_lane<int> asked;
     lanes.each_alone([&](int lane) {
@@ -162,9 +162,9 @@ struct lane_search {
   }
 };
 
-/// What a match repeats is often what an earlier one has repeated, all of it: it is taken from where that one has it,
-/// so that chains of matches become short. All matches do so at once, and again as long as one does: what they take
-/// the place from has taken one before, so chains are halved each time.
+/// The bytes that a match repeats were often written by an earlier match: they are then taken from that match's source,
+/// so that chains of matches become short. All matches do so at once, and again as long as one does. Each round follows
+/// the sources of the round before, so it halves the chains.
 PENSTOCK_DEVICE void lz_output::find_sources(warp lanes, const lz_batch& batch, placed_batch& placed) const {
   match_sources& found = placed.from;
   const per_lane<std::uint32_t>& matches = placed.matches;
@@ -176,7 +176,7 @@ PENSTOCK_DEVICE void lz_output::find_sources(warp lanes, const lz_batch& batch, 
     found.begin[lane] = matches[lane] - offset;
     found.period[lane] = offset < length ? offset : length;
   });
-  if ((left & ~placed.near) == 0) return;  // a chain, or there are none
+  if ((left & ~placed.near) == 0) return;  // all are a chain, or there are none
   per_lane<std::uint32_t> ends;
   lane_search first{ends, {}, {}}, behind{matches, {}, {}};
   per_lane<bool> moved;
@@ -201,7 +201,7 @@ PENSTOCK_DEVICE void lz_output::find_sources(warp lanes, const lz_batch& batch, 
       const bool inside = (left >> lane & 1) != 0 && behind.keys[lane] >= start;
       found.needs[lane] = inside ? ((1u << behind.found[lane]) - 1) & ~((1u << first.found[lane]) - 1) & left : 0;
       const std::uint32_t begin = found.begin[lane], count = found.period[lane];
-      std::uint32_t place = begin - to[lane];  // of no meaning where the source begins in front of the match
+      std::uint32_t place = begin - to[lane];  // undefined if the source begins before the match
       moved[lane] = found.needs[lane] != 0 && begin >= to[lane] && place + count <= length[lane];
       if (!moved[lane]) return;
       place += phase[lane];
@@ -213,18 +213,18 @@ PENSTOCK_DEVICE void lz_output::find_sources(warp lanes, const lz_batch& batch, 
         found.period[lane] = period[lane];
         found.phase[lane] = place;
       } else {
-        moved[lane] = false;  // it would repeat what repeats itself
+        moved[lane] = false;  // it would repeat its own bytes
         return;
       }
       moved[lane] = found.begin[lane] + found.period[lane] > start;
-      if (!moved[lane]) found.needs[lane] = 0;  // nothing of this batch
+      if (!moved[lane]) found.needs[lane] = 0;  // no bytes of this batch
     });
   }
 }
 
-/// Loads are of whole words, and `find_windows` looks at the words of the eight bytes in front of a chain.
+/// Loads are of whole words, and `find_windows` reads the words of the eight bytes before a chain.
 PENSTOCK_DEVICE std::uint32_t lz_output::reaching_out(warp lanes, const placed_batch& placed) const {
-  const std::uint32_t skew = slot(at_) & 3u, history = at_ < skew ? 0 : at_ - skew;  // whole words in front of all
+  const std::uint32_t skew = slot(at_) & 3u, history = at_ < skew ? 0 : at_ - skew;  // whole words before all batches
   per_lane<bool> outside;
   lanes.each_alone([&](int lane) {
     const std::uint32_t begin = placed.from.begin[lane], end = begin + placed.from.period[lane];
@@ -234,8 +234,8 @@ PENSTOCK_DEVICE std::uint32_t lz_output::reaching_out(warp lanes, const placed_b
   return lanes.ballot(outside) & placed.left;
 }
 
-/// Copies the matches of the lanes `ready`: all that they repeat is there, or is their own. Sixteen bytes a lane: each
-/// those of its own match where all are short, and else all lanes share in the bytes of all.
+/// Copies the matches of the lanes `ready`: all bytes that they repeat are written, or their own. Sixteen bytes per
+/// lane: those of its own match if all are short; otherwise all lanes share the bytes of all.
 PENSTOCK_DEVICE void lz_output::copy_ready(warp lanes, const lz_batch& batch, const placed_batch& placed,
                                            std::uint32_t ready) {
   const per_lane<std::uint32_t>& matches = placed.matches;
@@ -278,7 +278,7 @@ PENSTOCK_DEVICE void lz_output::copy_ready(warp lanes, const lz_batch& batch, co
         words[lane] =
             repeated(begins[lane], periods[lane], phases[lane], counts[lane], slot(targets[lane]) & 3u, share[lane]);
     });
-    lanes.sync();  // words hold bytes of other matches too
+    lanes.sync();  // words contain bytes of other matches, too
     lanes.each([&](int lane) {
       if (counts[lane] != 0) write(targets[lane], counts[lane], share[lane], words[lane]);
     });
@@ -299,7 +299,7 @@ PENSTOCK_DEVICE void lz_output::repeat(std::uint32_t position, std::uint32_t off
     return;
   }
   for (std::uint32_t width = 8 * offset; width < 64; width *= 2) pattern |= pattern << width;
-  // Turned so that the byte for a slot is the one of the slot's place in eight.
+  // Rotated so that the byte for a slot is at the slot's number modulo eight.
   const std::uint32_t turn = 8 * (to & 7u);
   pattern = pattern << turn | (pattern >> 1) >> (63 - turn);
   std::uint32_t left = length;
@@ -366,8 +366,8 @@ PENSTOCK_DEVICE void lz_output::copy_chain(warp lanes, const lz_batch& batch, co
   }
 }
 
-/// Resolves the near matches of the lanes `chain`, of which there is one; all in front of lane `end` but these are
-/// copied.
+/// Resolves the near matches of the lanes `chain`, of which there is at least one; all matches before lane `end` except
+/// these are copied.
 PENSTOCK_DEVICE void lz_output::copy_near(warp lanes, const lz_batch& batch, const placed_batch& placed,
                                           std::uint32_t chain, std::uint32_t end) {
   const near_windows windows = find_windows(lanes, batch, placed, chain, end);
@@ -405,8 +405,8 @@ PENSTOCK_DEVICE bool lz_output::locate(warp lanes, lz_batch& batch, std::uint32_
   return lanes.ballot(wrong) == 0;
 }
 
-/// Matches are copied as soon as those are that they repeat. Near ones that follow each other would be a round each: a
-/// chain of them in front of the first far one that waits is resolved at once.
+/// Matches are copied as soon as the bytes that they repeat are. Near matches that follow each other would take a round
+/// each: a chain of them before the first far match that waits is resolved at once.
 PENSTOCK_DEVICE void lz_output::copy_matches(warp lanes, const lz_batch& batch, placed_batch& placed,
                                              std::uint32_t blocked) {
   while (placed.left != 0) {
@@ -416,7 +416,7 @@ PENSTOCK_DEVICE void lz_output::copy_matches(warp lanes, const lz_batch& batch, 
     const std::uint32_t waiting = left & ~ready & ~(placed.near & ~blocked);
     const std::uint32_t front = waiting == 0 ? 0xffffffffu : (waiting & (0 - waiting)) - 1;
     std::uint32_t chain = left & placed.near & front;
-    if ((chain & ~ready) == 0) chain = 0;  // no chain
+    if ((chain & ~ready) == 0) chain = 0;  // not a chain
     const std::uint32_t alone = ready & ~chain;
     if ((alone | chain) == 0) return;
     PENSTOCK_COUNT(rounds, 1);

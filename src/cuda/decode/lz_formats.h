@@ -2,28 +2,28 @@
 
 // Formats of bytes without entropy coding: LZ4 blocks, Snappy, BloscLZ, PackBits.
 //
-// A window of the source in shared memory is parsed: where its tokens begin is found by all lanes or, where it has few
-// of them, by one. What they say is read by all lanes, a token each. What does not fit into the window, and the first
-// and last tokens, for which there are rules, are read by one lane with every check.
+// A window of the source in shared memory is parsed: the beginnings of its tokens are found by all lanes or, if it has
+// few of them, by one. All lanes then read the tokens, one each. What does not fit into the window, and the first and
+// last tokens, to which special rules apply, are read by one lane with every check.
 
 #include "cuda/decode/lz_append_batch.h"
 #include "cuda/decode/lz_parse.h"
 
 namespace penstock::inline v0::device {
 
-/// So many bytes of source and target are left behind tokens that are read without checks: no format has rules for what
-/// is further from the end.
+/// This many bytes of source and target remain after tokens that are read without checks: no format has rules for bytes
+/// that are further from the end.
 inline constexpr std::uint32_t kTokenMargin = 16;
 
 struct lz_parts_shared {
   lz_shared output;
   lz_window_shared window;
-  // What one lane has read with every check.
+  // A sequence that one lane has read with every check.
   std::uint32_t literals_at, literals, match, offset;  ///< a sequence: literals count from the part's first byte
-  std::uint32_t found;                                 ///< 1: there is one
+  std::uint32_t found;                                 ///< 1: a sequence was found
   std::uint32_t at;                                    ///< in the source
   std::uint32_t made;                                  ///< bytes of all sequences so far
-  std::uint32_t more;                                  ///< 1: not at the end
+  std::uint32_t more;                                  ///< 1: not at the end yet
   std::uint32_t bad;
 };
 
@@ -48,7 +48,7 @@ class lz_reader {
   /// The next byte; `has(1)`.
   PENSTOCK_DEVICE std::uint32_t byte() { return source_[at_++]; }
 
-  /// Little-endian, `count` bytes that are there.
+  /// Little-endian, of `count` bytes that exist.
   PENSTOCK_DEVICE std::uint32_t number(std::uint32_t count) {
     std::uint32_t value = 0;
     PENSTOCK_SMALL_LOOP
@@ -56,7 +56,7 @@ class lz_reader {
     return value;
   }
 
-  /// Adds bytes to `length` until one is not 255; false when there are none, or the length is more than the room.
+  /// Adds bytes to `length` until one is not 255; false if the bytes end, or the length exceeds the room.
   PENSTOCK_DEVICE bool extend(std::uint32_t& length) {
     std::uint32_t more;
     do {
@@ -79,7 +79,7 @@ class lz_reader {
     found_ = true;
     return true;
   }
-  /// The match of the sequence that was taken.
+  /// The match of the sequence taken last.
   PENSTOCK_DEVICE bool take_match(std::uint32_t length, std::uint32_t offset) {
     if (length > room()) return false;
     shared_.match = length;
@@ -104,7 +104,7 @@ class lz_reader {
   bool found_ = false;
 };
 
-/// The next sequence of an LZ4 block (lz4_Block_format.md); false: damaged. `more` is false behind the last.
+/// The next sequence of an LZ4 block (lz4_Block_format.md); false: damaged. `more` is false after the last.
 PENSTOCK_DEVICE bool read_lz4(lz_reader& in, bool& more) {
   while (!in.full()) {
     if (!in.has(1)) return false;
@@ -114,9 +114,9 @@ PENSTOCK_DEVICE bool read_lz4(lz_reader& in, bool& more) {
     if (!in.take(literals)) return false;
     if (in.done()) {
       more = false;
-      return in.made() != 0 || token == 0;  // nothing has one way to be written
+      return in.made() != 0 || token == 0;  // empty content has only one encoding
     }
-    // The end rules: what follows literals near either end is the end.
+    // The end rules: literals near either end must be the last.
     if (in.left() < 8 || in.room() < 12) return false;
     const std::uint32_t offset = in.number(2);
     if (match == 15 && !in.extend(match)) return false;
@@ -177,14 +177,14 @@ PENSTOCK_DEVICE bool read_blosclz(lz_reader& in, bool& more, bool first) {
       offset = in.byte() << 8;
       offset += in.byte() + 8191 + 1;
     }
-    // The decoder that defines the format drops a match that nothing follows.
+    // The decoder that defines the format drops a match at the end.
     if (in.done()) return false;
     if (!in.take(0) || !in.take_match(length + 3, offset)) return false;
   }
   return true;
 }
 
-/// The next run of a PackBits stream (TIFF 6.0, section 9). What is left when the target is full is left out.
+/// The next run of a PackBits stream (TIFF 6.0, section 9). Bytes after a full target are ignored.
 PENSTOCK_DEVICE bool read_packbits(lz_reader& in, bool& more) {
   while (!in.full()) {
     if (in.done() || in.room() == 0) {
@@ -204,7 +204,7 @@ PENSTOCK_DEVICE bool read_packbits(lz_reader& in, bool& more) {
   return true;
 }
 
-/// The length that a Snappy stream begins with; false when it is not that of the part.
+/// The length at the beginning of a Snappy stream; false if it is not that of the part.
 PENSTOCK_DEVICE bool read_snappy_length(lz_reader& in, std::uint32_t wanted) {
   std::uint64_t length = 0;
   for (int shift = 0; shift < 35; shift += 7) {
@@ -216,7 +216,7 @@ PENSTOCK_DEVICE bool read_snappy_length(lz_reader& in, std::uint32_t wanted) {
   return false;
 }
 
-/// What the reading lane does for a sequence with every check.
+/// Reads a sequence with every check, in the reading lane.
 PENSTOCK_DEVICE void read_lz_sequence(const decode_part& part, lz_parts_shared& shared, std::uint32_t at,
                                       std::uint32_t made) {
   shared.literals_at = shared.literals = shared.match = shared.offset = 0;
@@ -240,15 +240,15 @@ PENSTOCK_DEVICE void read_lz_sequence(const decode_part& part, lz_parts_shared& 
   in.finish(good, more);
 }
 
-/// How far the sequences of a part are appended.
+/// The progress of appending the sequences of a part.
 struct lz_progress {
   std::uint32_t at = 0, made = 0;  ///< bytes of the source and of the target
-  // Of the last window: how many bytes its tokens took.
+  // Of the last window: the number of bytes of its tokens.
   std::uint32_t tokens = 0, token_bytes = 0;
-  bool in_tail = false;  ///< there are rules about all tokens from here on
+  bool in_tail = false;  ///< special rules apply to all tokens from here on
 };
 
-/// Appends the bytes of the tokens that end in the window at `now.at`, as far as no rules concern them; false: damaged.
+/// Appends the bytes of the tokens that end in the window at `now.at` and have no special rules; false: damaged.
 PENSTOCK_DEVICE bool append_window(const decode_part& part, lz_output& out, lz_parts_shared& shared, lz_progress& now,
                                    warp lanes) {
   const auto format = static_cast<lz_format>(part.parameter);
@@ -325,7 +325,7 @@ PENSTOCK_DEVICE bool lz_sequences(const decode_part& part, lz_output& out, lz_pa
   }
 }
 
-/// What one warp does: the part that is `turn` in the wave's order.
+/// The work of one warp: the part with index `turn` in the wave's order.
 PENSTOCK_DEVICE void lz_warp(const part_wave& wave, std::uint32_t turn, lz_parts_shared& shared, warp lanes) {
   const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
   lz_output out(shared.output, pointer<std::uint8_t>(part.target), part.target_bytes, lanes);

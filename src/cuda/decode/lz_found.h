@@ -6,19 +6,19 @@
 
 namespace penstock::inline v0::device {
 
-/// Sequences that one lane has read, in shared memory. `At` says where literals are, from a base that all share.
+/// Sequences that one lane has read, in shared memory. `At` has the position of literals, relative to a common base.
 template <class At>
 struct lz_found {
   At literals_at[kLanes];
   std::uint32_t literals[kLanes];
   std::uint32_t match[kLanes];
-  std::uint32_t offset[kLanes];  ///< of no meaning where `match` is 0
+  std::uint32_t offset[kLanes];  ///< undefined if `match` is 0
   std::uint32_t count;           ///< at most kLanes
 };
 
 /// Appends all that was found; `base` is the address from which literals count. False: a sequence leaves the target or
-/// reaches before its frame. Where nothing was found there is no barrier in here: the caller has one before the next
-/// batch is read.
+/// reaches before its frame. If nothing was found, this has no barrier: the caller has one before the next batch is
+/// read.
 template <class At>
 PENSTOCK_DEVICE bool append_found(warp lanes, lz_output& out, const lz_found<At>& found, std::uint64_t base) {
   const std::uint32_t count = found.count;

@@ -1,9 +1,9 @@
 #pragma once
 
-// The target of a warp that appends literals and matches, and the ring in shared memory in which it puts them together.
+// The target of a warp that appends literals and matches, and the ring in shared memory in which it assembles them.
 //
 // The ring is written to the target in whole 16-byte words, and read again by matches that do not reach further back.
-// Sequences too long for it go straight to the target. Those of a batch are appended by lz_append_batch.h.
+// Sequences that are too long for it are written directly. Those of a batch are appended by lz_append_batch.h.
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@
 
 namespace penstock::inline v0::device {
 
-inline constexpr std::uint32_t kRingBytes = 4096;  ///< of a warp
+inline constexpr std::uint32_t kRingBytes = 4096;  ///< ring of a warp
 
 /// `kBytes` is a power of two. Half of it is history while the other half is filled.
 template <std::uint32_t kBytes>
@@ -25,7 +25,7 @@ struct sixteen_bytes {
   std::uint32_t word[4];
 };
 
-/// One part's target while it is filled. All members but the bytes are the same in all lanes.
+/// The target of one part while it is filled. All members except the bytes are the same in all lanes.
 class lz_output {
  public:
   template <std::uint32_t kBytes, class Lanes>
@@ -46,10 +46,10 @@ class lz_output {
   PENSTOCK_DEVICE std::uint32_t at() const { return at_; }
   PENSTOCK_DEVICE std::uint32_t room() const { return size_ - at_; }
 
-  /// No match reaches in front of here from now on.
+  /// From now on, no match may reach before this position.
   PENSTOCK_DEVICE void begin_frame() { base_ = at_; }
 
-  /// Appends `count` bytes, at most `room()`, that stand at `from` (with `step` 0: that byte).
+  /// Appends `count` bytes, at most `room()`, from `from` (with `step` 0: that byte repeatedly).
   template <class Lanes>
   PENSTOCK_DEVICE void append(Lanes lanes, const std::uint8_t* from, std::uint32_t step, std::uint32_t count) {
     if (count == 0) return;
@@ -72,67 +72,67 @@ class lz_output {
     skip_ring(lanes, count);
   }
 
-  /// Appends `length` bytes, at most `room()`, that repeat the last `offset` bytes: straight in the target.
+  /// Appends `length` bytes, at most `room()`, that repeat the last `offset` bytes, directly in the target.
   template <class Lanes>
   PENSTOCK_DEVICE void append_long_match(Lanes lanes, std::uint32_t offset, std::uint32_t length);
 
-  /// The next `count` bytes, at most `room()`, are in the target already.
+  /// Counts the next `count` bytes, at most `room()`, which are in the target already.
   template <class Lanes>
   PENSTOCK_DEVICE void skip(Lanes lanes, std::uint32_t count) {
     flush(lanes, true);
     skip_ring(lanes, count);
   }
 
-  /// Appends the first sequences of `batch`, of `count` (1 to 32) as many as fit into the ring.
+  /// Appends the first sequences of `batch`: as many of `count` (1 to 32) as fit into the ring.
   ///
-  /// The sum of all lengths is below 2^32. \returns How many, at least 1; 0 when one leaves the target or reaches
+  /// The sum of all lengths is below 2^32. \returns Their number, at least 1; 0 when one leaves the target or reaches
   /// before its frame.
   PENSTOCK_DEVICE std::uint32_t append(warp lanes, lz_batch& batch, std::uint32_t count);
 
-  // The parts of appending a batch, for warps that have a batch each at the same time: `begin_batches`, then for each
-  // batch `fitting`, `locate`, `place_literals` and what its matches take, then `end_batches`.
+  // The steps of appending a batch, for warps that have a batch each at the same time: `begin_batches`, then for each
+  // batch `fitting`, `locate`, `place_literals` and the copies of its matches, then `end_batches`.
 
   /// Whether a match at `position` may have this offset.
   PENSTOCK_DEVICE bool reaches(std::uint32_t position, std::uint32_t offset) const {
     return offset != 0 && offset <= position - base_;
   }
-  /// What batches may have together.
+  /// The most bytes that batches may have together.
   PENSTOCK_DEVICE std::uint32_t most_batch_bytes() const { return ring_bytes_ / 2; }
   PENSTOCK_DEVICE void begin_batches() {
-    const std::uint32_t history = ring_bytes_ - most_batch_bytes() - 4;  // words in its front have bytes of batches
+    const std::uint32_t history = ring_bytes_ - most_batch_bytes() - 4;  // words before it contain bytes of batches
     ring_low_ = at_ > history && at_ - history > ring_from_ ? at_ - history : ring_from_;
   }
-  /// How many of `count` sequences fit into the ring behind `before` bytes of other batches.
+  /// How many of `count` sequences fit into the ring after `before` bytes of other batches.
   PENSTOCK_DEVICE std::uint32_t fitting(warp lanes, const per_lane<std::uint32_t>& ends, std::uint32_t count,
                                         std::uint32_t before) const;
-  /// Says where the first `count` sequences of a batch are, which begins at `start`; the others are cut off.
+  /// Computes the positions of the first `count` sequences of a batch, which begins at `start`; the others are removed.
   /// False: a match reaches before its frame.
   PENSTOCK_DEVICE bool locate(warp lanes, lz_batch& batch, std::uint32_t start, std::uint32_t count,
                               placed_batch& placed) const;
   PENSTOCK_DEVICE void place_literals(warp lanes, const lz_batch& batch, const per_lane<std::uint32_t>& starts);
-  /// Finds where the bytes of the matches come from, and which of these matches have to be copied before.
+  /// Finds the sources of the matches, and the matches that have to be copied before.
   PENSTOCK_DEVICE void find_sources(warp lanes, const lz_batch& batch, placed_batch& placed) const;
-  /// The matches that cannot be copied, nor looked at, while warps with earlier batches are at work.
+  /// The matches that cannot be copied or inspected while warps with earlier batches are at work.
   PENSTOCK_DEVICE std::uint32_t reaching_out(warp lanes, const placed_batch& placed) const;
-  /// Copies the matches that are left, but for those of `blocked` and those that need them.
+  /// Copies the matches that are left, except those of `blocked` and those that need them.
   PENSTOCK_DEVICE void copy_matches(warp lanes, const lz_batch& batch, placed_batch& placed, std::uint32_t blocked);
-  /// What the near matches of the lanes `chain` do, of which there is one, all in front of lane `end` but these being
-  /// copied.
+  /// The effect of the near matches of the lanes `chain`, of which there is at least one; all matches before lane `end`
+  /// except these are copied.
   PENSTOCK_DEVICE near_windows find_windows(warp lanes, const lz_batch& batch, const placed_batch& placed,
                                             std::uint32_t chain, std::uint32_t end) const;
-  /// Copies the matches of `chain`; `front`: the eight bytes in front of its first sequence.
+  /// Copies the matches of `chain`; `front`: the eight bytes before its first sequence.
   PENSTOCK_DEVICE void copy_chain(warp lanes, const lz_batch& batch, const placed_batch& placed, std::uint32_t chain,
                                   const near_windows& windows, std::uint64_t front);
-  /// The last `count` (or 8) bytes in front of `position`, in the ring; others are of no meaning.
+  /// The last `count` (or 8) bytes before `position`, in the ring; the others are undefined.
   PENSTOCK_DEVICE std::uint64_t last_bytes(std::uint32_t position, std::uint32_t count = 8) const;
-  /// All batches are there, of so many bytes. No barrier follows.
+  /// Ends the batches, of `count` bytes together. No barrier follows.
   template <class Lanes>
   PENSTOCK_DEVICE void end_batches(Lanes lanes, std::uint32_t bytes) {
     at_ += bytes;
     write_out(lanes, false);
   }
 
-  /// Writes what is still in the ring only.
+  /// Writes the bytes that are only in the ring.
   template <class Lanes>
   PENSTOCK_DEVICE void finish(Lanes lanes) {
     flush(lanes, true);
@@ -142,7 +142,7 @@ class lz_output {
   PENSTOCK_DEVICE std::uint32_t slot(std::uint32_t position) const { return (position + phase_) & (ring_bytes_ - 1); }
   PENSTOCK_DEVICE std::uint8_t* ring_at(std::uint32_t slot) const { return ring_ + (slot & (ring_bytes_ - 1)); }
 
-  /// Whether there was something to write.
+  /// Writes out the ring. Returns whether there were bytes to write.
   template <class Lanes>
   PENSTOCK_DEVICE bool write_out(Lanes lanes, bool everything);
   template <class Lanes>
@@ -171,15 +171,15 @@ class lz_output {
 
   std::uint8_t* ring_;
   std::uint32_t ring_bytes_;
-  bool is_shared_;  ///< by several warps, maybe
+  bool is_shared_;  ///< possibly by several warps
   std::uint8_t* target_;
   std::uint32_t size_;
-  std::uint32_t phase_;          ///< a ring slot is as aligned as the target's byte
+  std::uint32_t phase_;          ///< a ring slot has the same alignment as its byte in the target
   std::uint32_t at_ = 0;         ///< bytes appended
-  std::uint32_t base_ = 0;       ///< the frame's start
-  std::uint32_t flushed_ = 0;    ///< bytes of the target that are written
-  std::uint32_t ring_from_ = 0;  ///< the ring does not hold what is in front of here
-  std::uint32_t ring_low_ = 0;   ///< nor what is in front of here while batches are appended
+  std::uint32_t base_ = 0;       ///< start of the frame
+  std::uint32_t flushed_ = 0;    ///< number of the target's bytes that are written
+  std::uint32_t ring_from_ = 0;  ///< the ring does not have the bytes before this position
+  std::uint32_t ring_low_ = 0;   ///< nor those before this one while batches are appended
 };
 
 PENSTOCK_DEVICE void store_16_bytes(std::uint8_t* to, const sixteen_bytes& bytes) {
@@ -193,7 +193,7 @@ PENSTOCK_DEVICE void store_16_bytes(std::uint8_t* to, const sixteen_bytes& bytes
 
 template <class Lanes>
 PENSTOCK_DEVICE bool lz_output::write_out(Lanes lanes, bool everything) {
-  const std::uint32_t whole = at_ - ((at_ + phase_) & 15u);  // may lie in front of flushed_, or of the target
+  const std::uint32_t whole = at_ - ((at_ + phase_) & 15u);  // may be before flushed_, or before the target
   const std::uint32_t end = everything ? at_ : whole;
   if (end > at_ || end <= flushed_) return false;
   std::uint32_t aligned = flushed_ + ((16 - ((flushed_ + phase_) & 15u)) & 15u);
@@ -213,7 +213,7 @@ PENSTOCK_DEVICE bool lz_output::write_out(Lanes lanes, bool everything) {
   return true;
 }
 
-/// Copies between places that do not overlap.
+/// Copies between ranges that do not overlap.
 template <class Lanes>
 PENSTOCK_DEVICE void lz_output::copy(Lanes lanes, const std::uint8_t* from, std::uint8_t* to, std::uint32_t count) {
   std::uint32_t head = (16 - misalignment(to, 16)) & 15u;
@@ -228,9 +228,9 @@ PENSTOCK_DEVICE void lz_output::copy(Lanes lanes, const std::uint8_t* from, std:
     for (std::uint32_t i = first; i < words; i += lanes.lanes()) {
       const std::uint8_t* const source = from + head + 16 * i;
       std::uint8_t* const target = to + head + 16 * i;
-      if (shift == 0 || i + 1 < words) {  // the word behind the last of these 16 bytes holds bytes of the next 16
+      if (shift == 0 || i + 1 < words) {  // the word after the last of these 16 bytes has bytes of the next 16
         const std::uint8_t* const word = source - shift / 8;
-        std::uint32_t loaded[5];  // all of them before the first is used: a store between loads would make them wait
+        std::uint32_t loaded[5];  // all are loaded before the first is used: a store between loads would make them wait
         if (i == 0 && shift != 0) {
           loaded[0] = load_bytes(source, 4 - shift / 8) << shift;
         } else {
@@ -268,7 +268,7 @@ PENSTOCK_DEVICE void lz_output::fill(Lanes lanes, std::uint8_t value, std::uint3
   });
 }
 
-/// Accounts for `count` bytes that were written to the target directly, and puts the last of them into the ring.
+/// Counts `count` bytes that were written directly to the target, and copies the last of them into the ring.
 template <class Lanes>
 PENSTOCK_DEVICE void lz_output::skip_ring(Lanes lanes, std::uint32_t count) {
   at_ += count;
@@ -281,19 +281,19 @@ PENSTOCK_DEVICE void lz_output::skip_ring(Lanes lanes, std::uint32_t count) {
     ring_[slot(i)] = target_[i];
   });
   if constexpr (Lanes::kSeveral) {
-    lanes.converge();  // a barrier is in `flush`, or after warps have read their batches
+    lanes.converge();  // `flush` has a barrier, or one follows when warps have read their batches
   } else {
     lanes.sync();
   }
 }
 
-/// Repeats the last `offset` bytes, straight in the target: what is there twice is copied twice as fast.
+/// Repeats the last `offset` bytes directly in the target: once they are there twice, copying is twice as fast.
 template <class Lanes>
 PENSTOCK_DEVICE void lz_output::append_long_match(Lanes lanes, std::uint32_t offset, std::uint32_t length) {
   flush(lanes, true);
   const std::uint32_t start = at_ - offset;
   std::uint32_t done = 0, period = offset;
-  if (offset < 256) {  // bytes by their place in the period, up to some whole periods
+  if (offset < 256) {  // bytes by their position in the period, up to some whole periods
     done = length < 512 ? length : 512;
     lanes.each([&](int lane) {
       PENSTOCK_SMALL_LOOP

@@ -1,4 +1,4 @@
-// How many turns the copies of matches take: what a GPU's time follows from.
+// The number of turns that copying matches takes, which determines a GPU's time.
 
 #include "cuda/decode/lz_append_batch.h"
 
@@ -20,7 +20,7 @@
 namespace penstock::inline v0::device {
 namespace {
 
-// A random walk of which nine bits of the mantissa are kept: many far matches that repeat each other.
+// A random walk with nine bits of mantissa: many far matches that repeat each other.
 bytes walk_of_few_bits(std::size_t items) {
   std::mt19937 random(1);
   std::normal_distribution<double> step;
@@ -53,7 +53,7 @@ TEST(LzOutput, CopiesChainsOfFarMatchesInFewRounds) {
        {std::tuple(step_kind::zstd, &zstd, 4U), std::tuple(step_kind::lz4_block, &lz4, 3U)}) {
     const lz_work work = work_of(kind, *encoded, content);
     EXPECT_GT(work.batches, 100U);
-    // Those that follow each other: warps that share a chunk make some at the same time.
+    // Those that depend on each other: warps that share a chunk do some at the same time.
     const std::uint64_t rounds = work.sets == 0 ? work.rounds : host_lz_depth.rounds;
     EXPECT_LE(rounds, most_rounds * work.batches) << rounds << " rounds, " << work.batches << " batches";
     EXPECT_LE(work.turns, 6 * work.batches) << work.turns << " turns, " << work.batches << " batches";
@@ -66,8 +66,8 @@ TEST(LzOutput, CopiesChainsOfFarMatchesInFewRounds) {
   }
 }
 
-// One chunk of each array of bench/gpu, and of `ramp` one where each value stands there 1, 2, 4 and 8 times. Blosc's:
-// a block of 256 KiB in four parts, of which the third (the high bytes of the mantissa) has most sequences.
+// One chunk of each array of bench/gpu, and of `ramp` one in which each value occurs 1, 2, 4 and 8 times. For Blosc: a
+// block of 256 KiB in four parts, of which the third (the high bytes of the mantissa) has most sequences.
 struct counted_chunk {
   std::string name;
   bytes content;
@@ -91,8 +91,8 @@ std::vector<counted_chunk> counted_chunks() {
   return out;
 }
 
-// Counts what bench/gpu/predict.py multiplies with the cycles of docs/design/kernels.md; PENSTOCK_COUNTS names the file
-// that gets them.
+// Counts what bench/gpu/predict.py multiplies by the cycles of docs/design/kernels.md, and writes the counts to the
+// file in PENSTOCK_COUNTS.
 TEST(LzOutput, CopiesMatchesOfArraysInFewRounds) {
   std::string rows;
   for (const auto& [name, content] : counted_chunks()) {

@@ -1,18 +1,18 @@
 #pragma once
 
-// The positions at which the tokens of a window begin.
+// Finds the positions at which the tokens of a window begin.
 //
 // A token's end follows from its first bytes, so tokens are found one after the other. Stepping over them in one lane
-// costs some 100 cycles a token. Where there are many, all lanes find them together, without knowing where one begins:
+// costs some 100 cycles per token. If there are many, all lanes find them together, without knowing where one begins:
 //
-//   steps   for every byte of the window: how long a token is that begins there
-//   exits   for every byte: where the chain of tokens that begins there leaves its segment of 64 bytes, a segment a
-//           lane, from back to front
-//   entries one lane follows the exits from the first token on: one step a segment
-//   starts  every lane follows the steps from where its segment is entered; a prefix sum over the numbers of tokens
-//           says where its tokens stand among all
+//   steps   for every byte of the window: the length of a token that begins there
+//   exits   for every byte: where the chain of tokens that begins there leaves its segment of 64 bytes; a segment per
+//           lane, backwards
+//   entries one lane follows the exits from the first token on: one step per segment
+//   starts  every lane follows the steps from the first token of its segment; a prefix sum over the numbers of tokens
+//           gives their indexes among all
 //
-// The cost depends little on what the window holds; stepping costs less where a window has few tokens.
+// The cost hardly depends on the content of the window; stepping costs less if a window has few tokens.
 
 #include "cuda/decode/lz_tokens.h"
 #include "cuda/decode/warp.h"
@@ -22,36 +22,36 @@ namespace penstock::inline v0::device {
 inline constexpr std::uint32_t kWindowBytes = 2048;
 inline constexpr std::uint32_t kSegmentBytes = 64;
 static_assert(kWindowBytes == kLanes * kSegmentBytes);
-/// Of a segment in the tables: lanes that step through their segments together meet in no bank of shared memory.
+/// Size of a segment in the tables: lanes that step together use different banks of shared memory.
 inline constexpr std::uint32_t kSegmentStride = kSegmentBytes + 4;
-/// An exit from here on is the place, in its segment, of a token whose end is not in the tables: less the bytes of a
-/// segment, modulo 256.
+/// An exit of at least this is the offset, in its segment, of a token whose end is not in the tables, minus the size of
+/// a segment, modulo 256.
 inline constexpr std::uint32_t kOpenExit = 256 - kSegmentBytes;
-/// A window in which so many tokens are expected is parsed by all lanes.
+/// A window is parsed by all lanes if at least this many tokens are expected.
 inline constexpr std::uint32_t kManyTokens = 64;
-/// In others, one lane finds at most so many; the rest are in the next window.
+/// In other windows, one lane finds at most this many; the rest are in the next window.
 inline constexpr std::uint32_t kMostStepped = kManyTokens + 32;
 
 struct lz_tables {
-  alignas(4) std::uint8_t steps[kLanes * kSegmentStride];  ///< bytes of a token; 0: it is not known, or too long
-  alignas(4) std::uint8_t exits[kLanes * kSegmentStride];  ///< bytes behind the segment, or from kOpenExit on
+  alignas(4) std::uint8_t steps[kLanes * kSegmentStride];  ///< length of a token; 0: unknown, or too long
+  alignas(4) std::uint8_t exits[kLanes * kSegmentStride];  ///< bytes after the segment, or kOpenExit and more
 };
 
 struct lz_window_shared {
-  alignas(16) std::uint8_t bytes[kWindowBytes];  ///< zeros where the source does not reach
+  alignas(16) std::uint8_t bytes[kWindowBytes];  ///< zeros beyond the source
   union {
     lz_tables tables;
-    std::uint16_t starts[kWindowBytes];  ///< where tokens begin, in the window
+    std::uint16_t starts[kWindowBytes];  ///< offsets of tokens in the window
   };
-  std::uint8_t entries[kLanes];  ///< where a segment's first token begins in it; kSegmentBytes: nowhere
+  std::uint8_t entries[kLanes];  ///< offset of a segment's first token; kSegmentBytes: none
   std::uint32_t stop;            ///< the token that does not end in the window; its size: none known
-  std::uint32_t count;           ///< of `starts`
+  std::uint32_t count;           ///< number of `starts`
 };
 
 /// A part of the source in shared memory.
 struct lz_window {
-  std::uint32_t at;    ///< of the window's first byte in the source, modulo 2^32: up to 15 bytes may be in front of it
-  std::uint32_t from;  ///< where the first token begins, in the window
+  std::uint32_t at;    ///< offset of the window's first byte in the source, modulo 2^32: at most 15 bytes before it
+  std::uint32_t from;  ///< offset of the first token in the window
   byte_view view;
 };
 
@@ -63,7 +63,7 @@ PENSTOCK_DEVICE lz_window load_window(byte_view source, std::uint32_t at, lz_win
     words_16 words[kTurns];
     bool whole[kTurns];
     for (std::uint32_t k = 0; k < kTurns; ++k) {
-      // Above every size where it is in front of the source.
+      // If it is before the source, this exceeds every size.
       const std::uint32_t place = first + 16 * (static_cast<std::uint32_t>(lane) + kLanes * k);
       whole[k] = place < source.size && source.size - place >= 16;
       words[k] = {};
@@ -81,8 +81,8 @@ PENSTOCK_DEVICE lz_window load_window(byte_view source, std::uint32_t at, lz_win
   return {first, lead, {shared.bytes, left < kWindowBytes - lead ? left + lead : kWindowBytes}};
 }
 
-// The lengths of four tokens that begin at the four bytes of a word, each in a byte; 0 where more than that byte says
-// how long it is.
+// The lengths of four tokens that begin at the four bytes of a word, each in a byte; 0 if the length depends on more
+// than that byte.
 
 PENSTOCK_DEVICE std::uint32_t without_bytes(std::uint32_t steps, std::uint32_t ones) { return steps & ~(ones * 255u); }
 
@@ -110,7 +110,7 @@ PENSTOCK_DEVICE std::uint32_t blosclz_steps(std::uint32_t word) {
 
 PENSTOCK_DEVICE std::uint32_t packbits_steps(std::uint32_t word) {
   const std::uint32_t low = word & 0x7f7f7f7fu, is_run = word >> 7 & 0x01010101u, runs = is_run * 255u;
-  const std::uint32_t means_something = (low + 0x7f7f7f7fu) >> 7 & 0x01010101u;  // of the bytes from 128 on
+  const std::uint32_t means_something = (low + 0x7f7f7f7fu) >> 7 & 0x01010101u;  // of the bytes of 128 and more
   return ((0x01010101u + means_something) & runs) | ((low + 0x02020202u) & ~runs);
 }
 
@@ -122,18 +122,18 @@ PENSTOCK_DEVICE std::uint32_t steps_of(std::uint32_t word) {
   return lz4_steps(word);
 }
 
-/// Whether a token that begins with two bytes of 255 has a length of several bytes, which no step says.
+/// Whether a token that begins with two bytes of 255 has a length of several bytes, which no step represents.
 template <lz_format kFormat>
 inline constexpr bool kLengthsGoOn = kFormat == lz_format::lz4_block || kFormat == lz_format::blosclz;
 
-/// The highest bit of each byte of `word` that is 255, as is the byte after it; `next` is the word after it.
+/// The highest bit of each byte of `word` that is 255 and followed by another 255; `next` is the word after it.
 PENSTOCK_DEVICE std::uint32_t pairs_of_255(std::uint32_t word, std::uint32_t next) {
   const std::uint32_t both = word & (word >> 8 | next << 24);
   return ((both & 0x7f7f7f7fu) + 0x01010101u) & both & 0x80808080u;
 }
 
 /// A bit for each of 16 bytes: whether its step, 0 in `steps`, is to be looked up. Long lengths are chains of bytes of
-/// 255, any of which could begin a token: but for the last byte, their steps stay 0.
+/// 255, any of which could begin a token: except for the last byte, their steps stay 0.
 template <lz_format kFormat>
 PENSTOCK_DEVICE std::uint32_t unknown_steps(const words_16& words, const words_16& steps) {
   std::uint32_t out = 0;
@@ -146,16 +146,16 @@ PENSTOCK_DEVICE std::uint32_t unknown_steps(const words_16& words, const words_1
   return out;
 }
 
-/// No token is shorter.
+/// The shortest token.
 template <lz_format kFormat>
 inline constexpr std::uint32_t kLeastStep = kFormat == lz_format::lz4_block  ? 3
                                             : kFormat == lz_format::packbits ? 1
                                                                              : 2;
 
-/// How long a token is, as if each of its lengths had at most one more byte.
+/// The length of a token, computed as if each of its lengths had at most one more byte.
 struct token_step {
   std::uint32_t bytes;
-  bool known;  ///< that it is so long
+  bool known;  ///< whether this is correct
 };
 
 /// The length of the token at `at`, of which the view has at least the first byte; it may end beyond the view.
@@ -176,7 +176,7 @@ PENSTOCK_DEVICE token_step step_at(byte_view from, std::uint32_t at) {
     if (head < 32) return {head + 2, true};
     return {(head & 31) == 31 && low == 255 ? step + 2 : step, !extended || second != 255};
   }
-  // The bytes that are looked at to verify are loaded whether they are lengths or not: the next token does not wait.
+  // The bytes that verify it are loaded whether they are lengths or not, so that the next token does not wait.
   const bool extended = head >= 0xf0, more = (head & 15) == 15;
   const std::uint32_t step = (head >> 4) + 3 + (extended ? 1 + second : 0), third = byte(at + step);
   const std::uint32_t most = (extended ? second : 0) | (more ? third << 8 : 0);
@@ -192,7 +192,7 @@ PENSTOCK_DEVICE std::uint32_t long_step(byte_view from, std::uint32_t at) {
   return step.known ? step.bytes : 0;
 }
 
-/// The place in the tables of a place in the window.
+/// The offset in the tables for an offset in the window.
 PENSTOCK_DEVICE std::uint32_t table_place(std::uint32_t at) {
   return at + (kSegmentStride - kSegmentBytes) * (at / kSegmentBytes);
 }
@@ -254,7 +254,7 @@ PENSTOCK_DEVICE void make_exits(lz_window_shared& shared, warp lanes) {
       std::uint32_t out[4];
       for (std::uint32_t k = 4; k-- > 0;) {
         const std::uint32_t step = now >> (8 * k) & 255u, next = group + k + step;
-        out[k] = next - kSegmentBytes;  // where the step is 0: kOpenExit and the place
+        out[k] = next - kSegmentBytes;  // if the step is 0: kOpenExit plus the offset
         if (step - 1 < kSegmentBytes - 1 - k - group) {
           bool in_word = false;
           for (std::uint32_t i = k + kLeastStep<kFormat>; i < 4; ++i) in_word = in_word || k + step == i;
@@ -277,7 +277,7 @@ PENSTOCK_DEVICE void find_entries(byte_view window, std::uint32_t at, lz_window_
   shared.stop = window.size;
   PENSTOCK_SMALL_LOOP
   while (at < window.size) {
-    // Several segments as if all exits were known and none of them the last; a single check verifies that.
+    // Several segments as if all exits were known and none of them the last; one check verifies that afterwards.
     std::uint32_t place[kAhead + 1] = {at}, known = 0;
     for (std::uint32_t i = 0; i < kAhead; ++i) {
       const std::uint32_t out = shared.tables.exits[table_place(place[i] < kWindowBytes ? place[i] : 0)];
@@ -303,7 +303,7 @@ PENSTOCK_DEVICE void find_entries(byte_view window, std::uint32_t at, lz_window_
       shared.stop = at;
       return;
     }
-    // The segment may go on behind the token, for the lane that follows its steps.
+    // The segment may continue after the token, for the lane that follows its steps.
     if (end / kSegmentBytes == segment) shared.tables.steps[table_place(at)] = static_cast<std::uint8_t>(end - at);
     at = end;
   }
@@ -318,7 +318,7 @@ PENSTOCK_DEVICE void make_starts(byte_view window, lz_window_shared& shared, war
     const std::uint8_t* const steps = shared.tables.steps + kSegmentStride * static_cast<std::uint32_t>(lane);
     std::uint32_t at = shared.entries[lane], low = 0, high = 0, step;
     PENSTOCK_SMALL_LOOP
-    do {  // at the segment's end there is a step of 0, too
+    do {  // the segment's end also has a step of 0
       for (std::uint32_t i = 0; i < kAhead; ++i) {
         low |= bit_at(at);
         high |= bit_at(at - 32);
@@ -326,7 +326,7 @@ PENSTOCK_DEVICE void make_starts(byte_view window, lz_window_shared& shared, war
         at = at + step < kSegmentBytes ? at + step : kSegmentBytes;
       }
     } while (step != 0);
-    // Behind the source's end there are none, and the last one may not end in the window.
+    // Beyond the source's end there are none, and the last one may not end in the window.
     low &= bit_at(left) - 1;
     high &= left < 32 ? 0 : bit_at(left - 32) - 1;
     if ((low | high) != 0) {
@@ -343,7 +343,7 @@ PENSTOCK_DEVICE void make_starts(byte_view window, lz_window_shared& shared, war
   });
   per_lane<std::uint32_t> ends = counts;
   lanes.sum_up(ends);
-  lanes.sync();  // the starts take the tables' place
+  lanes.sync();  // the starts overwrite the tables
   lanes.each([&](int lane) {
     if (lane == kLanes - 1) shared.count = ends[lane];
     std::uint16_t* to = shared.starts + (ends[lane] - counts[lane]);
@@ -360,7 +360,7 @@ PENSTOCK_DEVICE void make_starts(byte_view window, lz_window_shared& shared, war
   });
 }
 
-/// Finds where all tokens begin that end in the window, by all lanes.
+/// Finds, by all lanes, the beginnings of all tokens that end in the window.
 template <lz_format kFormat>
 PENSTOCK_DEVICE void parse_window(const lz_window& window, lz_window_shared& shared, warp lanes) {
   make_steps<kFormat>(window.view, shared, lanes);
@@ -383,7 +383,7 @@ PENSTOCK_DEVICE void parse_window(lz_format format, const lz_window& window, lz_
   parse_window<lz_format::lz4_block>(window, shared, lanes);
 }
 
-/// Finds where tokens begin that end in the window, in one lane: up to `kMostStepped`, or three less. How many.
+/// Finds the beginnings of tokens in the window in one lane: up to `kMostStepped`, or three less. Returns the number.
 template <lz_format kFormat>
 PENSTOCK_DEVICE std::uint32_t step_over_tokens(const lz_window& window, std::uint16_t* starts) {
   constexpr std::uint32_t kAhead = 4;
@@ -391,7 +391,7 @@ PENSTOCK_DEVICE std::uint32_t step_over_tokens(const lz_window& window, std::uin
   std::uint32_t count = 0, at = window.from;
   PENSTOCK_SMALL_LOOP
   while (count + kAhead <= kMostStepped && at < from.size) {
-    // Several steps as if no length had more than a byte. Whether that holds is known later: no step waits for it.
+    // Several steps as if no length had more than a byte. This is verified later, so that no step waits for it.
     std::uint32_t next = at, steps = 0;
     bool known = true;
     for (std::uint32_t i = 0; i < kAhead; ++i) {

@@ -1,4 +1,4 @@
-// Windows of tokens: all lanes find what one lane steps over, and streams made of every kind of token decode.
+// Windows of tokens: all lanes find the tokens that one lane steps over, and streams of every kind of token decode.
 
 #include "cuda/decode/lz_parse.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr lz_format kFormats[] = {lz_format::lz4_block, lz_format::snappy, lz_format::blosclz, lz_format::packbits};
 
-// Bytes that no encoder has written, of a kind.
+// Random bytes of several kinds, not written by an encoder.
 std::vector<std::uint8_t> any_bytes(int kind, std::size_t size, std::mt19937& random) {
   std::vector<std::uint8_t> out(size);
   for (auto& byte : out) {
@@ -27,7 +27,7 @@ std::vector<std::uint8_t> any_bytes(int kind, std::size_t size, std::mt19937& ra
       case 1:  // short tokens
         byte = any & 0x33;
         break;
-      case 2:  // lengths that go on
+      case 2:  // lengths of several bytes
         byte = any | (random() % 2 != 0 ? 0x0f : 0xf0);
         break;
       case 3:  // chains of bytes of 255
@@ -40,7 +40,7 @@ std::vector<std::uint8_t> any_bytes(int kind, std::size_t size, std::mt19937& ra
         byte = kind == 5 ? 255 : 0xf4;
     }
   }
-  // Here and there a long chain.
+  // Occasionally a long chain.
   if (size > 600 && kind < 2 && random() % 2 != 0)
     std::fill_n(out.begin() + static_cast<long>(random() % (size - 500)), random() % 500, std::uint8_t{255});
   return out;
@@ -89,11 +89,11 @@ TEST(LzParse, FindsTheTokensThatOneLaneStepsOver) {
   }
 }
 
-// What a stream is made of.
+// The composition of a stream.
 struct token_lengths {
   const char* name;
   std::uint32_t most_literals, most_match, most_offset;
-  std::uint32_t rarely;  // a token of so many that is a hundred times longer; 0: none
+  std::uint32_t rarely;  // one token among this many is a hundred times longer; 0: none
 };
 
 constexpr token_lengths kLengths[] = {
@@ -142,7 +142,7 @@ void append_snappy_tokens(bytes& out, std::span<const std::byte> literals, std::
   }
 }
 
-// A stream of about `size` bytes of content, and the content.
+// A stream with about `size` bytes of content, and the content.
 std::pair<bytes, bytes> stream_of(bool snappy, const token_lengths& lengths, std::size_t size, std::mt19937& random) {
   bytes encoded, content;
   const auto literals = [&](std::uint32_t count) {
@@ -203,7 +203,7 @@ TEST(LzParse, RefusesEveryTruncation) {
     }
 }
 
-// Damage in the middle of windows: what is accepted is what the library makes of it.
+// Damage in the middle of windows: accepted streams decode to the library's bytes.
 TEST(LzParse, MakesOfDamagedTokensWhatTheLibraryMakes) {
   std::mt19937 random(17);
   int accepted = 0;
@@ -253,7 +253,7 @@ bytes stream_of(lz_format format, const bytes& content) {
   return out;
 }
 
-// Cycles of the loops' turns, from docs/design/kernels.md.
+// Cycles for the turns of the loops, from docs/design/kernels.md.
 struct turn_cycles {
   double four, token, steps, lengths, exits, entries, open, walk, start;
 };
@@ -263,7 +263,7 @@ constexpr double kScan = 600;  // bits to counts, five shuffles, barriers: not a
 
 struct window_cycles {
   double stepped, parsed, tokens;
-  double lengths, entries, open, walk, starts;  // turns
+  double lengths, entries, open, walk, starts;  // numbers of turns
 };
 
 window_cycles cycles_of(lz_format format, const lz_window& window, const lz_window_shared& shared) {
@@ -318,7 +318,7 @@ window_cycles cycles_of(lz_format format, const lz_window& window, const lz_wind
   return out;
 }
 
-// What docs/design/0012 says of parsing, by windows of streams; and its bar.
+// The figures of docs/design/0012 on parsing, by windows of streams; and their limit.
 TEST(LzParse, TakesFewCyclesByTheModel) {
   const warp lanes;
   std::mt19937 random(3);

@@ -8,12 +8,12 @@ namespace penstock::inline v0::device {
 
 /// A decoded token: a run of literals, then a match.
 struct lz_token {
-  std::uint32_t literals_at;  ///< as the token's place
+  std::uint32_t literals_at;  ///< in the same view as the token
   std::uint32_t literals, match, offset;
-  std::uint32_t end;  ///< where the next one begins; 0: this one does not end within the view
+  std::uint32_t end;  ///< offset of the next one; 0: this one does not end within the view
 };
 
-/// Adds bytes at `at` to `length` until one is not 255; false when the view ends before.
+/// Adds bytes at `at` to `length` until one is not 255; false if the view ends before.
 PENSTOCK_DEVICE bool extend_length(byte_view from, std::uint32_t& at, std::uint32_t& length) {
   std::uint32_t more;
   PENSTOCK_SMALL_LOOP
@@ -88,7 +88,7 @@ PENSTOCK_DEVICE lz_token blosclz_token(byte_view from, std::uint32_t at) {
   return token;
 }
 
-/// A PackBits run. The byte that means nothing is a token of nothing.
+/// A PackBits run. The byte without a meaning is an empty token.
 PENSTOCK_DEVICE lz_token packbits_token(byte_view from, std::uint32_t at) {
   const std::uint32_t head = from.begin[at++];
   lz_token token{at, head < 128 ? head + 1 : head == 128 ? 0u : 1u, head > 128 ? 256 - head : 0u, 1, 0};

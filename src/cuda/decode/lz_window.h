@@ -1,9 +1,9 @@
 #pragma once
 
-// A sequence whose match repeats its last few bytes depends on what stands right in front of it, and that on the
-// sequence before: followed one by one, such chains are as deep as the frame. But what a sequence does to the last
-// eight bytes is a function (each byte afterwards is either a known one or one of the eight before), functions can be
-// joined, and joining is associative: a scan gives every lane the eight bytes that its match repeats.
+// A match that repeats the last few bytes depends on the bytes right before it, and those on the sequence before:
+// followed one by one, such chains are as long as the frame. But the effect of a sequence on the last eight bytes is a
+// function (each byte afterwards is either a known one or one of the eight before), functions can be composed, and
+// composition is associative: a scan gives every lane the eight bytes that its match repeats.
 
 #include <cstdint>
 
@@ -28,11 +28,11 @@ PENSTOCK_DEVICE std::uint64_t gather_bytes(std::uint64_t x, std::uint64_t select
 #endif
 }
 
-/// A function from the eight bytes in front of a sequence to the eight bytes in front of the next; the highest byte is
-/// the last one.
+/// A function from the eight bytes before a sequence to the eight bytes before the next; the highest byte is the last
+/// one.
 struct alignas(16) byte_window {
   std::uint64_t value;      ///< the known bytes, 0 elsewhere
-  std::uint64_t selection;  ///< by byte: 0x80 for a known one, otherwise which of the bytes before
+  std::uint64_t selection;  ///< by byte: 0x80 for a known one, otherwise the index of a byte before
 
   static constexpr std::uint64_t kSame = 0x0706050403020100u, kKnown = 0x8080808080808080u;
 
@@ -50,7 +50,7 @@ struct alignas(16) byte_window {
             (selection & kKnown) | (gather_bytes(before.selection, selection) & ~known)};
   }
 
-  /// The eight bytes that it makes of `bytes`.
+  /// Applies it to `bytes`.
   PENSTOCK_DEVICE std::uint64_t of(std::uint64_t bytes) const {
     const std::uint64_t known = ((selection & kKnown) >> 7) * 255;
     return value | (gather_bytes(bytes, selection) & ~known);
@@ -73,7 +73,7 @@ struct alignas(16) byte_window {
       phase = (offset & (offset - 1)) == 0 ? cut & (offset - 1) : cut % offset;
     }
     for (std::uint32_t j = 0; j < 8; ++j) {
-      std::uint32_t from = length + j;  // still a byte of before
+      std::uint32_t from = length + j;  // still one of the bytes before
       if (from >= 8) {
         from = 8 - offset + phase;
         phase = phase + 1 == offset ? 0 : phase + 1;

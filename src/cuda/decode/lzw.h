@@ -13,7 +13,7 @@ inline constexpr std::uint32_t kLzwLiterals = 256;
 struct lzw_shared : lz_found<std::uint64_t> {
   lz_shared output;
   std::uint32_t begins[kLzwCodes - kLzwFirst];   ///< position of a code's string in the output
-  std::uint16_t lengths[kLzwCodes - kLzwFirst];  ///< at most as many as there are codes, and one
+  std::uint16_t lengths[kLzwCodes - kLzwFirst];  ///< at most the number of codes plus one
   std::uint8_t literal_bytes[kLzwLiterals];
   // The reading lane's state between batches.
   std::uint64_t hold;
@@ -25,7 +25,7 @@ struct lzw_shared : lz_found<std::uint64_t> {
   std::uint32_t more, bad;
 };
 
-/// Takes codes from a part's bytes.
+/// Reads codes from a part's bytes.
 class lzw_codes {
  public:
   PENSTOCK_DEVICE lzw_codes(byte_view view, const lzw_shared& shared)
@@ -37,7 +37,7 @@ class lzw_codes {
     shared.at = at_;
   }
 
-  /// The next `width` bits, 9 to 12; kLzwEnd where there are not so many.
+  /// The next `width` bits, 9 to 12; kLzwEnd if fewer are left.
   PENSTOCK_DEVICE std::uint32_t next(std::uint32_t width) {
     PENSTOCK_SMALL_LOOP
     for (; held_ < width; held_ += 8) {
@@ -60,7 +60,7 @@ class lzw_codes {
   bool old_;
 };
 
-/// What the reading lane does for a batch: codes until the target is full, the codes end, or the batch is full.
+/// Fills a batch in the reading lane: codes until the target is full, the codes end, or the batch is full.
 PENSTOCK_DEVICE void read_lzw_batch(const decode_part& part, lzw_shared& shared) {
   lzw_codes codes({pointer<const std::uint8_t>(part.source), part.source_bytes}, shared);
   std::uint32_t count = 0, literals = 0, run = 0;
@@ -76,7 +76,7 @@ PENSTOCK_DEVICE void read_lzw_batch(const decode_part& part, lzw_shared& shared)
     ++count;
   };
   bool more = true, good = true;
-  // The last place is for literals that no match follows.
+  // The last entry is for literals without a match after them.
   while (count != kLanes - 1 && literals != kLzwLiterals) {
     if (made == part.target_bytes) {
       more = false;
@@ -98,7 +98,7 @@ PENSTOCK_DEVICE void read_lzw_batch(const decode_part& part, lzw_shared& shared)
       good = false;
       break;
     }
-    // The string that this code adds; its last byte is the first that is written now.
+    // The string that this code adds; its last byte is the first byte of the string that is written now.
     if (!first && next < kLzwCodes) {
       shared.begins[next - kLzwFirst] = last_begin;
       shared.lengths[next - kLzwFirst] = static_cast<std::uint16_t>(last_length + 1);
@@ -119,7 +119,7 @@ PENSTOCK_DEVICE void read_lzw_batch(const decode_part& part, lzw_shared& shared)
     made += length;
     if (first) continue;
     if (next < kLzwCodes) ++next;
-    // The old kind changes width when the table needs it, the other one code before.
+    // The old kind changes width when the table needs it, the other one a code earlier.
     if (next + 1 - old >= 1u << width && width < 12) ++width;
   }
   if (run != 0) close(0, 0);
@@ -134,7 +134,7 @@ PENSTOCK_DEVICE void read_lzw_batch(const decode_part& part, lzw_shared& shared)
   codes.save(shared);
 }
 
-/// What one warp does: the part that is `turn` in the wave's order. Codes behind a full target are left out.
+/// The work of one warp: the part with index `turn` in the wave's order. Codes after a full target are ignored.
 PENSTOCK_DEVICE void lzw_warp(const part_wave& wave, std::uint32_t turn, lzw_shared& shared, warp lanes) {
   const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
   lz_output out(shared.output, pointer<std::uint8_t>(part.target), part.target_bytes, lanes);
@@ -144,7 +144,7 @@ PENSTOCK_DEVICE void lzw_warp(const part_wave& wave, std::uint32_t turn, lzw_sha
     shared.held = shared.at = shared.made = shared.last_begin = shared.last_length = 0;
     shared.width = 9;
     shared.next = kLzwFirst;
-    // The old kind begins with a clear code of the other bit order.
+    // The old kind begins with a clear code in the other bit order.
     shared.old = part.source_bytes >= 2 && source[0] == 0 && (source[1] & 1) != 0 ? 1 : 0;
   });
   chunk_status status = chunk_status::ok;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Numbers behind a decompressor: the rows of a TIFF strip or tile (byte order, predictors, wanted samples), and sums of
-// differences. A warp takes 32 numbers at a time and carries their sum on.
+// Numbers after a decompressor: the rows of a TIFF strip or tile (byte order, predictors, selected samples), and sums
+// of differences. A warp processes 32 numbers at a time and carries their sum.
 
 #include "cuda/decode/warp.h"
 
@@ -31,7 +31,7 @@ PENSTOCK_DEVICE void store_number(std::uint8_t* at, std::uint64_t value, std::ui
   for (std::uint32_t i = 0; i < size; ++i) at[i] = static_cast<std::uint8_t>(value >> (8 * i));
 }
 
-/// The lowest `size` of `value` in the other order.
+/// The lowest `size` bytes of `value` in reverse order.
 PENSTOCK_DEVICE std::uint64_t swapped_number(std::uint64_t value, std::uint32_t size) {
   std::uint64_t out = 0;
   PENSTOCK_SMALL_LOOP
@@ -39,7 +39,7 @@ PENSTOCK_DEVICE std::uint64_t swapped_number(std::uint64_t value, std::uint32_t 
   return out;
 }
 
-/// Adds up what `load(i)` gives for i = 0 to count - 1, and calls `store(i, sum)` for each.
+/// Adds up `load(i)` for i = 0 to count - 1, and calls `store(i, sum)` for each.
 template <class Load, class Store>
 PENSTOCK_DEVICE void sum_by_warp(std::uint64_t count, warp lanes, Load&& load, Store&& store) {
   std::uint64_t carry = 0;
@@ -73,8 +73,8 @@ struct delta_layout {
   }
 };
 
-/// What one warp of the delta kernel does: the part that is `turn` in the wave's order. A part of a chunk that failed
-/// is left alone.
+/// The work of one warp of the delta kernel: the part with index `turn` in the wave's order. Parts of a chunk that
+/// failed are skipped.
 PENSTOCK_DEVICE void delta_warp(const part_wave& wave, std::uint32_t turn, warp lanes) {
   const decode_part& part = pointer<const decode_part>(wave.parts)[pointer<const std::uint32_t>(wave.order)[turn]];
   if (failed(wave.statuses, part.chunk, lanes)) return;
@@ -98,10 +98,10 @@ PENSTOCK_DEVICE void delta_warp(const part_wave& wave, std::uint32_t turn, warp 
       });
 }
 
-/// Which of a pixel's samples is the j-th that is wanted.
+/// The index of the j-th selected sample in a pixel.
 PENSTOCK_DEVICE std::uint32_t picked_sample(const row_layout& rows, std::uint32_t j) { return rows.picked[j]; }
 
-/// One row without a predictor: every number by itself.
+/// One row without a predictor: all numbers are independent.
 PENSTOCK_DEVICE void copy_samples(const row_layout& rows, const std::uint8_t* from, std::uint8_t* to, warp lanes) {
   const std::uint32_t item = rows.item_bytes;
   lanes.each_alone([&](int lane) {
@@ -109,7 +109,7 @@ PENSTOCK_DEVICE void copy_samples(const row_layout& rows, const std::uint8_t* fr
     for (auto i = static_cast<std::uint32_t>(lane); i < rows.width * rows.wanted; i += kLanes) {
       const std::uint32_t pixel = i / rows.wanted, sample = picked_sample(rows, i - pixel * rows.wanted);
       const std::uint64_t at = static_cast<std::uint64_t>(pixel) * rows.samples + sample;
-      // Both halves of a complex number are numbers of their own.
+      // Both halves of a complex number count as numbers.
       PENSTOCK_SMALL_LOOP
       for (std::uint32_t part = 0; part < item; part += rows.unit_bytes) {
         std::uint64_t value = load_number(from + at * item + part, rows.unit_bytes);
@@ -138,8 +138,8 @@ PENSTOCK_DEVICE void sum_samples(const row_layout& rows, const std::uint8_t* fro
   }
 }
 
-/// One row of the floating-point predictor (Adobe Photoshop TIFF Technical Note 3): differences of bytes, `samples`
-/// apart, in planes from the most significant byte on.
+/// One row of the floating-point predictor (Adobe Photoshop TIFF Technical Note 3): differences of bytes at distances
+/// of `samples`, in planes from the most significant byte on.
 PENSTOCK_DEVICE void sum_float_bytes(const row_layout& rows, const std::uint8_t* from, std::uint8_t* to, warp lanes) {
   const std::uint32_t item = rows.item_bytes, numbers = rows.width * rows.samples;
   PENSTOCK_SMALL_LOOP
@@ -149,7 +149,7 @@ PENSTOCK_DEVICE void sum_float_bytes(const row_layout& rows, const std::uint8_t*
     for (std::uint32_t j = 0; j < rows.wanted; ++j)
       if (picked_sample(rows, j) == s) wanted = j;
     if (wanted == rows.wanted) continue;
-    // Bytes s, s + samples, ... are one sum over all planes: a plane has a whole number of them.
+    // Bytes s, s + samples, ... are one sum over all planes: a plane has a multiple of `samples` bytes.
     sum_by_warp(
         static_cast<std::uint64_t>(rows.width) * item, lanes,
         [&](std::uint64_t i) { return static_cast<std::uint64_t>(from[i * rows.samples + s]); },
@@ -161,7 +161,7 @@ PENSTOCK_DEVICE void sum_float_bytes(const row_layout& rows, const std::uint8_t*
   }
 }
 
-/// What one warp of the rows kernel does: `rows_per_warp` rows of a part. A part of a chunk that failed is left alone.
+/// The work of one warp of the rows kernel: `rows_per_warp` rows of a part. Parts of a chunk that failed are skipped.
 PENSTOCK_DEVICE void rows_warp(const rows_wave& wave, std::uint32_t group, warp lanes) {
   const row_layout& rows = wave.rows;
   const std::uint32_t each = wave.warps_per_part, share = group % each;

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-// clang's UBSan identifies a function by its C++ type, and these are declared by name only.
+// clang's UBSan identifies a function by its C++ type, but these are declared by name only.
 #if defined(__clang__)
 #define PENSTOCK_CALLS_BY_NAME __attribute__((no_sanitize("function")))
 #else
@@ -23,7 +23,7 @@ constexpr unsigned kOldest = 5, kNewest = 6;
 constexpr const char* kNames[kNvcompCodecs] = {"Zstd", "LZ4", "Snappy", "Deflate", "Gzip"};
 constexpr const char* kInstall = "pip install nvidia-libnvcomp-cu13 (or -cu12)";
 
-// Options of every codec are 64 bytes, by value, of which zeros are the defaults.
+// The options of every codec are 64 bytes, passed by value. Zeros are the defaults.
 struct decode_options {
   std::uint32_t backend;
   std::uint32_t zeros[15];
@@ -60,7 +60,7 @@ std::string version_text(unsigned version) {
   return fmt::format("{}.{}.{}", version / 1000, version % 1000 / 100, version % 100);
 }
 
-// Never closed: it may have work on a device when its last user ends.
+// Never closed: it may still have work on a device when its last user ends.
 result<void*> open_library(const std::string& file) {
   const char* const named = std::getenv("PENSTOCK_NVCOMP");
   const std::string wanted = named != nullptr && *named != '\0' ? named : file;
@@ -104,7 +104,7 @@ PENSTOCK_CALLS_BY_NAME result<std::unique_ptr<const nvcomp>> nvcomp::open(const 
   for (int codec = 0; codec < kNvcompCodecs; ++codec) {
     codec_entry& entry = made->codecs_[codec];
     PENSTOCK_ASSIGN(entry.decode, find(library, function_name(codec, "Async")));
-    // The name alone does not say what it takes: versions 2 to 4 had one of the same name with other parameters.
+    // The name alone does not determine the parameters: versions 2 to 4 had a function of the same name with others.
     PENSTOCK_ASSIGN(entry.workspace, find(library, function_name(codec, made->major_version() == 5 ? "GetTempSizeAsync"
                                                                                                    : "GetTempSize")));
     PENSTOCK_ASSIGN(void* const alignments, find(library, function_name(codec, "GetRequiredAlignments")));

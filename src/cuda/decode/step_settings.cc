@@ -86,7 +86,7 @@ std::optional<device_step> samples_step(const device_form& form) {
   if (from.kind == sample_kind::complex_integer || from.mask || from.rows > kMost || from.width > kMost ||
       form.picked.size() > kMostPicked)
     return std::nullopt;
-  // Items of other widths are unpacked on the host.
+  // The host unpacks items of other widths.
   if (from.bits != 8 && from.bits != 16 && from.bits != 32 && from.bits != 64 && from.bits != 128) return std::nullopt;
   step.kind = step_kind::rows;
   step.rows.rows = static_cast<std::uint32_t>(from.rows);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Steps of the device: of a compiled codec, and from metadata (names and settings of codecs).
+// Creates device steps: from a compiled codec, and from metadata (names and settings of codecs).
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace penstock::inline v0::device {
 
-/// The step that decodes what a codec with this form encoded; nullopt where the device has no decoder for its settings.
+/// The step that decodes a codec with this form; nullopt if the device has no decoder for its settings.
 std::optional<device_step> step_of(const device_form& form);
 
 /// The steps, in decoding order, of codecs as Zarr and numcodecs write them: a list of names, of `{"name": ...,
@@ -25,7 +25,7 @@ std::optional<device_step> step_of(const device_form& form);
 /// The compressors of `step_of_codec`, and `shuffle`, `bitshuffle` and `byte_swap` (`elementsize`), `hdf5.bitshuffle`
 /// (`elementsize`, `blocksize`, `compression`), `delta` (`dtype`, `astype`: type strings of integers), `crc32c`,
 /// `reverse_bits`, and `tiff_predictor` (`predictor` 1, 2 or 3, `rows`, `width`, `samples`, `elementsize`, `endian`).
-/// \error unsupported  No device decoder has this name, or takes these settings. \error invalid_argument  A setting.
+/// \error unsupported  No device decoder has this name or these settings. \error invalid_argument  A bad setting.
 result<std::vector<device_step>> steps_of_codecs(const json& codecs, std::span<const std::byte> encoded,
                                                  std::uint64_t decoded_bytes);
 

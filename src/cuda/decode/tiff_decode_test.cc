@@ -1,5 +1,5 @@
-// What TIFF needs of the device's decoders, and numbers behind decompressors, on the host: against the codecs that the
-// host engine uses.
+// The device's decoders for TIFF, and numbers after decompressors, on the host: compared with the codecs that the host
+// engine uses.
 
 #include <libdeflate.h>
 
@@ -11,7 +11,7 @@
 #include "cuda/decode/numbers.h"
 #include "support/cases.h"
 
-#include "cuda/decode/decode_fixture.h"  // names that those above have for others
+#include "cuda/decode/decode_fixture.h"  // after the headers above, which use the same names
 
 namespace penstock::inline v0::device {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 const device_step kLzw[] = {{step_kind::lzw}};
 const device_step kPackBits[] = {{step_kind::packbits}};
 
-// LZW as TIFF has it: a greedy encoder of strings in a plain trie. `old`: least significant bit first.
+// TIFF's LZW: a greedy encoder of strings in a plain trie. `old`: least significant bit first.
 bytes lzw_of(const bytes& content, bool old, bool ends = true) {
   bytes out;
   std::uint64_t hold = 0;
@@ -49,7 +49,7 @@ bytes lzw_of(const bytes& content, bool old, bool ends = true) {
     if (at == content.size()) break;
     if (children[code].empty()) children[code].resize(256);
     children[code][static_cast<unsigned>(content[at])] = static_cast<int>(next++);
-    // The decoder has one string less than the encoder.
+    // The decoder has one string fewer than the encoder.
     if (next - 1 + (old ? 0 : 1) >= 1u << width && width < 12) ++width;
     if (next == 4094) clear();
   }
@@ -63,7 +63,7 @@ bytes packbits_of(const bytes& content, std::mt19937& random) {
   for (std::size_t at = 0; at < content.size();) {
     std::size_t run = 1;
     while (run < 128 && at + run < content.size() && content[at + run] == content[at]) ++run;
-    if (random() % 16 == 0) out.push_back(std::byte{128});  // means nothing
+    if (random() % 16 == 0) out.push_back(std::byte{128});  // a byte without a meaning
     if (run > 1) {
       out.push_back(static_cast<std::byte>(257 - run));
       out.push_back(content[at]);
@@ -78,7 +78,7 @@ bytes packbits_of(const bytes& content, std::mt19937& random) {
   return out;
 }
 
-// What the host engine's codec makes of `encoded`: exactly `size` bytes, or nothing.
+// The result of the host engine's codec: exactly `size` bytes, or nothing.
 std::optional<bytes> host_decodes(const byte_codec& codec, const bytes& encoded, std::size_t size) {
   worker_scratch scratch;
   bytes out(size);
@@ -87,7 +87,7 @@ std::optional<bytes> host_decodes(const byte_codec& codec, const bytes& encoded,
   return bytes(made->begin(), made->end());
 }
 
-// Damaged bytes: the device accepts what the host accepts, with the same bytes.
+// Damaged bytes: the device accepts the same as the host, with the same result.
 void expect_like_the_host(std::span<const device_step> steps, const byte_codec& codec, const bytes& encoded,
                           std::size_t size, std::uint32_t seed) {
   std::mt19937 random(seed);
@@ -209,7 +209,7 @@ TEST(DeviceRows, UndoEveryPredictorAtEveryWidthOrderAndChoiceOfSamples) {
                 from.big_endian = big;
                 from.predictor = predictor;
                 auto codec = make_tiff_samples(from, picked);
-                if (!codec.ok()) continue;  // no such samples
+                if (!codec.ok()) continue;  // the selected samples do not exist
                 const bytes stored = content_of("noise", from.bytes(), bits + predictor);
                 const std::size_t made = from.rows * width * picked.size() * bits / 8;
                 const auto wanted = host_decodes(**codec, stored, made);
@@ -228,7 +228,7 @@ TEST(DeviceRows, RefuseBytesThatAreTooFewAndLayoutsThatAreNone) {
   step.rows = layout_of(from, {0});
   bytes stored(29), out(30);
   EXPECT_FALSE(decode_on_host({&step, 1}, stored, out).ok());
-  stored.resize(35);  // a strip may have bytes behind its rows
+  stored.resize(35);  // a strip may have bytes after its rows
   EXPECT_TRUE(decode_on_host({&step, 1}, stored, out).ok());
   out.resize(31);
   EXPECT_FALSE(decode_on_host({&step, 1}, stored, out).ok());
@@ -241,7 +241,7 @@ TEST(DeviceRows, RefuseBytesThatAreTooFewAndLayoutsThatAreNone) {
   }
 }
 
-// A chain of one filter on `count` items, and the steps that a device takes for it.
+// A chain of one filter on `count` items, and the device's steps for it.
 void check_filter(const std::string& name, const char* settings, const dtype& type, std::uint64_t count,
                   const device_step& step) {
   const codec_config config{name, *json::parse(settings)};
@@ -305,7 +305,7 @@ TEST(DevicePackedBits, BecomeBooleansInBothOrders) {
 
 TEST(DeviceWave, GoesThroughStepsThatChangeTheSize) {
   const bytes items = content_of("noise", 4000);
-  bytes small(items.size() / 4);  // the low bytes, which sign extension makes differences of again
+  bytes small(items.size() / 4);  // small values, which change size by sign extension
   std::vector<std::int32_t> sums(small.size());
   std::int32_t sum = 0;
   for (std::size_t i = 0; i < small.size(); ++i) {

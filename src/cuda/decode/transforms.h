@@ -1,12 +1,12 @@
 #pragma once
 
-// What follows a compressor: bytes and bits of items back in their order. Every thread writes words of its own.
+// Transforms after a compressor: bytes and bits of items are put in their order. Every thread writes its own words.
 
 #include "cuda/decode/device.h"
 
 namespace penstock::inline v0::device {
 
-/// Which share of a part a thread works on: indexes `first`, `first + step`, and so on.
+/// The share of a part that a thread processes: indexes `first`, `first + step`, and so on.
 struct thread_share {
   std::uint32_t first;
   std::uint32_t step;
@@ -22,7 +22,7 @@ PENSTOCK_DEVICE void store_words(std::uint8_t* at, const std::uint32_t* words) {
 #endif
 }
 
-/// Likewise.
+/// Loads four words from an address that is a multiple of 16.
 PENSTOCK_DEVICE void load_words(std::uint32_t* words, const std::uint8_t* at) {
 #if defined(__CUDA_ARCH__)
   const uint4 all = *reinterpret_cast<const uint4*>(at);
@@ -36,7 +36,7 @@ PENSTOCK_DEVICE void load_words(std::uint32_t* words, const std::uint8_t* at) {
 #endif
 }
 
-/// Word i of four becomes byte i of each.
+/// Transposes the 4 x 4 bytes of four words.
 PENSTOCK_DEVICE void transpose_bytes(std::uint32_t* words) {
   const std::uint32_t low01 = pick_bytes(words[0], words[1], 0x5140), high01 = pick_bytes(words[0], words[1], 0x7362);
   const std::uint32_t low23 = pick_bytes(words[2], words[3], 0x5140), high23 = pick_bytes(words[2], words[3], 0x7362);
@@ -46,8 +46,8 @@ PENSTOCK_DEVICE void transpose_bytes(std::uint32_t* words) {
   words[3] = pick_bytes(high01, high23, 0x7632);
 }
 
-/// Items of 2, 4 or 8 bytes whose places are aligned: whole words are loaded before the first is written, so that a
-/// thread waits for memory once. 16 bytes of items a turn, and 32 where they have 8 bytes.
+/// Items of 2, 4 or 8 bytes at aligned addresses: whole words are loaded before the first is written, so that a thread
+/// waits for memory once. 16 bytes of items per turn, or 32 for items of 8 bytes.
 template <std::uint32_t Item>
 PENSTOCK_DEVICE void unshuffle_words(const std::uint8_t* from, std::uint8_t* to, std::uint32_t items,
                                      thread_share share) {
@@ -89,7 +89,7 @@ PENSTOCK_DEVICE void unshuffle(const std::uint8_t* __restrict__ from, std::uint8
   for (std::uint32_t i = whole + share.first; i < bytes; i += share.step) to[i] = from[i];
 }
 
-/// What no step changes: 16 bytes at once where both places are as aligned as each other.
+/// Bytes that no step changes: 16 bytes at once if source and target have the same alignment.
 PENSTOCK_DEVICE void copy_bytes(const std::uint8_t* __restrict__ from, std::uint8_t* __restrict__ to,
                                 std::uint32_t bytes, thread_share share) {
   std::uint32_t head = (16 - misalignment(to, 16)) & 15u;
@@ -104,7 +104,7 @@ PENSTOCK_DEVICE void copy_bytes(const std::uint8_t* __restrict__ from, std::uint
   for (std::uint32_t i = head + 16 * whole + share.first; i < bytes; i += share.step) to[i] = from[i];
 }
 
-/// Eight bytes, each the same bit of eight items, become eight bytes of one item each.
+/// Transposes 8 x 8 bits: eight bytes, each the same bit of eight items, become one byte of each item.
 PENSTOCK_DEVICE std::uint64_t transpose_bits(std::uint64_t x) {
   std::uint64_t t = (x ^ x >> 7) & 0x00aa00aa00aa00aau;
   x ^= t ^ t << 7;
@@ -114,8 +114,8 @@ PENSTOCK_DEVICE std::uint64_t transpose_bits(std::uint64_t x) {
   return x ^ t ^ t << 28;
 }
 
-/// The same of four times eight items: word b of `words` holds bit b of them. Byte j of words 2g and 2g+1 of `out`, one
-/// after the other, becomes item 8g+j.
+/// The same for four times eight items: word b of `words` has bit b of them. Byte j of words 2g and 2g+1 of `out`,
+/// taken together, becomes item 8g+j.
 PENSTOCK_DEVICE void transpose_bits(std::uint32_t* words, std::uint32_t* out) {
   transpose_bytes(words);
   transpose_bytes(words + 4);
@@ -132,8 +132,8 @@ PENSTOCK_DEVICE void transpose_bits(std::uint32_t* words, std::uint32_t* out) {
   }
 }
 
-/// Items of 1, 2, 4 or 8 bytes whose places are aligned, 32 of them a turn: a word of each bit's plane is loaded before
-/// the first item is written; of items of 8 bytes, first the planes of the lower four bytes.
+/// Items of 1, 2, 4 or 8 bytes at aligned addresses, 32 of them per turn: a word of each bit's plane is loaded before
+/// the first item is written; for items of 8 bytes, first the planes of the lower four bytes.
 template <std::uint32_t Item>
 PENSTOCK_DEVICE void unbitshuffle_words(const std::uint8_t* from, std::uint8_t* to, std::uint32_t groups,
                                         thread_share share) {
@@ -190,7 +190,7 @@ PENSTOCK_DEVICE void unbitshuffle(const std::uint8_t* __restrict__ from, std::ui
   for (std::uint32_t i = whole + share.first; i < bytes; i += share.step) to[i] = from[i];
 }
 
-/// The items of 16 bytes, each of 2, 4 or 8.
+/// Reverses the items of 2, 4 or 8 bytes in 16 bytes.
 PENSTOCK_DEVICE void swap_words(std::uint32_t* words, std::uint32_t item) {
   for (std::uint32_t w = 0; w < 4; ++w) words[w] = pick_bytes(words[w], words[w], item == 2 ? 0x2301 : 0x0123);
   if (item != 8) return;
@@ -201,12 +201,12 @@ PENSTOCK_DEVICE void swap_words(std::uint32_t* words, std::uint32_t item) {
   }
 }
 
-/// The target may be the source.
+/// Reverses the bytes of each item. The target may be the source.
 PENSTOCK_DEVICE void swap_bytes(const std::uint8_t* from, std::uint8_t* to, std::uint32_t bytes, std::uint32_t item,
                                 thread_share share) {
   const std::uint32_t items = bytes / item;
   const bool aligned = misalignment(from, 16) == 0 && misalignment(to, 16) == 0;
-  const std::uint32_t by_words = aligned && (item == 2 || item == 4 || item == 8) ? bytes / 16 : 0;  // 16 bytes each
+  const std::uint32_t by_words = aligned && (item == 2 || item == 4 || item == 8) ? bytes / 16 : 0;  // of 16 bytes each
   for (std::uint32_t i = share.first; i < by_words; i += share.step) {
     std::uint32_t words[4];
     load_words(words, from + 16 * i);
@@ -216,7 +216,7 @@ PENSTOCK_DEVICE void swap_bytes(const std::uint8_t* from, std::uint8_t* to, std:
   for (std::uint32_t i = 16 * by_words / item + share.first; i < items; i += share.step) {
     const std::uint8_t* const source = from + i * item;
     std::uint8_t* const target = to + i * item;
-    for (std::uint32_t k = 0; 2 * k < item; ++k) {  // both ends at once
+    for (std::uint32_t k = 0; 2 * k < item; ++k) {  // from both ends
       const std::uint8_t low = source[k], high = source[item - 1 - k];
       target[k] = high;
       target[item - 1 - k] = low;
@@ -235,7 +235,7 @@ PENSTOCK_DEVICE void reverse_bits(const std::uint8_t* from, std::uint8_t* to, st
   }
 }
 
-/// Whether the byte that counts the padding is right; the sizes are.
+/// Returns whether the byte with the number of padding bits is valid; the sizes are.
 PENSTOCK_DEVICE bool unpack_bits(const decode_part& part, thread_share share) {
   const auto* from = pointer<const std::uint8_t>(part.source);
   auto* const to = pointer<std::uint8_t>(part.target);
@@ -251,7 +251,7 @@ PENSTOCK_DEVICE bool unpack_bits(const decode_part& part, thread_share share) {
   return right;
 }
 
-/// What one thread of the transform kernel does.
+/// The work of one thread of the transform kernel.
 PENSTOCK_DEVICE void transform_thread(const transform_wave& wave, std::uint32_t block, std::uint32_t thread,
                                       std::uint32_t threads) {
   const decode_part& part = pointer<const decode_part>(wave.parts)[block / wave.blocks_per_part];

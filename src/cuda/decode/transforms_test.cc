@@ -1,4 +1,4 @@
-// Bytes of items back in their order, whatever the items' size, and however source and target are aligned.
+// Bytes of items are restored for all sizes of items and all alignments of source and target.
 
 #include "cuda/decode/decode_fixture.h"
 
@@ -41,7 +41,7 @@ TEST(DeviceTransforms, UnshuffleItemsOfEverySizeAndAlignment) {
   }
 }
 
-// Bit b of byte k of all items together, eight items a byte; what is not a multiple of eight items stays as it is.
+// Bit b of byte k of all items together, eight items per byte; items after the last multiple of eight are unchanged.
 bytes bitshuffled(const bytes& content, std::size_t item) {
   bytes out = content;
   const std::size_t groups = content.size() / item / 8;

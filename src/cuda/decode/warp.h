@@ -1,6 +1,6 @@
 #pragma once
 
-// Thirty-two lanes that take steps together: a warp on the device, a loop on the host.
+// Thirty-two lanes that run steps together: a warp on the device, a loop on the host.
 //
 // Code for a warp is a sequence of steps: `each` runs a function once for every lane, a collective combines a value of
 // all lanes, and everything between them is the same in all lanes. Within one `each`, a lane must not read what another
@@ -15,7 +15,7 @@ namespace penstock::inline v0::device {
 
 inline constexpr int kLanes = 32;
 
-/// A variable of which every lane has its own.
+/// A variable that has a separate value in every lane.
 template <class T>
 struct per_lane {
 #if defined(__CUDA_ARCH__)
@@ -29,7 +29,7 @@ struct per_lane {
 #endif
 };
 
-/// In which order the host's lanes take a step.
+/// The order in which the host's lanes run a step.
 enum class lane_order : int { forward = 0, backward = 1, strided = 2 };
 
 #if !defined(__CUDACC__)
@@ -37,7 +37,7 @@ inline thread_local lane_order host_lane_order = lane_order::forward;  ///< test
 #endif
 
 #if !defined(__CUDA_ARCH__)
-/// Which of `count` (a power of two) lanes or warps takes the host's turn `step`.
+/// The lane or warp of `count` (a power of two) that runs at the host's turn `step`.
 inline int host_turn(int step, int count) {
 #if defined(__CUDACC__)
   static_cast<void>(count);
@@ -55,13 +55,13 @@ inline int host_turn(int step, int count) {
 }
 #endif
 
-/// The lanes. Holds nothing; every lane of the device's warp calls the same members in the same order.
+/// The lanes. Has no state; every lane of the device's warp calls the same members in the same order.
 class warp {
  public:
   PENSTOCK_DEVICE static constexpr std::uint32_t lanes() { return kLanes; }
   static constexpr bool kSeveral = false;  ///< warps
 
-  /// Runs `step(lane)` in every lane; what they wrote is seen by all afterwards.
+  /// Runs `step(lane)` in every lane; all lanes see its writes afterwards.
   template <class Step>
   PENSTOCK_DEVICE void each(Step&& step) const {
 #if defined(__CUDA_ARCH__)
@@ -72,7 +72,7 @@ class warp {
 #endif
   }
 
-  /// The same for a step that writes values of its own lane only, and reads no memory that the next step writes: no
+  /// The same for a step that writes only values of its own lane, and reads no memory that the next step writes: no
   /// barrier follows.
   template <class Step>
   PENSTOCK_DEVICE void each_alone(Step&& step) const {
@@ -83,7 +83,7 @@ class warp {
 #endif
   }
 
-  /// Runs `step()` in one lane; what it wrote is seen by all afterwards.
+  /// Runs `step()` in one lane; all lanes see its writes afterwards.
   template <class Step>
   PENSTOCK_DEVICE void once(Step&& step) const {
 #if defined(__CUDA_ARCH__)
@@ -104,15 +104,15 @@ class warp {
 #endif
   }
 
-  /// What lanes read before is read, and what they wrote is seen. Needed between reading shared memory outside of a
-  /// step and the next step that writes it.
+  /// Completes the reads and publishes the writes of all lanes. Needed between reading shared memory outside of a step
+  /// and the next step that writes it.
   PENSTOCK_DEVICE void sync() const {
 #if defined(__CUDA_ARCH__)
     __syncwarp();
 #endif
   }
 
-  /// Bit i is whether lane i's value is true.
+  /// Bit i is lane i's value.
   PENSTOCK_DEVICE std::uint32_t ballot(const per_lane<bool>& values) const {
 #if defined(__CUDA_ARCH__)
     return __ballot_sync(kAll, values.value);
@@ -123,7 +123,7 @@ class warp {
 #endif
   }
 
-  /// The value of one lane, in all. `T` is of 4 or 8 bytes.
+  /// The value of one lane, in all lanes. `T` has 4 or 8 bytes.
   template <class T>
   PENSTOCK_DEVICE T from(const per_lane<T>& values, int lane) const {
 #if defined(__CUDA_ARCH__)
@@ -133,7 +133,7 @@ class warp {
 #endif
   }
 
-  /// In each lane the value of the lane that it names, 0 to 31.
+  /// In each lane, the value of the lane with the index in `from`, 0 to 31.
   template <class T>
   PENSTOCK_DEVICE per_lane<T> pick(const per_lane<T>& values, const per_lane<int>& which) const {
 #if defined(__CUDA_ARCH__)
@@ -162,7 +162,7 @@ class warp {
     scan(values, [](std::uint32_t before, std::uint32_t own) { return before + own; });
   }
 
-  /// Inclusive scan, in place: `join(before, own)` is associative. `T` is of 4 or 8 bytes, or has `shuffled_up`.
+  /// Inclusive scan, in place: `join(before, own)` is associative. `T` has 4 or 8 bytes, or a member `shuffled_up`.
   template <class T, class Join>
   PENSTOCK_DEVICE void scan(per_lane<T>& values, Join&& join) const {
     for (int distance = 1; distance < kLanes; distance *= 2) {
@@ -193,8 +193,8 @@ class warp {
 #endif
 };
 
-/// Whether `chunk` has failed, as one lane sees it, in all: another warp may report a failure meanwhile, and lanes that
-/// saw different answers would miss each other at the next collective.
+/// Whether `chunk` has failed, read by one lane for all: another warp may report a failure at the same time, and lanes
+/// that saw different values would diverge at the next collective.
 PENSTOCK_DEVICE bool failed(std::uint64_t statuses, std::uint32_t chunk, warp lanes) {
   per_lane<std::uint32_t> stopped;
   lanes.each_alone([&](int lane) { stopped[lane] = failed(statuses, chunk) ? 1 : 0; });

@@ -1,9 +1,9 @@
 #pragma once
 
-// The warps of one thread block that work on the same thing.
+// The warps of one thread block that work together.
 //
 // Code for them is a sequence of steps, as code for a warp is (warp.h): a step over warps runs a function once for each
-// of them, a step over lanes once for each lane of all. A barrier of the block follows, or none where the name says so.
+// of them, a step over lanes once for each lane of all. A barrier of the block follows, unless the name excludes it.
 // Everything between steps is the same in all lanes. On the host a step over warps is a loop in an order that tests
 // change, so a step in which one warp reads what another writes gives other bytes there.
 
@@ -11,7 +11,7 @@
 
 namespace penstock::inline v0::device {
 
-/// A variable of which every warp has its own.
+/// A variable that has a separate value in every warp.
 template <class T, int kWarps>
 struct per_warp {
 #if defined(__CUDA_ARCH__)
@@ -29,29 +29,29 @@ struct per_warp {
 template <int kWarps>
 class warp_group {
  public:
-  /// \param lanes  Of all warps: the threads of a block.
+  /// \param lanes  Number of lanes in all warps: the threads of a block.
   PENSTOCK_DEVICE explicit warp_group(std::uint32_t lanes) : lanes_(static_cast<int>(lanes)) {
 #if defined(__CUDA_ARCH__)
     // By a shuffle, so that the compiler knows that all lanes have the same number: a branch that depends on it does
-    // not part them, and needs no second path for collectives.
+    // not diverge, and needs no second path for collectives.
     number_ = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / kLanes, 0);
 #endif
   }
 
-  /// How many lanes all warps have together, and how many warps there are.
+  /// The number of lanes in all warps together, and the number of warps.
   PENSTOCK_DEVICE std::uint32_t lanes() const { return static_cast<std::uint32_t>(lanes_); }
   PENSTOCK_DEVICE int warps() const { return lanes_ / kLanes; }
   static constexpr bool kSeveral = kWarps > 1;
 
-  /// Runs `step(number, lanes)` in every warp; what they wrote is seen by all afterwards.
+  /// Runs `step(number, lanes)` in every warp; all warps see its writes afterwards.
   template <class Step>
   PENSTOCK_DEVICE void each_warp(Step&& step) const {
     each_warp_alone(step);
     sync();
   }
 
-  /// The same for a step after which a warp reads only what it wrote itself, and writes nothing that another reads in
-  /// this step: no barrier follows.
+  /// The same for a step after which a warp reads only its own writes, and which writes nothing that another warp reads
+  /// in this step: no barrier follows.
   template <class Step>
   PENSTOCK_DEVICE void each_warp_alone(Step&& step) const {
 #if defined(__CUDA_ARCH__)
@@ -61,14 +61,14 @@ class warp_group {
 #endif
   }
 
-  /// Runs `step(lane)` in every lane of all warps, 0 to `lanes()` - 1; what they wrote is seen by all afterwards.
+  /// Runs `step(lane)` in every lane of all warps, 0 to `lanes()` - 1; all lanes see its writes afterwards.
   template <class Step>
   PENSTOCK_DEVICE void each(Step&& step) const {
     each_alone(step);
     sync();
   }
 
-  /// Likewise without a barrier, as `warp::each_alone`.
+  /// The same without a barrier, like `warp::each_alone`.
   template <class Step>
   PENSTOCK_DEVICE void each_alone(Step&& step) const {
 #if defined(__CUDA_ARCH__)
@@ -78,14 +78,14 @@ class warp_group {
 #endif
   }
 
-  /// Runs `step()` in one lane; what it wrote is seen by all afterwards.
+  /// Runs `step()` in one lane; all lanes see its writes afterwards.
   template <class Step>
   PENSTOCK_DEVICE void once(Step&& step) const {
     once_alone(step);
     sync();
   }
 
-  /// Runs `step()` in one lane; no other lane reads what it wrote.
+  /// Runs `step()` in one lane; the other lanes do not read its writes.
   template <class Step>
   PENSTOCK_DEVICE void once_alone(Step&& step) const {
 #if defined(__CUDA_ARCH__)
@@ -95,15 +95,15 @@ class warp_group {
 #endif
   }
 
-  /// What lanes read before is read, and what they wrote is seen by all warps.
+  /// Completes the reads and publishes the writes of all warps.
   PENSTOCK_DEVICE void sync() const {
 #if defined(__CUDA_ARCH__)
     __syncthreads();
 #endif
   }
 
-  /// Tells the compiler that all lanes go on together, where it would take those for apart that a step has left out,
-  /// and give every collective behind it a second path. What lanes read and write needs no barrier here.
+  /// Tells the compiler that all lanes continue together. Otherwise it may treat those that skipped a step as diverged,
+  /// and give every later collective a second path. Memory accesses of the lanes need no barrier here.
   PENSTOCK_DEVICE void converge() const {
 #if defined(__NVCC__) && defined(__CUDA_ARCH__)
     __syncthreads();

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::uint32_t kTransformThreads = 256;
 constexpr std::uint32_t kTransformBytesPerBlock = 64 * 1024;
-/// Two streams cost four calls of the driver and some 10 us on the device. As much, by the model of
-/// docs/design/kernels.md, as the heaviest block must take of either kernel: both about 60 us.
+/// A second stream costs four calls of the driver and some 10 us on the device. By the model of docs/design/kernels.md,
+/// it pays off if the heaviest block takes at least about 60 us in either kernel.
 constexpr std::uint32_t kFewestSymbolsBeside = 1536, kFewestSequencesBeside = 384;
 constexpr std::uint32_t kRowBytesPerWarp = 4 * 1024;
 constexpr std::uint32_t kMostBlocks = 0x7fffffff;  // of a launch
@@ -52,7 +52,7 @@ bool is_decoder(step_kind kind) {
 
 bool is_number_size(std::uint32_t bytes) { return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8; }
 
-// What kernels divide by and shift by.
+// The values by which kernels divide and shift.
 result<> check_step(const device_step& step) {
   if (step.item_bytes == 0 || step.item_bytes > 0xffff)
     return error{errc::unsupported, "the device takes items of 1 to 65535 bytes"};
@@ -77,7 +77,7 @@ result<> check_step(const device_step& step) {
   return {};
 }
 
-// How many bytes a transform needs to make `bytes`.
+// The number of bytes from which a transform makes `bytes`.
 result<std::uint64_t> bytes_before(const device_step& step, std::uint64_t bytes) {
   switch (step.kind) {
     case step_kind::unpack_bits:
@@ -99,7 +99,7 @@ result<std::uint64_t> bytes_before(const device_step& step, std::uint64_t bytes)
   }
 }
 
-// Numbers below `count`, those with the largest `weight` first.
+// The numbers below `count`, those with the largest `weight` first.
 template <class Weight>
 std::vector<std::uint32_t> heaviest_first(std::size_t count, Weight&& weight) {
   std::vector<std::uint32_t> order(count);
@@ -108,19 +108,19 @@ std::vector<std::uint32_t> heaviest_first(std::size_t count, Weight&& weight) {
   return order;
 }
 
-// How many symbols of a block one lane of the literals stage decodes.
+// The number of symbols of a block that one lane of the literals stage decodes.
 std::uint32_t symbols_of_a_stream(const zstd_block& block) { return block.literals_bytes / block.streams; }
 
-// Cycles of the execute stage for a block, as docs/design/kernels.md has them: 256 sequences are a set of 2,200 to
-// 3,400 with its matches, and what warps do in turns some 5,000 (counted of `rounded`); 4 KiB without a sequence take
-// some 370.
+// Cycles of the execute stage for a block, from docs/design/kernels.md: 256 sequences are a set of 2,200 to 3,400
+// cycles with its matches, plus some 5,000 in which warps take turns (counted for `rounded`); 4 KiB without a sequence
+// take some 370.
 std::uint64_t execute_weight(const zstd_block& block) {
   if (block.direct != kNotDirect) return 0;
   return 30ull * block.sequence_count + (block.type < 2 ? block.size : block.literals_bytes) / 11;
 }
 
-// How many warps a part gets in a wave of `parts`: many, so that few parts end soon, but where all parts together have
-// as many as a large device holds at once, one does the same in fewer instructions.
+// The number of warps per part in a wave of `parts`: many, so that no part ends late. But if the parts together fill a
+// large device with one warp each, one does the same in fewer instructions.
 std::uint32_t execute_warps(std::uint32_t parts) {
   constexpr std::uint32_t kWarpsAtOnce = 2048;
   std::uint32_t warps = kExecuteWarps;
@@ -173,7 +173,7 @@ result<decode_wave> decode_wave::make(std::span<const device_step> steps, bool v
       made.transforms_.push_back(steps[i]);
     }
   }
-  // A checksum alone still moves the bytes.
+  // A checksum alone still copies the bytes.
   if (!made.decodes_ && made.transforms_.empty()) made.transforms_.push_back(steps[0]);
   made.transform_parts_.resize(made.transforms_.size());
   return made;
@@ -207,7 +207,7 @@ result<> decode_wave::add_behind_check(const wave_chunk& whole) {
   wave_chunk chunk = whole;
   chunk.decoded_bytes = sizes_[0];  // up to the first transform
   if (decodes_) {
-    // Behind a decoder the first transform reads the workspace, and the last one writes the target.
+    // After a decoder, the first transform reads the workspace, and the last one writes the target.
     const bool in_workspace = !transforms_.empty();
     const mark before = here();
     const std::uint64_t target = in_workspace ? intermediate_bytes_ : chunk.target;
@@ -219,7 +219,7 @@ result<> decode_wave::add_behind_check(const wave_chunk& whole) {
     }
     add_transforms(whole, target, true);
   } else {
-    const bool or_more = transforms_[0].kind == step_kind::rows;  // a strip may have bytes behind its rows
+    const bool or_more = transforms_[0].kind == step_kind::rows;  // a strip may have bytes after its rows
     if (or_more ? chunk.bytes.size() < chunk.decoded_bytes : chunk.bytes.size() != chunk.decoded_bytes)
       return error{errc::corrupt_data, "holds " + std::to_string(chunk.bytes.size()) + " bytes, expected " +
                                            std::to_string(chunk.decoded_bytes)};
@@ -265,7 +265,7 @@ result<> decode_wave::add_decoder(const wave_chunk& chunk, std::uint64_t target,
   return add_split(chunk, planned, decoder_.kind);
 }
 
-// Adds what one kernel decodes; `chunk.bytes` are the bytes at `planned.part.source`, but for LZ4.
+// Adds what one kernel decodes; `chunk.bytes` are the bytes at `planned.part.source`, except for LZ4.
 result<> decode_wave::add_split(const wave_chunk& chunk, const planned_part& planned, step_kind kind) {
   if (by_library_.add(chunk.bytes, planned, kind, intermediate_bytes_)) return {};
   const auto add_to = [&](std::vector<planned_part>& parts, auto format) {
@@ -305,7 +305,7 @@ result<> decode_wave::add_split(const wave_chunk& chunk, const planned_part& pla
 result<> decode_wave::add_framed(const wave_chunk& chunk, const blosc_frame& frame, std::uint64_t target,
                                  bool in_workspace) {
   const bool shuffled = !frame.blocks.empty();
-  const bool whole_blocks = shuffled && frame.splits.empty();  // they are shuffled, and nothing else
+  const bool whole_blocks = shuffled && frame.splits.empty();  // they are only shuffled
   const std::uint64_t splits_at = whole_blocks ? chunk.device_bytes : shuffled ? intermediate_bytes_ : target;
   if (shuffled && !whole_blocks) intermediate_bytes_ += aligned(chunk.decoded_bytes);
   const planned_part whole = part_of(chunk, 0, shuffled || in_workspace);
@@ -341,7 +341,7 @@ result<> decode_wave::add_framed(const wave_chunk& chunk, const blosc_frame& fra
     planned.part.target = target + block.start;
     planned.target_in_workspace = in_workspace;
     planned.part.source_bytes = planned.part.target_bytes = block.bytes;
-    // c-blosc leaves blocks alone that are not a multiple of eight items; the filter of HDF5 has none but its last few.
+    // c-blosc does not shuffle blocks that are not a multiple of eight items; in HDF5's filter only the last one is so.
     const bool plain = frame.shuffle == transform_kind::unbitshuffle && block.bytes / frame.item_bytes % 8 != 0;
     planned.part.parameter = transform_parameter(plain ? transform_kind::copy : frame.shuffle, frame.item_bytes);
     unshuffle_parts_.push_back(planned);
@@ -365,7 +365,7 @@ void decode_wave::add_transforms(const wave_chunk& chunk, std::uint64_t first_so
   }
 }
 
-// The copy of a raw block whose place is known.
+// The copy of a raw block whose position is known.
 planned_part decode_wave::raw_block(const zstd_block& block) const {
   planned_part copy = zstd_parts_[block.part];
   copy.part.source += block.content;
@@ -380,7 +380,7 @@ void decode_wave::emit_zstd(decode_layout& to, std::uint64_t statuses, std::vect
   std::vector<std::uint32_t> first_frames(zstd_parts_.size() + 1, 0);
   for (const zstd_frame& frame : zstd_.frames) ++first_frames[frame.part + 1];
   std::partial_sum(first_frames.begin(), first_frames.end(), first_frames.begin());
-  // What is heavy for a stage starts first: what starts last should end soon.
+  // Heavy parts of a stage start first, so that the last ones to start end soon.
   std::vector<std::uint64_t> weights(zstd_parts_.size(), 0);
   std::vector<std::uint32_t> literal_blocks, sequence_blocks, checked_frames;
   std::vector<planned_part> raw_blocks;
@@ -526,7 +526,7 @@ void decode_wave::append(const decode_wave& other) {
   chunks_ += other.chunks_;
 }
 
-// Lists that only some of the blocks and frames are in are counted as if all were.
+// Lists that contain only some of the blocks and frames are counted as if they contained all.
 std::uint64_t decode_wave::descriptor_bytes() const noexcept {
   const auto rows = [](std::size_t count, std::size_t bytes) { return count == 0 ? 0 : aligned(count * bytes); };
   const auto part_rows = [&](std::size_t count) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Chunks of one codec chain on their way through the device decoders: headers are read on the host as chunks are added,
+// Chunks of one codec chain on their way through the device decoders: the host reads their headers when they are added,
 // and the whole wave becomes one block of descriptors and a few kernel launches.
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace penstock::inline v0::device {
 
-/// Kernels count a chunk's bytes in 32 bits, and step over its end.
+/// Kernels count a chunk's bytes in 32 bits, and step beyond its end.
 inline constexpr std::uint64_t kMostChunkBytes = std::uint64_t{4032} << 20;
 
 /// A chunk to decode.
@@ -31,27 +31,27 @@ struct wave_chunk {
   std::uint64_t decoded_bytes = 0;
 };
 
-/// Collects chunks of one chain and says how the device decodes them. Not thread-safe; `clear` keeps the memory.
+/// Collects chunks of one chain and emits their decoding on the device. Not thread-safe; `clear` keeps the memory.
 class decode_wave {
  public:
-  /// \param library  Decodes what it takes in place of our own decoders.
+  /// \param library  Decodes the streams that it accepts, instead of our own decoders.
   /// \error unsupported  The device cannot run these steps in this order.
   static result<decode_wave> make(std::span<const device_step> steps, bool verify_checksums = true,
                                   const library_use& library = {});
 
-  /// Adds a chunk; its status word is number `chunks()` before the call. After an error the wave is as before.
+  /// Adds a chunk; its status word has the number `chunks()` before the call. After an error the wave is unchanged.
   ///
   /// \error corrupt_data  The bytes contradict their format: the chunk's error.
-  /// \error unsupported   Well-formed as far as is known, but the host must decode this chunk.
+  /// \error unsupported   The headers are well-formed, but the host must decode this chunk.
   result<> add(const wave_chunk& chunk);
 
-  /// Adds the chunks of another wave of the same steps, after those that are here; they keep their order. Reads no
+  /// Adds the chunks of another wave with the same steps, after its own; they keep their order. Reads no
   /// headers.
   void append(const decode_wave& other);
 
   std::size_t chunks() const noexcept { return chunks_; }
-  /// What `emit` takes for the chunks added so far, at most; both blocks start at multiples of 256. The time does not
-  /// depend on the number of chunks.
+  /// The most that `emit` needs for the chunks added so far; both blocks start at multiples of 256. Takes constant
+  /// time.
   std::uint64_t descriptor_bytes() const noexcept;
   std::uint64_t workspace_bytes() const noexcept;
 
@@ -63,13 +63,13 @@ class decode_wave {
     std::uint64_t intermediate_bytes = 0, literal_bytes = 0, sequences = 0;
   };
   mark here() const noexcept;
-  /// Forgets the chunks that were added since `to`.
+  /// Removes the chunks that were added since `to`.
   void rewind(const mark& to);
 
   /// Writes the descriptors for these addresses and appends the launches, to be run in their order on one stream.
   ///
   /// \param descriptors  `descriptor_bytes()` on the host; their copy on the device will be at `device_descriptors`.
-  /// \param workspace    Address of `workspace_bytes()`, of any content.
+  /// \param workspace    Address of `workspace_bytes()`, with any content.
   /// \param statuses     Address of `chunks()` 32-bit words that are 0 when the first kernel starts: `chunk_status`es.
   void emit(std::span<std::byte> descriptors, std::uint64_t device_descriptors, std::uint64_t workspace,
             std::uint64_t statuses, std::vector<kernel_launch>& launches) const;
@@ -95,8 +95,8 @@ class decode_wave {
   planned_part part_of(const wave_chunk& chunk, std::uint64_t target, bool in_workspace) const;
   planned_part raw_block(const zstd_block& block) const;
 
-  device_step decoder_{step_kind::byte_swap};  ///< the first step, if that is a decoder
-  std::vector<device_step> transforms_;        ///< those behind the decoder
+  device_step decoder_{step_kind::byte_swap};  ///< the first step, if it is a decoder
+  std::vector<device_step> transforms_;        ///< those after the decoder
   bool decodes_ = false;
   bool checks_ = false;  ///< whether CRC-32C comes first
   bool verify_ = true;
@@ -111,8 +111,8 @@ class decode_wave {
       &decode_wave::zstd_parts_,      &decode_wave::lz_parts_,      &decode_wave::lz4_frame_parts_,
       &decode_wave::lzw_parts_,       &decode_wave::inflate_parts_, &decode_wave::copy_parts_,
       &decode_wave::unshuffle_parts_, &decode_wave::check_parts_};
-  std::vector<std::vector<planned_part>> transform_parts_;  ///< by transform; one part a chunk
-  std::vector<std::uint64_t> sizes_;                        ///< scratch: bytes in front of each transform
+  std::vector<std::vector<planned_part>> transform_parts_;  ///< by transform; one part per chunk
+  std::vector<std::uint64_t> sizes_;                        ///< scratch: bytes before each transform
 };
 
 /// The sentence for a status word that is not ok; `codec` is the chain's name for the user.

@@ -1,4 +1,4 @@
-// A wave to which waves were appended is the wave to which their chunks were added: the same descriptors and launches.
+// A wave to which waves were appended equals one to which their chunks were added: the same descriptors and launches.
 
 #include <lz4.h>
 #include <zstd.h>
@@ -105,7 +105,7 @@ TEST(WaveAppend, GivesTheDescriptorsOfChunksAddedOneByOne) {
   }
 }
 
-// What does not fit is taken back whole.
+// A chunk that does not fit is removed as a whole.
 TEST(WaveAppend, IsUndoneByRewind) {
   const sample of{"zstd", {{step_kind::zstd}, {step_kind::shuffle, 4}}, step_kind::zstd, false};
   const bytes content = content_of("walk", 60'000), chunk = encode(of, content);

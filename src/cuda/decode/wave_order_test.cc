@@ -1,4 +1,4 @@
-// What starts last should end soon: heavy parts, and their blocks, come first in every wave.
+// The last parts to start should end soon: heavy parts, and their blocks, come first in every wave.
 
 #include <lz4.h>
 #include <zstd.h>
@@ -39,7 +39,7 @@ emitted emit(const decode_wave& wave) {
   return out;
 }
 
-// Chunks of one codec whose encoded sizes are in no order.
+// Chunks of one codec whose encoded sizes are not sorted.
 std::vector<bytes> chunks_of(step_kind kind) {
   std::vector<bytes> made;
   for (const std::size_t size : {3000u, 60'000u, 500u, 20'000u, 60'001u, 9000u}) {
@@ -97,7 +97,7 @@ TEST(WaveOrder, BlocksAndPartsStartWithWhatIsHeavyForTheirStage) {
     EXPECT_GE(block(by_literals[i - 1]).literals_bytes / block(by_literals[i - 1]).streams,
               block(by_literals[i]).literals_bytes / block(by_literals[i]).streams)
         << i;
-  // Sequences are what takes the execute stage's time in these chunks.
+  // Sequences dominate the execute stage's time in these chunks.
   std::vector<std::uint32_t> sequences(chunks.size(), 0);
   for (const std::uint32_t index : by_sequences) sequences[block(index).part] += block(index).sequence_count;
   const auto order = made.numbers(wave.order, wave.part_count);
@@ -123,7 +123,7 @@ TEST(WaveOrder, AChunkHasFewerWarpsWhereAWaveHasMany) {
   }
 }
 
-// What is stored as it is, or has literals only, does not go through the execute stage as long as its place is known.
+// Blocks that are raw, or have only literals, do not use the execute stage if their position is known.
 TEST(WaveOrder, RawBlocksAndLiteralsWithoutSequencesGoStraightToTheirPlace) {
   const std::size_t block = 128 * 1024;
   bytes content = content_of("noise", block);
@@ -153,13 +153,13 @@ TEST(WaveOrder, RawBlocksAndLiteralsWithoutSequencesGoStraightToTheirPlace) {
   }
   EXPECT_EQ(raw, 1U);
   EXPECT_EQ(literals, 1U);
-  EXPECT_EQ(others, 3U);  // behind sequences no place is known
+  EXPECT_EQ(others, 3U);  // after sequences no position is known
   const auto copies = made.argument<transform_wave>(kernel_id::transform);
   EXPECT_EQ(copies.part_count, 1U);
   expect_decodes(step, encoded, content, "raw, literals and sequences");
 }
 
-// Threads step over a chunk's end in 32 bits, and a launch has fewer than 2^31 blocks, whatever chunks come together.
+// Threads step beyond a chunk's end in 32 bits, and a launch has fewer than 2^31 blocks, for all sets of chunks.
 TEST(WaveOrder, LongChunksAreCountedIn32Bits) {
   const device_step step{step_kind::byte_swap, 4};
   auto wave = decode_wave::make({&step, 1});
@@ -180,7 +180,7 @@ TEST(WaveOrder, LongChunksAreCountedIn32Bits) {
   EXPECT_LE(kMostChunkBytes + std::uint64_t{argument.blocks_per_part} * made.launches[0].threads, 0xffffffffU);
 }
 
-// A wave that was taken back to where it was is as if the chunks had never been added, whatever the codec.
+// For every codec, a wave that was rewound is as if the chunks had never been added.
 TEST(WaveOrder, RewindsToWhereItWas) {
   for (const step_kind kind : {step_kind::zstd, step_kind::lz4_block}) {
     const auto chunks = chunks_of(kind);

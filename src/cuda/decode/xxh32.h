@@ -1,7 +1,7 @@
 #pragma once
 
-// XXH32, as LZ4 frames have it (the algorithm: github.com/Cyan4973/xxHash, doc/xxhash_spec.md). Four lanes take the
-// stripes, all know the result.
+// XXH32, as in LZ4 frames (the algorithm: github.com/Cyan4973/xxHash, doc/xxhash_spec.md). Four lanes process the
+// stripes, all lanes get the result.
 
 #include "cuda/decode/warp.h"
 

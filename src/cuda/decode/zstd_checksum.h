@@ -1,6 +1,6 @@
 #pragma once
 
-// XXH64 of a frame's content, as zstd's checksum is (RFC 8878, 3.1.1; the algorithm: github.com/Cyan4973/xxHash, doc/).
+// XXH64 of a frame's content, zstd's checksum (RFC 8878, 3.1.1; the algorithm: github.com/Cyan4973/xxHash, doc/).
 
 #include "cuda/decode/warp.h"
 
@@ -60,7 +60,7 @@ PENSTOCK_DEVICE std::uint64_t finish(byte_view content, const std::uint64_t* acc
 
 }  // namespace xxh64
 
-/// What one warp does: eight of the wave's frames whose checksum is verified, four lanes each.
+/// The work of one warp: eight of the wave's frames whose checksum is verified, four lanes each.
 PENSTOCK_DEVICE void zstd_checksum_warp(const zstd_wave& wave, std::uint32_t group, zstd_checksum_shared& shared,
                                         warp lanes) {
   struct work {

@@ -31,7 +31,7 @@ bytes compress(const bytes& content, const frame_options& options) {
   return out;
 }
 
-// A frame made from pieces that are flushed: no content size, blocks of odd sizes, empty blocks.
+// A frame compressed in pieces with flushes: no content size, blocks of odd sizes, empty blocks.
 bytes compress_in_pieces(const bytes& content, std::size_t piece, int level) {
   ZSTD_CCtx* const context = ZSTD_createCCtx();
   ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
@@ -143,7 +143,7 @@ TEST(DeviceZstd, RefusesWhatEndsEarly) {
     EXPECT_NE(refusal(std::span(encoded).first(size), content.size()), "") << size;
 }
 
-// What libzstd makes of the same bytes: whether exactly `size` bytes, and which.
+// Whether libzstd decodes the bytes to exactly `size` bytes, and the result.
 bool libzstd_decodes(const bytes& encoded, bytes& out) {
   const std::size_t made = ZSTD_decompress(out.data(), out.size(), encoded.data(), encoded.size());
   return !ZSTD_isError(made) && made == out.size();
@@ -181,7 +181,7 @@ TEST(DeviceZstd, DecodesManyChunksInOneWave) {
     encoded.push_back(compress(contents.back(), {static_cast<int>(i % 12), i % 3 == 0}));
     targets.emplace_back(contents.back().size());
   }
-  encoded[13].resize(encoded[13].size() - 1);              // refused while it is added
+  encoded[13].resize(encoded[13].size() - 1);              // refused when it is added
   encoded[24][encoded[24].size() - 2] ^= std::byte{0x10};  // a wrong checksum
   auto wave = decode_wave::make(kZstd);
   ASSERT_TRUE(wave.ok());
@@ -204,14 +204,14 @@ TEST(DeviceZstd, DecodesManyChunksInOneWave) {
 }
 
 TEST(DeviceZstd, DecodesAFrameThatBeginsWithARepeatedByte) {
-  // In one segment, with a last block that is 100 or 5,000 times the same byte.
+  // In one segment, with a last block that repeats a byte 100 or 5,000 times.
   const std::vector<std::uint8_t> few = {0x28, 0xb5, 0x2f, 0xfd, 0x20, 100, 0x23, 0x03, 0x00, 0x41};
   const std::vector<std::uint8_t> many = {0x28, 0xb5, 0x2f, 0xfd, 0x60, 0x88, 0x12, 0x43, 0x9c, 0x00, 0x41};
   expect_decodes(bytes_of(few), bytes(100, std::byte{0x41}), "100 times a byte");
   expect_decodes(bytes_of(many), bytes(5000, std::byte{0x41}), "5,000 times a byte");
 }
 
-// Fewer warps work on a chunk where a wave has many: eight, four, two and one here.
+// Fewer warps decode a chunk if a wave has many: eight, four, two and one here.
 TEST(DeviceZstd, DecodesAChunkByAnyNumberOfWarps) {
   std::vector<bytes> contents, encoded;
   for (std::uint32_t i = 0; i < 20; ++i) {

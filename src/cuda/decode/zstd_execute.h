@@ -1,6 +1,6 @@
 #pragma once
 
-// The execute stage: the warps of a thread block put the blocks of a part together, in order.
+// The execute stage: the warps of a thread block assemble the blocks of a part, in order.
 
 #include <algorithm>
 #include <iterator>
@@ -11,13 +11,13 @@
 
 namespace penstock::inline v0::device {
 
-/// Bytes to append: `step` 0 means the same one again and again.
+/// Bytes to append: `step` 0 repeats the same one.
 struct literal_source {
   const std::uint8_t* at;
   std::uint32_t step;
 };
 
-/// What a raw or RLE block repeats, or where a compressed block's literals are.
+/// The byte that a raw or RLE block repeats, or the location of a compressed block's literals.
 PENSTOCK_DEVICE literal_source literals_of(const zstd_wave& wave, const zstd_block& block) {
   const auto* const source = pointer<const std::uint8_t>(pointer<const decode_part>(wave.parts)[block.part].source);
   if (block.type < 2) return {source + block.content, block.type == 0 ? 1u : 0u};
@@ -25,7 +25,7 @@ PENSTOCK_DEVICE literal_source literals_of(const zstd_wave& wave, const zstd_blo
   return {source + block.literals, block.literals_type == 0 ? 1u : 0u};
 }
 
-/// Two numbers of which sums are made at once.
+/// Two numbers that are summed at once.
 struct sequence_sums {
   std::uint32_t literals, all;
 
@@ -37,36 +37,36 @@ struct sequence_sums {
 #endif
 };
 
-/// How many warps execute a part, and the ring that they share: their batches of most arrays fit into half of it.
+/// The number of warps for a part, and the ring that they share: for most arrays, their batches fit into half of it.
 inline constexpr int kExecuteWarps = 8;
 inline constexpr std::uint32_t kExecuteRingBytes = 8192;
 using execute_group = warp_group<kExecuteWarps>;
 template <class T>
 using of_warps = per_warp<T, kExecuteWarps>;
 
-/// What a warp says of its batch.
+/// What a warp publishes about its batch.
 struct offered_batch {
   sequence_sums sums;  ///< of all its sequences
   std::uint32_t far;   ///< whether it has matches that are not near
 };
 struct alignas(16) taken_batch {
-  std::uint32_t sequences;  ///< how many fit into the ring
-  sequence_sums sums;       ///< of those
+  std::uint32_t sequences;  ///< the number of them that fits into the ring
+  sequence_sums sums;       ///< of the sequences that fit
   std::uint32_t state;      ///< a batch_state
 };
 enum batch_state : std::uint32_t { kCopied, kWaiting, kWrong };
 
 struct zstd_execute_shared {
   lz_ring<kExecuteRingBytes> ring;
-  byte_window windows[kExecuteWarps];  ///< what each batch of a chain does
-  std::uint64_t front;                 ///< the eight bytes in front of the first
+  byte_window windows[kExecuteWarps];  ///< the effect of each batch in a chain
+  std::uint64_t front;                 ///< the eight bytes before the first batch
   offered_batch offered[kExecuteWarps];
   taken_batch taken[kExecuteWarps];
   std::uint32_t stopped;
 };
 
 #if !defined(__CUDACC__)
-/// Counts what warps do at the same time once: as long as the slowest takes.
+/// Counts work that warps do at the same time once, with the time of the slowest.
 class same_time {
  public:
   void warp_done(int number) {
@@ -97,11 +97,11 @@ class same_time {
 };
 #endif
 
-/// A block's sequences, a batch of 32 a warp: as many as fit into the ring are appended at the same time.
+/// A block's sequences, a batch of 32 per warp: as many as fit into the ring are appended at the same time.
 ///
-/// A warp knows where its batch begins when all have told how long theirs are. Matches that repeat bytes of batches
-/// that are under way wait: the warps take turns at those. Where all matches are near, they form one chain, and the
-/// warps exchange what theirs do to the last eight bytes, as the lanes of a warp do.
+/// A warp knows where its batch begins when all have published their lengths. Matches that repeat bytes of batches in
+/// progress wait: the warps take turns at those. If all matches are near, they form one chain, and the warps exchange
+/// the effects of theirs on the last eight bytes, as the lanes of a warp do.
 class sequence_batches {
  public:
   PENSTOCK_DEVICE sequence_batches(const zstd_sequence* sequences, std::uint32_t count, literal_source literals,
@@ -128,7 +128,7 @@ class sequence_batches {
     return true;
   }
 
-  /// The literals of all sequences so far.
+  /// The number of literals in all sequences so far.
   PENSTOCK_DEVICE std::uint32_t literals_used() const { return used_; }
 
  private:
@@ -155,7 +155,7 @@ class sequence_batches {
   const std::uint32_t* repeats_;
   zstd_execute_shared& shared_;
   std::uint32_t next_ = 0;  ///< the first sequence that is not appended
-  std::uint32_t used_ = 0;  ///< literals of those that are
+  std::uint32_t used_ = 0;  ///< number of literals in the appended ones
   of_warps<per_lane<zstd_sequence>> coming_;
   of_warps<per_lane<std::uint32_t>> literal_ends_;
   of_warps<lz_batch> batches_;
@@ -164,7 +164,7 @@ class sequence_batches {
   same_time counted_;
 };
 
-/// Every warp reads its batch and says how long it is.
+/// Every warp reads its batch and publishes its length.
 PENSTOCK_DEVICE void sequence_batches::add_up(execute_group warps) {
   warps.each_warp([&](int number, warp lanes) {
     lz_batch& batch = batches_[number];
@@ -179,7 +179,7 @@ PENSTOCK_DEVICE void sequence_batches::add_up(execute_group warps) {
       sums[lane] = {batch.literals[lane], batch.literals[lane] + batch.match[lane]};
       far[lane] = batch.match[lane] != 0 && batch.offset[lane] > kNearOffset;
     });
-    // Nearly always the next ones: their loads overlap what is done with these.
+    // Nearly always the next ones: loading them overlaps with processing the current ones.
     load(number, lanes, next_ + warps.lanes());
     lanes.scan(sums, [](const sequence_sums& before, const sequence_sums& own) {
       return sequence_sums{before.literals + own.literals, before.all + own.all};
@@ -193,13 +193,13 @@ PENSTOCK_DEVICE void sequence_batches::add_up(execute_group warps) {
   });
 }
 
-/// Every warp places its literals, and finds where its matches come from.
+/// Every warp writes its literals, and finds the sources of its matches.
 PENSTOCK_DEVICE void sequence_batches::place(lz_output& out, execute_group warps) {
   out.begin_batches();
   warps.each_warp_alone([&](int number, warp lanes) {
     lz_batch& batch = batches_[number];
     sequence_sums before{0, 0};
-    for (int i = 0; i < kExecuteWarps; ++i) {  // of all that there may be: such loops have no branches
+    for (int i = 0; i < kExecuteWarps; ++i) {  // over the largest number, so that the loops have no branches
       const sequence_sums sums = shared_.offered[i].sums;
       if (i < number) before = {before.literals + sums.literals, before.all + sums.all};
     }
@@ -287,7 +287,7 @@ PENSTOCK_DEVICE void sequence_batches::copy_in_turns(lz_output& out, execute_gro
   }
 }
 
-/// All that the warps have taken is there. False: a match of it reaches too far, or a sequence leaves the target.
+/// Ends the appended sequences. False: a match of theirs reaches too far, or a sequence leaves the target.
 PENSTOCK_DEVICE bool sequence_batches::end(lz_output& out, execute_group warps) {
   std::uint32_t bytes = 0;
   bool wrong = false;
@@ -317,14 +317,14 @@ PENSTOCK_DEVICE bool sequence_batches::append_long(lz_output& out, execute_group
   return true;
 }
 
-/// Appends block `index`; what went wrong, or ok.
+/// Appends block `index`. Returns its status.
 PENSTOCK_DEVICE chunk_status execute_block(const zstd_wave& wave, std::uint32_t index, std::uint32_t* repeats,
                                            lz_output& out, zstd_execute_shared& shared, execute_group warps) {
   const zstd_block& block = pointer<const zstd_block>(wave.blocks)[index];
   const literal_source literals = literals_of(wave, block);
   const std::uint32_t count = block.type < 2 ? block.size : block.literals_bytes;
   std::uint32_t used = 0;
-  if (block.direct != kNotDirect) {  // is there
+  if (block.direct != kNotDirect) {  // it is in the target already
     if (count > out.room()) return chunk_status::wrong_size;
     out.skip(warps, count);
     return chunk_status::ok;
@@ -346,15 +346,15 @@ PENSTOCK_DEVICE chunk_status execute_block(const zstd_wave& wave, std::uint32_t 
   return chunk_status::ok;
 }
 
-/// What a thread block does: the part that is `turn` in the wave's order.
+/// The work of a thread block: the part with index `turn` in the wave's order.
 PENSTOCK_DEVICE void zstd_execute_part(const zstd_wave& wave, std::uint32_t turn, zstd_execute_shared& shared,
                                        execute_group warps) {
   const std::uint32_t index = pointer<const std::uint32_t>(wave.order)[turn];
   const decode_part& part = pointer<const decode_part>(wave.parts)[index];
-  // As one lane sees it, in all: another thread block may report a failure meanwhile.
+  // Read by one lane for all: another thread block may report a failure at the same time.
   warps.once([&] {
     shared.stopped = failed(wave.statuses, part.chunk) ? 1 : 0;
-    for (int i = 0; i < kExecuteWarps; ++i) {  // of warps that are not there
+    for (int i = 0; i < kExecuteWarps; ++i) {  // also of warps that do not exist
       shared.offered[i] = {};
       shared.taken[i] = {};
     }

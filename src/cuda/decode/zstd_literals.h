@@ -1,6 +1,6 @@
 #pragma once
 
-// The literals stage: every Huffman stream of every block is decoded by a lane of its own, eight blocks a warp.
+// The literals stage: each Huffman stream of each block is decoded by its own lane, eight blocks per warp.
 
 #include "cuda/decode/huffman_tree.h"
 
@@ -42,7 +42,7 @@ PENSTOCK_DEVICE bool decode_literal_stream(const zstd_wave& wave, const zstd_blo
   return decode_huffman_stream({at + start, size}, table, ring, out + quarter * stream, count);
 }
 
-/// What one warp does: blocks `8 group` to `8 group + 7` of the wave's blocks with Huffman literals.
+/// The work of one warp: blocks `8 group` to `8 group + 7` of the wave's blocks with Huffman literals.
 PENSTOCK_DEVICE void zstd_literals_warp(const zstd_wave& wave, std::uint32_t group, zstd_literals_shared& shared,
                                         warp lanes) {
   const auto block_of = [&](int lane) -> const zstd_block* {
@@ -58,7 +58,7 @@ PENSTOCK_DEVICE void zstd_literals_warp(const zstd_wave& wave, std::uint32_t gro
   });
   lanes.each([&](int lane) {
     if (block_of(lane) == nullptr) return;
-    // Lanes share a table's weights, and each weight belongs to one lane.
+    // Lanes share a table's weights; each weight belongs to one lane.
     fill_huffman_table(shared.tables[lane / kLanesPerLiteralBlock],
                        static_cast<std::uint32_t>(lane % kLanesPerLiteralBlock), kLanesPerLiteralBlock);
   });

@@ -13,7 +13,7 @@ constexpr std::uint32_t kNone = 0xffffffffu;
 
 error damaged_zstd(const char* what) { return {errc::corrupt_data, std::string("damaged zstd data: ") + what}; }
 
-// A frame's header as far as it matters here.
+// The fields of a frame's header that are used here.
 struct frame_header {
   std::uint64_t window = 0;
   std::uint64_t content_size = ~std::uint64_t{0};
@@ -184,7 +184,7 @@ class scanner {
     return {};
   }
 
-  // The literals section of `block`; answers where it ends.
+  // Reads the literals section of `block`; returns the offset of its end.
   result<std::uint64_t> literals(zstd_block& block, frame_memory& memory, std::uint64_t end) {
     std::uint64_t at = block.content;
     if (at >= end) return damaged_zstd("a block has no literals section");
@@ -237,8 +237,8 @@ class scanner {
 
   std::span<const std::byte> bytes_;
   std::uint64_t at_ = 0;
-  std::uint64_t left_;       // decoded bytes that no block is known to make
-  std::uint64_t place_ = 0;  // decoded bytes in front, as far as they are known
+  std::uint64_t left_;       // decoded bytes that no block so far produces
+  std::uint64_t place_ = 0;  // decoded bytes before the block, as far as they are known
   bool place_known_ = true;
   std::uint32_t part_;
   zstd_index& index_;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the host reads of zstd frames before the device decodes them: headers, never data.
+// The headers of zstd frames, which the host reads before the device decodes their data.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace penstock::inline v0::device {
 
-/// More decoded bytes than this are left to the host: offsets have 27 bits on the device.
+/// Larger contents are left to the host: offsets have 27 bits on the device.
 inline constexpr std::uint64_t kMostZstdBytes = 1u << 27;
 
-/// The frames and blocks of one or more parts. Indexes count from the front of the vectors.
+/// The frames and blocks of one or more parts. Indexes count from the beginning of the vectors.
 struct zstd_index {
   std::vector<zstd_frame> frames;
   std::vector<zstd_block> blocks;
@@ -28,9 +28,9 @@ struct zstd_index {
 
 /// Appends the frames and blocks of `bytes`, which decode to `decoded_bytes`, as those of part `part`.
 ///
-/// Reads a few bytes of every block; time and memory are bounded by the encoded bytes, of which a block that decodes to
-/// anything takes four or more. Skippable frames, and blocks that decode to nothing, are left out. After an error
-/// `index` is as before.
+/// Reads a few bytes of every block; time and memory are bounded by the encoded size, because a block with content
+/// takes at least four bytes. Skippable frames, and blocks without content, are omitted. After an error `index` is
+/// unchanged.
 ///
 /// \error corrupt_data  The headers contradict the format or `decoded_bytes`.
 /// \error unsupported   A dictionary, or more than `kMostZstdBytes`.

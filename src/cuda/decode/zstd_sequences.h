@@ -1,6 +1,6 @@
 #pragma once
 
-// The sequences stage: a block's FSE tables are built and its sequences decoded by one lane, eight blocks a warp.
+// The sequences stage: one lane builds a block's FSE tables and decodes its sequences, eight blocks per warp.
 
 #include "cuda/decode/fse_table.h"
 #include "cuda/decode/warp.h"
@@ -8,16 +8,16 @@
 namespace penstock::inline v0::device {
 
 inline constexpr int kSequenceBlocksPerWarp =
-    8;  ///< few lanes a warp, more warps: what differs between lanes costs all
+    8;  ///< few lanes per warp, more warps: divergence between lanes costs all of them
 inline constexpr std::uint32_t kMostBlockBytes = 128 * 1024;
 
 enum sequence_table : int { kLiteralLengths = 0, kOffsets = 1, kMatchLengths = 2 };
 
-/// A state's entry. Byte 0: how many bits of the stream the next state takes; byte 1: how many extra bits there are of
-/// what the state stands for; from bit 16, what stands in front of the extra bits, and from bit 23, in front of the
-/// next state's. Every base of RFC 8878, 3.1.1.3.2.1.1, is such a front (a match length's, without its 3), and every
-/// one of a state too, so that both are made by one shift. Bytes can be summed, and shifts ask for five bits of them
-/// only.
+/// A state's entry. Byte 0: the number of bits that the next state reads from the stream; byte 1: the number of
+/// extra bits of the state's code; from bit 16, the bits before the extra bits, and from bit 23, those before
+/// the next state's. Every base of RFC 8878, 3.1.1.3.2.1.1, is such a prefix (a match length's, without its 3),
+/// and so is every state's, so that one shift makes both. Bytes can be summed, and shifts use only five bits of
+/// them.
 using sequence_entry = std::uint32_t;
 
 PENSTOCK_DEVICE sequence_entry make_entry(std::uint32_t extra_bits, std::uint32_t front) {
@@ -35,11 +35,11 @@ PENSTOCK_DEVICE std::uint32_t take_state(sequence_entry entry, backward_bits& bi
   return bits.append_to(state_front(entry), static_cast<int>(entry & 31u));
 }
 
-/// Room for a block's three tables, the largest that there are: arrays of which a few bits are rounded away have those
-/// in every block, so a warp that had room for fewer would decode its blocks in turns. One more: tables of lanes on
-/// other banks.
+/// Memory for a block's three tables of the largest size: arrays with a few bits rounded away have such tables in every
+/// block, so a warp with less memory would decode its blocks in turns. One more entry: the tables of lanes are in
+/// different banks.
 inline constexpr std::uint32_t kSequenceEntries = (1u << 9) + (1u << 8) + (1u << 9) + 1;
-inline constexpr std::uint32_t kMostSequenceSymbols = 54;  ///< one more than there are: tables of lanes on other banks
+inline constexpr std::uint32_t kMostSequenceSymbols = 54;  ///< one more than exist: other banks for other lanes
 
 struct zstd_sequences_shared {
   sequence_entry entries[kSequenceBlocksPerWarp][kSequenceEntries];
@@ -54,10 +54,10 @@ PENSTOCK_DEVICE std::uint32_t mode_of(const zstd_block& block, int table) {
   return (block.modes >> (6 - 2 * table)) & 3u;
 }
 
-/// The extra bits of a code, and the bits before them.
+/// The number of extra bits of a code, and the bits before them.
 PENSTOCK_DEVICE sequence_entry entry_of_code(int table, std::uint32_t code) {
   if (table == kOffsets) return make_entry(code, 1);
-  // From here on, lengths double every so many codes; in front, each has a code of its own.
+  // From here on, lengths double every few codes; before, each length has its own code.
   const std::uint8_t literals[20] = {1, 1, 1, 1, 2, 2, 3, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   const std::uint8_t matches[21] = {1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   const std::uint32_t plain = table == kLiteralLengths ? 16 : 32;
@@ -68,7 +68,7 @@ PENSTOCK_DEVICE sequence_entry entry_of_code(int table, std::uint32_t code) {
   return make_entry(extra[code - plain], base >> extra[code - plain]);
 }
 
-/// The distributions that need no description (RFC 8878, 3.1.1.3.2.2).
+/// The predefined distributions (RFC 8878, 3.1.1.3.2.2).
 PENSTOCK_DEVICE_CALL int predefined_counts(int table, std::int16_t* counts) {
   const signed char lengths[36] = {4, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1,  1,  2,  2,
                                    2, 2, 2, 2, 2, 2, 2, 3, 2, 1, 1, 1, 1, 1, -1, -1, -1, -1};
@@ -83,9 +83,9 @@ PENSTOCK_DEVICE_CALL int predefined_counts(int table, std::int16_t* counts) {
   return table == kOffsets ? 5 : 6;
 }
 
-/// A block's sequences section when its tables are described, not built.
+/// A block's sequences section after its tables are described, before they are built.
 struct sequence_section {
-  byte_view bits;  ///< what follows the tables
+  byte_view bits;  ///< the bytes after the tables
   int logs[3];
 };
 
@@ -94,7 +94,7 @@ PENSTOCK_DEVICE byte_view sequence_bytes(const zstd_wave& wave, const zstd_block
   return {source + block.sequences, block.content + block.content_bytes - block.sequences};
 }
 
-/// Reads the description at the front of `left`: counts, or the only symbol where `log` is 0. False: damaged.
+/// Reads the description at the beginning of `left`: counts, or the only symbol if `log` is 0. False: damaged.
 PENSTOCK_DEVICE_CALL bool read_sequence_table(byte_view& left, std::uint32_t mode, int table, std::int16_t* counts,
                                               int* log) {
   std::uint32_t bytes = 0;
@@ -163,10 +163,10 @@ PENSTOCK_DEVICE std::uint32_t resolve_offset(std::uint32_t offset, const std::ui
 struct repeat_offsets {
   std::uint32_t first = kSymbolicOffset, second = kSymbolicOffset | 1u << 25, third = kSymbolicOffset | 2u << 25;
 
-  /// The offset of a sequence whose offset value is `value`, 1 or more. Without branches: lanes go together.
+  /// The offset of a sequence whose offset value is `value`, 1 or more. Without branches, so that lanes do not diverge.
   PENSTOCK_DEVICE std::uint32_t use(std::uint32_t value, bool no_literals) {
     const std::uint32_t which = value > 3 ? 0 : value + (no_literals ? 1 : 0);
-    // One less than a symbolic offset is one more in its low bits; one less than 1 is 0, which the caller refuses.
+    // For a symbolic offset, one less is one more in its low bits. 1 minus 1 is 0, which the caller refuses.
     const std::uint32_t less = first - 1 + (first >> 26 & 2u);
     static_assert(kSymbolicOffset >> 26 == 2);
     const std::uint32_t of_two = (which & 1u) != 0 ? first : second, of_others = (which & 1u) != 0 ? third : less;
@@ -190,7 +190,7 @@ PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index
   std::uint32_t literal_state = bits.take(section.logs[kLiteralLengths]);
   std::uint32_t offset_state = bits.take(section.logs[kOffsets]);
   std::uint32_t match_state = bits.take(section.logs[kMatchLengths]);
-  // Copied: the stores below could change what `block` refers to, as far as a compiler knows.
+  // Copied, because for the compiler the stores below could change what `block` refers to.
   const zstd_block& block = pointer<const zstd_block>(wave.blocks)[index];
   const std::uint32_t most_literals = block.literals_bytes, most_bytes = block.size;
   auto* const out = computed_once(pointer<zstd_sequence>(wave.sequences) + block.sequences_buffer);
@@ -207,7 +207,7 @@ PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index
     const std::uint32_t all_bits = add_bytes(0, counts, 0x0101u);
     std::uint32_t offset_value, match, literals;
     if (all_bits <= 32) {  // nearly always
-      // Of sums of the counts, shifts take five bits: 32 is 0, behind which there are no bits to take.
+      // Shifts use five bits of the sums of the counts: 32 is 0, and then no bits are left to take.
       const std::uint32_t to_match = extra_bits(offset_entry), to_literals = to_match + extra_bits(match_entry);
       const std::uint32_t to_literal_state = to_literals + extra_bits(literal_entry);
       const std::uint32_t to_match_state = to_literal_state + literal_entry,
@@ -237,20 +237,20 @@ PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index
     const std::uint32_t offset = repeats.use(offset_value, literals == 0);
     literal_bytes += literals;
     match_bytes += match;
-    // Offsets that are not repeats are further than any target reaches where they look symbolic. A damaged block is
-    // decoded to its end, into memory that is its own.
+    // Offsets that look symbolic without being repeats are longer than any target. A damaged block is decoded to its
+    // end, into its own memory.
     const bool far = offset_value > 3 && offset >= kSymbolicOffset;
     bad = bad || offset == 0 || far || literal_bytes > most_literals || most_literals + match_bytes > most_bytes;
     out[i] = literals | static_cast<std::uint64_t>(match) << 18 | static_cast<std::uint64_t>(offset) << 36;
     too_many = counts & 255u;
   }
-  // The last sequence has no next states: their bits, which would be before the stream, were not there.
+  // The last sequence has no next states: reading their bits went beyond the start of the stream.
   if (bad || !bits.exhausted_exactly(too_many)) return false;
   pointer<zstd_block_result>(wave.results)[index] = {match_bytes, {repeats.first, repeats.second, repeats.third}};
   return true;
 }
 
-/// Decodes the sequences of block `index` with lane `lane`'s share of the memory; false: damaged.
+/// Decodes the sequences of block `index` in lane `lane`'s share of the memory; false: damaged.
 PENSTOCK_DEVICE bool decode_sequence_block(const zstd_wave& wave, std::uint32_t index, int lane,
                                            zstd_sequences_shared& shared) {
   sequence_section section;
@@ -263,7 +263,7 @@ PENSTOCK_DEVICE bool decode_sequence_block(const zstd_wave& wave, std::uint32_t 
   return decode_sequences(wave, index, section, shared.entries[lane]);
 }
 
-/// What one warp does: eight of the wave's blocks with sequences.
+/// The work of one warp: eight of the wave's blocks with sequences.
 PENSTOCK_DEVICE void zstd_sequences_warp(const zstd_wave& wave, std::uint32_t group, zstd_sequences_shared& shared,
                                          warp lanes) {
   lanes.each_alone([&](int lane) {

@@ -21,8 +21,7 @@ class hdf5_chunk_grid {
   /// \param numbered  Whether the dataset has an index that may number the chunks.
   /// \error unsupported   The grid has more than 2^64 cells.
   /// \error corrupt_data  Chunks have another rank than the dataset, or 2^63 bytes or more; or an index numbers the
-  /// chunks of a
-  ///                      dataset whose unlimited dimensions do not allow it.
+  ///                      chunks of a dataset whose unlimited dimensions do not allow it.
   static result<hdf5_chunk_grid> make(const hdf5_shape& shape, const hdf5_layout& layout, bool numbered);
 
   std::size_t rank() const noexcept { return grid_.size(); }
