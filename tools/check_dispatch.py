@@ -16,19 +16,19 @@ import sys
 from functools import cache
 from pathlib import Path
 
-# What files of known formats begin with.
+# The first bytes of files in known formats.
 SIGNATURES = (
     b"PK\x03\x04", b"PK\x05\x06", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+", b"\x89HDF", b"\x93NUMPY", b"CDF", b"PAR1",
     b"ARROW1", b"\xff\xff\xff\xff", b'{"penstock_manifest"', b"\x28\xb5\x2f\xfd", b"\x1f\x8b", b"\x89PNG", b"PSREFS0",
 )  # fmt: skip
 
-# The files that have some, each with the reason.
+# The files that may have some, each with the reason.
 ALLOWED = {
     "cli/read.py": "writes PNG pictures",
     "tabular/arrow_messages.py": "reads Arrow's messages for pyarrow, which does not report the rows of a batch",
 }
 
-# The files that have endings, which, and the reason.
+# The files that may have suffixes of formats, with the suffixes and the reason.
 ALLOWED_ENDINGS = {
     "api/open.py": ({".zip"}, "an empty file may become an archive; no driver has the ending"),
     "interop/xarray/tiff.py": ({".zarr.zip"}, "archives with Zarr in them; no driver has the ending"),
@@ -38,7 +38,7 @@ ALLOWED_ENDINGS = {
     "view/profile.py": ({".json"}, "a report, not a format of arrays"),
 }
 
-# Functions that only choose what to call, and their most lines.
+# Functions that only choose what to call, with their greatest numbers of lines.
 DISPATCHES = {
     "api/copy.py": ("copy",),
     "api/create.py": ("create_array",),
@@ -51,7 +51,7 @@ SCREEN = 40
 
 
 def signatures_of(tree: ast.Module) -> list[tuple[int, bytes]]:
-    """The lines that have first bytes of a format, and which."""
+    """The lines with first bytes of a format, and the format."""
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, bytes) and node.value.startswith(SIGNATURES):
@@ -61,7 +61,7 @@ def signatures_of(tree: ast.Module) -> list[tuple[int, bytes]]:
 
 @cache
 def known_endings() -> frozenset[str]:
-    """The endings of names that the C++ drivers have, each with its dot; those of archives, too."""
+    """The suffixes of the C++ drivers and of archives, each with its dot."""
     sources = Path(__file__).resolve().parent.parent / "src" / "driver"
     found: set[str] = {"zip", "zarr.zip"}
     for path in sorted(sources.glob("*.cc")):
@@ -75,7 +75,7 @@ def known_endings() -> frozenset[str]:
 
 
 def endings_of(tree: ast.Module) -> list[tuple[int, str]]:
-    """The lines that have an ending of a known format, and which. Parts of f-strings make names; they choose none."""
+    """The lines with a suffix of a known format, and the suffix. F-strings are skipped: they make names."""
     parts = {id(each) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for each in node.values}
     return [
         (node.lineno, node.value)
@@ -87,8 +87,8 @@ def endings_of(tree: ast.Module) -> list[tuple[int, str]]:
     ]
 
 
-# Methods and functions that search a text. Those that cut it (`partition`) are for display; a comparison after them is
-# found as such.
+# Methods and functions that search a text. Those that split it (`partition`) are for display; a comparison of their
+# result is found as such.
 SEARCHES = {
     "startswith", "endswith", "find", "rfind", "index", "count", "match", "search", "fullmatch", "findall", "finditer",
 }  # fmt: skip

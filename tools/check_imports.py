@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-# Folders and modules, lowest first; the longest name that matches counts. Those of one set do not know each other.
+# Folders and modules, lowest first; the longest name that matches counts. Modules of one set do not import each other.
 LEVELS: list[set[str]] = [
     {"core", "testing"},
     {"tabular.arrow_messages"},
@@ -32,7 +32,7 @@ LEVELS: list[set[str]] = [
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 
-# What a user may or may not have: imported where it is needed.
+# Packages that may be absent: imported where they are needed.
 OPTIONAL = {
     "affine",
     "cupy",
@@ -53,13 +53,13 @@ OPTIONAL = {
     "xarray",
     "zarr",
 }
-# Standard modules that cost a large part of the package's import time and that few calls need.
+# Standard modules that take a large part of the package's import time and that few calls need.
 SLOW = {"asyncio", "xml"}
 
 
 @dataclass(frozen=True)
 class Import:
-    """One import statement's module."""
+    """The module of one import statement."""
 
     name: str  # of a module of the package: without "penstock."
     line: int
@@ -69,7 +69,7 @@ class Import:
 
 
 def imports_of(tree: ast.Module, module: str, modules: set[str]) -> Iterator[Import]:
-    """The imports of a module's source, wherever they are in it."""
+    """The imports in a module's source, at any place."""
 
     def named(name: str, line: int, in_function: bool, for_types: bool) -> Import:
         if name.partition(".")[0] != "penstock":
@@ -175,7 +175,7 @@ def check_package(package: Path) -> list[str]:
             complaints.append(f"{where}:1: this module has no layer in tools/check_imports.py")
             continue
         for each in found:
-            if name == "" and each.for_types:  # for types: what `__getattr__` imports
+            if name == "" and each.for_types:  # for types: the names that `__getattr__` imports
                 continue
             if each.in_function and each.name not in (needs_optional if each.own else OPTIONAL | SLOW):
                 complaints.append(f"{where}:{each.line}: import of {each.name or 'penstock'} inside a function")

@@ -1,11 +1,11 @@
 """Checks that every folder includes only from folders to its left, and every public header only from its layer.
 
-    base < array < {codec | store} < format < plan < engine < cuda < driver < api < {cli | python}
+base < array < {codec | store} < format < plan < engine < cuda < driver < api < {cli | python}
 
-Folders of one brace, two formats, and two folders of api do not know each other; api's own files do not know its
-folders. Tests may include what their folder may, and tests/support. The layers of the Python package are those of
-tools/check_imports.py, which this program checks, too; with tools/check_threads.py who starts threads there, and with
-tools/check_dispatch.py what is left to the engine.
+Folders in braces, two formats, and two folders of api do not include each other; api's own files do not include its
+folders. Tests may include what their folder may, and tests/support. This program also runs the checks of the Python
+package: its layers (tools/check_imports.py), its threads (tools/check_threads.py), and what it leaves to the engine
+(tools/check_dispatch.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LAYERS = [
 ]
 LEVEL = {folder: level for level, folders in enumerate(LAYERS) for folder in folders}
 
-# A new public header gets its line here: which layer it belongs to is a decision.
+# A new public header needs a line here: its layer is a decision.
 PUBLIC = {
     "config.h": "base",
     "result.h": "base",
@@ -97,21 +97,21 @@ PUBLIC = {
     "penstock.h": "api",
 }
 
-# The console script of the Python package and the program are the same code: the only place where both meet.
+# The console script of the Python package and the program are the same code: the only include between the two.
 DOORS = {("python", "cli/run.h")}
 
-# Headers of others that a public header is there for; no other file includes them.
+# External headers for which a public header exists; no other file includes them.
 FOREIGN = {("include/penstock/mpi.h", "mpi.h")}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 
-# Layers whose folders do not know each other, and which do not know their folders.
+# Layers whose folders do not include each other, and whose own files do not include their folders.
 DIVIDED = {"format", "api"}
 
 
 def folder_of(path: str) -> str | None:
-    """The folder that a path under src/ belongs to, e.g. "format/zarr"; cli/ and python/ are next to src/."""
+    """The folder under src/ of a path, e.g. "format/zarr"; cli/ and python/ are next to src/."""
     parts = path.split("/")
     if len(parts) == 1 or parts[0] not in LEVEL:
         return None
@@ -119,7 +119,7 @@ def folder_of(path: str) -> str | None:
 
 
 def may_include(user: str, used: str) -> bool:
-    """Whether `user` may include from `used`; both as `folder_of` names them."""
+    """Whether `user` may include from `used`; both are names as `folder_of` returns them."""
     level, other = LEVEL[user.split("/")[0]], LEVEL[used.split("/")[0]]
     if other == level:  # `format` alone is the layer's public headers, `api` alone those and its own files
         return user == used or (used in DIVIDED and user.startswith(f"{used}/"))

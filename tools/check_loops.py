@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# The files that have some, each with the reason.
+# The files that may have some, each with the reason.
 ALLOWED = {
     "api/hdf5_writer.py": "h5py, a Python library, writes HDF5",
     "geo/writing.py": "values of other libraries' arrays (Dask, h5py), which only their `__getitem__` returns",
@@ -43,14 +43,14 @@ def loops_of(tree: ast.Module) -> Iterator[tuple[str, int, list[ast.AST]]]:
 
 
 def is_slice_by(node: ast.AST, variable: str) -> bool:
-    """Whether it is a slice with both ends, or a call of `slice`, that the variable bounds: `x[first:]` is the rest."""
+    """Whether it is a slice, or a call of `slice`, with both ends given by the variable; `x[first:]` is not."""
     is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "slice"
     is_block = isinstance(node, ast.Slice) and node.lower is not None and node.upper is not None
     return (is_call or is_block) and any(isinstance(each, ast.Name) and each.id == variable for each in ast.walk(node))
 
 
 def block_loops(source: str) -> list[int]:
-    """The lines of loops whose body takes slices that the loop's variable bounds."""
+    """The lines of loops whose body takes slices that are bounded by the loop's variable."""
     return sorted(
         line
         for variable, line, body in loops_of(ast.parse(source))

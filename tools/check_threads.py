@@ -1,4 +1,4 @@
-"""Checks that the Python package starts no threads: work is done on those of the context, by `_core.side_by_side`.
+"""Checks that the Python package starts no threads: it uses those of the context, by `_core.side_by_side`.
 
 check_threads.py
 """
@@ -14,7 +14,7 @@ STARTS = {
     "to_thread", "run_in_executor",
 }  # fmt: skip
 
-# The files that may, each with the reason.
+# The files that may start some, each with the reason.
 ALLOWED = {
     "core/job.py": "a read with Python around it: on a thread of the engine it would wait for those that it reads with",
     "target/adapters.py": "the event loop of asynchronous stores, which must run while the caller waits for a read",
@@ -23,7 +23,7 @@ ALLOWED = {
 
 
 def starts_of(source: str) -> list[tuple[int, str]]:
-    """The lines that start a thread, and by what name."""
+    """The lines that start a thread, and the name that they use."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):

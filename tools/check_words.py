@@ -18,7 +18,7 @@ DOCUMENTS = (".md", ".txt", ".toml", ".yml", ".yaml", ".cff", "Makefile")
 SCRIPTS = (".sh", ".cmake")
 CPP = (".h", ".cc", ".cu", ".cuh")
 PYTHON = (".py", ".pyi")
-# Data of others, results, generated tables, and the places that name the words.
+# External data, results, generated tables, and the files that list the words.
 LEFT_OUT = (
     "tests/data/",
     "bench/results/",
@@ -29,7 +29,7 @@ LEFT_OUT = (
     "LICENSE",
     "THIRD_PARTY_LICENSES.md",
 )
-# What each word is to be replaced by.
+# The replacement of each word.
 WORDS = {
     r"nobody|somebody|whoever|everybody|anybody": 'the thing that does it: "the caller", "the planner", "a reader"',
     r"hand(?:s|ed)? (?:on|out|over|back)(?! of)": '"export", "return" or "pass"',
@@ -83,7 +83,7 @@ def texts_of_python(source: str) -> list[tuple[int, str]]:
 
 
 def texts_of(name: str, source: str) -> list[tuple[int, str]]:
-    """(line, text) of what people read in a file."""
+    """(line, text) of everything in a file that people read."""
     if name.endswith(CPP):
         return texts_of_cpp(source)
     if name.endswith(PYTHON):
@@ -94,7 +94,7 @@ def texts_of(name: str, source: str) -> list[tuple[int, str]]:
 
 
 def findings(texts: list[tuple[int, str]]) -> list[tuple[int, str, str]]:
-    """(line, word, what to write) of each excluded word."""
+    """(line, word, replacement) of each excluded word."""
     return [
         (number, found[0], instead)
         for number, text in texts
@@ -104,7 +104,7 @@ def findings(texts: list[tuple[int, str]]) -> list[tuple[int, str, str]]:
 
 
 def checked_files() -> list[str]:
-    """Paths of the files in git that hold texts of the project."""
+    """Paths of the files in git that contain texts of the project."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     endings = DOCUMENTS + SCRIPTS + CPP + PYTHON
     return [n for n in listed.stdout.splitlines() if n.endswith(endings) and not n.startswith(LEFT_OUT)]

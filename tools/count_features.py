@@ -1,7 +1,7 @@
-"""Counts files, includes and the lines of each feature, of commits: the tables of docs/design/0037-one-way-in.md.
+"""Counts files, includes and the lines of each feature in commits, for the tables of docs/design/0037-one-way-in.md.
 
-Files belong to the first feature whose pattern their path matches. Tests are not counted; of features, neither are
-bindings, integrations with other libraries and the program.
+A file belongs to the first feature whose pattern matches its path. Tests are not counted. Features exclude bindings,
+integrations with other libraries and the program.
 
 count_features.py [COMMIT...]
 """
@@ -37,12 +37,12 @@ LEFT_OUT = re.compile(r"_test\.cc$|_fixture\.h$|penstock/(view|interop|xarray|za
 
 
 def feature_of(path: str) -> str | None:
-    """The feature that a file belongs to; None: no feature of the table."""
+    """The feature of a file; None if it belongs to none of the table."""
     return next((name for name, pattern in FEATURES.items() if re.search(pattern, path)), None)
 
 
 def texts_of(commit: str) -> dict[str, str]:
-    """The C++ and the Python of a commit, without tests."""
+    """The C++ and Python sources of a commit, without tests."""
     listed = subprocess.run(["git", "ls-tree", "-r", "--name-only", commit], capture_output=True, text=True, check=True)
     paths = [path for path in listed.stdout.splitlines() if CODE.search(path) or PYTHON.search(path)]
     names = "".join(f"{commit}:{path}\n" for path in paths)
@@ -71,7 +71,7 @@ def count(texts: dict[str, str]) -> dict[str, tuple[int, int]]:
 
 
 def sizes(texts: dict[str, str]) -> dict[str, str]:
-    """Files, lines and includes."""
+    """The numbers of files, lines and includes."""
     code = {path: text for path, text in texts.items() if CODE.search(path)}
     python = {path: text for path, text in texts.items() if PYTHON.search(path)}
     src = {tuple(path.split("/")[1:]): text for path, text in code.items() if path.startswith("src/")}

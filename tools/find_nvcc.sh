@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# find_nvcc.sh [VENV]: prints the nvcc that builds the CUDA kernels: the machine's, or else the one that setup.sh took
-# from the package index into the virtual environment (.venv). Fails, and prints nothing, where there is none.
+# find_nvcc.sh [VENV]: prints the nvcc that builds the CUDA kernels: the machine's, or else the one that setup.sh
+# installed into the virtual environment (.venv). Without one it fails and prints nothing.
 set -eu
 venv=${1:-$(dirname "$0")/../.venv}
 for nvcc in "$(command -v nvcc || true)" "${CUDA_PATH:-/usr/local/cuda}/bin/nvcc" /usr/local/cuda/bin/nvcc \

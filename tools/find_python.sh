@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Prints the newest interpreter of 3.11-3.14 that works: on PATH or in a version manager's folder. Status 1 if none does.
-# With an argument it only judges that one.
+# Prints the newest working interpreter of 3.11-3.14: on PATH or in a version manager's folder. Status 1 if none works.
+# With an argument it only checks that one.
 #
-# "Works" means run: a version manager's shim may be on PATH and fail, and Debian splits venv, ensurepip and the headers
-# into packages of their own.
+# An interpreter is checked by running it: a version manager's shim may be on PATH and fail, and Debian has venv,
+# ensurepip and the headers in separate packages.
 set -u
 home=${HOME:-/nonexistent}
 

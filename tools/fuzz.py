@@ -42,10 +42,10 @@ def fuzz(target: Path, seeds: list[Path], corpus: Path, limits: list[str]) -> in
     dictionary = ROOT / "tests" / "fuzz" / f"{what}.dict"
     command: list[str | Path] = [target, corpus, *(each for each in seeds if each.is_dir())]
     command += [f"-dict={dictionary}"] if dictionary.exists() else []
-    # One input of less than 1 MB may take one second and 256 MiB: a wait or a hostile allocation is a finding too. The
+    # An input of less than 1 MB may take one second and 256 MiB: waits and hostile allocations are findings, too. The
     # sanitizer makes code some five times slower, and keeps freed memory for a while.
     command += [*limits, "-max_len=1000000", "-timeout=5"]
-    # Choosing inputs by the entropy of their features takes half of all time in targets that link the whole library.
+    # In targets that link the whole library, choosing inputs by the entropy of their features takes half of the time.
     command += ["-entropic=0"]
     command += ["-rss_limit_mb=1024", "-malloc_limit_mb=256"]
     command += [f"-artifact_prefix={work}/", "-print_final_stats=1", "-verbosity=0"]
@@ -54,7 +54,7 @@ def fuzz(target: Path, seeds: list[Path], corpus: Path, limits: list[str]) -> in
 
 
 def limits_of(seconds: int | None, runs: int | None) -> list[str]:
-    """The options that end a run: after so many seconds, so many inputs, or the first of both."""
+    """The options that end a run: after a number of seconds, a number of inputs, or whichever is reached first."""
     if seconds is None and runs is None:
         seconds = int(os.environ.get("PENSTOCK_FUZZ_SECONDS", "5"))
     limits = [] if seconds is None else [f"-max_total_time={seconds}"]
@@ -62,7 +62,7 @@ def limits_of(seconds: int | None, runs: int | None) -> list[str]:
 
 
 def positive(text: str) -> int:
-    """A number of seconds or inputs. libFuzzer takes 0 seconds and -1 inputs for no limit."""
+    """A number of seconds or inputs. For libFuzzer, 0 seconds and -1 inputs mean no limit."""
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")

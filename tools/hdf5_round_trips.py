@@ -1,11 +1,11 @@
 """Counts what opening and listing HDF5 files over a network takes: round trips, requests, bytes.
 
-    tools/hdf5_round_trips.py FILE_OR_FOLDER ... [--latency SECONDS] [--jobs N]
+tools/hdf5_round_trips.py FILE_OR_FOLDER ... [--latency SECONDS] [--jobs N]
 
-Each file is opened by its URL behind a server that counts, and all of its groups are listed. It should need no more
-round trips than the file has levels of groups, and two, and no more than twice the bytes of its metadata beyond
-1.25 MiB. The metadata are what the file has besides the stored bytes of its datasets, as h5py counts them. Prints the
-files that need more, with what h5py says of how they were written, and a summary.
+Each file is opened by its URL on a server that counts, and all of its groups are listed. The limits are two round trips
+more than the file has levels of groups, and 1.25 MiB plus twice the bytes of its metadata. The metadata are all bytes
+of the file except the stored bytes of its datasets, as h5py counts them. Prints the files that exceed a limit, with
+h5py's description of how they were written, and a summary.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def is_hdf5(path: Path) -> bool:
 
 
 def list_groups(group: Any, path: Path, inner: str = "", level: int = 1) -> tuple[int, int]:
-    """Levels of groups and number of members. Opens groups alone: h5py says which members are groups."""
+    """The levels of groups and the number of members. Opens only groups: h5py tells which members are groups."""
     levels, members = level, 0
     with h5py.File(path) as file:
         at = file[inner or "/"]
@@ -99,7 +99,7 @@ def metadata_bytes(path: Path) -> tuple[int, str]:
 def measure(path: Path, latency: float) -> Measured | str:
     try:
         metadata, how = metadata_bytes(path)
-    except Exception as error:  # h5py raises anything where a file is damaged
+    except Exception as error:  # h5py raises exceptions of any type if a file is damaged
         return f"h5py: {str(error)[:80]}"
     content = path.read_bytes()
     with HttpServer({path.name: content}, latency) as server:
@@ -110,7 +110,7 @@ def measure(path: Path, latency: float) -> Measured | str:
             levels, members = list_groups(group, path)
         except ps.Error as error:
             return f"penstock: {str(error).partition(chr(10))[0][:80]}"
-        except Exception as error:  # of h5py, which says what is a group
+        except Exception as error:  # from h5py, which determines which members are groups
             return f"h5py: {str(error)[:80]}"
         fetched = 0
         for each in server.requests:

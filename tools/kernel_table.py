@@ -1,9 +1,9 @@
 """Shows how many registers and how much memory every CUDA kernel takes, architecture by architecture.
 
-    tools/kernel_table.py                    # compares the build's kernels with docs/design/kernels.md
-    tools/kernel_table.py --write            # writes that file
+tools/kernel_table.py                    # compares the build's kernels with docs/design/kernels.md
+tools/kernel_table.py --write            # writes that file
 
-Reads what ptxas said when the build made the fatbin (`kernels.fatbin.ptxas` in the build folder), so that nothing is
+Reads ptxas's output from the build of the fatbin (`kernels.fatbin.ptxas` in the build folder), so that nothing is
 compiled twice. Exit status 1: a kernel spills, or the table is not that of the kernels; 77: no kernels were built.
 """
 
@@ -37,7 +37,7 @@ class Kernel:
     spilled_bytes: int
 
     def resident_warps(self, threads: int) -> int:
-        """Warps of blocks of `threads` that an SM of an H200 holds at once."""
+        """Warps in blocks of `threads` that an SM of an H200 can hold at once."""
         warps = threads // 32
         by_registers = REGISTERS // (-(-self.registers * 32 // REGISTERS_EACH_WARP) * REGISTERS_EACH_WARP) // warps
         by_memory = SHARED_BYTES // (self.shared_bytes + SHARED_BYTES_EACH_BLOCK)
@@ -63,14 +63,14 @@ def parse(report: str) -> dict[str, dict[str, Kernel]]:
 
 
 def threads_of(sources: str) -> dict[str, int]:
-    """Threads of a block, by kernel, as `__launch_bounds__` has them."""
+    """Threads of a block, by kernel, from `__launch_bounds__`."""
     move = int(next(iter(re.findall(r"kMoveThreads = (\d+)", sources)), 256))
     bounds = re.findall(r"__launch_bounds__\(([\w:]+)[^)]*\)\s+penstock_(\w+)\(", sources)
     return {name: int(count) if count.isdigit() else move for count, name in bounds}
 
 
 def compiler(report: str) -> str:
-    """The version of nvcc that a report is of."""
+    """The version of nvcc that made a report."""
     found = re.search(r"^nvcc: release \S+ V([\d.]+)", report, re.MULTILINE)
     return found.group(1) if found else "unknown"
 
@@ -114,12 +114,12 @@ def table(kernels: dict[str, dict[str, Kernel]], threads: dict[str, int], versio
 
 
 def rows(text: str) -> list[str]:
-    """The lines of a table that hold numbers."""
+    """The lines of a table that contain numbers."""
     return [line for line in text.splitlines() if line.startswith("| `")]
 
 
 def made_by(text: str) -> str:
-    """The version of nvcc that a document is of."""
+    """The version of nvcc that made a document."""
     found = re.search(r"\(nvcc ([\d.]+)\)", text)
     return found.group(1) if found else "unknown"
 
@@ -131,7 +131,7 @@ def sources() -> str:
 
 
 def differences(written: str, made: str) -> list[str]:
-    """Differences of the written table from the new one; other compilers may use other numbers of registers."""
+    """Differences of the written table from the new one. Other compilers may use other numbers of registers."""
     same_compiler = made_by(written) == made_by(made)
     if not same_compiler:
         written, made = (re.sub(r"(\| `\w+`).*", r"\1", text) for text in (written, made))
@@ -153,7 +153,7 @@ def main() -> int:
     if spilling := spills(kernels):
         print("\n".join(spilling))
     if options.write:
-        TABLE.write_text(made + "".join(TABLE.read_text().partition("\n## ")[1:]))  # other kernels follow
+        TABLE.write_text(made + "".join(TABLE.read_text().partition("\n## ")[1:]))  # tables of other kernels follow
         return 1 if spilling else 0
     changed = differences(TABLE.read_text(), made)
     if changed:

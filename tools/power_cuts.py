@@ -1,8 +1,9 @@
 """Power cuts on file systems of this machine, for root: `make test-power`.
 
-A loop device with ext4, and with xfs where `mkfs.xfs` is there. A program of python/tests/test_power_cuts.py writes to
-it while another one syncs a file of its own, so that the file system's journal is written at random moments. Then the
-file system is shut down without its journal being flushed (the ioctl that fstests uses), mounted again, and opened.
+A loop device with ext4, and one with xfs if `mkfs.xfs` is installed. A program of python/tests/test_power_cuts.py
+writes to it while another one syncs a file of its own, so that the file system's journal is written at random moments.
+Then the file system is shut down without a flush of its journal (the ioctl that fstests uses), mounted again, and the
+arrays are opened.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ while True:
 
 
 def cut(folder: Path, name: str, seconds: float, sync: str) -> str | None:
-    """One power cut of one scenario; what is wrong afterwards."""
+    """One power cut of one scenario. Returns the error found afterwards."""
     tests: Any = importlib.import_module("test_power_cuts")
 
     it = tests.SCENARIOS[name]

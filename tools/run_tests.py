@@ -1,8 +1,8 @@
 """Runs every test of the project, stage by stage, and ends with one line: N passed, N failed, N skipped.
 
-A stage that fails does not stop the others. While the tests of one run, the build of the next takes what they leave
-idle of the processors. Cases are counted from what the runners report (GoogleTest's JSON, ctest's and pytest's JUnit
-files); a stage without a report of its own counts as one.
+A stage that fails does not stop the others. While the tests of one stage run, the build of the next one uses the idle
+processors. Cases are counted from the runners' reports (GoogleTest's JSON, ctest's and pytest's JUnit files); a stage
+without a report of its own counts as one.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "test-reports"
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
-BUILDS = 9  # GB that all builds take
+BUILDS = 9  # GB of disk space for all builds
 ASAN = "detect_stack_use_after_return=1:strict_string_checks=1"
 UBSAN = "print_stacktrace=1"
-FUZZ_SECONDS = "1"  # for each of some forty targets, from all seeds; `make fuzz` is the search
+FUZZ_SECONDS = "1"  # per target, for some forty targets, after all seeds; `make fuzz` is the search
 SANITIZED = (  # Python tests that pass every kind of argument and buffer to the module
     *("casts", "codec_numcodecs", "create", "dtypes", "entry_points", "file_targets", "registered_codecs"),
     *("joined_shards", "read_options", "selections", "sources", "strings", "strings_write", "tensor"),
@@ -37,11 +37,11 @@ SANITIZED = (  # Python tests that pass every kind of argument and buffer to the
 
 
 class Ahead:
-    """Builds one target after the other until it is interrupted, on idle processors: tests sleep, wait for servers
-    and for the disk, and the last of them run alone. Nothing depends on how much it completes: each stage builds what
-    is missing, and says what fails."""
+    """Builds one target after the other until it is interrupted, on idle processors: tests sleep, wait for servers and
+    for the disk, and the last of them run alone. How much it completes does not matter: each stage builds what is
+    missing, and reports what fails."""
 
-    # Linux' policy for that: a thread of any other kind that wakes takes the processor at once.
+    # Linux' policy for that: any other thread that wakes takes the processor at once.
     PREFIX = ("chrt", "--idle", "0", "nice", "-n", "19")
 
     def __init__(self, builds: Sequence[tuple[Sequence[str], Sequence[str]]]) -> None:
@@ -78,12 +78,12 @@ class Ahead:
 
 
 class Stages:
-    """The stages in the order in which they run; each returns what it counted."""
+    """The stages in the order in which they run; each returns its counts."""
 
     def __init__(self, jobs: int, names: Sequence[str]) -> None:
         self.jobs = str(jobs)
         python = ("-DPENSTOCK_PYTHON=ON", f"-DPython_EXECUTABLE={sys.executable}")
-        # Of each stage with a build: the preset's options, its folder and the target.
+        # For each stage with a build: the preset's options, its folder and the target.
         self.builds: dict[str, tuple[tuple[str, ...], str, str]] = {
             "unit": (("ci", *python), "build/release", "all"),
             "asan": (("asan", *python), "build/asan", "all"),
@@ -106,13 +106,13 @@ class Stages:
     def python(self) -> Counter[str]:
         """The Python tests with the module that `unit` built."""
         if self.fetched:
-            self.fetched.wait()  # it has said what it could not get, and the tests skip that
+            self.fetched.wait()  # it has reported what it could not fetch, and tests of that are skipped
         report = REPORTS / "python.xml"
         status = run(*self.pytest(report))
         return count_junit(report, status)
 
     def asan(self) -> Counter[str]:
-        """The C++ tests under AddressSanitizer and UBSan, each fuzz target for seconds, and a part of Python's."""
+        """The C++ tests under AddressSanitizer and UBSan, each fuzz target for seconds, and some Python tests."""
         return (
             self.build("asan")
             or self.ctest("asan", "asan", PENSTOCK_FUZZ_SECONDS=FUZZ_SECONDS, ASAN_OPTIONS=ASAN, UBSAN_OPTIONS=UBSAN)
@@ -120,7 +120,7 @@ class Stages:
         )
 
     def python_asan(self) -> Counter[str]:
-        """A part of the Python tests, without their leaks: Python frees little when it ends."""
+        """Some of the Python tests, without leak detection: Python frees little when it ends."""
         report = REPORTS / "python-asan.xml"
         runtime = output("clang++", f"-print-file-name=libclang_rt.asan-{platform.machine()}.so")
         status = run(
@@ -141,12 +141,12 @@ class Stages:
         )
 
     def pytest(self, report: Path) -> tuple[str, ...]:
-        """A file's tests run in one process; files begin in the order that conftest.py gives them."""
+        """Runs the tests of a file in one process; files start in the order that conftest.py defines."""
         how = ("-n", self.jobs, "--dist", "loadfile", "--no-loadscope-reorder", f"--junitxml={report}")
         return (sys.executable, "-m", "pytest", *how)
 
     def build(self, stage: str) -> Counter[str] | None:
-        """Builds what a stage needs; counts one failure when that fails, nothing when it works."""
+        """Builds what a stage needs. A failed build counts as one failure, a successful one is not counted."""
         self.stop_ahead()
         configure, build = self.commands(stage)
         ok = not run(*configure) and not run(*build)
@@ -155,7 +155,7 @@ class Stages:
         return None if ok else Counter({FAILED: 1})
 
     def commands(self, stage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The commands that configure and build; ninja itself, which can be interrupted."""
+        """The commands that configure and build; ninja is called directly because it can be interrupted."""
         options, folder, target = self.builds[stage]
         return ("cmake", "--preset", *options), ("ninja", "-C", folder, "-j", self.jobs, target)
 
@@ -176,14 +176,14 @@ class Stages:
 
 
 def run(*command: str, **environment: str) -> int:
-    """Runs a command in the project's folder, its output going where ours goes."""
+    """Runs a command in the project's folder, with the same output streams."""
     sys.stdout.flush()
     return subprocess.run(command, cwd=ROOT, env={**inherited(), **environment}).returncode
 
 
 def inherited() -> dict[str, str]:
-    """Our environment, but Python may keep what it compiles: tests start some thousand interpreters, and each would
-    compile the package again (0.2 s), and each worker of pytest the tests."""
+    """Our environment, except that Python may cache what it compiles: tests start some thousand interpreters, and each
+    would compile the package again (0.2 s), and each worker of pytest the tests."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -192,7 +192,7 @@ def output(*command: str) -> str:
 
 
 def without_randomised_addresses() -> tuple[str, ...]:
-    """clang 14's ThreadSanitizer does not start where the kernel randomises more than 28 bits of an address."""
+    """clang 14's ThreadSanitizer does not start if the kernel randomises more than 28 bits of an address."""
     try:
         bits = int(Path("/proc/sys/vm/mmap_rnd_bits").read_text())
     except OSError:
@@ -205,7 +205,7 @@ def one(status: int) -> Counter[str]:
 
 
 def count_junit(report: Path, status: int) -> Counter[str]:
-    """Counts a JUnit file's cases; a runner that failed without naming a failed case counts as one."""
+    """Counts a JUnit file's cases; a runner that failed without a failed case counts as one failure."""
     counts = Counter(outcome(case) for case in cases_of(report))
     if status and not counts[FAILED]:
         counts[FAILED] = 1
@@ -213,7 +213,7 @@ def count_junit(report: Path, status: int) -> Counter[str]:
 
 
 def cases_of(report: Path) -> list[ET.Element]:
-    """The cases of a JUnit file; none if the runner did not write it to its end."""
+    """The cases of a JUnit file; none if the file is incomplete."""
     try:
         return list(ET.parse(report).getroot().iter("testcase"))
     except (FileNotFoundError, ET.ParseError):
@@ -227,14 +227,14 @@ def outcome(case: ET.Element) -> str:
 
 
 def count_ctest(report: Path, cases: Path, status: int) -> Counter[str]:
-    """Counts GoogleTest's cases where an executable reported them, and ctest's own entries otherwise."""
+    """Counts GoogleTest's cases if an executable reported them, and otherwise ctest's own entries."""
     counts: Counter[str] = Counter()
     for entry in cases_of(report):
         whole = outcome(entry)
         detail = cases / f"{entry.get('name')}.json"
         inner = count_gtest(detail) if detail.exists() else Counter({whole: 1})
         if whole == FAILED and not inner[FAILED]:
-            inner[FAILED] = 1  # every case passed and the process still failed: a leak, a crash on the way out
+            inner[FAILED] = 1  # every case passed and the process still failed: a leak, or a crash at exit
         counts += inner
     if status and not counts[FAILED]:
         counts[FAILED] = 1
@@ -244,7 +244,7 @@ def count_ctest(report: Path, cases: Path, status: int) -> Counter[str]:
 def count_gtest(report: Path) -> Counter[str]:
     try:
         suites = json.loads(report.read_text())["testsuites"]
-    except ValueError:  # the process died while it wrote
+    except ValueError:  # the process died while it wrote the file
         return Counter({FAILED: 1})
     cases = [case for suite in suites for case in suite["testsuite"]]
     return Counter(

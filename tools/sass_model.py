@@ -31,9 +31,9 @@ TABLE = ROOT / "docs" / "design" / "kernels.md"
 MARKER = "## What a turn of the hot loops costs"
 SKIPPED = 77
 
-# Cycles until a result is there, by the front of the opcode. Global loads are a parameter.
+# Cycles until a result is available, by the beginning of the opcode. Global loads are a parameter.
 LATENCY = {"LDS": 30, "LDL": 40, "SHFL": 24, "S2R": 20, "R2UR": 12, "FLO": 14, "POPC": 14, "LDC": 30, "VOTE": 12}
-BARRIER = 40  # of a thread block, where all warps arrive at the same time
+BARRIER = 40  # of a thread block whose warps all arrive at the same time
 READ_OPERANDS = 10  # until a store has read its operands
 OTHER = 14
 TAKEN = 6  # of a taken branch, beyond its stall count
@@ -42,7 +42,7 @@ GLOBAL = {"L1": 40, "L2": 250, "memory": 600}
 # An H200. Integer units take 64 lanes a cycle, that is two warps' instructions; 128 bytes of loads or stores a cycle.
 MULTIPROCESSORS, CLOCK_HZ, MEMORY_RATE = 132, 1.755e9, 4.8e12
 INSTRUCTIONS, ACCESSES = 2, 1
-WARPS = 32  # of a multiprocessor, as __launch_bounds__ of the transform kernel makes sure
+WARPS = 32  # of a multiprocessor, ensured by __launch_bounds__ of the transform kernel
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Loop:
     kernel: str
     file: str
     marker: str
-    turns: str  # bytes that one turn makes
+    turns: str  # number of bytes that one turn produces
     cold: tuple[tuple[str, str, str], ...] = ()  # file, first and last line of the omitted part
     through: str = ""  # a line of the same file through which the marker's line was inlined
-    moves: bool = False  # it only moves bytes: its rate is limited by its accesses, too
+    moves: bool = False  # it only moves bytes: its rate is also limited by its accesses
 
 
-# Lines that a turn of the usual kind leaves out: file, first and last.
+# Lines that usual turns skip: file, first and last.
 WIDE = ("zstd_sequences.h", r"offset_value = take_value", r"offset_state = take_state")
 CHECKED_TOKEN = ("lz_parse.h", r"\? token_at\(kFormat, from, at\)\.end", r"^    \+\+count;")
 OPEN_EXIT = (
@@ -79,7 +79,7 @@ OTHER_SYMBOLS = ("inflate.h", r"^    if \(!is_length\(entry\)\) \{", r"^  stream
 RARE_SYMBOL = ("inflate.h", r"^      if \(entry == 0\) entry = long_entry", r"^        good = \(entry & kEndOfBlock\)")
 RARE_DISTANCE = ("inflate.h", r"^      bits\.refill\(\);", r"^        cut_off\(shared\);")
 THREE_LITERALS = ("inflate.h", r"Three short codes fit", r"^      bits.skip\(third & 15\);")
-# Lines of a batch of the LZ output that short runs of literals and matches of short offsets do not need.
+# Lines of a batch of the LZ output that are skipped for short runs of literals and matches of short offsets.
 LONG_SEQUENCE = (
     "lz_output.h",
     r"void append\(Lanes lanes, const std::uint8_t\* from",
@@ -136,7 +136,7 @@ SEQUENCE = r"literals \| static_cast<std::uint64_t>\(match\)"
 
 
 def far_matches(name: str, kernel: str) -> tuple[Loop, ...]:
-    """The loops that copy matches that are not near."""
+    """The loops that copy far matches."""
     sources, share = r"found.needs\[lane\] = inside", r"share\[lane\] -= end\[lane\]"
     return (
         Loop(f"{name}, sources", kernel, "lz_append_batch.h", sources, "all far matches of 32, once"),
@@ -263,7 +263,7 @@ LOOPS = (
 
 @dataclass(frozen=True)
 class Encoder:
-    """The turns of loops that an encoder takes for 32 bytes of some content."""
+    """The turns of loops with which an encoder handles 32 bytes of some content."""
 
     codec: str
     content: str
@@ -275,7 +275,7 @@ class Encoder:
         found = {f"{self.codec} encoder, match": self.matches, f"{self.codec} encoder, no match": self.empty}
         if self.codec != "zstd":
             return found
-        of_block = 32 / 131_072  # a block's share
+        of_block = 32 / 131_072  # its share of a block
         named = {
             "bytes counted": self.literals / 32,
             "literals": self.literals / 128,
@@ -289,8 +289,8 @@ class Encoder:
         return found | {f"zstd encoder, {name}": turns for name, turns in named.items()}
 
 
-# Counts of the host forms, of bench/gpu's array `rounded` (float32, 13 bits of the mantissa) in chunks of 1,024,000
-# bytes, as it is and shuffled.
+# Counts from the host forms, for bench/gpu's array `rounded` (float32, 13 bits of the mantissa) in chunks of 1,024,000
+# bytes, plain and shuffled.
 ITEMS, PLANES = "float32 of 13 bits", "the same, shuffled"
 ENCODERS = (
     Encoder("LZ4", ITEMS, 3.51, 0),
@@ -364,15 +364,14 @@ def parse(assembly: str) -> dict[str, list[Instruction]]:
 
 
 def successors(code: list[Instruction]) -> list[list[int]]:
-    """The instructions that may follow each."""
+    """The instructions that may follow each one."""
     by_label = {label: i for i, each in enumerate(code) for label in each.labels}
     meeting: dict[str, str] = {}
     out: list[list[int]] = []
     apart = False
     for i, each in enumerate(code):
         following = [i + 1] if i + 1 < len(code) else []
-        # After the kernel's end: collectives of diverged lanes. Their branch back to the loop does not make another
-        # loop.
+        # After the kernel's end: collectives of diverged lanes. Their branch back to the loop is not a loop of its own.
         apart = apart or each.opcode.startswith("WARPSYNC.COLLECTIVE")
         if apart and each.opcode == "BRA" and not each.predicated:
             apart = False
@@ -397,7 +396,7 @@ def successors(code: list[Instruction]) -> list[list[int]]:
 
 
 def loops_of(code: list[Instruction]) -> list[list[int]]:
-    """The natural loops: instructions that reach an edge back without passing its target."""
+    """The natural loops: instructions from which a back edge is reached without passing its target."""
     after = successors(code)
     before: list[list[int]] = [[] for _ in code]
     for i, each in enumerate(after):
@@ -425,7 +424,7 @@ def lines_with(tree: Path, file: str, pattern: str) -> list[int]:
 
 
 def body_of(loop: Loop, code: list[Instruction], tree: Path) -> list[Instruction]:
-    """The loop's instructions in their order."""
+    """The loop's instructions in order."""
     marked = {(loop.file, line) for line in lines_with(tree, loop.file, loop.marker)}
     cold: set[tuple[str, int]] = set()
     for file, first, last in loop.cold:
@@ -444,7 +443,7 @@ def body_of(loop: Loop, code: list[Instruction], tree: Path) -> list[Instruction
 
 
 def cycles(body: list[Instruction], global_latency: int) -> float:
-    """Cycles of a turn, once the loop runs: the second half of several turns, one instruction after the other."""
+    """Cycles of a turn in the steady state: the second half of several turns, one instruction after the other."""
     ready = [0.0] * 6
     time = 0.0
     ends: list[float] = []
@@ -481,10 +480,10 @@ def accessed(instruction: Instruction) -> int:
 
 
 def rates(body: list[Instruction], turn: float) -> tuple[float, ...]:
-    """Bytes a second, read and written, that a device could move by each of its limits but memory's own."""
+    """Bytes per second, read and written, that a device could move by each of its limits except that of its memory."""
     sizes = [size for each in body if (size := accessed(each))]
-    traffic = 32 * sum(sizes)  # of a warp
-    # A warp's access of up to four bytes a lane takes a cycle, one of 16 takes four.
+    traffic = 32 * sum(sizes)  # per warp
+    # An access of a warp with up to four bytes per lane takes one cycle, one with 16 bytes takes four.
     accesses = sum(max(1, size // 4) for size in sizes)
     device = MULTIPROCESSORS * CLOCK_HZ * traffic
     return device * INSTRUCTIONS / len(body), device * ACCESSES / accesses, device * WARPS / turn
@@ -508,11 +507,11 @@ class Cost:
 
     instructions: int
     by_memory: tuple[float, ...]
-    rates: tuple[float, ...] = ()  # bytes a second: by instructions, by accesses, by latency; of loops that move bytes
+    rates: tuple[float, ...] = ()  # of loops that move bytes, per second: by instructions, accesses, latency
 
 
 def costs(assembly: str, tree: Path) -> dict[str, Cost]:
-    """Of each loop that this tree has."""
+    """The costs of all loops that exist in this tree."""
     kernels = parse(assembly)
     out = {}
     for loop in LOOPS:
@@ -524,7 +523,7 @@ def costs(assembly: str, tree: Path) -> dict[str, Cost]:
 
 
 def encoder_cycles(encoder: Encoder, found: dict[str, Cost]) -> tuple[float, ...]:
-    """A warp's cycles for 32 bytes, by where loads from global memory are found."""
+    """A warp's cycles for 32 bytes, by the memory that serves global loads."""
     turns = encoder.turns()
     return tuple(
         sum(count * found[name].by_memory[place] for name, count in turns.items()) for place in range(len(GLOBAL))
@@ -532,7 +531,7 @@ def encoder_cycles(encoder: Encoder, found: dict[str, Cost]) -> tuple[float, ...
 
 
 def table(found: dict[str, Cost]) -> str:
-    """The part of the document, from its headline on."""
+    """The section of the document, with its headline."""
     places = ", ".join(f"{name} {value}" for name, value in GLOBAL.items())
     lines = [
         MARKER,

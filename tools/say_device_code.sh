@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# say_device_code.sh BUILD...: says plainly, at the end of a build, where it has no device code, and what to do about it.
+# say_device_code.sh BUILD...: prints, at the end of a build, which parts have no device code, and the remedy.
 set -eu
 for build in "$@"; do
   read -r how <"$build/device_code" 2>/dev/null || continue

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/formats/zarr.md from what this build does: `python tools/zarr_tables.py [--check]`."""
+"""Writes the tables of docs/formats/zarr.md from this build's behaviour: `python tools/zarr_tables.py [--check]`."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ TYPES: list[tuple[str, Any]] = [
     ("string", "string"),
     ("bytes, variable_length_bytes", "bytes"),
 ]
-# Codecs that Python carries out; a test holds both rows against the registries of numcodecs and zarr-python.
+# Codecs that run in Python; a test compares both rows with the registries of numcodecs and zarr-python.
 VIA_PYTHON = ("categorize", "json2", "msgpack2", "pcodec", "pickle")
 
 
 def works(make: Callable[[], object]) -> bool:
-    """Whether it is done, rather than refused."""
+    """Whether it works and is not refused."""
     try:
         make()
     except ps.UnsupportedError:
@@ -43,7 +43,7 @@ def works(make: Callable[[], object]) -> bool:
 
 
 def reads(dtype: Any, zarr_format: int) -> str:
-    """`yes`, or why not, for an array of this type that is made, opened and read."""
+    """`yes`, or the reason why not, for an array of this type that is created, opened and read."""
 
     def make() -> None:
         store: dict[str, bytes] = {}
@@ -54,13 +54,13 @@ def reads(dtype: Any, zarr_format: int) -> str:
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """Markdown."""
+    """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def types() -> str:
-    """Rows of equal answers together."""
+    """Rows with equal answers, joined."""
     groups: dict[tuple[str, str], list[str]] = {}
     for name, dtype in TYPES:
         groups.setdefault((reads(dtype, 3), reads(dtype, 2)), []).append(name)
@@ -70,7 +70,7 @@ def types() -> str:
 
 
 def codecs() -> str:
-    """Native ones from the registry."""
+    """The native codecs of the registry."""
     native = [name for name in testing.codec_names() if name not in VIA_PYTHON and not name.startswith("hdf5.")]
     rows = [
         ["native", ", ".join(f"`{name}`" for name in (*native, "sharding_indexed"))],
@@ -80,12 +80,12 @@ def codecs() -> str:
 
 
 def rendered() -> str:
-    """The part of the page between the marks."""
+    """The section of the page between the marks."""
     return f"{BEGIN}\n{types()}\n{codecs()}\n{END}"
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the page, or says whether it is as it should be."""
+    """Writes the page, or reports whether it is up to date."""
     text = PAGE.read_text()
     before, rest = text.split(BEGIN)
     made = before + rendered() + rest.split(END)[1]

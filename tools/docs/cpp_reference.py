@@ -1,7 +1,7 @@
 """Makes a Markdown page of each public C++ header: the comment of each declaration as text, the declaration as code.
 
-A header is split at the ends of its top-level declarations. That needs no compiler, because the headers are written
-plainly: declarations with `///` comments in one namespace. Bodies of functions and private members are omitted.
+A header is split at the ends of its top-level declarations. This works without a compiler because the headers are
+plain: declarations with `///` comments in one namespace. Bodies of functions and private members are omitted.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _without_private(code: str) -> str:
 
 
 def for_readers(code: str) -> str:
-    """Code with comments that fit the page, without the mark of exported names."""
+    """Code with comments that fit the page, without the export macro."""
     lines: list[str] = []
     comment: list[str] = []
 
@@ -209,7 +209,7 @@ def prose(comment: list[str]) -> str:
 
 
 def page(header: Path, name: str) -> str:
-    """The page of one header; `name` is what is included: `penstock/array.h`."""
+    """The page of one header; `name` is its include path: `penstock/array.h`."""
     text = header.read_text()
     about = re.search(r"/// \\file\n((?:///.*\n)*)", text)
     out = [f"# `<{name}>`", ""]

@@ -15,7 +15,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def main() -> None:
-    """Draws all tutorials, or those that are named: `draw_tutorials.py archive gpu`."""
+    """Draw all tutorials, or the given ones: `draw_tutorials.py archive gpu`."""
     os.environ.setdefault("PENSTOCK_CUDA_DRIVER", str(FAKE_DRIVER))  # tutorials/gpu.md runs on the fake device
     named = sys.argv[1:]
     for page in sorted((ROOT / "docs" / "tutorials").glob("*.md")):

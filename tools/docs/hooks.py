@@ -1,8 +1,8 @@
 """Hooks of mkdocs: pages made from files outside of docs/, and links to such files.
 
 The C++ reference is made from the public headers; the changelog and the guide for contributors are files of the root.
-Each tutorial has a notebook to download.
-The site holds no sources: a link to a source file becomes its path, a link to a public header leads to its page.
+Each tutorial has a notebook to download. The site does not contain sources: a link to a source file becomes its path, a
+link to a public header leads to its page.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def headers() -> list[str]:
 
 
 def with_links_of_the_site(text: str, folder: str, page: str) -> str:
-    """Rewrites the links of a file in `folder` of the repository, to be shown as the page `page` of the site."""
+    """Rewrites the links of a file in `folder` of the repository for the page `page` of the site."""
 
     def rewritten(found: re.Match[str]) -> str:
         words, target, anchor = found[1], found[2], found[3] or ""
@@ -75,7 +75,7 @@ def with_links_of_the_site(text: str, folder: str, page: str) -> str:
 
 
 def on_config(config: Any) -> Any:
-    """Puts the headers into the navigation."""
+    """Adds the headers to the navigation."""
 
     def title(name: str) -> str:
         return name.removeprefix("include/penstock/")
@@ -114,7 +114,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Rewrites links that leave docs/, and ranks the page in the search."""
+    """Rewrites links out of docs/, and sets the page's rank in the search."""
     page.meta.setdefault("search", {"boost": next((b for begin, b in RANKS if page.file.src_uri.startswith(begin)), 1)})
     if page.file.generated_by:
         return markdown

@@ -1,7 +1,7 @@
 """Makes a Jupyter notebook of a tutorial: text between code, without outputs.
 
-The notebook has the code that the tests of the page run. Two things differ: matplotlib shows its figures in the
-notebook, and pictures of the site are left out.
+The code is the one that the tests of the page run, with two differences: matplotlib shows its figures in the notebook,
+and pictures of the site are omitted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _prose(text: str) -> str:
-    """Markdown that needs no site: pages of it cannot be linked from a file that was downloaded."""
+    """Markdown without links to pages of the site, which do not work in a downloaded file."""
     return LINK.sub(r"\1", PICTURE.sub("", text))
 
 

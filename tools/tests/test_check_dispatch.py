@@ -91,7 +91,7 @@ def test_other_text_is_not(source: str) -> None:
     assert check_dispatch.check_file("api/convert.py", source) == []
 
 
-def test_an_allowed_ending_that_is_gone_is_reported(tmp_path: Path) -> None:
+def test_an_allowed_suffix_that_no_longer_exists_is_reported(tmp_path: Path) -> None:
     (tmp_path / "view").mkdir()
     (tmp_path / "view" / "profile.py").write_text("x = 1\n")
     assert any("view/profile.py has no '.json'" in each for each in check_dispatch.check_package(tmp_path))
@@ -112,7 +112,7 @@ def test_a_long_dispatch_is_reported_without_its_docstring() -> None:
     assert line == "python/penstock/api/open.py:1: open has 41 lines, 40 are allowed"
 
 
-def test_a_dispatch_that_is_gone_is_reported() -> None:
+def test_a_dispatch_that_no_longer_exists_is_reported() -> None:
     (line,) = check_dispatch.check_file("api/copy.py", "x = 1\n")
     assert "no function copy" in line
 

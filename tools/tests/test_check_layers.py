@@ -1,4 +1,4 @@
-"""Tests of the layer check: a wrong include must be reported, a right one must not."""
+"""Tests of the layer check: it reports wrong includes and accepts right ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ import check_layers
         ("base", "<nlohmann/json.hpp>"),
     ],
 )
-def test_accepts_what_stands_to_the_left(folder: str, include: str) -> None:
+def test_accepts_folders_to_the_left(folder: str, include: str) -> None:
     assert check_layers.check_file(f"src/{folder}/x.cc", folder, f"#include {include}\n") == []
 
 
@@ -50,7 +50,7 @@ def test_accepts_what_stands_to_the_left(folder: str, include: str) -> None:
         ("base", '"nowhere/x.h"', "is in no folder"),
     ],
 )
-def test_reports_what_does_not(folder: str, include: str, complaint: str) -> None:
+def test_reports_other_folders(folder: str, include: str, complaint: str) -> None:
     text = include if "#" in include else f"#include {include}"
     (line,) = check_layers.check_file(f"src/{folder}/x.cc", folder, f"#pragma once\n{text}\n")
     assert line.startswith(f"src/{folder}/x.cc:2: ")

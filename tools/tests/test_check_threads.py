@@ -21,12 +21,12 @@ import check_threads
         "loop.run_in_executor(None, f)",
     ],
 )
-def test_what_starts_a_thread_is_found(line: str) -> None:
+def test_starts_of_threads_are_found(line: str) -> None:
     assert [number for number, _ in check_threads.starts_of(f"x = 1\n{line}\n")] == [2]
 
 
 @pytest.mark.parametrize("line", ["threading.Lock()", "threading.local()", "x = ThreadPoolExecutor", "Thread.join(t)"])
-def test_what_starts_none_is_not(line: str) -> None:
+def test_other_calls_are_not(line: str) -> None:
     assert not check_threads.starts_of(line)
 
 

@@ -1,4 +1,4 @@
-"""Tests of the word check: an excluded word must be reported, the field's words must not."""
+"""Tests of the word check: it reports excluded words and accepts the field's."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ import count_features
         ("src/store/file_store.cc", None),
     ],
 )
-def test_a_file_belongs_to_the_first_feature_that_its_path_names(path: str, feature: str | None) -> None:
+def test_a_file_belongs_to_the_first_feature_that_matches(path: str, feature: str | None) -> None:
     assert count_features.feature_of(path) == feature
 
 

@@ -23,7 +23,7 @@ def program(file: Path) -> Path:
     return file
 
 
-def test_the_machines_nvcc_goes_before_that_of_the_virtual_environment(tmp_path: Path) -> None:
+def test_the_machines_nvcc_takes_precedence(tmp_path: Path) -> None:
     mine = program(tmp_path / "venv/lib/python3.12/site-packages/nvidia/cu13/bin/nvcc")
     machines = program(tmp_path / "bin/nvcc")
     plain = "/usr/bin:/bin"
@@ -35,7 +35,7 @@ def test_the_machines_nvcc_goes_before_that_of_the_virtual_environment(tmp_path:
     assert found.stdout.strip() == str(machines)
 
 
-def test_a_build_without_nvcc_says_so_at_its_end(tmp_path: Path) -> None:
+def test_a_build_without_nvcc_reports_it_at_its_end(tmp_path: Path) -> None:
     said = tmp_path / "device_code"
     said.write_text("left out (no nvcc)\n")
     assert "Device code is left out: there is no nvcc" in run("say_device_code.sh", str(tmp_path)).stdout

@@ -1,4 +1,4 @@
-"""Tests of the table of registers: that of the kernels which were built, none of which spills."""
+"""Tests of the table of registers: it matches the kernels that were built, and none of them spills."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ptxas info    : Used 40 registers, used 0 barriers, 16 bytes cumulative stack si
 THREADS = {"lz": 32, "fill": 256}
 
 
-def test_reads_what_ptxas_says() -> None:
+def test_reads_ptxass_report() -> None:
     kernels = kernel_table.parse(SAID)
     assert kernels == {"sm_90": {"lz": kernel_table.Kernel(56, 6688, 0, 0), "fill": kernel_table.Kernel(40, 0, 16, 12)}}
     assert kernel_table.compiler(SAID) == "13.0.48"
@@ -43,11 +43,13 @@ def test_reads_what_ptxas_says() -> None:
         (kernel_table.Kernel(32, 0, 0, 0), 256, 64),
     ],
 )
-def test_resident_warps_are_bounded_by_what_is_scarce(kernel: kernel_table.Kernel, threads: int, warps: int) -> None:
+def test_resident_warps_are_bounded_by_the_scarcest_resource(
+    kernel: kernel_table.Kernel, threads: int, warps: int
+) -> None:
     assert kernel.resident_warps(threads) == warps
 
 
-def test_a_changed_kernel_is_a_difference_and_another_compiler_is_none() -> None:
+def test_only_a_changed_kernel_is_a_difference() -> None:
     kernels = kernel_table.parse(SAID)
     written = kernel_table.table(kernels, THREADS, "13.0.48")
     assert "| `lz` | 32 | 56 | 6,688 | 0 | 30 |" in written
@@ -76,7 +78,7 @@ def test_every_kernel_is_launched() -> None:
     assert [name for name in known if by_name.get(name, f"kernel_id::{name}") not in launches] == []
 
 
-def test_the_cost_model_counts_on_what_the_kernels_take() -> None:
+def test_the_cost_model_uses_the_kernels_registers() -> None:
     def cells(text: str) -> dict[str, list[str]]:
         split = [[cell.strip() for cell in line.strip("|").split("|")] for line in kernel_table.rows(text)]
         return {each[0].strip("`"): each[1:] for each in split}
@@ -91,7 +93,7 @@ def test_the_cost_model_counts_on_what_the_kernels_take() -> None:
         assert [*row[:2], row[2].split()[0]] == [sm_90, shared, warps], name
 
 
-def test_the_table_is_of_the_kernels_that_were_built() -> None:
+def test_the_table_matches_the_kernels_that_were_built() -> None:
     report = Path(os.environ.get("PENSTOCK_PTXAS_REPORT", kernel_table.REPORT))
     if not report.exists():
         pytest.skip(f"no kernels were built here (no nvcc): {report}")

@@ -44,7 +44,7 @@ def test_a_runner_that_reports_nothing_is_a_failure(tmp_path: Path) -> None:
     assert driver.count_junit(tmp_path / "none.xml", 2) == {"failed": 1}
 
 
-def test_counts_what_pytest_reports(tmp_path: Path) -> None:
+def test_counts_pytests_cases(tmp_path: Path) -> None:
     report = tmp_path / "python.xml"
     report.write_text(
         "<testsuites><testsuite><testcase/><testcase><error/></testcase><testcase><skipped/></testcase></testsuite></testsuites>"
@@ -52,7 +52,7 @@ def test_counts_what_pytest_reports(tmp_path: Path) -> None:
     assert driver.count_junit(report, 1) == {"passed": 1, "failed": 1, "skipped": 1}
 
 
-def test_python_keeps_what_it_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_caches_what_it_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "kept"))
     (tmp_path / "imported.py").write_text("")
@@ -61,7 +61,7 @@ def test_python_keeps_what_it_compiles(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.skipif(not shutil.which("chrt"), reason="chrt gives what runs ahead its priority")
-def test_what_runs_ahead_builds_in_turn_until_it_is_stopped_or_fails(tmp_path: Path) -> None:
+def test_builds_ahead_run_until_they_are_stopped_or_fail(tmp_path: Path) -> None:
     def touch(name: str) -> tuple[str, ...]:
         return ("touch", str(tmp_path / name))
 

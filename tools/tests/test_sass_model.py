@@ -25,7 +25,7 @@ def instruction(address: int, text: str, line: int, control: str, label: str = "
     return f"{head}{place}        /*{address:04x}*/      {text} ;   /* 0x{0:016x} */\n     /* 0x{control} */\n"
 
 
-# A load, an instruction that waits for it, and the way back; an end after the loop.
+# A load, an instruction that waits for it, and the branch back; an end after the loop.
 LOOP = ".text.penstock_inflate:\n" + "".join(
     [
         instruction(0x00, "LDG.E R2, desc[UR4][R4.64]", 5, word(writes=0), ".L_x_1"),
@@ -46,13 +46,13 @@ def test_control_words_are_read() -> None:
     assert code[0].places == (("inflate.h", 5),)
 
 
-def test_a_loop_is_what_reaches_the_edge_back() -> None:
+def test_a_loop_consists_of_what_reaches_the_back_edge() -> None:
     code = sass_model.parse(LOOP)["inflate"]
     assert sass_model.loops_of(code) == [[0, 1, 2]]
 
 
-def test_the_way_back_of_lanes_that_are_apart_makes_no_loop() -> None:
-    """The form of a shuffle for diverged lanes is after the end: ptxas gives it the shuffle's line, and it returns."""
+def test_the_return_of_diverged_lanes_is_not_a_loop() -> None:
+    """ptxas puts the form of a shuffle for diverged lanes after the end, with the shuffle's line; it branches back."""
     text = ".text.penstock_inflate:\n" + "".join(
         [
             instruction(0x00, "BRA.DIV UR4, `(.L_x_3)", 5, word(), ".L_x_1"),
@@ -69,7 +69,7 @@ def test_the_way_back_of_lanes_that_are_apart_makes_no_loop() -> None:
     assert sass_model.loops_of(code) == [[0, 1, 2]]
 
 
-def test_encoders_that_share_a_search_take_much_the_same() -> None:
+def test_encoders_with_the_same_search_take_similar_times() -> None:
     rows = {
         name: int(count)
         for name, count in re.findall(r"^\| (\S+ encoder, no match) \| .*? \| (\d+) \|", TABLE, re.MULTILINE)
@@ -78,19 +78,19 @@ def test_encoders_that_share_a_search_take_much_the_same() -> None:
 
 
 @pytest.mark.parametrize("latency", [40, 250, 600])
-def test_what_waits_for_a_load_starts_when_it_is_there(latency: int) -> None:
+def test_an_instruction_that_needs_a_load_waits_for_it(latency: int) -> None:
     body = sass_model.parse(LOOP)["inflate"][:3]
     assert sass_model.cycles(body, latency) == latency + 4 + 5 + sass_model.TAKEN
 
 
-def test_every_turn_of_an_encoder_is_of_a_loop() -> None:
+def test_every_turn_of_an_encoder_is_of_a_known_loop() -> None:
     names = {loop.name for loop in sass_model.LOOPS}
     for encoder in sass_model.ENCODERS:
         assert encoder.turns().keys() <= names
 
 
 def test_rates_are_those_of_the_bytes_that_a_loop_moves() -> None:
-    """Of the loop's three instructions, one loads four bytes a lane; its turn takes 609 cycles and a branch."""
+    """One of the loop's three instructions loads four bytes per lane; a turn takes 609 cycles and a branch."""
     body = sass_model.parse(LOOP)["inflate"][:3]
     assert [sass_model.accessed(each) for each in body] == [4, 0, 0]
     device = 132 * 1.755e9 * 4 * 32
@@ -98,7 +98,7 @@ def test_rates_are_those_of_the_bytes_that_a_loop_moves() -> None:
 
 
 def test_the_choice_of_an_encoder_has_the_cycles_of_the_table() -> None:
-    """src/cuda/encode_choice.cc has the cycles of loads from L1 for 32 bytes, as they are and shuffled."""
+    """src/cuda/encode_choice.cc has the cycles with loads from L1 for 32 bytes, plain and shuffled."""
     rows = re.findall(r"^\| (LZ4|zstd) \| .* \| ([\d,]+) \| [\d,]+ \| [\d,]+ \|$", TABLE, re.MULTILINE)
     expected: dict[str, list[float]] = {}
     for codec, cycles in rows[-len(sass_model.ENCODERS) :]:
@@ -108,11 +108,11 @@ def test_the_choice_of_an_encoder_has_the_cycles_of_the_table() -> None:
         codec: [float(items), float(planes)]
         for codec, items, planes in re.findall(r"kind::(lz4|zstd), \{.*?\}, \{(\d+), (\d+)\}", source)
     }
-    # The model is trusted to 15 % where ratios count: compilers' other choices need no new constants.
+    # The model is trusted to 15 % where ratios count, so other choices of a compiler need no new constants.
     assert found == {codec: pytest.approx(cycles, rel=0.15) for codec, cycles in expected.items()}
 
 
-def test_every_loop_of_the_list_names_lines_that_there_are() -> None:
+def test_every_listed_loop_names_existing_lines() -> None:
     for loop in sass_model.LOOPS:
         assert sass_model.lines_with(sass_model.ROOT, loop.file, loop.marker), loop.name
         for file, first, last in loop.cold:

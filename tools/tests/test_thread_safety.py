@@ -1,4 +1,4 @@
-"""Clang's thread-safety analysis finds members that are used without the mutex which guards them."""
+"""Clang's thread-safety analysis finds members that are used without their mutex."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ CLANG = shutil.which("clang++")
 FLAGS = ["-std=c++20", "-fsyntax-only", "-DFMT_SHARED", "-DPENSTOCK_BUILDING", "-Wthread-safety", "-Werror"]
 
 LOCK = "  const mutex_lock lock(mutex_);\n"
-# Of each file, by name: a text of it, what a mutant has there, and the member that the analysis names there. (The files
-# as they are compile without a complaint in both sanitizers' builds.)
+# For each file, by name: a text in it, its replacement in a mutant, and the member that the analysis names there. (The
+# unchanged files compile without a complaint in both sanitizers' builds.)
 MUTANTS = {
     "src/cuda/device_engine.cc": {
         "waves without the lock": (
@@ -77,7 +77,7 @@ ERROR = re.compile(r"mutant\.cc:(\d+):\d+: error: (.*)")
 @pytest.mark.skipif(CLANG is None, reason="clang++ is not installed")
 @pytest.mark.parametrize("file", MUTANTS)
 def test_a_member_is_used_with_its_mutex(tmp_path: Path, file: str) -> None:
-    """All mutants of a file are compiled at once: the analysis names each at a line of its text."""
+    """All mutants of a file are compiled at once: the analysis reports each with the line of its text."""
     source = (ROOT / file).read_text()
     for text, mutant, _ in MUTANTS[file].values():
         assert text in source, f"{file} has changed: mend this test"

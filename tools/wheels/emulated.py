@@ -1,7 +1,7 @@
-"""Runs a wheel for another machine: Debian's Python for it, packages of the index, and QEMU's emulator of programs.
+"""Runs a wheel for another machine: with Debian's Python for it, packages of the index, and QEMU's user-mode emulator.
 
-Nothing is installed and nothing is run as root: Debian's packages are unpacked into a folder, which the emulator puts
-before this system's files.
+Nothing is installed and nothing runs as root: Debian's packages are unpacked into a folder, which the emulator prepends
+to this system's files.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ PACKAGES = [
     "libstdc++6", "zlib1g", "libexpat1", "libssl3t64", "libffi8", "libbz2-1.0", "liblzma5", "libzstd1", "libsqlite3-0",
     "libuuid1", "tzdata",
 ]  # fmt: skip
-# What packages of the index may be built for, in pip's words.
+# The glibc versions that packages of the index may be built for, in pip's notation.
 GLIBCS = ("2014", "_2_17", "_2_24", "_2_27", "_2_28", "_2_34", "_2_35")
 
 
 class Emulator:
-    """A Python for `machine` (Debian's `architecture`) in `folder`, with packages of its own."""
+    """A Python for `machine` (Debian's `architecture`) in `folder`, with its own packages."""
 
     def __init__(self, machine: str, architecture: str, folder: Path, debian: Debian) -> None:
         self.machine = machine
@@ -38,7 +38,7 @@ class Emulator:
         packages.mkdir(parents=True, exist_ok=True)
         command = ["apt-get", "-qq", *debian.options(SUITE, architecture), "download", *PACKAGES]
         subprocess.run(command, cwd=packages, check=True)
-        # Since Debian 12, /lib and /bin are links that a package of its own makes.
+        # Since Debian 12, /lib and /bin are links, which another package creates.
         for name in ("bin", "lib"):
             (self.root / "usr" / name).mkdir(parents=True)
             (self.root / name).symlink_to(f"usr/{name}")
@@ -49,7 +49,7 @@ class Emulator:
         unpacked.touch()
 
     def install(self, *packages: str | Path) -> None:
-        """Packages into an empty folder: none is compiled."""
+        """Install packages into an empty folder, without compiling any."""
         shutil.rmtree(self.site, ignore_errors=True)
         platforms = [f"--platform=manylinux{glibc}_{self.machine}" for glibc in GLIBCS]
         subprocess.run(
@@ -59,7 +59,7 @@ class Emulator:
         )  # fmt: skip
 
     def run(self, *arguments: str | Path, cwd: Path | None = None) -> int:
-        """Runs Python; returns its status."""
+        """Run Python; returns its status."""
         python = self.root / "usr" / "bin" / f"python{PYTHON}"
         emulator = [f"qemu-{self.machine}-static", "-L", self.root, "-E", f"PYTHONPATH={self.site}"]
         return subprocess.run([*emulator, python, "-s", "-P", *arguments], cwd=cwd).returncode

@@ -1,5 +1,4 @@
-// The functions of a glibc later than 2.28 that g++ 12 and its libstdc++ use, for one module: linked into the wheels
-// only.
+// Functions of a glibc later than 2.28 that g++ 12 and its libstdc++ use, for one module: linked into the wheels only.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -13,15 +12,15 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-// glibc 2.32. False is always right: libstdc++ then counts references with atomic operations.
+// glibc 2.32. False is always correct: libstdc++ then counts references with atomic operations.
 HIDDEN char __libc_single_threaded = 0;
 
 // glibc 2.30.
 HIDDEN pid_t gettid(void) { return (pid_t)syscall(SYS_gettid); }
 
-// glibc 2.30, for condition variables that wait by the steady clock. A condition variable waits by the system's clock here, as
-// libstdc++ does itself with an older glibc: its caller checks the clock that it meant, so that a step of the system's
-// clock ends a wait early or late, and nothing else.
+// glibc 2.30, for condition variables that wait on the steady clock. Here they wait on the system's clock, as libstdc++
+// itself does with an older glibc: its caller checks the intended clock, so that a step of the system's clock only ends
+// a wait early or late.
 HIDDEN int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
                                   const struct timespec* until) {
   struct timespec now, system;
@@ -76,7 +75,7 @@ static int find_in(struct dl_phdr_info* info, size_t size, void* data) {
   return 1;
 }
 
-// glibc 2.35: where the unwinder of GCC 12 finds the frames of a function. Before, it went through dl_iterate_phdr itself.
+// glibc 2.35: where the unwinder of GCC 12 finds the frames of a function. Earlier unwinders called dl_iterate_phdr.
 HIDDEN int _dl_find_object(void* pc, struct dl_find_object* out) {
   struct query q = {(uintptr_t)pc, out};
   return dl_iterate_phdr(find_in, &q) == 1 ? 0 : -1;

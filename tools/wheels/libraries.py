@@ -1,4 +1,4 @@
-"""The libraries inside the wheels: where their sources come from, pinned, and how each is built as a static library."""
+"""The libraries inside the wheels: their pinned sources, and how each is built as a static library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from recipes import C_FLAGS, Builder
 
 @dataclass(frozen=True)
 class Library:
-    """A source package of Debian. Its .dsc names the checksums of all its files, so one checksum pins the source."""
+    """A source package of Debian. Its .dsc has the checksums of all its files, so one checksum pins the source."""
 
     name: str
     version: str
@@ -23,7 +23,7 @@ class Library:
 
 @dataclass(frozen=True)
 class Prebuilt:
-    """Static libraries of a binary package of Debian: plain C that needs no particular glibc."""
+    """Static libraries of a binary package of Debian: plain C, which does not depend on the version of glibc."""
 
     name: str
     version: str
@@ -86,7 +86,7 @@ def nghttp2(b: Builder) -> None:
 
 
 def openssl(b: Builder) -> None:
-    """OpenSSL, because the other small ones cost speed: a read over TLS runs at what AES-GCM yields."""
+    """OpenSSL, because smaller libraries are slower: AES-GCM limits the speed of reads over TLS."""
     left_out = [
         "shared", "apps", "tests", "docs", "module", "engine", "legacy", "dso", "deprecated", "autoload-config",
         "comp", "psk", "srp", "srtp", "dtls", "ssl3", "tls1", "tls1_1", "ct", "ts", "cms", "cmp", "ocsp", "rfc3779",
@@ -107,7 +107,7 @@ def curl(b: Builder) -> None:
         "-DCURL_USE_LIBSSH2=OFF", "-DCURL_USE_LIBPSL=OFF", "-DCURL_DISABLE_LDAP=ON", "-DUSE_LIBIDN2=OFF",
         "-DCURL_ZLIB=OFF", "-DCURL_BROTLI=OFF", "-DCURL_ZSTD=OFF", "-DCURL_CA_BUNDLE=none", "-DCURL_CA_PATH=none",
         "-DENABLE_MANUAL=OFF", "-DBUILD_TESTING=OFF", "-DCURL_DISABLE_NTLM=ON", "-DENABLE_UNIX_SOCKETS=OFF",
-        # Facts that a build for another machine cannot find out by running a program.
+        # Properties that configure finds by running a program, which does not work for another machine.
         "-DHAVE_POLL_FINE_EXITCODE=0", "-DHAVE_FSETXATTR_5=1", "-DHAVE_GLIBC_STRERROR_R=0",
         "-DHAVE_GLIBC_STRERROR_R__TRYRUN_OUTPUT=", "-DHAVE_POSIX_STRERROR_R=1",
         f"-DOPENSSL_ROOT_DIR={b.prefix}", "-DOPENSSL_USE_STATIC_LIBS=ON",
@@ -149,7 +149,7 @@ def tiff(b: Builder) -> None:
     off = ("jbig", "lzma", "libdeflate", "old-jpeg", "tools", "tests", "contrib", "docs", "cxx", "opengl")
     b.cmake("-DBUILD_SHARED_LIBS=OFF", *(f"-Dtiff-{each}=OFF" for each in off), *(f"-D{each}=ON" for each in on),
             *(f"-D{each}=OFF" for each in off[:4]))  # fmt: skip
-    shutil.rmtree(b.prefix / "lib" / "cmake" / "tiff")  # asks for the targets of other libraries
+    shutil.rmtree(b.prefix / "lib" / "cmake" / "tiff")  # requires the targets of other libraries
 
 
 def openjpeg(b: Builder) -> None:

@@ -1,4 +1,4 @@
-"""Writes the files that try_wheel.py reads: pictures by tifffile with the values that it reads, and certificates."""
+"""Writes the files that try_wheel.py reads: pictures with the values that tifffile reads, and certificates."""
 
 from __future__ import annotations
 

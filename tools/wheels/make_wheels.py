@@ -2,7 +2,7 @@
 
 g++ compiles Penstock as usual, with the headers of this Debian. zig links it: against the symbols of glibc 2.28, with
 libstdc++ and all libraries inside. These are built once into build/wheels/<machine>/prefix, from this Debian's sources.
-For another machine than this one it is the same with Debian's g++ for that machine, and an emulator runs the result.
+For another machine, Debian's g++ for that machine compiles, and an emulator runs the result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from emulated import Emulator
 from libraries import LIBRARIES, PREBUILT
 from recipes import HERE, Builder, Debian
 
-DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}  # how Debian calls a machine
+DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}  # Debian's names of machines
 GLIBC = "2.28"  # RHEL 8, Debian 10, Ubuntu 18.10 and all later ones
 MOST_BYTES = 20_000_000
 ROOT = HERE.parent.parent
@@ -32,7 +32,7 @@ BUILD = ROOT / "build" / "wheels"
 
 
 def write_tools(machine: str, folder: Path) -> None:
-    """A C compiler and a linker for the old glibc, as scripts: CMake and Configure want programs without arguments."""
+    """Write a C compiler and a linker for the old glibc as scripts, because build systems pass them no arguments."""
     zig = Path(ziglang.__file__).parent / "zig"
     command = [f"{machine}-linux-gnu-g++", "-print-file-name=libstdc++.a"]
     gcc = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -40,13 +40,13 @@ def write_tools(machine: str, folder: Path) -> None:
         str(Path(gcc.stdout.strip()).parent / f"{name}.a") for name in ("libstdc++", "libgcc_eh", "libgcc")
     )
     (folder / "bin").mkdir(parents=True, exist_ok=True)
-    # zig traps undefined behaviour in what it compiles without optimisation: not in configure checks.
+    # zig traps undefined behaviour in code that it compiles without optimisation; configure checks must not be trapped.
     cc = f'"{zig}" cc -target {machine}-linux-gnu.{GLIBC} -fno-sanitize=undefined'
     scripts = {
         "cc": f'exec {cc} "$@"',
         "ar": f'exec "{zig}" ar "$@"',
         "ranlib": f'exec "{zig}" ranlib "$@"',
-        # Of CMake's arguments, the objects and options that count: this system's shared libraries are replaced.
+        # Keeps the objects and options of CMake's arguments, and replaces this system's shared libraries.
         "link": f"""keep=()
 while [ $# -gt 0 ]; do
   case "$1" in
@@ -67,7 +67,7 @@ exec {cc} -O2 "${{keep[@]}}" {folder}/glibc.o {folder}/prefix/lib/*.a {runtime} 
 
 
 def build_libraries(machine: str, folder: Path, jobs: int) -> None:
-    """Builds the libraries whose version, or checksum, is not the one that was built."""
+    """Builds the libraries whose version or checksum has changed since they were built."""
     debian = Debian(BUILD / "sources")
     stamps = folder / "stamps"
     stamps.mkdir(parents=True, exist_ok=True)
@@ -99,13 +99,13 @@ def build_libraries(machine: str, folder: Path, jobs: int) -> None:
 
 
 def copy_headers(prefix: Path) -> None:
-    """For another machine, those libraries of this system that are nothing but headers."""
+    """For another machine: copies those libraries of this system that consist of headers."""
     for name in ("include/nlohmann", "include/CLI", "share/cmake/nlohmann_json", "share/cmake/CLI11"):
         shutil.copytree(f"/usr/{name}", prefix / name, dirs_exist_ok=True)
 
 
 def build_wheel(machine: str, folder: Path, more: list[str]) -> Path:
-    """The wheel, with its platform's tag; compiles only what has changed since the last one."""
+    """Builds the wheel, with its platform's tag; compiles only what has changed since the last one."""
     builder = Builder(machine, folder, ROOT, 0)
     link = folder / "bin" / "link"
     defines = {
@@ -122,7 +122,7 @@ def build_wheel(machine: str, folder: Path, more: list[str]) -> Path:
         # CMake finds no Python for another machine. The headers of the stable interface are the same.
         defines |= {"Python_INCLUDE_DIR": sysconfig.get_path("include")}
     else:
-        # With the flags of `make test`, and a folder as deep as its own: a compiler cache then has most of the objects.
+        # With the flags of `make test`, and a folder of the same depth: a compiler cache then has most of the objects.
         defines |= {"PENSTOCK_WERROR": "ON"}
     options = {"build-dir": str(ROOT / "build" / f"wheels-{machine}-{sys.implementation.cache_tag}")}
     options |= {f"cmake.define.{name}": value for name, value in defines.items()}
@@ -142,7 +142,7 @@ def build_wheel(machine: str, folder: Path, more: list[str]) -> Path:
 
 
 def keep_own_module(wheel: Path) -> None:
-    """Leaves out modules for other Pythons, which `make build` may have put into the package's folder."""
+    """Removes modules for other Pythons, which `make build` may have put into the package's folder."""
     own = "abi3.so" if "-abi3-" in wheel.name else str(sysconfig.get_config_var("EXT_SUFFIX"))[1:]
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "wheel", "unpack", "--dest", folder, wheel], check=True)
@@ -166,13 +166,13 @@ def check_wheel(machine: str, wheel: Path) -> None:
     newest = max(tuple(int(part) for part in each) for each in re.findall(r"GLIBC_(\d+)\.(\d+)", text))
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", text))
     symbols = re.findall(r"(GLOBAL|WEAK) +DEFAULT +(\S+) (\S+)", text)
-    # Python has the rest. A symbol that neither has is an error when it is used first, unless it may be missing (weak).
+    # Python provides the rest. A symbol that neither has is an error at its first use, unless it may be missing (weak).
     missing = {
         name
         for binding, index, name in symbols
         if binding == "GLOBAL" and index == "UND" and not re.match(r"_?Py|.*@GLIBC_", name)
     }
-    # Two libraries of one name in a process must not find each other's functions.
+    # Two libraries with the same name in a process must not use each other's functions.
     exported = {name for _, index, name in symbols if index != "UND"}
     alignments = {int(each, 16) for each in re.findall(r"^ +LOAD .* (0x[0-9a-f]+)$", text, re.M)}
     size = wheel.stat().st_size
@@ -195,7 +195,7 @@ def check_wheel(machine: str, wheel: Path) -> None:
 
 
 def try_wheel(machine: str, folder: Path, wheel: Path) -> None:
-    """Installs the wheel in an environment of its own and reads with it: see try_wheel.py."""
+    """Installs the wheel in a new environment and reads with it: see try_wheel.py."""
     subprocess.run([sys.executable, HERE / "make_samples.py", BUILD / "samples"], check=True)
     if machine != platform.machine():
         emulator = Emulator(machine, DEBIAN[machine], folder / "emulated", Debian(BUILD / "sources"))
@@ -217,7 +217,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--define", action="append", default=[], help="a variable of CMake: NAME=VALUE")
     a = parser.parse_args()
-    # The headers that Penstock is compiled with, and the libraries that it is linked with, are those of one release.
+    # The headers with which Penstock is compiled, and the libraries with which it is linked, are of one release.
     if 'VERSION_ID="12"' not in Path("/etc/os-release").read_text():
         raise SystemExit("This builds on Debian 12 only, whose sources libraries.py names. The wheel installs anywhere")
     if a.arch != platform.machine() and sys.version_info < (3, 12):

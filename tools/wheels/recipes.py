@@ -1,4 +1,4 @@
-"""Fetches a pinned source and builds it: the steps that the recipes of libraries.py are written with."""
+"""Fetches a pinned source and builds it: the steps that the recipes of libraries.py use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Builder:
         }
 
     def run(self, *command: str, cwd: Path | None = None) -> None:
-        """Runs a command in the source; what it prints is shown only if it fails."""
+        """Runs a command in the source; its output is shown only if it fails."""
         done = subprocess.run(
             command,
             cwd=cwd or self.source,
@@ -77,16 +77,17 @@ class Builder:
 
 
 class Debian:
-    """Debian's archive, as this machine reaches it: the sources of any release, each file by its checksum."""
+    """Debian's archive as configured on this machine: the sources of any release, each file by its checksum."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.lists = folder / "apt"
 
     def options(self, suite: str, architecture: str = "") -> list[str]:
-        """Options for apt-get that leave the machine's own lists alone; made from the first Debian archive it uses.
+        """Options for apt-get that leave the machine's own lists alone; made from the first Debian archive that is
+        configured.
 
-        Lists sources; with an architecture, its binary packages.
+        For sources; with an architecture, for its binary packages.
         """
         state = self.lists / f"{suite}{architecture}"
         sources = state / "sources.list"
@@ -117,7 +118,7 @@ class Debian:
         return main, next((each for each in found if "security" in each), main.rstrip("/") + "-security")
 
     def source(self, name: str, version: str, suite: str, dsc: str) -> Path:
-        """The .dsc of a source package, next to its files; raises if it is not the one with that checksum."""
+        """The .dsc of a source package, next to its files; raises if its checksum differs."""
         file = self.folder / f"{name}_{version.split(':')[-1]}.dsc"
         if not file.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -133,7 +134,7 @@ class Debian:
         return file
 
     def binary(self, name: str, version: str, suite: str, architecture: str, checksum: str) -> Path:
-        """A binary package; raises if it is not the one with that checksum."""
+        """A binary package; raises if its checksum differs."""
         file = self.folder / f"{name}_{version.split(':')[-1]}_{architecture}.deb"
         if not file.exists():
             self.folder.mkdir(parents=True, exist_ok=True)

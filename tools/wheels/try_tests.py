@@ -13,13 +13,13 @@ from emulated import Emulator
 from make_wheels import BUILD, DEBIAN, ROOT
 from recipes import Debian
 
-# Of tools/requirements, what these tests import, as far as the index has it compiled for the machine.
+# The packages of tools/requirements that these tests import, if the index has them for the machine.
 WANTED = {"pytest", "pytest-timeout", "hypothesis", "trustme", "h2"}
 WANTED |= {"zarr", "numcodecs", "ml_dtypes", "h5py", "tifffile"}
 
 
 def requirements() -> list[str]:
-    """The pinned versions of what is wanted, for the emulator's Python."""
+    """The pinned versions of those packages, for the emulator's Python."""
     lists = [ROOT / "tools" / "requirements" / f"{name}.txt" for name in ("test", "zarr", "wheels")]
     rows = [row.strip() for each in lists for row in each.read_text().splitlines()]
     rows = [row for row in rows if row.split("==")[0] in WANTED and '< "3.12"' not in row]

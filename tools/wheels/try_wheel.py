@@ -1,8 +1,9 @@
-"""Reads with an installed Penstock what make_samples.py wrote, from files and over https, and Zarr that it writes.
+"""Reads with an installed Penstock what make_samples.py wrote, from files and over https, and Zarr that it writes
+itself.
 
 Needs NumPy only.
 
-try_wheel.py SAMPLES [--system-trusts]: the latter where authority.pem is among the system's certificates.
+try_wheel.py SAMPLES [--system-trusts]: the option if authority.pem is among the system's certificates.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import penstock as ps
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
-    """Files by byte range, which http.server alone lacks."""
+    """Serves files by byte range, which http.server does not support."""
 
     protocol_version = "HTTP/1.1"
 
@@ -64,7 +65,7 @@ class Server(http.server.SimpleHTTPRequestHandler):
 
 
 def write_and_read() -> list[str]:
-    """Zarr arrays of both versions and with shards through each compression that is inside; returns their names."""
+    """Writes and reads Zarr arrays of both versions and with shards, with each compression; returns their names."""
     values = np.arange(60_000, dtype=">u4").reshape(200, 300) // 7
     names = ["blosc", "bz2", "crc32c", "gzip", "lz4", "lzma", "shuffle", "zlib", "zstd"]
     for name in names:
@@ -89,7 +90,7 @@ def main(samples: Path, system_trusts: bool) -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"https://127.0.0.1:{server.server_port}"
 
-    # Where the system does not know the authority, nothing is read until the user names it.
+    # If the system does not know the authority, nothing is read until the user names it.
     for name in ("CURL_CA_BUNDLE", "SSL_CERT_FILE"):
         os.environ.pop(name, None)
     refusal = ""
@@ -111,7 +112,7 @@ def main(samples: Path, system_trusts: bool) -> None:
             if values.shape != expected.shape:
                 values = np.moveaxis(values, 0, -1)
             assert values.shape == expected.shape, (uri, values.shape, expected.shape)
-            # Decoders of JPEG may round otherwise.
+            # Decoders of JPEG may round differently.
             difference = int(np.abs(values.astype(int) - expected).max())
             assert difference <= (2 if picture.stem == "jpeg" else 0), (uri, difference)
         read.append(picture.stem)
