@@ -62,7 +62,7 @@ nanoseconds now() {
   std::exit(1);
 }
 
-// Memory that has been touched, on huge pages where the system grants them (as NumPy asks for, too).
+// Memory that has been touched, on huge pages if the system grants them (NumPy requests them, too).
 class warm_memory {
  public:
   warm_memory() = default;
@@ -197,7 +197,7 @@ class ceiling {
     });
   }
 
-  // Of chunks that are not encoded: into the result, which no cache holds.
+  // For chunks that are not encoded: directly into the result, which is in no cache.
   nanoseconds pread_in_place(std::byte* into) {
     for (const chunk& each : chunks_)
       if (each.length != each.decoded) fail("a chunk is encoded");
@@ -275,7 +275,7 @@ class ceiling {
     });
   }
 
-  // Four planes of bytes become items of four bytes, sixteen items at a time.
+  // Converts four planes of bytes to items of four bytes, sixteen items at a time.
   static void unshuffle(const std::byte* from, std::byte* to, std::size_t items) {
     std::size_t i = 0;
     for (; i + 16 <= items; i += 16) {
@@ -294,7 +294,7 @@ class ceiling {
       for (std::size_t j = 0; j < 4; ++j) to[4 * i + j] = from[j * items + i];
   }
 
-  // The cost of scattering: each decoded chunk, in a worker's scratch, is copied to its place.
+  // The cost of scattering: each decoded chunk is copied from a worker's scratch to its place.
   nanoseconds memcpy_all() {
     std::byte* into = decoded_.get(decoded_bytes_);
     return on_all_chunks([=, this] {
@@ -303,7 +303,7 @@ class ceiling {
     });
   }
 
-  // pread into a worker's buffer, then libzstd from there: no engine can do better without reading ahead.
+  // pread into a worker's buffer, then libzstd from there: an engine without read-ahead cannot be faster.
   nanoseconds chain_all() {
     std::byte* into = decoded_.get(decoded_bytes_);
     return on_all_chunks([=, this] {
@@ -316,7 +316,7 @@ class ceiling {
     });
   }
 
-  // libzstd at level 0 from warm memory into a worker's buffer: the least that a writer of such chunks needs.
+  // libzstd at level 0 from warm memory into a worker's buffer: the least time for a writer of such chunks.
   nanoseconds encode_all() {
     std::byte* from = decoded_.get(decoded_bytes_);
     decode_all(from);
@@ -340,7 +340,7 @@ class ceiling {
     });
   }
 
-  // The system calls of a sharded read from an open file: is it still the same file, then the bytes.
+  // The system calls of a sharded read from an open file: a check that it is the same file, then the bytes.
   nanoseconds range(std::size_t repeats) {
     std::vector<std::byte> buffer(largest_encoded_);
     return per_chunk(repeats, [&](const chunk& which) {
@@ -350,7 +350,7 @@ class ceiling {
     });
   }
 
-  // The system calls of a chunk that is a file of its own.
+  // The system calls for a chunk that is a separate file.
   nanoseconds whole(std::size_t repeats) {
     std::vector<std::byte> buffer(largest_encoded_);
     return per_chunk(repeats, [&](const chunk& which) {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-/// What literal codes copy from: the i-th byte is i, with room to read wide.
+/// The source of literal codes: the i-th byte is i, with space for wide reads.
 struct lzw_literals {
   std::uint8_t bytes[256 + 16] = {};
   constexpr lzw_literals() {
@@ -15,9 +15,9 @@ struct lzw_literals {
 };
 inline constexpr lzw_literals kLzwLiterals;
 
-/// LZW as TIFF has it, in two halves: codes out of bits, and bytes out of codes. The second half is the part that no
-/// decoder can avoid, however it finds the codes: for each a look-up in the table and a copy. Plain loops for the
-/// ceiling program, which links no part of Penstock.
+/// LZW as in TIFF, in two halves: from bits to codes, and from codes to bytes. No decoder can avoid the second half,
+/// however it finds the codes: a look-up in the table and a copy for each. Plain loops for the ceiling program, which
+/// links no part of Penstock.
 ///
 /// Source: TIFF 6.0, section 13.
 class lzw {
@@ -25,7 +25,7 @@ class lzw {
   /// Bytes after the output that `join` may write to.
   static constexpr std::size_t kSlack = 16;
 
-  /// The codes of a stream, without the one that ends it. False where it does not end.
+  /// Extracts the codes of a stream, without the one that ends it. Returns false if it does not end.
   static bool cut(const std::byte* from, std::size_t length, std::vector<std::uint16_t>& codes) {
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(from);
     unsigned width = 9, next = kFirst;
@@ -49,11 +49,11 @@ class lzw {
     return false;
   }
 
-  /// The bytes that the codes stand for: `length` of them, or false.
+  /// Writes the bytes of the codes. Returns false if they are not `length` bytes.
   bool join(const std::vector<std::uint16_t>& codes, std::byte* to, std::size_t length) {
     auto* out = reinterpret_cast<std::uint8_t*>(to);
     const std::uint8_t* const end = out + length;
-    const std::uint8_t* before = nullptr;  // the string of the code before; null after a clear code
+    const std::uint8_t* before = nullptr;  // the string of the previous code; null after a clear code
     std::size_t before_length = 0;
     unsigned next = kFirst;
     for (const std::uint16_t code : codes) {
@@ -72,7 +72,7 @@ class lzw {
         const __m128i part = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i));
         _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), part);
       }
-      if (from == before && size == before_length + 1) out[before_length] = *from;  // it ends in its own first byte
+      if (from == before && size == before_length + 1) out[before_length] = *from;  // it ends with its own first byte
       before = out;
       before_length = size;
       out += size;

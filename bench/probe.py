@@ -1,4 +1,4 @@
-"""Measures one read in this process alone and prints one line of JSON. Started by several kinds."""
+"""Measures one read in this process and prints one line of JSON. Started by several kinds."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Peak:
     def __enter__(self) -> Peak:
         self.before = status("VmRSS")
         try:
-            Path("/proc/self/clear_refs").write_text("5")  # VmHWM counts from here
+            Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
             self._reset = True
         except OSError:
-            self._reset = False  # not allowed here: sample
+            self._reset = False  # not allowed here: memory is sampled
             self._stop = threading.Event()
             self._highest = self.before
             self._thread = threading.Thread(target=self._sample)
@@ -53,7 +53,7 @@ def read(peer_name: str, way: str, threads: str, path: str) -> dict:
     peer = by_name(peer_name, int(threads))
     with peer.active():
         opened = peer.open(Path(path))
-        opened[:10]  # imports, pools and the index are not the read's
+        opened[:10]  # imports, pools and the index are not part of the read
         if way == "out":
             out = np.ones(opened.shape, dtype=np.float32)
             with Peak() as peak:
@@ -69,7 +69,7 @@ def first(peer_name: str, threads: str, path: str, repeats: str) -> dict:
 
     peer = by_name(peer_name, int(threads))
     with peer.active():
-        peer.open(Path(path))  # imports are not the read's
+        peer.open(Path(path))  # imports are not part of the read
         begin = time.perf_counter()
         opened = peer.open(Path(path))
         got = opened[:]

@@ -19,12 +19,12 @@ from penstock.view.demo.charts import Bar
 
 BENCH = Path(__file__).resolve().parent
 ROOT = BENCH.parent
-# Results of the scenario `first_read`, which is measured by itself: `bench/run.py first_read --results ...`.
+# Results of the scenario `first_read`, which is measured separately: `bench/run.py first_read --results ...`.
 FIRST_READS = BENCH / "results" / "first_read"
 DEMO_PICTURES = ("timeline.png", "peers.png")
-# The sections of docs/speed.md: name, title, how the names of scenarios begin. The first that fits counts.
+# The sections of docs/speed.md: name, title, prefixes of scenarios' names. The first that matches counts.
 GROUPS = (
-    ("first", "First and repeated reads", ("first_read",)),  # has a section of its own
+    ("first", "First and repeated reads", ("first_read",)),  # it has its own section
     ("remote", "Over HTTP", ("http_", "tiff_http", "latency")),
     ("zarr_python", "Under zarr-python", ("zarr_",)),
     ("tiff", "TIFF and COG", ("tiff_",)),
@@ -37,7 +37,7 @@ PEERS = ("zarr", "tensorstore", "GDAL", "h5py", "async-tiff", "tifffile", "pyarr
 
 
 def newest(folder: Path) -> Path:
-    """The result that says that it was measured last: files of a checkout are all of one age."""
+    """The result with the latest date in it: all files of a checkout have the same age."""
     found = sorted(folder.glob("*.json"), key=lambda path: json.loads(path.read_text())["date"])
     if not found:
         raise FileNotFoundError(f"no result in {folder}: run `make bench`")
@@ -45,7 +45,7 @@ def newest(folder: Path) -> Path:
 
 
 def rows_of(document: dict, scenario: str) -> dict[str, dict]:
-    """The rows of a scenario by reader; empty where it did not run."""
+    """The rows of a scenario by reader; empty if it did not run."""
     for result in document["results"]:
         if result["scenario"] == scenario and not result["failed"]:
             return {row["who"]: row for row in result["rows"]}
@@ -60,7 +60,7 @@ def ceiling_of(document: dict, scenario: str, name: str) -> float | None:
 
 
 def throughput(document: dict) -> tuple[list[Bar], float | None]:
-    """Whole reads, fastest first, as fractions of the ceiling of their own run put on one scale."""
+    """Whole reads, fastest first, as fractions of the ceiling of their own run on a common scale."""
     whole = rows_of(document, "peers_whole")
     rows = [
         Bar("Penstock" if who == "penstock a[:]" else who, row["bytes_per_s"] / 1e9, ours=who.startswith("penstock"))
@@ -113,7 +113,7 @@ def with_first_reads(document: dict) -> dict:
 
 
 def draw_first_reads(document: dict, path: Path) -> None:
-    """First and repeated reads, of real data and of numbers that are counted up: GB/s of each library."""
+    """First and repeated reads, of real data and of consecutive numbers: GB/s of each library."""
     rows = rows_of(document, "first_read")
     figure, panels = plt.subplots(2, 2, figsize=(12.4, 4.6), layout="constrained", sharex="row")
     for axes, (data, when) in zip(panels.flat, FIRST_PANELS, strict=True):
@@ -149,7 +149,7 @@ def first_reads_caption(document: dict) -> str:
 
 
 def first_reads_section(document: dict) -> list[str]:
-    """The section of docs/speed.md about them."""
+    """The section of docs/speed.md about first and repeated reads."""
     (result,) = (each for each in document["results"] if each["scenario"] == "first_read")
     title, found = result["title"], [(result, bar) for bar in result["bars"]]
     return [
@@ -189,7 +189,7 @@ def bars_of(document: dict, section: str) -> list[tuple[dict, dict]]:
 
 
 def against_peers(document: dict, section: str) -> list[tuple[dict, dict]]:
-    """The rows of a picture: how many times as fast as another library. The plug-in's rows are only in the table."""
+    """The rows of a picture: speed relative to other libraries. The plug-in's rows are only in the table."""
     found = []
     for result, bar in bars_of(document, section):
         _, against, peer = bar["text"].partition(" against ")
@@ -199,7 +199,7 @@ def against_peers(document: dict, section: str) -> list[tuple[dict, dict]]:
 
 
 def draw_section(document: dict, section: str, path: Path) -> bool:
-    """Draws the ratios of a section on a logarithmic axis, with a mark for each target. False if there is none."""
+    """Draws the ratios of a section on a logarithmic axis, with a mark for each target. False if it has none."""
     rows = against_peers(document, section)
     if not rows:
         return False
@@ -223,14 +223,14 @@ def draw_section(document: dict, section: str, path: Path) -> bool:
     axes.set_xlim(min(0.8, *(bar["value"] * 0.9 for _, bar in rows)), max(highest * 1.3, 8))
     axes.set_xlabel("times as fast as the other library (logarithmic)")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with plt.rc_context({"svg.fonttype": "none"}):  # letters as text: a tenth of the size
+    with plt.rc_context({"svg.fonttype": "none"}):  # text instead of outlines: a tenth of the size
         figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
     return True
 
 
 def speed_page(document: dict) -> str:
-    """The text of docs/speed.md: every target, met or missed, and why those that were missed were missed."""
+    """The text of docs/speed.md: every target, met or missed, and the reasons for missed ones."""
     machine, packages = document["machine"], document["machine"]["packages"]
     bars = [(result, bar) for result in document["results"] for bar in result["bars"]]
     met = sum(bar["passed"] for _, bar in bars)

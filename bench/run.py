@@ -1,7 +1,7 @@
-"""Runs the benchmark's scenarios, prints them against their bars, and keeps the results.
+"""Runs the benchmark's scenarios, prints them with their bars, and saves the results.
 
-All libraries are measured in turns within one run, on the same processors, with the same number of threads; ratios hold
-where absolute numbers of a shared machine do not.
+All libraries are measured in turns within one run, on the same processors, with the same number of threads: ratios are
+meaningful on a shared machine, absolute numbers are not.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ ORDER = (
 
 
 def scenarios(quick: bool = False) -> dict[str, dict]:
-    """All scenario files, those with a known place first."""
+    """All scenario files, those with a known position first."""
     found = {path.stem: json.loads(path.read_text()) for path in (BENCH / "scenarios").glob("*.json")}
     names = [name for name in ORDER if name in found] + sorted(set(found) - set(ORDER))
     return {name: {**found[name], **(found[name]["quick"] if quick else {})} for name in names}
@@ -122,7 +122,7 @@ def main() -> int:
             "threads": options.threads,
             "results": [result.as_json() for result in results],
         }
-        if options.scenarios and path.exists():  # a part of the run was repeated
+        if options.scenarios and path.exists():  # some scenarios of the run were repeated
             fresh = {result.scenario for result in results}
             known_results = json.loads(path.read_text())["results"]
             document["results"] = [r for r in known_results if r["scenario"] not in fresh] + document["results"]

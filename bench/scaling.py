@@ -30,18 +30,18 @@ class Machine:
     """A cluster and its file system. The defaults are a middle-sized Lustre of 2025 with 200 Gb/s to each node."""
 
     ranks_per_node: int = 8
-    metadata_per_s: float = 100_000  # operations (open, stat, close) that the metadata servers do in a second
-    metadata_latency_s: float = 0.5e-3  # of one of them, and of a small read
+    metadata_per_s: float = 100_000  # operations (open, stat, close) per second of the metadata servers
+    metadata_latency_s: float = 0.5e-3  # of one operation, and of a small read
     in_flight: int = 64  # headers that a rank reads at the same time: io_concurrency of its context
-    servers: int = 64  # that data are striped over
+    servers: int = 64  # servers that data are striped over
     server_bytes_per_s: float = 5e9
     stripe_bytes: float = 1 << 20
-    network_bytes_per_s: float = 22e9  # of a node, of 25e9 that the link has
+    network_bytes_per_s: float = 22e9  # of a node, out of the link's 25e9
     network_latency_s: float = 5e-6
-    read_bytes_per_s: float = 8e9  # of a rank: pread into its memory, and decoding if there is any
+    read_bytes_per_s: float = 8e9  # of a rank: pread into its memory, and decoding if needed
     header_s: float = 20e-6  # of a processor, to read and compare one file's header
     manifest_s: float = 1e-6  # of a processor, to parse one file's record
-    manifest_bytes: float = 90  # of one file's record
+    manifest_bytes: float = 90  # size of one file's record
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class Run:
 
     files: int
     total_bytes: float
-    stripes: int = 1  # servers that one file lies on
+    stripes: int = 1  # number of servers that one file is on
     manifest: bool = True
-    every_rank_looks: bool = False  # no rank tells another: what a loop of np.load on every rank does
+    every_rank_looks: bool = False  # ranks do not share what they find, as in a loop of np.load on every rank
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """Seconds of each step, and what bounds the reading."""
+    """Seconds of each step, and the limit of the reading."""
 
     nodes: int
     metadata_operations: float
@@ -75,7 +75,7 @@ class Prediction:
 def predict(run: Run, nodes: int, machine: Machine | None = None) -> Prediction:
     """The model's result for one load.
 
-    Raises ValueError where nodes, files or bytes are less than 1.
+    Raises ValueError if nodes, files or bytes are less than 1.
     """
     m = Machine() if machine is None else machine
     if min(nodes, run.files, run.stripes) < 1 or run.total_bytes < 1:
@@ -83,7 +83,7 @@ def predict(run: Run, nodes: int, machine: Machine | None = None) -> Prediction:
     ranks = nodes * m.ranks_per_node
     lookers = ranks if run.every_rank_looks else 1
 
-    # Learning: an open, a read and a close for each header; the server does them for all that look.
+    # Learning: an open, a read and a close for each header; the server does them for all ranks that look.
     if run.manifest:
         learn_operations = 2.0 * lookers
         learn = m.metadata_latency_s + run.files * m.manifest_s
@@ -92,20 +92,20 @@ def predict(run: Run, nodes: int, machine: Machine | None = None) -> Prediction:
         waits = run.files * 3 * m.metadata_latency_s / m.in_flight
         learn = max(waits, run.files * m.header_s, learn_operations / m.metadata_per_s)
 
-    # Telling: a tree of ranks.
+    # Telling: along a tree of ranks.
     rounds = math.ceil(math.log2(ranks)) if ranks > 1 and not run.every_rank_looks else 0
     told = run.files * m.manifest_bytes
     tell = rounds * (m.network_latency_s + told / m.network_bytes_per_s)
     if not run.every_rank_looks:
-        tell += run.files * m.manifest_s if ranks > 1 else 0  # each parses what it received
+        tell += run.files * m.manifest_s if ranks > 1 else 0  # each rank parses what it received
 
-    # Opening: tiles cut files, so that all ranks together open one file for each cut in addition to one for each file.
+    # Opening: a cut between tiles may split a file, so the ranks together open each file once, and once more per cut.
     opened = run.files + ranks - 1
     open_operations = 3.0 * opened
     per_rank = math.ceil(run.files / ranks) + 1
     opening = max(open_operations / m.metadata_per_s, per_rank * 3 * m.metadata_latency_s / m.in_flight)
 
-    # Reading: the narrowest of the servers that the stripes lie on, the nodes' links, the ranks' copying.
+    # Reading: the slowest of the servers with the stripes, the nodes' links and the ranks' copying.
     per_file = min(run.stripes, max(1, math.ceil(run.total_bytes / run.files / m.stripe_bytes)))
     used = min(m.servers, run.files * per_file)
     rates = {
@@ -119,7 +119,7 @@ def predict(run: Run, nodes: int, machine: Machine | None = None) -> Prediction:
 
 
 def measure(files: int = 2000, rows: int = 64) -> dict[str, float]:
-    """This machine's part of `Machine`: with a warm page cache, so that processors are measured."""
+    """This machine's numbers for `Machine`, with a warm page cache, so that processors are measured."""
     import numpy as np
     import penstock as ps
 
@@ -186,7 +186,7 @@ def table(run: Run, nodes: Sequence[int], machine: Machine) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what the model says. Returns the exit status."""
+    """Print the model's result. Returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--tib", type=float, default=20.0, help="of all files together")

@@ -5,12 +5,12 @@
 #include <cstring>
 #include <vector>
 
-/// Tiles of an image as TIFF has them, and the steps between a decoded tile and bands of rows: the predictor and the
-/// move. Plain loops for the ceiling program, which links no part of Penstock.
+/// Tiles of an image as in TIFF, and the steps from a decoded tile to bands of rows: the predictor and the move. Plain
+/// loops for the ceiling program, which links no part of Penstock.
 ///
 /// Source: TIFF 6.0, section 14 (predictor 2); Adobe Photoshop TIFF Technical Note 3 (predictor 3).
 struct tiles {
-  std::size_t width = 0, height = 0, samples = 1, item = 1;  // of a tile: pixels, samples a pixel, bytes a sample
+  std::size_t width = 0, height = 0, samples = 1, item = 1;  // of a tile: pixels, samples per pixel, bytes per sample
   unsigned predictor = 1;
   std::size_t image_width = 0, image_height = 0;
 
@@ -18,7 +18,7 @@ struct tiles {
   std::size_t across() const { return (image_width + width - 1) / width; }
   std::size_t image_bytes() const { return image_width * image_height * samples * item; }
 
-  /// Tile `which` as it was decoded, to its place in `image`, (samples, image_height, image_width).
+  /// Writes tile `which`, as it was decoded, to its place in `image`, (samples, image_height, image_width).
   void place(std::size_t which, std::byte* decoded, std::vector<std::byte>& row, std::byte* image) const {
     const std::size_t left = which % across() * width, top = which / across() * height;
     const std::size_t columns = image_width - left < width ? image_width - left : width;
@@ -58,7 +58,7 @@ struct tiles {
     for (std::size_t i = samples; i < width * samples; ++i) values[i] = static_cast<T>(values[i] + values[i - samples]);
   }
 
-  // Differences of bytes, then planes of bytes, the highest first.
+  // Undoes differences of bytes, then joins planes of bytes, the highest first.
   void join(std::byte* from, std::byte* to) const {
     add_bytes(from);
     const std::size_t items = width * samples;

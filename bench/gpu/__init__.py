@@ -1,1 +1,1 @@
-"""The benchmark of reads into GPU memory: `python -m bench.gpu`, with no network and nothing but a driver and NumPy."""
+"""The benchmark of reads into GPU memory: `python -m bench.gpu`, without a network, with only a driver and NumPy."""

@@ -1,7 +1,7 @@
-"""The arrays that are read: made by Penstock itself, so that nothing else need be installed.
+"""The arrays of the benchmark: Penstock writes them, so that nothing else needs to be installed.
 
-The shards of an array are alike: decoding a shard does not depend on what another one holds, and the arrays are made in
-a quarter of the time.
+The shards of an array are equal: decoding a shard does not depend on the content of another one, and the arrays are
+made in a quarter of the time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def keep_bits(values: np.ndarray, kept: int) -> np.ndarray:
 
 
 def temperature(elements: int, noise: float) -> np.ndarray:
-    """Kelvin: 280, waves of two lengths, and noise of that standard deviation."""
+    """Temperatures in kelvin: 280, waves of two lengths, and noise with the given standard deviation."""
     at = np.arange(elements, dtype="f4")
     values = 280 + 15 * np.sin(at / 700) + 8 * np.sin(at / 90_000)
     values += np.float32(noise) * np.random.default_rng(5).standard_normal(elements, dtype="f4")
@@ -41,17 +41,17 @@ def temperature(elements: int, noise: float) -> np.ndarray:
 
 
 def ramp(elements: int) -> np.ndarray:
-    """What the published benchmark holds."""
+    """The values of the published benchmark."""
     return np.arange(elements, dtype="f4")
 
 
 def field(elements: int) -> np.ndarray:
-    """A temperature with every bit of its noise: it compresses least."""
+    """A temperature with every bit of its noise, which compresses least."""
     return temperature(elements, 1)
 
 
 def rounded(elements: int) -> np.ndarray:
-    """A smooth temperature of which 13 bits of the mantissa are kept."""
+    """A smooth temperature rounded to 13 bits of the mantissa."""
     return keep_bits(temperature(elements, 0.05), 13)
 
 
@@ -64,7 +64,7 @@ def ocean(elements: int) -> np.ndarray:
 
 
 def walk(elements: int) -> np.ndarray:
-    """A random walk of which nine bits of the mantissa are kept: a test of long runs, not of a field."""
+    """A random walk rounded to nine bits of the mantissa: a test of long runs, not of a field."""
     steps = np.random.default_rng(5).standard_normal(elements, dtype="f4")
     return keep_bits((280 + 0.05 * steps.cumsum(dtype="f8")).astype("f4"), 9)
 
@@ -102,7 +102,7 @@ class Spec:
         return slice(number * self.shard_elements, (number + 1) * self.shard_elements)
 
     def expected(self) -> np.ndarray:
-        """The values of every shard."""
+        """The values that every shard has."""
         return _values(self.values, self.shard_elements)
 
 
@@ -143,7 +143,7 @@ def path_of(folder: Path, spec: Spec) -> Path:
 
 
 def ensure(folder: Path, spec: Spec) -> Path:
-    """The array's path; writes it unless it is complete already."""
+    """The array's path; writes the array unless it is complete."""
     path = path_of(folder, spec)
     receipt = path.with_suffix(".json")
     if receipt.exists() and json.loads(receipt.read_text()) == sizes(path):
@@ -175,7 +175,7 @@ def sizes(path: Path) -> dict[str, int]:
 
 
 def ratio(path: Path, spec: Spec) -> float:
-    """Decoded bytes for each stored byte, as measured."""
+    """Decoded bytes per stored byte, as measured."""
     return spec.nbytes / sum(sizes(path).values())
 
 
@@ -186,7 +186,7 @@ def inner_codecs(path: Path) -> list[Any]:
 
 
 def device_codecs(codecs: list[Any]) -> list[Any]:
-    """Those of them that are steps of a device: all but "bytes", which changes nothing in little-endian arrays."""
+    """The codecs that are steps of a device: all except "bytes", which changes nothing in little-endian arrays."""
     return [each for each in codecs if each["name"] != "bytes"]
 
 
@@ -198,7 +198,7 @@ def shard_chunks(path: Path, chunks: int) -> list[bytes]:
 
 
 def drop_page_cache(path: Path) -> None:
-    """Asks the system to forget the array's pages. Needs no rights; whether it does depends on the file system."""
+    """Asks the system to drop the array's pages. Needs no privileges; the effect depends on the file system."""
     for each in files(path):
         file = os.open(each, os.O_RDONLY)
         os.fsync(file)

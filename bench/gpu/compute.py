@@ -1,4 +1,4 @@
-"""What is computed on every shard: 75 dot products, as in the published study, on whatever is installed."""
+"""The computation on every shard: 75 dot products, as in the published study, with any installed library."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Torch:
 
 
 class Host:
-    """NumPy, after a copy to the host: the fallback without a library for the device. Its times are not judged."""
+    """NumPy, after a copy to the host: the fallback without a library for the device. Its times have no bars."""
 
     name = "NumPy on the host"
 
@@ -62,7 +62,7 @@ class Host:
 
 
 def choose(simulated: bool) -> tuple[Any, list[str]]:
-    """The first library that works here, and why the ones before it do not."""
+    """The first library that works here, and the reasons why the ones before it do not."""
     missing = []
     for kind in () if simulated else (Cupy, Torch):
         try:

@@ -1,4 +1,4 @@
-"""The decoders alone: encoded chunks are on the device, and one wave of them is launched again and again."""
+"""The decoders alone: encoded chunks are on the device, and one wave of them is launched repeatedly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Wave:
     def __init__(self, codecs: list[Any], chunks: list[bytes], chunk_bytes: int, nvcomp: bool = False) -> None:
         self.chunks, self.chunk_bytes = len(chunks), chunk_bytes
         if nvcomp:
-            ps.Context(decoder="nvcomp")  # finds and loads the library, once a process
+            ps.Context(decoder="nvcomp")  # finds and loads the library, once per process
         self._wave = _core._ResidentWave(json.dumps(codecs), chunks, [chunk_bytes] * len(chunks), 0, nvcomp)
 
     @property
@@ -26,7 +26,7 @@ class Wave:
     def best(self, turns: int) -> dict[str, float]:
         """Milliseconds of each kernel in the fastest of `turns` launches of the wave, after one that does not count.
 
-        Kernels that run more than once in a wave are added up. Raises CorruptDataError if a chunk did not decode.
+        Kernels that run more than once in a wave are summed. Raises CorruptDataError if a chunk did not decode.
         """
         fastest: list[float] = []
         for turn in range(turns + 1):
@@ -43,7 +43,7 @@ class Wave:
         return out
 
     def check(self, expected: np.ndarray) -> None:
-        """The first and the last chunk are those of `expected`, the values of all chunks; after `best`."""
+        """Checks the first and the last chunk against `expected`, the values of all chunks; after `best`."""
         wanted = expected.view("u1").reshape(-1, self.chunk_bytes)
         for chunk in {0, self.chunks - 1}:
             if self._wave.output(chunk) != wanted[chunk % len(wanted)].tobytes():

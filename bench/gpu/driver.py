@@ -9,7 +9,7 @@ from typing import Any
 
 
 class NoDriverError(Exception):
-    """There is no driver, or it finds no device."""
+    """The driver does not exist, or finds no device."""
 
 
 class Driver:
@@ -42,7 +42,7 @@ class Driver:
         return self._memory()[0]
 
     def attribute(self, number: int) -> int | None:
-        """A CU_DEVICE_ATTRIBUTE of device 0; None: the driver does not know it."""
+        """A CU_DEVICE_ATTRIBUTE of device 0; None if the driver does not support it."""
         value = ctypes.c_int()
         try:
             self.call("cuDeviceGetAttribute", ctypes.byref(value), ctypes.c_int(number), ctypes.c_int(0))
@@ -64,7 +64,7 @@ class Driver:
             raise NoDriverError(f"{name}: error {status}")
 
     def synchronize(self) -> None:
-        """Waits for all work of the device, whichever library started it."""
+        """Waits for all work of the device, including that of other libraries."""
         self.call("cuCtxSynchronize")
 
     def works(self) -> bool:
@@ -89,7 +89,7 @@ class Driver:
         return text.value.decode()
 
     def names(self) -> list[str]:
-        """Of all devices that this process may use. The first one is measured."""
+        """The names of all devices that this process may use. The first one is measured."""
         count = ctypes.c_int()
         self.call("cuDeviceGetCount", ctypes.byref(count))
         return [self.name(device) for device in range(count.value)]
@@ -113,7 +113,7 @@ class Driver:
         self.call("cuMemHostAlloc", ctypes.byref(host), bytes_, ctypes.c_uint(1))
         for memory in (here, there):
             self.call("cuMemAlloc", ctypes.byref(memory), bytes_)
-        ctypes.memset(host, 1, size)  # every page is there
+        ctypes.memset(host, 1, size)  # so that all pages exist
 
         def rate(copy: Callable[[], None]) -> float:
             best = 0.0

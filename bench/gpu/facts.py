@@ -8,7 +8,7 @@ from typing import Any
 
 from bench.gpu.driver import Driver
 
-# CU_DEVICE_ATTRIBUTE_*; attributes that a driver does not know are null.
+# CU_DEVICE_ATTRIBUTE_*; attributes that a driver does not support are null.
 ATTRIBUTES = {
     "multiprocessors": 16,
     "compute_capability_major": 75,
@@ -33,12 +33,12 @@ def of_driver(driver: Driver) -> dict[str, Any]:
     }
 
 
-# The packages that rows use where they are installed; nvCOMP's and CuPy's have the CUDA version in their names.
+# The packages that rows use if they are installed; nvCOMP's and CuPy's have the CUDA version in their names.
 LIBRARIES = ("torch", "cupy", "jax", "nvidia-nvcomp", "nvidia-nvimgcodec", "nvidia-nvtiff", "zarr", "xarray")
 
 
 def of_libraries() -> dict[str, str]:
-    """The versions of those that are installed, by the names of their distributions."""
+    """The versions of the installed packages, by the names of their distributions."""
     found = {}
     for each in importlib.metadata.distributions():
         name = (each.metadata["Name"] or "").lower()
@@ -64,10 +64,10 @@ NVML = {
 
 
 def of_nvml(file: str = "libnvidia-ml.so.1") -> dict[str, int | str | None]:
-    """The driver's own version, and clocks, PCIe link, temperature and power of device 0 at this moment; null where
-    NVML refuses one.
+    """The driver's version, and the present clocks, PCIe link, temperature and power of device 0; null where NVML does
+    not support one.
 
-    An idle device lowers its clocks and its PCIe link: read these right after work. Raises OSError without NVML.
+    An idle device lowers its clocks and its PCIe link: call this right after work. Raises OSError without NVML.
     """
     library = ctypes.CDLL(file)
     if status := library.nvmlInit_v2():

@@ -1,6 +1,6 @@
 """The three implementations of the GPU-Zarr study: zarr-python on NumPy, zarr-python on CuPy, and Penstock.
 
-Each reads every shard, and computes on every shard where `compute` is given. Each returns seconds.
+Each reads every shard, and computes on every shard if `compute` is given. Each returns seconds.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from bench.gpu.compute import DOTS
 
 
 class Unavailable(Exception):
-    """The implementation does not run here; the text says why."""
+    """The implementation does not run here, for the reason in the text."""
 
 
 def zarr_numpy(path: Path, spec: Spec, threads: int, compute: bool) -> Callable[[], float]:
-    """zarr-python's own pipeline, a thread a shard, dot products by NumPy."""
+    """zarr-python's own pipeline, with a thread per shard and dot products by NumPy."""
     try:
         import zarr
     except ImportError as error:
@@ -80,7 +80,7 @@ def penstock_read(array: ps.Array) -> Callable[[], float]:
 
 
 def nvtiff(path: Path, wanted: np.ndarray, synchronize: Callable[[], None]) -> Callable[[], float]:
-    """nvTIFF by nvImageCodec, its Python: from the file to pixels in device memory, with what runs on the GPU alone."""
+    """nvTIFF through nvImageCodec's Python interface: from the file to pixels in device memory, by the GPU alone."""
     try:
         from nvidia import nvimgcodec as codec
 
@@ -110,7 +110,7 @@ def nvtiff(path: Path, wanted: np.ndarray, synchronize: Callable[[], None]) -> C
 
 
 def penstock_by_shard(array: ps.Array, spec: Spec) -> tuple[float, float]:
-    """A read a shard, all begun before the first is waited for: seconds in all, and the caller's own a shard."""
+    """A read per shard, all started before waiting for the first: seconds in total, and the caller's own per shard."""
     begin = time.perf_counter()
     tensors = [array.read(np.s_[spec.shard(number)], device="cuda") for number in range(spec.shards)]
     asked = time.perf_counter() - begin
@@ -120,7 +120,7 @@ def penstock_by_shard(array: ps.Array, spec: Spec) -> tuple[float, float]:
 
 
 def penstock_stream(array: ps.Array, compute: Any) -> Callable[[], float]:
-    """Shards streamed two ahead, computed on where they lie."""
+    """Shards streamed two ahead, with the computation in their memory."""
 
     def run() -> float:
         begin = time.perf_counter()

@@ -20,7 +20,7 @@ def best_of(
 ) -> dict[str, float]:
     """Seconds of `turns` runs after `warm_ups` that do not count: the best and the median.
 
-    The first two or three reads make the waves' memory grow, which waits for the device.
+    In the first two or three reads, the waves' memory grows, which waits for the device.
     """
     taken = []
     for turn in range(warm_ups + turns):
@@ -33,7 +33,7 @@ def best_of(
 
 
 def check(array: ps.Array, spec: Spec) -> None:
-    """The first and the last shard, read to the device, are what was written."""
+    """Checks that the first and the last shard, read to the device, have the written values."""
     for number in {0, spec.shards - 1}:
         got = array.read(np.s_[spec.shard(number)], device="cuda").numpy()
         if not np.array_equal(got, spec.expected()):
@@ -47,7 +47,7 @@ def timed(work: Callable[[], Any]) -> float:
 
 
 def profiled(context: Any, read: Callable[[], float]) -> Any:
-    """The profile of one read, whose wall time is the read's: until the device was done, as its caller saw it."""
+    """The profile of one read. Its wall time is that of the caller, until the device was done."""
     with ps.profile(context) as profile:
         seconds = read()
     profile.report["wall_ns"] = round(seconds * 1e9)
@@ -55,7 +55,7 @@ def profiled(context: Any, read: Callable[[], float]) -> Any:
 
 
 def union_s(events: Iterable[dict[str, Any]], kinds: tuple[str, ...]) -> float:
-    """Seconds in which at least one event of these kinds was under way."""
+    """Seconds in which at least one event of these kinds was running."""
     total, end = 0, 0
     for begin, stop in sorted((e["begin_ns"], e["end_ns"]) for e in events if e["what"] in kinds):
         total += max(0, stop - max(begin, end))
@@ -64,8 +64,9 @@ def union_s(events: Iterable[dict[str, Any]], kinds: tuple[str, ...]) -> float:
 
 
 def rate_while(events: Iterable[dict[str, Any]], kind: str, other: tuple[str, ...]) -> float | None:
-    """Bytes per second of events of `kind` while ones of `other` go on: from where both have begun to where one of them
-    has ended for good, gaps and stalls counted. An event's bytes are spread evenly over its time."""
+    """Bytes per second of events of `kind` while events of `other` run: from the time when both have started to the
+    time when one of them has finally ended, including gaps and stalls. An event's bytes are spread evenly over its
+    time."""
     chosen = [e for e in events if e["what"] == kind]
     beside = [e for e in events if e["what"] in other]
     if not chosen or not beside:
@@ -84,7 +85,7 @@ def rate_while(events: Iterable[dict[str, Any]], kind: str, other: tuple[str, ..
 
 
 def stages(report: dict[str, Any]) -> dict[str, Any]:
-    """Summary of a profile of a read to a device: seconds of each stage, overlaps counted once, and its bytes."""
+    """A summary of the profile of a device read: seconds of each stage, with overlaps counted once, and its bytes."""
     sums = {each["what"]: each for each in report["stages"]}
     wall = report["wall_ns"] / 1e9
     kernels = union_s(report["events"], ("decode", "scatter"))
@@ -112,7 +113,7 @@ def stages(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def pread_rate(files: list[Path], threads: int) -> float:
-    """Bytes per second of reading whole files into memory that is there, by `threads` threads."""
+    """Bytes per second of reading whole files into existing memory, with `threads` threads."""
     pieces = []
     size = 8 << 20
     opened = [os.open(each, os.O_RDONLY) for each in files]

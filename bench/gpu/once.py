@@ -1,4 +1,5 @@
-"""One array, read or decoded a few times, in a process of its own: for profilers, and for what the environment changes.
+"""One array, read or decoded a few times, in a separate process: for profilers, and for measuring effects of the
+environment.
 
 python -m bench.gpu.once ARRAY.zarr [--turns 3] [--nvcomp] [--resident]      # prints one line of JSON
 
@@ -16,7 +17,7 @@ from typing import Any
 
 
 def read(path: Path, turns: int, nvcomp: bool) -> dict[str, Any]:
-    """Seconds of the first read, from opening on, and of the later ones."""
+    """Seconds of the first read, with opening, and of the later ones."""
     import penstock as ps
 
     begin = time.perf_counter()
@@ -30,7 +31,7 @@ def read(path: Path, turns: int, nvcomp: bool) -> dict[str, Any]:
 
 
 def decode(path: Path, turns: int, nvcomp: bool) -> dict[str, Any]:
-    """Milliseconds of each kernel, of the best turn."""
+    """Milliseconds of each kernel in the best turn."""
     from bench.gpu import arrays
     from bench.gpu.decoders import Wave
 

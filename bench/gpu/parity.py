@@ -1,8 +1,8 @@
-"""The device gives the host's bytes: every decoder and every kernel. Run under compute-sanitizer too.
+"""The device gives the host's bytes: every decoder and every kernel. Also runs under compute-sanitizer.
 
-python -m bench.gpu.parity [--quick] [--folder FOLDER]      # a line a case; exit status 1: some differ
+python -m bench.gpu.parity [--quick] [--folder FOLDER]      # one line per case; exit status 1: some differ
 
-A case is one codec and one content. One that differs or fails ends itself and no other.
+A case is one codec and one content. A case that differs or fails does not end the others.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from penstock import testing
 
 from bench.gpu import arrays
 
-SHOWN = 32  # bytes at the first that differs
+SHOWN = 32  # number of bytes shown from the first difference on
 
 
 class DifferenceError(AssertionError):
-    """The device gave other bytes than the host."""
+    """The device returned other bytes than the host."""
 
     def __init__(self, what: str, got: bytes, expected: bytes) -> None:
         self.what, self.size = what, len(expected)
@@ -50,7 +50,7 @@ class Case:
 
 @dataclass
 class Outcome:
-    """The outcome of a case: comparisons that were equal, and why it ended early (None: it did not)."""
+    """The outcome of a case: the number of equal comparisons, and why it ended early (None: it did not)."""
 
     codec: str
     content: str
@@ -71,7 +71,7 @@ class Outcome:
         return f"{self.codec}, {self.content}: {why}" + (f"; {self.kernel}" if self.kernel else "")
 
     def fields(self) -> dict[str, Any]:
-        """The outcome as a line of results has it."""
+        """The outcome in the form of a line of results."""
         out: dict[str, Any] = {"codec": self.codec, "content": self.content, "compared": self.compared}
         if self.difference is not None:
             of = self.difference
@@ -127,7 +127,7 @@ def same(got: Any, expected: np.ndarray, what: str) -> int:
 
 
 def made(folder: Path, name: str, values: np.ndarray, context: ps.Context | None, codecs: Any) -> ps.Array:
-    """An array of which some chunks are missing, open in the context."""
+    """An array with some missing chunks, opened in the context."""
     uri = str(folder / f"{name}.zarr")
     array = ps.create_array(
         uri, shape=values.shape, dtype=values.dtype, chunks=CHUNKS, shards=SHARDS, codecs=codecs, fill_value=3
@@ -145,7 +145,7 @@ def compare_reads(array: ps.Array, selections: tuple[Any, ...] = SELECTIONS) -> 
 
 
 def name_of(codecs: Any) -> str:
-    """`blosc lz4 bitshuffle`: a list of codecs for people."""
+    """A list of codecs as text: `blosc lz4 bitshuffle`."""
     names = []
     for each in codecs:
         settings = {} if isinstance(each, str) else each["configuration"]
@@ -166,7 +166,7 @@ def chains(context: ps.Context | None) -> Iterator[Case]:
 
 
 def large_chunks(context: ps.Context | None) -> Iterator[Case]:
-    """Chunks of 1 MiB: frames of several blocks, matches that reach far back, and more than one thread block a part."""
+    """Chunks of 1 MiB: frames of several blocks, matches at long distances, and several thread blocks per part."""
     for codecs in (["zstd"], ["numcodecs.lz4"], ["numcodecs.zlib"], [blosc("zstd", "shuffle")]):
 
         def run(folder: Path, codecs: Any = codecs) -> int:
@@ -209,7 +209,7 @@ def hdf5_bitshuffle(chunk: np.ndarray, block: int, compression: str) -> bytes:
     if compression == "none":
         return b"".join(parts)
     codec: Any = {"id": "lz4"} if compression == "lz4" else {"id": "zstd", "level": 1}
-    skipped = 4 if compression == "lz4" else 0  # the size that numcodecs puts first
+    skipped = 4 if compression == "lz4" else 0  # numcodecs stores the size first
     out = chunk.nbytes.to_bytes(8, "big") + (block * chunk.itemsize).to_bytes(4, "big")
     for part in parts:
         encoded = testing.encode(np.frombuffer(part, "u1"), [codec])[skipped:]
@@ -255,7 +255,7 @@ def tiffs(context: ps.Context | None) -> Iterator[Case]:
 
 
 def conversions(context: ps.Context | None) -> Iterator[Case]:
-    """Casts, batches of crops, and values that go back to storage."""
+    """Casts, batches of crops, and values that are written back to storage."""
     values = contents()["walk"].reshape(SHAPE)
 
     def casts(folder: Path, dtype: str) -> int:
@@ -293,7 +293,7 @@ def conversions(context: ps.Context | None) -> Iterator[Case]:
 
 
 def encoders(context: ps.Context | None) -> Iterator[Case]:
-    """What the device encodes is read back by the host's decoders, and by the device's."""
+    """What the device encodes is decoded by the host and by the device."""
 
     def encoded(folder: Path, values: np.ndarray, codecs: Any, chunks: tuple[int, ...]) -> int:
         source = ps.create_array(
@@ -341,7 +341,7 @@ def encoders(context: ps.Context | None) -> Iterator[Case]:
 
 
 def nvcomps_checks(context: ps.Context | None) -> Iterator[Case]:
-    """nvCOMP, where it is installed, and our kernel that checks its status codes."""
+    """nvCOMP, if it is installed, and our kernel that checks its status codes."""
     with contextlib.suppress(ps.Error):
         context = ps.Context(threads=2, decoder="nvcomp")
         values = contents()["walk"].reshape(SHAPE)
@@ -365,7 +365,7 @@ PARTS: list[Callable[[ps.Context | None], Iterator[Case]]] = [
 
 
 def cases(quick: bool = False, context: ps.Context | None = None) -> Iterator[Case]:
-    """Every case; `quick`: one content a codec, for tools that slow the device down a hundred times."""
+    """Every case; `quick`: one content per codec, for tools that slow the device down a hundred times."""
     seen = set()
     for part in PARTS:
         for case in part(context):
@@ -376,7 +376,7 @@ def cases(quick: bool = False, context: ps.Context | None = None) -> Iterator[Ca
 
 
 def check(case: Case, keep: Path | None = None) -> Outcome:
-    """Runs a case. A difference is analysed, and with `keep` saved there: the array, and the first wrong chunk."""
+    """Runs a case. A difference is analysed and, with `keep`, saved there: the array, and the first wrong chunk."""
     out = Outcome(case.codec, case.content)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -396,13 +396,14 @@ def check(case: Case, keep: Path | None = None) -> Outcome:
                 out.saved.append(Path(shutil.make_archive(str(target), "zip", folder)).name)
             if out.difference is not None:
                 out.kernel = wrong_kernel(folder / "array.zarr", target, out.saved)
-        except Exception as error:  # keep the first report
+        except Exception as error:  # the first report is kept
             out.kernel = f"which kernel is wrong is not known: {type(error).__name__}: {error}"
     return out
 
 
 def wrong_kernel(path: Path, target: Path | None, saved: list[str]) -> str | None:
-    """Decodes the chunks of a Zarr array one by one on the device and by the host forms: the first that differs.
+    """Decodes the chunks of a Zarr array one by one on the device and by the host forms, and returns the first
+    difference.
 
     That chunk is saved as `target` with .chunk, its codecs and size with .json. None: not an array of Zarr.
     """

@@ -24,14 +24,14 @@ from typing import Any
 from bench.gpu.results import PREDICTIONS
 
 TABLE = Path(__file__).resolve().parents[2] / "docs" / "design" / "kernels.md"
-MULTIPROCESSORS, CLOCK_HZ = 132, 1.75e9  # of an H200
+MULTIPROCESSORS, CLOCK_HZ = 132, 1.75e9  # an H200
 CHUNKS, CHUNK_BYTES = 1000, 1_024_000
 
 
 @dataclass(frozen=True)
 class Work:
-    """A loop's turns: of the heaviest part, which no other warp helps with, and of a chunk. `doubt`: the most is so
-    many times what the cycles say, for what the table does not have."""
+    """The turns of a loop in the heaviest part, which one warp runs alone, and in a chunk. `doubt`: the factor between
+    the upper bound and the cycles of the table, for effects that the table omits."""
 
     kernel: str
     loop: str
@@ -58,13 +58,13 @@ CHUNK_COUNTS: dict[str, dict[str, float]] = json.loads(Path(__file__).with_name(
 
 BATCH, CHAINED = "LZ output, a batch", "LZ output, short offsets"
 SOURCES, SHARED = "LZ output, sources", "LZ output, copies, shared"
-# That share a chunk where a wave has few (src/cuda/decode/zstd_execute.h), and how many all chunks have together where
-# it has many (wave.cc).
+# The warps that share a chunk if a wave has few (src/cuda/decode/zstd_execute.h), and the total for all chunks if it
+# has many (wave.cc).
 EXECUTE_WARPS, WARPS_AT_ONCE = 8, 2048
 
 
 def execute_warps(chunks: int) -> int:
-    """How many warps execute each chunk of a wave."""
+    """The number of warps that execute each chunk of a wave."""
     warps = EXECUTE_WARPS
     while warps > 1 and warps * chunks > WARPS_AT_ONCE:
         warps //= 2
@@ -75,8 +75,8 @@ def zstd_work(counts: dict[str, float]) -> list[Work]:
     """The work of a chunk's zstd kernels, from the counts of the host forms."""
     sequences = 32 * counts["batches"] / 8
     chains = counts["deep_chains"] - counts["chain_sets"]  # those of one warp, whatever the others do
-    # By the warps that share a chunk, and by one that has it alone: a set is a batch of its own then. A chain's row has
-    # a turn's own cycles.
+    # Once for the warps that share a chunk, and once for a warp that has it alone: a set then has one batch. The row of
+    # a chain has the cycles of one turn.
     execution = {
         "a set": (counts["sets"] - counts["chain_sets"], counts["batches"]),
         "a set of a chain": (counts["chain_sets"], 0),
@@ -97,7 +97,7 @@ def zstd_work(counts: dict[str, float]) -> list[Work]:
     ]
 
 
-# Of LZ4 the turns that find tokens, as lz_parse_test.cc prints them, and at most so many searches and turns.
+# For LZ4, the turns that find tokens, as lz_parse_test.cc prints them, and the upper bounds of searches and turns.
 COUNTS: dict[str, list[Work]] = {
     "rounded_zstd": zstd_work(CHUNK_COUNTS["rounded"]),
     "walk_zstd": zstd_work(CHUNK_COUNTS["walk"]),
@@ -129,7 +129,7 @@ ZSTD_BLOCK_BYTES, ZSTD_WORKSPACE_BYTES = 131_072, 471_864
 
 @dataclass(frozen=True)
 class Encoded:
-    """How a codec encodes a chunk: its parts are encoded by a warp each."""
+    """How a codec encodes a chunk: in parts, each encoded by a warp."""
 
     kernel: str
     parts: int
@@ -150,7 +150,7 @@ ENCODED = {
 
 
 def cycles(table: str) -> dict[str, tuple[float, float]]:
-    """Cycles of a turn by the loop's name: with loads from L1, and from L2."""
+    """Cycles of a turn by the loop's name, with loads from L1 and from L2."""
     found = {}
     for line in table.splitlines():
         cells = [each.strip() for each in line.strip("|").split("|")]
@@ -160,13 +160,13 @@ def cycles(table: str) -> dict[str, tuple[float, float]]:
 
 
 def warps(table: str) -> dict[str, int]:
-    """Warps that a multiprocessor holds at once, by kernel."""
+    """Warps that a multiprocessor can hold at once, by kernel."""
     rows = re.findall(r"^\| `(\w+)` \|.*\| (\d+) \|$", table, re.MULTILINE)
     return {name: int(count) for name, count in rows}
 
 
 def kernels_ms(table: str) -> dict[str, dict[str, tuple[float, float]]]:
-    """Milliseconds, least and most, of each kernel of an array with known counts."""
+    """Milliseconds, least and most, of each kernel for an array with known counts."""
     of_turn, resident = cycles(table), warps(table)
     out: dict[str, dict[str, tuple[float, float]]] = {}
     for name, all_work in COUNTS.items():
@@ -180,7 +180,7 @@ def kernels_ms(table: str) -> dict[str, dict[str, tuple[float, float]]]:
                     ms = each / CLOCK_HZ * 1e3 * (work.doubt if end == 1 else 1)
                     depth[end] += work.depth * ms
                     chunk[end] += work.chunk * ms
-            at_once = MULTIPROCESSORS * resident[kernel] / CHUNKS  # warps a chunk
+            at_once = MULTIPROCESSORS * resident[kernel] / CHUNKS  # warps per chunk
             if kernel == "zstd_execute":
                 at_once = min(at_once, execute_warps(CHUNKS))
             kernels[kernel] = (max(depth[0], chunk[0] / at_once), max(depth[1], chunk[1] / at_once))
@@ -222,8 +222,8 @@ def predictions(table: str) -> dict[str, Any]:
 
 
 def depths_ms(table: str) -> dict[str, dict[str, tuple[float, float]]]:
-    """Milliseconds of a wave's kernels, least and most, however few chunks it has: one warp works on the heaviest
-    block, and those of one thread block on the heaviest chunk."""
+    """Milliseconds of a wave's kernels, least and most, for any number of chunks: one warp decodes the heaviest block,
+    and those of one thread block the heaviest chunk."""
     of_turn = cycles(table)
     out: dict[str, dict[str, tuple[float, float]]] = {}
     for name, counts in CHUNK_COUNTS.items():
@@ -246,7 +246,7 @@ DEPTH_MARKER = "## How deep a wave is"
 
 
 def depth_table(table: str) -> str:
-    """The part of kernels.md, from its headline on."""
+    """The section of kernels.md, with its headline."""
     lines = [
         DEPTH_MARKER,
         "",
@@ -287,7 +287,7 @@ def depth_table(table: str) -> str:
 
 
 def with_depths(table: str) -> str:
-    """kernels.md with its part on depths made again; other parts stay."""
+    """kernels.md with a new section on depths; other sections stay."""
     front, _, old = table.partition(DEPTH_MARKER)
     return front.rstrip() + "\n\n" + depth_table(table) + "".join(old.partition("\n## ")[1:])
 
@@ -316,7 +316,7 @@ def main() -> None:
     document["values"] |= made["values"]
     document["kernels_ms"] = made["kernels_ms"]
     text = json.dumps(document, indent=2, ensure_ascii=False)
-    # A range is one line.
+    # Writes each range on one line.
     PREDICTIONS.write_text(re.sub(r"\[\s+([\d.]+),\s+([\d.]+)\s+\]", r"[\1, \2]", text) + "\n")
 
 

@@ -1,8 +1,8 @@
-"""Where results go: a file of JSON lines, each of which is on disk before the next thing is measured.
+"""The format of results: a file of JSON lines, each of which is on disk before the next measurement.
 
 The kinds of line: `run` (what ran where), `fact` (of the machine), `begun` and `done` (a row), `child` (a program that
-a row runs), `measured` (a number, with what the model predicted and the limit that follows from the data), `found`
-(what else a row has), `failed` and `left_out` (with the reason).
+a row runs), `measured` (a number, with the model's prediction and the limit that follows from the data), `found` (other
+results of a row), `failed` and `left_out` (with the reason).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ PREDICTIONS = Path(__file__).with_name("predictions.json")
 
 
 class LeftOutError(Exception):
-    """A row cannot be measured here; the text is the reason. Not a failure."""
+    """A row cannot be measured here, for the reason in the text. This is not a failure."""
 
 
 @dataclass
 class UnderWay:
-    """A row: whether it is done, when it should be (in seconds of time.time(); 0: any time), and the process group of
-    the program that it runs (0: none)."""
+    """A row: whether it is done, its deadline (in seconds of time.time(); 0: none), and the process group of the
+    program that it runs (0: none)."""
 
     row: str = ""
     done: bool = True
@@ -68,8 +68,8 @@ class Results:
     ) -> None:
         """Writes a number and shows it next to the model's prediction and its limit.
 
-        `limit`: what the machine allows for this data, whatever the software does. `bar`: what the number should reach,
-        or with `at_least=False` not exceed. A bar beyond the limit is not judged: no software can reach it.
+        `limit`: the most that the machine allows for this data. `bar`: the number to reach, or with `at_least=False`
+        not to exceed. A bar beyond the limit is not compared: no software can reach it.
         """
         predicted = self._predictions.get(f"{self.step}/{self.row}/{name}")
         reachable = bar is not None and (limit is None or (bar <= limit if at_least else bar >= limit))
@@ -98,7 +98,7 @@ class Results:
         say(" | ".join(shown))
 
     def predicted_kernels(self, array: str) -> dict[str, list[float]]:
-        """Milliseconds that the model has for kernels that decode an array: least and most."""
+        """Milliseconds that the model predicts for kernels that decode an array: least and most."""
         return self._kernels_ms.get(array, {})
 
     def left_out(self, why: str) -> None:
@@ -113,15 +113,15 @@ class Results:
         return self.path.stat().st_size
 
     def written(self, since: int | None = None) -> list[dict[str, Any]]:
-        """The lines in the file from a byte on, by whichever process; None: from where this object was made."""
+        """The lines in the file from a byte on, of all processes; None: since this object was created."""
         with self.path.open("rb") as file:
             file.seek(self._begin if since is None else since)
             whole = [line for line in file.read().split(b"\n")[:-1] if line]
         return [json.loads(line) for line in whole]
 
     def under_way(self, since: int, seconds: float) -> UnderWay:
-        """The last row that was begun, as the lines from byte `since` on have it. A row may take so many seconds, and
-        those that it gives to the programs that it runs."""
+        """The last row that began, from the lines after byte `since`. A row may take `row_seconds`, plus the time that
+        it gives to the programs that it runs."""
         out = UnderWay()
         for line in self.written(since):
             if line["kind"] == "begun":
@@ -133,7 +133,7 @@ class Results:
         return out
 
     def value(self, step: str, row: str, name: str) -> float | None:
-        """A number that this run measured before, or an earlier run that wrote to the same file: the newest."""
+        """The latest number that this run, or an earlier run with the same file, has measured."""
         wanted = ("measured", step, row, name)
         for line in reversed(self.written(0)):
             if (line["kind"], line["step"], line["row"], line.get("name")) == wanted:

@@ -36,11 +36,11 @@ sys.path.insert(0, str(BENCH))
 
 GB = 1e9
 STEP_SECONDS = 450.0
-ROW_SECONDS = 120.0  # a row without a program of its own that takes longer hangs
+ROW_SECONDS = 120.0  # a row without a program of its own that takes longer than this hangs
 GRACE_SECONDS = 10.0
 DEVICE_LOST = 3
 REFUSED = 77
-# The least that every row needs: whether its values are right is for the rows to find.
+# The least that every row needs. Whether its values are right is for the rows to find out.
 PROBE = f"""
 import sys
 import penstock as ps
@@ -56,7 +56,7 @@ Row = tuple[str, Callable[[], None]]
 
 
 class Run:
-    """What the rows of all steps share: options, the driver, arrays, results, and the time that is left."""
+    """What the rows of all steps share: options, the driver, arrays, results, and the remaining time."""
 
     def __init__(self, options: argparse.Namespace, driver: Any, folder: Path, results: Any) -> None:
         from bench.gpu import arrays
@@ -83,7 +83,7 @@ class Run:
         return ps.Context(threads=self.options.threads, decoder=decoder)
 
     def nvcomp(self) -> str | None:
-        """`nvcomp 6.0.0`; None: `without_nvcomp` is the reason."""
+        """`nvcomp 6.0.0`, or None with the reason in `without_nvcomp`."""
         import penstock as ps
 
         if self._nvcomp is None and self.without_nvcomp is None:
@@ -94,7 +94,7 @@ class Run:
         return self._nvcomp
 
     def open(self, name: str) -> tuple[Any, Any]:
-        """An array, written where it is not there yet, and the context of its reads."""
+        """An array, written if it does not exist, and the context of its reads."""
         import penstock as ps
 
         from bench.gpu import arrays
@@ -104,7 +104,7 @@ class Run:
         return ps.open(str(path), context=context), context
 
     def tool(self, name: str) -> str:
-        """The path of one of NVIDIA's tools. PENSTOCK_GPU_TOOLS: a folder that is looked into first."""
+        """The path of one of NVIDIA's tools. The folder in PENSTOCK_GPU_TOOLS is searched first."""
         from bench.gpu.results import LeftOutError
 
         own = os.environ.get("PENSTOCK_GPU_TOOLS")
@@ -119,7 +119,7 @@ class Run:
     def child(
         self, command: list[str], seconds: float, save: str | None, environment: dict[str, str] | None = None
     ) -> tuple[int, str]:
-        """A program's status and output, which is the file `save` of the results from its first line on."""
+        """Runs a program and returns its status and output. The output is written to the file `save` while it runs."""
 
         def started(group: int) -> None:
             self.results.write("child", command=command, seconds=seconds, group=group)
@@ -130,7 +130,7 @@ class Run:
         return run_within(command, seconds, self.results.folder / save, environment, started)
 
     def draw(self, profile: Any, title: str) -> None:
-        """The timeline of a read: HTML always, PNG where matplotlib is installed."""
+        """The timeline of a read: as HTML, and as PNG if matplotlib is installed."""
         html = self.results.path.with_name(self.results.path.stem + "-timeline.html")
         profile.save(html)
         try:
@@ -148,8 +148,8 @@ def run_within(
     environment: dict[str, str] | None = None,
     started: Callable[[int], None] = lambda group: None,
 ) -> tuple[int, str]:
-    """Runs a program with its output in a file: its status, and the output. One that takes longer is ended with all
-    that it has started: status 124. `started` is given the number of its process group."""
+    """Runs a program with its output in a file; returns its status and the output. A program that takes too long is
+    ended with all of its child processes: status 124. `started` is called with the number of its process group."""
     with output.open("w") as file:
         process = subprocess.Popen(
             command,
@@ -170,8 +170,8 @@ def run_within(
 
 
 def run_rows(run: Run, step: str, after: str) -> int:
-    """Runs a step's rows, those after `after`, until its time is up. A row that fails costs itself; one that was not
-    begun is named. Exit status 0, or DEVICE_LOST: the device does not work in this process any more."""
+    """Runs a step's rows, those after `after`, until its time is up. A row that fails does not end the others; rows
+    that did not begin are named. Exit status 0, or DEVICE_LOST: the device no longer works in this process."""
     from bench.gpu.results import LeftOutError
     from bench.gpu.steps import STEPS
 
@@ -204,7 +204,7 @@ def run_rows(run: Run, step: str, after: str) -> int:
 
 
 def guard_step(results: Any, arguments: list[str], seconds: float, row_seconds: float) -> None:
-    """Runs a step in a process of its own, and again after the row in which that process crashed or hung."""
+    """Runs a step in a separate process, and again after the row in which that process crashed or hung."""
     from bench.gpu.results import say
 
     ends, after = time.time() + seconds, ""
@@ -237,7 +237,7 @@ def guard_step(results: Any, arguments: list[str], seconds: float, row_seconds: 
 
 
 def end_group(group: int) -> None:
-    """Ends a process that we have started as the first of a group, and all that it has started there."""
+    """Ends a process that we have started as the first of a group, and all processes of the group."""
     if group:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)
@@ -278,9 +278,9 @@ def describe(run: Run) -> None:
 
 
 def refusal() -> str:
-    """Why no row can run, such as a wheel that was built without device code; empty if reads are not refused.
+    """The reason why no row can run, such as a wheel without device code; empty if reads are not refused.
 
-    Found out by a process of its own, which leaves the device to the rows.
+    A separate process determines it, so that the device is left to the rows.
     """
     with tempfile.TemporaryDirectory() as folder:
         status, output = run_within([sys.executable, "-c", PROBE, folder], ROW_SECONDS, Path(folder) / "output")
@@ -310,10 +310,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="where arrays are kept; default: build/bench, for --small nowhere")
     parser.add_argument("--results", type=Path, help="where results go; default: bench/results/gpu")
     parser.add_argument("--row-seconds", type=float, default=ROW_SECONDS, help="most that a row takes")
-    parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)  # the results: run one step in this process
-    parser.add_argument("--after", default="", help=argparse.SUPPRESS)  # of a worker: the last row that was begun
+    parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)  # for a step's process: its file of results
+    parser.add_argument("--after", default="", help=argparse.SUPPRESS)  # for that process: the last row that began
     options = parser.parse_args(arguments)
-    # Rows run in another folder.
+    # Relative paths would not work, because rows run in another folder.
     options.kernels = ",".join(str(Path(each).resolve()) for each in options.kernels.split(",") if each)
     options.steps = options.steps or list(STEPS)
     if unknown := set(options.steps) - set(STEPS):
@@ -341,7 +341,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     if options.worker:
         return worker(options)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that child processes are ended
     try:
         driver = Driver()
     except NoDriverError as error:

@@ -1,1 +1,1 @@
-"""Parts that all scenarios share: making of arrays, timing in turns, the form of results."""
+"""Shared by all scenarios: creation of arrays, timing in turns, the form of results."""

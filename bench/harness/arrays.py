@@ -1,4 +1,4 @@
-"""The small arrays of the latency scenarios, written by zarr-python and kept under build/bench."""
+"""The small arrays of the latency scenarios, written by zarr-python and cached under build/bench."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def values(shape: list[int]) -> np.ndarray:
 
 
 def as_dict(path: Path) -> dict[str, bytes]:
-    """All objects of an array, as a memory store holds them."""
+    """All objects of an array, as in a memory store."""
     return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 
 def encoded_chunks(path: Path, chunk_bytes: int, chunks_per_shard: int | None) -> list[EncodedChunk]:
-    """Where the chunks are, in the order of the files and of the entries in them."""
+    """The locations of the chunks, in the order of the files and of the entries in them."""
     found = []
     files = sorted((path / "c").rglob("*"), key=lambda file: [int(part) for part in file.relative_to(path / "c").parts])
     for file in files:

@@ -1,4 +1,4 @@
-"""The description of the machine in a result file: the processor, its cores, the software; never a host's name."""
+"""The description of the machine in a result file: the processor, its cores, the software, but not the host's name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def slug() -> str:
 
 
 def commit() -> str:
-    """The commit that was measured, with `+` where the working tree differs from it."""
+    """The commit that was measured, with `+` if the working tree differs from it."""
     try:
         described = subprocess.run(
             ["git", "describe", "--always", "--dirty=+", "--exclude=*"],

@@ -1,8 +1,8 @@
-"""Takes objects as S3 does and keeps them in memory, every answer late by a given time: `put_server.py SECONDS`.
+"""Stores objects in memory like S3, and delays every answer by a given time: `put_server.py SECONDS`.
 
-PUT, GET with ranges, HEAD, DELETE and ListObjectsV2, without signatures and uploads in parts. It prints its port when
-it is ready, and ends when its standard input does. A process of its own, so that it does not compete with who is
-measured for an interpreter.
+Supports PUT, GET with ranges, HEAD, DELETE and ListObjectsV2, without signatures and multipart uploads. It prints its
+port when it is ready, and ends when its standard input does. It is a separate process, so that it does not compete with
+the measured program for an interpreter.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def taking(latency_s: float) -> Iterator[str]:
 
 
 class Objects:
-    """What was put, and how it is answered."""
+    """The stored objects, and the answers to requests."""
 
     def __init__(self) -> None:
         self.bodies: dict[str, bytes] = {}

@@ -1,7 +1,8 @@
-"""Serves a folder over HTTP with byte ranges, every answer late by a given time: `range_server.py FOLDER SECONDS`.
+"""Serves a folder over HTTP with byte ranges, and delays every answer by a given time: `range_server.py FOLDER
+SECONDS`.
 
-It prints its port when it is ready, and ends when its standard input does. A process of its own, so that it does not
-compete with the measured program for an interpreter.
+It prints its port when it is ready, and ends when its standard input does. It is a separate process, so that it does
+not compete with the measured program for an interpreter.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ async def serve(folder: Path, latency_s: float) -> None:
 
 
 def answer(path: Path, wanted: str | None, has_body: bool) -> tuple[bytes, bytes]:
-    """The head and the body of an answer, RFC 9110. To read a body that HEAD does not get would take time."""
+    """The head and the body of an answer, RFC 9110. For HEAD the body is not read, which would take time."""
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
@@ -83,7 +84,7 @@ def answer(path: Path, wanted: str | None, has_body: bool) -> tuple[bytes, bytes
 
 
 def bounds(wanted: str | None, size: int) -> tuple[int, int]:
-    """The begin and the end of a range that lies within the object."""
+    """The begin and the end of a range, cut to the object."""
     if wanted is None:
         return 0, size
     first, _, last = wanted.removeprefix("bytes=").partition("-")

@@ -12,8 +12,8 @@ class Row:
     who: str
     best_s: float | None = None
     median_s: float | None = None
-    bytes_out: int | None = None  # decoded, per piece of work
-    fraction_of_ceiling: float | None = None  # median over turns, each against the ceiling in the same turn
+    bytes_out: int | None = None  # decoded, per unit of work
+    fraction_of_ceiling: float | None = None  # median over turns, each relative to the ceiling in the same turn
     requests: int | None = None
     bytes_read: int | None = None
     peak_bytes: int | None = None  # of memory beyond the result
@@ -42,7 +42,7 @@ class Result:
     scenario: str
     title: str
     rows: list[Row] = field(default_factory=list)
-    ceilings: dict[str, float] = field(default_factory=dict)  # bytes per second, or seconds where the name says so
+    ceilings: dict[str, float] = field(default_factory=dict)  # bytes per second, or seconds if the name contains that
     bars: list[Bar] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)  # reader: reason
     notes: list[str] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Result:
         return row
 
     def add_row(self, who: str) -> Row:
-        """A row without times, to be filled in."""
+        """A row without times, which the caller fills in."""
         row = Row(who)
         self.rows.append(row)
         return row

@@ -15,17 +15,17 @@ from .result import Result
 
 @dataclass
 class Setting:
-    folder: Path  # arrays and profiles; kept between runs
+    folder: Path  # arrays and profiles; reused between runs
     threads: int
     ceiling_program: Path
-    build: Path  # where the micro benchmarks are
+    build: Path  # the folder of the micro benchmarks
     say: Callable[[str], None]
 
     def ceiling(self, chunks: Iterable[EncodedChunk], threads: int | None = None) -> Ceiling:
         return Ceiling(self.ceiling_program, chunks, threads or self.threads)
 
     def peers(self, names: Iterable[str], source: Source, result: Result) -> list[Peer]:
-        """The peers that can take part; the others are noted in `result`."""
+        """The peers that can take part; the others are recorded in `result`."""
         present = []
         for name in names:
             peer = by_name(name, self.threads)

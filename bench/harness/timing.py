@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Samples:
-    """Seconds per piece of work, one entry per turn."""
+    """Seconds per unit of work, one entry per turn."""
 
     seconds: list[float] = field(default_factory=list)
 
@@ -24,16 +24,16 @@ class Samples:
 
 
 def paired(ours: Samples, theirs: Samples) -> float:
-    """How many times faster we are: the median over turns of the ratio within a turn."""
+    """How many times faster Penstock is: the median over turns of the ratio within a turn."""
     return statistics.median(other / own for own, other in zip(ours.seconds, theirs.seconds, strict=True))
 
 
 def in_turns(contestants: Mapping[str, Callable[[], float]], turns: int, warm_up: int = 1) -> dict[str, Samples]:
-    """Each contestant does its work once per turn and says how many seconds that took."""
+    """Each contestant does its work once per turn and returns the seconds that it took."""
     samples = {name: Samples() for name in contestants}
     order = list(contestants)
     for turn in range(warm_up + turns):
-        # Rotated, so that no contestant always follows the same one.
+        # Rotated, so that a contestant does not always follow the same one.
         for name in order[turn % len(order) :] + order[: turn % len(order)]:
             seconds = contestants[name]()
             if turn >= warm_up:
@@ -42,7 +42,7 @@ def in_turns(contestants: Mapping[str, Callable[[], float]], turns: int, warm_up
 
 
 def once(work: Callable[[], object]) -> Callable[[], float]:
-    """Times one call; its result is dropped after the clock has stopped."""
+    """Times one call; its result is released after the clock has stopped."""
 
     def timed() -> float:
         begin = time.perf_counter()
@@ -55,7 +55,7 @@ def once(work: Callable[[], object]) -> Callable[[], float]:
 
 
 def repeated(work: Callable[[], object], aim_seconds: float) -> Callable[[], float]:
-    """Times a loop of calls that lasts about `aim_seconds`, results dropped, and gives seconds per call."""
+    """Times a loop of calls that lasts about `aim_seconds`, with results released, and returns seconds per call."""
     calls = 0
 
     def loop(count: int) -> float:

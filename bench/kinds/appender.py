@@ -1,8 +1,8 @@
-"""Appends to a store whose puts take a while: how long the caller is blocked, against copying the same rows.
+"""Appends to a store whose puts take a while: how long the caller is blocked, compared with copying the same rows.
 
-The rows of one turn fit in the queue. A copy goes to memory that is used again, as the queue's memory is. Encoders use
-the machine's other cores; on a machine without an idle one the wall clock shows them too, the processor time of the
-calling thread does not.
+The rows of one turn fit in the queue. A copy is written to reused memory, like the queue's. Encoders use the machine's
+other cores. On a machine without an idle core, the wall clock includes their work; the processor time of the calling
+thread does not.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def run(scenario: dict, setting: Setting) -> Result:
             room[at : at + step] = values[at : at + step]
 
     append()
-    appender.flush()  # the queue's memory is there now
+    appender.flush()  # allocates the queue's memory
     copy()
     turns = 0
     work: list[float] = []  # processor time of the calling thread, in turns of appends and copies
@@ -77,7 +77,7 @@ def run(scenario: dict, setting: Setting) -> Result:
         copied = time.thread_time()
         copy()
         work.append(worked / (time.thread_time() - copied))
-        appender.flush()  # not part of the time: the queue is empty again
+        appender.flush()  # not timed: it empties the queue
         return taken
 
     samples = in_turns({"copy": once(copy), "append": measured}, scenario["turns"])

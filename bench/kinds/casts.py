@@ -48,7 +48,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def walk(elements: int) -> np.ndarray:
-    """A random walk of 16 bits, the same again and again."""
+    """A random walk in 16 bits, repeated."""
     steps = np.random.default_rng(1).integers(-3, 4, min(elements, 1 << 23))
     return np.resize(np.cumsum(steps).astype("i2"), elements)
 

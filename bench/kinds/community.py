@@ -1,7 +1,7 @@
-"""The workloads of the community's benchmarks: a cube of uint16, read whole, read chunk by chunk, and copied.
+"""The workloads of the community's benchmarks: a cube of uint16, read as a whole, read chunk by chunk, and copied.
 
-The cube is smooth with some noise, so that zstd leaves about a third of it; the same data for everyone. A round trip
-reads the whole array and writes it again, with the same chunks, to a new array.
+The cube is smooth with some noise, so that zstd compresses it to about a third; all readers get the same data. A round
+trip reads the whole array and writes it to a new array with the same chunks.
 """
 
 from __future__ import annotations

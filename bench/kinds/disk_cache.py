@@ -1,7 +1,7 @@
-"""Reads an uncompressed array over HTTP through the cache on disk, warm, against `pread` of the same bytes.
+"""Reads an uncompressed array over HTTP through the cache on disk, warm, compared with `pread` of the same bytes.
 
-`pread` reads the cache's own files into memory that is used again, with as many threads as the reader has. The
-checksums of all bytes are verified within the time of the reader.
+`pread` reads the cache's own files into reused memory, with as many threads as the reader has. The reader's time
+includes verifying the checksums of all bytes.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def pread_all(files: list[Path], room: np.ndarray, step: int, pool: ThreadPoolExecutor) -> None:
-    """All bytes of the files, in pieces of `step`, as many at a time as the pool has threads."""
+    """Reads all bytes of the files in blocks of `step`, as many at a time as the pool has threads."""
     at = 0
     work = []
     opened = [os.open(each, os.O_RDONLY) for each in files]

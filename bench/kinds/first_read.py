@@ -1,7 +1,7 @@
-"""First reads of a new process, with opening, and repeated reads; of real data next to data that is counted up.
+"""First reads of a new process, with opening, and repeated reads; of real data and of consecutive numbers.
 
-Real data is a terrain model, continued by mirroring. The other array has the numbers from 0 on, as benchmarks often
-have: it compresses better, so decoding it says little about real data. Shapes, dtypes and chunks are equal.
+The real data is a terrain model, extended by mirroring. The other array has the numbers from 0 on, as in many
+benchmarks: it compresses better, so decoding it shows little about real data. Shapes, dtypes and chunks are equal.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def written(folder: Path, side: int) -> dict[str, Path]:
-    """The two arrays of `side` x `side` float32, written by zarr-python where they are missing."""
+    """The two arrays of `side` x `side` float32, written by zarr-python if they do not exist."""
     terrain = ps.open(TERRAIN)[...].astype("f4")
     paths = {name: folder / f"{name}_{side}.zarr" for name in ("terrain", "counting")}
     for name, path in paths.items():

@@ -1,4 +1,4 @@
-"""HDF5 files: against h5py, and against the same chunks with nothing but pread, or libdeflate and an unshuffle."""
+"""HDF5 files: compared with h5py, and with pread alone, or libdeflate and an unshuffle, on the same chunks."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def one_value(h5py: Any, scenario: dict, result: Result, folder: Path) -> Result:
-    """Opens a file of many datasets and reads one value of one of them, each time anew."""
+    """Opens a file of many datasets and reads one value of one of them, with a new open each time."""
     count, shape, chunks = scenario["datasets"], tuple(scenario["shape"]), tuple(scenario["chunks"])
     path = folder / f"hdf5_{count}_datasets.h5"
     values = np.random.default_rng(1).random((count, *shape))
@@ -103,7 +103,7 @@ def one_value(h5py: Any, scenario: dict, result: Result, folder: Path) -> Result
 
 
 def one_chunk(scenario: dict, result: Result, array: ps.Array, dataset: Any) -> Result:
-    """A thousand reads of one chunk each, of others in every turn: h5py keeps the chunks that it has read."""
+    """A thousand reads of one chunk each, of other chunks in every turn, because h5py caches what it has read."""
     length = array.chunks[0]
     random = np.random.default_rng(1)
 
@@ -131,7 +131,7 @@ def one_chunk(scenario: dict, result: Result, array: ps.Array, dataset: Any) -> 
 
 
 def written(h5py: Any, scenario: dict, folder: Path) -> tuple[Path, list[EncodedChunk]]:
-    """A file of smooth values with some noise, and where its chunks are."""
+    """A file of smooth values with some noise, and the locations of its chunks."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{scenario['name']}.h5"
     shape, chunk = tuple(scenario["shape"]), tuple(scenario["chunks"])

@@ -1,6 +1,6 @@
-"""Opens a sharded array over HTTP and reads of it, cold each time, from a server that answers late.
+"""Opens a sharded array over HTTP and reads from it, cold each time, from a server that answers late.
 
-The time depends on the number of consecutive round trips, so times are shown in them too.
+The time depends on the number of consecutive round trips, so times are also shown in round trips.
 """
 
 from __future__ import annotations

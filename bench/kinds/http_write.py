@@ -1,7 +1,7 @@
-"""Writes an array of many chunks to an object store that answers late, in turns with others.
+"""Writes an array of many chunks to an object store that answers late, in turns with other libraries.
 
-The ceiling is a client that puts the encoded chunks, ready in memory, over so many connections at once; what a writer
-takes beyond it is encoding that did not happen while requests were under way.
+The ceiling is a client that puts the encoded chunks from memory over the same number of connections. A writer's
+additional time is encoding that did not overlap with requests.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def run(scenario: dict, setting: Setting) -> Result:
                 result.left_out[name] = f"not installed: {', '.join(missing)}"
                 continue
             target = begin(root, name.replace(" ", "-"), values.shape, scenario, setting.threads)
-            target(values)  # opens its connections, and leaves objects that each turn replaces
+            target(values)  # opens its connections, and creates the objects that each turn replaces
             contestants[name] = once(lambda target=target: target(values))
             if not same(root, name.replace(" ", "-"), values, scenario):
                 result.failed = f"{name} wrote wrong values"
@@ -64,7 +64,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def made(chunks: int, chunk_bytes: int, kept_bits: int) -> np.ndarray:
-    """float32 noise of which so many bits are kept, so that it can be compressed."""
+    """float32 noise rounded to `kept` bits, so that it can be compressed."""
     noise = np.random.default_rng(1).random(chunks * chunk_bytes // 4, dtype=np.float32)
     bits = noise.view(np.uint32)
     bits &= np.uint32(0xFFFF_FFFF << (32 - kept_bits) & 0xFFFF_FFFF)
@@ -72,7 +72,7 @@ def made(chunks: int, chunk_bytes: int, kept_bits: int) -> np.ndarray:
 
 
 class Client:
-    """Puts bytes over connections that stay open, one thread each."""
+    """Puts bytes over persistent connections, with one thread each."""
 
     def __init__(self, root: str, pool: ThreadPoolExecutor, together: int) -> None:
         address = urlsplit(root)
@@ -110,7 +110,7 @@ def count(root: str) -> str:
 
 
 def same(root: str, name: str, values: np.ndarray, scenario: dict) -> bool:
-    """Decodes some of the chunks by numcodecs and compares."""
+    """Decodes some of the chunks with numcodecs and compares them."""
     import numcodecs
 
     per_chunk = scenario["chunk_bytes"] // 4
@@ -154,7 +154,7 @@ def penstock(root: str, name: str, shape: tuple[int, ...], scenario: dict, threa
 
 
 def penstock_with_obstore(root: str, name: str, shape: tuple[int, ...], scenario: dict, threads: int) -> Write:
-    """Through a store of Python's own: each put is a task of an event loop."""
+    """Through a store in Python: each put is a task of an event loop."""
     import penstock as ps
 
     with ps.Context(threads=threads, io_concurrency=scenario["connections"]):

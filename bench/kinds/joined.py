@@ -18,7 +18,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def parts_of(scenario: dict, setting: Setting) -> list[str]:
-    """The paths of the parts; each has other values. They are written where they are missing."""
+    """The paths of the parts, each with other values. Parts that do not exist are written."""
     rows, columns, chunk = scenario["rows"], scenario["columns"], scenario["chunk_rows"]
     folder = setting.folder / f"joined_{scenario['parts']}_{rows}_{columns}"
     paths = [folder / f"{number:05}.zarr" for number in range(scenario["parts"])]
@@ -58,7 +58,7 @@ def reading(scenario: dict, setting: Setting, result: Result) -> None:
     ratio = paired(samples["penstock, joined"], samples["penstock, the parts in turn"])
     result.bars.append(Bar("joined against the parts in turn", ratio, scenario["at_least"], True, "x"))
     chunk = scenario["chunk_rows"]
-    window = np.s_[rows - 1 : rows + 1, : scenario["columns"] // 2]  # one chunk of each of two parts
+    window = np.s_[rows - 1 : rows + 1, : scenario["columns"] // 2]  # one chunk in each of two parts
     wanted = chunk_bytes(paths[0], rows // chunk - 1) + chunk_bytes(paths[1], 0)
     beyond = joined.plan(window).fetched_bytes - wanted
     result.bars.append(Bar("bytes that a window fetches beyond its chunks", beyond, 0, at_least=False, unit="B"))

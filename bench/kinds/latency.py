@@ -60,7 +60,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def expand(selections: list, shape: list[int]) -> list:
-    """A list of selections, or ["every", length]: consecutive pieces of that length along the first axis."""
+    """A list of selections, or ["every", length]: consecutive ranges of that length along the first axis."""
     if selections[0] != "every":
         return selections
     length = selections[1]

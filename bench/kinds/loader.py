@@ -1,7 +1,7 @@
-"""One shuffled epoch of rows, from arrays with more and more samples in a chunk, in turns with others.
+"""One shuffled epoch of rows, from arrays with increasing numbers of samples per chunk, in turns with other libraries.
 
-The ceiling is the array read whole, in order, by this library: what a loader takes beyond it is the copy into batches
-and the order.
+The ceiling is Penstock's read of the whole array in order: a loader's additional time is the copy into batches and the
+order.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def sample_bytes(scenario: dict) -> int:
 
 
 def made(folder: Path, per_chunk: int, scenario: dict) -> Path:
-    """A group with one variable, smooth values with noise of which 13 bits are kept, as zarr-python writes it."""
+    """A group with one variable: smooth values with noise, rounded to 13 bits, as zarr-python writes it."""
     import zarr
 
     rows, columns = scenario["sample"]
@@ -90,7 +90,7 @@ def consume(batches: Any) -> int:
 
 
 def window_bytes(per_chunk: int, scenario: dict) -> int:
-    """The memory that the others' blocks of chunks take, twice: data that is being read comes in addition."""
+    """Twice the memory of the other libraries' blocks of chunks, because a block is read while another is used."""
     return 2 * scenario["block_chunks"] * per_chunk * sample_bytes(scenario)
 
 
@@ -99,7 +99,7 @@ def penstock(path: Path, per_chunk: int, scenario: dict, threads: int) -> Callab
     window = window_bytes(per_chunk, scenario)
 
     def epoch(number: int) -> Any:
-        loader = ps.loader(array, batch_size=scenario["batch"], window=window)  # a new one: nothing is decoded yet
+        loader = ps.loader(array, batch_size=scenario["batch"], window=window)  # a new loader: nothing is decoded yet
         loader.set_epoch(number)
         return loader
 

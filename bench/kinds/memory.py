@@ -1,4 +1,4 @@
-"""Peak memory beyond the result, each reader in a process of its own."""
+"""Peak memory beyond the result, with each reader in a separate process."""
 
 from __future__ import annotations
 

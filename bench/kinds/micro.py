@@ -1,4 +1,4 @@
-"""A Google Benchmark program: one of its benchmarks against another, best of its repetitions."""
+"""A Google Benchmark program: compares two of its benchmarks, by the best of their repetitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Overwrites one chunk of a shard of many: against the time to copy the shard's file, and against others."""
+"""Overwrites one chunk of a shard with many: compared with copying the shard's file, and with other libraries."""
 
 from __future__ import annotations
 

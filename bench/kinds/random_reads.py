@@ -1,4 +1,4 @@
-"""Many small reads at random places of one shard: what each asks of storage, and how long it takes."""
+"""Many small reads at random places of one shard: the requests to storage, and the time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def account(opened, lows, length, expected, encoded, scenario, result: Result) -> None:
-    """Every read on its own: the bytes it fetched against the encoded chunks that it touches."""
+    """For every read separately, the bytes that it fetched, compared with the encoded chunks that it touches."""
     worst, indexes, requests, fetched = 0.0, 0, 0, 0
     for low in lows:
         low = int(low)

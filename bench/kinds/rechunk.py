@@ -1,7 +1,7 @@
-"""Maps, a chunk for each time, into time series of small squares, in turns with others, within a memory limit.
-
-The ceiling reads the array whole and writes it whole from memory: the additional time of a rechunk is the cost of the
+"""Rechunks maps, with a chunk for each time, to time series of small squares, in turns with others, within a memory
 limit.
+
+The ceiling reads the whole array and writes it from memory: the additional time of a rechunk is the cost of the limit.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def again(target: Path, work: Callable, source: Path, chunks: tuple, scenario: d
 
 
 def made(folder: Path, scenario: dict) -> Path:
-    """Smooth fields with noise of which 13 bits are kept, as zarr-python writes them."""
+    """Smooth fields with noise, rounded to 13 bits, as zarr-python writes them."""
     import zarr
 
     times, rows, columns = scenario["shape"]
@@ -96,7 +96,7 @@ def penstock(source: Path, target: Path, chunks: tuple, memory: str, threads: in
 
 
 def by_hand(source: Path, target: Path, chunks: tuple, memory: str, threads: int) -> None:
-    """Slabs of all times that are whole chunks of the new array and fit the memory."""
+    """Slabs of all times that are whole chunks of the new array and fit in the memory."""
     import zarr
     from penstock.core.sizes import parse_bytes
 

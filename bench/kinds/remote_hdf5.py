@@ -1,4 +1,4 @@
-"""A large HDF5 file behind latency: opening all of its variables, and one value of one of them."""
+"""A large HDF5 file with network latency: opening all of its variables, and one value of one of them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def by_file(url: str, package: str, options: dict[str, Any]) -> Any:
 
 
 def by_references(url: str) -> Any:
-    """Read as by VirtualiZarr and kerchunk."""
+    """Reads as VirtualiZarr and kerchunk do."""
     import fsspec
     import zarr
 
@@ -118,7 +118,7 @@ def opened(group: Any) -> Iterator[Any]:
 
 
 def walk(group: Any) -> tuple[int, int]:
-    """Variables and attributes."""
+    """Visits variables and attributes."""
     variables = attributes = 0
     members = group.variables if hasattr(group, "variables") else group
     for name in members:
@@ -135,7 +135,7 @@ def one_value(group: Any) -> float:
 
 
 def write(path: Path, variables: int) -> None:
-    """Metadata between values, as libraries write it by default."""
+    """Writes metadata between values, as libraries do by default."""
     import h5py
 
     rng = np.random.default_rng(0)

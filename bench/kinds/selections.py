@@ -1,4 +1,4 @@
-"""Points, steps, lists of rows, masks: against others, and against libzstd alone on the chunks touched."""
+"""Points, steps, lists of rows, masks: compared with other libraries, and with libzstd alone on the touched chunks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.result import Bar, Result
 from harness.setting import Setting
 from harness.timing import in_turns, once, paired
 
-# How each reader spells a selection of the kind; None if it has no such selection.
+# Each reader's form of a selection of the kind; None if it does not have one.
 SPELLING: dict[str, dict[str, Callable[[Any, Any], Any]]] = {
     "points": {"zarr": lambda a, s: a.vindex[s], "tensorstore": lambda a, s: a.vindex[s]},
     "step": {"zarr": lambda a, s: a[s], "tensorstore": lambda a, s: a[s]},
@@ -53,7 +53,7 @@ def run(scenario: dict, setting: Setting) -> Result:
     others = {name: taken for name, taken in samples.items() if name not in ("penstock", "ceiling decode")}
     fastest = min(others, key=lambda name: others[name].best)
     ratio, fraction = others[fastest].best / ours.best, paired(ours, samples["ceiling decode"])
-    # Either is enough; the one that is nearer to its bar (or further above it) is shown.
+    # One of the two bars is enough; the one that is nearer to its bar (or further above it) is shown.
     of_peers, of_ceiling = scenario["at_least_of_peers"], scenario["at_least_of_ceiling"]
     if ratio / of_peers >= fraction / of_ceiling:
         result.bars.append(Bar(f"penstock against {fastest}, best runs", ratio, of_peers, True, "x"))

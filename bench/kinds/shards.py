@@ -1,4 +1,4 @@
-"""Many files as one array: reading eight `.npy` files, and opening thousands, HDF5 files too."""
+"""Many files as one array: reading eight `.npy` files, and opening thousands of files, also of HDF5."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def opening(scenario: dict, folder: Path, paths: list[str], result: Result) -> N
     ps.open_shards(pattern, manifest=cache)
     contestants: dict[str, Callable[[], float]] = {
         "penstock": once(lambda: ps.open_shards(pattern)),
-        # Trusted until it is read; and one for which the folder is listed and each file checked.
+        # First a manifest that is trusted until a file is read, then one for which the folder is listed and each file
+        # checked.
         "penstock, manifest": once(lambda: ps.open_shards(manifest)),
         "penstock, manifest= as a cache": once(lambda: ps.open_shards(pattern, manifest=cache)),
         "np.load(mmap_mode='r')": once(lambda: [np.load(path, mmap_mode="r") for path in paths]),
@@ -159,7 +160,7 @@ def opening_hdf5(scenario: dict, setting: Setting, result: Result) -> None:
 
 
 def pread(paths: list[str], out: np.ndarray) -> None:
-    """The same bytes into the same memory by two threads: the limit of every reader."""
+    """Reads the same bytes into the same memory with two threads: the limit of every reader."""
     flat = memoryview(out.reshape(-1).view(np.uint8))
     files = [os.open(path, os.O_RDONLY) for path in paths]
     pieces: list[tuple[int, Any, int]] = []
@@ -193,7 +194,7 @@ def write(folder: Path, shards: int, rows: int, columns: int) -> None:
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     for number in range(shards):
-        # Of unequal lengths, as simulations write them.
+        # Of different lengths, as simulations write them.
         values = np.full((rows + number % 3, columns), number, "float64")
         values[:, 0] = np.arange(len(values))
         np.save(draft / f"shard_{number:06d}.npy", values)

@@ -1,6 +1,6 @@
 """A small array inside zarr-python: its batched and its fused pipeline, Penstock's plug-in and Penstock's wrapper.
 
-One chunk and the whole array, read and written, in a memory store and in files, sharded or not.
+One chunk and the whole array, read and written, in a memory store and in files, with and without shards.
 """
 
 from __future__ import annotations

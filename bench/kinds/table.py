@@ -1,4 +1,4 @@
-"""A column of a Parquet file, against pyarrow's to_numpy, and how much memory it takes in addition to the result."""
+"""A column of a Parquet file, compared with pyarrow's to_numpy, and the memory used in addition to the result."""
 
 from __future__ import annotations
 

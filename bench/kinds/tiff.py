@@ -1,8 +1,8 @@
-"""GeoTIFFs: against GDAL (both of its drivers) and tifffile, and against the compression's library alone.
+"""GeoTIFFs: compared with GDAL (both of its drivers) and tifffile, and with the compression's library alone.
 
-The ceiling is the compression's library, the predictor and the move of pixels to bands in plain loops, into
-warm memory. The time of the library alone is reported next to it. LZW has no library; its ceiling is a look-up and
-a copy for each code, of codes that were cut out of their bits before.
+The ceiling is the compression's library, the predictor and the move of pixels to bands in plain loops, into warm
+memory. The time of the library alone is reported next to it. LZW has no library: its ceiling is a look-up and a copy
+for each code, with codes that were extracted before.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def memory(scenario: dict, setting: Setting, result: Result, path: Path) -> Result:
-    """Peak memory beyond the result, each reader in a process of its own."""
+    """Peak memory beyond the result, with each reader in a separate process."""
     for name in ("penstock", "GDAL GTiff"):
         found = probe("tiff", name, str(setting.threads), str(path), timeout=scenario["timeout_s"])
         if "error" in found:
@@ -113,7 +113,7 @@ def whole(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[
     out, theirs = np.empty(array.shape, array.dtype), np.empty(array.shape, array.dtype)
 
     def gdal(driver: str) -> Callable[[], None]:
-        def work() -> None:  # opened anew, without its cache of the last turn
+        def work() -> None:  # opened again, without its cache from the last turn
             with rasterio.open(path, driver=driver, num_threads=setting.threads) as file:
                 file.read(out=theirs)
 
@@ -143,12 +143,13 @@ def whole(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[
 
 
 def window(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[str, Callable[[], float]]:
-    """Windows that were not read before: other places in each turn, the same for all within it. Or windows that both
-    have read before and may have kept. Or patches at random places, other ones in each turn, of a file that stays open.
+    """Windows that were not read before: other places in each turn, the same for all readers within it. Or windows that
+    both readers have read before and may have cached. Or patches at random places, other ones in each turn, of a file
+    that stays open.
 
-    What is left of the turn before is not a reading: GDAL keeps the decoded tiles of an open file, which is opened anew
-    before the clock starts, Penstock those of a context, which is emptied. Windows of one turn may share tiles, of
-    which GDAL decodes one as long as the file is open.
+    Results cached in an earlier turn would not be reads: GDAL caches the decoded tiles of an open file, which is opened
+    again before the clock starts, Penstock those of a context, which is cleared. Windows of one turn may share tiles,
+    each of which GDAL decodes once while the file is open.
     """
     import rasterio
     from rasterio.windows import Window

@@ -1,6 +1,7 @@
-"""Opens a COG over HTTP and reads of it, cold each time, from a server that answers late: against GDAL and async-tiff.
+"""Opens a COG over HTTP and reads from it, cold each time, from a server that answers late: compared with GDAL and
+async-tiff.
 
-The time depends on the number of consecutive round trips, so times are shown in them too, with the requests.
+The time depends on the number of consecutive round trips, so times are also shown in round trips, with the requests.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def run(scenario: dict, setting: Setting) -> Result:
         else:
             result.left_out[name] = f"{module} is not installed"
     if "GDAL vsicurl" not in readers:
-        return result  # which writes the file
+        return result  # it writes the file
     path, latency = cog(scenario, setting.folder), scenario["latency_ms"] / 1e3
     import rasterio
 
@@ -66,7 +67,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def cog(scenario: dict, folder: Path) -> Path:
-    """The scene as GDAL's own driver lays it out, with overviews."""
+    """The scene in the layout of GDAL's own driver, with overviews."""
     import rasterio
     from rasterio.shutil import copy
 
@@ -89,7 +90,7 @@ def penstock(url: str, pick: Bounds, threads: int) -> np.ndarray:
 
 
 def gdal(url: str, pick: Bounds, threads: int) -> np.ndarray:
-    """With the settings that GDAL recommends for COGs, and without its cache of the turn before."""
+    """With the settings that GDAL recommends for COGs, and without its cache from the last turn."""
     import rasterio
     from rasterio.windows import Window
 
@@ -103,7 +104,7 @@ def gdal(url: str, pick: Bounds, threads: int) -> np.ndarray:
 
 
 def async_tiff(url: str, pick: Bounds, threads: int) -> np.ndarray:
-    """Its tiles, moved to bands by NumPy: it has no arrays."""
+    """Reads tiles and moves them to bands with NumPy, because it does not return arrays."""
     from async_tiff import TIFF
     from async_tiff.store import HTTPStore
 

@@ -1,4 +1,4 @@
-"""Many HDF5 files as one group: 10^8 references of 10^4 headers, and how files are read by one thread and by two."""
+"""Many HDF5 files as one group: 10^8 references from 10^4 headers, and the files read by one thread and by two."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.result import Bar, Result
 from harness.setting import Setting
 
 _HOLE = 4096
-_ROWS = 10  # of each file
+_ROWS = 10  # in each file
 
 
 def run(scenario: dict, setting: Setting) -> Result:
@@ -33,7 +33,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def references(scenario: dict, setting: Setting, result: Result) -> None:
-    """Files that differ in the values of their time alone; chunks are holes in the files."""
+    """Files that differ only in the values of their time; chunks are holes in the files."""
     files, chunks = scenario["files"], scenario["chunks"]
     folder = setting.folder / f"virtual_{files}_{chunks}"
     if not folder.exists():
@@ -51,7 +51,7 @@ def references(scenario: dict, setting: Setting, result: Result) -> None:
 
 
 def threads(scenario: dict, setting: Setting, result: Result) -> None:
-    """Files of differing lengths, each with some variables; a process of one processor, and one of two."""
+    """Files of different lengths with some variables, read by a process with one processor, and by one with two."""
     folder = setting.folder / f"virtual_differing_{scenario['files']}"
     if not folder.exists():
         write_differing(folder, scenario["files"])
@@ -82,7 +82,7 @@ def measure_references(folder: str, manifest: str, chunks: str) -> dict[str, flo
     import penstock as ps
     from penstock import _core
 
-    ps.open_virtual(sorted(str(each) for each in Path(folder).glob("*.h5"))[:2], concat="time")  # what is made once
+    ps.open_virtual(sorted(str(each) for each in Path(folder).glob("*.h5"))[:2], concat="time")  # fills caches
     before = most_kib()
     began, used = time.perf_counter(), time.process_time()
     group = ps.open_virtual(f"{folder}/*.h5", concat="time", context=ps.Context(threads=2))
@@ -99,7 +99,7 @@ def measure_references(folder: str, manifest: str, chunks: str) -> dict[str, flo
     rng = random.Random(1)
     places = [rng.randrange(cells) for _ in range(2000)]
     began = time.perf_counter()
-    for cell in places:  # with what a call from Python costs
+    for cell in places:  # includes the cost of a call from Python
         _core.exported_rows(array, cell, cell + 1)
     lookup = (time.perf_counter() - began) / len(places)
     size = os.path.getsize(manifest)
@@ -114,7 +114,7 @@ def measure_references(folder: str, manifest: str, chunks: str) -> dict[str, flo
 
 
 def most_kib() -> int:
-    """The most memory that this process has had. (`getrusage` also counts what its parent had when it began.)"""
+    """The peak memory of this process. (`getrusage` also counts what its parent had when it began.)"""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
 
@@ -134,7 +134,7 @@ def measure_open(folder: str, processors: str) -> dict[str, float]:
 
 
 def measure_h5py(folder: str) -> dict[str, float]:
-    """A loop that collects what a joined group needs of each file: variables, shapes, attributes, places of chunks."""
+    """A loop that collects what a joined group needs of each file: variables, shapes, attributes, chunks."""
     import h5py
 
     paths = sorted(Path(folder).glob("*.h5"))
@@ -151,7 +151,7 @@ def measure_h5py(folder: str) -> dict[str, float]:
 
 
 def write_like(folder: Path, files: int, chunks: int) -> None:
-    """One file, and copies with other times: zeros of the values are holes, so that 10^4 of them fit on a disk."""
+    """One file, and copies with other times: the zeros of the values are holes, so that 10^4 of them fit on a disk."""
     import h5py
 
     draft = folder.with_suffix(".draft")
@@ -184,7 +184,7 @@ def write_like(folder: Path, files: int, chunks: int) -> None:
 
 
 def write_differing(folder: Path, files: int) -> None:
-    """Files of lengths and stored bytes of their own, as a model writes them: ten variables of compressed chunks."""
+    """Files with different lengths and stored bytes, as a model writes them: ten variables of compressed chunks."""
     import h5py
 
     draft = folder.with_suffix(".draft")

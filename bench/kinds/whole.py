@@ -1,7 +1,7 @@
-"""Reads all of the benchmark array, in turns with the ceilings and with others.
+"""Reads the whole benchmark array, in turns with the ceilings and with other libraries.
 
-Ways to read: `out` into one warm array of the caller, `loop` is `a[:]` with the result dropped. Everyone but Penstock
-only has the second.
+Ways to read: `out` into one warm array of the caller; `loop` is `a[:]` with the result released. Only Penstock has the
+first one.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def run(scenario: dict, setting: Setting) -> Result:
     for bar in scenario["bars"]:
         ours, theirs = samples.get(bar["reader"]), samples.get(bar["against"])
         if ours and theirs:
-            # A peer is as good as its best run. A ceiling is not a contestant: it matters how close we stay to it,
-            # whatever the machine does meanwhile.
+            # A peer counts with its best run. A ceiling is not a contestant: what matters is how close we stay to it in
+            # each turn, whatever else the machine does.
             if bar["against"] == "ceiling decode":
                 text, ratio = f"{bar['reader']} against libzstd alone, median of turns", paired(ours, theirs)
             else:
@@ -73,7 +73,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 class Ours:
-    """Penstock, one way or the other."""
+    """Penstock, in one of the two ways."""
 
     def __init__(self, opened: Any, array: BenchmarkArray, threads: int, into_memory: bool) -> None:
         self.name = "penstock out=" if into_memory else "penstock a[:]"

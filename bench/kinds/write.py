@@ -1,11 +1,11 @@
-"""Writes all of the benchmark array to files, in turns with libzstd alone and with others.
+"""Writes the whole benchmark array to files, in turns with libzstd alone and with other libraries.
 
 With `replaces` every turn overwrites the array of the turn before; without it the files are new: the old ones are
-erased before the clock starts. Storage has taken all that was written before, so that no contestant waits for another's
-bytes.
+erased before the clock starts. All bytes written before are on storage by then, so that no contestant waits for
+another's.
 
-What the kernel takes for the bytes alone differs much between machines (a virtual one may have to find memory for its
-page cache), so the same encoded bytes are also written plainly, from memory to new files, in every turn.
+The kernel's time for the bytes alone differs much between machines (a virtual one may have to find memory for its page
+cache), so the same encoded bytes are also written plainly, from memory to new files, in every turn.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def run(scenario: dict, setting: Setting) -> Result:
         samples = in_turns(contestants, scenario["turns"])
     reader = setting.peers(["tensorstore"], array.path, Result("", ""))
     for peer, path in written:
-        # By a reader that is not the writer, where there is one.
+        # By another reader than the writer, if there is one.
         if not array.matches(np.asarray((reader[0] if reader else peer).open(path)[:])):
             result.failed = f"{peer.name} wrote wrong values"
         shutil.rmtree(path, ignore_errors=True)
@@ -97,7 +97,7 @@ def writing_plainly(array: Path, setting: Setting) -> Callable[[], float]:
 
 
 def writing(peer, target, values, erased: Path | None) -> Callable[[], float]:
-    """Times one write of everything, its chunks under `erased` gone before."""
+    """Times one write of everything, after erasing its chunks under `erased`."""
 
     def write_all() -> None:
         target[:] = values

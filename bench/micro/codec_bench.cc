@@ -17,7 +17,7 @@ using namespace penstock;
 
 codec_config config(const char* name, json::object_t settings) { return {name, json(std::move(settings))}; }
 
-// 16-bit samples of a slow wave with noise in the low bits: about 1.7 : 1, as microscopes and reanalyses have it.
+// 16-bit samples of a slow wave with noise in the low bits: about 1.7 : 1, as from microscopes and reanalyses.
 std::vector<std::byte> samples(std::size_t bytes) {
   std::mt19937 random(1);
   std::vector<std::byte> made(bytes);

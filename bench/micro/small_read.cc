@@ -1,4 +1,4 @@
-// One 8 KiB chunk from a memory store through the public interface, against libzstd alone on the same bytes.
+// One 8 KiB chunk from a memory store through the public interface, compared with libzstd alone on the same bytes.
 
 #include <benchmark/benchmark.h>
 #include <zstd.h>
@@ -36,7 +36,7 @@ const char kMetadata[] = R"({"zarr_format": 3, "node_type": "array", "shape": [1
   "codecs": [{"name": "bytes", "configuration": {"endian": "little"}},
              {"name": "zstd", "configuration": {"level": 0, "checksum": false}}], "attributes": {}})";
 
-// `arange`, as the scenario one_chunk_memory has it.
+// `arange`, as in the scenario one_chunk_memory.
 std::vector<std::vector<std::byte>> encoded_chunks() {
   std::vector<std::vector<std::byte>> chunks;
   std::vector<float> values(kElements);

@@ -1,7 +1,7 @@
-"""Everyone who is measured: one adapter each, all with the same three functions.
+"""All contestants: one adapter each, with the same three functions.
 
-A `Peer` opens a path or a dict of objects and reads selections of it into new NumPy arrays, with the number of threads
-that it was given. `unavailable` says in words why it cannot take part; no peer is left out silently.
+A `Peer` opens a path or a dict of objects and reads selections of it into new NumPy arrays, with the given number of
+threads. `unavailable` returns the reason why it cannot take part; no peer is omitted silently.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Shape = tuple[int, ...]
 
 class Peer:
     name = ""
-    reads_values = True  # false for one that only shows what calling it costs
+    reads_values = True  # false for one that only shows the cost of a call
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
 
     def unavailable(self, source: Source) -> str:
-        """Why this peer cannot read such a source; empty where it can."""
+        """The reason why this peer cannot read such a source; empty if it can."""
         raise NotImplementedError
 
     def open(self, source: Source) -> Any:
@@ -34,7 +34,7 @@ class Peer:
         raise NotImplementedError
 
     def active(self) -> AbstractContextManager[Any]:
-        """Settings that must hold while it opens and reads."""
+        """Settings that must be active while it opens and reads."""
         return nullcontext()
 
 

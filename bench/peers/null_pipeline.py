@@ -1,4 +1,4 @@
-"""A codec pipeline for zarr-python that reads and writes nothing, by whichever way zarr-python calls it."""
+"""A codec pipeline for zarr-python that reads and writes nothing, in all ways in which zarr-python calls one."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Penstock(Peer):
             )
 
     def active(self) -> Any:
-        """The context of all that this peer opens: profiles are taken of it."""
+        """The context of all arrays that this peer opens: profiles are taken of it."""
         import penstock as ps
 
         if self._context is None:

@@ -1,4 +1,4 @@
-"""tensorstore with both of its thread limits set, and otherwise as it comes: no cache, so each read decodes."""
+"""tensorstore with both of its thread limits set, and its other defaults: no cache, so each read decodes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TensorStore(Peer):
             {
                 "data_copy_concurrency": {"limit": self.threads},
                 "file_io_concurrency": {"limit": self.threads},
-                "file_io_sync": False,  # no other contestant waits for the disk
+                "file_io_sync": False,  # the other contestants do not wait for the disk, either
             }
         )
 

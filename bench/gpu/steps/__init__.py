@@ -1,5 +1,5 @@
-"""The steps of a run on hardware, in the order in which they make sense. Each module's `rows(run)` gives what it does:
-a name and a function for each row, begun while the step has time left. A row that fails costs itself alone.
+"""The steps of a run on hardware, in their usual order. Each module's `rows(run)` yields a name and a function for each
+row, which begins while the step has time left. A row that fails does not end the others.
 """
 
 from __future__ import annotations

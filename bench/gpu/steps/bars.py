@@ -18,7 +18,7 @@ BAR_GB_S = {"benchmark": 100.0}
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """Rows with bars come first: writing the other arrays may take what is left of the step's time."""
+    """Rows with bars come first, because writing the other arrays may take the rest of the step's time."""
     yield "ceilings", partial(ceilings, run)
     judged = [name for name in run.specs if name in BAR_GB_S]
     for name in judged:
@@ -35,7 +35,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def ceilings(run: Run) -> None:
-    """Copies and the page cache, and the PCIe link and clocks right after: idle devices lower both."""
+    """Copies and the page cache, then at once the PCIe link and clocks: idle devices lower both."""
     size = 1 << 20 if run.small else 256 << 20
     rates = run.driver.copy_rates(size, 2 if run.small else 8)
     path = arrays.ensure(run.folder, next(iter(run.specs.values())))
@@ -54,7 +54,7 @@ def ceiling(run: Run, name: str) -> float | None:
 
 
 def limit_of(run: Run, ratio: float) -> float | None:
-    """What the slower of the page cache and PCIe allows for data of this ratio, in GB/s of decoded bytes."""
+    """The decoded GB/s that the slower of the page cache and PCIe allows for data of this ratio."""
     known = [each for each in (ceiling(run, "to_device"), ceiling(run, "pread")) if each is not None]
     return ratio * min(known) if known else None
 
@@ -67,7 +67,7 @@ def array(run: Run, name: str) -> None:
     measure.check(opened, spec)
     read = implementations.penstock_read(opened)
     warm = measure.best_of(run.turns, read, warm_ups=2)
-    grown["after"] = context.usage()["device_wave_bytes"]  # memory of waves grows in the first reads, which wait for it
+    grown["after"] = context.usage()["device_wave_bytes"]  # it grows in the first reads, which wait for it
     ratio = arrays.ratio(path, spec)
     limit = limit_of(run, ratio)
     run.results.measured(
@@ -151,7 +151,7 @@ def written(run: Run, name: str, codecs: list[Any]) -> None:
 
 
 def tiff(run: Run, compress: str, predictor: int) -> None:
-    """Whole images, from the page cache until the device is done: ours and nvTIFF on the same files."""
+    """Whole images, from the page cache until the device is done: Penstock and nvTIFF on the same files."""
     side = 256 if run.small else 8192
     values = np.random.default_rng(5).integers(0, 9, (3, side, side)).cumsum(-1).astype("u1")
     path = run.folder / f"image-{compress}-{predictor}.tif"

@@ -1,4 +1,4 @@
-"""Do the kernels keep to their memory and meet at their barriers? compute-sanitizer over one small array a codec."""
+"""Do the kernels stay within their memory and meet at their barriers? compute-sanitizer, one small array per codec."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def check(run: Run, kind: str, tools_left: int) -> None:
-    """One tool, with its share of the time that is left. Its output until then is kept."""
+    """Runs one tool for its share of the remaining time. Its output until then is saved."""
     tool = run.tool("compute-sanitizer")
     folder = run.results.folder / "parity"
     program = [sys.executable, "-m", "bench.gpu.parity", "--quick", "--folder", str(folder)]

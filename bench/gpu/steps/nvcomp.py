@@ -15,11 +15,11 @@ from bench.gpu.results import LeftOutError, say
 from bench.gpu.run import GB, Row, Run
 
 TURNS = 20
-BARS = ("benchmark", "rounded_zstd", "rounded_lz4", "rounded_zlib")  # ours should be as fast as nvCOMP
+BARS = ("benchmark", "rounded_zstd", "rounded_lz4", "rounded_zlib")  # Penstock should be as fast as nvCOMP on these
 
 
 def rows(run: Run) -> Iterator[Row]:
-    """Rows with bars come first: writing the other arrays may take what is left of the step's time."""
+    """Rows with bars come first, because writing the other arrays may take the rest of the step's time."""
     for name, spec in sorted(run.specs.items(), key=lambda each: each[0] not in BARS):
         if not spec.codecs:
             continue
@@ -36,7 +36,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def decode(run: Run, name: str, shards: int) -> None:
-    """A wave of all chunks of so many shards, launched 20 times; nvCOMP's the same. Device events time the kernels."""
+    """A wave of all chunks of `shards` shards, launched 20 times; the same by nvCOMP. Timed by device events."""
     spec = run.specs[name]
     path = arrays.ensure(run.folder, spec)
     codecs = arrays.device_codecs(arrays.inner_codecs(path))
@@ -54,7 +54,7 @@ def decode(run: Run, name: str, shards: int) -> None:
         if model and decoder == "penstock":
             run.results.write("found", predicted_kernels_ms=model)
         say("    " + ", ".join(f"{kernel} {ms:.3f} ms {shown[kernel]}".rstrip() for kernel, ms in kernels.items()))
-        del wave  # free its memory before the next one allocates
+        del wave  # frees its memory before the next one allocates
     if not nvcomp:
         raise LeftOutError(f"nvCOMP: {run.without_nvcomp}")
     ratio = taken["nvcomp"] / taken["penstock"]
@@ -62,7 +62,7 @@ def decode(run: Run, name: str, shards: int) -> None:
 
 
 def peer(run: Run, name: str, make: Callable[[bool], Callable[[], float]], library: str) -> dict[bool, float]:
-    """One implementation without the dot products (False) and with them (True): seconds, and its numbers written."""
+    """One implementation without the dot products (False) and with them (True): seconds, written as numbers."""
     spec, best = run.specs["benchmark"], {}
     for dots in (False, True):
         try:
@@ -88,7 +88,7 @@ def zarr_cupy(run: Run) -> None:
 
 
 def penstock(run: Run) -> None:
-    """Shards as a stream, with the dot products on the tile's stream: how much of them is hidden by the reads."""
+    """Shards as a stream, with the dot products on the tile's stream: how much of them overlaps with the reads."""
     spec = run.specs["benchmark"]
     library, missing = compute.choose(run.driver.simulated)
     for each in missing:
@@ -115,7 +115,7 @@ def penstock(run: Run) -> None:
 
 
 def compute_alone(array: Any, spec: arrays.Spec, library: Any) -> float:
-    """Seconds of the dot products of all shards, with the values already there."""
+    """Seconds of the dot products of all shards, with the values in device memory."""
     tensor = array.read(np.s_[spec.shard(0)], device="cuda").synchronize()
     stream = _core._DeviceStream(0)
 

@@ -22,7 +22,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def libraries(run: Run) -> None:
-    """Which optional libraries are installed: rows that need others are left out."""
+    """Which optional libraries are installed: rows that need others are skipped."""
     found = {name: importlib.util.find_spec(name) is not None for name in ("torch", "cupy", "jax", "zarr", "pytest")}
     found["nvcomp"] = run.nvcomp() is not None
     run.results.write("found", libraries=found)

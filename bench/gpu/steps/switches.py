@@ -50,7 +50,7 @@ def read(run: Run, name: str, environment: dict[str, str]) -> None:
 
 
 def translated(run: Run) -> None:
-    """The PTX of the oldest architecture gives the same bytes, also where machine code is there."""
+    """The PTX of the oldest architecture gives the same bytes, also if machine code exists."""
     command = [sys.executable, "-m", "bench.gpu.parity", "--quick", "--folder", str(run.results.folder / "parity-ptx")]
     status, output = run.child(command, run.left(), "parity-ptx.txt", {"CUDA_FORCE_PTX_JIT": "1"})
     if status:
@@ -60,7 +60,7 @@ def translated(run: Run) -> None:
 
 
 def variant(run: Run, name: str, file: str) -> None:
-    """The decoders alone, with kernels of another file."""
+    """The decoders alone, with kernels from another file."""
     environment = {"PENSTOCK_CUDA_KERNELS": file} if file else {}
     found = once(run, name, environment, "--resident")
     rate = found["nbytes"] / max(found["best_s"], 1e-9) / GB

@@ -1,4 +1,4 @@
-"""Why is it as fast as it is? Reports of Nsight Systems (with NVTX ranges) and Nsight Compute, to be opened there."""
+"""Why is it as fast as it is? Reports for Nsight Systems (with NVTX ranges) and Nsight Compute."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.gpu import arrays
 from bench.gpu.results import say
 from bench.gpu.run import Row, Run
 
-# For Nsight Compute: an array of each codec.
+# For Nsight Compute: an array for each codec.
 KERNELS = ("benchmark", "rounded_zstd", "rounded_lz4", "rounded_zlib", "field_blosc")
 
 
@@ -23,7 +23,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def profile(run: Run, tool: str, name: str, reports_left: int) -> None:
-    """nsys sees whole reads; ncu the kernels of one shard's wave, which it runs again for each group of counters."""
+    """nsys records whole reads; ncu the kernels of one shard's wave, which it repeats for each group of counters."""
     program = run.tool(tool)
     path = arrays.ensure(run.folder, run.specs[name])
     report = run.results.folder / f"{tool}-{name}"
