@@ -1,26 +1,26 @@
-// What this machine can do with a set of chunks when nothing but one system call, one libzstd call or one copy per
-// chunk is made: the ceilings that the demo and the benchmark compare Penstock with. It knows no array format and links
-// no part of Penstock.
+// Measures this machine's ceilings for a set of chunks, with only one system call, one libzstd call or one copy per
+// chunk. The demo and the benchmark compare Penstock with them. The program supports no array format and links no part
+// of Penstock.
 //
-// It reads lines. First the chunks, then commands; each command answers with one line on stdout:
+// It reads lines: first the chunks, then commands. Each command prints one line on stdout:
 //
 //   threads N                                 workers of the commands that use several (1)
 //   file PATH                                 files are numbered from 0 in this order
 //   chunk FILE OFFSET LENGTH DECODED          encoded bytes [OFFSET, OFFSET + LENGTH) of FILE decode to DECODED bytes;
-//                                             decoded chunks stand one after another in memory
+//                                             decoded chunks follow each other in memory
 //   pread | pread_in_place | decode | fresh | memcpy | chain | encode   -> NAME NANOSECONDS ENCODED_BYTES DECODED_BYTES
-//   inflate                                   the same answer, of zlib streams of shuffled 4-byte items: libdeflate,
-//                                             then the bytes back in order
-//   inflate_plain                             the same of zlib streams as they are: libdeflate alone
+//   inflate                                   the same answer for zlib streams of shuffled 4-byte items: libdeflate,
+//                                             then an unshuffle
+//   inflate_plain                             the same for other zlib streams: libdeflate alone
 //   tiles WIDTH HEIGHT SAMPLES ITEM PREDICTOR IMAGE_WIDTH IMAGE_HEIGHT
 //                                             the chunks are these tiles of an image, in order
-//   inflate_tiles | decode_tiles | lzw_tiles  the same answer: libdeflate, libzstd or codes of LZW that were cut out of
-//                                             their bits before, into a worker's scratch, then the predictor and the
-//                                             move to bands of rows
-//   lzw                                       the same of LZW without the last two
+//   inflate_tiles | decode_tiles | lzw_tiles  the same answer: libdeflate, libzstd or LZW codes that were extracted
+//                                             before, into a worker's scratch, then the predictor and the move to
+//                                             bands of rows
+//   lzw                                       the same for LZW without the last two
 //   one REPEATS | range REPEATS | whole REPEATS  -> NAME NANOSECONDS_PER_CHUNK
 //
-// The exit status is 1, with a line on stderr, where the input or a file is not as described.
+// The exit status is 1, with a line on stderr, if the input or a file is not as described.
 
 #include <emmintrin.h>
 #include <fcntl.h>

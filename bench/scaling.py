@@ -1,13 +1,13 @@
-"""How long loading a run of shards takes on a cluster: a model, and the numbers of this machine that go into it.
+"""A model of the time to load a run of shards on a cluster, and measurements of this machine for it.
 
     python bench/scaling.py                          # the model's results for 1 to 1,000 nodes
     python bench/scaling.py --measure                # with this machine's times to open, to read, to parse a manifest
     python bench/scaling.py --files 100000 --tib 50 --stripes 4 --json
 
-A load is: one rank learns what the files hold (every header, or a manifest), tells the others, each rank opens the
-files of its tile and reads them. Each step takes as long as its narrowest place: the metadata server, the servers that
-a file's stripes lie on, a node's network, a node's own copying. Steps follow each other, and nothing else is modelled:
-no other jobs, no failing disks.
+In a load, one rank reads what the files contain (every header, or a manifest) and sends it to the others; each rank
+then opens the files of its tile and reads them. The slowest resource determines the time of a step: the metadata
+server, the servers with a file's stripes, a node's network, a node's own copying. Steps follow each other. Other jobs
+and failing disks are not modelled.
 """
 
 from __future__ import annotations

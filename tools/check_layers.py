@@ -1,6 +1,6 @@
 """Checks that every folder includes only from folders to its left, and every public header only from its layer.
 
-base < array < {codec | store} < format < plan < engine < cuda < driver < api < {cli | python}
+    base < array < {codec | store} < format < plan < engine < cuda < driver < api < {cli | python}
 
 Folders in braces, two formats, and two folders of api do not include each other; api's own files do not include its
 folders. Tests may include what their folder may, and tests/support. This program also runs the checks of the Python

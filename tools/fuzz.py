@@ -3,12 +3,12 @@
 As a test:  fuzz.py TARGET SEEDS          a few seconds (PENSTOCK_FUZZ_SECONDS, 5) from the seeds alone
 By hand:    fuzz.py --build DIR --seconds N [NAME...]   builds the targets and runs all, or those named, from the
             seeds, from the inputs that earlier runs by hand have found, and from the corpus next to the checkout
-            (PENSTOCK_CORPUS, ../shared/corpus), if that has a folder of the target's name: `tiff`
-            fuzz.py --build DIR --runs N [NAME...]      the same with a number of inputs for each target, for as long
-            as they take; with --seconds the run ends at whichever limit is reached first
+            (PENSTOCK_CORPUS, ../shared/corpus), if that has a folder with the target's name: `tiff`
+            fuzz.py --build DIR --runs N [NAME...]      the same with a number of inputs for each target; with
+            --seconds, too, the run ends at whichever limit is reached first
 
-An input that crashes is kept under <build>/fuzz/<what>/crash-*; add it to the seeds, under a name that says what it
-is, and every build replays it from then on.
+An input that crashes is saved as <build>/fuzz/<what>/crash-*. Add it to the seeds under a descriptive name, and every
+build replays it from then on.
 """
 
 from __future__ import annotations

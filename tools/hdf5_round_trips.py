@@ -1,6 +1,6 @@
 """Counts what opening and listing HDF5 files over a network takes: round trips, requests, bytes.
 
-tools/hdf5_round_trips.py FILE_OR_FOLDER ... [--latency SECONDS] [--jobs N]
+    tools/hdf5_round_trips.py FILE_OR_FOLDER ... [--latency SECONDS] [--jobs N]
 
 Each file is opened by its URL on a server that counts, and all of its groups are listed. The limits are two round trips
 more than the file has levels of groups, and 1.25 MiB plus twice the bytes of its metadata. The metadata are all bytes

@@ -1,7 +1,7 @@
 """Shows how many registers and how much memory every CUDA kernel takes, architecture by architecture.
 
-tools/kernel_table.py                    # compares the build's kernels with docs/design/kernels.md
-tools/kernel_table.py --write            # writes that file
+    tools/kernel_table.py                    # compares the build's kernels with docs/design/kernels.md
+    tools/kernel_table.py --write            # writes that file
 
 Reads ptxas's output from the build of the fatbin (`kernels.fatbin.ptxas` in the build folder), so that nothing is
 compiled twice. Exit status 1: a kernel spills, or the table is not that of the kernels; 77: no kernels were built.

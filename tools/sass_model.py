@@ -1,15 +1,15 @@
-"""Predicts what the kernels' hot loops cost on a GPU (sm_90), from their machine code: no GPU is needed.
+"""Predicts the cost of the kernels' hot loops on a GPU (sm_90) from their machine code, without a GPU.
 
     tools/sass_model.py [--before SOURCE_TREE] [--write] [--show LOOP]
 
 Compiles src/cuda/kernels/kernels.cu with nvcc, disassembles it with nvdisasm (on PATH, or NVDISASM; PyPI has it as
-nvidia-cuda-nvdisasm), and walks the loops of LOOPS one instruction behind the other, as a warp does in which lanes take
-every path: an instruction waits for the scoreboards that its control word names, and the next one for its stall count.
-Loads take as long as LATENCY says; those from global memory are modelled three times (L1, L2, memory). What is not in
-it: other warps, the caches' contents, banks, clocks. Trust it to about 40 %, and its ratios to about 15 %.
+nvidia-cuda-nvdisasm), and walks the loops of LOOPS one instruction after the other, as a warp does whose lanes take
+every path: an instruction waits for the scoreboards in its control word, and the next one for its stall count.
+LATENCY has the duration of loads; those from global memory are modelled three times (L1, L2, memory). The model omits
+other warps, the contents of caches, banks and clocks. Trust it to about 40 %, and its ratios to about 15 %.
 
-Of loops that only move bytes, the rate at which an H200 could run them follows: the least of what instructions, loads
-and stores, latency and memory allow.
+For loops that only move bytes, it also gives the rate at which an H200 could run them: the least of the rates that
+instructions, loads and stores, latency and memory allow.
 
 --before compares with another checkout; --write puts the tables into docs/design/kernels.md, after their marker.
 """

@@ -1,14 +1,15 @@
-"""Predicts what decoders and encoders take for bench/gpu's arrays of known counts, from the cycles in
+"""Predicts the times of decoders and encoders for bench/gpu's arrays with known counts, from the cycles in
 docs/design/kernels.md.
 
 python -m bench.gpu.predict [--write]      # prints ranges, or writes them into predictions.json
 python -m bench.gpu.predict --depth [--write]      # how deep a wave of each array is; --write: into kernels.md
 
-A kernel takes the longer of two: its heaviest chunk alone (depth), and the turns of all chunks shared out to the warps
-that the device holds at once. Cycles of a turn are those with loads from L1 at least and from L2 at most. Counts of
-turns are of the host forms: zstd's in counts.json, written by PENSTOCK_COUNTS=bench/gpu/counts.json test_cuda_decode
---gtest_filter=LzOutput.*, LZ4's from docs/design/0012-device-decoders.md; or of liblz4, libzstd and libdeflate, whose
-blocks the arrays hold. Trust it to about 40 %.
+The time of a kernel is the longer of two: that of its heaviest chunk alone (depth), and that of the turns of all chunks
+divided among the warps that the device can hold at once. The lower bound of a turn's cycles has loads from L1, the
+upper one from L2. Counts of turns are from the host forms: zstd's in counts.json, written by
+PENSTOCK_COUNTS=bench/gpu/counts.json test_cuda_decode --gtest_filter=LzOutput.*, LZ4's from
+docs/design/0012-device-decoders.md; or from liblz4, libzstd and libdeflate, whose blocks the arrays have. Trust it to
+about 40 %.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Measures reads into GPU memory, in steps that each end within their time: row by row, each kept once it is known.
+"""Measures reads into GPU memory, in steps of limited time. Each result is saved as soon as it is measured.
 
     python -m bench.gpu                       # every step
     python -m bench.gpu --small               # kilobytes: to see that it runs
     python -m bench.gpu bars --arrays benchmark,rounded_zstd
 
 Needs a CUDA driver, Penstock with device code, and NumPy; no network. PyTorch, CuPy, zarr-python, nvCOMP, nvTIFF (by
-nvImageCodec), pytest, compute-sanitizer, nsys and ncu are used where they are, and named where they are not.
+nvImageCodec), pytest, compute-sanitizer, nsys and ncu are used if they are installed, and listed if they are not.
 
-Results are lines of JSON in the folder of --results; each number is next to what the model predicted and to the limit
-that follows from the data. A step runs in a process of its own, which is started again after a row that hangs, crashes
-or leaves the device unusable: such a row costs itself alone. Against the fake driver of the tests
-(PENSTOCK_CUDA_DRIVER) everything runs too; nothing is judged then, and nothing is kept without --results.
+Results are lines of JSON in the folder of --results, each number with the model's prediction and the limit that follows
+from the data. A step runs in a separate process, which is restarted after a row that hangs, crashes or leaves the
+device unusable, so that such a row does not end the others. Everything also runs with the fake driver of the tests
+(PENSTOCK_CUDA_DRIVER); then numbers are not compared with bars, and not saved without --results.
 """
 
 from __future__ import annotations
