@@ -101,7 +101,7 @@ result<copy_report> copy_opened(const opened& from, const std::string& to, const
   return copy(std::get<array>(from), target, options);
 }
 
-/// Writes to stderr what a copy left out.
+/// Writes a warning to stderr for each member that a copy omitted.
 void warn_of(const std::vector<copy_report::left_out_member>& left_out) {
   std::string text;
   for (const auto& each : left_out) text += fmt::format("penstock: not copied: '{}' ({})\n", each.path, each.why);

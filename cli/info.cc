@@ -14,7 +14,7 @@
 namespace penstock::inline v0::cli {
 namespace {
 
-/// Groups nested deeper than this are taken for a loop of links.
+/// Groups nested deeper than this count as a loop of links.
 constexpr int kMostIndent = 64;
 /// Values of attributes are shortened to so many bytes in text.
 constexpr std::size_t kMostValueBytes = 160;

@@ -24,7 +24,7 @@ class output_file {
 
   std::span<std::byte> bytes() noexcept { return {data_, size_}; }
   /// Gives the file its name.
-  /// \error conflict  The name exists by now. \error io_error
+  /// \error conflict  The name exists now. \error io_error
   result<> commit();
 
  private:

@@ -51,7 +51,7 @@ double shortest(std::uint16_t bits, double (*value_of)(std::uint16_t)) {
   return value;
 }
 
-/// Python writes floats with a point, so that they cannot be taken for ints.
+/// Python writes floats with a point, so that they cannot be mistaken for ints.
 std::string float_text(std::string text) {
   if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
   return text;

@@ -1,4 +1,4 @@
-# Finds OpenJPEG and defines openjpeg::openjpeg. Debian's CMake config wants programs of another package.
+# Finds OpenJPEG and defines openjpeg::openjpeg. Debian's CMake config needs programs of another package.
 # Installed with Penstock: a static library with PENSTOCK_PICTURES=LINK leaves it to its users.
 
 find_path(openjpeg_INCLUDE_DIR openjpeg.h PATH_SUFFIXES openjpeg-2.6 openjpeg-2.5 openjpeg-2.4 openjpeg-2.3)

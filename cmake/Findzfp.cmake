@@ -1,4 +1,4 @@
-# Finds zfp and defines zfp::zfp. Debian's CMake config wants OpenMP for C, which these builds do not use.
+# Finds zfp and defines zfp::zfp. Debian's CMake config needs OpenMP for C, which these builds do not use.
 # Installed with Penstock: a static library with PENSTOCK_ZFP=LINK leaves it to its users.
 
 find_path(zfp_INCLUDE_DIR zfp/version.h)

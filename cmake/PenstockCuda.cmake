@@ -1,5 +1,5 @@
-# Says whether this build carries CUDA kernels, and builds them: one compressed fatbin for every architecture, which the
-# library embeds. nvcc is needed to build it and for nothing else; nothing here links with CUDA.
+# Decides whether this build has CUDA kernels, and builds them: one compressed fatbin for every architecture, which the
+# library embeds. nvcc is only needed to build it; no target links with CUDA.
 
 set(PENSTOCK_NVCC "")
 if(NOT PENSTOCK_CUDA STREQUAL "OFF")
@@ -23,7 +23,7 @@ else()
   set(PENSTOCK_DEVICE_CODE "left out (no nvcc)")
 endif()
 message(STATUS "CUDA kernels: ${PENSTOCK_DEVICE_CODE}")
-# What `make build` and `make wheel` say at their end.
+# Printed by `make build` and `make wheel` at their end.
 if(PROJECT_IS_TOP_LEVEL)
   file(WRITE ${PROJECT_BINARY_DIR}/device_code "${PENSTOCK_DEVICE_CODE}\n")
 endif()

@@ -1,4 +1,4 @@
-# Says whether this build speaks HTTP, and how it comes by libcurl: see docs/design/0008-remote-stores.md.
+# Decides whether this build has HTTP, and how it finds libcurl: see docs/design/0008-remote-stores.md.
 
 set(PENSTOCK_CURL_LIBS "")
 if(PENSTOCK_CURL STREQUAL "LINK")

@@ -1,4 +1,4 @@
-# One target per folder of src/, its unit tests next to it, and the closure of what it may link.
+# One target per folder of src/, its unit tests, and the closure of what it may link.
 
 # penstock_folder(<name> [DEPENDS <folder>...] [LIBS <library>...] [SUBFOLDERS <folder>...] [ALONE <test>...])
 #
@@ -54,7 +54,7 @@ endfunction()
 function(penstock_unity target)
   if(PENSTOCK_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${PENSTOCK_UNITY})
-    # g++ inlines less in what it takes for a large source.
+    # g++ inlines less in sources that it considers large.
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:--param=large-unit-insns=1000000>)
   endif()
 endfunction()
@@ -90,8 +90,8 @@ if(PENSTOCK_SANITIZE)
   target_compile_options(penstock_test_options INTERFACE -O0)
 endif()
 
-# For programs that are not installed, some sixty with all of the library in each: a third of the time that the usual
-# linker takes. (What is sanitized is linked so altogether: see PenstockOptions.)
+# For programs that are not installed, some sixty with the whole library in each: it takes a third of the usual linker's
+# time. (Sanitized targets are always linked in this way: see PenstockOptions.)
 add_library(penstock_test_linker INTERFACE)
 if(PENSTOCK_LLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_link_options(penstock_test_linker INTERFACE -fuse-ld=lld)

@@ -22,7 +22,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-  # Members say which mutex guards them (src/base/mutex.h).
+  # Members name the mutex that guards them (src/base/mutex.h).
   target_compile_options(penstock_options INTERFACE -Wthread-safety)
   if(PENSTOCK_SANITIZE)
     target_compile_options(penstock_options INTERFACE -Werror=thread-safety)
@@ -62,7 +62,8 @@ if(PENSTOCK_LIBFUZZER)
   if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     message(FATAL_ERROR "PENSTOCK_LIBFUZZER needs clang, not ${CMAKE_CXX_COMPILER_ID}")
   endif()
-  # What is fuzzed counts its branches for libFuzzer, and links this; in the tests it would be a quarter of their compile time.
+  # Fuzzed code counts its branches for libFuzzer, and links this; in the tests it would be a quarter of their compile
+  # time.
   add_library(penstock_fuzzed INTERFACE)
   target_compile_options(penstock_fuzzed INTERFACE -fsanitize=fuzzer-no-link)
   target_link_options(penstock_options INTERFACE -fsanitize=fuzzer-no-link)

@@ -1,5 +1,5 @@
-# Says which picture codecs of TIFF this build decodes, and how it comes by their libraries: see
-# docs/design/0007-tiff-layout.md. Where headers are missing, the compressions are refused by name.
+# Decides which picture codecs of TIFF this build decodes, and how it finds their libraries: see
+# docs/design/0007-tiff-layout.md. If headers are missing, the compressions are refused by name.
 
 set(PENSTOCK_PICTURE_LIBS "")
 set(PENSTOCK_PICTURE_DEFINITIONS "")

@@ -1,5 +1,5 @@
-# Says whether this build has the codecs zfp and zfpy, and how it comes by libzfp: see docs/design/0025-codecs.md.
-# Where its headers are missing, the codecs are refused by name.
+# Decides whether this build has the codecs zfp and zfpy, and how it finds libzfp: see docs/design/0025-codecs.md. If
+# its headers are missing, the codecs are refused by name.
 
 set(PENSTOCK_ZFP_LIBS "")
 set(PENSTOCK_ZFP_HEADERS "")

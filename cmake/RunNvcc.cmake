@@ -1,6 +1,6 @@
 # cmake -DREPORT=<file> -P RunNvcc.cmake -- <nvcc> <arguments>
 #
-# Runs nvcc and keeps what it and ptxas said in <file>, behind nvcc's version: tools/kernel_table.py reads it.
+# Runs nvcc and writes its version, and its and ptxas's output, to <file>: tools/kernel_table.py reads it.
 set(command)
 set(behind FALSE)
 math(EXPR last "${CMAKE_ARGC} - 1")

@@ -35,7 +35,7 @@ ps::result<> run(const std::string& path) {
   PENSTOCK_TRY(reading.wait());
   std::printf("read %zu bytes\n", memory.size());
 
-  // A read that was cancelled says so, unless it had already ended.
+  // A read that was cancelled returns an error, unless it had already ended.
   PENSTOCK_ASSIGN(ps::ticket unwanted, a.read_async(everything, out));
   unwanted.cancel();
   const ps::result<> outcome = unwanted.wait();

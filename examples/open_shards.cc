@@ -1,4 +1,4 @@
-// Finds the files of a run, opens them as one array, adds it up in tiles, and saves what is known of the files.
+// Finds the files of a run, opens them as one array, adds it up in tiles, and saves a manifest of the files.
 //
 //   open_shards [FOLDER [PATTERN]]
 

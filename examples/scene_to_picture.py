@@ -18,13 +18,13 @@ def main(scene: str, folder: str) -> None:
     overview = ps.read_window(a, shape=(256, 256), resampling="average")
     save(Path(folder) / "picture.png", np.moveaxis(overview[:3], 0, -1))
 
-    # The full resolution of one corner, and what its bands tell of plants.
+    # The full resolution of one corner, with an index of its vegetation.
     corner = (left, top - 7680, left + 7680, top)
     x = ps.read_window(a, corner).astype("f4")
     ndvi = (x[3] - x[0]) / np.maximum(x[3] + x[0], 1)
     save(Path(folder) / "vegetation.png", (ndvi.clip(0, 1) * 255).astype("u1"))
 
-    # A batch of windows of one size, wherever they lie: (windows, bands, y, x).
+    # A batch of windows of one size, at any positions: (windows, bands, y, x).
     places = [(left + 1920 * i, bottom + 1920 * i) for i in range(4)]
     batch = np.stack([ps.read_window(a, (x, y, x + 3840, y + 3840), (64, 64), "bilinear") for x, y in places])
     print("batch", batch.shape, batch.dtype)

@@ -12,7 +12,7 @@ if "SLURM_JOB_ID" in os.environ:
     jax.distributed.initialize()  # finds the others by Slurm's variables
 run = ps.open_shards(sys.argv[1])
 mesh = jax.make_mesh((jax.device_count(),), ("rows",))
-# JAX wants as many rows on each device.
+# JAX needs an equal number of rows on each device.
 x = penstock.jax.load(run, jax.NamedSharding(mesh, jax.P("rows")))
 means = jax.jit(lambda values: values.mean(axis=0), out_shardings=jax.NamedSharding(mesh, jax.P()))(x)
 if jax.process_index() == 0:

@@ -75,7 +75,7 @@ class map_store final : public ps::store {
     ps::version seen;
   };
 
-  // Bytes that are lent stay what they are: `put` makes a new object, and the reader keeps the old one.
+  // Lent bytes do not change: `put` makes a new object, and the reader keeps the old one.
   ps::result<ps::read_done> read_one(const ps::byte_read& wanted, const std::stop_token& stop) const {
     if (stop.stop_requested()) return ps::error(ps::errc::cancelled, "the read was stopped");
     PENSTOCK_TRY(ps::check_key(wanted.key));
