@@ -66,8 +66,8 @@ class current {
  public:
   current(Node of) : node_(std::move(of)) {}  // NOLINT(google-explicit-constructor): a handle is made of its node
   current(const current& other) : node_(other()) {}
-  /// For as long as a change is under way: changes of one object follow each other, so that each begins with what the
-  /// one before it left.
+  /// For the duration of a change: changes of one object follow each other, so that each begins with the result of the
+  /// one before it.
   [[nodiscard]] std::unique_lock<std::recursive_timed_mutex> lock_changes() { return lock_without_gil(changes_); }
 #ifdef NB_FREE_THREADED
   Node operator()() const {
@@ -215,8 +215,8 @@ class gil_is_held {
   bool before_;
 };
 
-/// Releases the GIL while the engine works. If the interpreter has begun to end meanwhile, a thread other than the main
-/// one stays here for good: taking the GIL back would end it in the middle of C++ (before 3.14).
+/// Releases the GIL while the engine works. If the interpreter has begun to end in the meantime, a thread other than
+/// the main one stays here for good: acquiring the GIL would end it in the middle of C++ (before 3.14).
 class without_gil {
  public:
   without_gil() noexcept;

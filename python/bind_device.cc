@@ -60,8 +60,8 @@ class device_handle {
     return nb::make_tuple(now.done_bytes, now.total_bytes);
   }
 
-  /// Waits until all is queued on the device, and checks for Ctrl-C meanwhile; false: not within that many seconds (<
-  /// 0: for ever).
+  /// Waits until all is queued on the device, and checks for Ctrl-C while it waits; false: not within that many seconds
+  /// (< 0: for ever).
   bool wait_for(double seconds) {
     using clock = std::chrono::steady_clock;
     constexpr double kForEver = 1e9;

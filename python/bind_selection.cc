@@ -243,8 +243,7 @@ selection_handle blocks_of(const array_handle& self, const nb::tuple& items) {
 }
 
 void bind_selection(nb::module_& m) {
-  nb::class_<selection_handle>(m, "_Selection",
-                               "A selection resolved against an array: it may be read again and again.")
+  nb::class_<selection_handle>(m, "_Selection", "A selection resolved against an array: it may be read repeatedly.")
       .def_prop_ro("shape", [](const selection_handle& self) { return to_tuple(self.resolved.shape); });
 }
 

@@ -32,7 +32,7 @@ class exported_value {
     }
     return true;
   }
-  /// What the other has open; closes what this one has open.
+  /// Takes over the other's open export, after closing this one's.
   void take(exported_value& other) noexcept {
     if (exported_) PyBuffer_Release(&buffer_);
     buffer_ = other.buffer_;

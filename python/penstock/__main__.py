@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def _open(uri: str, threads: int, storage: str) -> Array | Group:
-    """Open what the C++ program does not: tables, also many of them, and formats of other libraries."""
+    """Open what the C++ program does not support: tables, also many of them, and formats of other libraries."""
     options = json.loads(storage) or None
     context = Context(threads=threads or None)
     name = os.fsencode(uri)

@@ -219,7 +219,7 @@ class Store:
     def flush(self) -> None: ...
 
 class _Selection:
-    """A selection resolved against an array: it may be read again and again."""
+    """A selection resolved against an array: it may be read repeatedly."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...

@@ -26,7 +26,7 @@ from penstock.core.writing import check_threads
 from penstock.hdf5.group import Hdf5Group
 from penstock.target.place import place_of
 
-_MOST_LEVELS = 64  # groups nested deeper are taken for a loop of links
+_MOST_LEVELS = 64  # groups nested deeper count as a loop of links
 Progress = Callable[[str, int, int], Any]
 
 

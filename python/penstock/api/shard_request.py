@@ -74,7 +74,7 @@ class ShardRequest:
 
     @classmethod
     def of(cls, axis: Any, context: Context | None, **members: Any) -> ShardRequest:
-        """Checks what can be checked without the files."""
+        """Checks everything that can be checked without the files."""
         try:
             number = operator.index(axis)
         except TypeError:

@@ -298,7 +298,7 @@ def _known(request: ShardRequest, kind: str, paths: list[str], arguments: tuple[
 
 
 def _saved(request: ShardRequest, made: Array) -> Array:
-    """The array, after its manifest is written, if one was asked for."""
+    """The array, after its manifest is written if one was requested."""
     if request.manifest is not None:
         save_references(made, request.manifest, storage_options=request.storage_options)
     return made

@@ -1,4 +1,4 @@
-"""`penstock doctor`: reports what Penstock finds on this machine."""
+"""`penstock doctor`: reports the state of this machine."""
 
 from __future__ import annotations
 

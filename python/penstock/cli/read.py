@@ -106,7 +106,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _with_bounds_as_words(arguments: list[str]) -> list[str]:
-    """Bounds may be one word with commas; and -1e5 is a number, which argparse takes for an option."""
+    """Bounds may be one word with commas; and -1e5 is a number, which argparse would treat as an option."""
     made: list[str] = []
     left = 0
     for each in arguments:

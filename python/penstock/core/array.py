@@ -320,7 +320,7 @@ class Array(Reads, Writes, _core.Array):
         if direct and progress is None and not self._has_items:
             scalar = out is None and wants_scalar(self._resolve(selection)[1], selection)
             return start_direct(self, selection, out, target, workers, scalar, wanted)
-        self._resolve(selection)  # refuse here, not in `wait`, what cannot be read
+        self._resolve(selection)  # raises here, not in `wait`, for invalid selections
         return start_in_thread(self, selection, out, dtype, workers, progress)
 
     def write_async(

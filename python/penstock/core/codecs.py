@@ -124,7 +124,7 @@ class _NumcodecsStage:
                 np.full(shape, "", object) if array.dtype.hasobject else np.zeros(shape, array.dtype)
             )
         except Exception:
-            return  # it may be able to decode what it cannot encode
+            return  # it may be able to decode although it cannot encode
         if isinstance(made, np.ndarray) and made.size == np.prod(shape) and not made.dtype.hasobject:
             if made.dtype == np.dtype("u1") and array.dtype.itemsize != 1 and made.ndim != len(shape):
                 return
@@ -167,7 +167,7 @@ class _ZarrStage:
 
 
 class _TrustedPickle:
-    """numcodecs' Pickle if the caller permitted it: its own `decode` has a process-wide switch."""
+    """numcodecs' Pickle for callers that allow it: `decode` is ours, as numcodecs' has a process-wide switch."""
 
     codec_id = "pickle"
 

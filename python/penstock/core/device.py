@@ -241,7 +241,7 @@ def as_stream(stream: Any) -> int:
             handle = getattr(stream, "cuda_stream", None)  # torch
         if handle is None:
             raise InvalidArgumentError(f"stream is a handle, or of CuPy, torch or __cuda_stream__, not {stream!r}")
-        handle = int(handle) or LEGACY  # their default streams are 0, which stands for the legacy one
+        handle = int(handle) or LEGACY  # their default streams are 0, which means the legacy one
     if handle <= 0:
         raise InvalidArgumentError(
             f"stream {handle} is ambiguous: give 1 (legacy), 2 (per thread) or a stream's handle"

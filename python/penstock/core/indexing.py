@@ -388,6 +388,6 @@ class Reads(_Base):
         # Called by `_read` for keys that are not a basic index.
         selection, fields = self._prepare(key)
         if selection is key and not isinstance(key, _core._Selection):
-            fancy(self, key)  # reports what is wrong in the key
+            fancy(self, key)  # raises the error of an invalid key
         dtype = check_fields(self, fields)
         return take_fields(self._read(selection, threads, progress), fields, dtype)

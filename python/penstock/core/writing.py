@@ -220,7 +220,7 @@ class Writes(_Base):
         # Keys that C++ leaves to Python: lists, masks, names of fields.
         selection, fields = self._prepare(key)  # type: ignore[attr-defined]
         if selection is key and fields is None and not isinstance(key, _core._Selection):
-            _indexing.fancy(self, key)  # reports what is wrong in the key
+            _indexing.fancy(self, key)  # raises the error of an invalid key
         self._set(selection, value, fields, threads, progress, durable, write_empty_chunks)
 
     def resize(self, new_shape: SupportsIndex | Iterable[SupportsIndex]) -> None:

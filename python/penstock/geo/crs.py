@@ -55,7 +55,7 @@ _POLAR = 15
 _RECTIFIED = 90.0  # GDAL's angle of an oblique grid, if the file has none
 _METRE, _DEGREE, _GREENWICH = 9001, 9102, 8901
 _WRITTEN_DEGREES = (9107, 9108, 9110, 9122)  # degrees, in whatever form they are written elsewhere
-_ELLIPSOIDAL = (4979, 5030)  # stands for heights above the ellipsoid, instead of a vertical system
+_ELLIPSOIDAL = (4979, 5030)  # means heights above the ellipsoid, instead of a vertical system
 
 
 # In metres, by names without blanks and punctuation. "Feet" alone are those of the US Survey, as in GDAL.

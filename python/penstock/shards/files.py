@@ -11,7 +11,7 @@ from penstock.core.context import current_context
 from penstock.core.errors import CorruptDataError, Error, InvalidArgumentError
 
 _NAMED = 5
-# Mostly they wait for storage, so as many threads are used as a context has requests in flight.
+# They usually wait for storage, so as many threads are used as a context has requests in flight.
 _THREADS = 64
 
 Given = TypeVar("Given")

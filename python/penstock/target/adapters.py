@@ -454,7 +454,7 @@ class FsspecAdapter(AsyncAdapter):
 
 
 def stamp_of(info: Mapping[str, Any]) -> str:
-    """The size of an fsspec file, and what identifies its version."""
+    """The size of an fsspec file, and the identification of its version."""
     names = ("ETag", "etag", "e_tag", "generation", "mtime", "LastModified", "last_modified", "updated", "created")
     tags = [f"{name}={info[name]}" for name in names if info.get(name) is not None]
     return " ".join([f"size={info.get('size')}", *tags[:1]])

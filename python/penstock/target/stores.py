@@ -103,7 +103,7 @@ def fsspec_file(fs: Any, path: str) -> tuple[_core.Store, bytes]:
 
 
 def remote_stamp(fs: Any, path: str) -> str | None:
-    """The size of an fsspec file, and what identifies its version; None: nothing is known."""
+    """The size of an fsspec file, and the identification of its version; None if neither is known."""
     try:
         info = fs.info(path)
     except FileNotFoundError:

@@ -50,7 +50,7 @@ def facts_table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def folded(title: str, content: str) -> str:
-    """Content, which is HTML, behind a title that opens it."""
+    """HTML content that is folded until its title is clicked."""
     return f"<details><summary>{html.escape(title)}</summary>{content}</details>"
 
 

@@ -1,4 +1,4 @@
-"""`.penstock` of a DataArray: the engine's array behind it, and the reads for its selected values."""
+"""`.penstock` of a DataArray: the engine's array of a lazy variable, and reads of its selected values."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Large results of zarr-python in memory that the context recycles.
 
-zarr-python allocates each result anew. The system zeroes its pages one by one while the first chunks are decoded into
-them, which costs about as much as decoding; recycled memory already has its pages.
+zarr-python allocates new memory for each result. The system zeroes its pages one by one while the first chunks are
+decoded into them, which costs about as much as decoding; recycled memory already has its pages.
 """
 
 from __future__ import annotations
