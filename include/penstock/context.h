@@ -53,7 +53,7 @@ struct context_options {
   std::uint64_t page_locked_bytes = 0;  ///< host memory that devices copy from; 0: 256 MiB, allocated at first use
   std::uint64_t device_memory_bytes = 0;  ///< device memory of reads under way (not of results), which makes waves
                                           ///< smaller; 0: an eighth of the device's, at most 6 GiB
-  std::string device_decoder;  ///< what decodes on devices: this library (empty), or "nvcomp", which `make` loads
+  std::string device_decoder;  ///< the decoder on devices: this library (empty), or "nvcomp", which `make` loads
   /// For writes that do not name one. `device` leaves arrays to the host if a codec has no device encoder.
   chunk_encoder encoder = chunk_encoder::automatic;
   std::string nvcomp_library;  ///< its file; empty: libnvcomp.so.6 or .5 as the system's loader finds them

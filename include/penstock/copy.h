@@ -54,7 +54,7 @@ struct copy_options {
   bool resume = false;      ///< continue an interrupted copy
   bool durable = false;     ///< return only when all data is on the storage device
   bool check_only = false;  ///< check all nodes and options, plan, but write nothing
-  /// For blocks of elements of arrays that are encoded anew; 0: half of the context's memory limit.
+  /// For blocks of elements of arrays that are encoded again; 0: half of the context's memory limit.
   std::uint64_t memory_bytes = 0;
   /// A folder for a file as large as the array's elements. It is used if the memory is too small to decode each chunk
   /// of the source once, and removed when the array is copied. Empty: such chunks are decoded more than once.

@@ -35,7 +35,7 @@ struct device_tile {
   /// Of the box's shape, ordered on `stream`. Valid until the next tile is requested.
   device_tensor values;
   std::shared_ptr<device_tensor> memory;  ///< stream of the values; exists longer than `values`
-  /// Queue what uses the values here: the memory is written to again only after that.
+  /// Queue the work on the values here: the memory is overwritten only after that.
   stream_handle stream;
 };
 

@@ -41,7 +41,7 @@ struct loader_array {
   /// all, or one for each index of dimension `along`.
   std::vector<double> scale, offset;
   std::size_t along = 0;
-  std::vector<std::byte> padding;  ///< one element of the batch's type, for what lies beyond the ends; empty: zeros
+  std::vector<std::byte> padding;  ///< one element of the batch's type, for elements beyond the ends; empty: zeros
 };
 
 struct loader_options {

@@ -32,7 +32,7 @@ inline constexpr newaxis_t newaxis{};
 using basic_item = std::variant<std::int64_t, slice, ellipsis_t, newaxis_t>;
 /// Positions along one dimension, in any order, also more than once.
 using index_list = std::vector<std::int64_t>;
-/// One dimension of an orthogonal index. A boolean mask stands for the list of its true positions.
+/// One dimension of an orthogonal index. A boolean mask is equivalent to the list of its true positions.
 using orthogonal_item = std::variant<std::int64_t, slice, index_list>;
 /// One dimension of a block index: a block, or a slice of blocks.
 using block_item = std::variant<std::int64_t, slice>;

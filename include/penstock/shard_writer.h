@@ -61,7 +61,8 @@ struct shard_writer_options {
   /// The caller writes the files, of any format: `next` and `add` instead of `write`.
   bool own_format = false;
   std::string name = "x";  ///< name of the member of `.npz` archives, without its ending
-  /// Of each `.zarr` or TIFF: chunks, codecs, `tiff`. Path, shape and type are set by the writer; files are replaced.
+  /// Options of the shards that are `.zarr` or TIFF: chunks, codecs, `tiff`. The writer sets path, shape and type, and
+  /// replaces files.
   create_options arrays;
 };
 

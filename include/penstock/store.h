@@ -124,7 +124,7 @@ struct store_traits {
   bool inline_writes = true;      ///< `write` completes every request before it returns
   bool lends_bytes = false;       ///< returns its own memory under a lease
   bool writable = false;          ///< `put` and `erase` do something
-  bool sizes = false;             ///< `read_done::object_size` is set, also by reads of no bytes
+  bool sizes = false;             ///< `read_done::object_size` is set, also by reads of length 0
   bool guards = false;            ///< `put` and `erase` check `write_condition::guard`
   /// `byte_read::destination` may be memory of a CUDA device, which the store fills by itself (cuFile), without a copy
   /// through the host, and complete for every stream when the read completes. It is only used for requests whose bytes

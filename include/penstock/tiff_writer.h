@@ -99,7 +99,7 @@ class PENSTOCK_API tiff_writer final : public array_writer {
   /// Completes the overviews and stores the file. Rows that were never written are nodata, or 0, and take no space. A
   /// second call does nothing, except that it tries again if the store refused the file.
   /// \error unsupported  A classic TIFF was requested, and the file is too large.
-  /// \error invalid_argument  The path exists by now, and must not be replaced.
+  /// \error invalid_argument  The path exists now, and must not be replaced.
   result<> close() override;
   void discard() noexcept override;
   bool closed() const noexcept override;

@@ -15,7 +15,7 @@
 
 namespace penstock::inline v0 {
 
-/// The state behind a device tensor, and behind every capsule in which it was exported.
+/// The state of a device tensor, shared by every capsule in which it was exported.
 class device_tensor_state {
  public:
   device_tensor_state(std::shared_ptr<cuda::device_engine> engine, std::shared_ptr<const array_state> from)

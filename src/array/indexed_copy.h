@@ -52,7 +52,7 @@ struct indexed_region {
   const bit_mask* mask = nullptr;          // of the whole array
   std::uint64_t mask_origin = 0;           // the bit of the cell's first element
   dim_vector<std::uint64_t> mask_strides;  // bits between neighbours of each dimension
-  extents mask_counts;                     // elements of the cell that lie inside the array
+  extents mask_counts;                     // number of elements of the cell inside the array
   const extents* result_shape = nullptr;  // except for `axes`: the shape in which the numbers in the result are counted
 };
 

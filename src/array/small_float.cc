@@ -56,7 +56,7 @@ layout_of_bits layout_of(float_format format, unsigned bits) noexcept {
   return {};
 }
 
-/// The magnitude of exponent and fraction bits, also if they stand for something else.
+/// The magnitude of exponent and fraction bits, also if they encode a special value.
 double magnitude_of(std::uint64_t code, const layout_of_bits& how) noexcept {
   const auto exponent = static_cast<int>(code >> how.fraction);
   const std::uint64_t fraction = code & ((std::uint64_t{1} << how.fraction) - 1);

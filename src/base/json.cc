@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 128;
 
-/// Characters that stand for bytes of a string that are not UTF-8.
+/// Characters that represent bytes of a string that are not UTF-8.
 enum class odd_bytes : std::uint8_t {
   replace,  ///< U+FFFD
   escape,   ///< `\udc80` to `\udcff`

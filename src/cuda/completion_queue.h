@@ -28,10 +28,10 @@ struct completion {
 
 /// Completions in the order of their streams, and the thread that polls for them.
 ///
-/// The thread queries the first event of each stream: 20 us after something was queued, up to 1 ms apart while nothing
-/// ends, not at all while nothing is queued. No stream waits for the host, and no completion waits for one of another
-/// stream. Host functions would need a stream of their own for each stream that they follow: more streams than a device
-/// has hardware queues, so that unrelated work would wait for them.
+/// The thread queries the first event of each stream: 20 us after work was queued, at intervals of up to 1 ms while
+/// none ends, and not at all while none is queued. No stream waits for the host, and no completion waits for one of
+/// another stream. Host functions would need an additional stream for each stream that they follow: more streams than a
+/// device has hardware queues, so that unrelated work would wait for them.
 ///
 /// Thread-safe. Queries need the context to be current.
 class completion_queue {

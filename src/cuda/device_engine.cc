@@ -378,7 +378,7 @@ bool device_engine::record_end(event_ref event, event_ref end_of_read, bool hand
   if (broken_) return false;
   // Everything that was queued in the context so far.
   if (driver_.context_record_event != nullptr && driver_.context_record_event(context_, event) == kSuccess) return true;
-  // Streams of other libraries may be destroyed by now.
+  // Streams of other libraries may have been destroyed.
   if (handed) return false;
   const stream_ref end = result_[take_result_stream()];
   if (end_of_read != nullptr && driver_.stream_wait_event(end, end_of_read, 0) != kSuccess) return false;
@@ -451,7 +451,7 @@ void device_engine::settle() noexcept {
     if (broken_) return;
     ended = spans_.take_queued();
   }
-  // Without the lock: threads that queue work meanwhile continue.
+  // Without the lock, so that other threads can queue work.
   driver_.stream_synchronize(copy_);
   for (const stream_ref each : decode_) driver_.stream_synchronize(each);
   for (const stream_ref each : result_) driver_.stream_synchronize(each);

@@ -149,7 +149,7 @@ result<device_wave*> device_engine::open_wave(std::uint64_t encoded_bytes, std::
 }
 
 // Returns false if no wave is free for the cells from `what.next` on. Only after a run's headers are read is it known
-// whether the wave has space for its tables. If not, the run goes to the next wave; a run that does not fit into a
+// whether the wave has space for its tables. If not, the run is moved to the next wave; a run that does not fit into a
 // whole wave is halved.
 result<bool> device_engine::stage_cells(read_slot& read, parcel& what) {
   std::size_t most_cells = kMostCells;
@@ -244,7 +244,7 @@ result<bool> device_engine::stage_run(read_slot& read, parcel& what, device_wave
         decoded = each.item.to;
       }
       auto added = scan->add(what, i, base + each.offset, decoded, by_library_);
-      // The host decides: it decodes the cell, or reports what is wrong with it.
+      // The host decides: it decodes the cell, or reports its error.
       if (!added.ok()) what.refused.push_back({i, added.error().message()});
     }
   }
@@ -374,7 +374,7 @@ result<> device_engine::fill(const std::byte* from, std::uint64_t bytes, const d
 }
 
 result<> device_engine::release_block(read_slot& read, parcel& what) {
-  if (what.block == nullptr) return {};  // the driver has read ordinary memory by now
+  if (what.block == nullptr) return {};  // the driver has already read ordinary memory
   if (!what.copied && !what.copied_at_end) {
     give_block(std::exchange(what.block, nullptr));  // waves own the block, or it has no owner
     return {};

@@ -183,7 +183,7 @@ bool page_locked_ring::add_segment(std::uint64_t bytes) {
       held_.fetch_add(size, std::memory_order_relaxed);
       return true;
     }
-    // Threads must not wait for it. A ring that was closed meanwhile remains closed.
+    // Threads must not wait for it. A ring that was closed in the meantime remains closed.
     const std::uint64_t less = held_.load(std::memory_order_relaxed) + size / 2 / kRingAlignment * kRingAlignment;
     limit_.compare_exchange_strong(limit, less, std::memory_order_relaxed);
   }

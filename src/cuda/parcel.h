@@ -16,7 +16,7 @@ struct device_chain;
 /// One cell of a transfer batch.
 struct parcel_cell {
   std::uint64_t offset = 0, length = 0;  ///< position of its bytes in the batch
-  const device_chain* chain = nullptr;   ///< what is decoded on the device
+  const device_chain* chain = nullptr;   ///< the part of the chain that is decoded on the device
   std::uint64_t decoded_bytes = 0;
   bool plain = false;   ///< its bytes are the elements, contiguous in the target: one copy, no kernel
   bool direct = false;  ///< decodes straight into the target, `item.to`

@@ -15,11 +15,11 @@
 
 namespace penstock::inline v0::cuda {
 
-/// Chunks of one codec chain that stay on a device and can be decoded again and again: to time the decoders without
-/// storage and copies, and to see what each kernel wrote.
+/// Chunks of one codec chain that stay on a device and can be decoded repeatedly: to time the decoders without storage
+/// and copies, and to inspect the output of each kernel.
 ///
-/// Has its own stream, memory and kernels, and does not use an engine. Every call waits until the device is done.
-/// The same chunks can be decoded on the host, by the kernels' host forms. Not thread-safe.
+/// Has its own stream, memory and kernels, and does not use an engine. Every call waits until the device is done. The
+/// same chunks can be decoded on the host, by the kernels' host forms. Not thread-safe.
 class resident_wave {
  public:
   struct chunk {

@@ -44,7 +44,7 @@ class wave_arena {
   /// A free wave with space for a cell of this size, of which about `likely_cells` will follow. Null: none is free.
   /// \error resource_exhausted  The device has no such memory.
   result<device_wave*> open(std::uint64_t cell_bytes, std::uint64_t likely_cells);
-  /// Called when its bytes were full before it had as many cells as it may have: waves should have more memory.
+  /// Called when a wave's bytes were full before its cells: waves should have more memory.
   void note_full(const device_wave& wave) noexcept;
   /// For a wave without cells whose tables do not fit next to its bytes: reserves only the memory for `cell_bytes`.
   /// Returns false if it has no more memory than that.

@@ -381,7 +381,7 @@ class composer {
     return at->second;
   }
 
-  // Names of objects in memory say what they are, and each is a name of its own here.
+  // Names of objects in memory describe them, and are made unique here.
   void add_object(referenced_object made) {
     if (made.inlined && !names_.insert(made.name).second) {
       made.name += fmt::format(" {}", out_.objects.size());

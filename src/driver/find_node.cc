@@ -110,7 +110,7 @@ result<found_node> find_in_archive(const location& at, std::string inner, const 
   return find_node({std::move(archive), std::move(inner)}, how);
 }
 
-/// Finds the object at a location. Returns nullopt if no object of a known format is there.
+/// Finds the object at a location. Returns nullopt if no object of a known format exists there.
 result<std::optional<found_node>> find_object(location at, std::string inner, const open_options& how) {
   if (at.path.empty()) return std::optional<found_node>();
   if (!at.head) {

@@ -42,7 +42,7 @@ json written_double(double value) {
   return value;
 }
 
-/// The item that a number in the attributes stands for; nothing if the type has no such value.
+/// The item that a number in the attributes represents; nothing if the type has no such value.
 std::optional<item> item_of(const json& number, const dtype& type) {
   const json* given = &number;
   if (const json::array_t* list = number.as_array(); list != nullptr && list->size() == 1) given = &list->front();

@@ -15,7 +15,7 @@ inline constexpr std::string_view kNetcdfFormat = "netcdf";
 std::shared_ptr<const netcdf_file> netcdf_file_of(const array_state& of) noexcept;
 std::shared_ptr<const netcdf_file> netcdf_file_of(const group_state& of) noexcept;
 
-/// The variable behind an array; null if the array is not from a NetCDF classic file.
+/// The variable of an array; null if the array is not from a NetCDF classic file.
 const netcdf_variable* netcdf_variable_of(const array_state& of) noexcept;
 
 }  // namespace penstock::inline v0

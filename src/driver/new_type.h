@@ -14,7 +14,7 @@ namespace penstock::inline v0 {
 /// \error invalid_argument, unsupported  Names the type.
 result<zarr_v2_type> type_of_new(const create_options& options);
 
-/// What a format has instead of an option of Zarr arrays: the end of the error that refuses the option.
+/// A format's replacement for an option of Zarr arrays: the end of the error that refuses the option.
 struct other_option {
   std::string_view name, instead;
 };

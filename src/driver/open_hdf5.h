@@ -25,7 +25,7 @@ inline constexpr std::string_view kHdf5Format = "hdf5";
 struct hdf5_facts {
   std::vector<hdf5_typed_value> attributes;  ///< those whose types JSON cannot express
   json storage;                              ///< of a dataset: as in hdf5_array
-  bool is_compound = false;                  ///< a group that stands for a dataset of compounds
+  bool is_compound = false;                  ///< a group that represents a dataset of compounds
 };
 
 /// The members of a group in the order of the file.

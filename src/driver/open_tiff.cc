@@ -197,7 +197,7 @@ bool is_overview_of(const found_image& beside, std::uint64_t count) {
 }
 
 /// For each band of an image with `count` bands, its band of the mask, if `metadata` names one: by the flags of each
-/// band, counted from 1, in which 2 stands for the mask of the first one. Source: GDALMaskFlags;
+/// band, counted from 1, in which 2 means the mask of the first one. Source: GDALMaskFlags;
 /// gcore/gdaldefaultoverviews.cpp, GetMaskBand.
 std::vector<std::optional<std::uint64_t>> bands_of_mask(const found_image& mask, std::string_view metadata,
                                                         std::uint64_t count) {

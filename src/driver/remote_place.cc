@@ -29,7 +29,7 @@ std::size_t last_part_of(std::string_view path) {
   return 0;
 }
 
-// `from` behind the context's disk cache, if there is one.
+// `from` with the context's disk cache, if it has one.
 std::shared_ptr<store> cached(std::shared_ptr<store> from, std::string origin, std::string variant,
                               const place_options& options) {
   if (options.context == nullptr || options.context->state().disk_cache() == nullptr) return from;

@@ -209,7 +209,7 @@ result<std::vector<tiff_level>> levels_of(tiff_create_options& from) {
   std::vector<tiff_level> out;
   for (std::uint64_t factor = 1; factor <= last; factor *= 2) {
     tiff_level level;
-    // Halved again and again, and rounded up each time, which is the same as at once.
+    // Halved repeatedly, and rounded up each time, which is the same as at once.
     level.width = (from.width - 1) / factor + 1;
     level.height = (from.height - 1) / factor + 1;
     level.across = (level.width - 1) / from.tile_width + 1;

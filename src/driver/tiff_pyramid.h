@@ -43,7 +43,7 @@ struct tiff_tile_form {
   static result<tiff_tile_form> make(const tiff_image& image, tiff_encoding encoding, std::optional<int> level);
 };
 
-/// What all planes of a new TIFF share.
+/// Shared by all planes of a new TIFF.
 struct tiff_tile_workshop {
   tiff_tile_workshop(context_state& with, unsigned workers);
 

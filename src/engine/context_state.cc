@@ -15,7 +15,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr unsigned kDefaultIoConcurrency = 64;
-// Short requests, such as those for metadata, mostly wait: more of them cost a server and a network little.
+// Short requests, such as those for metadata, usually wait: more of them cost a server and a network little.
 constexpr unsigned kDefaultShortRequests = 256;
 /// Idle jobs for the next read; more concurrent reads than this create and free their own.
 constexpr std::size_t kMaxIdleJobs = 16;
@@ -179,7 +179,7 @@ device_usage context_state::devices_usage() {
   return sum;
 }
 
-// Copied for waiting: the lock is not held meanwhile.
+// A copy to wait on, because the lock is not held while waiting.
 std::vector<std::shared_ptr<device_service>> context_state::shared::all_devices() {
   std::vector<std::shared_ptr<device_service>> out;
   const std::lock_guard lock(device_mutex);

@@ -23,7 +23,7 @@ namespace penstock::inline v0 {
 
 class context_state;
 
-/// Stands for a cell if an object's index has failed.
+/// Marks a whole object whose index has failed, in place of a cell.
 inline constexpr cell_id kWholeObject = ~cell_id{0};
 
 /// A failed cell, in a read that continues after failures (`check`).

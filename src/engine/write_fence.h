@@ -11,12 +11,12 @@ class write_fence {
   virtual ~write_fence() = default;
   /// The guard that stores with `store_traits::guards` check together with each write; null: no right is needed.
   virtual const write_guard* guard() const noexcept = 0;
-  /// Asks the store whether the right still holds.
+  /// Queries the store whether the right is still valid.
   /// \error conflict  Another writer took it over.
   virtual result<> check() = 0;
 };
 
-/// What is known about elements beyond an array's edge. Thread-safe.
+/// The known state of elements beyond an array's edge. Thread-safe.
 class edge_watch {
  public:
   virtual ~edge_watch() = default;

@@ -64,8 +64,8 @@ class write_job final : public job {
     /// False: changes of other writers between the read and the put of an object are lost, as with stores without
     /// versions.
     bool conditional = true;
-    /// Empty, or one for each source: 1 if the present content of its objects is not needed, whatever its selection
-    /// leaves out of them. Borrowed.
+    /// Empty, or one for each source: 1 if its objects are replaced without their present content, even if the
+    /// selection does not cover them. Borrowed.
     std::span<const std::uint8_t> replaced;
   };
 
@@ -181,7 +181,7 @@ class write_job final : public job {
   std::size_t flights_ = 0;           // open objects with a pending request to the store
   std::uint64_t held_old_bytes_ = 0;  // old bytes of open objects
   std::vector<staged> staged_;        // stored objects that no key names yet
-  std::vector<staged> again_;         // objects that other writers changed meanwhile
+  std::vector<staged> again_;         // objects that other writers changed in the meantime
   std::uint64_t staged_bytes_ = 0;
   std::uint64_t written_ = 0, openings_ = 0;
   std::uint64_t total_bytes_ = 0, total_cells_ = 0, total_objects_ = 0;

@@ -45,7 +45,7 @@ result<rechunk_plan> plan_rechunk(const rechunk_request& what);
 /// A sentence or two: passes, blocks, memory.
 std::string to_string(const rechunk_plan& plan, std::uint64_t item_bytes);
 
-/// The elements of cell `id` that lie inside the array.
+/// The elements of cell `id` that are inside the array.
 box box_of(const chunk_grid& grid, chunk_id id);
 /// Calls each(id, part) for the cells of `grid` that contain elements of `within`, in C order; `part` is their
 /// intersection.

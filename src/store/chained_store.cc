@@ -64,13 +64,13 @@ chained_store::chained_store(std::string key, std::shared_ptr<const store> from,
 
 store_traits chained_store::traits() const {
   store_traits out = from_->traits();
-  out.versions = false;  // those of one range say nothing of the others
+  out.versions = false;  // those of one range do not show changes of the others
   out.writable = out.guards = false;
   out.sizes = true;
   return out;
 }
 
-// The reads that have the bytes of `wanted`; none if it has none. Several of them have destinations.
+// The reads of the bytes of `wanted`; none if it has none. Several of them have destinations.
 result<std::vector<byte_read>> chained_store::split(const byte_read& wanted) const {
   if (wanted.key != key_) return error(errc::not_found, "no such object");
   PENSTOCK_ASSIGN(const byte_extent extent, find_extent(wanted, bytes()));

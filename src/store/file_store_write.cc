@@ -41,7 +41,8 @@ result<descriptor> open_folder(const char* path) {
   return folder;
 }
 
-/// A lock of a folder, released explicitly: a child forked meanwhile has the same open folder, and would keep it.
+/// A lock of a folder, released explicitly: a child forked while it is held has the same open folder, and would keep
+/// it.
 class folder_lock {
  public:
   folder_lock() noexcept = default;
@@ -469,7 +470,7 @@ result<> file_store::list(std::string_view prefix, listing what, key_sink& sink)
       if (!sizes && (entry->d_type == DT_REG || entry->d_type == DT_DIR)) {  // if the file system reports it
         status.st_mode = entry->d_type == DT_REG ? S_IFREG : S_IFDIR;
       } else if (::fstatat(number, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        continue;  // gone meanwhile
+        continue;  // it was erased in the meantime
       }
       // Links to folders may form cycles, and two of them in one folder an infinite tree.
       const bool link = S_ISLNK(status.st_mode);

@@ -19,7 +19,7 @@ constexpr std::uint64_t kMaxSkip = std::uint64_t{4} << 20;
 /// An attempt that returned this much counts as progress.
 constexpr std::uint64_t kProgress = std::uint64_t{64} << 10;
 
-/// A response that is no longer than that is mostly a wait.
+/// A response that is at most this long takes little more than the latency.
 constexpr std::uint64_t kShort = std::uint64_t{64} << 10;
 
 /// Objects whose redirect targets are remembered; beyond this number, all are dropped.

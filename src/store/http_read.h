@@ -14,7 +14,7 @@
 
 namespace penstock::inline v0 {
 
-/// Where the objects of a store are, behind redirects. Thread-safe, and bounded.
+/// The targets of a store's objects after redirects. Thread-safe, and bounded.
 ///
 /// Only reads that expect a version of an object use the earlier target: a new reader follows the redirects again,
 /// because most of them are temporary.

@@ -41,7 +41,7 @@ const char* system_certificates(const curl_library& curl) {
   for (const char* name : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"})
     if (const char* file = std::getenv(name); file != nullptr && *file != '\0') return file;
   const curl_version_info_data* const version = curl.version_info(CURLVERSION_NOW);
-#if LIBCURL_VERSION_NUM >= 0x074600  // 7.70, whose version says where its own are
+#if LIBCURL_VERSION_NUM >= 0x074600  // from 7.70 on, the version has the paths of its certificates
   if (version->age < CURLVERSION_SEVENTH || version->cainfo != nullptr || version->capath != nullptr) return nullptr;
 #else
   if (version != nullptr) return nullptr;

@@ -49,7 +49,7 @@ class http_exchange {
   }
   /// The request succeeded at `url`, to which its own URL redirected; or (empty) an earlier target no longer works.
   virtual void led_to(const std::string& url) { static_cast<void>(url); }
-  /// Whether the response is short: mostly a wait, which needs no bandwidth. Constant.
+  /// Whether the response is short: it takes little more than the latency, and no bandwidth. Constant.
   virtual bool is_short() const noexcept { return false; }
   /// Whether the next attempt can request less, thanks to the received bytes.
   virtual bool has_progressed() { return false; }

@@ -41,7 +41,7 @@ class open_file {
   std::uint64_t size_bytes_;
 };
 
-/// Keeps an open file open, also if the cache drops it meanwhile. Null if there is none.
+/// Keeps an open file open, even if the cache drops it in the meantime. Null if it has none.
 class open_file_ref {
  public:
   open_file_ref() noexcept = default;

@@ -41,7 +41,7 @@ std::string_view trimmed_line(std::string_view text) noexcept {
   return text;
 }
 
-// The files of a user, both checked for everything: a profile may be in either.
+// The two files of a user. Both are searched, because a profile may be in either.
 class profile {
  public:
   explicit profile(std::string name) : name_(std::move(name)) {

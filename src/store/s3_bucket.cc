@@ -14,7 +14,7 @@ std::string s3_bucket::hash_of(std::span<const part> body) const {
   return to_hex(hash.finish());
 }
 
-// The request is copied, because each attempt is signed anew.
+// The request is copied, because each attempt has a new signature.
 http_question s3_bucket::question(const s3_request& what) const {
   http_question out;
   out.max_body_bytes = what.max_answer_bytes;

@@ -415,7 +415,7 @@ store_subject s3_subject(const s3_store_options& sizes) {
                                          *s3_account::make(s3_flavour::aws, "bucket", options), options, sizes);
   return writable_subject(std::move(made), std::move(server));
 }
-// The same store behind a cache on disk.
+// The same store with a cache on disk.
 store_subject cached_on_disk(store_subject of, double trust_s) {
   struct kept {
     std::shared_ptr<void> keeper;

@@ -1,4 +1,4 @@
-// How every store that can be written to writes and lists, and what readers see meanwhile.
+// How every store that can be written to writes and lists, and what concurrent readers see.
 
 #include <algorithm>
 #include <atomic>

@@ -13,7 +13,7 @@
 
 namespace penstock::test {
 
-/// Within this time an engine's completion thread has noted what ended, also on a machine that is busy.
+/// Within this time an engine's completion thread has processed all completions, also on a busy machine.
 inline constexpr std::chrono::seconds kCompletionTime{10};
 
 /// Loads the fake driver in place of the machine's, for this process.

@@ -36,7 +36,7 @@ TEST_F(FakeDriver, ReadsPageLockedMemoryOnlyWhenTheCopyRuns) {
   auto* const byte = static_cast<std::uint8_t*>(host);
   *byte = 1;
   ASSERT_EQ(driver.copy_to_device(memory, host, 1, stream), kSuccess);
-  *byte = 2;  // too early: what a ring that is reused too soon does
+  *byte = 2;  // too early, like a ring that reuses memory too soon
   ASSERT_EQ(driver.stream_synchronize(stream), kSuccess);
   EXPECT_EQ(peek(memory, 1)[0], 2);
   ASSERT_EQ(driver.mem_free_host(host), kSuccess);
@@ -93,7 +93,7 @@ TEST_F(FakeDriver, RefusesAccessToDeviceMemory) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto memory = allocate(64);
   EXPECT_DEATH({ *reinterpret_cast<volatile char*>(memory) = 1; }, "");
-  EXPECT_EQ(peek(memory, 64)[0], 0xCD);  // which opens it, and closes it again
+  EXPECT_EQ(peek(memory, 64)[0], 0xCD);  // makes the memory accessible, and inaccessible again
   EXPECT_DEATH({ *reinterpret_cast<volatile char*>(memory) = 1; }, "");
   ASSERT_EQ(driver.mem_free(memory), kSuccess);
 }

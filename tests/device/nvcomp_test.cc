@@ -412,7 +412,7 @@ TEST_F(Nvcomp, ACallThatFailsIsTheReadsErrorAndTheContexts) {
   EXPECT_NE(made.error().to_string().find("nvcompBatchedZstdDecompressAsync: status 1000"), std::string::npos)
       << made.error().to_string();
   penstock_fake_nvcomp_fail(0);
-  EXPECT_FALSE(read(open_in(store, with)).ok());  // the state of the device is unknown: a new context starts anew
+  EXPECT_FALSE(read(open_in(store, with)).ok());  // the state of the device is unknown: a new context has a new engine
   auto again = read(open_in(store, context_with("nvcomp")));
   ASSERT_TRUE(again.ok()) << again.error().to_string();
   EXPECT_EQ(*again, model.values);

@@ -147,7 +147,8 @@ TEST_F(PageLocked, LongChunksWaitForRoom) {
   std::filesystem::remove_all(folder);
 }
 
-// A driver call may wait for queued work: memory that was freed meanwhile wakes the job, which needs the job's lock.
+// A driver call may wait for queued work: memory that is freed while it waits wakes the job, which needs the job's
+// lock.
 TEST_F(PageLocked, ARequestForMoreHoldsNoLockOfCompletions) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", chunks_of(kMiB, 40, ""));

@@ -17,7 +17,7 @@ class DevicePlace : public FakeDevice {
     std::filesystem::remove_all(folder);
     FakeDevice::TearDown();
   }
-  // What the system says of the device at 0001:c1:00.0.
+  // Sets the system's information on the device at 0001:c1:00.0.
   void system_says(const std::string& node) const {
     std::filesystem::create_directories(folder / "0001:c1:00.0");
     std::ofstream(folder / "0001:c1:00.0" / "numa_node") << node;

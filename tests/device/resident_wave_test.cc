@@ -1,4 +1,4 @@
-// Chunks that stay on the device and are decoded again and again, on the fake driver and by the host forms.
+// Chunks that stay on the device and are decoded repeatedly, on the fake driver and by the host forms.
 
 #include "cuda/resident_wave.h"
 

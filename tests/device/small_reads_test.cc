@@ -63,7 +63,7 @@ TEST_P(DeviceSmallRead, TakesFewDriverCalls) {
       ASSERT_TRUE(made.ok()) << made.error().to_string();
       ASSERT_TRUE(made->order(reinterpret_cast<stream_handle>(mine)).ok());
       ASSERT_EQ(driver.stream_synchronize(mine), cuda::kSuccess);
-      // Waits until the engine has processed what ended: otherwise, the next read would have to query for that.
+      // Waits until the engine has processed all completions: otherwise, the next read would have to query them.
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     };
     for (int i = 0; i < 10; ++i) read_once();
@@ -136,7 +136,7 @@ TEST_P(DeviceSmallReadOfShards, AdjacentRawChunksAreOneCopy) {
                     .ok());
   }
 
-  // The index says how many runs of adjacent chunks there are.
+  // The index determines the number of runs of adjacent chunks.
   const auto shard = read_and_wait(*files, "a/c/0", {}, std::uint64_t{1} << 24).value().bytes;
   constexpr std::size_t kIndexBytes = 16 * kChunks + 4;
   std::uint64_t runs = 1;

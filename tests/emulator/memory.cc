@@ -238,7 +238,7 @@ std::uintptr_t offset_in_program(const void* site) {
 
 std::string place_of(const void* site) {
   char command[128], line[512];
-  // One byte before: the call, not what follows it.
+  // One byte before, so that the call is found and not the line after it.
   std::snprintf(command, sizeof command, "addr2line -Cie /proc/%d/exe 0x%zx 2>/dev/null", static_cast<int>(getpid()),
                 offset_in_program(site) - 1);
   std::string out;

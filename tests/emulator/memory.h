@@ -21,7 +21,7 @@ void add_accesses(counts& to);
 
 void finding(const std::string& what, const void* site);
 void end_at_first_finding();
-/// The source line behind a return address, with the lines that it was inlined to.
+/// The source line of a return address, with the lines into which it was inlined.
 std::string place_of(const void* site);
 std::uintptr_t offset_in_program(const void* site);
 

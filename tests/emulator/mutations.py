@@ -67,7 +67,7 @@ FOUND = 3  # exit status at the first finding; 1: wrong bytes
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: its name, and what PENSTOCK_EMULATOR_MUTATION says."""
+    """One fault: its name, and its value of PENSTOCK_EMULATOR_MUTATION."""
 
     name: str
     words: str
@@ -77,7 +77,7 @@ def places(program: Path, offsets: Iterable[int]) -> dict[str, list[int]]:
     """Barriers by the line of the kernels that has them: the innermost one outside of the warp's own header."""
     found: dict[str, list[int]] = {}
     for offset in offsets:
-        # One byte before: the call, not what follows it.
+        # One byte before, so that the call is found and not the line after it.
         command = ["addr2line", "-ie", str(program), hex(offset - 1)]
         lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
         names = [re.sub(r" \(.*", "", Path(line).name) for line in lines]
@@ -125,7 +125,7 @@ def arithmetic() -> list[Fault]:
 
 
 def outcome(program: Path, fault: Fault) -> str:
-    """What found the fault; empty: nothing did."""
+    """The finding that detects the fault; empty: none does."""
     file = fault.name.split()[1].split(":")[0] if fault.words.startswith("barrier") else ""
     for tests in TESTS.get(file, OTHERS):
         environment = {**os.environ, "PENSTOCK_EMULATOR_MUTATION": fault.words}

@@ -87,7 +87,7 @@ TEST(Gates, AWarmSmallReadOfAFileMakesTheCallsItNeedsAndAllocatesNothing) {
   }
 }
 
-// One or two strips of one row each, of bytes; the strips stand behind the directory, whose entries are of shorts.
+// One or two strips of one row each, of bytes; the strips are after the directory, whose entries are of shorts.
 std::string small_tiff(std::uint16_t width, std::uint16_t compression, const std::vector<std::string>& strips) {
   constexpr std::uint16_t kFirst = 8 + 2 + 9 * 12 + 4;
   const auto rows = static_cast<std::uint16_t>(strips.size()), bytes = static_cast<std::uint16_t>(strips[0].size());

@@ -258,7 +258,7 @@ def test_a_program_ends_with_reads_under_way(tmp_path: Path, how: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-# ---- results that leave the device, and what reads for other libraries ----
+# ---- results that leave the device, and reads through other libraries ----
 
 
 @pytest.mark.parametrize("codecs", [["zstd"], ["numcodecs.lz4"], ["zstd", "crc32c"]], ids=str)

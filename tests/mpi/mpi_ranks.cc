@@ -93,7 +93,7 @@ void fails_together(const std::string& path) {
   expect(!ps::mpi::load(a, MPI_COMM_WORLD, 2).ok(), "there is no third axis");
 }
 
-// One row of int32 in each file, written by hand: what a simulation would leave.
+// One row of int32 in each file, written by hand, like the files of a simulation.
 void write_shards(const std::string& folder) {
   for (std::uint64_t row = 0; row < kRows; ++row) {
     std::string header = "{'descr': '<i4', 'fortran_order': False, 'shape': (1, " + std::to_string(kColumns) + "), }";

@@ -56,7 +56,7 @@ class http_server {
   http_server(const http_server&) = delete;
   http_server& operator=(const http_server&) = delete;
 
-  /// What was put, by path.
+  /// The stored objects, by path.
   std::map<std::string, std::string> objects() const;
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   void set(const std::string& path, std::string bytes);

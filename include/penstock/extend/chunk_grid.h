@@ -32,7 +32,7 @@ class PENSTOCK_API grid_axis {
     if (edges_.empty()) return cell_;
     return decoded_.empty() ? edges_[i + 1] - edges_[i] : decoded_[i];
   }
-  /// Elements of cell `i` that lie inside the array.
+  /// The number of elements of cell `i` that are inside the array.
   std::uint64_t valid_length(std::uint64_t i) const noexcept;
   /// The cell that holds element `index` (< extent).
   std::uint64_t cell_of(std::uint64_t index) const noexcept;

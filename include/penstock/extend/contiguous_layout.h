@@ -25,7 +25,7 @@ struct contiguous_object {
 
 /// Makes the layout of such an object. Its cells are blocks of about a MiB.
 ///
-/// It has an assembler, so the array can be written: the object is written anew, with the same header, and elements
+/// It has an assembler, so the array can be written: the whole object is rewritten, with the same header, and elements
 /// that were never written are 0. Without an old object it makes a new one.
 /// \error corrupt_data  The object is too short for the elements. \error unsupported  The array has more than 2^63
 /// bytes, or the type has items of variable length.

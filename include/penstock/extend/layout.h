@@ -129,8 +129,8 @@ class PENSTOCK_API chunk_layout : public std::enable_shared_from_this<chunk_layo
   virtual const chunk_grid& write_grid() const = 0;
   virtual std::span<const codec_chain> chains() const = 0;
 
-  /// The same array and objects in smaller cells, for elements that lie far apart; null if there are none. Owned by
-  /// this object.
+  /// The same array and objects in smaller cells, for elements that are far apart; null if none exists. Owned by this
+  /// object.
   virtual const chunk_layout* finer() const { return nullptr; }
 
   /// Finds each cell. If an index is missing, appends a request for it (once for each index) and sets nothing of that

@@ -16,7 +16,7 @@
 
 namespace penstock::inline v0 {
 
-// What stores need in order to answer reads and writes in the same way. `store` itself is in <penstock/store.h>.
+// Helpers with which stores answer reads and writes in the same way. `store` itself is in <penstock/store.h>.
 
 /// Whether `key` names an object below a store's root: segments between single '/', none of them empty, `.` or `..`,
 /// and no NUL.

@@ -211,7 +211,7 @@ result<std::unique_ptr<append_claim>> append_claim::take(store& at, std::string 
       auto other = read_and_wait(at, me.key, {}, kMaxClaimBytes);
       if (!other.ok() && other.error().code() != errc::not_found)
         return std::move(other).error().note(fmt::format("reading '{}'", me.key));
-      if (!other.ok()) continue;  // released meanwhile
+      if (!other.ok()) continue;  // it was released in the meantime
       if (!(other->seen == seen)) {
         seen = other->seen;
         since = clock::now();

@@ -42,7 +42,7 @@ class append_session {
   /// \error As array::append.
   result<> write(const tensor_view& rows, const write_options& options);
   /// Stores the shape with all rows that were written. May be called again after an error.
-  /// \error conflict  The array was resized meanwhile, or another writer took over.
+  /// \error conflict  The array was resized in the meantime, or another writer took over.
   result<> publish(bool durable);
   /// Erases elements that the shape does not include and releases the claim. Nothing may be called after it.
   result<> end();

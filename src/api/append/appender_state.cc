@@ -238,7 +238,7 @@ result<bool> appender_state::append(const tensor_view& rows, const std::shared_p
   };
   std::stop_source stop = stop_of_wait();
   for (;;) {
-    if (done > 0 && done == count) return true;  // also after a failure meanwhile: the rows are queued
+    if (done > 0 && done == count) return true;  // also if a failure occurred while waiting: the rows are queued
     if (closed_) return refused(error(errc::invalid_argument, "this appender is closed"));
     if (stalled_ || broken_) {
       if (auto failed = take_errors()) return refused(std::move(*failed));

@@ -21,7 +21,7 @@ void appender_state::work(guard& lock) {
   while (!stalled_ && !broken_) {
     const bool is_wanted = wanted_ > stored_ && written_ >= wanted_;
     const std::uint64_t count = writable();
-    // A new turn writes at least something, however short it is.
+    // A new turn writes rows before it publishes, even if the interval is very short.
     const bool is_due = clock::now() >= publish_at_ && (count == 0 || written_ > stored_);
     if (session_ != nullptr && (is_wanted || is_due)) {
       publish(lock);

@@ -31,7 +31,8 @@ struct array_copy {
   copy_stage stage() const noexcept { return options.part.stage; }
   /// Whether the elements can be copied with these options. Does not write.
   result<> check_elements() const;
-  /// Copies metadata and objects, byte for byte. This and `copy_elements` do the part of it that belongs to the stage.
+  /// Copies metadata and objects byte for byte, or the part of this work that belongs to the stage; so does
+  /// `copy_elements`.
   result<> copy_objects() const;
   /// Decodes and encodes again.
   result<> copy_elements() const;

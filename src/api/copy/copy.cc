@@ -22,7 +22,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Groups nested deeper than this are taken for a loop of links.
+/// Groups nested deeper than this count as a loop of links.
 constexpr int kMaxDepth = 64;
 /// A group that several links of a file lead to is copied for each of them, up to this number.
 constexpr std::size_t kMostRepeated = 1000;

@@ -277,7 +277,7 @@ result<> block_copier::spilled() {
   result<> done;
   if (stage == copy_stage::whole || stage == copy_stage::first) done = spill(file, begins);
   if (done.ok() && (stage == copy_stage::whole || stage == copy_stage::second)) done = collect(file, begins);
-  // A copy that replaces a node begins anew; others can be continued.
+  // A copy that replaces a node starts from the beginning; others can be continued.
   if ((stage == copy_stage::whole && (done.ok() || options.overwrite)) || stage == copy_stage::finish) file.remove();
   return done;
 }

@@ -98,7 +98,7 @@ result<> array_copy::copy_objects() const {
   if (!is_whole && stage() != copy_stage::first) return {};
   PENSTOCK_ASSIGN(std::vector<stored_object> objects, objects_of(state));
   if (!is_whole) {
-    // All processes see one order, whatever that of the listing is.
+    // All processes see the same order, regardless of the listing's.
     std::sort(objects.begin(), objects.end(),
               [](const stored_object& a, const stored_object& b) { return a.key < b.key; });
     const auto [begin, end] = share_of(options.part, objects.size());
@@ -125,7 +125,7 @@ result<> array_copy::copy_objects() const {
   auto done = work.run(objects.size(), threads(), kWaits, [&](std::size_t i, std::uint64_t& bytes) -> result<> {
     const std::string key = state.prefix + objects[i].key, target = prefix + objects[i].key;
     auto object = read_and_wait(*state.store, key, {}, byte_range::kAll - 1);
-    if (!object.ok() && object.error().code() == errc::not_found) return {};  // never written, or erased meanwhile
+    if (!object.ok() && object.error().code() == errc::not_found) return {};  // never written, or erased since
     if (!object.ok()) return std::move(object).error().note(read_note(key, {}));
     const part whole = object->bytes;
     write_condition condition;

@@ -22,8 +22,8 @@ class copy_pieces {
   copy_pieces(const copy_options& options, context_state& with, std::string path, std::uint64_t total_bytes)
       : options_(options), with_(with), path_(std::move(path)), total_bytes_(total_bytes) {}
 
-  /// \param workers  Pieces at once; begun in their order.
-  /// \param waits    A piece mostly waits for storage.
+  /// \param workers  The number of pieces at a time; they begin in order.
+  /// \param waits    Whether a piece spends most of its time waiting for storage.
   result<> run(std::size_t count, unsigned workers, bool waits, const piece_fn& piece);
   std::uint64_t done_bytes() const noexcept { return done_bytes_; }
 

@@ -20,7 +20,7 @@ namespace penstock::inline v0 {
 struct variable_coding {
   chunk_codecs codecs;
   std::string order;  ///< of the items of a chunk: "C" or "F"
-  std::string key;    ///< equal for chunks that are decoded in the same way, whatever the encoder's effort
+  std::string key;    ///< equal for chunks with the same decoding, regardless of the encoder's effort
 };
 
 /// The properties of a variable that must match those in other files.

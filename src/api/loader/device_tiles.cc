@@ -110,7 +110,7 @@ class device_tiles_state {
                                                   first->stream.handle()});
   }
 
-  /// The caller's buffer is written to after what its stream holds now.
+  /// The caller's buffer is overwritten after the present work of its stream.
   void take_back() noexcept {
     if (!held_) return;
     end_work(*held_->read, held_->stream.handle());

@@ -8,7 +8,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// HDF5 folds its sums: a nonzero sum stays nonzero, and 65535 stands for 0 modulo 65535.
+// HDF5 folds its sums: a nonzero sum stays nonzero, and 65535 represents 0 modulo 65535.
 std::uint32_t folded(std::uint64_t sum) noexcept {
   return sum == 0 ? 0 : static_cast<std::uint32_t>((sum - 1) % 65535 + 1);
 }

@@ -92,7 +92,7 @@ class bit_reversal_codec final : public decoding_codec {
   }();
 };
 
-/// Twice the needed size is more than any writer adds (mostly rows beyond the image).
+/// Twice the needed size is more than any writer adds (usually rows beyond the image).
 constexpr std::uint64_t with_margin(std::uint64_t needed) noexcept { return 2 * needed + (std::uint64_t{64} << 10); }
 
 std::span<const std::byte> keep_needed(std::span<const std::byte> all, std::span<std::byte> out) noexcept {

@@ -50,7 +50,7 @@ result<std::shared_ptr<const byte_codec>> make_tiff_jpegxl_codec(tiff_picture pi
 result<std::shared_ptr<const byte_codec>> make_tiff_jpeg_encoder(const tiff_samples& samples, int quality);
 
 /// The error of a build without the library.
-/// \param why  What is missing on this machine.
+/// \param why  The missing part on this machine.
 error unreadable_picture(const tiff_picture& picture, std::string_view why = "");
 /// Why such a stream of `encoded_bytes` cannot fill the picture, judged by its number of pixels alone; 2^31 bytes at
 /// most.

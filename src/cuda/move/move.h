@@ -35,8 +35,8 @@ struct move_run {
   std::int64_t from = 0, to = 0;  ///< the offset of that position in both addresses, in bytes
 };
 
-/// The part of one cell that is wanted. In units of 1, 2, 4, 8 or 16 bytes, to which `from`, `to` and every step are
-/// aligned; the axes go from the outermost to the innermost. If numbers are converted, a unit is one number in the
+/// The selected part of one cell, in units of 1, 2, 4, 8 or 16 bytes, to which `from`, `to` and every step are aligned;
+/// the axes are ordered from the outermost to the innermost. If numbers are converted, a unit is one number in the
 /// target's type.
 struct move_item {
   std::uint64_t from = 0;   ///< address of the first unit

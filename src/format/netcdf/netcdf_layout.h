@@ -64,7 +64,7 @@ class netcdf_layout final : public chunk_layout {
   const extents& shape() const noexcept { return shape_; }
   /// Shape of the largest cells.
   const extents& block() const noexcept { return block_; }
-  /// Whether parts of other variables lie between the records.
+  /// Whether parts of other variables are between the records.
   bool interleaved() const noexcept { return interleaved_; }
   const std::shared_ptr<const netcdf_file>& file() const noexcept { return file_; }
   const netcdf_variable& variable() const noexcept { return file_->header.variables[number_]; }

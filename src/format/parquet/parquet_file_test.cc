@@ -32,7 +32,7 @@ std::map<std::string, parquet_values> columns_of(const parquet_file& file) {
   return out;
 }
 
-/// What write_files.py writes.
+/// The references that write_files.py writes.
 void expect_references(const parquet_file& file) {
   ASSERT_EQ(file.rows(), 40U);
   const auto columns = columns_of(file);

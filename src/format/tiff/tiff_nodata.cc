@@ -104,7 +104,7 @@ std::string json_of(const nodata_value& value) {
 }  // namespace
 
 std::optional<nodata_value> parse_nodata(std::string_view text, const dtype& type) {
-  if (is_integer(type) && text.find('#') == std::string_view::npos) {  // `1.#INF` begins as an integer does
+  if (is_integer(type) && text.find('#') == std::string_view::npos) {  // `1.#INF` begins like an integer
     if (const auto number = integer<std::int64_t>(text)) return nodata_value(*number);
     if (const auto number = integer<std::uint64_t>(text)) return nodata_value(*number);
   }

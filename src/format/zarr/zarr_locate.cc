@@ -171,7 +171,8 @@ class zarr_layout::locator {
 
   // False: it has already been requested.
   bool request(const level& here, const index_key& key) {
-    // An iteration in C order returns to the same shards in the same order: the next one is mostly the next listed.
+    // An iteration in C order returns to the same shards in the same order, so the next one is usually next in the
+    // list.
     const std::size_t count = missing_.size();
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t slot = hint_ + i < count ? hint_ + i : hint_ + i - count;

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kHostAlignment = 4096;
 constexpr std::size_t kLongHostMemory = std::size_t{1} << 20;
 
-// Copies while exactly that memory is accessible; if it was freed meanwhile, the copy faults, as it should.
+// Copies while exactly that memory is accessible; if it was freed in the meantime, the copy faults, as it should.
 std::function<void()> copying(void* to, const void* from, std::size_t bytes) {
   return [to, from, bytes] {
     const fake_memory::access open(self().memory, {to, from}, bytes);

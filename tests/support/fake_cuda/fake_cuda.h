@@ -16,16 +16,16 @@
 
 extern "C" {
 
-/// How operations are run. `lazy`: only while a thread synchronises, or by `pump`, once what was queued before has run;
-/// otherwise a thread runs them. `max_delay_us`: each operation of the thread is late by up to that. Streams take turns
-/// as `seed` says.
+/// How operations are run. `lazy`: only while a thread synchronises, or by `pump`, after everything queued earlier;
+/// otherwise a thread runs them. `max_delay_us`: each operation of the thread is late by up to that. `seed` determines
+/// the order of the streams.
 void penstock_fake_cuda_configure(std::uint64_t seed, int lazy, unsigned max_delay_us);
 /// Kernels do not begin until they are released, or until the next `configure`.
 void penstock_fake_cuda_hold_kernels(int hold);
 /// The same for kernels with that name only; the number of runs of a name is counted as "ran" and the name.
 void penstock_fake_cuda_hold_kernel(const char* name);
 /// Until the next `configure`, `then` is called after each kernel of that name, with its arguments: to change its
-/// results. Device memory is accessible meanwhile.
+/// results. Device memory is accessible during the call.
 void penstock_fake_cuda_after_kernel(const char* name, void (*then)(const void* parameters));
 /// Until the next `configure` launches and copies wait, a random one in `one_in`, until their stream has finished its
 /// work: as with a full queue of the driver.
@@ -48,8 +48,8 @@ std::uint64_t penstock_fake_cuda_calls();
 void penstock_fake_cuda_reset_counts();
 /// The call of `name` after `after` further ones fails with `status`, once.
 void penstock_fake_cuda_fail(const char* name, std::uint64_t after, int status);
-/// A kernel has faulted: what is queued, and will be, ends without effect, and every call but
-/// those for the current context returns `status`. 0: reset, except for work that was lost.
+/// Simulates a fault of a kernel: queued and later work ends without effect, and every call except those for the
+/// current context returns `status`. 0: reset, except for work that was lost.
 void penstock_fake_cuda_fault(int status);
 
 /// Another thread, outside of the library, begins to capture a graph or ends it.
@@ -67,11 +67,11 @@ void penstock_fake_cuda_engine(int formats, int most_bytes);
 /// Until the next `configure`, devices have that attribute; `status` other than 0: the driver does not know it.
 void penstock_fake_cuda_attribute(int which, int value, int status);
 
-/// Queues `run(argument)` on a stream of the current context, as a library's kernel: device memory is accessible
-/// meanwhile. A driver's status.
+/// Queues `run(argument)` on a stream of the current context, as a library's kernel: device memory is accessible during
+/// the call. Returns a driver's status.
 int penstock_fake_cuda_enqueue(void* stream, void (*run)(void*), void* argument);
 
-/// How often primary contexts were retained and not released since: by engines that are still there, say.
+/// How often primary contexts were retained and not released since, for example by engines that still exist.
 int penstock_fake_cuda_retained();
 /// Page-locked memory in use, in bytes.
 std::uint64_t penstock_fake_cuda_page_locked_bytes();

@@ -101,7 +101,7 @@ class fake_driver {
     return pumped_at == name;
   }
 
-  /// The stream that a handle stands for, if it may be used with the current context; null otherwise.
+  /// The stream of a handle, if it may be used with the current context; null otherwise.
   std::shared_ptr<fake_stream> stream_of(stream_ref handle) {
     const int device = current_device_number();
     if (device < 0) return nullptr;

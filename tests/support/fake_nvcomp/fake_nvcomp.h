@@ -21,8 +21,9 @@ std::uint64_t penstock_fake_nvcomp_calls();
 void penstock_fake_nvcomp_say(int status);
 /// From now on calls to decode fail with this status; 0: they do not.
 void penstock_fake_nvcomp_fail(int status);
-/// From now on this is called whenever workspace is asked about, which is while headers are read; null: nothing is.
+/// From now on this is called whenever the size of the workspace is queried, which is while headers are read; null: no
+/// call.
 void penstock_fake_nvcomp_on_workspace(void (*call)());
-/// Workspace that is asked for, per decoded byte, in eighths.
+/// The workspace that is requested, per decoded byte, in eighths.
 void penstock_fake_nvcomp_workspace(std::uint64_t eighths);
 }

@@ -197,7 +197,7 @@ int openat64(int at, const char* name, int flags, ...) {
 }
 int creat(const char* name, mode_t mode) { return open_at(AT_FDCWD, name, O_WRONLY | O_CREAT | O_TRUNC, mode); }
 
-// A write of several parts at `offset`, or where the file stands (-1).
+// A write of several parts at `offset`, or at the file's position (-1).
 static ssize_t write_parts(int file, const struct iovec* parts, int count, off_t offset) {
   char path[PATH_MAX];
   struct stat status;
@@ -308,7 +308,7 @@ int unlinkat(int at, const char* name, int flags) {
   if (!place(at, name, path)) return real(at, name, flags);
   pthread_mutex_lock(&mutex);
   int out = -1;
-  // Removing what failed must not fail too: a disk that is full still removes.
+  // Cleaning up after a failure must not fail too: removing works on a full disk.
   if (strcmp("unlink", fail_call) != 0 || !fails("unlink")) out = real(at, name, flags);
   if (out == 0) record((flags & AT_REMOVEDIR) != 0 ? kRmdir : kUnlink, 0, 0, 0, path, NULL, NULL, 0);
   if (strstr(path, "/.power-mark-") != NULL) record(kMark, 0, 0, 0, path, NULL, NULL, 0);
