@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # install.sh PYTHON ARGUMENTS...: `pip install ARGUMENTS` into the environment of PYTHON.
 #
-# By uv where it works: it takes a tenth of pip's time, because it unpacks in threads and compiles nothing. uv does not
-# read pip's settings, so pip itself installs where they name another index, and where uv fails.
+# uv installs them in a tenth of pip's time, because it unpacks in threads and compiles nothing. It does not read pip's
+# settings, so pip is used if they name another index, and if uv fails.
 set -eu
 python=$1
 shift

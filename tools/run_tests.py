@@ -91,7 +91,7 @@ class Stages:
         }
         self.builds = {name: build for name, build in self.builds.items() if name in names}
         self.ahead: Ahead | None = None
-        # What the Python stage runs of others, downloaded while the library is built: minutes, most of them waiting.
+        # Downloads the tests of other projects for the stage `python` while the library is built: minutes of waiting.
         fetch = (sys.executable, "tools/test_peers.py", "--fetch")
         self.fetched = subprocess.Popen(fetch, cwd=ROOT) if "python" in names else None
 

@@ -36,7 +36,7 @@ LATENCY = {"LDS": 30, "LDL": 40, "SHFL": 24, "S2R": 20, "R2UR": 12, "FLO": 14, "
 BARRIER = 40  # of a thread block whose warps all arrive at the same time
 READ_OPERANDS = 10  # until a store has read its operands
 OTHER = 14
-TAKEN = 6  # of a taken branch, beyond its stall count
+TAKEN = 6  # cycles of a taken branch in addition to its stall count
 GLOBAL = {"L1": 40, "L2": 250, "memory": 600}
 
 # An H200. Integer units take 64 lanes a cycle, that is two warps' instructions; 128 bytes of loads or stores a cycle.

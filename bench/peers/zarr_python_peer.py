@@ -12,7 +12,7 @@ from . import Peer, Shape, Source
 
 
 def create_array(path: Path, shape: Shape, dtype: str, chunks: Shape, shards: Shape | None) -> Any:
-    """As every pipeline of zarr-python writes it."""
+    """A new array of zarr-python, the same for all of its pipelines."""
     import zarr
     from zarr.codecs import ZstdCodec
 

@@ -177,7 +177,7 @@ def test_failures_of_the_device_are_raised(cuda: FakeCuda) -> None:
     np.testing.assert_array_equal(next(iter(loader)).numpy(), VALUES)
 
 
-def test_iterations_are_broken_off_at_any_place(cuda: FakeCuda) -> None:
+def test_iterations_can_be_abandoned_at_any_point(cuda: FakeCuda) -> None:
     loader = ps.loader(array(), batch_size=3, device="cuda", depth=3)
     with slow_device(cuda):
         cuda.configure(9, lazy=True)

@@ -170,7 +170,7 @@ def test_errors_are_raised_once_and_named() -> None:
         again.append(rows)
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_invalid_arguments_and_arrays_raise(tmp_path: Path) -> None:
     a = ps.create_array(tmp_path / "a", shape=(4, 3), dtype="f4", chunks=(2, 3))
     for axis in (2, -3):
         with pytest.raises(IndexError, match="out of bounds"):

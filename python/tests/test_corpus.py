@@ -64,7 +64,7 @@ def test_an_array_of_the_selection_has_the_recorded_values(record):
     np.testing.assert_array_equal(flipped[tuple(slice(None, None, -1) for _ in array.shape)], values)
 
 
-def test_the_selection_is_there():
+def test_the_selection_is_complete():
     assert len(records(SELECTION / "oracle.jsonl")) > 180
 
 

@@ -251,7 +251,7 @@ class TestJax:
         return pytest.importorskip("jax")
 
     @pytest.mark.parametrize("name", ["bool", "i1", "i4", "u1", "u4", "f2", "f4", "c8", "bfloat16", "float8_e4m3fn"])
-    def test_every_type_that_it_has(self, jax, name):
+    def test_jax_reads_each_of_its_types(self, jax, name):
         values = some(name)
         for source in (ps.Tensor(values), stored(values)):
             got = jax.dlpack.from_dlpack(source)

@@ -20,8 +20,8 @@ struct filter_promise {
   bool lossless = false;  ///< every encoded value is restored, bit by bit
   double low = 0, step = 1;
   std::uint32_t count = 0;  ///< 0: for every value of the type
-  double absolute = 0;      ///< the most difference; infinite: none is promised
-  double relative = 0;      ///< ... or this part of the value, whichever is more
+  double absolute = 0;      ///< the largest difference; infinite: no bound is guaranteed
+  double relative = 0;      ///< ... or this fraction of the value, whichever is larger
 };
 
 inline constexpr filter_promise kLossless{true};

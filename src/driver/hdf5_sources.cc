@@ -21,7 +21,7 @@ namespace {
 
 constexpr unsigned kMostLevels = 8;
 constexpr std::uint64_t kMostSources = 100'000;
-/// The most runs of neighbours in the ranges that mappings show: a few bytes of a file may describe very many.
+/// The most contiguous runs in the ranges of all mappings: a few bytes of a file may describe a very large number.
 constexpr std::uint64_t kMostRuns = std::uint64_t{1} << 22;
 
 bool is_file(const std::string& path) {

@@ -54,9 +54,9 @@ class spool_file {
   std::atomic<std::uint64_t> end_{0};
 };
 
-/// The folder for the bytes of a new object, whose URI this is: the file's own or the first one above it that exists,
-/// so that they are on its file system and not in a folder of temporary files, which may be small. Of other objects,
-/// and where nothing can be written, that folder: `TMPDIR`.
+/// The folder for the bytes of the new object at this URI. For a file it is the file's folder, or its nearest ancestor
+/// that exists, because the folder of temporary files may be on a small file system. For other objects, and if that
+/// folder is not writable, it is the folder of temporary files: `TMPDIR`.
 std::string spool_folder(std::string_view uri);
 
 }  // namespace penstock::inline v0

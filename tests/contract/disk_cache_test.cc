@@ -176,7 +176,7 @@ TEST_F(DiskCache, FetchesDamagedBytesAgain) {
 }
 
 TEST_F(DiskCache, ReadsOnWhereItCannotWrite) {
-  std::filesystem::create_directories(home_.path() / "cache" / "claims");  // in the way, also for root
+  std::filesystem::create_directories(home_.path() / "cache" / "claims");  // not a file: even root cannot write
   const opened cached = make();
   for (int i = 0; i < 3; ++i) EXPECT_EQ(read_now(*cached.from, "k")->text, kText);
   EXPECT_EQ(methods().size(), 3U);

@@ -181,7 +181,7 @@ def _by_dlpack(values: Any) -> npt.NDArray[Any] | None:
 
 
 def _named_dtypes() -> Iterator[np.dtype[Any]]:
-    """Those of ml_dtypes that the installed version has."""
+    """The named types that the installed version of ml_dtypes defines."""
     for name in NAMED_TYPES:
         with contextlib.suppress(UnsupportedError):
             yield _core.numpy_dtype(name)

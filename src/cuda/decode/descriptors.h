@@ -7,7 +7,7 @@
 
 namespace penstock::inline v0::device {
 
-/// The status of a chunk: one 32-bit word each, zeroed before the wave's first kernel. The first failure is kept.
+/// The status of a chunk: a 32-bit word that is zeroed before the wave's first kernel. The first failure is kept.
 enum class chunk_status : std::uint32_t {
   ok = 0,
   corrupt_literals = 1,   ///< a Huffman table or stream contradicts the format

@@ -88,7 +88,7 @@ class tiff_layout final : public chunk_layout {
   extents shape_;
   chunk_grid grid_, write_grid_;
   std::vector<codec_chain> chains_;
-  std::uint64_t cell_rows_ = 0;                       // of a cell; less than a strip has if that is divided
+  std::uint64_t cell_rows_ = 0;                       // rows of a cell; fewer than those of a strip that is divided
   std::uint64_t row_bytes_ = 0;                       // decompressed
   std::uint64_t max_ratio_ = 1;                       // largest ratio that the compression can reach
   std::uint64_t stack_bytes_ = 0;                     // bytes of the images before this one that share its directory
