@@ -98,7 +98,7 @@ result<> make_csv(request_to_read& work, Take&& take) {
   const stoppable reading;
   progress_line line("reading");
   const dtype type = work.from.type();
-  // A slab of rows has the selection's axes without those that an int dropped.
+  // A slab of rows has the axes of the result: those that an int selects are dropped.
   std::uint64_t done = 0;
   const std::uint64_t columns = work.resolved.shape.size() < 2 ? 1 : work.resolved.shape[1];
   for (const slab& piece : cut_into_slabs(work.resolved, work.from.chunks(), type.item_bytes(), kCsvBytes)) {

@@ -16,7 +16,7 @@ struct appender_options {
   std::uint64_t queue_bytes = 0;
   unsigned threads = 0;             ///< encoding workers; 0: the context's
   bool durable = false;             ///< `flush` and `close` return only when the device has every object
-  bool write_empty_chunks = false;  ///< also store chunks that hold nothing but the fill value
+  bool write_empty_chunks = false;  ///< also store chunks that contain only the fill value
   /// The shape is stored at most once in this time, except by `flush` and `close`. Readers see new rows with this
   /// delay, and other appenders wait this long.
   std::chrono::milliseconds publish_interval{1000};

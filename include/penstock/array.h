@@ -58,7 +58,7 @@ struct write_options {
   unsigned threads = 0;             ///< workers of this write; 0: the context's
   progress_fn progress;             ///< empty: none; counts decoded bytes
   bool durable = false;             ///< return only when data is on the storage device, if the store reports it
-  bool write_empty_chunks = false;  ///< also store chunks that hold nothing but the fill value
+  bool write_empty_chunks = false;  ///< also store chunks that contain only the fill value
   /// For values in device memory (`value.space` is cuda): the device, where -1 is the one that holds the memory, and
   /// the stream on which they are ordered. Empty: the values are complete.
   int device = -1;

@@ -63,7 +63,7 @@ PENSTOCK_API std::size_t choose_overview(const image_size& image, std::span<cons
                                          resampling how) noexcept;
 
 /// The source of a window: an image's pixels as they are stored, or its physical values, which are resampled after they
-/// were unpacked. Missing pixels of the latter are those that are NaN, if the image has missing pixels.
+/// were unpacked. In physical values NaN marks missing pixels, if the image has any.
 using window_image = std::variant<array, unpacked_image>;
 
 struct window_options {

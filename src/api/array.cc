@@ -117,7 +117,7 @@ namespace {
 // Reads a source on the calling thread and, if it is worthwhile, on others.
 result<> read_as_stored(const array_state& state, const source& from, const read_options& options) {
   const borrowed_job job(state.context->state(), state.context->state().take_job());
-  // A sharded array's chunks are found by an index in storage, which cached chunks are not looked up by.
+  // Sharded chunks are found through an index in storage; the lookup of cached chunks does not use it.
   const bool indexed = state.shards && state.caches_indexes;
   if ((!indexed && job->read_kept_cells(from)) || job->read_one_cell(from, options.arena)) return {};
   const read_job::settings settings = settings_of(state, options);

@@ -320,7 +320,7 @@ void device_engine::give_event(event_ref event) noexcept {
   free_events_.push_back(event);
 }
 
-// The engine may still be copying from the block; if it is broken, there is no known end.
+// The engine may still be copying from the block; if it is broken, the end of the copy is unknown.
 void device_engine::drop(read_slot& read, parcel& what) noexcept {
   if (what.block == nullptr) return;
   const current_context current(driver_, context_);

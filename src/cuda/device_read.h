@@ -140,7 +140,7 @@ class device_read final : public cell_sink, public std::enable_shared_from_this<
   std::shared_ptr<const void> keep_alive_;
 
   mutex joining_;  // taken before `mutex_`
-  // Of small requests, until it is full or the read ends; its bytes are in ordinary memory.
+  // Collects small requests until it is full or the read ends; its bytes are in ordinary memory.
   std::unique_ptr<parcel> joined_ PENSTOCK_GUARDED_BY(joining_);
 
   mutex mutex_;

@@ -70,7 +70,7 @@ class device_wave {
   std::byte* tables = nullptr;  ///< page-locked; the beginning of `tail`
   std::uint64_t tables_bytes = 0;
   std::uint64_t used_bottom = 0, used_top = 0;
-  std::size_t coming = 0;        ///< cells that have their place, but whose headers are still being read
+  std::size_t coming = 0;        ///< cells that have space, but whose headers are still being read
   std::uint64_t tile_count = 0;  ///< number of entries of `tiles`
   unsigned stream = 0;           ///< which decode stream it was queued on
   std::uint32_t statuses = 0;

@@ -29,7 +29,7 @@ struct hdf5_object_facts {
   json attributes;                                 ///< of a group
   std::vector<hdf5_typed_value> typed_attributes;  ///< of a group
   std::string identity;                            ///< of a group: equal for all links to it
-  bool is_compound = false;                        ///< a group that stands for a dataset of compounds
+  bool is_compound = false;                        ///< a group that represents a dataset of compounds
 };
 
 result<hdf5_object_facts> read_facts(hdf5_file& file, hdf5_tree& tree, std::string_view path,

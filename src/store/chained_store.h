@@ -23,7 +23,7 @@ class chained_store final : public store {
   chained_store(std::string key, std::shared_ptr<const store> from, std::vector<link> links);
 
   store_traits traits() const override;
-  /// A read within one range is one of the other store; a longer one is several, into one buffer.
+  /// A read within one range becomes one read of the other store; a longer one becomes several, into one buffer.
   void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override;
   std::string uri() const override { return from_->uri(); }
   std::uint64_t bytes() const noexcept { return begins_.back(); }

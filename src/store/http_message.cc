@@ -23,7 +23,7 @@ char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c 
 
 bool is_strong_tag(std::string_view tag) noexcept { return tag.size() >= 2 && tag.front() == '"' && tag.back() == '"'; }
 
-// A server's text in a form for a message of one line.
+// A server's text for a message of one line: shortened, without control characters.
 std::string shown(std::string_view text, std::size_t most) {
   std::string out;
   for (const char each : text.substr(0, most)) {

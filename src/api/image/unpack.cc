@@ -197,7 +197,7 @@ std::vector<std::uint8_t> unpacked_state::mask_flags(const std::vector<std::vect
 void unpacked_state::unpack_band(std::size_t band, const std::byte* packed, const std::uint8_t* flags,
                                  std::uint64_t pixels, std::byte* out) const {
   constexpr std::uint64_t kBlock = 1024;
-  alignas(16) std::byte block[kBlock * 16];  // because values may be written to where the block is
+  alignas(16) std::byte block[kBlock * 16];  // a copy, because the values may overwrite the packed block
   const std::uint64_t from_bytes = image.type().item_bytes(), to_bytes = type.item_bytes();
   const conversion with = of_band(band);
   for (std::uint64_t at = 0; at < pixels; at += kBlock) {

@@ -66,7 +66,7 @@ class loader_state {
   std::optional<sample_space> drawn_;
   std::vector<std::uint64_t> samples_;  ///< of this rank, in order
   std::vector<std::uint64_t> numbers_;  ///< of its batches
-  std::vector<std::uint64_t> uses_;     ///< where each sample's begin, and the end
+  std::vector<std::uint64_t> uses_;     ///< the begin of each sample's uses, and the end of the last
   const sample_space& space() const noexcept { return drawn_ ? *drawn_ : *what_.space; }
 
   std::thread thread_;
