@@ -1,7 +1,7 @@
-"""Runs the benchmark's scenarios, prints them with their bars, and saves the results.
+"""Runs the benchmark's scenarios, prints them against their bars, and keeps the results.
 
-All libraries are measured in turns within one run, on the same processors, with the same number of threads: ratios are
-meaningful on a shared machine, absolute numbers are not.
+All libraries are measured in turns within one run, on the same processors, with the same number of threads; ratios hold
+where absolute numbers of a shared machine do not.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ ORDER = (
 
 
 def scenarios(quick: bool = False) -> dict[str, dict]:
-    """All scenario files, those with a known position first."""
+    """All scenario files, those with a known place first."""
     found = {path.stem: json.loads(path.read_text()) for path in (BENCH / "scenarios").glob("*.json")}
     names = [name for name in ORDER if name in found] + sorted(set(found) - set(ORDER))
     return {name: {**found[name], **(found[name]["quick"] if quick else {})} for name in names}
@@ -96,7 +96,29 @@ def main() -> int:
         print("penstock_ceiling is not built: `make bench` builds it", file=sys.stderr)
         return 1
     setting = Setting(options.folder, options.threads, program, options.build, lambda line: print(line, flush=True))
-    results = []
+    now = datetime.datetime.now(datetime.UTC)
+    path, others = None, []
+    if not options.quick and not options.no_results:
+        options.results.mkdir(parents=True, exist_ok=True)
+        path = options.results / f"{machine.slug()}-{machine.commit()}-{now.date().isoformat()}.json"
+        if options.scenarios and path.exists():  # a part of the run is repeated, or done now
+            others = json.loads(path.read_text())["results"]
+    results: list[Result] = []
+
+    def keep() -> None:
+        """Writes what there is so far: a run that is interrupted keeps it."""
+        if path is None:
+            return
+        fresh = {result.scenario for result in results}
+        document = {
+            "machine": machine.describe(),
+            "commit": machine.commit(),
+            "date": now.isoformat(timespec="seconds"),
+            "threads": options.threads,
+            "results": [r for r in others if r["scenario"] not in fresh] + [result.as_json() for result in results],
+        }
+        path.write_text(json.dumps(document, indent=1) + "\n")
+
     for name, scenario in scenarios(options.quick).items():
         if options.scenarios and name not in options.scenarios:
             continue
@@ -106,27 +128,13 @@ def main() -> int:
             traceback.print_exc()
             result = Result(name, scenario["title"], failed=f"{type(error).__name__}: {error}".splitlines()[0])
         results.append(result)
+        keep()
         print(as_text(result) + "\n", flush=True)
 
     bars = [bar for result in results for bar in result.bars]
     failed = [result.scenario for result in results if result.failed]
     print(f"{sum(bar.passed for bar in bars)} of {len(bars)} bars met; {len(failed)} scenarios failed")
-    if not options.quick and not options.no_results:
-        now = datetime.datetime.now(datetime.UTC)
-        options.results.mkdir(parents=True, exist_ok=True)
-        path = options.results / f"{machine.slug()}-{machine.commit()}-{now.date().isoformat()}.json"
-        document = {
-            "machine": machine.describe(),
-            "commit": machine.commit(),
-            "date": now.isoformat(timespec="seconds"),
-            "threads": options.threads,
-            "results": [result.as_json() for result in results],
-        }
-        if options.scenarios and path.exists():  # some scenarios of the run were repeated
-            fresh = {result.scenario for result in results}
-            known_results = json.loads(path.read_text())["results"]
-            document["results"] = [r for r in known_results if r["scenario"] not in fresh] + document["results"]
-        path.write_text(json.dumps(document, indent=1) + "\n")
+    if path is not None:
         print(f"Wrote {path}")
     return 1 if failed else 0
 
