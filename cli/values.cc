@@ -72,6 +72,13 @@ std::string real_text(bool brain, std::uint32_t bits, const std::byte* item) {
   return float_text(fmt::format("{}", std::isnan(value) ? NAN : value));
 }
 
+/// The decimal text of x87's 80 bits in 16 bytes.
+std::string extended_text(const std::byte* item) {
+  long double value = 0;
+  std::memcpy(&value, item, std::min<std::size_t>(sizeof value, 10));
+  return float_text(fmt::format("{}", std::isnan(value) ? static_cast<long double>(NAN) : value));
+}
+
 json real_json(const std::string& text) {
   if (text == "nan") return "NaN";
   if (text == "inf") return "Infinity";
@@ -235,6 +242,8 @@ std::string item_text(dtype type, const std::byte* item) {
     case dtype_kind::floating:
     case dtype_kind::brain_float:
       return real_text(type.kind() == dtype_kind::brain_float, type.bits(), item);
+    case dtype_kind::extended_float:
+      return extended_text(item);
     case dtype_kind::complex: {
       const std::string re = real_text(false, type.bits() / 2, item);
       const std::string im = real_text(false, type.bits() / 2, item + bytes / 2);
@@ -282,6 +291,8 @@ json item_json(dtype type, const std::byte* item) {
     case dtype_kind::floating:
     case dtype_kind::brain_float:
       return real_json(real_text(type.kind() == dtype_kind::brain_float, type.bits(), item));
+    case dtype_kind::extended_float:
+      return real_json(extended_text(item));
     case dtype_kind::complex:
       return json::array_t{real_json(real_text(false, type.bits() / 2, item)),
                            real_json(real_text(false, type.bits() / 2, item + bytes / 2))};

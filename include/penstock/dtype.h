@@ -32,6 +32,7 @@ enum class dtype_kind : std::uint8_t {
   small_float,     ///< floats of 8, 6 and 4 bits (see `dtype::format`)
   structured,      ///< named fields at fixed offsets
   object,          ///< variable_item: a Python object, created by the Python module only
+  extended_float,  ///< x87's 80 bits in 16 bytes: `long double` on x86-64, NumPy's longdouble there
   variable_list,   ///< variable_item: items of another type, one after the other (see `dtype::item`)
 };
 
@@ -116,7 +117,8 @@ class PENSTOCK_API dtype {
   static result<dtype> from_name(std::string_view name);
 
   /// Parses NumPy's type string: `<f4`, `|b1`, `>M8[10ns]`, `|S5`, `<U3`, `|V7`, `|O`.
-  /// \error corrupt_data  Not a type string. \error unsupported  A type that is not supported, such as `<f16`.
+  /// \error corrupt_data  Not a type string. \error unsupported  A type that is not supported, such as `<c32`; `<f16`
+  /// is on x86-64 alone.
   static result<numpy_type> from_numpy(std::string_view typestr);
 
   dtype_kind kind() const noexcept { return kind_; }

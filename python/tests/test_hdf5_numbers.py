@@ -130,11 +130,15 @@ def test_many_numbers_that_become_narrower(tmp_path: Path, layout: str) -> None:
 
 def test_wider_numbers_are_refused_by_name(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
-        file["x87"] = np.zeros(2, np.longdouble)
         wide = h5t.STD_I64LE.copy()
         wide.set_size(16)
         wide.set_precision(100)
         h5d.create(file.id, b"wide", wide, h5s.create_simple((2,)))
-    for name, words in {"x87": "floats of", "wide": "integers of 100 bits in 16 bytes"}.items():
+        binary128 = h5t.IEEE_F64LE.copy()
+        binary128.set_size(16)
+        binary128.set_precision(128)
+        binary128.set_fields(127, 112, 15, 0, 112)
+        h5d.create(file.id, b"binary128", binary128, h5s.create_simple((2,)))
+    for name, words in {"binary128": "floats of 128 bits", "wide": "integers of 100 bits in 16 bytes"}.items():
         with pytest.raises(ps.UnsupportedError, match=words):
             ps.open(tmp_path / "x.h5", name)

@@ -544,7 +544,7 @@ def test_the_whole_corpus() -> None:
         try:
             a = ps.open(root / record["path"])
         except ps.UnsupportedError:
-            assert "O" in str(record["dtype"]) or record["dtype"] in ("<f16", "<c32"), record
+            assert "O" in str(record["dtype"]) or record["dtype"] == "<c32", record
             continue
         assert list(a.shape) == record["shape"], record
         data = np.ascontiguousarray(a[...])

@@ -124,6 +124,7 @@ std::uint32_t dtype::swap_bytes() const noexcept {
     case dtype_kind::unsigned_integer:
     case dtype_kind::floating:
     case dtype_kind::brain_float:
+    case dtype_kind::extended_float:
     case dtype_kind::datetime:
     case dtype_kind::timedelta:
       return item_bytes();

@@ -73,6 +73,13 @@ constexpr named_type kTypes[] = {
     {"bytes", dtype_kind::variable_bytes, 0},
 };
 
+// Elsewhere NumPy's type of 16 bytes is another one, or there is none.
+#if defined(__x86_64__)
+constexpr bool kHasExtendedFloat = true;
+#else
+constexpr bool kHasExtendedFloat = false;
+#endif
+
 constexpr bool has_bits(dtype_kind kind) noexcept {
   return kind != dtype_kind::variable_utf8 && kind != dtype_kind::variable_bytes;
 }
@@ -120,6 +127,7 @@ char numpy_letter(dtype_kind kind) noexcept {
     case dtype_kind::unsigned_integer:
       return 'u';
     case dtype_kind::floating:
+    case dtype_kind::extended_float:
       return 'f';
     case dtype_kind::complex:
       return 'c';
@@ -177,6 +185,8 @@ std::string dtype::name() const {
       return "fixed_length_utf32";
     case dtype_kind::structured:
       return "struct";
+    case dtype_kind::extended_float:
+      return "longdouble";
     case dtype_kind::object:
       return "object";
     case dtype_kind::variable_list:
@@ -224,6 +234,8 @@ result<numpy_type> dtype::from_numpy(std::string_view typestr) {
     default:
       break;
   }
+  if (kHasExtendedFloat && letter == 'f' && size == 16 && !big)
+    return numpy_type{dtype(dtype_kind::extended_float, 128), false};
   for (const named_type& each : kTypes) {
     if (each.format == float_format::ieee && numpy_letter(each.kind) == letter && each.bits == size * 8 &&
         each.kind != dtype_kind::datetime && each.kind != dtype_kind::timedelta &&

@@ -100,7 +100,7 @@ TEST(Dtype, ReadsBackWhatNumpyWrites) {
   EXPECT_EQ(dtype::from_numpy("|O8")->type, dtype::object());
   EXPECT_EQ(dtype::from_numpy(">S3")->big_endian, false);
   EXPECT_EQ(dtype::from_numpy("<M8[10s]")->type, dtype::datetime(time_unit::second, 10));
-  for (const char* text : {"", "<", "f4", "<f", "<f16", "<c4", "<i3", "<x4", "<f04", "<f-4", "<f4 ", "<M4", "<M8[",
+  for (const char* text : {"", "<", "f4", "<f", ">f16", "<c4", "<i3", "<x4", "<f04", "<f-4", "<f4 ", "<M4", "<M8[",
                            "<M8[s", "<M8[0s]", "<M8[fortnight]", "<U4294967296", "|O4", "<c32"}) {
     EXPECT_FALSE(dtype::from_numpy(text).ok()) << text;
   }

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from penstock import _core
 from penstock.api.create_options import AUTO, check_format, check_name, codecs_of
 from penstock.api.open import open
@@ -235,8 +237,8 @@ def _nodes_below(source: Group, zarr_format: int, path: str = "") -> tuple[list[
                 raise
             left_out.append(f"'{inner}' ({error.message})")
             continue
-        if zarr_format != 2 and isinstance(node, Array) and "vlen" in (node.dtype.metadata or {}):
-            left_out.append(f"'{inner}' (Zarr v3 has no data type for lists of variable length)")
+        if without := isinstance(node, Array) and _without_a_type(node.dtype, zarr_format):
+            left_out.append(f"'{inner}' ({without})")
             continue
         nodes.append((inner, node))
         if isinstance(node, Group):
@@ -244,6 +246,13 @@ def _nodes_below(source: Group, zarr_format: int, path: str = "") -> tuple[list[
             nodes += below[0]
             left_out += below[1]
     return nodes, left_out
+
+
+def _without_a_type(dtype: np.dtype[Any], zarr_format: int) -> str:
+    """What Zarr has no data type for; empty: it has one."""
+    if zarr_format != 2 and "vlen" in (dtype.metadata or {}):
+        return "Zarr v3 has no data type for lists of variable length"
+    return "Zarr has no data type for long doubles" if dtype == np.longdouble != np.float64 else ""
 
 
 def _names_in(rule: Any) -> list[str]:

@@ -18,6 +18,8 @@ _FLOATS = {
     (8, (63, 52, 11, 0, 52), 1023): "f8",
     (2, (15, 7, 8, 0, 7), 127): "bfloat16",
 }
+if np.finfo(np.longdouble).nmant == 63:  # x87's
+    _FLOATS[16, (79, 64, 15, 0, 64), 16383] = "f16"
 
 _MOST_TEXTS = 1000
 
@@ -94,6 +96,8 @@ def _float(tid: Any, h5t: Any) -> StoredType:
     whole = tid.get_precision() == 8 * tid.get_size() and tid.get_offset() == 0
     order = _order(tid, h5t)
     usual = known is not None and whole and tid.get_norm() == h5t.NORM_IMPLIED
+    if known == "f16" and order == "<" and tid.get_norm() != h5t.NORM_IMPLIED:
+        return StoredType("<f16")
     sign, exponent, exponent_bits, mantissa, mantissa_bits = tid.get_fields()
     fits = tid.get_size() <= 16 and tid.get_offset() == 0 and 1 <= exponent_bits <= 11 and mantissa_bits <= 52
     if fits and (not usual or (known == "bfloat16" and order == ">")):

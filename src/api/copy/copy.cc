@@ -131,7 +131,9 @@ class copy_plan {
   // Whether a dataset cannot be stored in the format of the copy.
   bool is_without_form(const node& of) const {
     const auto* const a = std::get_if<array>(&of);
-    return a != nullptr && a->type().kind() == dtype_kind::variable_list && options_.zarr_format != 2;
+    if (a == nullptr) return false;
+    const dtype_kind kind = a->type().kind();
+    return kind == dtype_kind::extended_float || (kind == dtype_kind::variable_list && options_.zarr_format != 2);
   }
 
   /// \error invalid_argument  A rule names a dimension that no array has.

@@ -104,6 +104,13 @@ result<hdf5_element> integer_of(const hdf5_type& type) {
   return out;
 }
 
+// The 80-bit numbers of x87 in 16 bytes, which C calls long double on x86-64.
+bool is_x87(const hdf5_type& type) noexcept {
+  const hdf5_type::float_fields& f = type.fields;
+  return type.bytes == 16 && !type.big_endian && !type.vax && f.sign == 79 && f.exponent == 64 &&
+         f.exponent_bits == 15 && f.mantissa == 0 && f.mantissa_bits == 64 && f.bias == 16383 && f.normalization != 2;
+}
+
 struct known_float {
   std::uint32_t bytes;
   hdf5_type::float_fields fields;
@@ -119,6 +126,7 @@ result<hdf5_element> float_of(const hdf5_type& type) {
     return each.bytes == type.bytes && each.fields == type.fields;
   });
   if (type.vax) return refuse("VAX or mixed byte order");
+  if (is_x87(type) && dtype::from_numpy("<f16").ok()) return plain("<f16", 16);
   const bool is_known = found != kKnown.end() && type.precision == 8 * type.bytes && type.bit_offset == 0;
   const hdf5_type::float_fields& of = type.fields;
   const bool is_double = type.bytes <= 16 && type.bit_offset == 0 && of.exponent_bits >= 1 && of.exponent_bits <= 11 &&

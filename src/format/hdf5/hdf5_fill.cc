@@ -69,7 +69,7 @@ json number_json(std::span<const std::byte> item, std::string_view type) {
 
 json item_json(std::span<const std::byte> item, const json& type) {
   const std::string* const name = type.as_string();
-  if (name == nullptr || (*name)[1] == 'S' || (*name)[1] == 'V') return json(base64_encode(item));
+  if (name == nullptr || (*name)[1] == 'S' || (*name)[1] == 'V' || *name == "<f16") return json(base64_encode(item));
   if (*name == "bfloat16") return float_json(load_bits(item, false), item.size(), float_format::bfloat16);
   return number_json(item, *name);
 }

@@ -11,20 +11,6 @@ namespace {
 
 using kind = hdf5_type::kind;
 
-#if defined(__x86_64__)
-constexpr bool kLongDoubleIsX87 = true;
-#else
-constexpr bool kLongDoubleIsX87 = false;  // NumPy has another type of 16 bytes, or none
-#endif
-
-// The 80-bit numbers of x87 in 16 bytes, which C calls long double on x86-64.
-bool is_x87(const hdf5_type& type) noexcept {
-  const hdf5_type::float_fields& f = type.fields;
-  return type.what == kind::floating && type.bytes == 16 && !type.big_endian && !type.vax && f.sign == 79 &&
-         f.exponent == 64 && f.exponent_bits == 15 && f.mantissa == 0 && f.mantissa_bits == 64 && f.bias == 16383 &&
-         f.normalization != 2;
-}
-
 bool is_bfloat16(const hdf5_element& element) noexcept {
   const std::string* const name = element.dtype.as_string();
   return name != nullptr && *name == "bfloat16";
@@ -57,20 +43,15 @@ std::optional<hdf5_typed_value> hdf5_typed(const hdf5_attribute& from) {
     form.emplace_back("lists", element->dtype);
     return made();
   }
-  if (is_x87(type)) {
-    if (!kLongDoubleIsX87) return std::nullopt;
-    form.emplace_back("dtype", "<f16");
-  } else {
-    const auto element = hdf5_element_of(type);
-    if (!element.ok() || element->is_elsewhere() || is_bfloat16(*element)) return std::nullopt;
-    if (type.what == kind::text && shape.size() < 2) return std::nullopt;
-    shape.insert(shape.end(), element->shape.begin(), element->shape.end());
-    if (!element->bits.is_null()) {
-      form.emplace_back("numbers", element->dtype);
-      return made();
-    }
-    form.emplace_back("dtype", element->dtype);
+  const auto element = hdf5_element_of(type);
+  if (!element.ok() || element->is_elsewhere() || is_bfloat16(*element)) return std::nullopt;
+  if (type.what == kind::text && shape.size() < 2) return std::nullopt;
+  shape.insert(shape.end(), element->shape.begin(), element->shape.end());
+  if (!element->bits.is_null()) {
+    form.emplace_back("numbers", element->dtype);
+    return made();
   }
+  form.emplace_back("dtype", element->dtype);
   out.items = from.bytes;
   return made();
 }

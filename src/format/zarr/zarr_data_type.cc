@@ -250,6 +250,8 @@ result<json> write_data_type(const dtype& type) {
       return json("string");
     case dtype_kind::variable_bytes:
       return json("variable_length_bytes");
+    case dtype_kind::extended_float:
+      return error(errc::unsupported, "long doubles have no data type in Zarr v3: convert them to float64");
     case dtype_kind::object:
       return error(errc::unsupported, "elements that are Python objects have no form in Zarr v3");
     case dtype_kind::variable_list:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <penstock/variable.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -195,6 +196,24 @@ zarr_fill variable(std::string text) {
   return out;
 }
 
+/// A long double: a number where float64 has the same value, else base64 of its 16 bytes, of which x87 uses ten.
+constexpr std::size_t kExtendedBytes = 16, kExtendedUsed = 10;
+
+result<> append_extended(const json& value, const dtype& type, std::vector<std::byte>& out) {
+  std::vector<std::byte> item(kExtendedBytes);
+  const std::string* const text = value.as_string();
+  if (text != nullptr && text->size() == 24) {
+    PENSTOCK_ASSIGN(item, read_bytes(value, type));
+    if (item.size() != kExtendedBytes) return refused(value, type, "base64 of 16 bytes");
+  } else {
+    PENSTOCK_ASSIGN(const std::uint64_t bits, real_bits(value, float_format::ieee, 64, value, type));
+    const auto number = static_cast<long double>(std::bit_cast<double>(bits));
+    std::memcpy(item.data(), &number, std::min(sizeof number, kExtendedUsed));
+  }
+  out.insert(out.end(), item.begin(), item.end());
+  return {};
+}
+
 /// For types of fixed size; appends one item.
 result<> append_item(const json& value, const dtype& type, std::vector<std::byte>& out);
 
@@ -272,6 +291,8 @@ result<> append_item(const json& value, const dtype& type, std::vector<std::byte
       }
       return {};
     }
+    case dtype_kind::extended_float:
+      return append_extended(value, type, out);
     case dtype_kind::raw:
     case dtype_kind::fixed_bytes: {
       PENSTOCK_ASSIGN(std::vector<std::byte> read, read_bytes(value, type));
@@ -315,6 +336,15 @@ json real_json(std::uint64_t pattern, float_format format, unsigned bits, bool e
   return json(value);
 }
 
+json extended_json(std::span<const std::byte> item) {
+  long double number = 0;
+  std::memcpy(&number, item.data(), std::min(sizeof number, kExtendedUsed));
+  const auto near = static_cast<double>(number);
+  const auto again = static_cast<long double>(near);
+  if (std::memcmp(&again, &number, std::min(sizeof number, kExtendedUsed)) != 0) return json(base64_encode(item));
+  return real_json(std::bit_cast<std::uint64_t>(near), float_format::ieee, 64, false);
+}
+
 result<json> write_item(std::span<const std::byte> item, const dtype& type, bool exact) {
   switch (type.kind()) {
     case dtype_kind::boolean:
@@ -339,6 +369,8 @@ result<json> write_item(std::span<const std::byte> item, const dtype& type, bool
       }
       return json(std::move(parts));
     }
+    case dtype_kind::extended_float:
+      return extended_json(item);
     case dtype_kind::raw:
       return json(base64_encode(item));
     case dtype_kind::fixed_bytes: {
