@@ -1,4 +1,4 @@
-"""Runs the benchmark's scenarios, prints them against their bars, and keeps the results.
+"""Runs the benchmark's scenarios, prints them with their bars, and saves the results.
 
 All libraries are measured in turns within one run, on the same processors, with the same number of threads; ratios hold
 where absolute numbers of a shared machine do not.
@@ -59,7 +59,7 @@ ORDER = (
 
 
 def scenarios(quick: bool = False) -> dict[str, dict]:
-    """All scenario files, those with a known place first."""
+    """All scenario files, those with a known position first."""
     found = {path.stem: json.loads(path.read_text()) for path in (BENCH / "scenarios").glob("*.json")}
     names = [name for name in ORDER if name in found] + sorted(set(found) - set(ORDER))
     return {name: {**found[name], **(found[name]["quick"] if quick else {})} for name in names}
