@@ -36,7 +36,7 @@ test: ## all tests, under sanitizers too; STAGES="lint unit python asan tsan" ch
 test-long: ## the same with all cases where `make test` samples them: under sanitizers, in the emulator
 	@PENSTOCK_ALL_CASES=1 $(MAKE) --no-print-directory test
 
-test-peers: build ## the test suites of zarr-python, xarray and rioxarray with Penstock in place (half an hour); ARGS="zarr:pipeline" chooses
+test-peers: build ## suites and benchmarks of zarr-python, xarray, h5py, GDAL and others with Penstock in place (an hour); ARGS="zarr:pipeline" chooses
 	@tools/setup.sh core test
 	@$(python) tools/test_peers.py $(ARGS)
 

@@ -7,41 +7,11 @@ several files), is read by the peer's own code, and counted with the reason.
 
 from __future__ import annotations
 
-import json
-import re
-from collections import Counter
 from typing import Any
 
 import numpy as np
 import penstock as ps
-
-READS: Counter[str] = Counter()
-"""Reads of the engine, by kind."""
-LEFT: Counter[str] = Counter()
-"""Reads of the peer's own code, by reason."""
-
-
-class NotByEngine(Exception):
-    """The engine does not read this; the text is the reason."""
-
-
-def save_counts(path: str) -> None:
-    """Writes the counts of this process; a run may have several."""
-    with open(path, "w") as stream:
-        json.dump({"reads": READS, "left": LEFT}, stream)
-
-
-def by_engine(kind: str, work: Any, own: Any) -> Any:
-    """The result of `work`, or that of `own` if the engine does not read the object."""
-    try:
-        found = work()
-    except (NotByEngine, ps.UnsupportedError) as error:
-        text = str(error).partition("\n")[0]
-        reason = re.sub(r"'[^']*'", "'...'", text)
-        LEFT[f"{kind}: {reason}"] += 1
-        return own()
-    READS[kind] += 1
-    return found
+from peer_counts import NotByEngine, by_engine
 
 
 def opened(target: Any, path: str) -> Any:
@@ -111,6 +81,12 @@ def enable_pyfive() -> None:
             if isinstance(args, str) or (isinstance(args, tuple) and any(isinstance(each, str) for each in args)):
                 raise NotByEngine("names of members as an index")
             values = dataset(self)[args]
+            if isinstance(values, np.ndarray) and values.dtype.kind == "T" and not is_text(expected):
+                # The engine's references are paths; without a target, an empty one.
+                paths = np.array([each or Reference(0) for each in values.flat], object)
+                return paths.reshape(values.shape)
+            if isinstance(values, str) and not is_text(expected):
+                return values or Reference(0)
             if is_text(expected):
                 decodes = self.file.decode_strings
                 made = text_items(values, (lambda each: each.decode()) if decodes else (lambda each: each))

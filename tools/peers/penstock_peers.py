@@ -14,9 +14,9 @@ MODE = os.environ["PENSTOCK_PEERS_MODE"]
 if MODE in ("pipeline", "bypass"):
     import penstock.zarr
 
-    if SUITE == "xarray" or MODE == "bypass":
+    # The processes of zarr-python's suite have the setting in their environment.
+    if not SUITE.startswith("zarr") or MODE == "bypass":
         penstock.zarr.enable(bypass=MODE == "bypass")
-
 
 if MODE == "engine" and SUITE in ("pyfive", "h5py"):
     import hdf5_peers
@@ -25,21 +25,34 @@ if MODE == "engine" and SUITE in ("pyfive", "h5py"):
         hdf5_peers.enable_pyfive()
     else:
         hdf5_peers.enable_h5py()
+elif MODE == "engine" and SUITE not in ("gdal", "conformance"):
+    import xarray_peers
 
-
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if MODE in ("pipeline", "bypass"):
-        terminalreporter.write_line(f"penstock.zarr.stats(): {penstock.zarr.stats()}")
+    if SUITE in ("xarray", "rioxarray"):
+        xarray_peers.count_reads()
+    elif SUITE == "dataset_io":
+        xarray_peers.replace_engines("netcdf4", "h5netcdf", "scipy")
+    else:
+        xarray_peers.replace_engines("zarr", "kerchunk")
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if MODE == "engine" and SUITE in ("pyfive", "h5py"):
-        hdf5_peers.save_counts(os.path.join(os.environ["PENSTOCK_PEERS_COUNTS"], f"{os.getpid()}.json"))
+    if MODE == "default":
+        return
+    import peer_counts
+
+    if MODE in ("pipeline", "bypass"):
+        peer_counts.count_pipeline()
+    peer_counts.save(os.path.join(os.environ["PENSTOCK_PEERS_COUNTS"], f"{os.getpid()}.json"))
 
 
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    if MODE == "engine" and SUITE == "xarray":
+    if MODE == "engine" and SUITE in ("xarray", "icechunk"):
         read_by_engine()
+    for module in {getattr(each, "module", None) for each in items}:
+        # zarr-python's benchmarks name a pipeline for each case.
+        if MODE in ("pipeline", "bypass") and hasattr(module, "_PIPELINE_SETTINGS"):
+            module._PIPELINE_SETTINGS = {"batched": {"codec_pipeline.path": "penstock.zarr.CodecPipeline"}}
     if (path := os.environ.get("PENSTOCK_PEERS_ONLY")) is not None:
         with open(path) as file:
             names = set(file.read().splitlines())
