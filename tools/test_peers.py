@@ -85,6 +85,7 @@ def run(suite: Suite, mode: str, options: argparse.Namespace, only: list[str] | 
     counts_folder.mkdir(parents=True)
     environment = dict(os.environ, PENSTOCK_PEERS_SUITE=suite.name, PENSTOCK_PEERS_MODE=mode)
     environment["PENSTOCK_PEERS_COUNTS"] = str(counts_folder)
+    environment["PATH"] = os.pathsep.join([str(site_of(suite) / "bin"), environment["PATH"]])  # pyfive's `p5dump`
     if only is not None:
         chosen_names = WORK / f"{name}-only.txt"
         chosen_names.write_text("\n".join(each.rpartition("::")[2] for each in only))
