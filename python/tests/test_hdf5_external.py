@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +121,22 @@ def test_external_files_that_do_not_exist(tmp_path: Path, monkeypatch: pytest.Mo
         file.create_dataset("v", (4, 2), "i4", external=[("y.bin", 0, 4), ("z.bin", 0, 28)])
     with pytest.raises(penstock.NotFoundError, match=r"y\.bin"):
         penstock.open("x.h5", "v")[...]
+
+
+def test_external_sizes_that_are_only_stated_cost_nothing(tmp_path: Path) -> None:
+    """What a file says of other files does not follow from its own size: 2^50 bytes each were 2^31 cells."""
+    gigabytes = 4
+    program = f"""
+import resource, sys
+import penstock
+resource.setrlimit(resource.RLIMIT_AS, ({gigabytes} << 30, {gigabytes} << 30))
+print(*(penstock.open(sys.argv[1], name).shape[0] == 2**51 for name in ("rows", "one", "inside")))
+"""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("rows", (2**51,), "u1", external=[("a.raw", 0, 2**50), ("b.raw", 0, 2**50)])
+        file.create_dataset("one", (2**51,), "u1", external=[("a.raw", 0, 2**51)])
+        file.create_dataset("inside", (2**51, 3), "u1", external=[("a.raw", 0, 2**51 + 1), ("b.raw", 0, 2**53)])
+    done = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "x.h5"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "True True True\n", done.stderr

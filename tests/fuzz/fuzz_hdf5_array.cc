@@ -77,7 +77,8 @@ std::string describe(const hdf5_array& found) {
   }
   std::string out = found.zarray.dump() + found.attributes.dump();
   for (const auto& name : found.dimension_names) out += name.value_or("-") + ",";
-  for (std::size_t i = 0; i < found.offsets.size(); ++i)
+  constexpr std::size_t kMostShown = 4096;  // external files may be stated to have any size
+  for (std::size_t i = 0; i < std::min(found.offsets.size(), kMostShown); ++i)
     out += std::to_string(found.offsets[i]) + "+" + std::to_string(found.lengths[i]) + " ";
   return out;
 }

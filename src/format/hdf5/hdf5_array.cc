@@ -24,6 +24,8 @@ constexpr std::size_t kMostMaskedFilters = 4;
 /// The largest element for files that are shorter than that, and for datasets without values. (A damaged type may have
 /// up to 4 GiB, and a fill value is as long as an element.)
 constexpr std::uint64_t kMostUnstoredBytes = std::uint64_t{1} << 20;
+/// Values in other files are cut into about so many cells at most: their sizes are only what this file says of them.
+constexpr std::uint64_t kMostExternalCells = std::uint64_t{1} << 16;
 
 json list_json(const std::vector<std::uint64_t>& numbers) {
   return json(json::array_t(numbers.begin(), numbers.end()));
@@ -253,6 +255,8 @@ class array_reader {
     PENSTOCK_ASSIGN(const auto parts, read_hdf5_external(file_, *header_));
     if (out_.variable)
       return error(errc::unsupported, "HDF5 text of variable length whose values are in other files is not readable");
+    if (bytes >> 63 != 0)
+      return error(errc::unsupported, "datasets of 2^63 bytes or more in external files are not readable");
     std::uint64_t found = 0;
     for (const hdf5_external_part& each : parts) {
       if (found == bytes) break;
@@ -283,7 +287,8 @@ class array_reader {
   result<extents> rows_of_files(const extents& whole, std::uint64_t row) {
     std::vector<std::uint64_t> lengths;
     for (const hdf5_array::external_file& each : out_.external) lengths.push_back(each.bytes / row);
-    PENSTOCK_ASSIGN(part_cuts cuts, cut_parts(lengths, std::max<std::uint64_t>(kBlockBytes / row, 1)));
+    const std::uint64_t block = external_block_bytes(saturating_mul(whole[0], row));
+    PENSTOCK_ASSIGN(part_cuts cuts, cut_parts(lengths, std::max<std::uint64_t>(block / row, 1)));
     extents chunks = whole;
     chunks[0] = cuts.edges[1];
     out_.cell_count = cuts.parts.size();
@@ -423,13 +428,17 @@ class array_reader {
     return cut(whole, static_cast<std::uint32_t>(item), begin);
   }
 
-  // 0: the same as for contiguous values of a fixed size. Elements in heaps are many times longer than their
-  // references.
+  static std::uint64_t external_block_bytes(std::uint64_t bytes) noexcept {
+    return std::max(kBlockBytes, bytes / kMostExternalCells);
+  }
+
+  // 0: as contiguous values of a fixed size are cut. Elements in heaps are many times as long as their references.
   std::uint64_t block_bytes(const extents& whole, std::uint32_t item) const {
     constexpr std::uint64_t kReferenceBytes = std::uint64_t{16} << 10, kMostBlocks = std::uint64_t{1} << 16;
-    if (!out_.variable) return 0;
     std::uint64_t all = item;
     for (const std::uint64_t each : whole) all = saturating_mul(all, each);
+    if (!out_.external.empty()) return external_block_bytes(all);
+    if (!out_.variable) return 0;
     return std::max(kReferenceBytes, all / kMostBlocks);
   }
 
