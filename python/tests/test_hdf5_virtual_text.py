@@ -209,3 +209,16 @@ def test_text_of_variable_length_without_a_limit(tmp_path: Path) -> None:
     made = penstock.open(tmp_path / "v.h5", "v")
     assert made.shape == (9, 4)
     np.testing.assert_array_equal(np.asarray(made[...], object), expected)
+
+
+def test_references_of_very_much_text_are_refused_before_it_is_read(tmp_path: Path) -> None:
+    text = h5py.string_dtype()
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file.create_dataset("x", data=["a", "b"], dtype=text)
+        layout = h5py.VirtualLayout((2**30,), text)
+        layout[:2] = h5py.VirtualSource(".", "x", (2,), text)
+        file.create_virtual_dataset("v", layout)
+    array = penstock.open(tmp_path / "v.h5", "v")
+    assert array[:3].tolist() == ["a", "b", ""]
+    with pytest.raises(penstock.UnsupportedError, match="bytes of variable length are not kept in memory"):
+        penstock.save_manifest(array, tmp_path / "m")

@@ -60,18 +60,23 @@ class hdf5_heap_store::batches {
   }
 
   void take_all() {
-    constexpr std::size_t kMost = 256;  // the most cells whose values are in memory together
     const std::lock_guard one_at_a_time(reading_);
     std::vector<waiting_read> all;
     {
       const std::lock_guard lock(mutex_);
       all.swap(waiting_);
     }
-    const std::span<waiting_read> left(all);
-    for (std::size_t i = 0; i < left.size(); i += kMost) answer(left.subspan(i, std::min(kMost, left.size() - i)));
+    answer(all);
   }
 
   void answer(std::span<waiting_read> reads) const {
+    const std::size_t together = hdf5_cells_together(of_->grid());
+    for (; reads.size() > together; reads = reads.subspan(together)) answer_together(reads.first(together));
+    answer_together(reads);
+  }
+
+ private:
+  void answer_together(std::span<waiting_read> reads) const {
     std::vector<std::uint64_t> cells;
     std::vector<waiting_read*> wanted;
     for (waiting_read& each : reads) {
@@ -86,7 +91,6 @@ class hdf5_heap_store::batches {
     for (std::size_t i = 0; i < wanted.size(); ++i) complete(wanted[i]->wanted, std::move(made[i]), *wanted[i]->sink);
   }
 
- private:
   std::shared_ptr<const hdf5_variable_cells> of_;
   std::mutex reading_, mutex_;  // mutex_: for waiting_
   std::vector<waiting_read> waiting_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <penstock/extend/json.h>
+#include "base/checked.h"
 #include "driver/hdf5_heap_store.h"
 #include "driver/hdf5_heap_values.h"
 #include "driver/hdf5_shown_values.h"
@@ -76,20 +77,25 @@ void set_chunks(hdf5_array& of, const extents& chunks) {
 
 // The array with all of its values in memory, for manifests.
 result<std::shared_ptr<const referenced_array>> with_values(referenced_array of, const hdf5_variable_cells& values) {
-  constexpr std::size_t kBatch = 256;
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> cells, values.cells());
+  const auto too_many = [] {
+    return error(errc::unsupported,
+                 fmt::format("more than {} bytes of variable length are not kept in memory", kMostHdf5VariableBytes));
+  };
+  constexpr std::uint64_t kLeastBytes = 4;  // of an element: its length
+  const std::uint64_t elements = saturating_mul(cells.size(), hdf5_cell_elements(values.grid()));
+  if (elements > kMostHdf5VariableBytes / kLeastBytes) return too_many();
   reference_table::columns columns;
   columns.cells = cells;
   std::vector<std::byte> all;
-  for (std::size_t begin = 0; begin < cells.size(); begin += kBatch) {
-    const auto batch = std::span(cells).subspan(begin, std::min(kBatch, cells.size() - begin));
+  const std::size_t together = hdf5_cells_together(values.grid());
+  for (std::size_t begin = 0; begin < cells.size(); begin += together) {
+    const auto batch = std::span(cells).subspan(begin, std::min(together, cells.size() - begin));
     for (auto& each : values.read(batch)) {
       if (!each.ok()) return std::move(each).error();
       columns.offsets.push_back(all.size());
       columns.lengths.push_back(each->size());
-      if (all.size() + each->size() > kMostHdf5VariableBytes)
-        return error(errc::unsupported, fmt::format("more than {} bytes of variable length are not kept in memory",
-                                                    kMostHdf5VariableBytes));
+      if (all.size() + each->size() > kMostHdf5VariableBytes) return too_many();
       all.insert(all.end(), each->begin(), each->end());
     }
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 
@@ -42,6 +43,19 @@ result<std::vector<std::uint64_t>> all_hdf5_cells(std::uint64_t count) {
   std::vector<std::uint64_t> out(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = i;
   return out;
+}
+
+std::uint64_t hdf5_cell_elements(const chunk_grid& grid) {
+  std::uint64_t out = 1;
+  for (std::size_t d = 0; d < grid.rank(); ++d)
+    out = saturating_mul(out, grid.axis(d).cells() == 0 ? 0 : grid.axis(d).codec_length(0));
+  return out;
+}
+
+std::size_t hdf5_cells_together(const chunk_grid& grid, std::uint64_t most) {
+  constexpr std::uint64_t kMostTogether = std::uint64_t{1} << 22;
+  const std::uint64_t elements = std::max<std::uint64_t>(hdf5_cell_elements(grid), 1);
+  return static_cast<std::size_t>(std::clamp<std::uint64_t>(kMostTogether / elements, 1, most));
 }
 
 /// One position of a part along one dimension.
@@ -103,10 +117,22 @@ class hdf5_shown_values::operation {
     wanted_.push_back(std::move(made));
   }
 
-  std::size_t needed() const noexcept { return needed_.known.size(); }
+  /// Whether more cells can be added without much memory for those of sources.
+  bool is_small() const noexcept {
+    std::uint64_t elements = 0;
+    for (const auto& [key, items] : needed_.known)
+      elements = saturating_add(elements, hdf5_cell_elements(key.first->grid()));
+    return needed_.known.size() < kMostSourceCells && elements < kMostElements;
+  }
+
+  /// Returns false if the cells of sources have more bytes than one cell may have. The cells that need the last ones
+  /// of them then fail.
+  bool read_sources() {
+    read_needed();
+    return source_bytes_ <= kMostHdf5CellBytes;
+  }
 
   void finish(std::vector<result<cell_bytes>>& out) {
-    read_needed();
     for (wanted& each : wanted_) out.push_back(each.failed ? std::move(*each.failed) : put_together(each));
   }
 
@@ -161,9 +187,15 @@ class hdf5_shown_values::operation {
     const std::vector<std::pair<const hdf5_variable_cells*, std::vector<std::uint64_t>>> all(by_source.begin(),
                                                                                              by_source.end());
     const auto read = [&](std::size_t i) {
-      auto cells = all[i].first->read(all[i].second);
-      for (std::size_t k = 0; k < cells.size(); ++k)
-        take(std::move(cells[k]), needed_.known.at({all[i].first, all[i].second[k]}));
+      const std::size_t together = hdf5_cells_together(all[i].first->grid(), kMostElements);
+      for (std::span<const std::uint64_t> left(all[i].second); !left.empty();) {
+        const auto some = left.first(std::min(left.size(), together));
+        left = left.subspan(some.size());
+        const bool is_too_much = source_bytes_ > kMostHdf5CellBytes;
+        auto cells = is_too_much ? refused(some.size()) : all[i].first->read(some);
+        for (std::size_t k = 0; k < cells.size(); ++k)
+          take(std::move(cells[k]), needed_.known.at({all[i].first, some[k]}));
+      }
     };
     // Requests to remote files run together.
     const auto waits = [](const auto& each) { return !each.first->traits().inline_completion; };
@@ -172,7 +204,16 @@ class hdf5_shown_values::operation {
     for (std::size_t i = 0; i < all.size(); ++i) read(i);
   }
 
-  static void take(result<cell_bytes> cell, read_cells::items& to) {
+  static std::vector<result<cell_bytes>> refused(std::size_t count) {
+    std::vector<result<cell_bytes>> out;
+    for (std::size_t i = 0; i < count; ++i)
+      out.emplace_back(error(
+          errc::unsupported,
+          fmt::format("cells that show more than {} bytes of variable length are not readable", kMostHdf5CellBytes)));
+    return out;
+  }
+
+  void take(result<cell_bytes> cell, read_cells::items& to) {
     if (!cell.ok()) {
       to.failed = std::move(cell).error();
       return;
@@ -180,6 +221,7 @@ class hdf5_shown_values::operation {
     to.bytes = std::move(*cell);
     std::span<const std::byte> left(to.bytes);
     to.each.resize(static_cast<std::size_t>(take_cell_number(left)));
+    source_bytes_ += to.bytes.size() + to.each.size() * sizeof(to.each[0]);
     for (auto& item : to.each) {
       const auto length = static_cast<std::size_t>(take_cell_number(left));
       item = left.first(length);
@@ -242,6 +284,7 @@ class hdf5_shown_values::operation {
   const hdf5_shown_values& of_;
   std::vector<wanted> wanted_;
   read_cells needed_;
+  std::atomic<std::uint64_t> source_bytes_ = 0;
   const read_cells::items* last_ = nullptr;
   std::uint64_t last_cell_ = 0;
 };
@@ -376,15 +419,22 @@ store_traits hdf5_shown_values::traits() const {
 std::vector<result<hdf5_variable_cells::cell_bytes>> hdf5_shown_values::read(
     std::span<const std::uint64_t> cells) const {
   std::vector<result<cell_bytes>> out;
-  std::optional<operation> together;
-  for (const std::uint64_t each : cells) {
-    if (!together) together.emplace(*this);
-    together->add(each);
-    if (together->needed() < kMostSourceCells) continue;
-    together->finish(out);
-    together.reset();
+  while (!cells.empty()) {
+    operation together(*this);
+    std::size_t count = 0;
+    do together.add(cells[count++]);
+    while (count < cells.size() && together.is_small());
+    if (together.read_sources() || count == 1) {
+      together.finish(out);
+    } else {
+      operation alone(*this);
+      alone.add(cells[0]);
+      alone.read_sources();
+      alone.finish(out);
+      count = 1;
+    }
+    cells = cells.subspan(count);
   }
-  if (together) together->finish(out);
   return out;
 }
 

@@ -44,7 +44,12 @@ class hdf5_variable_cells {
 /// \error unsupported  It has more.
 result<std::vector<std::uint64_t>> all_hdf5_cells(std::uint64_t count);
 
-/// Appends a number of 4 bytes: the number of elements of a cell, or the length before each element.
+/// Elements of a full cell.
+std::uint64_t hdf5_cell_elements(const chunk_grid& grid);
+/// How many cells are read together: few of large ones. How large a cell is does not follow from the file's size.
+std::size_t hdf5_cells_together(const chunk_grid& grid, std::uint64_t most = 256);
+
+/// Numbers of 4 bytes: of a cell the number of its elements, before each element its length.
 inline void append_cell_number(std::vector<std::byte>& to, std::uint64_t value) {
   for (unsigned i = 0; i < 4; ++i) to.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
