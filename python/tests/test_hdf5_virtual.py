@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +221,35 @@ def test_datasets_that_refer_to_each_other_are_refused(tmp_path: Path) -> None:
             file.create_virtual_dataset("v", layout)
     with pytest.raises(penstock.UnsupportedError, match="show each other through more than 8 levels"):
         penstock.open(tmp_path / "a.h5", "v")
+
+
+def test_a_small_file_does_not_describe_very_many_chunks(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file.create_dataset("unwritten", (2**22,), "u1", chunks=(1,))
+        file.create_dataset("written", (2**12, 2**12), "u1", chunks=(1, 2**12), compression="gzip")[0] = 1
+        for name, shape in (("unwritten", (2**22,)), ("written", (2**12, 2**12))):
+            layout = h5py.VirtualLayout(shape, "u1")
+            layout[...] = h5py.VirtualSource(file[name])
+            file.create_virtual_dataset(f"v {name}", layout)
+    with pytest.raises(penstock.UnsupportedError, match="too many chunks along one dimension"):
+        penstock.open(tmp_path / "v.h5", "v unwritten")
+    assert penstock.open(tmp_path / "v.h5", "v written")[0, 5] == 1
+
+
+def test_a_source_that_many_datasets_show_is_described_once(tmp_path: Path) -> None:
+    """Seven levels of four datasets, of which each shows all four of the next level: 4^7 ways to the last one."""
+    with h5py.File(tmp_path / "v.h5", "w", libver="latest") as file:
+        file["0"] = np.arange(4, dtype="u1")
+        for level in range(1, 8):
+            for number in range(4) if level < 7 else [0]:
+                layout = h5py.VirtualLayout((4,), "u1")
+                for i in range(4):
+                    below = f"{level - 1}.{i}" if level > 1 else "0"
+                    layout[i : i + 1] = h5py.VirtualSource(".", below, (4,), "u1")[i : i + 1]
+                file.create_virtual_dataset(f"{level}.{number}", layout)
+    began = time.perf_counter()
+    assert penstock.open(tmp_path / "v.h5", "7.0")[...].tolist() == [0, 1, 2, 3]
+    assert time.perf_counter() - began < 2
 
 
 def _low_level(path: Path, shape: tuple[int, ...], most: tuple[Any, ...], mappings: list[Any], fill: int = -7) -> None:

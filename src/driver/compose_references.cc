@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include <penstock/open.h>
@@ -21,8 +22,10 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kMostEdges = std::uint64_t{1} << 22;   // along one dimension
-constexpr std::uint64_t kMostCuts = std::uint64_t{1} << 25;    // along one dimension, before duplicates are removed
 constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 24;  // with references
+/// Of a small file. A file may have one more for each byte of the sources' chunks: few bytes describe many chunks.
+constexpr std::uint64_t kFewChunks = std::uint64_t{1} << 18;
+constexpr std::uint64_t kFewUnwritten = std::uint64_t{1} << 20;  // if one of the sources has no chunks yet
 constexpr std::size_t kMostChains = 60000;
 constexpr std::uint32_t kNoChain = ~std::uint32_t{0};  // for a chunk that does not exist
 constexpr std::string_view kZarray = ".zarray";
@@ -33,6 +36,33 @@ error too_many(std::string_view of) {
 
 json list_json(const std::vector<std::uint64_t>& numbers) {
   return json(json::array_t(numbers.begin(), numbers.end()));
+}
+
+// The bytes of objects between the first and the last that a table refers to: no more than the objects have, also if
+// references overlap.
+std::uint64_t referenced_bytes(const reference_table& table) {
+  struct span_of_object {
+    std::uint64_t begin = ~std::uint64_t{0}, end = 0;
+  };
+  std::map<std::uint32_t, span_of_object> spans;
+  std::uint64_t out = 0;
+  const auto add = [&](const cell_reference& each) {
+    span_of_object& known = spans[each.object];
+    known.begin = std::min(known.begin, each.offset);
+    known.end = std::max(known.end, each.length == byte_range::kAll ? each.length : each.offset + each.length);
+  };
+  for (const reference_table::record& record : table.records()) {
+    if (!record.is_run()) {
+      for (std::uint64_t i = 0; i < record.count; ++i) add(table.at(record, i));
+    } else if (record.object_step != 0 || record.object_outer != 0) {
+      out = saturating_add(out, saturating_mul(record.count, record.length));
+    } else {
+      for (const std::uint64_t i : {std::uint64_t{0}, record.inner - 1, record.count - record.inner, record.count - 1})
+        add(table.at(record, i));
+    }
+  }
+  for (const auto& [object, span] : spans) out = saturating_add(out, span.end - std::min(span.begin, span.end));
+  return out;
 }
 
 // A type in this machine's byte order.
@@ -120,6 +150,8 @@ class composer {
     }
     facts.fill = fill_of(source, facts.cast);
     facts.other_fill = facts.fill != out_.metadata.fill_value;
+    most_chunks_ = std::min(kMostChunks, saturating_add(most_chunks_, referenced_bytes(*source.table)));
+    if (source.table->entries() == 0) most_chunks_ = std::max(most_chunks_, kFewUnwritten);
     return {};
   }
 
@@ -158,6 +190,13 @@ class composer {
   result<> cut(std::size_t d) {
     const std::uint64_t extent = out_.metadata.shape[d];
     std::vector<std::uint64_t> edges{0, extent};
+    const std::uint64_t most = std::min(kMostEdges, most_chunks_);
+    const auto are_few = [&] {
+      std::sort(edges.begin(), edges.end());
+      edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+      return edges.size() <= most;
+    };
+    const std::uint64_t most_cuts = 2 * most;  // before duplicates are removed
     for (const shown_part& part : parts_) {
       const grid_axis* const axis = axis_of(part, d);
       for (const hdf5_run& run : part.where.runs[d]) {
@@ -167,14 +206,12 @@ class composer {
         const std::uint64_t last = axis->cell_of(run.from + run.count - 1);
         for (std::uint64_t chunk = axis->cell_of(run.from) + 1; chunk <= last; ++chunk) {
           edges.push_back(run.to + (axis->origin(chunk) - run.from));
-          if (edges.size() > kMostCuts) return too_many("chunks");
+          if (edges.size() > most_cuts && !are_few()) return too_many("chunks along one dimension");
         }
+        if (edges.size() > most_cuts && !are_few()) return too_many("chunks along one dimension");
       }
-      if (edges.size() > kMostCuts) return too_many("chunks");
     }
-    std::sort(edges.begin(), edges.end());
-    edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
-    if (edges.size() > kMostEdges) return too_many("chunks along one dimension");
+    if (!are_few()) return too_many("chunks along one dimension");
     if (extent == 0) edges = {0};
     const std::size_t cells = edges.size() - 1;
     PENSTOCK_ASSIGN(std::vector<std::uint64_t> decoded, decoded_lengths(d, edges));
@@ -250,7 +287,7 @@ class composer {
       along.push_back(segments_of(part, d, edges_[d]));
       count = saturating_mul(count, along.back().size());
     }
-    if (count > kMostChunks - std::min<std::uint64_t>(entries_.size(), kMostChunks)) return too_many("chunks");
+    if (count > most_chunks_ - std::min<std::uint64_t>(entries_.size(), most_chunks_)) return too_many("chunks");
     dim_vector<std::uint64_t> chunk(part.where.origin.size()), start(part.where.origin.size()), cell(rank_);
     for (std::size_t s = 0; s < chunk.size(); ++s) {
       const grid_axis& axis = facts.grid.axis(s);
@@ -298,17 +335,42 @@ class composer {
       entries_.push_back(made);
       return {};
     }
+    PENSTOCK_ASSIGN(made.object, object_number(*part.source, found.object));
+    made.offset = found.offset;
+    made.length = found.length;
+    std::string box = name_of_box(part, facts, found.chain, start, codecs.shape);
+    if (const auto known = boxes_.find(box); known != boxes_.end()) {
+      made.chain = known->second;
+      ++uses_[made.chain];
+      entries_.push_back(made);
+      return {};
+    }
     const chunk_codecs& stored = facts.chains[found.chain];
     codecs.dtype = facts.cast.is_null() ? stored.dtype : *facts.cast.find("to");
     add_window(part, stored.shape, start, codecs);
     if (!facts.cast.is_null()) codecs.filters.push_back(facts.cast);
     codecs.filters.insert(codecs.filters.end(), stored.filters.begin(), stored.filters.end());
     PENSTOCK_ASSIGN(made.chain, chain_number(codecs));
-    PENSTOCK_ASSIGN(made.object, object_number(*part.source, found.object));
-    made.offset = found.offset;
-    made.length = found.length;
+    if (boxes_.size() >= kMostChains) boxes_.clear();
+    boxes_.emplace(std::move(box), made.chain);
     entries_.push_back(made);
     return {};
+  }
+
+  // Equal for equal codecs of a chunk of the result; much shorter than these.
+  static std::string name_of_box(const shown_part& part, const source_facts& facts, std::uint16_t chain,
+                                 const dim_vector<std::uint64_t>& start, const std::vector<std::uint64_t>& shape) {
+    std::string out;
+    const auto add = [&out](const auto& number) { out.append(reinterpret_cast<const char*>(&number), sizeof(number)); };
+    const source_facts* const source = &facts;
+    add(source);
+    add(chain);
+    for (const std::uint64_t each : start) add(each);
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      add(shape[d]);
+      add(part.where.axes[d].value_or(~std::size_t{0}));
+    }
+    return out;
   }
 
   // A box of a chunk, unless the whole chunk is shown.
@@ -457,6 +519,8 @@ class composer {
   std::vector<std::vector<std::uint64_t>> edges_;
   std::vector<grid_axis> axes_;
   chunk_grid grid_;
+  std::uint64_t most_chunks_ = kFewChunks;
+  std::unordered_map<std::string, std::uint32_t> boxes_;  // the chains of the last boxes of chunks
   std::vector<entry> entries_;
   std::vector<chunk_codecs> chains_;
   std::vector<std::uint64_t> uses_;

@@ -575,10 +575,18 @@ result<std::shared_ptr<const referenced_array>> hdf5_nodes::source(const std::st
 result<std::vector<hdf5_nodes::described_dataset>> hdf5_nodes::sources(const hdf5_file_place& file,
                                                                        const std::vector<std::string>& paths,
                                                                        const hdf5_depth& depth) const {
-  PENSTOCK_ASSIGN(const auto nodes, nodes_at(file));
+  std::shared_ptr<const hdf5_nodes> nodes;
   std::vector<std::shared_ptr<const referenced_array>> out;
   for (const std::string& path : paths) {
+    if (auto known = depth.known->find(file, path)) {
+      out.push_back(std::move(*known));
+      continue;
+    }
+    if (!nodes) {
+      PENSTOCK_ASSIGN(nodes, nodes_at(file));
+    }
     PENSTOCK_ASSIGN(auto made, nodes->source(path, depth));
+    depth.known->add(file, path, made);
     out.push_back(std::move(made));
   }
   return out;

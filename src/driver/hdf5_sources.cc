@@ -107,6 +107,23 @@ result<hdf5_file_place> hdf5_neighbours::find_external(const std::string& name) 
   return of_path((std::filesystem::path(of_.path).parent_path() / name).string());
 }
 
+// Two stores of one local folder are different objects.
+hdf5_known_sources::name hdf5_known_sources::name_of(const hdf5_file_place& file, const std::string& path) {
+  return file.path.empty() ? name(file.from.get(), file.key, path) : name(nullptr, file.path, path);
+}
+
+std::optional<hdf5_known_sources::source> hdf5_known_sources::find(const hdf5_file_place& file,
+                                                                   const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(name_of(file, path));
+  return found == known_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void hdf5_known_sources::add(const hdf5_file_place& file, const std::string& path, source found) {
+  const std::lock_guard lock(mutex_);
+  known_.try_emplace(name_of(file, path), std::move(found));
+}
+
 result<hdf5_depth> hdf5_depth::deeper(std::uint64_t count) const {
   hdf5_depth out = *this;
   ++out.level;
@@ -203,7 +220,7 @@ class virtual_reader {
     if (depth_.level == 0)
       for_each_file(all.size(), *self_.from, with_, work);
     else
-      for (std::size_t i = 0; i < all.size(); ++i) work(i);
+      for (std::size_t i = 0; i < all.size() && (i == 0 || made[i - 1]->ok()); ++i) work(i);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (!made[i]->ok())
         return std::move(*made[i]).error().note(fmt::format("sources in '{}'", hdf5_text(all[i].first)));

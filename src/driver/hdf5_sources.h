@@ -5,8 +5,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -58,8 +60,25 @@ class hdf5_neighbours {
   hdf5_file_place of_;
 };
 
-/// Counts virtual datasets that refer to each other. Shared by all threads of one operation.
+/// The sources that one operation has described: datasets that several others show are described once. Thread-safe.
+class hdf5_known_sources {
+ public:
+  using source = std::shared_ptr<const referenced_array>;  // null: it does not exist, or is not a dataset
+
+  std::optional<source> find(const hdf5_file_place& file, const std::string& path) const;
+  void add(const hdf5_file_place& file, const std::string& path, source found);
+
+ private:
+  using name = std::tuple<const store*, std::string, std::string>;
+  static name name_of(const hdf5_file_place& file, const std::string& path);
+
+  mutable std::mutex mutex_;
+  std::map<name, source> known_;
+};
+
+/// Counts the virtual datasets that show each other. Shared by all threads of one operation.
 struct hdf5_depth {
+  std::shared_ptr<hdf5_known_sources> known = std::make_shared<hdf5_known_sources>();
   std::shared_ptr<std::atomic<std::uint64_t>> sources = std::make_shared<std::atomic<std::uint64_t>>(0);
   unsigned level = 0;
 
