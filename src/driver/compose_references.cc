@@ -24,8 +24,7 @@ namespace {
 constexpr std::uint64_t kMostEdges = std::uint64_t{1} << 22;   // along one dimension
 constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 24;  // with references
 /// Of a small file. A file may have one more for each byte of the sources' chunks: few bytes describe many chunks.
-constexpr std::uint64_t kFewChunks = std::uint64_t{1} << 18;
-constexpr std::uint64_t kFewUnwritten = std::uint64_t{1} << 20;  // if one of the sources has no chunks yet
+constexpr std::uint64_t kFewChunks = std::uint64_t{1} << 20;
 constexpr std::size_t kMostChains = 60000;
 constexpr std::uint32_t kNoChain = ~std::uint32_t{0};  // for a chunk that does not exist
 constexpr std::string_view kZarray = ".zarray";
@@ -151,7 +150,6 @@ class composer {
     facts.fill = fill_of(source, facts.cast);
     facts.other_fill = facts.fill != out_.metadata.fill_value;
     most_chunks_ = std::min(kMostChunks, saturating_add(most_chunks_, referenced_bytes(*source.table)));
-    if (source.table->entries() == 0) most_chunks_ = std::max(most_chunks_, kFewUnwritten);
     return {};
   }
 
