@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import pickle
 import shutil
@@ -489,3 +490,33 @@ def test_workers_of_dask_distributed_read_it(stored):
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
         got = ours[["t2m", "rain"]].sel(time="2015-01-16").compute()
     xr.testing.assert_identical(got, theirs[["t2m", "rain"]].sel(time="2015-01-16").compute())
+
+
+def test_references_with_a_fill_value_that_is_a_number():
+    """kerchunk and VirtualiZarr write `"_FillValue": NaN` among the attributes of v2."""
+    meta = {"zarr_format": 2, "shape": [2], "chunks": [2], "dtype": "<f8", "order": "C"}
+    meta |= {"compressor": None, "filters": None, "fill_value": None}
+    refs = {
+        ".zgroup": '{"zarr_format": 2}',
+        "v/.zarray": json.dumps(meta),
+        "v/.zattrs": '{"_ARRAY_DIMENSIONS": ["x"], "_FillValue": NaN}',
+        "v/0": "base64:" + base64.b64encode(np.array([1.5, np.nan]).tobytes()).decode(),
+    }
+    opened = xr.open_dataset("reference://", engine="penstock", storage_options={"fo": {"version": 1, "refs": refs}})
+    np.testing.assert_array_equal(opened["v"].values, [1.5, np.nan])
+    assert np.isnan(opened["v"].encoding["_FillValue"])
+
+
+def test_a_group_of_a_store_that_refuses_keys_without_metadata():
+    """Icechunk's store raises an error for a key that is not one of Zarr's: the group is not a TIFF."""
+
+    class Strict(zarr.storage.MemoryStore):
+        async def get(self, key, prototype=None, byte_range=None):
+            if key == "g":
+                raise ValueError(f"invalid zarr key: {key}")
+            return await super().get(key, prototype, byte_range)
+
+    store = Strict()
+    made = xr.Dataset({"v": ("x", [1, 2, 3])})
+    made.to_zarr(store, group="g", consolidated=False)
+    xr.testing.assert_identical(xr.open_dataset(store, group="g", engine="penstock").load(), made)

@@ -63,13 +63,14 @@ def is_tiff(target: Any, path: str = "", storage_options: dict[str, Any] | None 
             return False
     elif not path and fsspec_place(target) is None:
         return False
+    of_store = not isinstance(target, str | os.PathLike)
     try:
         store, inner = place_of(target, path, storage_options)
         return _core.driver_at(store, current_context(), inner) == "tiff"
     except (NotFoundError, UnsupportedError):
         return False
     except Error as error:  # opening it as an image reports the reason
-        return not isinstance(error, InvalidArgumentError)
+        return not (of_store or isinstance(error, InvalidArgumentError))
 
 
 _MOST_COORDINATES = 1 << 27  # of one axis

@@ -100,7 +100,9 @@ class ZarrGroup(AbstractDataStore):
         else:
             if array.format == "zarr3":
                 encoding["fill_value"] = array.fill_value
-            if "_FillValue" in attributes and array.format != "hdf5":
+            # References keep the attributes of v2 and of other formats: numbers as they are.
+            plain = isinstance(array, ReferencedArray) and not isinstance(attributes.get("_FillValue"), str | list)
+            if "_FillValue" in attributes and array.format != "hdf5" and not plain:
                 attributes["_FillValue"] = _decode_fill_value(attributes["_FillValue"], array)
         return Variable(dimensions, data, attributes, encoding)
 
