@@ -447,6 +447,43 @@ def test_remote_parquet_references(memory, name, more):
     assert ps.open(f"memory://refs/{name}").format == "reference"
 
 
+def test_files_at_the_root_of_a_remote_store(memory):
+    there, _, data, refs = memory
+    there.pipe("/root.bin", b"head" + data[:2, :3].tobytes())
+    try:
+        a = ps.open({**refs, "x/0.0": ["memory://root.bin", 4, 24]})["x"]
+        assert np.array_equal(a[:2, :3], data[:2, :3])
+    finally:
+        there.rm("/root.bin")
+
+
+def test_fsspecs_references_in_parquet_files_name_their_folder(memory):
+    """kerchunk gives them to xarray as an object."""
+    reference = pytest.importorskip("fsspec.implementations.reference")
+    there, folder, data, _ = memory
+    ps.save_references(ps.open("memory://refs/r.json"), folder / "r.parq")
+    there.put(str(folder / "r.parq"), "/refs/r.parq", recursive=True)
+    fo = reference.LazyReferenceMapper("/refs/r.parq", there, engine="pyarrow")
+    assert np.array_equal(ps.open("reference://x", storage_options={"fo": fo})[...], data)
+
+
+def test_xarrays_engine_does_not_give_references_to_fsspec(memory, monkeypatch):
+    xarray = pytest.importorskip("xarray")
+    _, folder, data, _ = memory
+    ps.save_references(ps.open("memory://refs/r.json"), folder / "r.parq")
+
+    def refuse(url: str, **options: Any) -> Any:
+        assert not url.startswith("reference:"), url
+        return url_to_fs(url, **options)
+
+    url_to_fs = sys.modules["fsspec.core"].url_to_fs
+    monkeypatch.setattr("fsspec.core.url_to_fs", refuse)
+    opened = xarray.open_dataset(
+        "reference://", engine="penstock", mask_and_scale=False, storage_options={"fo": str(folder / "r.parq")}
+    )
+    assert np.array_equal(opened["x"].values, data)
+
+
 def test_remote_json_references_need_no_suffix(memory):
     there, _folder, data, refs = memory
     there.pipe("/refs/plain", json.dumps(refs).encode())

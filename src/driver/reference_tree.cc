@@ -43,6 +43,13 @@ reference_keys keys_of(const zarr_metadata& metadata, const chunk_grid& grid) {
   return out;
 }
 
+/// The end of the folder that a URL names: "memory://x" is in "memory://".
+std::size_t end_of_folder(std::string_view url) {
+  const std::size_t slash = url.rfind('/');
+  const std::size_t scheme = url.find("://");
+  return scheme != std::string_view::npos && slash == scheme + 2 ? slash + 1 : slash;
+}
+
 }  // namespace
 
 std::string resolved_location(std::string_view base, std::string_view name) {
@@ -65,7 +72,7 @@ result<std::string> allowed_location(const reference_tree_place& at, std::string
   std::string location = resolved_location(at.base, name);
   PENSTOCK_TRY(at.rule.check(location, name));
   // The folder is opened as a store, and its URL is checked too: in a chain of URLs it may name another place.
-  if (has_scheme(location)) PENSTOCK_TRY(at.rule.check(location.substr(0, location.rfind('/')), name));
+  if (has_scheme(location)) PENSTOCK_TRY(at.rule.check(location.substr(0, end_of_folder(location)), name));
   return location;
 }
 
@@ -91,7 +98,7 @@ result<referenced_object> reference_stores::object(const std::string& location) 
     out.path = path;
   }
   const std::size_t slash = path.rfind('/');
-  std::string folder = slash == std::string::npos ? std::string() : path.substr(0, slash);
+  std::string folder = slash == std::string::npos ? std::string() : path.substr(0, end_of_folder(path));
   const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
   if (local && folder.empty()) folder = "/";
   auto found = stores_.find(folder);

@@ -55,7 +55,7 @@ def open_references(request: Request) -> Array | Group:
     remote: dict[str, Any] = {
         name: options.pop(name) for name in ("remote_options", "remote_protocol") if name in options
     }
-    fo, own = options.pop("fo", None), options.pop("target_options", None)
+    fo, own = _place_of_mapper(options.pop("fo", None)), options.pop("target_options", None)
     if fo is None:
         raise InvalidArgumentError("reference:// needs storage_options={'fo': file or dict}")
     _check_options(request, "reference")
@@ -70,6 +70,13 @@ def open_references(request: Request) -> Array | Group:
     if found.driver == "reference":
         return _references(inner, found, again)
     return open_found(inner, found)
+
+
+def _place_of_mapper(fo: Any) -> Any:
+    """The folder of references in Parquet files that fsspec's LazyReferenceMapper reads; other targets as they are."""
+    kind = f"{type(fo).__module__}.{type(fo).__qualname__}"
+    is_mapper = kind == "fsspec.implementations.reference.LazyReferenceMapper"
+    return fo.fs.unstrip_protocol(fo.root) if is_mapper else fo
 
 
 def open_by_name(request: Request) -> Array | Group | None:

@@ -50,6 +50,8 @@ def is_tiff(target: Any, path: str = "", storage_options: dict[str, Any] | None 
         return driver_of_bytes(target) == "tiff"
     if isinstance(target, str | os.PathLike):
         name = os.fsdecode(target)
+        if name.startswith("reference:"):  # its storage options are not those of a store
+            return False
         if not path and driver_by_name(name) == "tiff":
             return True
         local = name.removeprefix("file://")
