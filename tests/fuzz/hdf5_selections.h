@@ -60,25 +60,25 @@ inline std::vector<std::pair<std::uint64_t, std::uint64_t>> pairs_of(std::span<c
                                                                      const std::vector<std::uint64_t>& to_shape,
                                                                      const std::vector<std::uint64_t>& from_shape) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> out;
-  for (const hdf5_part& part : parts) {
-    require(part.origin.size() == from_shape.size() && part.runs.size() == to_shape.size() &&
-            part.axes.size() == to_shape.size());
+  for (const hdf5_part& shown : parts) {
+    require(shown.origin.size() == from_shape.size() && shown.runs.size() == to_shape.size() &&
+            shown.axes.size() == to_shape.size());
     std::vector<std::uint64_t> lengths;  // of the positions along each dimension
-    for (const auto& runs : part.runs) {
+    for (const auto& runs : shown.runs) {
       std::uint64_t& sum = lengths.emplace_back(0);
       for (const hdf5_run& each : runs) sum += each.count;
     }
     for (const std::vector<std::uint64_t>& which : all_positions(lengths)) {
-      std::vector<std::uint64_t> from = part.origin;
+      std::vector<std::uint64_t> from = shown.origin;
       std::uint64_t to_number = 0, from_number = 0;
       for (std::size_t d = 0; d < to_shape.size(); ++d) {
         std::uint64_t left = which[d];
         std::size_t run = 0;
-        while (left >= part.runs[d][run].count) left -= part.runs[d][run++].count;
-        const std::uint64_t to = part.runs[d][run].to + left;
+        while (left >= shown.runs[d][run].count) left -= shown.runs[d][run++].count;
+        const std::uint64_t to = shown.runs[d][run].to + left;
         require(to < to_shape[d]);
         to_number = to_number * to_shape[d] + to;
-        if (part.axes[d]) from[*part.axes[d]] = part.runs[d][run].from + left;
+        if (shown.axes[d]) from[*shown.axes[d]] = shown.runs[d][run].from + left;
       }
       for (std::size_t d = 0; d < from_shape.size(); ++d) {
         require(from[d] < from_shape[d]);
