@@ -88,7 +88,7 @@ LONG_SEQUENCE = (
 LONG_COPY = ("lz_output.h", r"^PENSTOCK_DEVICE void lz_output::copy\(", r"^  skip_ring\(lanes, length\);")
 LONG_LITERALS = ("lz_append_batch.h", r"left = long_runs", r"put<1>\(start, count")
 FAR_MATCHES = ("lz_append_batch.h", r"^struct lane_search", r"^/// Writes `length` bytes at `position`")
-TARGET_START = ("lz_append_batch.h", r"a word may begin in front of the target", r"words\[k\] \|= to / 4 == k")
+TARGET_START = ("lz_append_batch.h", r"a word may begin before the target", r"words\[k\] \|= to / 4 == k")
 LONG_MATCHES = ("lz_append_batch.h", r"left = long_matches", r"pattern >> \(8 \* \(i % offset\)\)")
 NEAR_MATCHES = (
     "lz_append_batch.h",
@@ -116,7 +116,7 @@ NO_WHOLE_SET = (
 )
 LONG_ONE = ("zstd_execute.h", r"bool sequence_batches::append_long\(", r"^/// Appends block `index`")
 CHAIN = ("zstd_execute.h", r"void sequence_batches::copy_chain\(", r"^/// First, all warps copy the sequences")
-TURNS = ("zstd_execute.h", r"void sequence_batches::copy_in_turns\(", r"^/// All that the warps have taken")
+TURNS = ("zstd_execute.h", r"void sequence_batches::copy_in_turns\(", r"^/// Ends the appended sequences")
 FLUSH_START = ("lz_output.h", r"i = flushed_ \+ first; i < aligned", r"i = flushed_ \+ first; i < aligned")
 FLUSH_END = ("lz_output.h", r"i = words_end \+ first; i < end", r"i = words_end \+ first; i < end")
 BATCH = (

@@ -143,6 +143,9 @@ def cases(draw: st.DrawFn) -> Case:
         # zarr-python's delta needs items in one dimension, and a NaN changes the sums of all later items.
         no_delta = transpose is not None or np.isnan(fill)
         known = [each for each in item_filters(dtype) if each["name"] != "numcodecs.delta" or not no_delta]
+        # cast_value_rs 0.5 panics if items are not at a multiple of their size, as in a shard of raw chunks.
+        if shards is not None and all(codec["name"] == "crc32c" for codec in codecs):
+            known = [each for each in known if each["name"] != "cast_value"]
         item_filter = draw(st.sampled_from([None, *known]))
     big_endian = draw(st.booleans()) and dtype != "string"
     if item_filter is not None and ZARR_VERSION < (3, 2):
