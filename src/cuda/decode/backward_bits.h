@@ -78,8 +78,8 @@ class backward_bits_of {
   template <class... Arguments>
   PENSTOCK_DEVICE explicit backward_bits_of(Arguments... arguments) : words_(arguments...) {}
 
-  /// Returns false if there are no bytes, or the last one lacks the bit that marks the end. Up to seven bytes before
-  /// the stream are read too: in a frame, they always exist.
+  /// Returns false if the stream is empty, or its last byte does not have the bit that marks the end. Up to seven bytes
+  /// before the stream are read too: in a frame, they always exist.
   PENSTOCK_DEVICE bool start(byte_view stream) {
     if (stream.size == 0) return false;
     const std::uint32_t last = stream.begin[stream.size - 1];

@@ -163,7 +163,7 @@ inline constexpr std::uint32_t kMostPicked = 32;
 struct row_layout {
   std::uint32_t rows, width;  ///< in pixels
   std::uint32_t samples;      ///< number in a pixel, as stored: 1 to 255
-  std::uint32_t item_bytes;   ///< size of a sample: 1, 2, 4 or 8, and 16 if there is no predictor
+  std::uint32_t item_bytes;   ///< bytes of a sample: 1, 2, 4 or 8; without a predictor 16, too
   std::uint32_t unit_bytes;   ///< size of what has a byte order: half of a complex number
   std::uint32_t predictor;    ///< 1 none, 2 differences, 3 differences of bytes in planes
   std::uint32_t big_endian;   ///< 0 or 1; ignored for predictor 3
