@@ -55,13 +55,15 @@ def open_references(request: Request) -> Array | Group:
     remote: dict[str, Any] = {
         name: options.pop(name) for name in ("remote_options", "remote_protocol") if name in options
     }
-    fo, own = _place_of_mapper(options.pop("fo", None)), options.pop("target_options", None)
+    fo, own = options.pop("fo", None), options.pop("target_options", None)
     if fo is None:
         raise InvalidArgumentError("reference:// needs storage_options={'fo': file or dict}")
     _check_options(request, "reference")
     missing, allow_local = _of_references(request)
     again = (REFERENCES, dict(request.storage_options or {}))
-    if isinstance(fo, Mapping):
+    if _is_reference_mapper(fo):
+        fo = fo.fs.get_mapper(fo.root)  # the folder of Parquet files, with the file system's options
+    elif isinstance(fo, Mapping):
         return _kerchunk.open_dict(
             fo, path, request.context, missing, allow_local, remote.get("remote_options"), remote.get("remote_protocol")
         )
@@ -72,11 +74,9 @@ def open_references(request: Request) -> Array | Group:
     return open_found(inner, found)
 
 
-def _place_of_mapper(fo: Any) -> Any:
-    """The folder of references in Parquet files that fsspec's LazyReferenceMapper reads; other targets as they are."""
+def _is_reference_mapper(fo: Any) -> bool:
     kind = f"{type(fo).__module__}.{type(fo).__qualname__}"
-    is_mapper = kind == "fsspec.implementations.reference.LazyReferenceMapper"
-    return fo.fs.unstrip_protocol(fo.root) if is_mapper else fo
+    return kind == "fsspec.implementations.reference.LazyReferenceMapper"
 
 
 def open_by_name(request: Request) -> Array | Group | None:
