@@ -103,8 +103,8 @@ json sharding(const extents& chunks, json::array_t codecs, bool index_first) {
 }
 
 result<> set_v2_codecs(const create_options& options, zarr_metadata& out) {
-  if (out.type.kind() == dtype_kind::extended_float)
-    return wrong("long doubles are read from Zarr v2, and not written: few other readers have them");
+  if (has_long_doubles(out.type))
+    return error(errc::unsupported, "long doubles are read from Zarr v2, and not written: few other readers have them");
   json given = json::object_t{};
   if (!options.codecs_json.empty() && options.codecs_json != "auto" && options.codecs_json != "\"auto\"") {
     PENSTOCK_ASSIGN(given, parse_option(options.codecs_json, "codecs"));

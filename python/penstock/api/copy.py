@@ -252,7 +252,15 @@ def _without_a_type(dtype: np.dtype[Any], zarr_format: int) -> str:
     """What Zarr has no data type for; empty: it has one."""
     if zarr_format != 2 and "vlen" in (dtype.metadata or {}):
         return "Zarr v3 has no data type for lists of variable length"
-    return "Zarr has no data type for long doubles" if dtype == np.longdouble != np.float64 else ""
+    return "Zarr has no data type for long doubles" if _has_long_doubles(dtype) else ""
+
+
+def _has_long_doubles(dtype: np.dtype[Any]) -> bool:
+    if dtype.subdtype is not None:
+        return _has_long_doubles(dtype.subdtype[0])
+    if dtype.fields is not None:
+        return any(_has_long_doubles(field[0]) for field in dtype.fields.values())
+    return dtype == np.longdouble
 
 
 def _names_in(rule: Any) -> list[str]:

@@ -18,6 +18,7 @@
 #include "driver/open_hdf5.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
+#include "format/zarr/zarr_data_type.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -132,8 +133,7 @@ class copy_plan {
   bool is_without_form(const node& of) const {
     const auto* const a = std::get_if<array>(&of);
     if (a == nullptr) return false;
-    const dtype_kind kind = a->type().kind();
-    return kind == dtype_kind::extended_float || (kind == dtype_kind::variable_list && options_.zarr_format != 2);
+    return has_long_doubles(a->type()) || (a->type().kind() == dtype_kind::variable_list && options_.zarr_format != 2);
   }
 
   /// \error invalid_argument  A rule names a dimension that no array has.

@@ -232,6 +232,12 @@ result<dtype> parse_data_type(const json& value, std::string_view path) {
   return type;
 }
 
+bool has_long_doubles(const dtype& type) noexcept {
+  const auto fields = type.fields();
+  return type.kind() == dtype_kind::extended_float ||
+         std::any_of(fields.begin(), fields.end(), [](const dtype_field& each) { return has_long_doubles(each.type); });
+}
+
 result<json> write_data_type(const dtype& type) {
   const auto bytes = [&] { return json::object_t{{"length_bytes", std::uint64_t{type.item_bytes()}}}; };
   switch (type.kind()) {

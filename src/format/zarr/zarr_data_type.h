@@ -17,6 +17,9 @@ namespace penstock::inline v0 {
 /// Source: Zarr v3 core specification; zarr-extensions, data-types; zarr-python 3.4, zarr.core.dtype.
 result<dtype> parse_data_type(const json& value, std::string_view path = "data_type");
 
+/// Whether a type is long double, or a structure with such fields: v3 does not have it, and v2 is only read.
+bool has_long_doubles(const dtype& type) noexcept;
+
 /// The member `data_type`.
 /// \error unsupported  A type without a form in version 3 (`object`), or a structure with gaps.
 result<json> write_data_type(const dtype& type);
