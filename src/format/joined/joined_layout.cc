@@ -16,7 +16,7 @@ constexpr std::uint64_t kMaxEdges = std::uint64_t{1} << 22;
 /// Chains have 16-bit numbers.
 constexpr std::size_t kMaxChains = 60000;
 
-/// The indexes of a part, by the part's own object numbers.
+/// Looks up the indexes of one part by the part's own object numbers.
 class part_lookup final : public index_lookup {
  public:
   part_lookup(const index_lookup& all, object_id first) noexcept : all_(all), first_(first) {}
@@ -27,7 +27,7 @@ class part_lookup final : public index_lookup {
   object_id first_;
 };
 
-// Equal for chains that decode the same bytes to the same elements.
+// Returns equal text for chains that decode the same bytes to the same elements.
 std::string identity_of(const codec_chain& chain) {
   std::string out =
       fmt::format("{} {} {} {}", chain.type().name(), to_string(chain.cell()), chain.swap_bytes(), chain.describe());
@@ -39,8 +39,8 @@ std::string identity_of(const codec_chain& chain) {
   return out;
 }
 
-// The axes of all parts as one. Uniform if every part but the last ends at the end of a cell, and all cells have one
-// length.
+// Concatenates the axes of all parts. The result is uniform if all cells have one length and every part but the last
+// ends at the end of a cell.
 result<grid_axis> join_axes(const std::vector<const grid_axis*>& axes) {
   std::uint64_t extent = 0, cells = 0;
   bool uniform = true;
@@ -72,7 +72,7 @@ result<grid_axis> join_axes(const std::vector<const grid_axis*>& axes) {
   return grid_axis::edges(extent, std::move(edges), std::move(decoded));
 }
 
-// Grids that agree outside `axis`, as one.
+// Joins grids that agree outside `axis`.
 result<chunk_grid> join(const std::vector<const chunk_grid*>& grids, std::size_t axis) {
   std::vector<grid_axis> out;
   for (std::size_t d = 0; d < grids.front()->rank(); ++d) {
@@ -196,7 +196,7 @@ result<> joined_layout::locate(std::span<const cell_id> cells, const index_looku
     const cell_id own = own_cell(cells[0], which);
     return locate_own(which, {&own, 1}, known, out, requested, missing);
   }
-  // Each part is called once: it requests each of its indexes once.
+  // Each part is called once, so it requests each of its indexes once.
   struct wanted {
     std::size_t which = 0;
     cell_id own = 0;

@@ -21,11 +21,12 @@ struct joined_part {
   std::string prefix;                          ///< of its keys: empty, or ends with '/'
 };
 
-/// Many arrays along one dimension, as one: the layouts of the parts next to each other.
+/// Joins many arrays along one dimension: the layouts of the parts follow each other.
 ///
-/// A cell of this layout is a cell of one part. Along the axis the parts' cells follow each other: if a part ends
-/// inside its last cell, that cell decodes to more elements than are between its edges. Objects are the parts',
-/// numbered part after part. Chains are the parts', equal ones once. Index requests go to the part that needs them.
+/// A cell of this layout is a cell of one part. Along the axis, the parts' cells follow each other. If a part ends
+/// inside its last cell, that cell decodes to more elements than its edges enclose. Objects are those of the parts,
+/// numbered part after part. Chains are those of the parts, without duplicates. Index requests are forwarded to the
+/// part that needs them.
 class joined_layout final : public chunk_layout {
  public:
   /// \param axis  Less than the parts' rank.
@@ -56,9 +57,9 @@ class joined_layout final : public chunk_layout {
   result<> number_objects();
   std::size_t part_of_cell(std::uint64_t along) const noexcept;
   std::size_t part_of_object(object_id object) const noexcept;
-  // The same cell by the part's own number.
+  // Returns the part's own number of the cell, and sets `which` to the part.
   cell_id own_cell(cell_id cell, std::size_t& which) const noexcept;
-  // `requested`: how many requests `missing` had before this call of `locate`.
+  // `requested`: the number of requests in `missing` before this call of `locate`.
   result<> locate_own(std::size_t which, std::span<const cell_id> cells, const index_lookup& known,
                       std::span<chunk_extent> out, std::size_t requested, std::vector<index_request>& missing) const;
 
@@ -66,7 +67,7 @@ class joined_layout final : public chunk_layout {
   std::size_t axis_ = 0;
   chunk_grid grid_, write_grid_;
   std::vector<codec_chain> chains_;
-  std::vector<std::vector<std::uint16_t>> chain_of_;  // by part and its chain: the number here
+  std::vector<std::vector<std::uint16_t>> chain_of_;  // by part and the part's chain: the number in `chains_`
   std::vector<std::uint64_t> first_cell_;             // for each part along the axis; the last one is the end of all
   std::vector<object_id> first_object_;               // for each part; the last one is the end of all
 };

@@ -209,7 +209,7 @@ json number_json(netcdf_type type, std::span<const std::byte> bytes) {
   }
 }
 
-// Calls `add` with each attribute and its name; of several with one name only with the first.
+// Calls `add` with each attribute and its name. If several attributes have one name, only the first is used.
 template <class Add>
 json by_name(std::span<const netcdf_attribute> from, const Add& add) {
   json::object_t out;

@@ -48,8 +48,8 @@ struct netcdf_variable {
   std::vector<std::uint32_t> dimensions;  ///< numbers; the record dimension, if any, is the first
   std::vector<netcdf_attribute> attributes;
   bool has_records = false;
-  /// The offset of its elements, and their number of bytes: in one record, if the variable has records, without
-  /// padding. Record `i` begins `i * netcdf_header::record_bytes` later.
+  /// The offset of the variable's elements, and their number of bytes without padding. A variable with records has
+  /// `bytes` in each record; record `i` begins `i * netcdf_header::record_bytes` later.
   std::uint64_t offset = 0, bytes = 0;
 };
 
@@ -73,18 +73,18 @@ bool is_netcdf_classic(std::span<const std::byte> first) noexcept;
 /// `first`. The size of a variable is computed from its shape, since its size in the file is wrong for large variables.
 /// Source: NetCDF Classic Format Specification; PnetCDF, CDF-5 File Format Specification.
 /// \param file_bytes  Size of the file.
-/// \error corrupt_data  It is not such a header, or it contradicts itself or the size of the file.
+/// \error corrupt_data  The bytes are not such a header, or the header contradicts itself or the size of the file.
 result<std::optional<netcdf_header>> parse_netcdf_header(std::span<const std::byte> first, std::uint64_t file_bytes,
                                                          std::uint64_t& needed);
 
 /// NumPy's name of the stored form of a type: `>f4`, `|S1`.
 const char* stored_type_of(netcdf_type type) noexcept;
 
-/// Attributes as JSON, with NetCDF's meaning: a list of one number is the number, text has no zeros at its end and
-/// U+FFFD for bytes that are not UTF-8. Of two attributes with one name the first counts.
+/// Attributes as JSON, with NetCDF's meaning: a list of one number becomes the number. Trailing zero bytes of text are
+/// removed, and U+FFFD replaces bytes that are not UTF-8. Of two attributes with one name the first counts.
 json netcdf_attributes_json(std::span<const netcdf_attribute> from);
 
-/// The type of each of these attributes, by name, as `stored_type_of` has it.
+/// The type of each of these attributes, by name, as `stored_type_of` returns it.
 json netcdf_attribute_types_json(std::span<const netcdf_attribute> from);
 
 /// The header as JSON, for descriptions: dimensions, variables, attributes and their types.

@@ -49,8 +49,8 @@ std::shared_ptr<const netcdf_layout> layout_of(const netcdf_header& header, std:
   return netcdf_layout::make(netcdf_file::make(header, "x.nc", size, {}), variable, block_bytes).value();
 }
 
-/// Every byte of the variable is in one cell, and cells name no byte outside of the variable except in gaps of a
-/// record.
+/// Checks that every byte of the variable is in one cell, and that cells contain bytes outside of the variable only in
+/// gaps of a record.
 void expect_cells_cover(const netcdf_header& header, std::size_t number, std::uint64_t block_bytes) {
   const auto layout = layout_of(header, number, size_of(header), block_bytes);
   const netcdf_variable& variable = header.variables[number];

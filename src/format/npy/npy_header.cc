@@ -51,7 +51,7 @@ result<extents> read_shape(const json& value) {
   return out;
 }
 
-// A str of Python.
+// The text as a Python string literal.
 std::string python_text(std::string_view text) {
   std::string out = "'";
   for (const char each : text) {

@@ -47,9 +47,9 @@ result<npy_header> parse_npy_header(std::span<const std::byte> begin);
 /// \error invalid_argument  It is neither of them.
 result<std::string> python_descr(std::string_view descr);
 
-/// A header as NumPy writes it, padded to 64 bytes, of the first version that can hold it.
+/// A header as NumPy writes it, padded to 64 bytes. It has the first version that can hold the text.
 ///
-/// \param descr  Python text, as `dtype::numpy_descr` or `python_descr` gives it.
+/// \param descr  Python text, as `dtype::numpy_descr` or `python_descr` returns it.
 std::string write_npy_header(std::string_view descr, storage_order order, const extents& shape);
 
 }  // namespace penstock::inline v0

@@ -14,16 +14,18 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Each length of a rest at the end of a file is a chain to compile; beyond this number, rests are divided.
+/// Each distinct length of the last block of a file needs a compiled chain. Beyond this number, these last blocks are
+/// divided.
 constexpr std::uint64_t kMaxRests = 1024;
 /// Chains have 16-bit numbers.
 constexpr std::uint64_t kMaxChains = 60000;
-/// For finer cells. Selections carry their grid along, so there are few; a page of the file is the smallest read.
+/// Limits of finer cells. Selections store the grid of their cells, so the number of cells is small. The smallest read
+/// is a page of the file.
 constexpr std::uint64_t kMaxFinerCells = std::uint64_t{1} << 14, kLeastFinerBytes = 4096;
 /// Cells must be smaller by at least this factor to be used in addition to the regular ones.
 constexpr std::uint64_t kFiner = 4;
 
-// The different lengths of an axis's cells, longest first, and for each cell the number of its length.
+// Returns the distinct lengths of an axis's cells, longest first. Adds the number of each cell's length to `classes`.
 std::vector<std::uint64_t> lengths_of(const grid_axis& axis, std::vector<std::uint32_t>& classes) {
   std::vector<std::uint64_t> lengths;
   if (axis.is_uniform()) return {axis.codec_length(0)};
@@ -105,7 +107,7 @@ result<> raw_layout::cut(std::uint64_t block_bytes) {
       files.push_back(grid_axis::uniform(shape_[d], shape_[d]));
       continue;
     }
-    // Only if every slower dimension has one element in a block may this one be cut anywhere.
+    // This dimension may be cut anywhere only if a block has one element along every slower dimension.
     bool free = true;
     for (std::size_t slower = 0; slower < rank; ++slower) {
       const bool is_slower = order_ == storage_order::c ? slower < d : slower > d;

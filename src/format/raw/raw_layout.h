@@ -37,8 +37,8 @@ struct raw_shape {
 
 /// Uncompressed items, contiguous in one file or in many: `.npy` and raw files.
 ///
-/// There are no chunks; cells are contiguous blocks of about a MiB (array/contiguous_blocks.h), none of which is in two
-/// files. Those of `finer` are created at first use. Objects are the files with elements, in their order.
+/// The format has no chunks. Cells are contiguous blocks of about a MiB (array/contiguous_blocks.h); each block is in
+/// one file. The cells of `finer` are created at first use. Objects are the files with elements, in their order.
 class raw_layout final : public chunk_layout {
  public:
   /// \param parts  Empty ones are not objects; their keys are not used.

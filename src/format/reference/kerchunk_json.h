@@ -16,8 +16,8 @@ namespace penstock::inline v0 {
 
 /// A kerchunk document: metadata documents of a tree of Zarr nodes, and the references of their chunks by key.
 ///
-/// Immutable. A chunk's reference is checked when the rows of its array are collected: one damaged array leaves the
-/// others readable.
+/// Immutable. A chunk's reference is checked when the rows of its array are collected, so a damaged array does not
+/// affect the others.
 class kerchunk_json {
  public:
   /// Parses a JSON document of version 0 or 1, with templates and generated keys replaced.

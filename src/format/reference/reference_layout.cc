@@ -54,7 +54,7 @@ result<> reference_layout::check() const {
   const std::vector<bool> fits = fitting_chains();
   std::uint64_t visits = kMostVisits;
   for (const reference_table::record& each : table_->records()) {
-    // A run has one length and one chain, and its objects are extreme at its beginning and its end.
+    // A run has one length and one chain. Its smallest and largest object numbers are at its beginning and its end.
     const std::size_t chain = each.chain == 0 ? 0 : own_chains_ + each.chain - 1;
     const bool alike = each.chain == 0 ? own_chains_ == 1 && (!grid_ || fits[0]) : chain < fits.size() && fits[chain];
     if (each.is_run() && alike) {
@@ -73,7 +73,7 @@ result<> reference_layout::check() const {
   return {};
 }
 
-// For each chain whether its output has the grid's shape in every cell.
+// Returns for each chain whether its output has the grid's shape in every cell.
 std::vector<bool> reference_layout::fitting_chains() const {
   std::vector<std::optional<std::uint64_t>> only;  // for each dimension the one length of its cells
   for (std::size_t d = 0; d < grid().rank(); ++d) {
@@ -147,7 +147,7 @@ result<std::uint16_t> reference_layout::own_chain(cell_id cell) const {
 
 result<> reference_layout::locate(std::span<const cell_id> cells, const index_lookup& known,
                                   std::span<chunk_extent> out, std::vector<index_request>& missing) const {
-  // It returns the chain of each cell; whole objects need no index, so no request is made.
+  // `locate` returns the chain of each cell. Whole objects need no index, so it does not request any.
   if (own_chains_ > 1) PENSTOCK_TRY(cells_->locate(cells, known, out, missing));
   std::size_t hint = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {

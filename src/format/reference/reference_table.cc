@@ -102,7 +102,7 @@ result<std::shared_ptr<const reference_table>> reference_table::parse_columns(st
         fmt::format("{} entries of {} bytes, there are {} bytes", entries, row_bytes, saved.size() - kHeaderBytes));
   }
   if (entries > cells) return damaged(fmt::format("{} entries for {} cells", entries, cells));
-  // Entries without bytes would allow a few bytes to take any amount of time.
+  // Entries without stored bytes would let a file of a few bytes cause unlimited work.
   if (row_bytes == 0 && entries > 1) return damaged(fmt::format("{} entries that say nothing", entries));
 
   std::array<const std::byte*, kColumns> at{};

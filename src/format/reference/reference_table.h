@@ -38,7 +38,7 @@ struct reference_run {
   friend bool operator==(const reference_run&, const reference_run&) = default;
 };
 
-/// Which bytes of which object each cell of an array has, sorted by cell. Immutable.
+/// The location of each cell's bytes in an array: object, offset and length, sorted by cell. Immutable.
 ///
 /// A cell that is not listed was never written. The table is a list of records. Regular references are one record, for
 /// any number of them (`reference_run`); others are rows, up to 4096 in a record, which store the difference from the
@@ -49,8 +49,9 @@ struct reference_run {
 /// - `PSREFS02`: the numbers of entries, of the array's cells and of records (64 bits each), the records, the rows.
 ///   A record has ten numbers of 64 bits in the order of `reference_run` without `chain`, then the chain (16 bits), the
 ///   width in bytes of a row's columns cell, object, offset, length and chain (one byte each, 0 to 8), and a zero byte.
-///   All widths are 0: it is a run. Otherwise its `count` rows follow those of the records before it, column after
-///   column; a value is the record's number and the row's. A column of width 0 has no bytes, that of cells counts up.
+///   If all widths are 0, the record is a run. Otherwise its `count` rows follow those of the records before it, column
+///   after column. A value is the sum of the record's number and the row's. A column of width 0 has no bytes; that of
+///   cells counts up.
 /// - `PSREFS01`: the number of entries and of the array's cells (64 bits each), the width in bytes of the columns
 ///   cell, object, offset, length and chain (one byte each: 0, 1, 2, 4 or 8), three zero bytes, then the columns one
 ///   after the other. A column of width 0 is all zeros, that of cells counts up from 0. A length of 0 is the whole
@@ -85,7 +86,7 @@ class reference_table {
   static result<std::shared_ptr<const reference_table>> parse(std::span<const std::byte> saved);
 
   std::uint64_t entries() const noexcept { return entries_; }
-  /// Cells of the array that this is a table of.
+  /// The number of cells of the array.
   std::uint64_t cells() const noexcept { return cell_count_; }
 
   /// Finds the reference of a cell; false if it has none.

@@ -112,7 +112,7 @@ plain_table random_table(std::mt19937_64& random, std::uint64_t& cells) {
     const bool whole = number(6) == 0;
     for (std::uint64_t i = 0; i < inner * groups; ++i) {
       cell_reference each;
-      // It wraps: such numbers are not a run.
+      // The sum wraps around: such numbers are not a run.
       each.offset = whole ? 0 : base + i % inner * step + i / inner * outer;
       each.length = whole ? byte_range::kAll : std::min(length, ~each.offset);
       if (each.length == 0) each = {};

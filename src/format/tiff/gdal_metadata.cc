@@ -49,7 +49,7 @@ std::string escaped(std::string_view text, bool quotes) {
   return out;
 }
 
-// Adds quotes: of the other kind than those in the text, if possible.
+// Adds quotes, if possible of the kind that the text does not contain.
 std::string attribute_of(std::string_view text) {
   const bool has_double = text.find('"') != std::string_view::npos,
              has_single = text.find('\'') != std::string_view::npos;

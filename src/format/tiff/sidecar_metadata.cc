@@ -126,7 +126,8 @@ std::vector<ground_control_point> points_of_esri(const xml_element& esri) {
   return out;
 }
 
-// For a polynomial of the first order in columns and upward rows, counted from the first pixel's centre.
+// Returns the transform of a first-order polynomial in columns and upward rows, which count from the first pixel's
+// centre.
 std::optional<affine_transform> transform_of_esri(const xml_element& esri) {
   const std::vector<double> x = doubles_of(esri, "CoeffX"), y = doubles_of(esri, "CoeffY");
   if (trimmed(esri.child_text("PolynomialOrder")) != "1" || x.size() != 3 || y.size() != 3) return std::nullopt;

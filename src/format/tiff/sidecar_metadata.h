@@ -29,8 +29,8 @@ struct sidecar_metadata {
   bool gcps_in_inches = false;  ///< columns and rows of the points are inches from the lower left corner (ESRI)
 };
 
-/// Parses GDAL's `PAMDataset`, or ESRI's `GeodataXform`. Other documents, and those that are not well-formed, give
-/// nothing. Source: GDAL's page on PAM (https://gdal.org/en/stable/user/pam.html); GDALPamDataset::XMLInit.
+/// Parses GDAL's `PAMDataset`, or ESRI's `GeodataXform`. The result is empty for other documents and for those that are
+/// not well-formed. Source: GDAL's page on PAM (https://gdal.org/en/stable/user/pam.html); GDALPamDataset::XMLInit.
 sidecar_metadata parse_sidecar_metadata(std::string_view document);
 
 /// The transform of a world file: six numbers, of the centre of the first pixel. Nothing if it is not a world file, or

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kMaxCellBytes = std::uint64_t{1} << 62;
 constexpr const char* kNativeOrder = std::endian::native == std::endian::big ? "big" : "little";
 
-/// The codecs of one chain: no metadata names them, so they are not in the registry.
+/// The codecs of one chain. They do not appear in metadata by name, so they are not in the registry.
 class tiff_stages final : public codec_provider {
  public:
   std::shared_ptr<const byte_codec> samples;

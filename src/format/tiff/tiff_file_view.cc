@@ -5,7 +5,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A parser requests fewer ranges at a time.
+/// More than a parser requests at a time.
 constexpr std::size_t kPieces = 8;
 constexpr std::size_t kMostPieces = 64;
 constexpr std::uint64_t kHeldBytes = std::uint64_t{32} << 20;
@@ -15,7 +15,7 @@ constexpr std::uint64_t kHeldBytes = std::uint64_t{32} << 20;
 void tiff_file_view::add(std::uint64_t offset, std::vector<std::byte> bytes) {
   if (!pieces_.empty()) held_ += bytes.size();
   pieces_.push_back({offset, std::move(bytes)});
-  // A hostile chain of directories leads through a file more often than memory allows.
+  // A hostile chain of directories can refer to more ranges of a file than fit into memory.
   while (pieces_.size() > 1 + kPieces && (held_ > kHeldBytes || pieces_.size() > kMostPieces)) {
     held_ -= pieces_[1].bytes.size();
     pieces_.erase(pieces_.begin() + 1);

@@ -72,7 +72,7 @@ tiff_array array_of(const tiff_directory& directory, tiff_id id) noexcept {
   const std::uint32_t width = tiff_type_bytes(entry->type);
   const bool is_other_byte = width == 1 && entry->type != 1;
   if (width == 0 || is_other_byte || entry->type == 5 || (entry->type >= 10 && entry->type <= 12))
-    return {};  // no integers
+    return {};  // not integers
   return {entry->offset, entry->count, width};
 }
 
@@ -86,7 +86,7 @@ std::string nodata_of(const tiff_tag* tag) {
   return text;
 }
 
-/// The number, or the largest one if it is larger: no known compression has that.
+/// Returns the number, limited to the largest value of T, which no known compression has.
 template <class T>
 T at_most(std::uint64_t number) noexcept {
   return static_cast<T>(std::min<std::uint64_t>(number, std::numeric_limits<T>::max()));
@@ -98,8 +98,9 @@ bool is_of_samples(tiff_compression compression) noexcept {
          compression == tiff_compression::packbits;
 }
 
-/// JPEG's streams become RGB, and other formats know their colours; but luminance and chroma as plain samples are not
-/// converted, and are in blocks of pixels if the chroma is coarser. Source: TIFF 6.0, section 21.
+/// Refuses luminance and chroma as plain samples: they are not converted, and are stored in blocks of pixels if the
+/// chroma is coarser. JPEG streams are decoded to RGB, and those of other picture formats define their own colours.
+/// Source: TIFF 6.0, section 21.
 result<> check_colors(const tiff_image& image) {
   constexpr std::uint64_t kYCbCr = 6;
   const auto compression = static_cast<tiff_compression>(image.compression);

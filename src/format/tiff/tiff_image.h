@@ -40,7 +40,7 @@ enum class tiff_compression : std::uint16_t {
 /// The stream is one whole picture of the strip or tile, which has a byte order of its own.
 bool is_picture(tiff_compression compression) noexcept;
 
-/// Whether the Predictor tag is used: libtiff decides for which compressions (not for PackBits and none).
+/// Whether the Predictor tag is used: as in libtiff, not for PackBits and uncompressed data.
 bool has_predictors(tiff_compression compression) noexcept;
 
 /// `lzw`, `deflate`, ...; the number as text if it has no name here.

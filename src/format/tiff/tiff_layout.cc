@@ -19,7 +19,8 @@ constexpr std::uint64_t kPage = 65536;
 constexpr std::uint64_t kCutBytes = std::uint64_t{1} << 20;
 /// For files of unknown size.
 constexpr std::uint64_t kMostCutBytes = std::uint64_t{1} << 44;
-/// For tiles that may hold only the image's rows: their streams may be short for the tile.
+/// The same for tiles that may hold only the image's rows, whose streams can be too short for a whole tile: the ratio
+/// of decoded to encoded bytes is checked only above this size.
 constexpr std::uint64_t kShortTileBytes = std::uint64_t{16} << 20;
 
 class number_page final : public index_block {
@@ -224,7 +225,7 @@ bool tiff_layout::look_up(which array, std::uint64_t index, const index_lookup& 
     value = kept[index];
     return true;
   }
-  // The first page of offsets is the object's own index, whose version all others must have.
+  // The first page of offsets is the object's own index. All other pages must have its version.
   const std::uint64_t page = index / kPage;
   const index_key key{0, 2 * page + (array == which::offsets ? 0U : 1U)};
   if (const index_entry* const entry = known.find(key); entry != nullptr) {

@@ -19,7 +19,8 @@ namespace penstock::inline v0 {
 ///
 /// Cells are tiles or strips, of all bands if the file interleaves them, else of one. An uncompressed image of one
 /// strip is divided into cells of about a megabyte. The one object is the file. Its arrays of offsets and byte counts
-/// are the index: kept here if they came with the header, else read in pages of 65536 numbers, all in one round.
+/// are the index. They are stored here if they were read with the header; otherwise they are read in pages of 65536
+/// numbers, all in one round.
 class tiff_layout final : public chunk_layout {
  public:
   /// \param directory  The locations of the values of the image's tags.
@@ -47,7 +48,7 @@ class tiff_layout final : public chunk_layout {
 
   const tiff_image& image() const noexcept { return image_; }
   const tiff_details& details() const noexcept { return *details_; }
-  /// Which of the file's images it is.
+  /// Identifies the image among those of the file.
   const tiff_options& options() const noexcept { return options_; }
   /// The header's bytes, if they are kept: those of the expected version.
   const std::optional<tiff_file_view>& header() const noexcept { return header_; }

@@ -16,7 +16,7 @@ constexpr std::uint64_t kClassicEnd = std::numeric_limits<std::uint32_t>::max();
 
 std::uint64_t even(std::uint64_t offset) noexcept { return offset + offset % 2; }
 
-// The number of bytes is the text's, including the space at its end, which an editor overwrites.
+// The size counts the text and the space at its end, which an editor overwrites.
 std::string structure_of(bool planar) {
   const std::string text = fmt::format(
       "LAYOUT=IFDS_BEFORE_DATA\nBLOCK_ORDER=ROW_MAJOR\nBLOCK_LEADER=SIZE_AS_UINT4\n"

@@ -29,7 +29,7 @@ nodata_value rounded_nodata(const nodata_value& value, const dtype& type);
 struct tiff_fill {
   std::vector<std::byte> item;  ///< of the image's type, in native order
   std::string json;             ///< the same as in Zarr metadata
-  bool is_nodata = false;       ///< it is the value of the text, and not 0 instead of it
+  bool is_nodata = false;       ///< `item` is the value in the text, not the 0 that replaces it
 };
 
 /// The nodata value in `text`, if the type has it, else 0.

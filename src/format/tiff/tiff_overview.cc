@@ -77,7 +77,7 @@ struct real_mean {
       sum += static_cast<sum_of<T>>(each);
       if (count++ == 0) one = each;
     }
-    // With no valid pixel: nodata if one of them is nodata, otherwise their NaN.
+    // If none of the pixels is valid: nodata if one of them is nodata, otherwise their NaN.
     if (count == 0) return has_nodata ? nodata : values[0];
     const T mean = mean_of<T>(sum, count);
     return is_nothing(mean) ? one : mean;
@@ -145,7 +145,7 @@ void average_rows(const shape& at, const Mean& mean, std::ptrdiff_t pixel) noexc
   }
 }
 
-// The same for the pixels of the four that a mask keeps.
+// The same for those of the four pixels that a mask marks as valid.
 template <class T, class Mean>
 void average_masked_rows(const shape& at, const Mean& mean) noexcept {
   for (std::uint64_t y = 0; y < (at.rows + 1) / 2; ++y) {

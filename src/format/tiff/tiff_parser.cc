@@ -16,7 +16,7 @@ constexpr std::uint64_t kMaxSubDirectories = 256;
 /// Longer values (except those of tile arrays) are skipped.
 constexpr std::uint64_t kMaxValueBytes = std::uint64_t{16} << 20;
 constexpr std::uint64_t kMaxAllValueBytes = std::uint64_t{64} << 20;
-/// More than a million directories of real files have.
+/// More than a million directories of real files need.
 constexpr std::uint64_t kMaxDirectoryBytes = std::uint64_t{1} << 30;
 constexpr std::string_view kStructure = "GDAL_STRUCTURAL_METADATA_SIZE=";
 
@@ -26,7 +26,7 @@ bool is_tile_array(std::uint16_t tag) noexcept {
          id == tiff_id::tile_byte_counts;
 }
 
-/// The most bytes of data that should not be shared, in a file of this size: generous, with an upper bound.
+/// The limit for data that parts of a file should not share, for a file of this size. Generous, with an upper bound.
 std::uint64_t allowed_bytes(const tiff_file_view& file, std::uint64_t at_most) noexcept {
   constexpr std::uint64_t kAlways = std::uint64_t{64} << 10;
   return file.size() >= at_most / 2 ? at_most : std::min(at_most, 2 * file.size() + kAlways);
@@ -116,7 +116,7 @@ result<std::optional<byte_range>> tiff_parser::read_header(const tiff_file_view&
   next_ = details_.big_tiff ? tiff_number<std::uint64_t>(at + 8, details_.big_endian)
                             : tiff_number<std::uint32_t>(at + 4, details_.big_endian);
   if (next_ == 0) return error(errc::corrupt_data, "the TIFF has no directory");
-  // GDAL's text after the header, if it was read with it: nothing depends on it.
+  // GDAL's text after the header, if it was read together with the header. Parsing does not depend on it.
   constexpr std::uint64_t kHead = 43;  // `GDAL_STRUCTURAL_METADATA_SIZE=000174 bytes\n`
   const std::byte* const ghost = file.find(header, kHead);
   if (ghost != nullptr && std::memcmp(ghost, kStructure.data(), kStructure.size()) == 0) {
@@ -169,7 +169,7 @@ result<std::optional<byte_range>> tiff_parser::read_directory(const tiff_file_vi
     entry.type = tiff_number<std::uint16_t>(one + 2, swap);
     entry.count = big ? tiff_number<std::uint64_t>(one + 4, swap) : tiff_number<std::uint32_t>(one + 4, swap);
     const std::uint32_t width = tiff_type_bytes(entry.type);
-    if (width == 0) continue;  // a reader must skip types that it does not know
+    if (width == 0) continue;  // a reader must skip unknown types
     if (!checked_mul(entry.count, width, entry.bytes)) {
       return error(errc::corrupt_data, fmt::format("tag {} has {} values", entry.tag, entry.count));
     }
@@ -364,7 +364,7 @@ result<> tiff_parser::choose() {
     return error(errc::not_found, fmt::format("level {} of an image that has {}", wanted_.level, levels_.size()));
   }
   const summary& level = levels_[wanted_.level];
-  // As in GDAL: the first one that is a byte or less for all bands, or for each.
+  // As in GDAL: the first mask that has at most 8 bits, with one sample for all bands or one for each.
   for (const summary& each : masks) {
     const bool fits = each.width == level.width && each.height == level.height && each.bits <= 8 &&
                       (each.samples == 1 || each.samples == page.samples);

@@ -19,9 +19,9 @@ namespace penstock::inline v0 {
 /// needs.
 ///
 /// The chain of directories is followed only as far as the image and its page's overviews and masks need. A cyclic
-/// chain ends at its first repetition; a damaged part of it is an error only for images after it, and so are
-/// overlapping directories: together they may take twice the bytes of the file. Source: TIFF 6.0; "The BigTIFF file
-/// format" (awaresystems); GDAL's page on Cloud Optimized GeoTIFF.
+/// chain ends at its first repetition. Together, directories may have twice the bytes of the file, so that some may
+/// overlap. A damaged part of the chain, or too much overlap, is an error only for images after it. Source: TIFF 6.0;
+/// "The BigTIFF file format" (awaresystems); GDAL's page on Cloud Optimized GeoTIFF.
 class tiff_parser {
  public:
   explicit tiff_parser(tiff_options wanted) : wanted_(std::move(wanted)) {}
@@ -82,7 +82,7 @@ class tiff_parser {
   std::optional<summary> descended_;  // the overview or mask that is opened instead of the page
   std::size_t depth_ = 0;             // of it
   std::vector<summary> levels_;       // the page, then its overviews
-  std::vector<summary> sub_;          // number of the page's SubIFDs
+  std::vector<summary> sub_;          // the page's SubIFDs
   std::vector<std::uint64_t> sub_offsets_;
   bool sub_listed_ = false;
   std::optional<std::uint64_t> mask_at_;

@@ -16,7 +16,7 @@ namespace penstock::inline v0 {
 /// the largest along every dimension, and need not occur.
 class object_shapes {
  public:
-  /// Each shape has compiled codecs. Files of daily data have four lengths of a month.
+  /// Each shape needs compiled codecs. Daily data in monthly chunks has four different lengths.
   static constexpr std::uint64_t kMost = 4096;
 
   object_shapes() = default;

@@ -122,7 +122,7 @@ result<std::uint64_t> shard_assembler::assemble_shard(object_id object, std::siz
     PENSTOCK_ASSIGN(index, here.index.decode(request, shard.size()));
   }
 
-  // Every entry of the new shard, in the order of the new shard.
+  // The entries of the new shard, in its order.
   std::vector<piece> pieces;
   bool sorted = true;
   std::size_t first = 0;
@@ -152,7 +152,7 @@ result<std::uint64_t> shard_assembler::assemble_shard(object_id object, std::siz
       first = last;
     }
   }
-  // New entries have the largest possible offset: they come last.
+  // New entries have the largest possible offset, so they are last.
   if (!sorted) {
     std::sort(pieces.begin(), pieces.end(), [](const piece& a, const piece& b) {
       return a.offset != b.offset ? a.offset < b.offset : a.entry < b.entry;

@@ -25,8 +25,8 @@ struct fill_item {
   std::shared_ptr<const std::string> text;  // what a variable_item points to
 };
 
-/// The largest size that one chunk may have. A chain's own bound leaves 64 KiB for other writers, which thousands of
-/// small chunks do not all need.
+/// The largest size that one chunk may have. A chain's own bound allows 64 KiB for other writers' overhead. Thousands
+/// of small chunks do not each need that much.
 std::uint64_t most_entry_bytes(const codec_chain& chain) noexcept {
   constexpr std::uint64_t kChainMargin = std::uint64_t{64} << 10, kMargin = 1024;
   const std::uint64_t most = chain.max_encoded_bytes();
@@ -34,7 +34,7 @@ std::uint64_t most_entry_bytes(const codec_chain& chain) noexcept {
   return most - kChainMargin + kMargin;
 }
 
-/// A shard, between its bytes and its array.
+/// Converts between the bytes of a shard and its array.
 class shard_codec final : public byte_codec {
  public:
   shard_codec(shard_index_codec index, codec_chain chain, const extents& shape, fill_item fill)

@@ -121,7 +121,7 @@ result<std::shared_ptr<const shard_index>> shard_index_codec::decode(std::span<c
 }
 
 result<> shard_index_codec::encode(std::span<const std::uint64_t> words, std::span<std::byte> out) const {
-  // The codecs request the memory that they might need, which for these is what they need.
+  // The codecs request the memory that they might need. For these codecs that is the memory that they use.
   worker_scratch scratch;
   const auto* const from = reinterpret_cast<const std::byte*>(words.data());
   const tensor_view view =
@@ -139,7 +139,7 @@ void shard_index_codec::checksum(std::span<const part> shard, std::span<std::byt
   for (const part& each : shard) sum = crc32c(each, sum);
   for (std::size_t at = 0; at + kBytes <= out.size(); at += kBytes) {
     for (std::size_t i = 0; i < kBytes; ++i) out[at + i] = static_cast<std::byte>(sum >> (8 * i));
-    sum = crc32c(out.subspan(at, kBytes), sum);  // the next one also includes this one
+    sum = crc32c(out.subspan(at, kBytes), sum);  // the next checksum also covers this one
   }
 }
 

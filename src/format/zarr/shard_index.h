@@ -63,14 +63,12 @@ class shard_index_codec {
   /// The least size of a shard: its index and its checksums.
   std::uint64_t least_shard_bytes() const noexcept { return index_bytes_ + checksum_bytes_; }
   bool at_start() const noexcept { return at_start_; }
-  /// Whether a checksum over the whole shard is at its end: then all of it is read once before anything in it is used.
+  /// Whether a checksum over the whole shard is at its end. Then the whole shard is read once before any of it is used.
   bool reads_whole_shard() const noexcept { return !checksums_.empty(); }
 
   /// Decodes `bytes`: the index, or the whole shard if reads_whole_shard().
   ///
-  /// \param shard_bytes
-  ///
-  /// Length of the shard, or kAll if it is not known; entries that leave it are corrupt.
+  /// \param shard_bytes  Length of the shard, or kAll if it is not known; entries that leave it are corrupt.
   /// \error corrupt_data  A wrong length, a checksum, half of an absent entry, or an entry that leaves the shard.
   result<std::shared_ptr<const shard_index>> decode(std::span<const std::byte> bytes, std::uint64_t shard_bytes) const;
 

@@ -86,7 +86,7 @@ result<dtype> read_structure(const json& configuration, std::string_view path) {
   }
   result<dtype> made = dtype::structured(std::move(out));
   if (made.ok()) return made;
-  // A wrong argument here means a wrong document.
+  // An invalid argument here means that the document is invalid.
   const errc code = made.error().code() == errc::invalid_argument ? errc::corrupt_data : made.error().code();
   return error(code, fmt::format("zarr.json: member '{}': {}", path, made.error().message()));
 }
@@ -224,7 +224,7 @@ result<dtype> parse_data_type(const json& value, std::string_view path) {
     PENSTOCK_ASSIGN(const std::uint32_t bytes, read_length_bytes(settings, path));
     return dtype::raw(bytes);
   }
-  // All others are one type each; one with settings is another type with a known name.
+  // All other names are one type each. A known name with settings is a different, unknown type.
   const json::object_t* members = settings.as_object();
   if (members != nullptr && !members->empty()) return not_readable(value);
   result<dtype> type = dtype::from_name(named.name);

@@ -17,7 +17,8 @@ namespace penstock::inline v0 {
 /// Source: Zarr v3 core specification; zarr-extensions, data-types; zarr-python 3.4, zarr.core.dtype.
 result<dtype> parse_data_type(const json& value, std::string_view path = "data_type");
 
-/// Whether a type is long double, or a structure with such fields: v3 does not have it, and v2 is only read.
+/// Whether a type is long double, or a structure with such fields. Version 3 does not have this type; version 2 can
+/// only be read.
 bool has_long_doubles(const dtype& type) noexcept;
 
 /// The member `data_type`.

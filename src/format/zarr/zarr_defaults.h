@@ -30,7 +30,7 @@ bool shuffle_pays(const dtype& type) noexcept;
 json::array_t default_compressors(const dtype& type);
 json default_v2_compressor(const dtype& type);
 
-/// A codec given only by its name, with settings: version 3 has no defaults of its own.
+/// Adds the settings to a codec that is given only by its name: version 3 does not define defaults.
 json with_default_settings(const json& codec, const dtype& type);
 
 /// The fill value: zeros, and NaT for times.

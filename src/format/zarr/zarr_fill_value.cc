@@ -130,7 +130,7 @@ result<std::uint64_t> real_bits(const json& value, float_format format, unsigned
     const std::optional<json> spelled = &value == &whole ? number_in(text) : std::nullopt;
     if (!spelled || !spelled->get(number)) return refused(whole, type, kNeeds);
   }
-  // One NaN, for either sign of the compiler's or a document's NaN.
+  // Always the same NaN: the sign of a NaN depends on the compiler and the document.
   if (std::isnan(number)) {
     if (!has_nan(format)) return refused(whole, type, "a number: it has no NaN");
     return usual_nan(format, bits);
@@ -461,7 +461,7 @@ result<zarr_fill> parse_v2_fill_value(const json& value, const dtype& type, cons
   if (value.is_null() || is_object) return zeros;
   switch (type.kind()) {
     case dtype_kind::variable_utf8:
-      // NumPy's object arrays accepted any fill value, and writers kept their 0.
+      // NumPy's object arrays accepted any fill value, and writers left it at 0.
       if (value.is_number()) return variable(value.dump());
       return parse_fill_value(value, type);
     case dtype_kind::variable_bytes:

@@ -46,7 +46,7 @@ result<json> write_fill_value(std::span<const std::byte> item, const dtype& type
 /// The same for a .zarray, whose only NaN is `"NaN"`.
 result<json> write_v2_fill_value(std::span<const std::byte> item, const dtype& type, const json& endian);
 
-/// Which leaves of a structure, or whether a plain item, must be reversed between memory and storage.
+/// Returns which leaves of a structure must be byte-swapped between memory and storage; one entry for a plain item.
 std::vector<bool> swapped_leaves(const dtype& type, const json& endian);
 
 }  // namespace penstock::inline v0

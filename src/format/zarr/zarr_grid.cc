@@ -189,7 +189,7 @@ result<json> resized_zarr_grid(const json& value, const extents& shape) {
   }
   json::array_t out = *given;
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (out[d].is_number()) continue;  // does not end
+    if (out[d].is_number()) continue;  // chunks of one length, for any extent
     std::uint64_t covered = 0;
     PENSTOCK_ASSIGN(std::vector<run> runs,
                     read_runs(out[d], fmt::format("chunk_grid.configuration.chunk_shapes[{}]", d), covered));

@@ -141,7 +141,7 @@ result<> zarr_layout::compile(const zarr_metadata& metadata, const codec_chain_o
   return measure_levels(largest);
 }
 
-// The facts of each level about those below it.
+// Computes the fields of each level that depend on the levels below it.
 result<> zarr_layout::measure_levels(const extents& largest) {
   const auto in_cells = [&](const extents& length) {
     dim_vector<std::uint64_t> out(length.size());

@@ -19,7 +19,7 @@
 
 namespace penstock::inline v0 {
 
-/// Where the chunks of a Zarr array are: each in an object of its own, or within shards, nested to any depth.
+/// The locations of the chunks of a Zarr array: each in an object of its own, or within shards, nested to any depth.
 ///
 /// Cells are the innermost chunks; objects are the chunks of the outermost grid, numbered in C order. An inner shard is
 /// a node of its object's index: node 0 is the object's own index, followed by all shards of the second level, in
@@ -59,8 +59,8 @@ class zarr_layout final : public chunk_layout {
   std::string describe(cell_id cell) const override;
   const object_assembler* assembler() const override { return &assembler_; }
 
-  /// Number of the shards at that depth, 0 the outermost, in this object: shards of a rectilinear grid have several
-  /// shapes.
+  /// The level at that depth (0: the outermost), as it applies to this object: shards of a rectilinear grid have
+  /// several shapes.
   const level& level_of(std::size_t depth, object_id object) const;
   /// The entry of its shard at that depth that leads to `cell` (coordinates in the grid of cells) of this object.
   std::uint64_t entry_of(std::size_t depth, object_id object, const dim_vector<std::uint64_t>& cell) const;

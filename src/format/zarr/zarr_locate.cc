@@ -161,7 +161,7 @@ class zarr_layout::locator {
     return last.entry;
   }
 
-  // For the object that holds at_, `within` cells from its first: those that are within the array.
+  // The number of cells within the array in the object that holds at_, which is `within` cells from the object's first.
   std::uint64_t cells_of_object(const level& outermost, const dim_vector<std::uint64_t>& within) const noexcept {
     std::uint64_t out = 1;
     for (std::size_t d = 0; d < at_.size(); ++d)
@@ -169,7 +169,7 @@ class zarr_layout::locator {
     return out;
   }
 
-  // False: it has already been requested.
+  // Returns false if it has already been requested.
   bool request(const level& here, const index_key& key) {
     // An iteration in C order returns to the same shards in the same order, so the next one is usually next in the
     // list.

@@ -19,7 +19,7 @@ inline constexpr std::string_view kZmetadataKey = ".zmetadata";
 /// The attribute in which xarray keeps the names of an array's dimensions.
 inline constexpr const char* kArrayDimensions = "_ARRAY_DIMENSIONS";
 
-/// Parses a .zarray and its .zattrs (null: there is none). Unknown members are ignored, as the format requires.
+/// Parses a .zarray and its .zattrs (null if it does not exist). Unknown members are ignored, as the format requires.
 ///
 /// The chain is that of version 3: transpose (order F), bytes (the byte order of `dtype`; not for `|O`), the filters
 /// and the compressor with the prefix `numcodecs.` in their names. It is compiled with `stored_order_filters`. Names of
@@ -32,7 +32,7 @@ result<zarr_metadata> parse_zarr_v2_array(const json& zarray, const json* zattrs
 /// The elements of an array of `|O`, by the codec that its filters begin with: text, bytes, lists, else `object`.
 dtype type_of_objects(const json& codec);
 
-/// Parses a .zgroup and its .zattrs (null: there is none).
+/// Parses a .zgroup and its .zattrs (null if it does not exist).
 result<zarr_metadata> parse_zarr_v2_group(const json& zgroup, const json* zattrs);
 
 }  // namespace penstock::inline v0

@@ -17,8 +17,9 @@ struct zarr_document {
   json content;
 };
 
-/// The documents for `metadata`; the one that makes the node is last.  Version 3: zarr.json. Version 2: .zattrs, then
-/// .zarray or .zgroup. They contain `codecs_json` (3), `filters` and `compressor` (2); `codecs` is not used.
+/// The documents for `metadata`; the one that makes the folder a node is last. Version 3: zarr.json. Version 2:
+/// .zattrs, then .zarray or .zgroup. They contain `codecs_json` (3), `filters` and `compressor` (2); `codecs` is not
+/// used.
 /// \error unsupported  A data type or a chunk grid that the version of the format does not have.
 result<std::vector<zarr_document>> write_zarr_documents(const zarr_metadata& metadata);
 
