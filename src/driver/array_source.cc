@@ -17,7 +17,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// A plan with more boxes than about this many is not worthwhile: larger arrays get larger boxes.
+/// About the largest number of boxes of a plan: larger arrays get larger boxes.
 constexpr std::uint64_t kMostBoxes = std::uint64_t{1} << 20;
 
 bool is_empty(const extents& shape) { return std::find(shape.begin(), shape.end(), 0U) != shape.end(); }

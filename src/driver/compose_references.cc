@@ -23,7 +23,8 @@ namespace {
 
 constexpr std::uint64_t kMostEdges = std::uint64_t{1} << 22;   // along one dimension
 constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 24;  // with references
-/// Of a small file. A file may have one more for each byte of the sources' chunks: few bytes describe many chunks.
+/// The limit for small files. A file may have one chunk more for each byte of the sources' chunks, because a few bytes
+/// can describe many chunks.
 constexpr std::uint64_t kFewChunks = std::uint64_t{1} << 20;
 constexpr std::size_t kMostChains = 60000;
 constexpr std::uint32_t kNoChain = ~std::uint32_t{0};  // for a chunk that does not exist
@@ -90,11 +91,11 @@ struct segment {
   std::uint64_t start = 0;   // first element in that chunk
 };
 
-/// A source with the values that this file needs of it.
+/// A source, and the properties of it that the composer needs.
 struct source_facts {
   chunk_grid grid;
   std::vector<chunk_codecs> chains;  ///< 0: the usual size
-  bool has_short_chunks = false;     ///< some are stored shorter than the others
+  bool has_short_chunks = false;     ///< some chunks are stored shorter than the others
   std::vector<std::byte> fill;       ///< the fill value as an item of the result
   bool other_fill = false;           ///< whether the source's type differs from the result's
   json cast;                         ///< the codec that converts its numbers to the result's type; null: none
@@ -232,8 +233,8 @@ class composer {
     return {};
   }
 
-  // Lengths of the chunks along a dimension; greater than the chunk's length if everything shown in it ends inside a
-  // source's chunk.
+  // The decoded lengths of the result's chunks along a dimension. A chunk decodes to more than its own length if
+  // everything that it shows has the same, longer codec length.
   result<std::vector<std::uint64_t>> decoded_lengths(std::size_t d, const std::vector<std::uint64_t>& edges) const {
     std::vector<std::uint64_t> out(edges.size() - 1, 0);
     for (const shown_part& part : parts_) {
@@ -355,7 +356,7 @@ class composer {
     return {};
   }
 
-  // Equal for equal codecs of a chunk of the result; much shorter than these.
+  // Returns equal text for equal codecs of a chunk of the result. The text is much shorter than the codecs.
   static std::string name_of_box(const shown_part& part, const source_facts& facts, std::uint16_t chain,
                                  const dim_vector<std::uint64_t>& start, const std::vector<std::uint64_t>& shape) {
     std::string out;

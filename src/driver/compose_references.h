@@ -11,7 +11,7 @@
 
 namespace penstock::inline v0 {
 
-/// The part of an array that another array is shown in.
+/// The box of a source array, and where the result shows it.
 struct shown_part {
   std::shared_ptr<const referenced_array> source;  ///< not null; of Zarr 2
   hdf5_part where;
@@ -29,8 +29,8 @@ struct shown_part {
 /// Time and memory are in proportion to the result's chunks.
 /// \param like  The result except for its chunks, table, codecs and objects: a `.zarray` and its metadata.
 /// \error unsupported   A source whose elements are not converted to those of the result, with elements of variable
-/// length, or a result of more than 2^22 chunks in one dimension, 2^24 chunks with references (2^18, and one for each
-/// byte of the sources' chunks, if that is less; 2^20 if a source has none), or 60,000 different boxes of chunks.
+/// length, or a result of more than 2^22 chunks in one dimension, 2^24 chunks with references (2^20, and one for each
+/// byte of the sources' chunks, if that is less), or 60,000 different boxes of chunks.
 result<referenced_array> compose_references(referenced_array like, std::span<const shown_part> parts);
 
 }  // namespace penstock::inline v0

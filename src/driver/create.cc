@@ -1,4 +1,4 @@
-// Creates nodes by name: which format, and where.
+// Creates nodes by name: determines the format and the location.
 #include <penstock/array_writer.h>
 #include <penstock/create.h>
 #include <penstock/place.h>

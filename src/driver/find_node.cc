@@ -1,4 +1,4 @@
-// Finds what is at a location: the object of a driver, or a folder with documents.
+// Finds the node at a location: the object of a driver, or a folder with documents.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -53,7 +53,7 @@ std::shared_ptr<const format_driver> recognise(const location& at) {
   return driver;
 }
 
-/// Of the names in a folder, those that `open` would take.
+/// Collects the names in a folder that `open` accepts.
 class opened_names final : public names_sink {
  public:
   opened_names(const context& with, std::size_t prefix) : with_(with), prefix_(prefix) {}
@@ -72,7 +72,8 @@ class opened_names final : public names_sink {
   std::size_t prefix_, left_ = kMostLooked;
 };
 
-/// No node is at the location. A folder of other files names some of them, where that costs no requests.
+/// Returns the error for a location without a node. If listing costs no requests, it names some files of other formats
+/// in the folder.
 error nothing_at(const location& at) {
   error out = no_zarr_node(at.uri);
   if (!requests_are_free(*at.from)) return out;
@@ -154,7 +155,7 @@ result<std::optional<found_node>> find_above(const location& at, const open_opti
 }
 
 /// Finds an object above the folder that a URL's store begins in: `file` of `http://host/file/group/t2m`, whose store
-/// begins at `http://host/file/group` because a web server shows no folders. Returns nullopt if there is none.
+/// begins at `http://host/file/group` because a web server does not list folders. Returns nullopt if there is none.
 result<std::optional<found_node>> find_above_url(const location& at, const open_options& how) {
   const auto* const web = dynamic_cast<const http_store*>(at.from.get());
   if (web == nullptr || at.head != nullptr) return std::optional<found_node>();

@@ -102,7 +102,7 @@ TEST_F(FindNode, PathsLeadIntoObjects) {
   EXPECT_EQ(find("folder", "nothing").error().code(), errc::not_found);
 }
 
-// A format of ours: the text "BOX1", whose member "rows" is five numbers.
+// A format of this test: the text "BOX1", whose member "rows" is five numbers.
 class box_driver final : public format_driver {
  public:
   std::string_view name() const noexcept override { return "box"; }

@@ -30,8 +30,8 @@ std::chrono::nanoseconds processor_time() {
   return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
-/// How often this thread gave up its processor to wait. Being preempted on a busy machine is not counted. If the system
-/// does not count (macOS), every call returns as many more as a batch has files.
+/// Returns how often this thread gave up its processor to wait. Being preempted on a busy machine is not counted. On
+/// systems without this count (macOS), each call returns a count that is larger by the files of a batch.
 long waits_of_thread() {
 #ifdef RUSAGE_THREAD
   ::rusage use{};
@@ -43,14 +43,14 @@ long waits_of_thread() {
 #endif
 }
 
-/// Batches of files that threads of the context's pool take: few threads at first, and all once one of them had to
-/// wait.
+/// Batches of files, which threads of the context's pool take: few threads at first, and all threads as soon as one had
+/// to wait.
 class file_batches {
  public:
   file_batches(std::size_t files, std::size_t batch, const std::function<void(std::size_t)>& work, executor& on)
       : files_(files), batch_(batch), batches_((files + batch - 1) / batch), work_(work), on_(on) {}
 
-  /// \param first  Threads at the start. \param most  Threads if files have to be waited for.
+  /// \param first  Threads at the start. \param most  Threads if reading the files takes waiting.
   void run(std::size_t first, std::size_t most) {
     most_ = std::min(batches_, most);
     first_ = std::min(first, most_);
@@ -78,7 +78,7 @@ class file_batches {
     const long waits = waits_of_thread();
     for (std::size_t i = begin; i < end; ++i) work_(i);
     const auto idle = (std::chrono::steady_clock::now() - began) - (processor_time() - used);
-    // With slow storage, a thread waits for each file; a thread that meets another at a lock waits now and then.
+    // With slow storage, a thread waits for each file. A thread that contends for a lock waits only occasionally.
     const bool waited = idle > kWait * (end - begin) && waits_of_thread() - waits >= static_cast<long>(end - begin);
     // The others of the first threads continue.
     if (waited && most_ > first_ && !grown_.exchange(true, std::memory_order_relaxed)) take_all(most_ - first_ + 1);

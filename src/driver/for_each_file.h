@@ -13,8 +13,8 @@
 namespace penstock::inline v0 {
 
 /// Calls `work` for the numbers below `files`, on as many threads of the pool as the context may have requests in
-/// flight, because most of the work is to wait for storage, also with the file systems of clusters. Local files start
-/// with one thread for each core; the others join if a batch of files shows that it waits.
+/// flight: most of the work is waiting for storage, also with cluster file systems. Local files start with one thread
+/// for each core; the other threads join if a batch of files had to wait.
 void for_each_file(std::size_t files, const store& from, context& with, const std::function<void(std::size_t)>& work);
 
 /// Calls `work` for the numbers below `count` on the context's threads. The work is computation.

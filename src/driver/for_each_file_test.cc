@@ -62,7 +62,8 @@ TEST(ForEachFile, ComputingIsTheWorkOfTheContextsThreadsAlone) {
   EXPECT_LE(threads_of(64, **with, compute), 2U);
 }
 
-// Like threads that meet at a lock, or at a page that one of them reads: they wait now and then, not for each file.
+// Like threads that contend for a lock, or for a page that one of them reads: they wait occasionally, not for each
+// file.
 TEST(ForEachFile, AWaitNowAndThenTakesNoMoreThreads) {
   context_options options;
   options.threads = 2;

@@ -117,7 +117,7 @@ class merger {
     return variants_.size() < kMaxChains;
   }
 
-  // A file that several parts name becomes one object.
+  // A file to which several parts refer becomes one object.
   bool take_objects(reference_part& part, placed_part& at) {
     if (objects_.size() + part.objects.size() > ~std::uint32_t{0}) return false;
     at.objects.reserve(part.objects.size());

@@ -9,7 +9,7 @@
 
 namespace penstock::inline v0 {
 
-/// After so many attempts between which others changed the metadata, a change is given up.
+/// The number of attempts to change metadata that other writers keep changing.
 inline constexpr int kMaxMetadataTries = 20;
 
 /// An array's stored metadata document, in any version of the format: unknown members are left unchanged.
@@ -23,7 +23,7 @@ struct stored_metadata {
 result<stored_metadata> read_stored_metadata(const array_state& state);
 
 /// The member `shape`.
-/// \error corrupt_data  It is absent, or no list of sizes.
+/// \error corrupt_data  It is absent, or not a list of sizes.
 result<extents> shape_of(const stored_metadata& metadata);
 /// Sets the shape, and extends a chunk grid that lists lengths if it does not reach the shape.
 result<> set_shape(stored_metadata& metadata, const extents& shape);

@@ -9,7 +9,7 @@ namespace penstock::inline v0 {
 /// Whether xarray and netCDF users can open the array: every dimension has a name.
 bool has_dimensions(const array_state& of);
 
-/// Makes a copy in another format mean to xarray what the array means: the names of its dimensions, and its missing
+/// Sets the options of a copy in another format so that xarray reads the same dimension names and the same missing
 /// value.
 ///
 /// | format | names | missing value |
@@ -19,8 +19,8 @@ bool has_dimensions(const array_state& of);
 /// | HDF5, NetCDF classic | scales | attribute `_FillValue` |
 /// | TIFF | band, y, x | nodata, which is the fill value |
 ///
-/// So a copy in version 2 may have another fill value; chunks that were never written are then written there. Only for
-/// arrays whose dimensions have names.
+/// Therefore a copy in version 2 may have another fill value; it then also contains the chunks that were never written.
+/// Only for arrays whose dimensions have names.
 /// \param out  Options of an array of another format, complete except for this.
 /// Source: xarray, "Zarr Encoding Specification", and `FillValueCoder` of its backends/zarr.py.
 result<> keep_meaning(const array_state& from, create_options& out);

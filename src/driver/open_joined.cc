@@ -75,7 +75,7 @@ result<> read_box(const array_state& from, const box& which, std::span<std::byte
   return job->outcome();
 }
 
-// The arrays as sources, for joins that one grid with one fill value cannot describe.
+// Joins the arrays as sources, for joins that one grid with one fill value cannot describe.
 result<array> join_boxes(std::span<const array> parts, std::size_t axis, std::shared_ptr<penstock::context> with) {
   std::vector<array_source> sources;
   sources.reserve(parts.size());

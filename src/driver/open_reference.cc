@@ -22,7 +22,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Opens it as a `.zarray` of such chunks alone.
+// Compiles the codecs as those of a `.zarray` that has only such chunks.
 result<codec_chain> compile(const chunk_codecs& codecs, const zarr_metadata& metadata, const extents& shape,
                             const codec_chain_options& options) {
   json::array_t lengths;

@@ -28,7 +28,7 @@ struct referenced_object {
   std::shared_ptr<const store> from;
   std::string key;                      ///< in `from`
   bool pinned = false;                  ///< reads fail if its version changes
-  std::optional<std::uint32_t> crc32c;  ///< of all its bytes: what `array::check` compares
+  std::optional<std::uint32_t> crc32c;  ///< of all its bytes; `array::check` compares it
   version seen = {};                    ///< the version that reads expect, if it is known; `pinned` looks it up
 
   // What a manifest stores about the object.
@@ -58,12 +58,14 @@ struct joined_axis {
 /// An array whose bytes are in objects of other formats.
 struct referenced_array {
   zarr_metadata metadata;  ///< of an array: its type, shape and codecs
-  /// That it was parsed from, by name (`.zarray`, `.zattrs`, `zarr.json`).
+  /// The documents that it was parsed from, by name (`.zarray`, `.zattrs`, `zarr.json`).
   std::vector<std::pair<std::string, std::string>> documents;
-  /// null: `read_table` makes this with a table. Until then the `index`, or another layout, finds the chunks.
+  /// If null, `read_table` returns this array with a table. Until then the `index`, or another layout, finds the
+  /// chunks.
   std::shared_ptr<const reference_table> table;
   std::shared_ptr<const hdf5_chunk_index> index;
-  /// Set: has each cell as an object, named as Zarr names chunks. In place of `objects`, until there is a table.
+  /// If set, it stores each cell as an object, named as Zarr names chunks. It replaces `objects` until there is a
+  /// table.
   std::shared_ptr<const hdf5_heap_store> cells;
   std::function<result<std::shared_ptr<const referenced_array>>()> read_table;
   std::vector<chain_variant> variants;

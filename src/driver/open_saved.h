@@ -46,9 +46,10 @@ struct manifest_place {
 result<array> open_saved_references(std::span<const std::byte> manifest, const manifest_place& at,
                                     std::shared_ptr<context> with);
 
-/// Opens a manifest of an array, or of a group: a JSON document on one line (`kind` is `group`; `uri`, `attributes`,
-/// of each group below its path and attributes, of each member its path and bytes), and after it the manifests of its
-/// arrays, which are opened when they are requested.
+/// Opens a manifest of an array, or of a group. A group's manifest is a JSON document on one line, followed by the
+/// manifests of its arrays, which are opened when they are requested. The document has `kind` (`group`), `uri`,
+/// `attributes`, the path and attributes of each group below it, and the path and number of bytes of each array's
+/// manifest.
 /// \error As open_saved_references.
 result<node> open_saved_node(std::vector<std::byte> manifest, manifest_place at, std::shared_ptr<context> with);
 

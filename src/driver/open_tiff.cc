@@ -23,7 +23,7 @@ namespace penstock::inline v0 {
 namespace {
 
 constexpr std::uint64_t kFirstRead = std::uint64_t{16} << 10;
-/// If requests cost nothing: a second request is cheaper than bytes that most headers do not need.
+/// The first read if requests cost nothing: a second request is cheaper than bytes that most headers do not need.
 constexpr std::uint64_t kFirstReadNearby = std::uint64_t{4} << 10;
 constexpr std::uint64_t kLongestReadAhead = std::uint64_t{1} << 20;
 /// A header is refused after this many bytes, if they are also more than four times the file.
@@ -139,8 +139,8 @@ struct found_image {
   std::vector<std::optional<std::uint64_t>> bands_of_mask = {};  ///< in a sidecar file, for each of the image's
 };
 
-/// Finds an image in the reader's file; nothing if the file does not exist or is not a TIFF. The image takes the bytes
-/// that were read; if none is found, the reader keeps them.
+/// Finds an image in the reader's file; nothing if the file does not exist or is not a TIFF. The image takes ownership
+/// of the bytes that were read; if no image is found, the reader keeps them.
 result<std::optional<found_image>> find_image(header_reader& reader, const std::string& suffix,
                                               const tiff_options& options) {
   PENSTOCK_ASSIGN(const bool there, reader.begin());
@@ -310,7 +310,7 @@ result<std::optional<found_image>> find_with_side_files(const tiff_place& from, 
   tiff_companions& known = whole->details.companions;
   add_side_files(from, options, suffix, whole->size, count, known);
   if (options.mask) {
-    // A mask of another size remains from another image.
+    // A mask of another size is left over from another image.
     const auto& levels = known.overviews;
     const bool has_level = options.level <= levels.size();
     if (!has_level || beside->size != (options.level == 0 ? whole->size : levels[options.level - 1])) return found;

@@ -156,7 +156,7 @@ result<reference_rows> read_parquet_references(const store& from, const std::str
     const auto files = read_all_and_wait(from, keys, {}, kMaxFileBytes);
     for (std::size_t i = 0; i < some.size(); ++i) {
       if (!files[i].ok()) {
-        if (files[i].error().code() == errc::not_found) continue;  // no chunk of it was written
+        if (files[i].error().code() == errc::not_found) continue;  // none of its chunks was written
         return files[i].error().clone().note(read_note(keys[i], {}));
       }
       auto added = add_parquet_references(files[i]->bytes, base, some[i] * record_size, cells, record_size, out);

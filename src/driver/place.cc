@@ -47,8 +47,8 @@ std::size_t file_on_the_way(const std::string& path) {
   return 0;
 }
 
-/// The place of a file in its own store, which also reads files next to it. (Sources that the file names have stores of
-/// their own.)
+/// The open files of the store of one file, which also reads files next to it. (Sources that the file names have stores
+/// of their own.)
 constexpr unsigned kFilesOfOne = 8;
 
 std::shared_ptr<store> make_file_store(std::string root, write_sync sync, unsigned max_open_files) {
@@ -83,7 +83,8 @@ bool take_scheme(std::string_view& uri, std::string_view scheme) {
   return true;
 }
 
-// A path, or one of an archive's members. The URI of an open array has the characters of its path, not their codes.
+// Whether a path exists, or the archive that it continues into. The URI of an open array has the characters of its
+// path, not their percent-encoding.
 bool is_there(const std::string& path) {
   struct ::stat status{};
   return ::stat(path.c_str(), &status) == 0 || file_on_the_way(path) != 0;
@@ -168,7 +169,7 @@ result<local_place> find_local_place(std::string_view uri, const place_options& 
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   const std::size_t file = options.is_file || is_file ? path.size() : file_on_the_way(path);
   if (archive) return local_place{in_archive(path, file != 0 ? file : archive_by_name(path), options), {}, {}};
-  // The name counts, too: a new archive that a power cut interrupted has no bytes, or lacks its first ones.
+  // The name also decides: a new archive that a power cut interrupted has no bytes, or lacks its first ones.
   const std::string_view name = std::string_view(path).substr(0, file);
   if (file != 0 && !options.is_file &&
       (name.ends_with(kArchiveSuffix) || (sniffs && file_is_archive(std::string(name)))))

@@ -105,7 +105,7 @@ result<array> with_regular_chunks(const array& from) {
   for (const char* const codec : {"filters", "compressor"})
     if (const json* const found = document.find(codec); found != nullptr && !found->is_null()) return from;
 
-  // Adjacent in one object, all of them.
+  // All chunks must be adjacent in one object.
   const reference_table& table = *what->table;
   std::uint64_t begin = 0, end = 0;
   if (table.entries() != table.cells() || table.entries() == 0) return from;

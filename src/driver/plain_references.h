@@ -10,8 +10,8 @@ namespace penstock::inline v0 {
 
 class netcdf_layout;
 
-/// Chunks of whole rows for adjacent values: all of one length, because chunks of Zarr 2 are. They have up to 4 MiB, as
-/// far as the divisors of the number of rows allow.
+/// Returns chunks of whole rows for adjacent values. All have one length, because chunks of Zarr 2 do. They have up to
+/// 4 MiB, as far as the divisors of the number of rows allow.
 extents regular_chunks(const extents& shape, std::uint64_t item_bytes);
 
 /// A variable of a NetCDF classic file as references: for each record, or for regular chunks if the values are

@@ -56,7 +56,7 @@ std::string folder_of_key(std::string_view key) {
 }
 
 std::string without_ending(std::string_view key) {
-  const std::size_t begin = key.rfind('/') + 1;  // 0 if the document does not have it
+  const std::size_t begin = key.rfind('/') + 1;  // 0 without a '/': npos + 1 is 0
   const std::size_t name = key.find_first_not_of('.', begin);
   const std::size_t dot = key.rfind('.');
   const bool has = name != std::string_view::npos && dot != std::string_view::npos && dot > name;

@@ -27,7 +27,7 @@ class RawSidecars : public testing::Test {
     PENSTOCK_ASSIGN(how.raw, describe(keys));
     return open_shards(memory_, std::move(keys), how);
   }
-  // Of a document that is refused.
+  // Returns the error for a document that is refused.
   std::string refusal(std::string_view document) {
     put("a.json", document);
     const auto made = describe({"a.raw"});

@@ -31,8 +31,8 @@ struct reference_tree_place {
   std::shared_ptr<penstock::context> context;
   std::string uri;   ///< URI of the references, in errors
   std::string base;  ///< the folder that relative names are below: an absolute path or a URL
-  /// Of names without one (`s3`); those of `file` are relative to the working directory, and are not checked, because
-  /// the caller names the file system. Empty: `base` is what they are relative to.
+  /// The scheme of names without one (`s3`). Names of the scheme `file` are relative to the working directory and are
+  /// not checked, because the caller chose the file system. If empty, names are relative to `base`.
   std::string default_scheme;
   location_rule rule;
   folder_finder find_folder;  ///< null: the engine's own stores
@@ -52,7 +52,7 @@ class reference_tree final : public member_source, public std::enable_shared_fro
                                                                  std::string_view zmetadata, reference_tree_place at);
 
   /// Opens the array or group at `path`.
-  /// \error not_found    No metadata is there.
+  /// \error not_found    `path` has no metadata.
   /// \error unsupported  A reference names a location that the document may not name, or whose scheme has no store.
   result<node> open(std::string_view path) const override;
   result<std::optional<std::vector<std::string>>> keys(std::string_view path) const override;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kHeadBytes = std::uint64_t{16} << 10;
 constexpr std::uint64_t kMostHeadBytes = std::uint64_t{1} << 20;
-/// If requests cost nothing: a second request is cheaper than bytes that most headers do not need.
+/// The first read if requests cost nothing: a second request is cheaper than bytes that most headers do not need.
 constexpr std::uint64_t kHeadBytesNearby = std::uint64_t{4} << 10;
 
 std::string ending_of(std::string_view path) {

@@ -63,7 +63,8 @@ result<node> open_found(found_node found, const open_options& how);
 /// \error As find_node and open_found.
 result<node> open_location(location at, const open_options& how);
 
-/// The driver one of whose endings an object's name has, the context's first; null: the name does not determine it.
+/// Returns the driver that has the ending of an object's name. The context's drivers have precedence. Null if the name
+/// does not determine a driver.
 std::shared_ptr<const format_driver> driver_by_name(const context& with, std::string_view path);
 
 /// The same without a context: the library's drivers.
@@ -80,8 +81,8 @@ std::uint64_t head_bytes(const context& with, std::string_view path);
 /// A driver of the library, with static lifetime.
 std::shared_ptr<const format_driver> unowned(const format_driver& driver) noexcept;
 
-/// The driver that creates nodes of `format`. If that is empty: the driver one of whose endings `path` has, if it is
-/// one of the context or its arrays are written once; otherwise Zarr's. Not null.
+/// Returns the driver that creates nodes of `format`. If `format` is empty, it is the driver that has the ending of
+/// `path`, provided that the driver is the context's or its arrays are written once; otherwise Zarr's. Not null.
 /// \error unsupported  No driver has that name.
 result<std::shared_ptr<const format_driver>> driver_for_new(const context& with, std::string_view format,
                                                             std::string_view path);
@@ -96,8 +97,8 @@ result<target_location> resolve(std::string_view uri, const open_options& how);
 
 /// The path of a local name: for a `file:` URI, the path that it names; otherwise the name itself.
 ///
-/// The URI of an open array has the characters of its path, so a file with exactly that name has precedence over what
-/// its percent-encoding means.
+/// The URI of an open array has the characters of its path, so a file with exactly that name has precedence over the
+/// decoded name.
 std::string local_path_of(std::string_view name);
 
 /// True if bytes begin a zip archive.

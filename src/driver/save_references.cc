@@ -163,8 +163,8 @@ bool has_validators(const referenced_object& of) {
   return dynamic_cast<const validated_store*>(of.from.get()) != nullptr;
 }
 
-/// The version of an object of a store over HTTP. Other stores recognise it by the stamp, which has the form of
-/// fsspec's facts about such objects.
+/// Returns the version of an object of a store over HTTP. Other stores compare the stamp, which has the form of
+/// fsspec's information about such objects.
 result<saved_version> validator_now(const referenced_object& of) {
   PENSTOCK_ASSIGN(const blocking_read read, read_version(of));
   saved_version out;

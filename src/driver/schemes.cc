@@ -196,8 +196,8 @@ storage_options flat(std::string_view uri, storage_options given) {
   return given;
 }
 
-/// The library that reads a `gs:` URI whose credentials must be exchanged for tokens: because of gcsfs's options for
-/// their location, a file of them or, without options, Google's variable.
+/// Returns the library that reads a `gs:` URI. Another library is needed if the credentials must be exchanged for
+/// tokens: gcsfs's option `token` refers to them, or, without options, Google's environment variable does.
 uri_server server_for_google(const storage_options& given) {
   if (given.empty()) {
     const char* const file = std::getenv("GOOGLE_APPLICATION_CREDENTIALS");

@@ -50,7 +50,7 @@ struct storage_option {
 enum class uri_server : std::uint8_t {
   this_machine,          ///< a path, or a `file:` or `zip:` URI
   library,               ///< a store of the library, or one that was added to the context
-  another_if_installed,  ///< another library, which knows the credentials, if there is one; else the library
+  another_if_installed,  ///< another library, which can use the credentials, if it is installed; else the library
   another,               ///< not supported: an unknown scheme or option, or a chain (`zip://x::https://y`)
 };
 
@@ -80,7 +80,7 @@ struct object_uri {
 /// Splits a remote URI after the first name with the ending of an HDF5 or NetCDF file: `https://host/x.h5` and
 /// `group/t2m`.
 ///
-/// A web server shows no folders: without the split, the store of such a URI begins within the file.
+/// A web server does not list folders: without the split, the store of such a URI begins within the file.
 object_uri split_at_object(std::string_view uri);
 
 }  // namespace penstock::inline v0

@@ -18,7 +18,7 @@ constexpr std::size_t kMissingNamed = 5;
 /// Longer runs of digits are text, for instance hashes.
 constexpr std::size_t kMaxDigits = 18;
 
-/// A name as text and numbers in turn, so that names sort as people count.
+/// A name as text and numbers in turn, so that names sort by the values of their numbers.
 struct split_name {
   std::string name;
   std::vector<std::string> text;
@@ -139,7 +139,7 @@ result<> check_sequence(const std::vector<split_name>& names, const std::string&
   // The beginning of a sequence that starts with 2, 3, ... is missing; a sequence of large numbers (dates) may start
   // anywhere.
   constexpr std::uint64_t kFewLost = 1000;
-  std::uint64_t tries = 100000;  // names that the pattern may leave out on purpose
+  std::uint64_t tries = 100000;  // names that the pattern may exclude on purpose
   std::vector<std::string> missing;
   std::uint64_t lost = 0;
   // The numbers begin, begin + step, ... below end.

@@ -187,7 +187,7 @@ result<> tiff_pyramid::advance(const tensor_view* given, const tensor_view* mask
       PENSTOCK_TRY(feed(1, &here, mask_ ? &valid : nullptr, rows));
       continue;
     }
-    // It arrived out of order, and is only in the spool file.
+    // It was written out of order, and is only in the spool file.
     const std::uint64_t pixels = tile_height * image.width, tile = next_ * image.across;
     PENSTOCK_TRY(filling_[0].room.reserve(pixels * with_->image.samples * with_->image.type.item_bytes()));
     const tensor_view here = rows_of(filled(0), 0, rows);

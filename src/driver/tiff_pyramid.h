@@ -83,7 +83,7 @@ struct tiff_tile_workshop {
 class tiff_pyramid {
  public:
   /// \param levels  At least the image; each half as large as the one before. Allocates the memory that overviews need.
-  /// \param mask    The mask's levels, which all planes share; null: there is none.
+  /// \param mask    The mask's levels, which all planes share; null: no mask.
   /// \param stores_mask  This plane stores them.
   static result<tiff_pyramid> make(tiff_tile_workshop& with, std::vector<tiff_level> levels,
                                    std::shared_ptr<std::vector<tiff_level>> mask = nullptr, bool stores_mask = false);

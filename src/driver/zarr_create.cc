@@ -313,7 +313,7 @@ result<checked_node> check_node(new_node at, const zarr_metadata& metadata) {
     PENSTOCK_ASSIGN(at.context, penstock::context::make());
   }
   PENSTOCK_ASSIGN(std::vector<zarr_document> documents, write_zarr_documents(metadata));
-  // Parsed as it will be read: a document that we would refuse is not written.
+  // Parsed as it will be read: a document that the parser would refuse is not written.
   result<zarr_metadata> read = reparse(documents, metadata.zarr_format);
   const auto as_argument = [&](error why) {
     if (why.code() != errc::corrupt_data) return why;

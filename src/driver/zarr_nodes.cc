@@ -115,7 +115,7 @@ class documents {
 
   const std::string& prefix() const noexcept { return prefix_; }
 
-  /// A name may be requested once.
+  /// Each name may be requested only once.
   result<std::optional<stored_document>> operator()(std::string_view name) {
     std::string key = prefix_ + std::string(name);
     const auto asked =

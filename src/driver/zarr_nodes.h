@@ -19,7 +19,7 @@
 
 namespace penstock::inline v0 {
 
-/// No metadata document is longer; attributes of real arrays stay far below.
+/// The longest accepted metadata document. Attributes of real arrays are much shorter.
 inline constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{256} << 20;
 
 /// `a//b/` and `/a/b` as `a/b/`; empty stays empty.
@@ -46,7 +46,7 @@ struct zarr_node {
   std::shared_ptr<const json> references;  ///< instead of both: the `.zmetadata` of references saved as Parquet
 };
 
-/// Looks for a node at `prefix` (empty, or ends with '/'): zarr.json first, then version 2's documents; nothing if none
+/// Finds the node at `prefix` (empty, or ends with '/'): zarr.json first, then version 2's documents; nothing if none
 /// exists. With `prefer` 2 the order is reversed.
 result<std::optional<zarr_node>> find_zarr_node(const store& from, const std::string& prefix, consolidation use,
                                                 int prefer = 3);
