@@ -24,7 +24,7 @@ from penstock.geo.tiff import TiffArray
 from penstock.view import demo
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "bench" / "run.py"
-"""What `bench` runs: a part of source checkouts, not of the package."""
+"""The program that `bench` runs. It is in source checkouts, not in the package."""
 
 
 def main() -> int:

@@ -135,7 +135,7 @@ class Group:
 
     @property
     def consolidated(self) -> bool:
-        """Whether its children come from consolidated metadata."""
+        """Whether its children are read from consolidated metadata."""
 
     @property
     def _attributes_json(self) -> str: ...
@@ -199,7 +199,7 @@ class Store:
     @property
     def writable(self) -> bool: ...
     def put(self, key: str, value: bytes, absent: bool = False) -> bool:
-        """Replace or create an object; False if it was to be absent and exists."""
+        """Replace or create an object; with `absent`, only create it: False if it exists."""
 
     def swap(self, key: str, change: Callable[[bytes | None], bytes]) -> int:
         """Replace an object by the result of `change(bytes or None)`; returns the number of attempts."""
@@ -531,7 +531,7 @@ def hdf5_members(group: Group) -> tuple[list[_bytes], list[_bytes]]:
     """Members in the order of the file, and netCDF's marks for dimensions without a variable."""
 
 def group_identity(group: Group) -> str:
-    """Equal for two paths that lead to one group of a file; "": paths are all that distinguishes groups."""
+    """A text that is equal for two paths to one group of a file; "": groups are distinguished by their paths only."""
 
 def hdf5_dimension_names(group: Group) -> tuple[dict[_bytes, tuple[str, ...]], dict[_bytes, _bytes]]:
     """Names of the dimensions of each dataset of the group's file by path, and further paths of groups."""
@@ -739,8 +739,8 @@ def find_elsewhere(
 ) -> tuple[Store, bytes] | str | None:
     """The store of a URI and the path within it.
 
-    None: a local name. A text: another library has to open it, and why the engine does not, or "".
-    `is_installed`: whether there is a library that exchanges Google's credentials for tokens.
+    None: a local name. A text: another library must open the URI, and the text is the reason, or "".
+    `is_installed`: whether a library is installed that exchanges Google's credentials for tokens.
     """
 
 def serves(uri: bytes, storage_options: Mapping[str, Any] | None, is_installed: Callable[[], bool]) -> bool:
@@ -1143,7 +1143,7 @@ class Replacement:
         """The location at which to write the new node, at its root."""
 
     def commit(self) -> None:
-        """Replace the old node by it."""
+        """Replace the old node by the new one."""
 
     def discard(self) -> None:
         """Discard the written data."""
@@ -1197,7 +1197,7 @@ def encode_chain(codecs: str, dtype: str, shape: Sequence[int], items: bytes) ->
     """Encode a chunk's items, which are in C order and native byte order."""
 
 def describe_chain(codecs: str, dtype: str, shape: Sequence[int]) -> str:
-    """Codecs and settings for people."""
+    """Codecs and settings as readable text."""
 
 def decode_on_host(codecs: str, encoded: bytes, decoded_bytes: int) -> bytes:
     """Decode a chunk with the device decoders' code, run on the host."""
@@ -1273,8 +1273,8 @@ def cli_main(
     """Run the command line program with these arguments (bytes; the first is its name); returns its exit status.
 
     `open(uri, threads, storage)` opens formats that the C++ library does not open; `storage` is the JSON of
-    `storage_options`. `name_system(image)` returns the name of the
-    coordinate system of a TIFF's image: a code or WKT, or "".
+    `storage_options`. `name_system(image)` returns the name of the coordinate system of a TIFF's image: a code or WKT,
+    or "".
     """
 
 def _end() -> None:

@@ -80,13 +80,14 @@ def copy(
         Replace an array or group that exists at the target. It is kept until the copy is complete if the store can do
         so (files, dicts); in other stores it is erased after all checks.
     resume
-        Continue an interrupted copy: metadata is written first, and existing objects are not copied
-        again. The node at the target must have the same metadata.
+        Continue an interrupted copy: metadata is written first, and existing objects are not copied again. The node at
+        the target must have the same metadata.
     memory
         For the blocks of arrays that are encoded again: bytes, or text such as "2GiB"; by default half of the context's
-        memory limit. If that is too little to decode each chunk once, chunks are decoded more often, or
+        memory limit. If that is too little to decode each chunk once, chunks are decoded more often unless `scratch` is
+        given.
     scratch
-        a file in this folder, as large as the array's elements, holds incomplete blocks.
+        A folder for a file, as large as the array's elements, that holds incomplete blocks.
     verify
         Read the copy and the source, and compare them; `CorruptDataError` if elements differ.
     durable
@@ -249,7 +250,7 @@ def _nodes_below(source: Group, zarr_format: int, path: str = "") -> tuple[list[
 
 
 def _without_a_type(dtype: np.dtype[Any], zarr_format: int) -> str:
-    """What Zarr has no data type for; empty: it has one."""
+    """Why Zarr has no data type for a dtype; empty if it has one."""
     if zarr_format != 2 and "vlen" in (dtype.metadata or {}):
         return "Zarr v3 has no data type for lists of variable length"
     return "Zarr has no data type for long doubles" if _has_long_doubles(dtype) else ""

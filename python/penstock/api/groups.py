@@ -120,7 +120,7 @@ def open_group(
     NotFoundError
         No group exists there, and `mode` does not create one.
     InvalidArgumentError
-        An array is there or, with mode "w-", any node.
+        An array exists there or, with mode "w-", any node.
     """
     if mode not in (None, "r", "r+", "a", "w", "w-", "x"):
         raise InvalidArgumentError(f"mode must be None, 'r', 'r+', 'a', 'w' or 'w-', got {mode!r}")

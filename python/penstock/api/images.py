@@ -48,7 +48,7 @@ def write_image(
 ) -> Group:
     """Write a group with the image's stored values, `band`, `y`, `x` and `spatial_ref`.
 
-    An existing node stays until all is written, in stores that can replace it.
+    An existing node is kept until all is written, in stores that can replace it.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def _others(source: TiffArray) -> Group:
 
 
 def _axes_of(crs: Any) -> dict[str, Mapping[str, Any]]:
-    """CF's attributes of the axes X and Y, where pyproj knows the system."""
+    """CF's attributes of the axes X and Y; empty without pyproj."""
     if crs is None or isinstance(crs, str):
         return {}
     return {str(each["axis"]): each for each in crs.cs_to_cf() if "axis" in each}

@@ -56,7 +56,7 @@ class NewArray:
     chunk_key_encoding: Any
     dimension_separator: str | None
     fill: dict[str, Any] = field(default_factory=dict)
-    """The fill value as the engine takes it, where the data bring one; else empty."""
+    """The fill value in the engine's form, if the data have one; else empty."""
 
     def refuse_for_tiff(self) -> None:
         """Refuses given options that TIFFs do not have."""

@@ -12,7 +12,7 @@ from penstock.shards.sharded_array import ShardedArray, sharded
 
 
 def refuse_options(options: Mapping[str, Any], mmap: bool, manifest: Any, what: str) -> None:
-    """Options without effect."""
+    """Refuse options that have no effect on these files."""
     if options:
         raise InvalidArgumentError(f"{what} take no option {next(iter(options))!r}")
     if mmap:

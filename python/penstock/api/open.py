@@ -49,8 +49,8 @@ def open(
     ----------
     target
         A path or `file:` URI; bytes or a file object of a format that is one file; a dict of keys and bytes; a
-        zarr-python store, array or group; a `penstock.Store`, or any
-        object with `get(key)`; an fsspec mapping; an obstore store.
+        zarr-python store, array or group; a `penstock.Store`, or any object with `get(key)`; an fsspec mapping; an
+        obstore store.
     path
         The path within the target, '/'-separated.
     mode
@@ -61,8 +61,8 @@ def open(
         Threads, caches and limits; None: the current one.
     cache_index
         Keep shard indexes of a store whose objects have no versions (Python objects, remote stores) from one read to
-        the next. Only for data that does not change: otherwise an index lives for one read. Files and dicts have
-        versions and need no such promise.
+        the next. Only for data that does not change; by default an index is used for one read only. Files and dicts
+        have versions and do not need this option.
     storage_options
         For remote URIs: the options in `docs/guide/remote.md`, or those of fsspec or obstore if one of them opens the
         URI.
@@ -87,7 +87,7 @@ def open(
         "cuda" (the current device at the time of the export) or "cuda:0": DLPack exports of the array are in that
         device's memory; it is read and decoded at the export. Opening needs no device memory.
     format_options
-        For formats that are one file. HDF5 and NetCDF4: `dataset`. References (kerchunk's, our manifests):
+        For formats that are one file. HDF5 and NetCDF4: `dataset`. References (kerchunk's, Penstock's manifests):
         `missing="error"` or "fill", and `allow_local`: whether they may name local files (None: only if they are local
         files themselves). Parquet and Arrow: `columns`, `nulls`, `dtype`. Options that a format does not have are
         refused.

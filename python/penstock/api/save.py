@@ -28,11 +28,12 @@ from penstock.target.place import place_of
 def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **arrays: Any) -> None:
     """Write one array, or several below a group: `save(uri, x)`, `save(uri, a=x, b=y)`. Replaces an existing node.
 
-    The old array or group stays until all of the new one is written (files, dicts). The name's suffix chooses the
+    The old array or group is kept until all of the new one is written (files, dicts). The name's suffix chooses the
     format: `.npy` is a NumPy file; `save("scene.tif", x, crs=32633, transform=...)` writes a Cloud Optimized GeoTIFF,
     with the options of `create_array`; names of formats that are not written here (`.nc`, `.h5`) are refused; all
-    others are Zarr. A group is copied, as by `copy`. Attributes, dimension names and the fill value of our arrays
-    are stored; of xarray's DataArrays attributes and dimension names, but not coordinates (a warning names them).
+    others are Zarr. A group is copied, as by `copy`. Attributes, dimension names and the fill value of Penstock's
+    arrays are stored. Of xarray's DataArrays, attributes and dimension names are stored, but not coordinates (a warning
+    names them).
 
     Parameters
     ----------

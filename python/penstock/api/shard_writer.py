@@ -79,7 +79,7 @@ class ShardWriter:
 
     @property
     def paths(self) -> list[str]:
-        """Number of the shards so far."""
+        """Paths of the shards so far."""
         return [os.fsdecode(path) for path in self._writer.paths]
 
     def write(self, values: npt.ArrayLike) -> str:

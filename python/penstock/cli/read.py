@@ -106,7 +106,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _with_bounds_as_words(arguments: list[str]) -> list[str]:
-    """Bounds may be one word with commas; and -1e5 is a number, which argparse would treat as an option."""
+    """Arguments for argparse: bounds may be one word with commas, and argparse would treat -1e5 as an option."""
     made: list[str] = []
     left = 0
     for each in arguments:
@@ -117,7 +117,7 @@ def _with_bounds_as_words(arguments: list[str]) -> list[str]:
 
 
 def _as_number(word: str) -> str:
-    """An argument that begins with a blank is not an option."""
+    """The word with a blank before a number: argparse does not treat such an argument as an option."""
     try:
         return f" {float(word)!r}"
     except ValueError:
@@ -145,7 +145,7 @@ def geotiff(name: str, values: npt.NDArray[Any], a: Any, bounds: Sequence[float]
 
 
 def _transform(of: Sequence[float], size: Sequence[int], shape: Sequence[int], bounds: Any) -> tuple[float, ...]:
-    """With `shape` pixels that fill the bounds, or the whole image."""
+    """The transform of `shape` pixels that fill the bounds, or the whole image."""
     rows, columns = shape
     if bounds is None:
         x, y = size[1] / columns, size[0] / rows

@@ -46,9 +46,9 @@ class Array(Reads, Writes, _core.Array):
     is an exception. Small reads of stores that do not block keep the GIL, all others release it; Ctrl-C stops a read.
     """
 
-    # The URI if the array was opened by a remote one; with these options it can be opened again. None otherwise.
+    # The storage options if the array was opened by a remote URI: with both it can be opened again. None otherwise.
     _storage_options: dict[str, Any] | None = None
-    # The group whose member it was opened as, if that matters to a caller: it may hold coordinates.
+    # The group that the array was opened from, if a caller may need it: the group may hold coordinates.
     _within: Any = None
 
     # `shape`, `dtype`, `chunks`, `shards`, `dimension_names`, `format`, `uri`, `read_only` and `[]` are _core's.

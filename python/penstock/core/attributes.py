@@ -46,7 +46,7 @@ class Attributes(MutableMapping[str, Any]):
         _core.set_attributes(self._node, set_json, removed)
 
     def asdict(self) -> dict[str, Any]:
-        """A dict of its own."""
+        """A copy of the attributes as a dict."""
         values: dict[str, Any] = json.loads(self._node._attributes_json)
         return values
 

@@ -20,7 +20,7 @@ from penstock.core.errors import CorruptDataError, Error, UnsupportedError
 _NUMCODECS = "numcodecs."
 
 _EXECUTES_CODE = frozenset({"pickle"})
-"""Decoding these runs any program that the data contains."""
+"""Codecs whose decoders run any program that the data contains."""
 
 _MAKES_BYTES = frozenset({"pickle", "pcodec", "zfpy", "json2", "msgpack2", "vlen-array", "vlen-bytes", "vlen-utf8"})
 

@@ -90,8 +90,8 @@ class Context(_core.Context):
     disk_cache_limit
         Bytes of the folder's files; the least recently used ranges are removed first. None: 10 GiB.
     disk_cache_trust
-        Seconds in which an object counts as unchanged after the server returned its version, or that it does not
-        exist: reads within them make no request. 0: every read requests the version.
+        Seconds during which an object counts as unchanged after the server returned its version, or reported that it
+        does not exist: reads in that time make no request. 0: every read requests the version.
     """
 
     def __init__(

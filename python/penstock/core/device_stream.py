@@ -17,8 +17,8 @@ class DeviceTile(Tile):
     """A tile in device memory. `data` is a `penstock.Tensor`, valid until the next tile is requested."""
 
     stream: int
-    """The handle of the stream that the values are ordered on. Queue what uses them there: the memory is written to
-    again only after that."""
+    """The handle of the stream that the values are ordered on. Queue work that uses them there: the memory is written
+    to again only after that work."""
 
 
 class DeviceStream(Stream):

@@ -199,7 +199,7 @@ class Loader:
         self.set_rank(rank, ranks)
         self.epoch = 0
         self._first = 0  # batch, of all ranks, that the next iteration begins with
-        self._next = 0  # that comes next
+        self._next = 0  # the batch, of all ranks, after those that were returned
         self._iteration: object = None  # the current one
         self._made: tuple[int, _core._Loader] | None = None
         self._samples = self._engine().samples

@@ -1,4 +1,4 @@
-"""`zfp` of Zarr v3 where the engine has no libzfp, which wheels do not carry: through zfpy and its bundled library.
+"""`zfp` of Zarr v3 for builds of the engine without libzfp, such as wheels: through zfpy and its bundled library.
 
 Source: zarr-extensions, codecs/zfp; zfp's manual, "Compression modes" and `zfp_promote_*`.
 """

@@ -307,13 +307,13 @@ def is_described(keys: Mapping[int, Any]) -> bool:
 
 
 def _code(keys: Mapping[int, Any], key: int) -> int | None:
-    """Whether a number is an EPSG code."""
+    """The value of a key, if it is an EPSG code."""
     code = keys.get(key)
     return code if isinstance(code, int) and 1024 <= code < _USER_DEFINED else None
 
 
 def _code_of(keys: Mapping[int, Any]) -> int | None:
-    """The code of the system, whatever its unit."""
+    """The code of the system, with any unit."""
     return _code(keys, 3072 if 3072 in keys else 2048)
 
 

@@ -93,7 +93,7 @@ class TiffHeader:
 
     @property
     def tiled(self) -> bool:
-        """Tiles, not strips."""
+        """Whether the image has tiles instead of strips."""
         return 322 in self._image_tags
 
     @property
@@ -103,7 +103,7 @@ class TiffHeader:
 
     @property
     def has_mask(self) -> bool:
-        """The image, or one of its bands, has a mask of its own, which `mask=True` opens."""
+        """Whether the image, or one of its bands, has a mask of its own, which `mask=True` opens."""
         return self._companions[1]
 
     @property

@@ -70,8 +70,8 @@ def attributes_of(
 
 
 def other_sign(array: Any, band: int | None = None) -> np.dtype[Any] | None:
-    """The real type of integers, if the attribute `_Unsigned` of netCDF's conventions has it: for the image or, if
-    bands are variables, for the band.
+    """The type with the other sign, if the attribute `_Unsigned` of netCDF's conventions requires it; else None. The
+    attribute is the image's or, if bands are variables, the band's.
     """
     said = {**(array.gdal_metadata if band is None else {}), **array.band_metadata[band or 0]}.get("_Unsigned")
     if said is None or array.dtype.kind != {"true": "i"}.get(said, "u"):
@@ -85,7 +85,7 @@ def image_attributes(array: Any) -> dict[str, Any]:
 
 
 def _gdals_type(array: Any) -> str:
-    """With the names of rasterio, which has complex numbers of two int16."""
+    """The type by rasterio's names, which include one for complex numbers of two int16."""
     is_complex_int = array.tags.get("SampleFormat") in (5, (5,) * array._integer(277, 1))
     return "complex_int16" if is_complex_int and array._integer(258, 1) == 32 else str(array.dtype)
 

@@ -98,7 +98,7 @@ class NodataMask:
         return _Reading([band.read_async(selection, **how) for band in self.bands], self.valid)
 
     def valid(self, bands: list[Any]) -> Any:
-        """For the values of each band."""
+        """Which pixels are valid, from the values of each band."""
         return reduce(lambda valid, each: valid | each, map(_differs, bands, self._values))
 
 

@@ -74,7 +74,8 @@ def _esri_wkt(found: Any, name: str) -> str:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """PROJ reports names that differ although the parameters do not, and redundant parameters (two of an ellipsoid)."""
+    """Whether two systems have the same parameters. PROJ also compares names and an ellipsoid's redundant
+    parameters."""
     return bool(one.to_dict() == other.to_dict() or one.equals(other, ignore_axis_order=True))
 
 

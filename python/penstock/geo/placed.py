@@ -143,7 +143,7 @@ def _plainer(crs: Any) -> Any:
 
 
 def nodata_of(array: Array, attributes: Mapping[str, Any]) -> int | float | None:
-    """The missing value, by the rules of each format that xarray has."""
+    """The missing value, by xarray's rules for each format."""
     value = attributes.get("_FillValue", attributes.get("missing_value"))
     if value is None and array.format == "zarr2":
         value = array.fill_value
@@ -169,7 +169,7 @@ def nodata_of(array: Array, attributes: Mapping[str, Any]) -> int | float | None
 
 
 def _real_of(value: Any) -> float | None:
-    """Of a complex missing value: TIFFs have a real one."""
+    """The real part of a complex missing value: TIFFs store a real one."""
     if isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(each, str) for each in value):
         try:  # xarray's form in Zarr v3
             real, imaginary = (struct.unpack("<d", base64.b64decode(each, validate=True))[0] for each in value)

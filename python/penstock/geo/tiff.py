@@ -121,7 +121,7 @@ registry.register_class("tiff", TiffArray)
 
 @functools.cache
 def _warn_of_band() -> None:
-    """Once in a process: users of rasterio mean the first band by `read(1)`."""
+    """Warn once in a process: users of rasterio mean the first band by `read(1)`."""
     warnings.warn(
         "read(n) of an image counts from 0, as all indices do: read(1) is its second band. band(n) counts from 1, as "
         "rasterio's read(n) does; a[n] does not warn",

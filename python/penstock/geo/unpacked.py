@@ -44,7 +44,7 @@ def unpack(packed: TiffArray, selection: Any, masked: bool, **how: Any) -> npt.N
 
 
 def _unpack_box(packed: TiffArray, key: Any, masked: bool, threads: int) -> npt.NDArray[Any]:
-    """By the engine, in the copy after decoding."""
+    """Let the engine unpack values, in the copy after decoding."""
     _ = packed._band_axis
     ranges, shape = packed._resolve(key)
     assert ranges is not None

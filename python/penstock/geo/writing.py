@@ -275,8 +275,8 @@ def _write_all(writer: TiffWriter, data: Any, mask: Any) -> None:
 
 
 def _write_slices(writer: TiffWriter, data: Any, mask: Any) -> None:
-    """The same for Python objects whose values only their `__getitem__` returns (those of Dask, h5py, xarray), for
-    casts that only NumPy has, and with masks, which are such objects, too: in whole rows of tiles.
+    """The same in whole rows of tiles: for Python objects that return values by `__getitem__` only (those of Dask,
+    h5py, xarray), for casts that only NumPy has, and with masks, which may be such objects.
     """
     height = writer.shape[-2]
     row_bytes = max(1, writer.dtype.itemsize * writer.shape[-1] * (writer.shape[0] if writer.ndim == 3 else 1))

@@ -240,10 +240,10 @@ def save_manifest(
     `path` may be a URI of a store that can be written to, with its `storage_options`. Manifests of Parquet, Arrow and
     mixed-order `.npy` files can only be saved to a local path.
 
-    For arrays of HDF5 and NetCDF files, of references, and of many files (of Zarr and TIFF only what a manifest
-    opened): `penstock.open_shards(path)` reads those too. The manifest of `.npy` and raw files is JSON if the name ends
-    with ".json". Opening the manifest fails if a file has changed (for `.npy`, raw, Parquet and Arrow files: reading
-    them fails); so does a later read of a file that changes afterwards.
+    Accepts arrays of HDF5 and NetCDF files, of references, and of many files (of Zarr and TIFF only if a manifest
+    opened them). `penstock.open_shards(path)` reads their manifests too. The manifest of `.npy` and raw files is JSON
+    if the name ends with ".json". Opening the manifest fails if a file has changed (for `.npy`, raw, Parquet and Arrow
+    files: reading them fails); so does a later read of a file that changes afterwards.
     """
     if isinstance(array, Group):
         name = local_path(os.fspath(path))

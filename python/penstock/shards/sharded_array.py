@@ -84,8 +84,8 @@ def save_manifest(
     """Write the facts about an array's files, for later opens and other processes: `open_shards(path)`.
 
     A name that ends with ".json" gets JSON, every other one a shorter binary form (except for files of fsspec). The
-    file is replaced atomically. Times and sizes stand for the files' contents: `open_shards` trusts them, and a read
-    fails if a file has others. If the manifest is in the files' folder, or above, both can be moved together.
+    file is replaced atomically. Times and sizes identify the files' contents: `open_shards` does not verify them, and a
+    read fails if a file has other ones. If the manifest is in the files' folder, or above, both can be moved together.
     """
     if isinstance(array, JoinedArray):
         return _array_shards.save_joined(array, local_path(os.fspath(path)))
@@ -125,7 +125,7 @@ def _stamps_of(array: _core.Array, root: str, storage_options: Mapping[str, Any]
 def changed_stamps(
     saved: bytes, array: _core.Array, root: str | None, storage_options: Mapping[str, Any] | None, may_be_gone: bool
 ) -> list[str]:
-    """The files that changed since the manifest was saved, among those whose reads do not notice it."""
+    """The files that changed since the manifest was saved, among those whose reads do not detect it."""
     stamps = json.loads(saved).get(_STAMPS) if saved.startswith(b"{") and f'"{_STAMPS}"'.encode() in saved else None
     if not stamps:
         return []

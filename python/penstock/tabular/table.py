@@ -313,7 +313,7 @@ class BatchStore(Store):
         return made.reshape(-1).view(np.uint8).data if made.size else memoryview(b"")
 
     def cells(self) -> list[Cell]:
-        """The unit of decoding: row groups, or pieces of long ones. None has no rows."""
+        """The unit of decoding: row groups, or pieces of long ones. Each has at least one row."""
         choice = self.choice
         row = max(1, choice.dtype.itemsize * int(np.prod(choice.trailing)))
         piece = max(1, _PIECE_BYTES // row)

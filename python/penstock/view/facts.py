@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from penstock.core.array import Array
 
 _LOCAL = ("file:", "zip:", "memory:")
-_COUNTED_OBJECTS = 2000  # objects whose sizes a repr looks up: some ten milliseconds
-_COUNTED_CHUNKS = 4096  # plans that a repr makes
+_COUNTED_OBJECTS = 2000  # objects whose sizes a repr looks up: about ten milliseconds
+_COUNTED_CHUNKS = 4096  # chunks that a repr counts, and that one plan covers
 
 
 def grid_lengths(array: Array) -> tuple[int, ...]:
@@ -47,7 +47,7 @@ def stored_bytes(array: Array, most: int | None = None) -> int | None:
     Parameters
     ----------
     most
-        The most plans that are made; None: no limit. One covers some 10,000 chunks.
+        The most plans that are made; None: no limit. One covers a few thousand chunks.
     """
     total = 0
     for number, part in enumerate(_parts(array, whole=most is not None)):

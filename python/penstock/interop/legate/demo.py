@@ -47,7 +47,7 @@ def expected(numbers: Any, seed: int, dtype: np.dtype[Any]) -> Any:
 
 
 def shape_of(text: str) -> tuple[int, ...]:
-    """`4000000,8`."""
+    """The shape in a text such as `4000000,8`."""
     try:
         shape = tuple(int(part) for part in text.split(","))
     except ValueError:
@@ -105,7 +105,7 @@ def _clean(folder: str) -> int:
 
 
 def write(given: argparse.Namespace) -> int:
-    """The verb. Rank 0 writes, the others wait."""
+    """Run the verb `write`: rank 0 writes, and the others wait."""
     shape, dtype = given.shape, np.dtype(given.dtype)
     if dtype.kind not in "biuf":
         raise InvalidArgumentError(f"the demo writes numbers and booleans, not {dtype}")
@@ -135,7 +135,7 @@ def write(given: argparse.Namespace) -> int:
 
 
 def read(given: argparse.Namespace) -> int:
-    """The verb: loads, and verifies unless `--no-verify` is given."""
+    """Run the verb `read`: load, and verify unless `--no-verify` is given."""
     manifest = os.path.join(given.shard_dir, MANIFEST)
     if not os.path.isdir(given.shard_dir):
         raise NotFoundError(f"there is no folder '{given.shard_dir}': run `write` first")
@@ -169,7 +169,7 @@ def read(given: argparse.Namespace) -> int:
 
 
 def clean(given: argparse.Namespace) -> int:
-    """The verb. Removes what `write` wrote, never anything else."""
+    """Run the verb `clean`: remove what `write` wrote, and nothing else."""
     if _is_first():
         print(f"removed {_clean(given.shard_dir)} files from {given.shard_dir}")
     _fence()
@@ -208,6 +208,6 @@ def main(arguments: Sequence[str]) -> int:
                 return status
         return main(["clean", *folder])
     except Error as error:
-        # For every rank: it may be the only one that does not see the shards.
+        # Every rank prints its error: it may be the only one without the shards.
         print(f"{this_rank()}: {error}", file=sys.stderr, flush=True)
         return 1

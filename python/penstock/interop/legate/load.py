@@ -108,7 +108,7 @@ def whole_files(array: Array, axis: int, rows: int) -> list[str] | None:
 
 
 def this_rank() -> str:
-    """The location for errors: a rank without the file system's mount is the usual reason."""
+    """This rank and its host, for errors: the usual reason is a rank on which the file system is not mounted."""
     return f"rank {get_legate_runtime().node_id} on {socket.gethostname()}"
 
 

@@ -59,7 +59,7 @@ def memory_of(array: Any, ordered: bool = True) -> DeviceMemory:
 
 
 def wait_for_current_stream() -> None:
-    """Waits for what CuPy queued on this thread."""
+    """Waits for the work on CuPy's current stream in this thread."""
     import cupy
 
     cupy.cuda.get_current_stream().synchronize()

@@ -49,7 +49,7 @@ class _Direct(threading.local):
 
 
 direct = _Direct()
-"""Set while `wrap` drives the pipeline on the calling thread: no event loop is held up, and CuPy's current stream is
+"""Set while `wrap` drives the pipeline on the calling thread: no event loop is blocked, and CuPy's current stream is
 the consumer's."""
 
 

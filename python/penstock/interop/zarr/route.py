@@ -17,7 +17,7 @@ from penstock.target.stores import obeyed
 
 
 def _supports_sync(store: object) -> bool:
-    """The property of zarr-python 3.4 and later, and its equivalent for earlier versions."""
+    """Whether a store has synchronous methods. zarr-python reports it from 3.4 on; earlier versions are examined."""
     if _zarr_says is not None:
         return bool(_zarr_says(store))
     complete = all(callable(getattr(store, name, None)) for name in ("get_sync", "set_sync", "delete_sync"))

@@ -61,13 +61,13 @@ def _drive(coroutine: Coroutine[Any, Any, Any], loop: Any = None, timeout: float
 
 
 def _plain_buffers() -> bool:
-    """Arrays are created in host memory unless other buffers are configured."""
+    """Whether arrays are created in host memory: they are unless other buffers are configured."""
     values = config.config
     return (values.get("buffer"), values.get("ndbuffer")) == _PLAIN_BUFFERS
 
 
 class _Engine:
-    """One array as the engine sees it, as long as its metadata and its store do not change."""
+    """One array, opened by the engine; valid as long as its metadata and its store do not change."""
 
     __slots__ = (
         "array",
@@ -106,7 +106,7 @@ class _Engine:
         self.writes = self._may_write(async_array)
 
     def _may_write(self, async_array: Any) -> bool:
-        """Plain writes that need no code of zarr-python."""
+        """Whether plain writes need no code of zarr-python."""
         pipeline, store = async_array.codec_pipeline, async_array.store_path.store
         return (
             self.array is not None
@@ -249,8 +249,8 @@ def _read_gpu(engine: _Engine, selection: Any) -> Any:
 class Array(_Array):  # type: ignore[misc]
     """A `zarr.Array` that reads and writes on the calling thread if its store and codecs are synchronous.
 
-    Made by `penstock.zarr.wrap`, `open_array` and `open_group`. All of zarr-python's methods are there; results and
-    exceptions are the same.
+    Made by `penstock.zarr.wrap`, `open_array` and `open_group`. It has all of zarr-python's methods, with the same
+    results and exceptions.
     """
 
     def _penstock_engine(self) -> _Engine:
