@@ -21,7 +21,7 @@ namespace penstock::inline v0::python {
 
 namespace nb = nanobind;
 
-/// How long a call that waits may leave Ctrl-C unseen.
+/// The longest time in which a waiting call may not react to Ctrl-C.
 inline constexpr std::chrono::nanoseconds kPoll = std::chrono::milliseconds(40);
 
 void bind_errors(nb::module_& m);
@@ -56,7 +56,8 @@ void bind_resident_wave(nb::module_& m);
 
 nb::str to_str(std::string_view text, const char* on_error);
 
-/// Locks. Requires the GIL, which is released while another thread has the mutex: it may need the GIL. Signals raise.
+/// Locks the mutex. Requires the GIL, and releases it while another thread holds the mutex, because that thread may
+/// need the GIL. Signals raise.
 std::unique_lock<std::recursive_timed_mutex> lock_without_gil(std::recursive_timed_mutex& mutex);
 
 /// A node that its Python object replaces when it is resized, appended to, or given attributes. With a GIL, `()` is a
@@ -66,8 +67,8 @@ class current {
  public:
   current(Node of) : node_(std::move(of)) {}  // NOLINT(google-explicit-constructor): a handle is made of its node
   current(const current& other) : node_(other()) {}
-  /// For the duration of a change: changes of one object follow each other, so that each begins with the result of the
-  /// one before it.
+  /// Locks the node for the duration of a change. Changes of one object run one after the other, so each begins with
+  /// the result of the previous one.
   [[nodiscard]] std::unique_lock<std::recursive_timed_mutex> lock_changes() { return lock_without_gil(changes_); }
 #ifdef NB_FREE_THREADED
   Node operator()() const {
@@ -216,7 +217,7 @@ class gil_is_held {
 };
 
 /// Releases the GIL while the engine works. If the interpreter has begun to end in the meantime, a thread other than
-/// the main one stays here for good: acquiring the GIL would end it in the middle of C++ (before 3.14).
+/// the main one blocks here forever: acquiring the GIL would end it in the middle of C++ (before 3.14).
 class without_gil {
  public:
   without_gil() noexcept;
@@ -227,10 +228,9 @@ class without_gil {
   PyThreadState* state_;
 };
 
-/// Takes the GIL on a thread that may be the engine's, which Python knows only while this object lives. The thread's
-/// thread-locals are dropped before Python forgets it: dropping them may take the GIL again, which CPython before
-/// 3.12.5
-/// does not survive in between (gh-119585).
+/// Takes the GIL on a thread that may be the engine's. Python then has a state for the thread only while this object
+/// lives. The thread's thread-locals are destroyed before that state: their destructors may take the GIL again, and
+/// CPython before 3.12.5 crashes if they do so in between (gh-119585).
 class with_gil {
  public:
   with_gil() noexcept : is_known_(PyGILState_GetThisThreadState() != nullptr), state_(PyGILState_Ensure()) {}
@@ -246,8 +246,8 @@ class with_gil {
 bool is_main_thread() noexcept;
 /// True from the end of the program on: reads of other threads then stop.
 bool interpreter_is_ending() noexcept;
-/// Checks for signals, on the thread that has them; with or without the GIL. False: the work of this thread must stop,
-/// and the handler's exception is stored for `restore_exception`.
+/// Checks for signals, on the thread that handles them; with or without the GIL. Returns false if the work of this
+/// thread must stop; the handler's exception is then stored for `restore_exception`.
 bool may_go_on() noexcept;
 /// False if this thread must not take the GIL any more.
 bool may_enter_python() noexcept;
@@ -285,7 +285,7 @@ nb::object numpy_dtype(const dtype& type);
 dtype dtype_of(nb::handle numpy_type);
 /// "auto", "host" or "device". Raises InvalidArgumentError otherwise.
 chunk_encoder encoder_of(std::string_view name);
-/// The dtype, or a field of it, has the opposite byte order of this machine.
+/// Whether the dtype, or a field of it, has the byte order that this machine does not have.
 bool has_swapped_bytes(nb::handle numpy_type);
 /// A new C-order ndarray with uninitialised memory; large ones are in the context's output pool. Null: a Python
 /// exception is set.
@@ -318,7 +318,7 @@ nb::tuple to_tuple(const extents& shape);
 /// The values as an ndarray that keeps their memory as its base (bind_loader.cc).
 nb::object ndarray_of(owned_tensor values, nb::handle dtype);
 
-/// The bytes as they are.
+/// The bytes, unchanged.
 inline std::string text_of(const nb::bytes& from) { return {from.c_str(), from.size()}; }
 /// The bytes of an object that must be `bytes`.
 inline std::string text_from(nb::handle from) { return text_of(nb::cast<nb::bytes>(from)); }

@@ -82,7 +82,7 @@ errc code_of(PyObject* exception) noexcept {
   return errc::io_error;
 }
 
-// Python code of ours raises errors that the engine could have returned.
+// The package's own Python code raises errors that the engine could have returned.
 std::optional<error> own_error(nb::handle exception) noexcept {
   try {
     if (!nb::isinstance(exception, nb::module_::import_("penstock.core.errors").attr("Error"))) return {};
@@ -99,7 +99,7 @@ std::optional<error> own_error(nb::handle exception) noexcept {
   return {};
 }
 
-// PyErr_GetRaisedException came with 3.12.
+// PyErr_GetRaisedException exists since 3.12.
 PyObject* raised_exception() noexcept {
 #if PY_VERSION_HEX >= 0x030C0000
   return PyErr_GetRaisedException();

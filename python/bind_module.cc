@@ -4,7 +4,7 @@
 
 #include <penstock/config.h>
 
-/// `penstock._core`: the classes that need C++. The package `penstock` builds its public face on them.
+/// `penstock._core`: the classes that need C++. The package `penstock` builds its public interface on them.
 NB_MODULE(_core, m) {
   using namespace penstock::python;
   m.attr("__version__") = PENSTOCK_VERSION;

@@ -131,7 +131,7 @@ nb::tuple request_tuple(const byte_read& wanted) {
                         token_of(wanted.expected));
 }
 
-/// The requests of one call that Python completes later. Every one completes once: forgotten ones are `cancelled`.
+/// The requests of one call that Python completes later. Each completes once: abandoned ones are `cancelled`.
 class pending_requests {
  public:
   virtual ~pending_requests() = default;

@@ -60,7 +60,7 @@ PyObject* shape_tuple(const extents& shape) noexcept {
   return tuple;
 }
 
-// NumPy exports no memory of times, nor of ml_dtypes' types: such an array is a view of another.
+// NumPy does not export memory of times or of ml_dtypes' types: such an array is a view of another.
 PyObject* ndarray_over_bytes(PyObject* dtype, PyObject* shape, std::uint64_t bytes, std::byte*& data) {
   if (nb::cast<bool>(nb::handle(dtype).attr("hasobject"))) {
     raise(error(errc::unsupported, "elements of variable length have no memory that the engine may write to"));
@@ -153,8 +153,8 @@ exported_buffer::exported_buffer(nb::handle object, const dtype& type, buffer_us
     // Python code must not run while an exception is set: lookups fail then, and clear it.
     if (PyErr_Occurred() == nullptr) throw_python_error();
     nb::python_error first;
-    // NumPy exports no memory of times, nor of ml_dtypes' types, but of the same bytes without a meaning. The `view` of
-    // other libraries' arrays may be a copy.
+    // NumPy does not export memory of times or of ml_dtypes' types, but it exports the same bytes without a meaning.
+    // The `view` of other libraries' arrays may be a copy.
     const int is_array = PyObject_IsInstance(object.ptr(), numpy().ndarray);
     if (is_array < 0) throw_python_error();
     if (is_array == 0) throw std::move(first);

@@ -356,8 +356,7 @@ nb::object read_plain(const array_handle& from, nb::handle key, bool scalar, uns
 }
 
 // Returns false if the key has more than ints, slices with positive steps and an Ellipsis, or if the value has another
-// shape; nothing was
-// written then.
+// shape; nothing was written then.
 bool write_plain(const array_handle& to, nb::handle key, nb::handle value, bool write_empty_chunks) {
   if (!is_plain_key(key.ptr())) return false;
   basic_selection which;

@@ -20,7 +20,7 @@ namespace {
 /// s3fs passes options to its client in a dict of their own, and those may have headers.
 constexpr int kMostDepth = 3;
 
-/// The pairs of a mapping; an invalid object where it is none.
+/// The pairs of a mapping; an invalid object if `value` is not a mapping.
 nb::object pairs_of(nb::handle value) {
   if (nb::hasattr(value, "items")) return value.attr("items")();
   if (nb::isinstance<nb::list>(value) || nb::isinstance<nb::tuple>(value)) return nb::borrow(value);

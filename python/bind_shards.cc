@@ -27,7 +27,8 @@
 namespace penstock::inline v0::python {
 namespace {
 
-// Keys are bytes: a file's name need not be UTF-8.
+// File names and keys are passed as bytes: they need not be UTF-8.
+
 extents extents_from(nb::handle lengths) {
   extents out;
   check_rank(nb::len(lengths));

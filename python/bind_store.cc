@@ -23,9 +23,9 @@ std::span<const std::byte> as_span(const void* data, Py_ssize_t size) noexcept {
 
 /// The values of a Python dict.
 ///
-/// `bytes` cannot change, so their address names their contents for as long as a version holds on to them; so does a
-/// zarr `Buffer`, which stores replace and never write to. Other buffer objects may change at any time: their bytes are
-/// copied while the GIL is held, and have no version.
+/// `bytes` cannot change, so their address identifies their contents while a version keeps them alive. The same holds
+/// for a zarr `Buffer`, which stores replace and never write to. Other buffer objects may change at any time: their
+/// bytes are copied while the GIL is held, and have no version.
 ///
 /// Puts are stored as `bytes`, or as the result of `wrap` for them (a zarr `Buffer`); comparing versions and replacing
 /// is atomic under the GIL.

@@ -93,7 +93,7 @@ std::uint64_t bytes_of(const tensor_view& value) noexcept {
   return bytes;
 }
 
-// Writes with the GIL held if that waits for nothing, else without.
+// Writes with the GIL held if the write does not wait, otherwise without it.
 template <class Resolved>
 bool write_resolved(const array_handle& to, const Resolved& where, const tensor_view& value, const write_request& how) {
   write_options options = options_of(how);
