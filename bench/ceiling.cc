@@ -169,7 +169,8 @@ class ceiling {
   }
 
  private:
-  // `prepare` runs per worker before the clock starts and gives the function called with every chunk of that worker.
+  // `prepare` runs per worker before the clock starts and returns the function that is called with every chunk of that
+  // worker.
   nanoseconds on_all_chunks(const std::function<std::function<void(const chunk&)>()>& prepare) {
     std::atomic<std::size_t> next{0};
     std::atomic<unsigned> ready{0};

@@ -52,7 +52,7 @@ class Run:
     total_bytes: float
     stripes: int = 1  # number of servers that one file is on
     manifest: bool = True
-    every_rank_looks: bool = False  # ranks do not share what they find, as in a loop of np.load on every rank
+    every_rank_looks: bool = False  # ranks do not share their results, as in a loop of np.load on every rank
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def predict(run: Run, nodes: int, machine: Machine | None = None) -> Prediction:
     ranks = nodes * m.ranks_per_node
     lookers = ranks if run.every_rank_looks else 1
 
-    # Learning: an open, a read and a close for each header; the server does them for all ranks that look.
+    # Learning: an open, a read and a close for each header; the server does them for all ranks that read headers.
     if run.manifest:
         learn_operations = 2.0 * lookers
         learn = m.metadata_latency_s + run.files * m.manifest_s
@@ -92,7 +92,7 @@ def predict(run: Run, nodes: int, machine: Machine | None = None) -> Prediction:
         waits = run.files * 3 * m.metadata_latency_s / m.in_flight
         learn = max(waits, run.files * m.header_s, learn_operations / m.metadata_per_s)
 
-    # Telling: along a tree of ranks.
+    # Telling: a broadcast along a tree of ranks.
     rounds = math.ceil(math.log2(ranks)) if ranks > 1 and not run.every_rank_looks else 0
     told = run.files * m.manifest_bytes
     tell = rounds * (m.network_latency_s + told / m.network_bytes_per_s)

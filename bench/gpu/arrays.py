@@ -112,7 +112,7 @@ def _values(values: Callable[[int], np.ndarray], elements: int) -> np.ndarray:
 
 
 def specs(small: bool) -> dict[str, Spec]:
-    """The benchmark array (3.28 GB in eight shards) and the others (1 GB each); `small`: some hundred kilobytes."""
+    """The benchmark array (3.28 GB in eight shards) and the others (1 GB each); `small`: a few hundred kilobytes."""
 
     def spec(name: str, title: str, dtype: str, codecs: Any, values: Any, benchmark: bool = False) -> Spec:
         if small:

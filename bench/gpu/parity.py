@@ -1,4 +1,5 @@
-"""The device gives the host's bytes: every decoder and every kernel. Also runs under compute-sanitizer.
+"""Checks that the device returns the host's bytes, for every decoder and every kernel. Also runs under
+compute-sanitizer.
 
 python -m bench.gpu.parity [--quick] [--folder FOLDER]      # one line per case; exit status 1: some differ
 
@@ -293,7 +294,7 @@ def conversions(context: ps.Context | None) -> Iterator[Case]:
 
 
 def encoders(context: ps.Context | None) -> Iterator[Case]:
-    """What the device encodes is decoded by the host and by the device."""
+    """Values that the device encodes are decoded by the host and by the device."""
 
     def encoded(folder: Path, values: np.ndarray, codecs: Any, chunks: tuple[int, ...]) -> int:
         source = ps.create_array(

@@ -8,8 +8,8 @@ The time of a kernel is the longer of two: that of its heaviest chunk alone (dep
 divided among the warps that the device can hold at once. The lower bound of a turn's cycles has loads from L1, the
 upper one from L2. Counts of turns are from the host forms: zstd's in counts.json, written by
 PENSTOCK_COUNTS=bench/gpu/counts.json test_cuda_decode --gtest_filter=LzOutput.*, LZ4's from
-docs/design/0012-device-decoders.md; or from liblz4, libzstd and libdeflate, whose blocks the arrays have. Trust it to
-about 40 %.
+docs/design/0012-device-decoders.md; or from liblz4, libzstd and libdeflate, whose blocks the arrays have. The
+predictions are accurate to about 40 %.
 """
 
 from __future__ import annotations

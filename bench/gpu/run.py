@@ -36,11 +36,11 @@ sys.path.insert(0, str(BENCH))
 
 GB = 1e9
 STEP_SECONDS = 450.0
-ROW_SECONDS = 120.0  # a row without a program of its own that takes longer than this hangs
+ROW_SECONDS = 120.0  # a row without a program of its own that takes longer than this counts as hung
 GRACE_SECONDS = 10.0
 DEVICE_LOST = 3
 REFUSED = 77
-# The least that every row needs. Whether its values are right is for the rows to find out.
+# The minimum that every row needs. The rows themselves check the values.
 PROBE = f"""
 import sys
 import penstock as ps

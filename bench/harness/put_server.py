@@ -21,7 +21,7 @@ from harness.range_server import bounds
 
 BENCH = Path(__file__).resolve().parent.parent
 COUNT = "/requests-so-far"
-"""Says how many requests there were and the most that were under way together, at once and uncounted."""
+"""Reports the number of requests and the most that were in flight together. It is answered at once and not counted."""
 
 
 @contextmanager

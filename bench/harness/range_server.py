@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 COUNT = "/requests-so-far"
-"""Says how many requests there were, at once and uncounted."""
+"""Reports the number of requests. It is answered at once and not counted."""
 
 
 @contextmanager

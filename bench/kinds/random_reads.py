@@ -1,4 +1,4 @@
-"""Many small reads at random places of one shard: the requests to storage, and the time."""
+"""Many small reads at random positions of one shard: the requests to storage, and the time."""
 
 from __future__ import annotations
 

@@ -143,9 +143,9 @@ def whole(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[
 
 
 def window(scenario: dict, setting: Setting, result: Result, path: Path) -> dict[str, Callable[[], float]]:
-    """Windows that were not read before: other places in each turn, the same for all readers within it. Or windows that
-    both readers have read before and may have cached. Or patches at random places, other ones in each turn, of a file
-    that stays open.
+    """Windows that were not read before: at other positions in each turn, the same for all readers within it. Or
+    windows that both readers have read before and may have cached. Or patches at random positions, other ones in each
+    turn, of a file that stays open.
 
     Results cached in an earlier turn would not be reads: GDAL caches the decoded tiles of an open file, which is opened
     again before the clock starts, Penstock those of a context, which is cleared. Windows of one turn may share tiles,

@@ -60,8 +60,8 @@ def run(scenario: dict, setting: Setting) -> Result:
     for bar in scenario["bars"]:
         ours, theirs = samples.get(bar["reader"]), samples.get(bar["against"])
         if ours and theirs:
-            # A peer counts with its best run. A ceiling is not a contestant: what matters is how close we stay to it in
-            # each turn, whatever else the machine does.
+            # A peer counts with its best run. A ceiling is not a contestant: it is compared within each turn, so that
+            # other load of the machine affects both.
             if bar["against"] == "ceiling decode":
                 text, ratio = f"{bar['reader']} against libzstd alone, median of turns", paired(ours, theirs)
             else:

@@ -44,7 +44,7 @@ def run(scenario: dict, setting: Setting) -> Result:
         samples = in_turns(contestants, scenario["turns"])
     reader = setting.peers(["tensorstore"], array.path, Result("", ""))
     for peer, path in written:
-        # By another reader than the writer, if there is one.
+        # Verified by another reader than the writer, if one can take part.
         if not array.matches(np.asarray((reader[0] if reader else peer).open(path)[:])):
             result.failed = f"{peer.name} wrote wrong values"
         shutil.rmtree(path, ignore_errors=True)
