@@ -1,7 +1,7 @@
 #pragma once
 
 // The requirements of every bytes-to-bytes codec. A new codec is one more line in `byte_codec_texts`
-// (src/codec/codec_fixture.h), one from outside the library a line in codec_contract_test.cc.
+// (src/codec/codec_fixture.h); a codec from outside the library is a line in codec_contract_test.cc.
 
 #include <gtest/gtest.h>
 

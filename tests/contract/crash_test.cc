@@ -20,7 +20,7 @@
 #include "store/store_fixture.h"
 #include "support/model_array.h"
 
-// A child that is killed with its memory in the middle of something is a leak, or a race, to sanitizers.
+// To sanitizers, a child that is killed during a write looks like a leak or a race.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define PENSTOCK_SANITIZED 1
 #elif defined(__has_feature)

@@ -66,7 +66,7 @@ class DriverContract : public testing::TestWithParam<driver_case> {
   DriverContract() : store_(std::make_shared<counted_store>(make_memory_store())), file_(GetParam().file()) {
     context_options with;
     with.threads = 1;
-    with.memory_limit_bytes = std::uint64_t{64} << 20;  // what a damaged file claims must not take more
+    with.memory_limit_bytes = std::uint64_t{64} << 20;  // sizes in a damaged file must not take more
     if (GetParam().added) with.drivers = {GetParam().added};
     context_ = *context::make(with);
   }

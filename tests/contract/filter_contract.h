@@ -1,7 +1,7 @@
 #pragma once
 
 // The requirements of every codec of arrays, lossless or lossy, and of every codec that is only read. A new one is one
-// more line in `kFilterRows` or `kReadOnlyRows` (src/codec/filter_fixture.h), with what it promises; a sample of one
+// more line in `kFilterRows` or `kReadOnlyRows` (src/codec/filter_fixture.h), with its guarantees. A sample of a codec
 // that is only read is a line in filter_contract_test.cc.
 
 #include <gtest/gtest.h>

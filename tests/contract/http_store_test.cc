@@ -192,7 +192,7 @@ TEST_F(HttpStore, ReadsOnWhereALongAnswerBrokeOff) {
   for (int i = 0; i < 300'000; ++i) text.push_back(static_cast<char>('a' + i % 1000 * (i % 1000) % 26));
   server_.set("/base/long", text);
   options_.retries = 1;
-  // Each answer brings 70 kB at most: more attempts than allowed, but each gets on.
+  // Each response has 70 kB at most: the read takes more attempts than allowed, but each of them makes progress.
   change([](reply& out) {
     if (out.body.size() > 70'000) out.cut_after = 70'000;
   });

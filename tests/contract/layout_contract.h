@@ -35,7 +35,7 @@ struct layout_case {
   /// A storage object in its writer's form; nothing if it was never written. Deterministic.
   std::function<std::optional<bytes>(object_id)> object;
   unsigned depth = 0;  ///< rounds of index reads that the format needs at most
-  /// Without an index, all locations are known, whatever the objects contain: the store finds ranges that leave them.
+  /// Without an index, all locations are known, whatever the objects contain: the store detects ranges that leave them.
   bool fixed_places = false;
   /// Above 0: a table assigns each cell to one of this many objects, whatever `write_grid()` is; `fixed_places` too.
   object_id listed_objects = 0;

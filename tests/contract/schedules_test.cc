@@ -19,7 +19,8 @@ namespace {
 
 const std::uint64_t kSeeds = cases_of_one_thread(1500);
 
-// Metadata comes from the store itself, so that opening needs no schedule; chunks and indexes come through the faults.
+// Metadata is read from the store itself, so that opening needs no schedule; chunks and indexes are read through the
+// faults.
 class faulty_chunks final : public store {
  public:
   faulty_chunks(std::shared_ptr<store> plain, std::shared_ptr<fault_store> faulty)
@@ -40,7 +41,7 @@ struct scene {
   scene(std::uint64_t seed, fault_script script)
       : random(seed), executor(std::make_shared<deterministic_executor>(seed)) {
     script.seed = seed;
-    script.request_bytes = seed % 5 < 2 ? std::uint64_t{1} << 20 : 0;  // then shards come with their indexes
+    script.request_bytes = seed % 5 < 2 ? std::uint64_t{1} << 20 : 0;  // then shards and indexes are read together
     do {
       options = random_model(random);
     } while (std::find(options.shape.begin(), options.shape.end(), 0u) != options.shape.end());

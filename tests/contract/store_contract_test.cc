@@ -1,4 +1,4 @@
-// How every store reads, and which stores there are: a new one is one line at the end.
+// The reads of every store, and the list of stores: a new one is one line at the end.
 
 #include "contract/store_contract.h"
 
@@ -371,7 +371,7 @@ store_subject flushed_zip_subject() {
 store_subject fault_subject(std::shared_ptr<store> inner, fault_script script) {
   return writable_subject(std::make_shared<fault_store>(std::move(inner), std::move(script)));
 }
-// Completes from another thread, in no order.
+// Completes from another thread, in any order.
 store_subject deferred_subject() {
   fault_script script;
   script.deferred = true;

@@ -1,4 +1,4 @@
-// How every store that can be written to writes and lists, and what concurrent readers see.
+// Writes and listings of every store that can be written to, and the values that concurrent readers see.
 
 #include <algorithm>
 #include <atomic>

@@ -157,7 +157,7 @@ TEST(WriteSchedules, EveryOrderOfAnswersWritesTheSameArray) {
       s.before = s.after;
       s.choose();
     }
-    // Reads that complete later continue at once.
+    // Each thread may have one request in addition to the context's: reads that complete later continue at once.
     ASSERT_LE(s.store->most_at_once, std::size_t{s.io_concurrency} + s.array->context()->threads()) << "seed " << seed;
   }
 }

@@ -58,7 +58,7 @@ selection random_part(std::mt19937_64& random, const model_options& of) {
   return random_any_selection(random, of.shape, of.shards.value_or(of.chunks));
 }
 
-// zarr-python writes the size always; its metadata is as valid without.
+// zarr-python always writes the size. Metadata without it is equally valid.
 TEST_F(DeviceEngine, ShuffleTakesTheArraysItemSizeWhereNoneIsWritten) {
   for (const char* dtype : {"uint8", "int16", "float32", "float64", "complex128"}) {
     model_options options;
@@ -241,15 +241,15 @@ TEST_F(DeviceEngine, ALocalStoreIsReadInLongRequests) {
   const array opened = open_in(store, context_with({2, 0, 0, nullptr}));
   penstock_fake_cuda_reset_counts();
   EXPECT_EQ(read_device(opened, basic_selection()), model.values);
-  // Eight requests, four a worker, and the tables of a few waves; it was one for each of the 48 chunks.
+  // Eight requests, four for each worker, and the tables of a few waves: fewer than one for each of the 48 chunks.
   EXPECT_LE(penstock_fake_cuda_count("cuMemcpyHtoDAsync"), 16U);
   EXPECT_GE(penstock_fake_cuda_count("cuMemcpyHtoDAsync"), 8U);
   std::filesystem::remove_all(folder);
 }
 
-// A completion between the end of a read and that of its job once made it end twice: the record of failures was copied
-// twice, and only the second copy was waited for. Earlier reads hold all page-locked memory here: a read that finds no
-// space for its first request must be woken, too.
+// A completion between the end of a read and that of its job must not end the read twice: the record of failures would
+// be copied twice, and only the second copy would be waited for. Earlier reads hold all page-locked memory here: a read
+// that finds no space for its first request must be woken, too.
 TEST_F(DeviceEngine, AReadEndsOnceWhateverNewsComes) {
   const auto store = make_memory_store();
   const model_array model = write_model(*store, "a/", benchmark_like());

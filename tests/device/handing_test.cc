@@ -112,8 +112,8 @@ TEST_F(DeviceHanding, MemoryComesBackAfterItsConsumersStreamIsGone) {
   ASSERT_EQ(driver.mem_free(kept), cuda::kSuccess);
 }
 
-// A failure of a read that was exported and dropped is reported later: its record holds nothing of the context, and
-// needs nothing of the array.
+// A failure of a read that was exported and dropped is reported later. Its record does not refer to the context or the
+// array.
 TEST_F(DeviceHanding, WhatIsLeftToBeToldKeepsNoContext) {
   model_options options;
   options.shape = {4, 4096};

@@ -200,7 +200,7 @@ TEST_F(Nvcomp, AStreamTooLongForTheEngineKeepsNoOtherAwayFromIt) {
   ASSERT_TRUE(wave.ok());
   const std::vector<std::byte> encoded(2000);
   const std::span<const std::byte> all(encoded);
-  // Decoded or encoded, 1000 bytes are the most.
+  // At most 1000 bytes, decoded or encoded.
   const std::pair<std::size_t, std::uint64_t> sizes[] = {{100, 1000}, {100, 1001}, {1000, 10}, {1001, 10}, {5, 5}};
   for (const auto& [source_bytes, target_bytes] : sizes)
     ASSERT_TRUE(wave->add({all.first(source_bytes), 0x10000, 0x20000, target_bytes}).ok());
@@ -218,7 +218,7 @@ TEST_F(Nvcomp, AStreamTooLongForTheEngineKeepsNoOtherAwayFromIt) {
   EXPECT_EQ(calls, (decltype(calls){{kernels, 2}, {engine_or_kernels, 3}}));
 }
 
-// By hand: not every c-blosc has Snappy.
+// Made by hand, because not every c-blosc has Snappy.
 TEST_F(Nvcomp, DecodesSnappyInsideOfBlosc) {
   const auto store = make_memory_store();
   model_options options;
@@ -341,7 +341,7 @@ TEST_F(Nvcomp, StreamsThatAreNoneAreLeftToOurDecoders) {
   EXPECT_FALSE(given(step_kind::zlib, bytes({0x78, 0x9c, 3, 0, 0, 0}), 5));
   EXPECT_FALSE(given(step_kind::zlib, bytes({0x78, 0x9d, 3, 0, 0, 0, 0, 1}), 5));  // no header of zlib
   EXPECT_FALSE(given(step_kind::gzip, std::vector<std::byte>(17), 5));
-  EXPECT_FALSE(given(step_kind::gzip, std::vector<std::byte>(18), 5));  // says that it has no content
+  EXPECT_FALSE(given(step_kind::gzip, std::vector<std::byte>(18), 5));  // its size field is 0
   EXPECT_FALSE(given(step_kind::lz4_block, {}, 5));
   EXPECT_FALSE(given(step_kind::lz4_block, bytes({0}), 0));
   std::mt19937 random(5);

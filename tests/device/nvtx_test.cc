@@ -1,4 +1,4 @@
-// Ranges for profilers: a library of ours replaces one of theirs.
+// Ranges for profilers, with a library of the tests in place of a profiler's.
 
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-// When memory of results is reused, and refused memory.
+// The time at which memory of results is reused, and refused allocations.
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -83,7 +83,7 @@ TEST_F(DeviceSharing, TwoDevicesTakeTurnsAtTheHostsThreads) {
     }
     order = noted->take_order();
   }
-  // When the first read has half of its chunks, the second has a good part of its own.
+  // When the first read has half of its chunks, the second has a large part of its own.
   ASSERT_EQ(order.size(), 2 * kChunks);
   std::size_t a = 0, b = 0;
   for (const char each : order) {

@@ -86,7 +86,7 @@ TEST_P(DeviceSmallRead, TakesFewDriverCalls) {
       EXPECT_EQ(penstock_fake_cuda_count("cuMemcpyBatchAsync"), 0U);
     }
     EXPECT_EQ(penstock_fake_cuda_count("cuMemsetD8Async"), 0U);
-    // Queries come every 20 us at first and at most 1 ms apart, of the first event of each stream that has any.
+    // The engine queries the first event of each stream that has any: every 20 us at first, and at most 1 ms apart.
     const auto most_queries = std::chrono::steady_clock::now() - begin;
     EXPECT_LE(penstock_fake_cuda_count("cuEventQuery"),
               kStreams * static_cast<std::uint64_t>(most_queries / std::chrono::microseconds(20) + kReads));

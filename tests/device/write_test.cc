@@ -35,7 +35,7 @@ TEST_P(DeviceWrite, LeavesWhatTheModelHolds) {
       std::vector<std::byte> items(bytes);
       for (std::byte& each : items) each = static_cast<std::byte>(random() % (how.dtype == "bool" ? 2 : 256));
 
-      // In the order of the axes, or in the other one.
+      // In the order of the axes, or in reverse order.
       strides steps = c_order_strides(resolved.shape, model.item_bytes);
       std::vector<std::byte> stored = items;
       if (round % 2 == 1 && resolved.shape.size() > 1) {

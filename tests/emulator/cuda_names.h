@@ -35,8 +35,7 @@ void begin_atomic();
 void end_atomic();
 
 /// Copies that bypass the registers. The current lane's are executed when it waits for them, or at once, alternating
-/// from lane to lane:
-/// both are allowed. True: this one is executed now.
+/// from lane to lane: both are allowed. True: this one is executed now.
 bool start_copy(unsigned* to, const unsigned* from);
 void end_copies();
 /// The next copy of a group that is not one of the last `groups`; false: there is none.
@@ -136,7 +135,7 @@ EMULATED T shuffle_at(int line, unsigned mask, T value, int lane) {
   return static_cast<T>(emulator::collective(emulator::collective_kind::from_lane, mask,
                                              static_cast<std::uint64_t>(value), static_cast<unsigned>(lane), line));
 }
-/// With its width spelled out: each lane names a lane of its own.
+/// With its width: each lane names its own source lane.
 template <class T>
 EMULATED T shuffle_at(int line, unsigned mask, T value, int lane, int) {
   static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));

@@ -4,18 +4,18 @@
 //
 // The host form of the kernels runs 32 lanes as a loop, and never compiles the code after `__CUDA_ARCH__`: it cannot
 // detect a missing barrier, a collective that not all lanes reach, or a funnel shift with its operands swapped. Here
-// that code runs unchanged. Each lane is a fiber: it gives way at collectives, and at random at accesses to memory. The
-// compiler calls us at every access (it thinks that it instruments for ThreadSanitizer), and we check
+// that code runs unchanged. Each lane is a fiber, which yields at collectives, and at random at accesses to memory. The
+// kernels are compiled as for ThreadSanitizer, so that every access calls the emulator. It checks
 //
 // - collectives: all lanes of a warp (of the block, at its barriers) arrive at the same one, with masks of all lanes
-// and the same source lane,
-// - races: two lanes touch a byte, one of them writing, and no barrier is between, of their warp or, where they are of
-//   two, of the block; or two blocks of a launch do,
-// - places: every access is aligned and within memory that the kernel was given; read-only memory is not written,
-//   or touches another lane's stack,
-// - content: what was never written of shared memory, workspace or targets is not read.
+//   and the same source lane,
+// - races: two lanes access a byte, one of them writes, and there is no barrier between the accesses: of their warp or,
+//   for lanes of two warps, of the block. Accesses by two blocks of a launch are a race, too,
+// - places: every access is aligned and within memory that the kernel was given, and not in another lane's stack.
+//   Read-only memory is not written,
+// - content: bytes of shared memory, workspace or targets that were never written are not read.
 //
-// What ptxas, caches and real clocks do is not seen here.
+// Effects of ptxas, caches and real clocks are not simulated.
 
 #include <cstddef>
 #include <cstdint>

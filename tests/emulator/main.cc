@@ -1,8 +1,8 @@
 // Runs tests on the emulator: a finding fails the test in which it occurs.
 //
-// PENSTOCK_EMULATOR_SEED and _SWITCH choose the schedule. PENSTOCK_EMULATOR_MUTATION plants a fault and makes the first
-// finding the last ("", "barrier OFFSET...", "mask LINE BIT", "swap LINE"; see mutations.py), _BARRIERS names a file
-// that gets the offsets of the barriers that were met.
+// PENSTOCK_EMULATOR_SEED and _SWITCH choose the schedule. PENSTOCK_EMULATOR_MUTATION plants a fault and ends the
+// process at the first finding ("", "barrier OFFSET...", "mask LINE BIT", "swap LINE"; see mutations.py). _BARRIERS
+// names a file that gets the offsets of the barriers that were met.
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,12 +1,11 @@
-"""Plants faults in the kernels, one at a time, and says by what the emulator's tests find them.
+"""Plants faults in the kernels, one at a time, and reports the findings by which the emulator's tests detect them.
 
     tests/emulator/mutations.py [--program TEST_EMULATOR] [--jobs N] [--reach TESTS] [ONLY...]
 
-Faults: each barrier of the device code is none; each collective lacks a lane in its mask; each funnel shift and byte
-permutation has its operands swapped. Nothing is compiled: the emulator omits chosen barriers. ONLY
-chooses faults by a part of their name ("lz_output.h", "swap"), --reach the tests whose barriers are looked at: all
-take an hour of a processor. Exit status 1: a fault was not found; it is either a gap
-of the tests or a barrier that is not needed.
+Faults: a barrier of the device code is omitted; a collective lacks a lane in its mask; a funnel shift or byte
+permutation has its operands swapped. Nothing is compiled: the emulator applies the fault. ONLY chooses faults by a part
+of their name ("lz_output.h", "swap"), --reach the tests whose barriers are omitted: all take an hour of a processor.
+Exit status 1: a fault was not found; it is either a gap of the tests or a barrier that is not needed.
 """
 
 from __future__ import annotations

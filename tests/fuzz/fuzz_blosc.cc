@@ -6,7 +6,8 @@ extern "C" int run_blosc(const std::uint8_t* data, std::size_t size) {
   static constexpr const char* kShuffles[] = {"noshuffle", "shuffle", "bitshuffle"};
   fuzz_input input(data, size);
   const char* const compressor = kCompressors[input.below(6)];
-  // blosc maps its levels on zstd's and zlib's, of which the highest take a second for a kilobyte under a sanitizer.
+  // blosc maps its levels to those of zstd and zlib, of which the highest take a second for a kilobyte under a
+  // sanitizer.
   const std::uint64_t level = input.below(compressor == std::string_view("zstd") ? 4 : 10);
   const std::uint64_t block_bytes = 16 * input.byte();
   const char* const shuffle = kShuffles[input.below(3)];

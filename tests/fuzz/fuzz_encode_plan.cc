@@ -1,6 +1,5 @@
 // Any chain that the device encodes, over chunks of any size: the decoders restore what the encoding kernels produce on
-// the host.
-// Some chunks have several blocks of zstd.
+// the host. Some chunks have several blocks of zstd.
 
 #include <array>
 #include <cstring>

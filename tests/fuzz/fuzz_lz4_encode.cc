@@ -12,7 +12,7 @@
 using namespace penstock;
 
 namespace {
-/// More than the largest offset: content that repeats beyond it is found within it, and at its end.
+/// Longer than the largest offset of a match, so that content also repeats at greater distances.
 constexpr std::size_t kBeyondAnyOffset = 70'000;
 }  // namespace
 

@@ -14,8 +14,8 @@
 using namespace penstock;
 
 namespace {
-constexpr std::size_t kHowAt = 1;           // position in an input
-constexpr std::uint8_t kOfTwoBlocks = 255;  // position in an input
+constexpr std::size_t kHowAt = 1;           // the position of the byte `how` in an input
+constexpr std::uint8_t kOfTwoBlocks = 255;  // its value for two blocks
 }  // namespace
 
 extern "C" [[gnu::weak]] std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);

@@ -1,4 +1,4 @@
-"""Counts the instructions of one warm small read under callgrind and holds them against a budget.
+"""Counts the instructions of one warm small read under callgrind and compares them with a budget.
 
 check_instructions.py PROGRAM STORE BUDGET: runs PROGRAM with two numbers of reads; the difference is what reads cost,
 free of start-up. Exits 77 (skipped) where valgrind is not installed.

@@ -1,6 +1,6 @@
 """What only a GPU can show: the compiled kernels give the host's bytes, and other libraries take the tensors.
 
-Skipped, and says so, where the driver finds no device. `make test-gpu` runs it.
+Skipped, with a message, if the driver finds no device. `make test-gpu` runs it.
 """
 
 from __future__ import annotations

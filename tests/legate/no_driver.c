@@ -1,7 +1,7 @@
-/* A libcuda.so.1 for machines without a GPU: Legate's wheels link the driver, and this one says that there is no device.
+/* A libcuda.so.1 for machines without a GPU: Legate's wheels link the driver, and this one reports none.
  *
- * Every entry that is asked for by name is there and returns CUDA_ERROR_NO_DEVICE, but for those that report it. The
- * toolkit's own stub does not do: it lacks the names of errors. */
+ * Every entry that is requested by name exists and returns CUDA_ERROR_NO_DEVICE, except for those that report it. The
+ * toolkit's own stub is not sufficient: it lacks the names of errors. */
 #include <string.h>
 
 typedef int status;

@@ -19,8 +19,9 @@
 namespace penstock::test {
 
 /// An HTTP/1.1 server of this process, on a free port of 127.0.0.1: objects by path, byte ranges, entity tags,
-/// keep-alive. It also speaks S3's protocol, without buckets' properties: PUT, DELETE, ListObjectsV2, uploads in parts,
-/// each on condition of tags. A script determines its faults. Each connection has a thread; it ends with the server.
+/// keep-alive. It also implements S3's protocol, without buckets' properties: PUT, DELETE, ListObjectsV2, uploads in
+/// parts, each on condition of tags. A script determines its faults. Each connection has a thread; it ends with the
+/// server.
 class http_server {
  public:
   struct request {

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// A CUDA driver of ours on host memory, for tests: a shared library that is loaded in place of libcuda.so.1 (the
+/// A CUDA driver of the tests, on host memory: a shared library that is loaded in place of libcuda.so.1 (the
 /// environment variable PENSTOCK_CUDA_DRIVER names it). Streams are real queues whose operations run later, on another
 /// thread and out of order across streams; kernels run as their host form; "device" memory can only be accessed by the
 /// driver's own operations.
@@ -9,8 +9,8 @@
 /// The environment variables PENSTOCK_FAKE_CUDA_DEVICES and PENSTOCK_FAKE_CUDA_VERSION (12000: 12.0) set its
 /// properties.
 ///
-/// It shows that the engine orders its work, reuses buffers only when it may, and makes the documented calls. It shows
-/// nothing about time, and nothing about code that nvcc compiled.
+/// It shows that the engine orders its work, reuses buffers only when it may, and makes the documented calls. It does
+/// not show anything about time, or about code that nvcc compiled.
 
 #include <cstdint>
 
@@ -35,8 +35,7 @@ int penstock_fake_cuda_pump(int most);
 /// Whether an operation could run now.
 bool penstock_fake_cuda_pending();
 /// From now on, until the next `configure`, everything that can run does so whenever a function of that name begins
-/// (lazy mode):
-/// completions of the device arrive at exactly that point of the caller.
+/// (lazy mode): completions of the device occur at exactly that point of the caller.
 void penstock_fake_cuda_pump_at(const char* name);
 
 /// How often a driver function was called since the last reset. In addition to the driver's names there are "legacy
@@ -64,7 +63,7 @@ void penstock_fake_cuda_foreign(std::uint64_t address, std::uint64_t bytes);
 /// no engine.
 void penstock_fake_cuda_engine(int formats, int most_bytes);
 
-/// Until the next `configure`, devices have that attribute; `status` other than 0: the driver does not know it.
+/// Until the next `configure`, devices have that attribute; `status` other than 0: the driver does not support it.
 void penstock_fake_cuda_attribute(int which, int value, int status);
 
 /// Queues `run(argument)` on a stream of the current context, as a library's kernel: device memory is accessible during

@@ -12,8 +12,7 @@
 #include <vector>
 
 // Declared again, instead of using the library's declarations: otherwise, a mistake there would be made twice in the
-// same way.
-// Source: NVTX 3, "nvToolsExt.h" and "nvtxDetail/nvtxTypes.h".
+// same way. Source: NVTX 3, "nvToolsExt.h" and "nvtxDetail/nvtxTypes.h".
 namespace {
 
 struct domain {

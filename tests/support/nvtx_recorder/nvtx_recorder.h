@@ -11,6 +11,6 @@ extern "C" {
 std::uint64_t penstock_nvtx_opened(const char* domain, const char* name);
 /// Ranges that are open on some thread now, or were started and have not ended.
 std::int64_t penstock_nvtx_open();
-/// The error: a range that ends but never began, a string of an unknown domain, attributes of another size.
+/// Errors so far: a range that ends but never began, a string of an unknown domain, attributes of another size.
 std::uint64_t penstock_nvtx_mistakes();
 }
