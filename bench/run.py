@@ -1,7 +1,7 @@
 """Runs the benchmark's scenarios, prints them with their bars, and saves the results.
 
-All libraries are measured in turns within one run, on the same processors, with the same number of threads; ratios hold
-where absolute numbers of a shared machine do not.
+All libraries are measured in turns within one run, on the same processors, with the same number of threads; ratios are
+reproducible even if absolute numbers of a shared machine are not.
 """
 
 from __future__ import annotations

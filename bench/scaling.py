@@ -46,7 +46,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Run:
-    """What is loaded."""
+    """The files that are loaded."""
 
     files: int
     total_bytes: float

@@ -66,7 +66,7 @@ found_handle find_local(nb::bytes uri, const context_handle& with, nb::bytes inn
   return {std::move(found), std::move(how)};
 }
 
-/// Opens an image of a TIFF, because these are opened by the thousand; for all other formats, returns what was found.
+/// Opens an image of a TIFF, because these are opened by the thousand; for all other formats, returns the found node.
 nb::object open_local(nb::str path, const context_handle& with) {
   const nb::bytes name = nb::steal<nb::bytes>(PyUnicode_EncodeFSDefault(path.ptr()));
   if (!name.is_valid()) nb::raise_python_error();

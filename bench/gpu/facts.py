@@ -64,8 +64,8 @@ NVML = {
 
 
 def of_nvml(file: str = "libnvidia-ml.so.1") -> dict[str, int | str | None]:
-    """The driver's version, and the present clocks, PCIe link, temperature and power of device 0; null where NVML does
-    not support one.
+    """The driver's version, and the present clocks, PCIe link, temperature and power of device 0; null for those that
+    NVML does not support.
 
     An idle device lowers its clocks and its PCIe link: call this right after work. Raises OSError without NVML.
     """

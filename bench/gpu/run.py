@@ -56,7 +56,7 @@ Row = tuple[str, Callable[[], None]]
 
 
 class Run:
-    """What the rows of all steps share: options, the driver, arrays, results, and the remaining time."""
+    """The shared state of all steps' rows: options, the driver, arrays, results, and the remaining time."""
 
     def __init__(self, options: argparse.Namespace, driver: Any, folder: Path, results: Any) -> None:
         from bench.gpu import arrays
@@ -237,7 +237,7 @@ def guard_step(results: Any, arguments: list[str], seconds: float, row_seconds: 
 
 
 def end_group(group: int) -> None:
-    """Ends a process that we have started as the first of a group, and all processes of the group."""
+    """Ends a process that was started as the first of a group, and all processes of the group."""
     if group:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)

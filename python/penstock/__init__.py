@@ -62,7 +62,7 @@ from penstock.geo.window import read_window
 from penstock.geo.writing import TiffWriter
 from penstock.references.manifest import save_manifest
 from penstock.target.store import Store
-from penstock.view import arrays as _arrays  # noqa: F401  registers what reprs are made by
+from penstock.view import arrays as _arrays  # noqa: F401  registers the functions that make reprs
 from penstock.view import groups as _groups  # noqa: F401
 from penstock.view.profile import Profile, profile
 from penstock.view.versions import show_versions

@@ -192,7 +192,7 @@ class Context:
     def _stop_profile(self) -> dict[str, Any]: ...
 
 class Store:
-    """A store as the engine sees it."""
+    """A store of the engine."""
 
     @property
     def uri(self) -> str: ...

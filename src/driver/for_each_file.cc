@@ -80,7 +80,7 @@ class file_batches {
     const auto idle = (std::chrono::steady_clock::now() - began) - (processor_time() - used);
     // With slow storage, a thread waits for each file. A thread that contends for a lock waits only occasionally.
     const bool waited = idle > kWait * (end - begin) && waits_of_thread() - waits >= static_cast<long>(end - begin);
-    // The others of the first threads continue.
+    // The other initial threads continue.
     if (waited && most_ > first_ && !grown_.exchange(true, std::memory_order_relaxed)) take_all(most_ - first_ + 1);
   }
 

@@ -15,7 +15,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Manifests of 100,000 files have some 10 MB.
+/// Manifests of 100,000 files have about 10 MB.
 constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 32;
 constexpr std::string_view kFile = "file://";
 

@@ -14,7 +14,7 @@ bool has_dimensions(const array_state& of);
 ///
 /// | format | names | missing value |
 /// |---|---|---|
-/// | Zarr 2 | attribute `_ARRAY_DIMENSIONS` | the fill value; where it is null, the attribute `_FillValue` |
+/// | Zarr 2 | attribute `_ARRAY_DIMENSIONS` | the fill value; if it is null, the attribute `_FillValue` |
 /// | Zarr 3 | member `dimension_names` | attribute `_FillValue`, floats as base64 of a double; the fill value is not |
 /// | HDF5, NetCDF classic | scales | attribute `_FillValue` |
 /// | TIFF | band, y, x | nodata, which is the fill value |

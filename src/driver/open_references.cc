@@ -19,7 +19,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Documents of a million references have some 100 MB.
+/// Documents of a million references have about 100 MB.
 constexpr std::uint64_t kMaxReferenceBytes = std::uint64_t{1} << 32;
 /// Folders above a path that are searched for references.
 constexpr std::size_t kMostFolders = 16;

@@ -49,7 +49,7 @@ enum class search_order { by_name, object_first };
 /// documents of a folder.
 ///
 /// The name decides which of them is looked up first. The first bytes of an object are read at most once.
-/// \param order  `object_first`: the caller knows that it is an object, or inside one.
+/// \param order  `object_first`: the target is certainly an object, or inside one.
 /// \error not_found  Nothing there has a known format. \error unsupported  A zip archive that is not a file of this
 /// machine. \error corrupt_data, unsupported  The documents of a folder, by member.
 result<found_node> find_node(target_location target, const open_options& how,
@@ -59,7 +59,7 @@ result<found_node> find_node(target_location target, const open_options& how,
 /// \error As the driver's; the location is noted.
 result<node> open_found(found_node found, const open_options& how);
 
-/// Finds and opens what is at a location.
+/// Finds and opens the node at a location.
 /// \error As find_node and open_found.
 result<node> open_location(location at, const open_options& how);
 

@@ -93,7 +93,7 @@ json names_of(const std::vector<std::optional<std::string>>& names) {
   return {std::move(out)};
 }
 
-/// A path as a manifest in `folder` names it: relative where the file is below the folder.
+/// A path as a manifest in `folder` names it: relative if the file is below the folder.
 std::string name_in(const std::string& folder, const std::string& path) {
   if (folder.empty()) return std::filesystem::absolute(path).lexically_normal().string();
   const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();

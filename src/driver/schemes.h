@@ -63,7 +63,7 @@ uri_server server_of(std::string_view uri, const storage_options& given, const c
 result<remote_options> remote_options_of(std::string_view uri, const storage_options& given);
 
 /// Sets an option of remote stores by name, with the meaning that the first scheme with this option gives it: for
-/// callers that do not know the URI yet.
+/// callers without the URI.
 /// \error invalid_argument  The value; or no scheme has such an option.
 result<> set_remote_option(remote_options& to, std::string_view name, const option_value& value);
 

@@ -17,7 +17,7 @@
 namespace penstock::test {
 namespace {
 
-/// Counts what is put and erased, and fails or interrupts by script.
+/// Counts puts and erases, and fails or interrupts by script.
 class counting_store final : public store {
  public:
   explicit counting_store(std::shared_ptr<store> under) : under_(std::move(under)) {}

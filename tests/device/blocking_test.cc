@@ -1,4 +1,4 @@
-// Blocking calls of the driver, as with a full queue, do not stop any thread for good.
+// Blocking calls of the driver, as with a full queue, do not stop any thread permanently.
 
 #include <chrono>
 #include <future>
@@ -44,7 +44,7 @@ TEST_P(DeviceBlocking, ReadsOfManyThreadsEndWhateverCallBlocks) {
   const array opened = open_array(files, where).value();
   penstock_fake_cuda_configure(GetParam(), 0, 20);
   penstock_fake_cuda_block_at_random(4);
-  std::vector<std::future<std::string>> all;  // what went wrong; empty: nothing
+  std::vector<std::future<std::string>> all;  // failures; empty: none
   for (unsigned i = 0; i < kThreads; ++i) {
     all.push_back(std::async(std::launch::async, [&, seed = random()] {
       std::mt19937_64 mine(seed);

@@ -1,4 +1,5 @@
-// Crops of many arrays as one read, on the device and on the host: what the model holds, and each chunk decoded once.
+// Crops of many arrays as one read, on the device and on the host: they equal the model's, and each chunk is decoded
+// once.
 
 #include <cstring>
 #include <random>

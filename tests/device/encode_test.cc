@@ -47,7 +47,7 @@ class DeviceEncode : public FakeDevice {
     driver.stream_destroy(mine);
     return done;
   }
-  // The bytes of a chunk; empty where there is none.
+  // The bytes of a chunk; empty if it does not exist.
   static std::vector<std::byte> stored_at(const store& from, std::size_t chunk) {
     return stored_at(from, std::to_string(chunk));
   }

@@ -108,7 +108,7 @@ struct raw_shard_case {
 
 class DeviceSmallReadOfShards : public FakeDevice, public testing::WithParamInterface<raw_shard_case> {};
 
-// Chunks that are adjacent in the shard and in the result are one copy: 16 of a request, or fewer where there are gaps.
+// Chunks that are adjacent in the shard and in the result are one copy: 16 of a request, or fewer if there are gaps.
 TEST_P(DeviceSmallReadOfShards, AdjacentRawChunksAreOneCopy) {
   constexpr std::uint64_t kChunks = 64, kChunkItems = 4096, kChunkBytes = 4 * kChunkItems;
   const auto folder = std::filesystem::temp_directory_path() / ("penstock_raw_shard_" + std::to_string(::getpid()));

@@ -277,7 +277,7 @@ void end_atomic() { --atomic; }
 
 }  // namespace emulator
 
-// What `-fsanitize=thread` makes the compiler call. (The runtime that has these otherwise is not linked.)
+// The functions that the compiler calls with `-fsanitize=thread`. (The runtime that usually has them is not linked.)
 #define EMULATOR_ACCESSES(bytes)                                                                                       \
   void __tsan_read##bytes(void* at) { emulator::access(at, bytes, emulator::use::read, __builtin_return_address(0)); } \
   void __tsan_write##bytes(void* at) { emulator::access(at, bytes, emulator::use::write, __builtin_return_address(0)); }

@@ -179,7 +179,7 @@ TEST(Emulated, LibraryCheckVerifiesSumsAndTranslatesOutcomes) {
   using namespace device;
   std::vector<std::uint8_t> content_bytes(5000);
   for (std::size_t i = 0; i < content_bytes.size(); ++i) content_bytes[i] = static_cast<std::uint8_t>(i * i >> 5);
-  // The check looks at the last bytes of the stream and at the decoded ones.
+  // The check reads the last bytes of the stream, and the decoded ones.
   const auto size = static_cast<std::uint32_t>(content_bytes.size());
   const std::uint32_t adler = libdeflate_adler32(1, content_bytes.data(), size);
   const std::uint32_t crc = libdeflate_crc32(0, content_bytes.data(), size);

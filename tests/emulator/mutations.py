@@ -117,7 +117,7 @@ def arithmetic() -> list[Fault]:
         for bit in (0, 13, 31)
     ]
     faults += masked
-    words = [fault.words for fault in faults]  # the emulator sees a line, not its file
+    words = [fault.words for fault in faults]  # the emulator receives a line without its file
     if shared := sorted({each for each in words if words.count(each) > 1}):
         raise SystemExit(f"lines of two files have the same number, and are one fault: {', '.join(shared)}")
     return faults

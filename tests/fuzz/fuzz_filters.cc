@@ -1,6 +1,6 @@
 // The filters of codec/filter_fixture.h, by the first byte; the second chooses the length. The rest is decoded as a
-// hostile chunk, and encoded as a cell's content, whose decoding must succeed, and be the content where the filter
-// loses nothing.
+// hostile chunk, and encoded as a cell's content, whose decoding must succeed, and return the content if the
+// filter is lossless.
 
 #include "codec/filter_fixture.h"
 #include "codec_fuzz.h"

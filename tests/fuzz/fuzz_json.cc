@@ -1,4 +1,4 @@
-// Parses bytes as JSON. What is accepted must survive being written and read again, also in its pretty form.
+// Parses bytes as JSON. Accepted documents are equal after they are written and read again, also in their pretty form.
 
 #include <cmath>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Any bytes as a saved manifest of references: refused, or an array that can be planned. Its files do not exist.
-// Zlib's checksum would stop most inputs, so that the table is also packed anew, as a stored block.
+// Zlib's checksum would stop most inputs, so the table is also packed again, as a stored block.
 
 #include <algorithm>
 #include <cstddef>
@@ -32,7 +32,7 @@ void open(std::span<const std::byte> bytes) {
   for (const std::uint64_t each : ends)
     if (each == 0 || each > 64) return;
   (void)made->uri();
-  // What was readable is written in full, and read again.
+  // References that were readable are written in full, and read again.
   const auto saved = save_references(*made, {.folder = "/nowhere"});
   if (!saved.ok() || !open_saved_references(*saved, {"/nowhere", {}}, with).ok()) std::abort();
 }

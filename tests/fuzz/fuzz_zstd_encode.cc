@@ -20,7 +20,7 @@ constexpr std::uint8_t kOfTwoBlocks = 255;  // its value for two blocks
 
 extern "C" [[gnu::weak]] std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
-// An input of two blocks takes as long as a hundred others, and leads to more of its kind: only one in 256 is used.
+// An input of two blocks takes as long as a hundred others, and leads to more such inputs: only one in 256 is used.
 extern "C" std::size_t mutate_zstd_encode(std::uint8_t* data, std::size_t size, std::size_t most, unsigned random) {
   size = LLVMFuzzerMutate(data, size, most);
   if (size <= kHowAt) return size;

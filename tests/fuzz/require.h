@@ -4,7 +4,7 @@
 
 namespace penstock::inline v0 {
 
-/// Ends the process, which counts as a finding, where a target's condition does not hold.
+/// Ends the process, which counts as a finding, if a target's condition does not hold.
 inline void require(bool holds) {
   if (!holds) std::abort();
 }

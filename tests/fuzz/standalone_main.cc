@@ -53,7 +53,7 @@ double resident_bytes(const std::string& member) {
 
 // Returns false if this input took too much.
 bool measure(const char* name, const std::string& bytes) {
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
+  std::ofstream("/proc/self/clear_refs") << "5";  // resets the peak
   const double resident = resident_bytes("VmRSS:");
   const double begin = processor_seconds();
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());

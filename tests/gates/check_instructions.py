@@ -1,7 +1,7 @@
 """Counts the instructions of one warm small read under callgrind and compares them with a budget.
 
-check_instructions.py PROGRAM STORE BUDGET: runs PROGRAM with two numbers of reads; the difference is what reads cost,
-free of start-up. Exits 77 (skipped) where valgrind is not installed.
+check_instructions.py PROGRAM STORE BUDGET: runs PROGRAM with two numbers of reads; the difference is the
+cost of reads, without start-up. Exits 77 (skipped) if valgrind is not installed.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kZstd =
     R"([{"name":"bytes","configuration":{"endian":"little"}},{"name":"zstd","configuration":{"level":1,"checksum":false}}])";
 
-// 256 rows of one 8 KiB chunk each; four shards of 64 rows where sharded.
+// 256 rows of one 8 KiB chunk each; four shards of 64 rows if `sharded`.
 model_options rows(bool sharded) {
   model_options out;
   out.shape = {256, 2048};
@@ -129,7 +129,7 @@ TEST(Gates, OpeningATiffReadsItsFileOnceAndLooksForNoOther) {
   std::optional<result<array>> opened;
   call_counts made = count_calls([&] { opened.emplace(open_tiff(store, where, {})); });
   ASSERT_TRUE(opened->ok()) << opened->error().to_string();
-  EXPECT_LE(made.allocations, 72);  // nor does it format text that only an error needs
+  EXPECT_LE(made.allocations, 72);  // text that only an error needs is not formatted
   made.allocations = 0;
   call_counts expected;
   expected.opens = expected.fstats = expected.preads = 1;

@@ -1,4 +1,4 @@
-"""What only a GPU can show: the compiled kernels give the host's bytes, and other libraries take the tensors.
+"""Tests that need a GPU: the compiled kernels return the host's bytes, and other libraries accept the tensors.
 
 Skipped, with a message, if the driver finds no device. `make test-gpu` runs it.
 """

@@ -111,7 +111,7 @@ TEST_P(WriteParity, WhatEveryEngineWritesIsWhatTheModelHolds) {
         ASSERT_TRUE(done.ok()) << describe(options, which) << "\n" << done.error().to_string();
         ASSERT_FALSE(seeded->stuck());
         model.assign(*resolved, items);
-        // With the indexes that this array has in its cache, and as another process sees it.
+        // With the indexes that this array has in its cache, and as another process reads it.
         std::vector<std::byte> mine(model.values.size());
         ASSERT_TRUE(opened->read(tensor_view::contiguous(mine.data(), opened->type(), opened->shape())).ok());
         ASSERT_EQ(mine, model.values) << describe(options, which);

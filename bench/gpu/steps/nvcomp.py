@@ -47,7 +47,7 @@ def decode(run: Run, name: str, shards: int) -> None:
         wave = Wave(codecs, chunks, spec.chunk_bytes, decoder == "nvcomp")
         kernels = wave.best(2 if run.small else TURNS)
         wave.check(spec.expected())
-        taken[decoder] = max(sum(kernels.values()) / 1e3, 1e-9)  # the fake driver's clock may stand still
+        taken[decoder] = max(sum(kernels.values()) / 1e3, 1e-9)  # the fake driver's clock may not advance
         run.results.measured(decoder, wave.nbytes / taken[decoder] / GB, "GB/s", kernels_ms=kernels, chunks=len(chunks))
         model = run.results.predicted_kernels(name) if shards == spec.shards else {}
         shown = {kernel: "model {:g} to {:g}".format(*model[kernel]) if kernel in model else "" for kernel in kernels}

@@ -65,7 +65,7 @@ def convert(
     Parameters
     ----------
     source
-        An open array or group, or what `penstock.open` takes.
+        An open array or group, or a target of `penstock.open`.
     target
         `.tif` and other names of TIFFs: a Cloud Optimized GeoTIFF of one array, or of the only image of a group, with
         its coordinate system, transform, nodata, scales, offsets, units and names of bands. `.h5`, `.nc` and other

@@ -65,9 +65,9 @@ def copy(
     Parameters
     ----------
     source
-        An open array or group, or what `penstock.open` takes.
+        An open array or group, or a target of `penstock.open`.
     target, path
-        What `penstock.open` takes, and the path within it.
+        A target of `penstock.open`, and the path within it.
     chunks, shards
         Lengths for the new arrays, as in `create_array`: (64, 64), {"time": 1}, -1, "8MiB"; None: the source's. In a
         group, a name applies to the arrays that have the dimension. With new chunks there are no shards unless they are

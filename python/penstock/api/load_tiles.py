@@ -29,7 +29,7 @@ def load_tiles(
     Parameters
     ----------
     source
-        An open `Array`, or what `open_array` takes.
+        An open `Array`, or a target of `open_array`.
     devices
         "cuda:0" (or another number), or "cpu"; one that is named twice gets two tiles. "cuda" without a number is not
         accepted.

@@ -31,7 +31,7 @@ _TOUCHED_CHUNKS = 4096  # the most touched chunks that a plan lists
 
 BasicItem = SupportsIndex | slice | EllipsisType | None
 Selection = Any
-"""Items like `BasicItem` or a tuple of them, lists, masks, names of fields, `penstock.oindex[...]` and its like."""
+"""Items like `BasicItem` or a tuple of them, lists, masks, names of fields, `penstock.oindex[...]` and similar keys."""
 Progress = Callable[[int, int], bool | None]
 Out = TypeVar("Out")
 
@@ -219,7 +219,7 @@ class Array(Reads, Writes, _core.Array):
         check: bool = False,
         wait: bool = True,
     ) -> Any:
-        """Read `selection` and return it: what `[]` takes (`numpy.s_` helps), or `penstock.oindex[...]` and its like.
+        """Read `selection` and return it: any key of `[]` (`numpy.s_` helps), or `penstock.oindex[...]` and the like.
 
         Parameters
         ----------

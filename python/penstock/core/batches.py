@@ -19,7 +19,7 @@ from penstock.core.tensor import Tensor, aligned_empty
 
 Arrays = Array | Sequence[Array] | Mapping[Any, Array]
 Sample = Any
-"""What to read of which array: `(which, selection)`, or the selection alone where there is one array."""
+"""The array and the selection to read: `(which, selection)`, or the selection alone for a single array."""
 
 
 def batches(

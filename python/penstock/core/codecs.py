@@ -167,7 +167,7 @@ class _ZarrStage:
 
 
 class _TrustedPickle:
-    """numcodecs' Pickle for callers that allow it: `decode` is ours, as numcodecs' has a process-wide switch."""
+    """numcodecs' Pickle for callers that allow it: it has its own `decode`, as numcodecs' has a process-wide switch."""
 
     codec_id = "pickle"
 

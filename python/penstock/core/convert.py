@@ -95,7 +95,7 @@ def read_into(
 
 def iterate_rows(array: Array) -> Iterator[Any]:
     """`array[0]`, `array[1]`, ..., read in blocks of a chunk's rows."""
-    if array.size == 0:  # there are no blocks, and there may be rows: of shape (0,)
+    if array.size == 0:  # without blocks, but possibly with rows of shape (0,)
         yield from array[...]
         return
     rows = max(1, array.chunks[0] if array.chunks else 1)

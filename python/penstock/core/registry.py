@@ -58,5 +58,5 @@ def location_of(node: Any) -> tuple[str, dict[str, Any] | None]:
 
 
 def reopen(uri: str, storage_options: dict[str, Any] | None = None, mode: str | None = None, **options: Any) -> Any:
-    """Opens what `location_of` described."""
+    """Opens the node that `location_of` described."""
     return call("open", uri, storage_options=storage_options, mode=mode, **options)

@@ -70,7 +70,7 @@ class Stream:
         return self._tile(made)
 
     def close(self) -> None:
-        """Cancel pending reads; there are no more tiles then."""
+        """Cancel pending reads and end the stream."""
         self._closed = True
         if self._tiles is not None:
             self._tiles.cancel()

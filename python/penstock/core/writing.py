@@ -77,7 +77,7 @@ class Writes(_Base):
         stream: Any = None,
         encoder: str | None = None,
     ) -> None:
-        """Write `value` to `selection` (what `[]` takes), as `a[selection] = value` does.
+        """Write `value` to `selection` (any key of `[]`), as `a[selection] = value` does.
 
         Each storage object (a chunk, or a shard) is replaced at once, and only if it did not change since this write
         read it; otherwise the write reads it again and repeats its change. So writers of different chunks of one shard,

@@ -60,7 +60,7 @@ def _floor(value: float) -> int:
 
 
 def affine_of(coefficients: tuple[float, ...]) -> Any:
-    """An `affine.Affine`, or a `Transform` where the package is not installed."""
+    """An `affine.Affine`, or a `Transform` if the package is not installed."""
     try:
         from affine import Affine
     except ImportError:

@@ -54,7 +54,7 @@ _METHODS: dict[int, tuple[str, _Keys]] = {
 _POLAR = 15
 _RECTIFIED = 90.0  # GDAL's angle of an oblique grid, if the file has none
 _METRE, _DEGREE, _GREENWICH = 9001, 9102, 8901
-_WRITTEN_DEGREES = (9107, 9108, 9110, 9122)  # degrees, in whatever form they are written elsewhere
+_WRITTEN_DEGREES = (9107, 9108, 9110, 9122)  # degrees: these codes differ in notation only
 _ELLIPSOIDAL = (4979, 5030)  # means heights above the ellipsoid, instead of a vertical system
 
 

@@ -54,7 +54,7 @@ def from_array(source: Any, chunks: Any = None, **options: Any) -> dask.array.Ar
     Parameters
     ----------
     source
-        An open `Array`, or what `open_array` takes.
+        An open `Array`, or a target of `open_array`.
     chunks
         Blocks in Dask's notation; None: see `blocks`.
     options
@@ -87,7 +87,7 @@ def rechunk(
     Parameters
     ----------
     source, target
-        What `penstock.open` takes, from every worker; or an open array or group that pickles.
+        A target of `penstock.open`, the same for every worker; or an open array or group that pickles.
     chunks
         As for `penstock.rechunk`.
     client

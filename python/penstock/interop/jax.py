@@ -27,7 +27,7 @@ def load(
     Parameters
     ----------
     source
-        An open `Array`, or what `open_array` takes.
+        An open `Array`, or a target of `open_array`.
     sharding
         How the array is divided over the devices; a device: the whole array.
     dtype

@@ -27,7 +27,7 @@ def open(target: Any, comm: Any = None, *, opener: Callable[..., Array] = open_a
     Parameters
     ----------
     target
-        What `opener` takes: a path or URI, a pattern of shards with `opener=ps.open_shards`. Used on rank 0 only.
+        The argument of `opener`: a path or URI, a pattern of shards with `opener=ps.open_shards`. Used on rank 0 only.
     comm
         An `mpi4py` communicator; None: `MPI.COMM_WORLD`.
     opener, options
@@ -71,7 +71,7 @@ def load(
     Parameters
     ----------
     source
-        An open `Array`, the same on every rank, or what `open` takes.
+        An open `Array`, the same on every rank, or a target of `open`.
     comm
         An `mpi4py` communicator; None: `MPI.COMM_WORLD`.
     axis
@@ -122,7 +122,7 @@ def rechunk(source: Any, target: Any, chunks: Any, comm: Any = None, **options: 
     Parameters
     ----------
     source, target
-        What `penstock.open` takes, the same on every rank; or an open array or group.
+        A target of `penstock.open`, the same on every rank; or an open array or group.
     chunks
         As for `penstock.rechunk`.
     comm

@@ -272,7 +272,7 @@ def load(source: Any, mesh: Any, placements: Sequence[Any], *, threads: int | No
     Parameters
     ----------
     source
-        An open `Array`, or what `open_array` takes. Every rank must see the same data.
+        An open `Array`, or a target of `open_array`. Every rank must see the same data.
     mesh
         A `DeviceMesh`. On "cuda" each rank reads into the memory of its current device.
     placements

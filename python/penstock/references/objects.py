@@ -114,7 +114,7 @@ class ReferencedArray(Array):
 
     @property
     def typed_attributes(self) -> dict[str, Any]:
-        """The attributes with the types of the file (NumPy scalars and arrays), where the format has types."""
+        """The attributes with the types of the file (NumPy scalars and arrays), if the format has types."""
         return self.attrs.asdict()
 
     @property

@@ -147,7 +147,7 @@ def open_manifest(
     axis: int = 0,
     allow_local: bool | None = None,
 ) -> ShardedArray:
-    """Open the files of a manifest; no header is read. `axis` is 0 or what the manifest has.
+    """Open the files of a manifest; no header is read. `axis` is 0 or the manifest's.
 
     `allow_local`: whether a manifest that is elsewhere may name local files (see `penstock.open`).
     """

@@ -20,7 +20,7 @@ namespace penstock::inline v0 {
 /// kerchunk or of a manifest), each with any codec chain.
 ///
 /// Cells, shapes and the usual chains are those of another layout, whose cells are whole objects (a Zarr array without
-/// shards); only the location of the bytes comes from the table. Cells that the table does not list are the fill value.
+/// shards); only the location of the bytes is in the table. Cells that the table does not list are the fill value.
 class reference_layout final : public chunk_layout {
  public:
   struct settings {

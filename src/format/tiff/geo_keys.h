@@ -16,7 +16,7 @@ namespace penstock::inline v0 {
 /// \error corrupt_data  One of the three tags has a wrong type. Source: OGC GeoTIFF 1.1, 7.1.
 result<std::vector<geo_key>> parse_geo_keys(const tiff_details& from);
 
-/// What determines the keys: the bytes of the three tags. Files whose text is the same have the same keys.
+/// The bytes of the three tags, which determine the keys: files with equal text have the same keys.
 std::string text_of_geo_keys(const tiff_details& from);
 
 /// The value of a key, or null.
@@ -29,7 +29,7 @@ inline constexpr std::uint16_t kModelTypeKey = 1024, kRasterTypeKey = 1025, kCit
 inline constexpr std::uint16_t kGeodeticCrsKey = 2048, kGeodeticCitationKey = 2049;
 inline constexpr std::uint16_t kProjectedCrsKey = 3072, kProjectedCitationKey = 3073, kVerticalCrsKey = 4096;
 
-/// What the keys state about the positions of pixels. Source: OGC GeoTIFF 1.1, 7.4.2 (GTRasterTypeGeoKey).
+/// Whether pixels are areas or points, by the keys. Source: OGC GeoTIFF 1.1, 7.4.2 (GTRasterTypeGeoKey).
 pixel_extent pixel_extent_of(const std::vector<geo_key>& keys) noexcept;
 
 /// The EPSG code of the projected system, else of the geographic one, that the keys name. Nothing if the file describes

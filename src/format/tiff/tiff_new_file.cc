@@ -66,7 +66,7 @@ struct places {
   struct directory {
     std::uint64_t at = 0;
     std::vector<std::uint64_t> values;  // of the tags that are larger than their entry, in the order of `tags`
-    std::uint64_t tile_offsets = 0, tile_byte_counts = 0;  // of the arrays; unused where they fit into the entries
+    std::uint64_t tile_offsets = 0, tile_byte_counts = 0;  // of the arrays; unused if they fit into the entries
   };
   std::vector<directory> directories;
   std::uint64_t structure = 0, end = 0;

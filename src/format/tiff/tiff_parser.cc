@@ -262,7 +262,7 @@ result<std::optional<byte_range>> tiff_parser::follow_chain(const tiff_file_view
   if (found) return need();
   if (broken_) return std::move(*broken_);
   if (!wanted_.ifd && wanted_.sub_ifds.empty() && chain_.size() == 1) {
-    details_.image_of_stack = wanted_.page;  // if the directory says that it is one
+    details_.image_of_stack = wanted_.page;  // if the directory describes a stack
     return need();
   }
   if (wanted_.ifd)

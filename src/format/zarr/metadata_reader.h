@@ -19,7 +19,7 @@ namespace penstock::inline v0 {
 /// \error corrupt_data  States that `value`, at `path`, is not what it `needs` to be.
 error wrong_member(const json& value, std::string_view path, std::string_view needs);
 
-/// `value` as compact text for a message, truncated after some 60 bytes: a hostile document must not make hostile
+/// `value` as compact text for a message, truncated after about 60 bytes: a hostile document must not make hostile
 /// messages.
 std::string brief(const json& value);
 

@@ -196,7 +196,7 @@ zarr_fill variable(std::string text) {
   return out;
 }
 
-/// A long double: a number where float64 has the same value, else base64 of its 16 bytes, of which x87 uses ten.
+/// A long double: a number if float64 has the same value, else base64 of its 16 bytes, of which x87 uses ten.
 constexpr std::size_t kExtendedBytes = 16, kExtendedUsed = 10;
 
 result<> append_extended(const json& value, const dtype& type, std::vector<std::byte>& out) {

@@ -17,7 +17,7 @@ namespace penstock::inline v0 {
 /// One item in memory: native byte order.
 struct zarr_fill {
   std::vector<std::byte> item;              ///< `type.item_bytes()` bytes
-  std::shared_ptr<const std::string> text;  ///< what a variable_item points to; null where it is empty
+  std::shared_ptr<const std::string> text;  ///< the target of a variable_item; null if it is empty
 };
 
 /// Parses a `fill_value` of a zarr.json.

@@ -129,8 +129,8 @@ def load(
     Parameters
     ----------
     source
-        An open `Array`, or what `opener` takes: a path or URI, a pattern of shards with `opener=ps.open_shards`. Every
-        rank opens it, and must see the same files.
+        An open `Array`, or the argument of `opener`: a path or URI, a pattern of shards with `opener=ps.open_shards`.
+        Every rank opens it, and must see the same files.
     axis
         The axis that is divided.
     over_decompose

@@ -1,6 +1,6 @@
 """Zarr groups as xarray's datasets, by the rules of its own engine "zarr".
 
-Those rules are https://docs.xarray.dev/en/stable/internals/zarr-encoding-spec.html: names of dimensions come from
+Those rules are https://docs.xarray.dev/en/stable/internals/zarr-encoding-spec.html: names of dimensions are those of
 `dimension_names` (v3), from the attribute `_ARRAY_DIMENSIONS` or from NCZarr's `dimrefs` (v2).
 """
 
@@ -234,7 +234,7 @@ def open_group(
 ) -> tuple[Place, Group]:
     """The group `group` of the hierarchy at `target`.
 
-    Consolidated metadata belong to the root, so the root is opened first unless they are not to be used.
+    Consolidated metadata belong to the root, so the root is opened first unless they are disabled.
     """
     options = {"storage_options": storage_options, "use_consolidated": consolidated}
     root = Place(target, "", options)
@@ -261,7 +261,7 @@ def groups_below(
 ) -> Iterator[tuple[str, Place, Group]]:
     """(path, location, group) of a group, named `path`, and of all groups below it, parents first.
 
-    A group that several links lead to is visited once, by the first of them: links of a file may lead anywhere.
+    A group with several links to it is visited once, by the first link: links of a file may refer to any group.
     """
     seen = set() if seen is None else seen
     identity = _core.group_identity(group)

@@ -312,7 +312,7 @@ def prepare_device_write(
 def prepare_write(
     program: Program, batch: Sequence[Item], value: npt.NDArray[Any], drop_axes: tuple[int, ...]
 ) -> list[WritePiece]:
-    """The parts that together write `value`, which has the program's dtype apart from byte order."""
+    """The parts that together write `value`, which has the program's dtype except for byte order."""
     assert program.core is not None
     value = cast(value, _native(value.dtype))
     chunk_bytes = program.core.chunk_bytes

@@ -1,8 +1,8 @@
 """zarr-python's `Array` without its event loop.
 
 The engine reads and writes a selection directly if it accepts it as zarr-python does. Everything else runs
-zarr-python's own method, whose coroutine is driven on the calling thread: with our pipeline, a synchronous store and
-synchronous codecs it never waits. So exceptions and casts are those of zarr-python's code.
+zarr-python's own method, whose coroutine is driven on the calling thread: with Penstock's pipeline, a synchronous store
+and synchronous codecs it never waits. So exceptions and casts are those of zarr-python's code.
 """
 
 from __future__ import annotations
@@ -436,7 +436,7 @@ Array.__module__ = "penstock.zarr"
 
 
 def _with_our_pipeline(async_array: Any) -> Any:
-    """The same asynchronous array with our pipeline."""
+    """The same asynchronous array with Penstock's pipeline."""
     if isinstance(async_array.codec_pipeline, CodecPipeline):
         return async_array
     made = copy.copy(async_array)
@@ -565,7 +565,7 @@ Group.__module__ = "penstock.zarr"
 
 
 def wrap_node(node: Any) -> Any:
-    """An array or a group of zarr-python as ours; all else unchanged, also arrays with a pipeline of the user's own."""
+    """An array or group of zarr-python in the class here; all else, and arrays with a user's pipeline, unchanged."""
     if isinstance(node, zarr.Array):
         module = type(node._async_array.codec_pipeline).__module__
         return wrap(node) if module.partition(".")[0] in ("zarr", "penstock") else node

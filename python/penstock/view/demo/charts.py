@@ -131,7 +131,7 @@ def bars(
 
 
 def peers(path: Path, rows: Sequence[Bar], ceiling: float | None, title: str, footnote: str) -> None:
-    """Throughput against others, in GB/s of decoded bytes."""
+    """Throughput compared with other libraries, in GB/s of decoded bytes."""
     figure, axes = plt.subplots(figsize=(8.6, 1.7 + 0.46 * len(rows)), layout="constrained")
     bars(axes, rows, "GB/s", lines=[("libzstd alone", ceiling)] if ceiling else [])
     axes.set_xlabel("decoded bytes per second (GB/s), higher is better")
