@@ -199,7 +199,7 @@ def against_peers(document: dict, section: str) -> list[tuple[dict, dict]]:
 
 
 def draw_section(document: dict, section: str, path: Path) -> bool:
-    """Draws the ratios of a section on a logarithmic axis, with a mark for each target. False if it has none."""
+    """Draw the ratios of a section on a logarithmic axis, with a mark for each target. False if it has none."""
     rows = against_peers(document, section)
     if not rows:
         return False

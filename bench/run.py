@@ -106,7 +106,7 @@ def main() -> int:
     results: list[Result] = []
 
     def keep() -> None:
-        """Writes the results so far, so that an interrupted run keeps them."""
+        """Write the results so far, so that an interrupted run keeps them."""
         if path is None:
             return
         fresh = {result.scenario for result in results}

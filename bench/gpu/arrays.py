@@ -198,7 +198,7 @@ def shard_chunks(path: Path, chunks: int) -> list[bytes]:
 
 
 def drop_page_cache(path: Path) -> None:
-    """Asks the system to drop the array's pages. Needs no privileges; the effect depends on the file system."""
+    """Ask the system to drop the array's pages. Needs no privileges; the effect depends on the file system."""
     for each in files(path):
         file = os.open(each, os.O_RDONLY)
         os.fsync(file)

@@ -43,7 +43,7 @@ class Wave:
         return out
 
     def check(self, expected: np.ndarray) -> None:
-        """Checks the first and the last chunk against `expected`, the values of all chunks; after `best`."""
+        """Check the first and the last chunk against `expected`, the values of all chunks; after `best`."""
         wanted = expected.view("u1").reshape(-1, self.chunk_bytes)
         for chunk in {0, self.chunks - 1}:
             if self._wave.output(chunk) != wanted[chunk % len(wanted)].tobytes():

@@ -64,7 +64,7 @@ class Driver:
             raise NoDriverError(f"{name}: error {status}")
 
     def synchronize(self) -> None:
-        """Waits for all work of the device, including that of other libraries."""
+        """Wait for all work of the device, including that of other libraries."""
         self.call("cuCtxSynchronize")
 
     def works(self) -> bool:
@@ -77,7 +77,7 @@ class Driver:
         return True
 
     def close(self) -> None:
-        """Releases the context, and with it its memory on the device."""
+        """Release the context, and with it its memory on the device."""
         self.call("cuCtxPopCurrent", ctypes.byref(ctypes.c_void_p()))
         self.call("cuDevicePrimaryCtxRelease", ctypes.c_int(0))
 

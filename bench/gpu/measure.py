@@ -33,7 +33,7 @@ def best_of(
 
 
 def check(array: ps.Array, spec: Spec) -> None:
-    """Checks that the first and the last shard, read to the device, have the written values."""
+    """Check that the first and the last shard, read to the device, have the written values."""
     for number in {0, spec.shards - 1}:
         got = array.read(np.s_[spec.shard(number)], device="cuda").numpy()
         if not np.array_equal(got, spec.expected()):

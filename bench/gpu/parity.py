@@ -377,7 +377,7 @@ def cases(quick: bool = False, context: ps.Context | None = None) -> Iterator[Ca
 
 
 def check(case: Case, keep: Path | None = None) -> Outcome:
-    """Runs a case. A difference is analysed and, with `keep`, saved there: the array, and the first wrong chunk."""
+    """Run a case. A difference is analysed and, with `keep`, saved there: the array, and the first wrong chunk."""
     out = Outcome(case.codec, case.content)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -403,7 +403,7 @@ def check(case: Case, keep: Path | None = None) -> Outcome:
 
 
 def wrong_kernel(path: Path, target: Path | None, saved: list[str]) -> str | None:
-    """Decodes the chunks of a Zarr array one by one on the device and by the host forms, and returns the first
+    """Decode the chunks of a Zarr array one by one on the device and by the host forms, and return the first
     difference.
 
     That chunk is saved as `target` with .chunk, its codecs and size with .json. None: not an array of Zarr.

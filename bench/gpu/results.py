@@ -49,7 +49,7 @@ class Results:
         return self.path.parent
 
     def write(self, kind: str, **fields: Any) -> None:
-        """Appends a line, and returns when it is on disk."""
+        """Append a line, and return when it is on disk."""
         line = {"kind": kind, "step": self.step, "row": self.row, "at": round(time.time(), 3), **fields}
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()
@@ -66,7 +66,7 @@ class Results:
         at_least: bool = True,
         **more: Any,
     ) -> None:
-        """Writes a number and shows it next to the model's prediction and its limit.
+        """Write a number and show it next to the model's prediction and its limit.
 
         `limit`: the most that the machine allows for this data. `bar`: the number to reach, or with `at_least=False`
         not to exceed. A bar beyond the limit is not compared: no software can reach it.

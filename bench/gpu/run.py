@@ -119,7 +119,7 @@ class Run:
     def child(
         self, command: list[str], seconds: float, save: str | None, environment: dict[str, str] | None = None
     ) -> tuple[int, str]:
-        """Runs a program and returns its status and output. The output is written to the file `save` while it runs."""
+        """Run a program and return its status and output. The output is written to the file `save` while it runs."""
 
         def started(group: int) -> None:
             self.results.write("child", command=command, seconds=seconds, group=group)
@@ -148,7 +148,7 @@ def run_within(
     environment: dict[str, str] | None = None,
     started: Callable[[int], None] = lambda group: None,
 ) -> tuple[int, str]:
-    """Runs a program with its output in a file; returns its status and the output. A program that takes too long is
+    """Run a program with its output in a file; returns its status and the output. A program that takes too long is
     ended with all of its child processes: status 124. `started` is called with the number of its process group."""
     with output.open("w") as file:
         process = subprocess.Popen(
@@ -170,7 +170,7 @@ def run_within(
 
 
 def run_rows(run: Run, step: str, after: str) -> int:
-    """Runs a step's rows, those after `after`, until its time is up. A row that fails does not end the others; rows
+    """Run a step's rows, those after `after`, until its time is up. A row that fails does not end the others; rows
     that did not begin are named. Exit status 0, or DEVICE_LOST: the device no longer works in this process."""
     from bench.gpu.results import LeftOutError
     from bench.gpu.steps import STEPS
@@ -204,7 +204,7 @@ def run_rows(run: Run, step: str, after: str) -> int:
 
 
 def guard_step(results: Any, arguments: list[str], seconds: float, row_seconds: float) -> None:
-    """Runs a step in a separate process, and again after the row in which that process crashed or hung."""
+    """Run a step in a separate process, and again after the row in which that process crashed or hung."""
     from bench.gpu.results import say
 
     ends, after = time.time() + seconds, ""
@@ -237,14 +237,14 @@ def guard_step(results: Any, arguments: list[str], seconds: float, row_seconds: 
 
 
 def end_group(group: int) -> None:
-    """Ends a process that was started as the first of a group, and all processes of the group."""
+    """End a process that was started as the first of a group, and all processes of the group."""
     if group:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)
 
 
 def describe(run: Run) -> None:
-    """Records what runs on which machine, before anything is measured."""
+    """Record what runs on which machine, before anything is measured."""
     from harness import machine
 
     from bench.gpu import facts

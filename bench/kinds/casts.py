@@ -54,7 +54,7 @@ def walk(elements: int) -> np.ndarray:
 
 
 def reset_peak() -> int | None:
-    """Resets the peak of this process's memory; returns its current memory."""
+    """Reset the peak of this process's memory; returns its current memory."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

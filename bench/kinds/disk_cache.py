@@ -68,7 +68,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def pread_all(files: list[Path], room: np.ndarray, step: int, pool: ThreadPoolExecutor) -> None:
-    """Reads all bytes of the files in blocks of `step`, as many at a time as the pool has threads."""
+    """Read all bytes of the files in blocks of `step`, as many at a time as the pool has threads."""
     at = 0
     work = []
     opened = [os.open(each, os.O_RDONLY) for each in files]

@@ -60,7 +60,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def one_value(h5py: Any, scenario: dict, result: Result, folder: Path) -> Result:
-    """Opens a file of many datasets and reads one value of one of them, with a new open each time."""
+    """Open a file of many datasets and read one value of one of them, with a new open each time."""
     count, shape, chunks = scenario["datasets"], tuple(scenario["shape"]), tuple(scenario["chunks"])
     path = folder / f"hdf5_{count}_datasets.h5"
     values = np.random.default_rng(1).random((count, *shape))

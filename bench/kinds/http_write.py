@@ -110,7 +110,7 @@ def count(root: str) -> str:
 
 
 def same(root: str, name: str, values: np.ndarray, scenario: dict) -> bool:
-    """Decodes some of the chunks with numcodecs and compares them."""
+    """Decode some of the chunks with numcodecs and compare them."""
     import numcodecs
 
     per_chunk = scenario["chunk_bytes"] // 4

@@ -99,7 +99,7 @@ def by_file(url: str, package: str, options: dict[str, Any]) -> Any:
 
 
 def by_references(url: str) -> Any:
-    """Reads as VirtualiZarr and kerchunk do."""
+    """Read as VirtualiZarr and kerchunk do."""
     import fsspec
     import zarr
 
@@ -118,7 +118,7 @@ def opened(group: Any) -> Iterator[Any]:
 
 
 def walk(group: Any) -> tuple[int, int]:
-    """Visits variables and attributes."""
+    """Visit variables and attributes."""
     variables = attributes = 0
     members = group.variables if hasattr(group, "variables") else group
     for name in members:
@@ -135,7 +135,7 @@ def one_value(group: Any) -> float:
 
 
 def write(path: Path, variables: int) -> None:
-    """Writes metadata between values, as libraries do by default."""
+    """Write metadata between values, as libraries do by default."""
     import h5py
 
     rng = np.random.default_rng(0)

@@ -160,7 +160,7 @@ def opening_hdf5(scenario: dict, setting: Setting, result: Result) -> None:
 
 
 def pread(paths: list[str], out: np.ndarray) -> None:
-    """Reads the same bytes into the same memory with two threads: the limit of every reader."""
+    """Read the same bytes into the same memory with two threads: the limit of every reader."""
     flat = memoryview(out.reshape(-1).view(np.uint8))
     files = [os.open(path, os.O_RDONLY) for path in paths]
     pieces: list[tuple[int, Any, int]] = []

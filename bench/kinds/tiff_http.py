@@ -104,7 +104,7 @@ def gdal(url: str, pick: Bounds, threads: int) -> np.ndarray:
 
 
 def async_tiff(url: str, pick: Bounds, threads: int) -> np.ndarray:
-    """Reads tiles and moves them to bands with NumPy, because it does not return arrays."""
+    """Read tiles and move them to bands with NumPy, because it does not return arrays."""
     from async_tiff import TIFF
     from async_tiff.store import HTTPStore
 

@@ -386,10 +386,10 @@ class _ShardWriter:
         context: Context, pattern: _bytes, manifest: _bytes | None, own_format: bool, name: str
     ) -> _ShardWriter: ...
     def write(self, values: Any, descr: _bytes) -> _bytes:
-        """Writes the next file; returns its path."""
+        """Write the next file; returns its path."""
 
     def write_array(self, context: Context, values: Any, descr: _bytes, options: dict[str, Any], mask: Any) -> _bytes:
-        """Writes the next Zarr array or TIFF with options of `create_array`; returns its path."""
+        """Write the next Zarr array or TIFF with options of `create_array`; returns its path."""
 
     def next(self, values: Any, descr: _bytes) -> _bytes:
         """The path of the next file, which the caller writes."""
@@ -707,7 +707,7 @@ def _device_to_host(
     to: int,
     stream: int | None,
 ) -> None:
-    """Copies device memory to host memory in C order."""
+    """Copy device memory to host memory in C order."""
 
 def _converts(from_: np.dtype[Any], to: np.dtype[Any]) -> bool: ...
 def _dlpack_view(
@@ -1081,7 +1081,7 @@ class TiffDetails:
         """Equal for files with the same GeoTIFF keys."""
 
     def georeference(self) -> Georeference:
-        """Reads GDAL's sidecar file of a local file."""
+        """Read GDAL's sidecar file of a local file."""
 
     def companions(self) -> tuple[tuple[tuple[int, int], ...], bool, list[int]]:
         """(height, width) of each overview, and whether there is a mask; including sidecar files."""
@@ -1117,7 +1117,7 @@ def begin_array(store: Store, context: Context, path: bytes, options: dict[str, 
     """Begin a new array of a format of one file."""
 
 def write_array(store: Store, context: Context, path: bytes, options: dict[str, Any], values: Any) -> None:
-    """Writes a new array of a format of one file, of unconverted items: `type` is that of raw bytes. `values` is an
+    """Write a new array of a format of one file, of unconverted items: `type` is that of raw bytes. `values` is an
     ndarray, or an open array, which is read in blocks.
     """
 

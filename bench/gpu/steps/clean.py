@@ -18,7 +18,7 @@ def rows(run: Run) -> Iterator[Row]:
 
 
 def check(run: Run, kind: str, tools_left: int) -> None:
-    """Runs one tool for its share of the remaining time. Its output until then is saved."""
+    """Run one tool for its share of the remaining time. Its output until then is saved."""
     tool = run.tool("compute-sanitizer")
     folder = run.results.folder / "parity"
     program = [sys.executable, "-m", "bench.gpu.parity", "--quick", "--folder", str(folder)]

@@ -174,7 +174,7 @@ def _create_zarr(at: NewPlace, new: NewArray, options: Mapping[str, Any], data: 
 
 
 def _write_zarr(at: NewPlace, new: NewArray, values: Any) -> Array:
-    """Creates the array and writes `values` (None: nothing): an ndarray, or an array of a device."""
+    """Create the array and write `values` (None: nothing): an ndarray, or an array of a device."""
     options = {**new.for_engine(), "overwrite": at.overwrite, "durable": at.durable}
     place, encoded = at.target, os.fsencode(at.path)
     if not isinstance(at.target, Group):

@@ -27,7 +27,7 @@ from penstock.target.file_objects import in_memory
 
 
 def open_found(request: Request, found: _core.Found) -> Array | Group:
-    """Opens a found node with its driver's function."""
+    """Open a found node with its driver's function."""
     driver = found.driver
     if request.options:
         _check_options(request, driver)
@@ -39,7 +39,7 @@ def open_found(request: Request, found: _core.Found) -> Array | Group:
 
 
 def _check_options(request: Request, driver: str) -> None:
-    """Refuses an option that the driver's function does not take."""
+    """Refuse an option that the driver's function does not take."""
     _, refusal, known = _driver(driver)
     unknown = [option for option in request.options if option not in known]
     if unknown and refusal is None:
@@ -49,7 +49,7 @@ def _check_options(request: Request, driver: str) -> None:
 
 
 def open_references(request: Request) -> Array | Group:
-    """Opens `reference://`: the references are the storage option `fo`, a dict or another target."""
+    """Open `reference://`: the references are the storage option `fo`, a dict or another target."""
     options = dict(request.storage_options or {})
     path = "/".join(part for part in (request.target[len(REFERENCES) :].strip("/"), request.path) if part)
     remote: dict[str, Any] = {
@@ -80,7 +80,7 @@ def _is_reference_mapper(fo: Any) -> bool:
 
 
 def open_by_name(request: Request) -> Array | Group | None:
-    """Opens a remote file that was not recognised as HDF5, if its name has such an ending: the error gives the
+    """Open a remote file that was not recognised as HDF5, if its name has such an ending: the error gives the
     reason."""
     target = request.target
     if not isinstance(target, str) or not _core.is_elsewhere(os.fsencode(target)):

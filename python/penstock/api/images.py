@@ -129,7 +129,7 @@ def write_image_part(
 
 
 def _describe(made: Array | Group, source: TiffArray) -> None:
-    """Sets the attributes of xarray's variable on the image, including its missing value in the form of its version."""
+    """Set the attributes of xarray's variable on the image, including its missing value in the form of its version."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # bands that differ: the attributes have a list
         attributes, _ = attributes_of(source, False, False, source.dtype)

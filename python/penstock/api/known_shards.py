@@ -136,7 +136,7 @@ def known_references(
 
 
 def check_cache(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> None:
-    """Refuses to overwrite a file that is not a manifest."""
+    """Refuse to overwrite a file that is not a manifest."""
     name = os.fspath(path)
     begin = begin_of(name, storage_options)
     if os.path.isdir(name) or (begin and not is_manifest(begin)):

@@ -59,7 +59,7 @@ class NewArray:
     """The fill value in the engine's form, if the data have one; else empty."""
 
     def refuse_for_tiff(self) -> None:
-        """Refuses given options that TIFFs do not have."""
+        """Refuse given options that TIFFs do not have."""
         automatic = dict.fromkeys(("chunks", "codecs", "filters", "serializer", "compressors"), AUTO)
         defaults: dict[str, Any] = {**automatic, "zarr_format": 3, "order": "C"}
         names = ("chunks", "shards", "codecs", "fill_value", "zarr_format", "dimension_names", "filters", "serializer")
@@ -70,7 +70,7 @@ class NewArray:
                 raise InvalidArgumentError(f"'{name}' is an option of Zarr arrays, not of TIFFs{instead}")
 
     def check(self) -> None:
-        """Refuses arguments that are wrong for any data."""
+        """Refuse arguments that are wrong for any data."""
         check_format(self.zarr_format)
         check_text(self.order, "order")
         check_text(self.dimension_separator, "dimension_separator")
@@ -80,7 +80,7 @@ class NewArray:
             check_text(each, "a dimension name")
 
     def take(self, data: Any) -> Any:
-        """Takes from `data` what was not given: shape, dtype, attributes, dimension names and the fill value.
+        """Take from `data` what was not given: shape, dtype, attributes, dimension names and the fill value.
 
         Returns
         -------

@@ -137,7 +137,7 @@ def open(
 
 
 def _open_here(path: str, context: Context) -> Array | Group:
-    """Opens the node at a local path, without options. A TIFF takes one call of the engine."""
+    """Open the node at a local path, without options. A TIFF takes one call of the engine."""
     try:
         found = _core.open_local(path, context)
     except NotFoundError:
@@ -148,7 +148,7 @@ def _open_here(path: str, context: Context) -> Array | Group:
 
 
 def _find(request: Request) -> Array | Group:
-    """Finds the node and opens it."""
+    """Find the node and open it."""
     request = request.normalized()
     if isinstance(request.target, str) and request.target.startswith(REFERENCES):
         return open_references(request)
@@ -166,7 +166,7 @@ def _find(request: Request) -> Array | Group:
 
 
 def _export_to(node: Array | Group, device: str) -> None:
-    """Makes an array export itself by DLPack in a device's memory."""
+    """Make an array export itself by DLPack in a device's memory."""
     if not isinstance(node, Array):
         raise InvalidArgumentError(f"'{node.uri}' is a group: open one of its arrays for a device")
     device_number(device)  # raises if there is no driver or no such device
@@ -177,7 +177,7 @@ _CREATORS = "open and open_array create nothing: call create_array, create_group
 
 
 def check_mode(mode: str | None) -> None:
-    """Refuses modes that `open` and `open_array` do not accept."""
+    """Refuse modes that `open` and `open_array` do not accept."""
     if mode in ("w", "w-", "x"):
         instead = "create_array(..., overwrite=True)" if mode == "w" else "create_array(...)"
         message = f"mode={mode!r} makes a new array or group, which open does not: call {instead} or "
@@ -187,14 +187,14 @@ def check_mode(mode: str | None) -> None:
 
 
 def apply_mode(found: Array | Group, mode: str) -> None:
-    """Makes a node that was just opened read-only ("r"), or refuses one that cannot be written to ("r+", "a")."""
+    """Make a node that was just opened read-only ("r"), or refuse one that cannot be written to ("r+", "a")."""
     if mode != "r" and isinstance(found, Group):
         found._check_format()
     _core.set_mode(found, mode)
 
 
 def _check_is_there(target: Any) -> None:
-    """Replaces the error by "the path does not exist" if that is the whole reason."""
+    """Replace the error by "the path does not exist" if that is the whole reason."""
     path = path_here(target)
     if path is None:
         return

@@ -61,7 +61,7 @@ class Request:
         return {name: value for name, value in (self.storage_options or {}).items() if name not in _OF_REFERENCES}
 
     def find(self) -> _core.Found:
-        """Finds the node. Each object's first bytes are read at most once."""
+        """Find the node. Each object's first bytes are read at most once."""
         is_object = bool(self.options) or self.image.for_engine() is not None
         path = os.fsencode(self.path) if self.path else b""
         how = (path, self.cache_index, self.use_consolidated, is_object)
@@ -83,12 +83,12 @@ class Request:
         return isinstance(self.target, str) and ":" not in self.target
 
     def refuse_options(self) -> None:
-        """Refuses options of formats that are one file, for nodes of other formats."""
+        """Refuse options of formats that are one file, for nodes of other formats."""
         if self.options:
             raise InvalidArgumentError(f"{self.target!r} takes no option {next(iter(self.options))!r}")
 
     def refuse_storage_options(self) -> None:
-        """Refuses storage options for local targets."""
+        """Refuse storage options for local targets."""
         if self.own_options and isinstance(self.target, str):
             raise UnsupportedError(f"storage_options are for remote URIs, not for '{self.target}'")
 

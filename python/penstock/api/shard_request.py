@@ -47,7 +47,7 @@ class TableOptions:
 
     @classmethod
     def taken_from(cls, options: dict[str, Any], dtype: npt.DTypeLike | None) -> TableOptions:
-        """Removes its members from `options`."""
+        """Remove its members from `options`."""
         if "column" in options and "columns" in options:
             raise InvalidArgumentError("column and columns are the same option")
         columns = options.pop("column", options.pop("columns", None))
@@ -74,7 +74,7 @@ class ShardRequest:
 
     @classmethod
     def of(cls, axis: Any, context: Context | None, **members: Any) -> ShardRequest:
-        """Checks everything that can be checked without the files."""
+        """Check everything that can be checked without the files."""
         try:
             number = operator.index(axis)
         except TypeError:
@@ -102,13 +102,13 @@ class ShardRequest:
         return {**own, **self.options}
 
     def refuse_other(self, what: str, **options: Any) -> None:
-        """Refuses arguments without a meaning for `what`: the given options, mapping, a manifest, and
+        """Refuse arguments without a meaning for `what`: the given options, mapping, a manifest, and
         missing="fill"."""
         refuse_options(options, self.mmap, self.manifest, what)
         self.refuse_missing()
 
     def refuse_missing(self) -> None:
-        """Refuses missing="fill" for sources other than a manifest or references."""
+        """Refuse missing="fill" for sources other than a manifest or references."""
         if self.missing != "error":
             raise InvalidArgumentError(
                 'missing="fill" needs a manifest or references: the length of an absent file is unknown'
@@ -116,7 +116,7 @@ class ShardRequest:
 
 
 def refuse_given(what: str, options: Mapping[str, Any]) -> None:
-    """Refuses options for `what`, which defines their values itself."""
+    """Refuse options for `what`, which defines their values itself."""
     named = [name for name, value in options.items() if value is not None]
     if named:
         verb = "says itself what it is" if what.startswith("a ") else "say themselves what they hold"

@@ -181,7 +181,7 @@ def _tiff_items(made: npt.NDArray[Any], options: dict[str, Any]) -> tuple[npt.ND
 
 
 def _write_with(path: str, write: Callable[[str], None]) -> int:
-    """Has another library write a draft, and renames it. Returns its checksum."""
+    """Have another library write a draft, and rename it; returns its checksum."""
     draft = f"{path}.{os.getpid()}.tmp"
     try:
         with system_errors(f"writing '{path}'"):

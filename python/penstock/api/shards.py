@@ -206,7 +206,7 @@ def _open_items(request: ShardRequest, found: Files, kind: str) -> Any:
 def _join_npy(
     found: Files, axis: int, context: Context, storage_options: Mapping[str, Any] | None
 ) -> JoinedArray | None:
-    """Joins `.npy` files of both item orders, which one layout cannot describe; None for other files."""
+    """Join `.npy` files of both item orders, which one layout cannot describe; None for other files."""
     paths = found.paths()
     local = "://" not in paths[0]
     paths = [os.path.abspath(path) for path in paths] if local else paths
@@ -270,7 +270,7 @@ def _open_files(request: ShardRequest, found: Files, kind: str) -> Array:
 
 
 def _zarr_arrays(paths: list[str], context: Context) -> list[Any] | None:
-    """Opens local Zarr arrays by the engine, which has threads for it; None if one of them is of another format."""
+    """Open local Zarr arrays by the engine, which has threads for it; None if one of them is of another format."""
     if any("://" in path for path in paths):
         return None
     found = _core.open_zarr_arrays(context, [os.fsencode(path) for path in paths])

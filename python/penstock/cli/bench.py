@@ -8,5 +8,5 @@ from pathlib import Path
 
 
 def main(program: Path, arguments: list[str]) -> int:
-    """Runs `program`, bench/run.py of the checkout."""
+    """Run `program`, bench/run.py of the checkout."""
     return subprocess.run([sys.executable, str(program), *arguments]).returncode

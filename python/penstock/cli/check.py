@@ -32,7 +32,7 @@ def takes(arguments: list[str]) -> bool:
 
 
 def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
-    """Decodes every row group and compares every checksum; yields the failures in order."""
+    """Decode every row group and compare every checksum; yields the failures in order."""
     batches = ManyBatches(array.tables)
     store = ManyBatchStore(batches, array.choice)
 
@@ -65,7 +65,7 @@ def check(array: JoinedTables, threads: int) -> list[tuple[str, Error]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the verb. Returns its exit status."""
+    """Run the verb. Returns its exit status."""
     parser = argparse.ArgumentParser("penstock check")
     parser.add_argument("URI")
     parser.add_argument("--max-failures", type=int, default=100)

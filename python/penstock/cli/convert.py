@@ -55,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def lengths(text: str | None) -> Any:
-    """Parses `64,64`, `time=1,lat=-1` or `8MiB` for `chunks=`."""
+    """Parse `64,64`, `time=1,lat=-1` or `8MiB` for `chunks=`."""
     if text is None or text == "auto":
         return text
     parts = [part.strip() for part in text.strip("()[]").split(",")]

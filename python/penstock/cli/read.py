@@ -31,7 +31,7 @@ _PICTURE = ".png"
 
 
 def fail(error: Error, as_json: bool, status: int = 1) -> int:
-    """Reports an error as the C++ program does."""
+    """Report an error as the C++ program does."""
     if as_json:
         document = {"code": error.code, "message": error.message, "notes": list(error.notes)}
         print(json.dumps({"error": document}, indent=2))
@@ -63,7 +63,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the verb; returns the exit status."""
+    """Run the verb; returns the exit status."""
     as_json = "--json" in arguments
     parser = _Parser(prog="penstock read", add_help=False)
     parser.add_argument("target")
@@ -135,7 +135,7 @@ def _writer_of(
 
 
 def geotiff(name: str, values: npt.NDArray[Any], a: Any, bounds: Sequence[float] | None) -> None:
-    """Makes a Cloud Optimized GeoTIFF of the part of `a` within (left, bottom, right, top), or of all of it."""
+    """Make a Cloud Optimized GeoTIFF of the part of `a` within (left, bottom, right, top), or of all of it."""
     transform, crs = getattr(a, "transform", None), getattr(a, "epsg", None)
     if transform is not None:
         transform = _transform(transform, a.shape[-2:], values.shape[-2:], bounds)
@@ -222,7 +222,7 @@ def png(pixels: npt.NDArray[np.uint8]) -> bytes:
 
 
 def _write(name: str, data: bytes) -> None:
-    """Writes completely or not at all; "-" is standard output."""
+    """Write completely or not at all; "-" is standard output."""
     if name == "-":
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()

@@ -438,7 +438,7 @@ class Array(Reads, Writes, _core.Array):
         return _tensor.export(values, max_version, _tensor.IS_COPIED)
 
     def _shard_lengths(self) -> tuple[int, list[int]] | None:
-        """Returns the axis along which files follow each other and the length of each; None for a single file."""
+        """Return the axis along which files follow each other and the length of each; None for a single file."""
         files = _core.shard_files(self) if self.shape else None
         return (_core.shard_axis(self), [length for _, length, _, _ in files]) if files else None
 

@@ -85,7 +85,7 @@ def _named(
 
 
 def _of_size(target_bytes: int, name: str, shape: Sequence[int], item_bytes: int) -> list[int]:
-    """Halves the longest dimension until a chunk has at most `target_bytes`."""
+    """Halve the longest dimension until a chunk has at most `target_bytes`."""
     if item_bytes == 0:
         raise InvalidArgumentError(f"{name}: a size in bytes needs elements of one size; give lengths")
     lengths = [max(1, length) for length in shape]

@@ -160,7 +160,7 @@ for _name in __all__:  # tracebacks and pickles name the public module
 
 @contextmanager
 def system_errors(doing: str) -> Iterator[None]:
-    """Turns errors of the system into those that the engine raises for them."""
+    """Turn errors of the system into those that the engine raises for them."""
     try:
         yield
     except Error:

@@ -17,7 +17,7 @@ _COMPARED = 10_000  # names of a group that a mistyped one is compared with
 
 
 def wrap(node: _core.Array | _core.Group) -> Array | Group:
-    """Wraps an object of the engine in its public class."""
+    """Wrap an object of the engine in its public class."""
     if not isinstance(node, _core.Array):
         group: Group = registry.group_class_of(node.format, Group)(node)
         return group
@@ -36,7 +36,7 @@ class Group(_core.Group):
     # `uri`, `format`, `read_only` and `keys` are _core's.
 
     def _check_format(self) -> None:
-        """Refuses writes to nodes that are shown as groups but are not groups in storage: HDF5, references."""
+        """Refuse writes to nodes that are shown as groups but are not groups in storage: HDF5, references."""
         if not self.format.startswith("zarr"):
             message = f"the group '{self.uri}' has format {self.format}, which is only read"
             raise ReadOnlyError(message)

@@ -15,7 +15,7 @@ _copy_ceiling: float | None = None
 
 
 def note_ceiling(bytes_per_second: float) -> None:
-    """Makes later lines and bars compare their speed with that of copying memory."""
+    """Make later lines and bars compare their speed with that of copying memory."""
     global _copy_ceiling
     _copy_ceiling = bytes_per_second
 
@@ -71,7 +71,7 @@ class ProgressBar(ProgressLine):
 
 
 def in_notebook() -> bool:
-    """Returns whether output goes to a Jupyter frontend. Does not import IPython: a kernel has imported it."""
+    """Return whether output goes to a Jupyter frontend. Does not import IPython: a kernel has imported it."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return hasattr(shell, "kernel")  # which the shell of a terminal does not have
 

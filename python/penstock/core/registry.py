@@ -15,22 +15,22 @@ _group_classes: dict[str, type] = {}
 
 
 def register(*functions: Callable[..., Any]) -> None:
-    """Makes functions available to this layer by their names: `open`, `create_array`, `create_group`."""
+    """Make functions available to this layer by their names: `open`, `create_array`, `create_group`."""
     _functions.update({function.__name__: function for function in functions})
 
 
 def register_class(format: str, kind: type) -> None:
-    """Sets the class of arrays of one format."""
+    """Set the class of arrays of one format."""
     _classes[format] = kind
 
 
 def register_group_class(format: str, kind: type) -> None:
-    """Sets the class of groups of one format."""
+    """Set the class of groups of one format."""
     _group_classes[format] = kind
 
 
 def call(name: str, *arguments: Any, **options: Any) -> Any:
-    """Calls a registered function."""
+    """Call a registered function."""
     return _functions[name](*arguments, **options)
 
 
@@ -58,5 +58,5 @@ def location_of(node: Any) -> tuple[str, dict[str, Any] | None]:
 
 
 def reopen(uri: str, storage_options: dict[str, Any] | None = None, mode: str | None = None, **options: Any) -> Any:
-    """Opens the node that `location_of` described."""
+    """Open the node that `location_of` described."""
     return call("open", uri, storage_options=storage_options, mode=mode, **options)

@@ -39,7 +39,7 @@ class ImageOptions:
         return options_of(self.page, self.level, self.layout, self.bands, self.mask, self.ifd)
 
     def check_goes_with(self, node: Any) -> None:
-        """Refuses options that were given for a node that is not an image of a TIFF.
+        """Refuse options that were given for a node that is not an image of a TIFF.
 
         Raises
         ------

@@ -72,7 +72,7 @@ class Source:
         return self._place
 
     def use(self, found: _core.Found) -> None:
-        """Sets the location at which the engine found the file."""
+        """Set the location at which the engine found the file."""
         self._place = found.store, found.key, None
 
     @property

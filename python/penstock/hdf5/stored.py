@@ -104,7 +104,7 @@ def _whole_of(target: Any, key: str) -> bytes | None:
 
 
 def _stream_of(target: Any, key: str) -> Callable[[], Any] | None:
-    """Opens the file by ranges, if the store supports them; None: it returns whole objects only."""
+    """Open the file by ranges, if the store supports them; None: it returns whole objects only."""
     file = fsspec_place(target)
     if file is not None:
         return lambda: file[0].open(file[1], "rb")

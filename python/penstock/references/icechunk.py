@@ -25,7 +25,7 @@ def is_icechunk(target: Any) -> bool:
 
 
 def save_in_icechunk(group: Group, target: Any) -> None:
-    """Writes the arrays of a group of references into a session of Icechunk, or its store."""
+    """Write the arrays of a group of references into a session of Icechunk, or its store."""
     from icechunk import VirtualChunkSpec
 
     store = getattr(target, "store", target)

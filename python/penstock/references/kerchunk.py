@@ -61,7 +61,7 @@ class Source:
         return replace(self, path="/".join(part for part in f"{self.path}/{path}".split("/") if part))
 
     def wrap(self, node: _core.Array | _core.Group) -> Array | Group:
-        """Wraps a node of the engine in its public class."""
+        """Wrap a node of the engine in its public class."""
         if isinstance(node, _core.Group):
             return ReferenceGroup(node, self)
         arguments = (self.target, self.storage_options, self.path, self.missing, self.allow_local)

@@ -134,7 +134,7 @@ class ReferencedArray(Array):
         return joined.axis, [int(each) for each in lengths]
 
     def _stamps(self) -> Callable[[list[str]], list[str]] | None:
-        """Finds the versions of remote objects when a manifest is saved; None: all known versions are already
+        """Find the versions of remote objects when a manifest is saved; None: all known versions are already
         present.
         """
         return None

@@ -17,7 +17,7 @@ ROWS_PER_FILE = 100_000
 
 
 def parquet_files(group: Group, put: Callable[[str, bytes], None], rows_per_file: int = ROWS_PER_FILE) -> None:
-    """Writes the files of a group of references, one after the other: `put(name, bytes)`; `.zmetadata` is the last.
+    """Write the files of a group of references, one after the other: `put(name, bytes)`; `.zmetadata` is the last.
 
     Source: fsspec.implementations.reference.LazyReferenceMapper.
     """

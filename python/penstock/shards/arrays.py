@@ -135,6 +135,6 @@ class ArrayOfManifest(SavedPart):
         return made
 
     def check_stamp(self) -> None:
-        """Raises ConflictError if the shard has changed since the manifest was saved."""
+        """Raise ConflictError if the shard has changed since the manifest was saved."""
         if stamp_of(self.path) != self.stamp:
             raise ConflictError(f"'{self.path}' changed since the manifest was saved: save it again")

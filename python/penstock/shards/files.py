@@ -73,7 +73,7 @@ def describe_all(names: Sequence[str], looks: Sequence[Callable[[], Made]], thre
 
 
 def refuse_others(names: Sequence[str], shapes: Sequence[tuple[int, ...]], types: Sequence[Any], axis: int) -> None:
-    """Refuses scalars, and files whose type or shape outside `axis` differs from the first."""
+    """Refuse scalars, and files whose type or shape outside `axis` differs from the first."""
     scalars = [f"'{name}'" for name, shape in zip(names, shapes, strict=True) if not shape]
     if scalars:
         raise InvalidArgumentError(complain("scalars have no axis to join along", scalars))

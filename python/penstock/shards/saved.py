@@ -34,21 +34,21 @@ def save_references(
 
 
 def references_bytes(array: ReferencedArray, folder: str | None) -> bytes:
-    """Returns that manifest as bytes. `folder` is its folder; None names files by their absolute paths."""
+    """Return that manifest as bytes. `folder` is its folder; None names files by their absolute paths."""
     joined = array._joined
     shards = "" if joined is None else json.dumps(saved_files(joined.shards, folder))
     return _core.save_references(array, b"" if folder is None else os.fsencode(folder), shards, array._stamps())
 
 
 def saved_files(shards: dict[str, Any], folder: str | None) -> dict[str, Any]:
-    """Returns the description of joined files with their names relative to a manifest's folder."""
+    """Return the description of joined files with their names relative to a manifest's folder."""
     if "files" not in shards:
         return shards
     return {**shards, "files": [relative_to(path, folder) for path in shards["files"]]}
 
 
 def known_files(saved: dict[str, Any], folder: str) -> dict[str, Any]:
-    """Returns the argument of `saved_files`."""
+    """Return the argument of `saved_files`."""
     if "files" not in saved:
         return saved
     files = [path if "://" in path else os.path.join(folder, path) for path in saved["files"]]
@@ -56,7 +56,7 @@ def known_files(saved: dict[str, Any], folder: str) -> dict[str, Any]:
 
 
 def relative_to(path: str, folder: str | None) -> str:
-    """Returns the name of a file in a manifest: relative if the file is in the manifest's folder or below."""
+    """Return the name of a file in a manifest: relative if the file is in the manifest's folder or below."""
     if folder is None or "://" in path:
         return path
     below = os.path.relpath(path, folder)
@@ -75,7 +75,7 @@ class JoinedReferences(ReferencedArray):
         return cls.of(open_described(described, context, (_unpickle, ())), described)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the manifest, atomically."""
+        """Write the manifest, atomically."""
         save_references(self, path)
 
     def __reduce__(self) -> tuple[Any, ...]:

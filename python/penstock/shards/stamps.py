@@ -22,7 +22,7 @@ class Stamps:
         return [self._known[url] for url in urls]
 
     def _now(self, url: str) -> str:
-        """Returns "" if no version is known: any version matches then."""
+        """Return "" if no version is known: any version matches then."""
         try:
             from fsspec.core import url_to_fs
         except ImportError:

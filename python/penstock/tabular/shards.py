@@ -144,7 +144,7 @@ def _changed(table: Table) -> Error:
 
 
 def check_unchanged(table: Table) -> None:
-    """Raises `ConflictError` if the file has changed since its footer was read."""
+    """Raise `ConflictError` if the file has changed since its footer was read."""
     if table.now() != table.stamp:
         raise _changed(table)
 

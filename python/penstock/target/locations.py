@@ -39,7 +39,7 @@ class Document:
         return cls(uri, allow_local, expected)
 
     def check(self, location: str) -> str:
-        """Returns `location`, a resolved path or URL that the document names.
+        """Return `location`, a resolved path or URL that the document names.
 
         Raises
         ------

@@ -15,7 +15,7 @@ from penstock.target.stores import fsspec_file, place_of_others, store_of
 
 
 def check_path(path: Any) -> None:
-    """Refuses a path that is not text, for instance a shape in its position."""
+    """Refuse a path that is not text, for instance a shape in its position."""
     if isinstance(path, str):
         return
     hint = f"; a shape is given by name: shape={path!r}" if isinstance(path, tuple | list | int) else ""

@@ -91,7 +91,7 @@ def _meta(folder: str) -> dict[str, Any] | None:
 
 
 def _clean(folder: str) -> int:
-    """Removes the files of `write`, and the folder if nothing else is in it. Returns the number of files."""
+    """Remove the files of `write`, and the folder if nothing else is in it. Returns the number of files."""
     meta = _meta(folder)
     if meta is None:
         return 0

@@ -66,7 +66,7 @@ def processors() -> tuple[TaskTarget, int]:
 
 @task(variants=(VariantCode.CPU, VariantCode.OMP, VariantCode.GPU), options=VariantOptions(may_throw_exception=True))
 def _load_tile(ctx: TaskContext, destination: OutputStore, number: int) -> None:
-    """Reads one tile directly into its store."""
+    """Read one tile directly into its store."""
     of = _loads[number]
     on_gpu = ctx.get_variant_kind() == VariantCode.GPU
     if on_gpu:

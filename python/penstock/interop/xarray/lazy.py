@@ -138,7 +138,7 @@ def read(array: Array | NodataMask, selection: Any, device: str | None) -> Any:
 
 
 def start(array: Array | NodataMask, selection: Any, device: str | None) -> Callable[[], Any]:
-    """Begins `read`; calling the result returns the values."""
+    """Begin `read`; calling the result returns the values."""
     if device is None:
         return array.read_async(selection).wait
     values = read(array, selection, device)

@@ -75,7 +75,7 @@ class ReadPiece:
         self.core, self.items = core, items
 
     def read(self, context: _core.Context, store: _core.Store, threads: int) -> bytes | None:
-        """Reads, and returns which chunks are missing."""
+        """Read, and return which chunks are missing."""
         return self.core.read(context, store, threads)
 
     def finish(self) -> None:

@@ -39,7 +39,7 @@ def on_device(array: Any) -> bool:
 
 
 def memory_of(array: Any, ordered: bool = True) -> DeviceMemory:
-    """Returns the location of `array`, and CuPy's current stream in this thread.
+    """Return the location of `array`, and CuPy's current stream in this thread.
 
     `ordered` is False if this is not the consumer's thread, as on zarr-python's event loop: the consumer's stream is
     not known there.
@@ -59,14 +59,14 @@ def memory_of(array: Any, ordered: bool = True) -> DeviceMemory:
 
 
 def wait_for_current_stream() -> None:
-    """Waits for the work on CuPy's current stream in this thread."""
+    """Wait for the work on CuPy's current stream in this thread."""
     import cupy
 
     cupy.cuda.get_current_stream().synchronize()
 
 
 def wait_for_device(array: Any) -> None:
-    """Waits for all work that the device of `array` received: its producer's stream is not known."""
+    """Wait for all work that the device of `array` received: its producer's stream is not known."""
     import cupy
 
     cupy.cuda.Device(memory_of(array).device).synchronize()

@@ -234,7 +234,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
     def read_sync(
         self, batch_info: Iterable[Item], out: Any, drop_axes: tuple[int, ...] = (), max_workers: int = 1
     ) -> tuple[Any, ...]:
-        """Reads on this thread; needs a store with synchronous methods."""
+        """Read on this thread; needs a store with synchronous methods."""
         batch = list(batch_info)
         if not batch:
             return ()
@@ -262,7 +262,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
         return _statuses(pieces, flags)
 
     async def _read_on_device(self, route: Route, program: Program, pieces: Sequence[ReadPiece]) -> tuple[Any, ...]:
-        """Reads on the device. `finish` is CuPy's work, on this thread's current stream.
+        """Read on the device. `finish` is CuPy's work, on this thread's current stream.
 
         On an event loop the consumer's stream is not known: the call waits for the device (`gpu.memory_of`).
         """
@@ -346,7 +346,7 @@ class CodecPipeline(_Base):  # type: ignore[misc]
     def write_sync(
         self, batch_info: Iterable[Item], value: Any, drop_axes: tuple[int, ...] = (), max_workers: int = 1
     ) -> None:
-        """Writes on this thread; needs a store with synchronous methods."""
+        """Write on this thread; needs a store with synchronous methods."""
         batch = list(batch_info)
         if not batch:
             return
@@ -440,7 +440,7 @@ def _write_here(route: Route, pieces: Sequence[WritePiece]) -> None:
 
 
 def _buffer_of(spec: Any) -> Callable[[bytes], Any]:
-    """Makes a zarr Buffer of an encoded chunk: in host memory, which stores require."""
+    """Make a zarr Buffer of an encoded chunk: in host memory, which stores require."""
     made: type = cpu.Buffer if _gpu.gpu_buffers() else spec.prototype.buffer
     return made.from_bytes  # type: ignore[attr-defined,no-any-return]
 

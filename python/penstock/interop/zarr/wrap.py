@@ -465,7 +465,7 @@ def _with_our_pipeline(async_array: Any) -> Any:
 
 
 def can_wrap() -> bool:
-    """Returns True if this zarr-python has the synchronous methods that `wrap` needs: 3.4 and later."""
+    """Return True if this zarr-python has the synchronous methods that `wrap` needs: 3.4 and later."""
     return hasattr(codec_pipeline, "FusedCodecPipeline")
 
 

@@ -76,7 +76,7 @@ class BenchmarkArray:
             return False
 
     def write(self, progress: Callable[[int], None]) -> None:
-        """Writes the array with zarr-python, shard by shard; `progress` receives the number of written ones."""
+        """Write the array with zarr-python, shard by shard; `progress` receives the number of written ones."""
         import zarr
         from zarr.codecs import ZstdCodec
 
@@ -99,7 +99,7 @@ class BenchmarkArray:
         self._receipt.write_text(json.dumps(self._sizes()))
 
     def ensure(self, say: Callable[[str], None]) -> None:
-        """Writes the array unless it exists."""
+        """Write the array unless it exists."""
         if self.is_written():
             say(f"Found {self.path} ({size(self.nbytes)})")
             return

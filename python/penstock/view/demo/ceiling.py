@@ -64,7 +64,7 @@ class Ceiling:
         self._send(lines)
 
     def tiles(self, *geometry: int) -> None:
-        """Sets that chunks are tiles: width, height, samples, bytes of a sample, predictor; then the image's width and
+        """Declare the chunks as tiles: width, height, samples, bytes of a sample, predictor; then the image's width and
         height."""
         self._send(["tiles " + " ".join(map(str, geometry))])
 
