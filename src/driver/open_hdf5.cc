@@ -36,7 +36,7 @@ std::shared_ptr<const hdf5_nodes> nodes_of(const location& at, std::shared_ptr<h
   return std::make_shared<const hdf5_nodes>(at.context, std::move(reader), at.uri, how.mode == open_mode::read);
 }
 
-// A file with any name.
+// The nodes of a file with any name.
 result<std::shared_ptr<const hdf5_nodes>> nodes_in(location at, const open_options& how, const hdf5_hints& hints) {
   const store_traits traits = at.from->traits();
   if (at.head == nullptr && (hints.size || !traits.inline_completion || traits.lends_bytes)) {

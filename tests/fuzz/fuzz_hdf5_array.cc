@@ -1,5 +1,5 @@
-// Any bytes as an HDF5 file: every dataset that its groups lead to is an array whose cells are within bounds, or
-// refused. A file that is fetched in rounds gives the same arrays.
+// Any bytes as an HDF5 file: every dataset in its groups is an array whose cells are within bounds, or refused. A file
+// that is fetched in rounds gives the same arrays.
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Any bytes as an HDF5 file: refused, or the dataset "x" (else the root as one) has chunks that are cells of its grid.
-// What is found by the nodes on the way to a chunk is what the list has.
+// A search through the nodes on the way to a chunk finds the same chunks as the list.
 
 #include <algorithm>
 #include <cstddef>
@@ -68,7 +68,7 @@ result<hdf5_lookup> find_chunk(const hdf5_chunk_index& index, std::uint64_t cell
   __builtin_trap();
 }
 
-// A damaged tree may hide chunks from a search that a list shows; a search never makes one up.
+// In a damaged tree, a search may miss chunks of the list; it never returns a chunk that the list does not have.
 void search(const hdf5_chunk_index& index, const result<hdf5_chunks>& listed, std::span<const std::byte> bytes) {
   constexpr std::uint64_t kMostSearches = 64;
   known_nodes known;

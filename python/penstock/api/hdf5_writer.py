@@ -29,7 +29,7 @@ def import_h5py() -> Any:
 
 
 def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told: Told) -> None:
-    """Write a file next to `path` that takes its name when it is complete, and has been compared."""
+    """Write a file next to `path`, and rename it to `path` when it is complete and, with `verify`, was compared."""
     h5py = import_h5py()
     draft = f"{path}.{os.getpid()}.tmp"
     try:

@@ -25,7 +25,7 @@ class DimensionNames:
 
     @functools.cached_property
     def next_number(self) -> int:
-        """The first one that `phony_dim_...` of the file leaves free."""
+        """The first number that the names `phony_dim_...` of the file do not use."""
         given = [
             name.removeprefix(_PHONY) for names in self._names.values() for name in names if name.startswith(_PHONY)
         ]

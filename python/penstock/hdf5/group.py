@@ -48,7 +48,7 @@ class Hdf5Group(Group):
 
     @functools.cached_property
     def _names(self) -> Members:
-        """The attributes at the time when the group was opened; if the file has changed, at the time of their first
+        """The members at the time when the group was opened; if the file has changed, at the time of their first
         use."""
         try:
             shown, stand_ins = _core.hdf5_members(self)
@@ -77,15 +77,15 @@ class Hdf5Group(Group):
         return list(self._names.stand_ins)
 
     def __getitem__(self, path: Any) -> Any:
-        """The child with that name or path. Of a dataset whose members are its children, a selection gives its elements
-        as a structured array: text is `str`, lists are arrays, references are paths."""
+        """The child with that name or path. For a dataset whose members are its children, a selection returns its
+        elements as a structured array: text is `str`, lists are arrays, references are paths."""
         if isinstance(path, str) or not _core.hdf5_is_compound(self):
             return super().__getitem__(path)
         return read_rows(self, path)
 
     def _member(self, path: str) -> Array | Group:
-        # Every opening of a local file sees its current state; that of a remote file uses the metadata that the group
-        # has fetched.
+        # An opening of a local file reads its current state; that of a remote file uses the metadata that the group has
+        # fetched.
         path = path.strip("/")
         above = (self, path) if self._source.is_remote else None
         return self._open_member(self._source, f"{self._path}/{path}".strip("/"), above)

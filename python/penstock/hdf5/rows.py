@@ -50,8 +50,8 @@ class _Reading:
 def read_rows(table: Hdf5Group, selection: Any) -> Any:
     """The elements of a selection of the dataset: a structured array, or an element of one.
 
-    Members are read at the same time, each from its own chunks. Text is `str`, lists are arrays, references are the
-    paths that Penstock has for them. `dtype.metadata` of these members is what h5py's is.
+    Members are read at the same time, each from its own chunks. Text is `str`, lists are arrays, references are
+    Penstock's paths. `dtype.metadata` of these members is that of h5py.
     """
     fields = _fields(table)
     ndim = fields[0].ndim
