@@ -31,7 +31,7 @@ bool go_on(const nb::object& progress, const copy_progress& now) noexcept {
   }
 }
 
-// Of (stage, number, count).
+// From (stage, number, count).
 copy_part part_of(const nb::tuple& given) {
   constexpr std::pair<std::string_view, copy_stage> kStages[] = {{"prepare", copy_stage::prepare},
                                                                  {"first", copy_stage::first},

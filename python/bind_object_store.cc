@@ -158,7 +158,7 @@ class pending_requests {
   /// The result of Python. The GIL is held; the completion itself runs without it: a sink takes a lock of the engine,
   /// whose holder may wait for the GIL.
   virtual void answered(std::size_t which, PyObject* given) = 0;
-  /// Without the GIL.
+  /// Called without the GIL.
   virtual void fail(std::size_t which, error why) = 0;
 
  private:

@@ -66,7 +66,7 @@ std::unique_lock<std::recursive_timed_mutex> lock_without_gil(std::recursive_tim
   while (!lock) {
     {
       const without_gil released;
-      // By the system's clock: glibc waits for a lock by the steady one from 2.30 on, and wheels are for 2.28.
+      // Uses the system's clock: glibc waits for a lock by the steady one from 2.30 on, and wheels are for 2.28.
       if (lock.try_lock_until(std::chrono::system_clock::now() + kLookAtSignals)) continue;
     }
     if (PyErr_CheckSignals() < 0) throw_python_error();

@@ -21,7 +21,7 @@ bool parse_slice(PyObject* item, std::vector<basic_item>& items) {
     items.emplace_back(slice{std::nullopt, std::nullopt, 0});  // the engine's message for a step of 0
     return true;
   }
-  // Unpack represents an absent part by a number that is clipped to it; the text of a plan is more readable without it.
+  // PySlice_Unpack replaces an absent part by an extreme number. The text of a plan is more readable without it.
   constexpr Py_ssize_t kMax = std::numeric_limits<Py_ssize_t>::max(), kMin = std::numeric_limits<Py_ssize_t>::min();
   slice parsed;
   if (start != (step < 0 ? kMax : 0)) parsed.start = start;

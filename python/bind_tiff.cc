@@ -145,7 +145,7 @@ nb::object palette_of(const details_handle& self) {
   return found.empty() ? nb::none() : nb::cast(found);
 }
 
-// In the form of `tiff_options_of`; None if they are those of the first image.
+// The options of the image in the form of `tiff_options_of`; None if they are those of the first image.
 nb::object options_to_keep(const details_handle& self) {
   const tiff_options from = penstock::tiff_options_of(self.array);
   if (from.is_default()) return nb::none();

@@ -74,7 +74,7 @@ void read_window(const window_reader& self, const writable_bytes& to) {
   call_engine([&] { return self.read(out); });
 }
 
-// Resolution of the result's rows and columns.
+// The rows and the columns of the level from which the result is read.
 nb::tuple nearest_of(const window_reader& self) {
   const auto list_of = [](std::span<const std::int64_t> numbers) {
     nb::list out;

@@ -189,7 +189,7 @@ write_ticket_handle start_write(const array_handle& self, nb::handle key, nb::ha
   return start(made.view());
 }
 
-// In a device's memory. Objects unrelated to devices are recognised by their type alone.
+// Whether a value is in a device's memory. Objects unrelated to devices are recognised by their type alone.
 bool is_device_value(PyObject* value) {
   auto* const type = reinterpret_cast<PyObject*>(Py_TYPE(value));
   if (type == known_to_writing().ndarray || PyLong_Check(value) || PyFloat_Check(value) || PyList_Check(value) ||

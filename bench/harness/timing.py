@@ -42,7 +42,7 @@ def in_turns(contestants: Mapping[str, Callable[[], float]], turns: int, warm_up
 
 
 def once(work: Callable[[], object]) -> Callable[[], float]:
-    """Times one call; its result is released after the clock has stopped."""
+    """Time one call; its result is released after the clock has stopped."""
 
     def timed() -> float:
         begin = time.perf_counter()
@@ -55,7 +55,7 @@ def once(work: Callable[[], object]) -> Callable[[], float]:
 
 
 def repeated(work: Callable[[], object], aim_seconds: float) -> Callable[[], float]:
-    """Times a loop of calls that lasts about `aim_seconds`, with results released, and returns seconds per call."""
+    """Time a loop of calls that lasts about `aim_seconds`, with results released; returns seconds per call."""
     calls = 0
 
     def loop(count: int) -> float:

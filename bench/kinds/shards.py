@@ -194,7 +194,7 @@ def write(folder: Path, shards: int, rows: int, columns: int) -> None:
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     for number in range(shards):
-        # Of different lengths, as simulations write them.
+        # Files of different lengths, as simulations write them.
         values = np.full((rows + number % 3, columns), number, "float64")
         values[:, 0] = np.arange(len(values))
         np.save(draft / f"shard_{number:06d}.npy", values)

@@ -275,7 +275,7 @@ def tiles_of(path: Path, scenario: dict) -> list[EncodedChunk]:
 
 
 def written(rasterio: Any, scenario: dict, folder: Path) -> Path:
-    """Like a photograph: smooth, with noise in the low bits."""
+    """A scene like a photograph: smooth, with noise in the low bits."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{scenario['name']}.tif"
     bands, height, width = scenario["shape"]

@@ -90,7 +90,7 @@ def penstock(url: str, pick: Bounds, threads: int) -> np.ndarray:
 
 
 def gdal(url: str, pick: Bounds, threads: int) -> np.ndarray:
-    """With the settings that GDAL recommends for COGs, and without its cache from the last turn."""
+    """Read with the settings that GDAL recommends for COGs, and without its cache from the last turn."""
     import rasterio
     from rasterio.windows import Window
 

@@ -74,7 +74,7 @@ def run(scenario: dict, setting: Setting) -> Result:
 
 
 def writing_plainly(array: Path, setting: Setting) -> Callable[[], float]:
-    """Times writing the bytes of all the array's files to new ones, as many at once as there are threads."""
+    """Time writing the bytes of all the array's files to new ones, as many at once as there are threads."""
     contents = [path.read_bytes() for path in sorted((array / "c").rglob("*")) if path.is_file()]
     folder = setting.folder / "written-plainly"
 
@@ -97,7 +97,7 @@ def writing_plainly(array: Path, setting: Setting) -> Callable[[], float]:
 
 
 def writing(peer, target, values, erased: Path | None) -> Callable[[], float]:
-    """Times one write of everything, after erasing its chunks under `erased`."""
+    """Time one write of everything, after erasing its chunks under `erased`."""
 
     def write_all() -> None:
         target[:] = values

@@ -1078,7 +1078,7 @@ class TiffDetails:
 
     @property
     def geo_keys(self) -> bytes:
-        """Equal for files with the same GeoTIFF keys."""
+        """Bytes that are equal for files with the same GeoTIFF keys."""
 
     def georeference(self) -> Georeference:
         """Read GDAL's sidecar file of a local file."""

@@ -47,7 +47,7 @@ TEST(ForEachFile, TakesMoreThreadsOnlyWhereFilesAreWaitedFor) {
   EXPECT_EQ(threads_of(64 * 4, **alone, wait_for_storage), 1U);
 }
 
-// Like parsing headers: it takes long, and no thread waits.
+// Work like parsing headers takes long, and no thread waits.
 TEST(ForEachFile, ComputingIsTheWorkOfTheContextsThreadsAlone) {
   context_options options;
   options.threads = 2;

@@ -103,7 +103,7 @@ result<saved_array> read_saved_shard(const json& from, const manifest_place& at)
   return out;
 }
 
-/// In the form of a manifest in `folder`: relative if the file is below the folder.
+/// The name of a shard in a manifest in `folder`: relative if the file is below the folder.
 std::string shard_name_in(const std::string& path, const std::string& folder) {
   const fs::path below = fs::path(path).lexically_relative(folder);
   return below.empty() || *below.begin() == ".." ? path : below.string();

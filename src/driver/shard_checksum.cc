@@ -47,7 +47,7 @@ result<std::uint32_t> checksum_of_folder(const std::string& path) {
   for (; !failed && entries != fs::recursive_directory_iterator(); entries.increment(failed))
     if (entries->is_regular_file(failed)) files.push_back(entries->path());
   if (failed) return read_failure(failed.value(), "listing the folder '" + path + "'");
-  // By the components of the names: 'c/0' is before 'c-0'.
+  // Sorted by the components of the names: 'c/0' is before 'c-0'.
   std::sort(files.begin(), files.end());
   std::uint32_t out = 0;
   for (const fs::path& each : files) {

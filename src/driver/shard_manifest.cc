@@ -38,7 +38,7 @@ class reader {
  public:
   explicit reader(std::span<const std::byte> bytes) : bytes_(bytes) {}
   std::size_t left() const noexcept { return bytes_.size(); }
-  // Empty if fewer are left.
+  // Returns an empty text if fewer bytes are left.
   std::string_view text(std::uint64_t size) {
     if (size > bytes_.size()) {
       failed_ = true;

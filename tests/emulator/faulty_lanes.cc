@@ -87,7 +87,7 @@ void leaves_its_shared_memory(unsigned*) {
   if (lane() == 31) shared[32] = 1;
 }
 
-// Of two and three warps.
+// For blocks of two and of three warps.
 void warps_in_order(unsigned* words) {
   words[lane()] = lane();
   __syncthreads();

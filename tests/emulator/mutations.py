@@ -128,7 +128,7 @@ def outcome(program: Path, fault: Fault) -> str:
     file = fault.name.split()[1].split(":")[0] if fault.words.startswith("barrier") else ""
     for tests in TESTS.get(file, OTHERS):
         environment = {**os.environ, "PENSTOCK_EMULATOR_MUTATION": fault.words}
-        # Of the processor's time: a busy machine must not make a fault look found.
+        # A limit of the processor's time: a busy machine must not make a fault look found.
         limited = [
             "sh",
             "-c",

@@ -147,7 +147,7 @@ class _RemoteObjects:
     def find(self, wanted: list[tuple[str, str, bool]]) -> list[tuple[_core.Store, bytes] | None]:
         """The store and key of each URL, in parallel; None: the engine's own.
 
-        Returned with its stamp ("": any version), and whether its HTTP version is known.
+        `wanted`: for each object its URL, its stamp ("": any version), and whether its HTTP version is known.
         """
         self._urls = [url for url, _, _ in wanted]
         pins = [

@@ -83,7 +83,7 @@ class Files:
         self.store, self.keys = self.found.store, self.found.keys
 
     def paths(self, most: int | None = None) -> list[str]:
-        """In the form for `open`; only the first `most`."""
+        """The files' names in the form for `open`; only the first `most`."""
         return [os.fsdecode(each) for each in self.found.names(most)]
 
     def format(self) -> str:
@@ -126,8 +126,8 @@ def sync_file(file: Any) -> None:
 
 
 def sync_names(paths: Iterable[str]) -> None:
-    """Return when the names of these files are on the storage device, in their folders and those above up to this file
-    system.
+    """Return when the names of these files are on the storage device, in their folders and in the folders above
+    them within this file system.
     """
     if not _syncs():
         return

@@ -113,7 +113,7 @@ def array_html(array: Array) -> str:
 
 
 def _attributes(node: Any) -> dict[str, Any]:
-    """Empty for a node whose attributes cannot be read, because a repr must not fail."""
+    """The attributes of a node; empty if they cannot be read, because a repr must not fail."""
     try:
         return dict(node.attrs)
     except (Error, ValueError):

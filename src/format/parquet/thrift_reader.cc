@@ -48,7 +48,7 @@ std::uint64_t thrift_reader::list_header(const field& of, type& element) noexcep
   element = static_cast<type>(head & 0x0F);
   const std::uint64_t count = head >> 4 == 15 ? varint() : head >> 4;
   if (count == 0) return 0;  // a list of any type: some writers omit it
-  // Each element has a byte at least.
+  // Each element has at least one byte.
   if (element == type::stop || element > type::structure || count > from_.size() - at_) fail();
   return failed_ ? 0 : count;
 }

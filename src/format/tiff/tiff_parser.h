@@ -31,12 +31,12 @@ class tiff_parser {
   /// \error corrupt_data  The file contradicts itself. \error not_found  The page, level or mask does not exist.
   result<std::optional<byte_range>> advance(const tiff_file_view& file);
 
-  /// At the end: the result.
+  /// Returns the result, at the end.
   tiff_details take_details() noexcept { return std::move(details_); }
   /// The directory of the image, and the locations of its values.
   const tiff_directory& directory() const noexcept { return image_; }
 
-  /// Its height and width.
+  /// The image's height and width.
   std::array<std::uint64_t, 2> size() const noexcept { return size_; }
 
   /// True if the first bytes of a file are those of a TIFF.

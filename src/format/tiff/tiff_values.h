@@ -20,7 +20,7 @@ namespace penstock::inline v0 {
 class tiff_values {
  public:
   tiff_values(const std::vector<tiff_tag>& tags, bool big_endian) noexcept : tags_(&tags), big_endian_(big_endian) {}
-  /// Of the image's own directory, or of its page, which has the georeferencing of its overviews and masks.
+  /// The tags of the image's own directory, or of its page, which has the georeferencing of its overviews and masks.
   static tiff_values of_image(const tiff_details& from) noexcept { return {from.tags, from.big_endian}; }
   static tiff_values of_page(const tiff_details& from) noexcept {
     return {from.page_tags.empty() ? from.tags : from.page_tags, from.big_endian};

@@ -409,7 +409,7 @@ result<json> write_item(std::span<const std::byte> item, const dtype& type, bool
   return error(errc::unsupported, fmt::format("fill values of data type {} cannot be written", type.name()));
 }
 
-/// Between memory and storage, in either direction.
+/// Swaps bytes between memory and storage, in either direction.
 void swap_stored(std::vector<std::byte>& item, const dtype& type, const json& endian) {
   const std::vector<bool> leaves = swapped_leaves(type, endian);
   for (const bool swapped : leaves) {

@@ -105,7 +105,7 @@ class Hdf5Store(ZarrGroup):
 
     @functools.cached_property
     def _lengths(self) -> dict[str, int]:
-        """Of the unlimited dimensions: that of the longest variable."""
+        """The lengths of the unlimited dimensions: for each, that of the longest variable."""
         out: dict[str, int] = {}
         for name, array in self._arrays.items():
             limits = _storage(array).get("maxshape") or ()

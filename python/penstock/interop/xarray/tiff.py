@@ -42,8 +42,8 @@ def is_one_file(target: Any) -> bool:
 
 
 def is_tiff(target: Any, path: str = "", storage_options: dict[str, Any] | None = None) -> bool:
-    """By its name, if it has the ending of a TIFF; otherwise by its first bytes, which the registry of formats
-    recognises."""
+    """Whether a target is a TIFF: by its name, if that has the ending of a TIFF; otherwise by its first bytes, which
+    the registry of formats recognises."""
     if isinstance(target, Array | Group):
         return isinstance(target, TiffArray)
     if in_memory(target) or is_file(target):
@@ -146,7 +146,7 @@ class RasterArray(BackendArray):
         return bands.reshape(bands.shape + (1,) * (rank - bands.ndim))
 
     def _scale(self, values: Any, bands: Any) -> Any:
-        """In place if possible; bands that integers leave unchanged are skipped."""
+        """Apply scale and offset, in place if possible; skip them for integers if they change nothing."""
         asarray, always = module_of(values).asarray, self.array.dtype.kind not in "iu"
         if always or set(self.array.scales) != {1}:
             values *= asarray(np.asarray(self.array.scales, self.dtype)[bands])

@@ -58,7 +58,7 @@ class VirtualStore(ZarrGroup):
         self._arrays = {name: arrays[name] for name in [*order, *sorted(set(arrays) - set(order))] if name in arrays}
 
     def get_attrs(self) -> dict[str, Any]:
-        """Those of the first file."""
+        """The attributes of the first file."""
         return self._first.get_attrs() if self._first is not None else super().get_attrs()
 
     def get_encoding(self) -> dict[str, Any]:
