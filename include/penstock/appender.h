@@ -11,11 +11,11 @@ namespace penstock::inline v0 {
 class appender_state;  // src/api/append/appender_state.h
 
 struct appender_options {
-  /// Copies of rows that are not stored yet; 0: 256 MiB. A row of chunks (of shards, if the array has them) is held as
-  /// a whole, even if it is larger.
+  /// Limit on the copies of rows that are not stored yet, in bytes; 0: 256 MiB. A row of chunks (of shards, if the
+  /// array has them) is held as a whole, even if it is larger.
   std::uint64_t queue_bytes = 0;
   unsigned threads = 0;             ///< encoding workers; 0: the context's
-  bool durable = false;             ///< `flush` and `close` return only when the device has every object
+  bool durable = false;             ///< `flush` and `close` return only when every object is on the storage device
   bool write_empty_chunks = false;  ///< also store chunks that contain only the fill value
   /// The shape is stored at most once in this time, except by `flush` and `close`. Readers see new rows with this
   /// delay, and other appenders wait this long.
@@ -43,22 +43,22 @@ class PENSTOCK_API appender {
   appender() noexcept = default;
   appender(appender&&) noexcept = default;
   appender& operator=(appender&& other) noexcept;
-  /// As `close`, without its error.
+  /// As `close`, but ignores its error.
   ~appender();
 
   /// Copies `rows` to the queue and returns. Waits while the queue is full.
   /// \param rows  Host memory; as many dimensions as the array, equal in all but the axis; the array's dtype; strides
   ///              in bytes, any sign. May be changed once this returns.
   /// \param keeps For elements of variable length: owns their bytes until they are stored; null: they are copied.
-  /// \error The failure of an earlier write: nothing of `rows` was taken. \error invalid_argument  The shape does not
-  /// fit, or the appender is closed.
+  /// \error The failure of an earlier write; `rows` is not taken. \error invalid_argument  The shape does not fit, or
+  /// the appender is closed.
   /// \error cancelled  The wait was interrupted. The notes give the number of rows that were taken.
   result<> append(const tensor_view& rows, std::shared_ptr<const void> keeps = nullptr);
-  /// As `append`, but returns false instead of waiting; nothing was taken then.
+  /// As `append`, but returns false instead of waiting; `rows` is not taken then.
   result<bool> try_append(const tensor_view& rows, std::shared_ptr<const void> keeps = nullptr);
 
   /// Stores all rows that were appended, and the shape that includes them. Returns the array as it is then.
-  /// \error  Every error that was not returned before: the first one, the others in its notes.
+  /// \error  The first error that was not returned before, with the others in its notes.
   result<array> flush();
   /// As `flush`, and accepts no rows after that.
   /// \error  As `flush`. Rows that are not stored are lost; the notes give their number. A second call does nothing.

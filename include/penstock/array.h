@@ -285,7 +285,7 @@ class PENSTOCK_API group {
   const std::string& format() const noexcept;
   /// Names of the direct children, sorted.
   result<std::vector<std::string>> keys() const;
-  /// Whether its children come from consolidated metadata.
+  /// Whether its children are read from consolidated metadata.
   bool consolidated() const noexcept;
   /// As array::read_only; nodes opened through a read-only group are read-only too.
   bool read_only() const;

@@ -32,7 +32,7 @@ class device_allocator {
   virtual void release(std::uintptr_t address, std::uint64_t bytes, int device, std::uintptr_t stream) noexcept = 0;
 };
 
-/// Who encodes chunks of values in device memory.
+/// Where chunks of values in device memory are encoded.
 enum class chunk_encoder : std::uint8_t {
   automatic,  ///< the device if it has encoders for all codecs and a model predicts that it is much faster, else the
               ///< host
@@ -85,7 +85,7 @@ struct context_options {
 
 /// Environment variables, for job scripts: those named PENSTOCK_ and a member of the options (THREADS, IO_CONCURRENCY,
 /// MEMORY_LIMIT, CHUNK_CACHE, OUTPUT_POOL, WRITE_QUEUE, DEVICE_MEMORY_LIMIT, PAGE_LOCKED, DISK_CACHE, DISK_CACHE_LIMIT)
-/// are taken where `given` has the default. Sizes are bytes, or such as "2GiB". An empty variable counts as none.
+/// are taken where `given` has the default. Sizes are bytes, or such as "2GiB". An empty variable counts as unset.
 ///
 /// The program and the Python package create their contexts in this way; `context::make` itself reads no variable.
 /// \error invalid_argument  A variable is not a number or a size; its name is in the message.

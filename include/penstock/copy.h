@@ -62,9 +62,9 @@ struct copy_options {
   bool decode_once = false;  ///< fail instead of decoding a chunk of the source more than once
   /// Read the copy and the source, and compare them; with `overwrite`, before the copy replaces the old node.
   bool verify = false;
-  /// For a copy by several processes, which have equal options, with `memory_bytes`, `threads`, and a `scratch` that
-  /// all of them see. If a process ends early, all stages except the last can be repeated: they continue as with
-  /// `resume`. Not with `overwrite`.
+  /// For a copy by several processes, which have equal options, including `memory_bytes` and `threads`, and a `scratch`
+  /// that all of them can access. If a process ends early, all stages except the last can be repeated: they continue as
+  /// with `resume`. Not with `overwrite`.
   copy_part part;
   /// Called on one of the copying threads at a time; false stops the copy (`cancelled`).
   std::function<bool(const copy_progress&)> progress;

@@ -15,8 +15,8 @@ namespace penstock::inline v0 {
 /// \error  As the store's, if the metadata cannot be read again.
 PENSTOCK_API result<std::string> describe(const array& from);
 
-/// The array that `describe` was given.
-/// \error corrupt_data  `description` does not come from `describe`. \error As open_array.
+/// Opens the array that was passed to `describe`.
+/// \error corrupt_data  `description` was not returned by `describe`. \error As open_array.
 PENSTOCK_API result<array> open_description(std::string_view description, const open_options& options = {});
 
 }  // namespace penstock::inline v0

@@ -134,7 +134,7 @@ PENSTOCK_API result<device_tensor> copy_on_device(device_tensor& from, std::opti
 /// For a profile of the context that is being recorded: the caller's work with these values begins on `stream`, on
 /// which they are ordered; `lane` distinguishes its streams. Recorded if `end_work` is called.
 PENSTOCK_API void begin_work(const device_tensor& with, stream_handle stream, std::uint32_t lane);
-/// All of that work is queued on `stream`.
+/// Marks the end of that work: all of it is queued on `stream`.
 PENSTOCK_API void end_work(const device_tensor& with, stream_handle stream);
 
 /// The stream of this library on which values to be written are ordered: a producer makes it wait for them.
@@ -143,7 +143,7 @@ PENSTOCK_API result<stream_handle> write_stream(penstock::context& with, int dev
 PENSTOCK_API result<> copy_to_host(penstock::context& with, int device, const tensor_view& from, std::byte* to,
                                    std::optional<stream_handle> stream = std::nullopt);
 
-/// Devices that the driver finds. \error unsupported  There is no driver.
+/// Devices that the driver finds. \error unsupported  No driver is installed.
 PENSTOCK_API result<int> device_count();
 /// The calling thread's current device.
 PENSTOCK_API result<int> current_device();

@@ -34,7 +34,7 @@ struct device_tile {
   box where;      ///< its box in the array
   /// Of the box's shape, ordered on `stream`. Valid until the next tile is requested.
   device_tensor values;
-  std::shared_ptr<device_tensor> memory;  ///< stream of the values; exists longer than `values`
+  std::shared_ptr<device_tensor> memory;  ///< owns the stream of the values; outlives `values`
   /// Queue the work on the values here: the memory is overwritten only after that.
   stream_handle stream;
 };

@@ -107,7 +107,8 @@ class PENSTOCK_API dtype {
   ///
   /// \param item_bytes  0: the fields follow one another without gaps, and their offsets are computed. Otherwise the
   ///                    size of an item, which holds the fields at their offsets.
-  /// \error invalid_argument  Two fields with one name or place, a field beyond the item, no fields, or an empty name.
+  /// \error invalid_argument  Two fields with the same name, or that overlap, a field beyond the item, no fields, or an
+  /// empty name.
   /// \error unsupported  A field of variable length; an item beyond 2^28 bytes; structures nested deeper than 32.
   static result<dtype> structured(std::vector<dtype_field> fields, std::uint32_t item_bytes = 0);
 
@@ -118,7 +119,7 @@ class PENSTOCK_API dtype {
 
   /// Parses NumPy's type string: `<f4`, `|b1`, `>M8[10ns]`, `|S5`, `<U3`, `|V7`, `|O`.
   /// \error corrupt_data  Not a type string. \error unsupported  A type that is not supported, such as `<c32`; `<f16`
-  /// is on x86-64 alone.
+  /// is supported on x86-64 only.
   static result<numpy_type> from_numpy(std::string_view typestr);
 
   dtype_kind kind() const noexcept { return kind_; }
@@ -145,7 +146,7 @@ class PENSTOCK_API dtype {
   /// Bytes within which byte order matters: half of a complex item, 4 for UTF-32, 1 for raw, else the item. 1 for
   /// structures, whose fields differ: see `has_byte_order`.
   std::uint32_t swap_bytes() const noexcept;
-  /// Some bytes of an item change place if the byte order changes.
+  /// Whether the bytes of an item depend on the byte order.
   bool has_byte_order() const noexcept;
   /// The Zarr v3 name.
   std::string name() const;

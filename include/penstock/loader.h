@@ -78,7 +78,7 @@ struct loader_counts {
   std::uint64_t chunks_again = 0;                 ///< of these, how many were decoded before in the same epoch
   std::uint64_t window_bytes = 0, peak_window_bytes = 0;
   std::uint64_t blocks_open = 0,
-                lanes = 0;  ///< how many blocks of chunks, in how many parts, samples are drawn from
+                lanes = 0;  ///< samples are drawn from this many blocks of chunks, in this many parts
 };
 
 /// Batches of crops, for training: each chunk is read and decoded once an epoch.
@@ -86,8 +86,8 @@ struct loader_counts {
 /// Shuffling has two steps: blocks of chunks are put into random order, and samples are drawn from the blocks in a
 /// window. The order of the batches of an epoch depends only on the options and the epoch, not on the number of ranks;
 /// batch j belongs to rank j % ranks. Since the order is known, each chunk is read before it is needed and cached,
-/// within the window's bytes, until its last sample has it. If the window is too small, the chunk that is needed last
-/// is dropped.
+/// within the window's bytes, until its last sample is assembled. If the window is too small, the chunk that is needed
+/// last is dropped.
 ///
 /// Reads run on the context's threads, and one more thread assembles batches. For a device, it assembles them in
 /// page-locked memory of the context (in ordinary memory where that is full, or smaller than a batch) and queues the

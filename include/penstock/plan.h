@@ -89,7 +89,7 @@ struct fill_op {
 
 /// A bounded part of the plan of a read: plain data. Operations refer to each other by position.
 struct read_plan {
-  std::uint32_t source = 0;  ///< a piece of a plan reads from one source
+  std::uint32_t source = 0;  ///< a plan batch reads from one source
   std::vector<plan_object> objects;
   std::vector<fetch_op> fetches;
   std::vector<decode_op> decodes;
@@ -127,7 +127,7 @@ struct plan_summary {
   std::vector<std::uint64_t> touched;
 };
 
-/// Limits of one piece of plan.
+/// Limits of one plan batch.
 struct plan_limits {
   std::uint64_t max_cells = 4096;
   std::uint64_t max_index_bytes = std::uint64_t{16} << 20;  ///< index bytes requested at once, or one index

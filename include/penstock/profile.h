@@ -29,7 +29,7 @@ struct profile_event {
   stage what = stage::plan;
   std::uint32_t worker = 0;
   std::uint32_t read = 0;       ///< number of the read or write within the profile
-  std::uint64_t operation = 0;  ///< fetch or decode position in its piece of plan; of a write, the cell or the object
+  std::uint64_t operation = 0;  ///< fetch or decode position in its plan batch; of a write, the cell or the object
   std::uint64_t begin_ns = 0;   ///< steady clock, since the profile began
   std::uint64_t end_ns = 0;
   std::uint64_t bytes_in = 0;   ///< input: encoded bytes of a read, decoded bytes of `encode`

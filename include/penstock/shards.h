@@ -33,7 +33,7 @@ struct shard_options {
   std::optional<raw_options> raw;              ///< nothing: `.npy` files, whose headers have these facts
 };
 
-/// The missing numbers that `find_shards` refuses in names.
+/// Whether `find_shards` refuses missing numbers in names.
 enum class shard_holes : std::uint8_t { refuse, allow };
 
 /// Names below `store` that match a shell pattern (`*`, `?`, `[a-z]`; '/' is matched by '/' alone), in the order of the

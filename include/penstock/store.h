@@ -113,7 +113,7 @@ class PENSTOCK_API completion_sink {
 /// The facts about a store that the planner and the engine need.
 struct store_traits {
   std::uint64_t max_gap_bytes = 0;  ///< read through gaps up to this length instead of making two requests
-  std::uint64_t request_bytes = 0;  ///< what one request's time could read: shorter gaps are always read through
+  std::uint64_t request_bytes = 0;  ///< bytes readable in the time of one request: shorter gaps are always read through
   std::uint64_t max_length_bytes = std::uint64_t{1} << 20;  ///< split longer coalesced reads at cell boundaries
   bool versions = false;                                    ///< `read_done::seen` is set and `expected` is checked
   /// Equal versions name the same bytes in all stores of this kind: caches of a closed array may serve another one of
@@ -123,7 +123,7 @@ struct store_traits {
   bool inline_completion = true;  ///< `read` completes every request before it returns
   bool inline_writes = true;      ///< `write` completes every request before it returns
   bool lends_bytes = false;       ///< returns its own memory under a lease
-  bool writable = false;          ///< `put` and `erase` do something
+  bool writable = false;          ///< `put` and `erase` are supported
   bool sizes = false;             ///< `read_done::object_size` is set, also by reads of length 0
   bool guards = false;            ///< `put` and `erase` check `write_condition::guard`
   /// `byte_read::destination` may be memory of a CUDA device, which the store fills by itself (cuFile), without a copy

@@ -61,7 +61,7 @@ struct virtual_options {
 /// \error As `open`'s, for a file. \error conflict  In a read: a file changed since it was opened.
 PENSTOCK_API result<group> open_virtual(std::shared_ptr<const store> from, std::vector<std::string> keys,
                                         const virtual_options& options);
-/// The same for paths and URIs, of any stores.
+/// The same for paths and URIs in any stores.
 PENSTOCK_API result<group> open_virtual(std::span<const std::string> files, const virtual_options& options);
 /// The same for a pattern (`run/*.nc`, `s3://bucket/run/*.nc`), whose files are in the order of the numbers in their
 /// names. \error not_found  No file matches.

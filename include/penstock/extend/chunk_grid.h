@@ -16,8 +16,8 @@ class PENSTOCK_API grid_axis {
   static grid_axis uniform(std::uint64_t extent, std::uint64_t cell) noexcept;
   /// Cells between neighbouring edges: edges[0] = 0 < edges[1] < ...; the last edge is >= extent.
   static result<grid_axis> edges(std::uint64_t extent, std::vector<std::uint64_t> edges);
-  /// The same for cells that decode to more than lies between their edges: in arrays joined from arrays whose last
-  /// cells reach beyond their ends. `decoded` has a length for each cell.
+  /// The same for cells that decode to more elements than there are between their edges: in arrays joined from arrays
+  /// whose last cells reach beyond their ends. `decoded` has a length for each cell.
   /// \error invalid_argument  A length is less than its cell, or there is not one for each cell.
   static result<grid_axis> edges(std::uint64_t extent, std::vector<std::uint64_t> edges,
                                  std::vector<std::uint64_t> decoded);

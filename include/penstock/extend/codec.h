@@ -56,14 +56,14 @@ class PENSTOCK_API byte_codec {
   virtual result<std::uint64_t> encode(std::span<const std::byte> decoded, std::span<std::byte> out,
                                        worker_scratch& scratch) const = 0;
 
-  /// Decodes if no bound is known: into `room`, which grows by need, within the limit of its ledger.
+  /// Decodes into `room` if no bound is known. `room` grows as needed, within the limit of its ledger.
   ///
-  /// The default decodes again into four times the room as long as `decode` returns `out_of_room`.
+  /// The default repeats `decode` with four times the memory until it no longer returns `out_of_room`.
   virtual result<std::span<const std::byte>> decode_growing(std::span<const std::byte> encoded, buffer& room,
                                                             worker_scratch& scratch) const;
 
-  /// Encodes into `room`, which grows by need. The default reserves max_encoded_bytes: codecs from outside the library
-  /// have that bound.
+  /// Encodes into `room`, which grows as needed. The default reserves max_encoded_bytes: codecs from outside the
+  /// library have that bound.
   virtual result<std::span<const std::byte>> encode_growing(std::span<const std::byte> decoded, buffer& room,
                                                             worker_scratch& scratch) const;
 
@@ -101,7 +101,7 @@ struct PENSTOCK_API stage_type {
   extents shape;
   bool is_array = true;
   bool exact = true;        ///< the number of bytes is exactly that of `shape`; otherwise it is at most that
-  bool big_endian = false;  ///< byte order of the stored items (filters of Zarr v2 see the stored byte order)
+  bool big_endian = false;  ///< byte order of the stored items (filters of Zarr v2 process the stored byte order)
 
   static stage_type bytes_of(const dtype& type, std::uint64_t bytes, bool exact) {
     return {type, {bytes}, false, exact, false};
@@ -132,7 +132,8 @@ class PENSTOCK_API codec_provider {
  public:
   virtual ~codec_provider() = default;
   /// \param input  The input of the stage. A codec for arrays only, or bytes only, checks `input.is_array`.
-  /// \error unsupported   There is no codec with that name, or not for this input: the next provider is called.
+  /// \error unsupported   The provider does not have a codec with that name for this input; the next provider is
+  /// called.
   /// \error corrupt_data  The configuration contradicts the codec's specification.
   virtual result<compiled_codec> make(const codec_config& config, const stage_type& input) const = 0;
 };

@@ -98,7 +98,7 @@ class PENSTOCK_API format_driver {
   /// Opens the member at the path `inner` of such an object, for files that hold several arrays. The default opens the
   /// object, and its group opens the member.
   /// \param inner  '/'-separated, not empty.
-  /// \error not_found  It does not exist, which is always so in formats whose objects are one array.
+  /// \error not_found  It does not exist. Always returned by formats whose objects are one array.
   virtual result<node> open_inside(const location& at, std::string_view inner, const open_options& how) const;
 };
 

@@ -45,7 +45,8 @@ class PENSTOCK_API json {
   const std::string* as_string() const noexcept { return std::get_if<std::string>(&value_); }
   const array_t* as_array() const noexcept { return std::get_if<array_t>(&value_); }
   const object_t* as_object() const noexcept { return std::get_if<object_t>(&value_); }
-  /// A number without fraction or exponent that fits; both functions return non-negative ones.
+  /// The integer forms of `get` return false for numbers with a fraction or an exponent, or out of range. Both return
+  /// non-negative integers.
   bool is_number() const noexcept;
   bool get(std::int64_t& out) const noexcept;
   bool get(std::uint64_t& out) const noexcept;

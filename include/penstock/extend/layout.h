@@ -49,7 +49,7 @@ struct index_request {
   std::uint64_t object_cells = 0, max_object_bytes = 0;
 };
 
-/// A parsed, immutable piece of index.
+/// A parsed, immutable block of an index.
 class PENSTOCK_API index_block {
  public:
   virtual ~index_block() = default;
@@ -151,9 +151,9 @@ class PENSTOCK_API chunk_layout : public std::enable_shared_from_this<chunk_layo
   /// `c/0/3 chunk (1, 2)`: a cell for error messages and plans.
   virtual std::string describe(cell_id cell) const = 0;
 
-  /// The version that an object had when this layout learned of it, if the layout depends on it without an index. A
-  /// read of another version, or of an object that no longer exists, is a `conflict` that names the key. Unknown: no
-  /// such condition.
+  /// The version of an object from which this layout was made, if the layout depends on it without an index. A read of
+  /// another version, or of an object that no longer exists, is a `conflict` that names the key. Unknown: no such
+  /// condition.
   virtual version expected(object_id) const { return {}; }
 
   /// How objects are written; null if the format is only read.

@@ -26,7 +26,7 @@ namespace penstock::inline v0 {
 /// \error invalid_argument  With what is wrong in the key.
 PENSTOCK_API result<> check_key(std::string_view key);
 
-/// Whether `prefix` is one that can be listed: empty, or a key with a final '/'.
+/// Whether `prefix` can be listed: it is empty, or a key with a final '/'.
 /// \error invalid_argument  As `check_key`.
 PENSTOCK_API result<> check_prefix(std::string_view prefix);
 
@@ -55,8 +55,8 @@ struct byte_extent {
   std::uint64_t length = 0;
 };
 
-/// Whether a read may continue when its object has version `seen`. Parts of an expectation that are open (a word of 0)
-/// match anything: manifests that move to another machine have a file's size and time, not its inode.
+/// Whether a read may continue when its object has version `seen`. Unset words (0) of the expected version match
+/// anything: a manifest that was moved to another machine has a file's size and time, not its inode.
 inline bool is_expected(const byte_read& wanted, const version& seen) noexcept {
   if (wanted.expected == nullptr) return true;
   for (std::size_t i = 0; i < 4; ++i) {
