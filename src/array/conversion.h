@@ -26,8 +26,8 @@ struct conversion {
   bool converts() const noexcept { return from != number_kind::none; }
 };
 
-/// Booleans, integers, floats of 16 bits and more, and complex numbers of these, as NumPy's "same_kind" casting and one
-/// step more: any float may become any other. For equal types the conversion changes nothing.
+/// Converts booleans, integers, floats of 16 bits and more, and complex numbers of these, as NumPy's "same_kind"
+/// casting does. In addition, any float may become any other. For equal types the conversion changes nothing.
 /// \error invalid_argument  Values would leave their kind: a float does not become an integer.
 /// \error unsupported  Other types.
 result<conversion> conversion_of(const dtype& from, const dtype& to);

@@ -73,7 +73,7 @@ constexpr named_type kTypes[] = {
     {"bytes", dtype_kind::variable_bytes, 0},
 };
 
-// Elsewhere NumPy's type of 16 bytes is another one, or there is none.
+// On other platforms NumPy's type of 16 bytes is a different one, or does not exist.
 #if defined(__x86_64__)
 constexpr bool kHasExtendedFloat = true;
 #else

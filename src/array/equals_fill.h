@@ -9,9 +9,9 @@ namespace penstock::inline v0 {
 
 /// Whether every element of a strided block is the fill value, so that the block need not be stored.
 ///
-/// Bits decide, but every NaN counts as the same NaN, whatever its sign and payload; in complex numbers, so do those of
-/// each part. -0.0 is not 0.0. For real numbers zarr-python does the same; it treats complex zeros of either sign as
-/// equal, which would lose the sign. Structures and raw bytes are compared as bytes. Not for dtypes of variable length.
+/// Compares bits, but all NaNs are equal, whatever their signs and payloads; in complex numbers, this applies to each
+/// part. -0.0 is not 0.0. For real numbers zarr-python does the same; it treats complex zeros of either sign as equal,
+/// which would lose the sign. Structures and raw bytes are compared as bytes. Not for dtypes of variable length.
 /// `counts` in elements, `steps` in bytes (any sign, and 0). An empty block is equal.
 bool equals_fill(const std::byte* data, const strides& steps, const extents& counts, const std::byte* fill,
                  const dtype& type) noexcept;

@@ -28,7 +28,8 @@ constexpr std::int64_t distance(std::uint64_t i, std::int64_t stride) noexcept {
   return static_cast<std::int64_t>(i * static_cast<std::uint64_t>(stride));
 }
 
-// Brings the dimensions into normal form and moves both pointers to the first element. False: nothing to do.
+// Brings the dimensions into normal form and moves both pointers to the first element. Returns false if nothing is to
+// be copied.
 inline bool normalise(loop_nest& nest, std::byte*& to, const strides& to_strides, const std::byte*& from,
                       const strides* from_strides, const extents& counts) noexcept {
   for (std::size_t d = 0; d < counts.size(); ++d) {

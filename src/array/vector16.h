@@ -41,7 +41,7 @@ bytes16 add(bytes16 a, bytes16 b) noexcept {
   return _mm_add_epi32(a, b);
 }
 
-/// Each byte moves `kBytes` places towards the end; zeros come in.
+/// Each byte moves `kBytes` places towards the end; zeros are shifted in.
 template <std::size_t kBytes>
 bytes16 later(bytes16 x) noexcept {
   return _mm_slli_si128(x, kBytes);

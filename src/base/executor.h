@@ -12,8 +12,8 @@ namespace penstock::inline v0 {
 /// Work that any number of workers may execute together.
 ///
 /// A job never blocks inside `step`, unless it `waits()`; if it must wait for a completion it returns `idle`, and calls
-/// its waker when there is work again. So one job runs under a pool, on the calling thread alone, or under a seeded
-/// executor that chooses every interleaving.
+/// its waker when there is work again. The same job can therefore run in a thread pool, on the calling thread alone, or
+/// in a seeded executor that chooses every interleaving.
 class job {
  public:
   enum class progress : std::uint8_t { worked, idle, done };
@@ -21,8 +21,8 @@ class job {
   job(const job&) = delete;
   job& operator=(const job&) = delete;
   virtual ~job() = default;
-  /// One small piece of work. `worker` < the number of workers of the executor; each number is used by one thread at a
-  /// time. After `done`, every later call returns `done` too.
+  /// Does one small step of the work. `worker` < the number of workers of the executor; each number is used by one
+  /// thread at a time. After `done`, every later call returns `done` too.
   virtual progress step(unsigned worker) = 0;
 
   /// Called by the job, from any thread, when an idle worker may find work or the job is done. Set by the executor

@@ -6,7 +6,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Odd numbers without a pattern: the first 64 bits of the fractions of square roots of primes (as SHA-512 begins with).
+// Odd numbers without a pattern: the first 64 bits of the fractions of square roots of primes (as in SHA-512), made
+// odd.
 constexpr std::uint64_t kKeys[9] = {0x6A09E667F3BCC909U, 0xBB67AE8584CAA73BU, 0x3C6EF372FE94F82BU,
                                     0xA54FF53A5F1D36F1U, 0x510E527FADE682D1U, 0x9B05688C2B3E6C1FU,
                                     0x1F83D9ABFB41BD6BU, 0x5BE0CD19137E2179U, 0xCBBB9D5DC1059ED9U};
@@ -25,7 +26,7 @@ std::uint64_t fold(std::uint64_t a, std::uint64_t b) noexcept {
   return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
-// Takes 16 bytes into a lane. The lane's old value stays in the sum even if a factor happens to be 0.
+// Adds 16 bytes to a lane. The lane's old value stays in the sum even if a factor happens to be 0.
 std::uint64_t taken(std::uint64_t lane, std::uint64_t key, std::uint64_t first, std::uint64_t second) noexcept {
   return std::rotl(lane, 29) + fold(first ^ key, second ^ lane);
 }

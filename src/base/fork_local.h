@@ -25,8 +25,8 @@ class fork_clock {
 /// A T created by the factory at first use; a forked child creates its own.
 ///
 /// The parent's T is leaked in the child on purpose: its locks may be held by threads that the child does not have, its
-/// threads do not exist, and its memory may be half changed. Thread-safe as far as T is; the first threads may each
-/// create a T, and all get the same one. `fork` must not be called by code that uses T.
+/// threads do not exist, and its memory may be inconsistent. Thread-safe as far as T is; threads that use it first at
+/// the same time may each create a T, and all receive the same one. `fork` must not be called by code that uses T.
 template <class T>
 class fork_local {
  public:
@@ -51,10 +51,10 @@ class fork_local {
   struct version {
     std::uint64_t generation;
     std::unique_ptr<T> value;
-    const version* leaked;  // the parent's; kept only so that leak checkers see it
+    const version* leaked;  // the parent's; only so that leak checkers find it
   };
 
-  inline static version none_{~std::uint64_t{0}, nullptr, nullptr};  // to a count that cannot occur
+  inline static version none_{~std::uint64_t{0}, nullptr, nullptr};  // of a fork count that cannot occur
 
   // No lock: a lock here could be held by a thread that no longer exists.
   [[gnu::noinline]] T& renew(version* old) {

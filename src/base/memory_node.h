@@ -4,8 +4,9 @@
 
 namespace penstock::inline v0 {
 
-/// While it lives, pages that the calling thread touches first are allocated on a NUMA node of the host, as long as
-/// that has free ones. If the system refuses it (a sandbox, a machine without such nodes), nothing changes.
+/// While an object of this class exists, pages that the calling thread touches first are allocated on a NUMA node of
+/// the host, as long as the node has free ones. If the system refuses it (a sandbox, a machine without such nodes),
+/// this has no effect.
 ///
 /// Source: set_mempolicy(2), MPOL_PREFERRED.
 class preferred_node {

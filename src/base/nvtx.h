@@ -13,7 +13,7 @@ enum class nvtx_name : std::uint8_t {
 };
 inline constexpr unsigned kNvtxNames = 4;
 
-/// True if a profiler listens: the environment variable NVTX_INJECTION64_PATH names its library, as set by Nsight's
+/// True if a profiler is attached: the environment variable NVTX_INJECTION64_PATH names its library, as set by Nsight's
 /// tools and CUPTI. The library is loaded at the first call.
 bool nvtx_listens() noexcept;
 

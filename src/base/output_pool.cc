@@ -70,7 +70,7 @@ class output_pool_state {
   void unshare() noexcept {
     if (owners_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
-  /// False in a forked child: the lock may be held by a thread that does not exist here, the lists may be half changed.
+  /// False in a forked child: the lock may be held by a thread that does not exist here, the lists may be inconsistent.
   bool mine() const noexcept { return generation_ == fork_clock::now(); }
 
   /// The smallest idle region of at least `bytes` that wastes at most a quarter of them, or a new one from `map`.

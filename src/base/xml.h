@@ -30,11 +30,10 @@ struct xml_element {
 /// References to characters and the five entities that XML predefines are replaced, line ends are `\n`. Bytes above
 /// 0x7f are accepted unchanged: the caller checks that text is UTF-8.
 ///
-/// \error corrupt_data
-///
-/// With the reason and the byte; also elements nested deeper than 64 levels or more than 2^20, and declarations of
-/// document types (which can define entities that grow without bound). Source: Extensible Markup Language (XML) 1.0,
-/// fifth edition; Namespaces in XML 1.0.
+/// \error corrupt_data  The document is not well-formed; the message has the reason and the byte. Also if elements are
+///                      nested deeper than 64 levels, for more than 2^20 elements, and for declarations of document
+///                      types (which can define entities that grow without bound).
+/// Source: Extensible Markup Language (XML) 1.0, fifth edition; Namespaces in XML 1.0.
 result<xml_element> parse_xml(std::string_view document);
 
 }  // namespace penstock::inline v0

@@ -15,7 +15,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Two adjacent positions are a run; with another distance it needs three.
+/// Two adjacent positions are a run; at any other distance, a run has at least three.
 constexpr std::size_t kMinStepped = 3;
 
 /// One dimension: its touched cells, and the selected part of each.

@@ -7,8 +7,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Up to this many cells (or twice the points) a count for each cell is kept; beyond that, their numbers are sorted by
-/// digits.
+/// Up to this many cells (or twice the number of points), the points of each cell are counted; beyond that, the cells'
+/// numbers are sorted by digits.
 constexpr std::uint64_t kMaxCounted = std::uint64_t{1} << 16;
 constexpr unsigned kDigitBits = 11;
 

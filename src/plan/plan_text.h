@@ -9,7 +9,7 @@
 
 namespace penstock::inline v0 {
 
-/// Sums over pieces of plan: the cost of a read before it is made.
+/// Sums over plan batches: the cost of a read before it is made.
 struct plan_totals {
   std::uint64_t requests = 0;  ///< for data, without index reads and version checks
   std::uint64_t checks = 0;
@@ -21,10 +21,10 @@ struct plan_totals {
   std::uint64_t decoded_bytes = 0;
 };
 
-/// Adds one piece to the sums.
+/// Adds one batch to the sums.
 void add(plan_totals& totals, const read_plan& plan, std::span<const source> sources);
 
-/// Writes the operations of one piece, one in each line, until `lines_left` is used up.
+/// Writes the operations of one batch, one in each line, until `lines_left` is used up.
 ///
 ///     fetch 'c/0/1', bytes [0, 2048): 2 cells
 ///       decode chunk (0, 4) from [0, 1024), direct

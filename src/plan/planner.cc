@@ -148,7 +148,7 @@ result<planner::outcome> planner::next(plan_indexes& known, read_plan& plan, std
       missing_source = source_;
       return outcome::needs_indexes;
     }
-    batch_ /= 2;  // too many indexes to hold at once: a smaller piece
+    batch_ /= 2;  // too many indexes to hold at once: a smaller batch
   }
 
   build(known, plan);

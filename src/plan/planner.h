@@ -10,7 +10,7 @@
 
 namespace penstock::inline v0 {
 
-/// The indexes that one read has. Unlike `index_lookup` it covers all sources of the read.
+/// The indexes that one read has loaded. Unlike `index_lookup` it covers all sources of the read.
 class plan_indexes {
  public:
   virtual ~plan_indexes() = default;
@@ -18,9 +18,9 @@ class plan_indexes {
   virtual const index_entry* find(std::uint32_t source, const index_key& key) = 0;
 };
 
-/// Turns sources into pieces of plan, lazily: a read of 10^9 cells holds one piece at a time.
+/// Turns sources into plan batches, lazily: a read of 10^9 cells holds one batch at a time.
 ///
-/// Not thread-safe; does no I/O. Memory is kept from one read to the next.
+/// Not thread-safe; does no I/O. Memory is reused from one read to the next.
 class planner {
  public:
   enum class outcome : std::uint8_t {
@@ -33,7 +33,7 @@ class planner {
   /// apply if they are narrower than `limits`.
   void start(std::span<const source> sources, const plan_limits& limits = {});
 
-  /// Makes the next piece. The plan is overwritten; its memory is reused.
+  /// Makes the next batch. The plan is overwritten; its memory is reused.
   result<outcome> next(plan_indexes& known, read_plan& plan, std::vector<index_request>& missing,
                        std::uint32_t& missing_source);
 
@@ -82,10 +82,10 @@ class planner {
   std::uint32_t source_ = 0;  // source of the cells in cells_
   std::vector<cell_id> cells_;
   std::size_t begin_ = 0;  // first cell of cells_ that is not planned yet
-  std::size_t batch_ = 0;  // cells of the next piece
+  std::size_t batch_ = 0;  // cells of the next batch
   std::vector<chunk_extent> extents_;
   bool redoing_ = false;               // the batch consists of cells that are planned again
-  std::vector<whole_object> objects_;  // objects that the piece requests as a whole, sorted; it then has no other cells
+  std::vector<whole_object> objects_;  // objects that the batch requests as a whole, sorted; it then has no other cells
   std::vector<cell_id> later_;         // of the batch, if its cells are located individually
   std::vector<placed> order_;
   std::string key_;

@@ -123,7 +123,8 @@ std::vector<point_run> runs_of(const std::vector<Point>& points, cell_groups& gr
 bool has_long_runs(const std::vector<cell_point>& points) noexcept {
   std::size_t runs = 0;
   for (std::size_t i = 1; i < points.size(); ++i) {
-    // Cells also begin new runs, but few of them do not matter, and many of them have short ones.
+    // A run that begins only because its cell does is not counted: few cells do not matter, and in many cells runs are
+    // short anyway.
     runs += points[i].in_cell != points[i - 1].in_cell + 1 || points[i].in_result != points[i - 1].in_result + 1;
   }
   return points.size() >= kMinRunLength * (runs + 1);
