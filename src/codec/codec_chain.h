@@ -21,8 +21,8 @@ class row_codec;  // row_codec.h
 /// How a list of codecs is interpreted.
 struct codec_chain_options {
   const codec_provider* external = nullptr;  ///< called for codecs that the registry does not have; null: none
-  /// Zarr v2: filters and a compressor follow `bytes` (or an object codec) in any order. They see the items in the
-  /// stored byte order, and nothing distinguishes arrays from bytes.
+  /// Zarr v2: filters and a compressor follow `bytes` (or an object codec) in any order. They process items in the
+  /// stored byte order, and arrays are not distinguished from bytes.
   bool stored_order_filters = false;
 };
 
@@ -64,7 +64,7 @@ class codec_chain {
   std::uint64_t max_encoded_bytes() const noexcept { return max_encoded_bytes_; }
   /// Whether every cell encodes to the same number of bytes (no compressor): shard indexes need it.
   bool fixed_size() const noexcept { return fixed_size_; }
-  /// Whether one of the codecs is written in Python: reads must not be waited for while Python's lock is held.
+  /// Whether one of the codecs is written in Python: a thread that waits for a read must not hold Python's lock.
   bool via_python() const noexcept { return via_python_; }
   /// Whether the encoded bytes are the cell in C order and native byte order: it may be read directly into the target.
   bool is_identity() const noexcept { return identity_; }
@@ -72,7 +72,7 @@ class codec_chain {
   /// Whether no stage is between the stored bytes and the items, apart from their order: any part of a cell can then be
   /// read alone.
   bool is_plain() const noexcept { return stages_.empty() && !variable_; }
-  /// Whether the items are stored in the opposite byte order of this machine.
+  /// Whether the items are stored in the byte order that this machine does not have.
   bool swaps() const noexcept { return swap_bytes_ > 1; }
 
   /// Whether decoded bytes are the cell in C order and native byte order, so that the last stage may decode into the
@@ -118,7 +118,7 @@ class codec_chain {
   /// \error invalid_argument  `out` is smaller than a cell may need.
   result<std::uint64_t> encode(const tensor_view& cell, std::span<std::byte> out, worker_scratch& scratch) const;
 
-  /// The same into `out`, which grows by need: for chains of any kind. Returns the encoded bytes, which are in `out`.
+  /// The same into `out`, which grows as needed: for chains of any kind. Returns the encoded bytes, which are in `out`.
   result<std::span<const std::byte>> encode(const tensor_view& cell, buffer& out, worker_scratch& scratch) const;
 
   /// `bytes(little) | zstd(level=0) | crc32c`
@@ -169,7 +169,7 @@ result<compiled_codec> make_codec(const codec_config& config, const stage_type& 
                                   const codec_chain_options& options = {});
 
 /// Makes a bytes-to-bytes codec from its metadata.
-/// \error unsupported  There is no codec with that name.
+/// \error unsupported  No codec has that name.
 result<std::shared_ptr<const byte_codec>> make_byte_codec(const codec_config& config, std::uint32_t item_bytes);
 
 /// A filter or compressor of Zarr v2, `{"id": "zlib", "level": 1}`, as in the registry: `numcodecs.zlib` with the

@@ -86,7 +86,7 @@ inline bytes encode_all(const codec_chain& chain, bytes cell, worker_scratch& sc
 class guarded_decode {
  public:
   /// \param limited  The scratch has a memory limit, and reaching it is a correct answer to hostile bytes.
-  /// \param of_kinds  The bytes say which kind they are of, and some kinds are not supported.
+  /// \param of_kinds  The bytes contain their kind, and some kinds are not supported.
   explicit guarded_decode(bool limited = false, bool of_kinds = false) noexcept
       : limited_(limited), of_kinds_(of_kinds) {}
 

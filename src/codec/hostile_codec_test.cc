@@ -33,7 +33,7 @@ TEST(HostileCodec, RefusesOrSurvivesFlippedBits) {
         damaged[at] ^= std::byte{1} << random() % 8;
       }
       const bool accepted = decode(chain, damaged, scratch).ok();
-      // A checksum detects every damage; fields that it does not cover (a gzip header's time stamp) do not affect
+      // A checksum detects all damage; fields that it does not cover (a gzip header's time stamp) do not affect
       // content.
       if (accepted && checked) {
         ASSERT_EQ(decode.content(), cell) << text;
@@ -236,7 +236,7 @@ TEST(HostileCodec, RefusesZstdFormatsBeforeItsFirstReleaseInsideBlosc) {
   EXPECT_EQ(refusal(kBlosc, 200, cut), "blosc frame is damaged (a split has 255 bytes)");
 }
 
-// c-blosc 1.21.3 then leaves the end of each block unwritten, which only the sum shows.
+// c-blosc 1.21.3 then leaves the end of each block unwritten, which only the sum reveals.
 TEST_F(HostileBlosc, SplitsThatDoNotFillABlockAreRefused) {
   // One block of 1000 bytes in 7 splits of 142.
   bytes frame = of({2, 1, 0x21, 7, 0xe8, 3, 0, 0, 0xe8, 3, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0});

@@ -31,7 +31,7 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
   return made;
 }
 
-// Out of line: a compiler that sees operator delete become free warns of a mismatch.
+// Out of line: if operator delete is inlined to free, compilers warn of a mismatch.
 [[gnu::noinline]] void release(void* memory) noexcept { std::free(memory); }
 }  // namespace
 

@@ -57,8 +57,8 @@ error corrupt(fmt::format_string<Values...> text, Values&&... values) {
   return {errc::corrupt_data, fmt::format(text, std::forward<Values>(values)...)};
 }
 
-// Everything that c-blosc 1.21.3 does not check, or reports with a bare -1, is checked here. It fills a block only as
-// far as whole splits reach, so lengths that do not divide are found by the sum that it returns.
+// Everything that c-blosc 1.21.3 does not check, or reports with a bare -1, is checked here. c-blosc fills a block only
+// as far as whole splits reach. The sum that it returns then reveals lengths that do not divide.
 result<> check(const frame_header& header, std::span<const std::byte> encoded, std::uint64_t room) {
   if (header.version != BLOSC_VERSION_FORMAT) {
     return corrupt("blosc frame has format version {}, only {} can be read", header.version, BLOSC_VERSION_FORMAT);
@@ -105,7 +105,7 @@ result<> check(const frame_header& header, std::span<const std::byte> encoded, s
 }
 
 // c-blosc passes a split to ZSTD_decompress unchecked, and a libzstd may have been built with its decoders from before
-// 1.0. No encoder of Blosc frames ever used those: each split is one frame of today's format.
+// 1.0. No encoder of Blosc frames ever used those: each split is one frame of the current format.
 result<> check_zstd_splits(const frame_header& header, std::span<const std::byte> encoded) {
   for (std::uint64_t block = 0; block < header.blocks(); ++block) {
     const std::uint64_t bytes =

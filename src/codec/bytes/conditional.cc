@@ -1,4 +1,4 @@
-// Bytes codecs that each chunk applies or skips; a bit before the chunk records which.
+// Bytes-to-bytes codecs that are applied to a chunk or skipped; bits before the chunk record which.
 
 #include <fmt/format.h>
 

@@ -16,7 +16,7 @@ inline constexpr std::array<std::string_view, 2> kArrayCodecNames = {"bytes", "t
 /// The combined effect of the codecs at the head of a list.
 struct array_stages {
   dim_vector<std::uint32_t> stored_axes;  ///< the array's dimension that is stored j-th, slowest first
-  bool swap = false;                      ///< stored in the opposite byte order of this machine
+  bool swap = false;                      ///< stored in the byte order that this machine does not have
   std::string description;                ///< `transpose(1, 0) | bytes(little)`
   std::size_t used = 0;                   ///< the number of these codecs in the list
   stage_type output;                      ///< the input of the next codec

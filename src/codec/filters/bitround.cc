@@ -12,8 +12,8 @@
 namespace penstock::inline v0 {
 namespace {
 
-// Rounds to a multiple of 2^dropped, ties to even, as numcodecs does with the bits of floats. It may carry into the
-// exponent, which is correct.
+// Rounds to a multiple of 2^dropped, ties to even, as numcodecs does with the bits of floats. The sum may carry into
+// the exponent, which is correct.
 template <class Word>
 Word round_bits(Word word, unsigned dropped) noexcept {
   if (dropped == 0) return word;
@@ -126,7 +126,7 @@ result<unsigned> fraction_bits(const dtype& type, bool numcodecs) {
 result<compiled_codec> make_bitround_codec(const codec_config& config, const stage_type& input) {
   PENSTOCK_ASSIGN(const codec_members members, codec_members::of(config, {"keepbits"}));
   PENSTOCK_ASSIGN(const unsigned fraction, fraction_bits(input.type, members.numcodecs()));
-  // numcodecs refuses more bits than the type has; other writers write them, and keep all bits.
+  // numcodecs refuses more bits than the type has; other writers accept them, and keep all bits.
   const bool strict = fraction != 0 && members.numcodecs();
   PENSTOCK_ASSIGN(std::int64_t keep, members.integer("keepbits", 0, strict ? fraction : 64));
   if (fraction != 0) keep = std::min<std::int64_t>(keep, fraction);

@@ -31,7 +31,7 @@ inline constexpr std::size_t kNumbers = 12;
 
 /// Nothing for other types.
 std::optional<number> number_of(const dtype& type) noexcept;
-/// The C++ type's other name: int8 is "int8".
+/// The name of the type: "int8".
 std::string_view to_string(number which) noexcept;
 
 constexpr std::uint32_t item_bytes(number which) noexcept {
@@ -47,7 +47,7 @@ number promote(number a, number b) noexcept;
 /// Numbers in memory.
 struct stored_number {
   number kind = number::uint8;
-  bool swapped = false;  ///< in the opposite byte order of this machine
+  bool swapped = false;  ///< in the byte order that this machine does not have
 
   friend bool operator==(const stored_number&, const stored_number&) = default;
 };

@@ -1,4 +1,4 @@
-// Codecs that change an array's shape and leave its bytes.
+// Codecs that change an array's shape and keep its bytes.
 
 #include <fmt/format.h>
 

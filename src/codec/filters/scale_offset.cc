@@ -89,7 +89,8 @@ class scale_offset_codec final : public number_codec {
                           [&](const std::byte* from, std::byte* to, std::size_t count) {
                             for (std::size_t i = 0; i < count; ++i) {
                               const wide_int x = load_item<T>(from, i);
-                              // |x - offset| < 2^65 and |scale| <= 2^64: the product may leave 128 bits by a sign only.
+                              // |x - offset| < 2^65 and |scale| <= 2^64: the product may exceed 128 bits, by its sign
+                              // only.
                               wide_int y = 0;
                               bool good = true;
                               if (decode) {

@@ -14,8 +14,8 @@ namespace {
 using const_bytes = const std::uint8_t* __restrict;
 using bytes_out = std::uint8_t* __restrict;
 
-// One byte of each item after the other: byte j of item i is moved to j * items + i. Back, from j * plane + i, for a
-// run of the items. Fixed sizes let the compiler use its interleaving loads and stores.
+// One byte of each item after the other: byte j of item i is moved to j * items + i. The inverse reads from j * plane +
+// i, for a run of items. Fixed sizes let the compiler use its interleaving loads and stores.
 template <std::size_t kItem>
 void shuffle_items(const_bytes from, bytes_out to, std::size_t items) {
   for (std::size_t i = 0; i < items; ++i) {

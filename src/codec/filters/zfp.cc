@@ -29,8 +29,8 @@ constexpr std::uint64_t kZfpMostBitsAValue = 128;  // zfp needs 70 at most; more
 
 /// How the items of a chunk become numbers of one of zfp's four types, and back.
 ///
-/// The registration does not define it for `large_unsigned`: as in zarrs they are signed numbers, and what is below 0
-/// decodes to 0.
+/// The registration does not define it for `large_unsigned`: as in zarrs, the numbers are treated as signed, and
+/// negative ones decode to 0.
 enum class zfp_items : std::uint8_t { same, small_signed, small_unsigned, large_unsigned, binary16, brain16 };
 
 struct zfp_numbers {
@@ -249,7 +249,7 @@ class zfp_codec final : public byte_codec {
     zfp_stream mode = all_.mode;
     zfp_field field = all_.field;
     if (all_.header) PENSTOCK_TRY(read_header(encoded, mode, field));
-    // The library has no notion of a stream's end. It gets a copy that is followed by zeros.
+    // The library does not check for a stream's end. It receives a copy that is followed by zeros.
     const std::uint64_t padded = most_stream_bytes(mode, field);
     const bool directly = !all_.numbers.widened() && aligned(out.data(), all_.item_bytes);
     const std::uint64_t wide = directly ? 0 : all_.values * all_.numbers.item_bytes();
@@ -545,8 +545,7 @@ result<compiled_codec> make_hdf5_zfp_codec(const codec_config& config, const sta
   settings.name = "hdf5.zfp";
   zfp_field& field = settings.field;
   PENSTOCK_TRY(read_zfp_header(*library, head, "hdf5.zfp's list of parameters", settings.mode, field));
-  // The header has the type and the shape, whatever the array has: another byte order, signs, more dimensions of
-  // length 1.
+  // The header's type and shape apply. The array's may differ: another byte order, signs, more dimensions of length 1.
   settings.mode.exec.policy = zfp_exec_serial;
   settings.numbers = {field.type};
   settings.item_bytes = settings.numbers.item_bytes();

@@ -59,7 +59,7 @@ TEST_P(Zfp, EncodesWithinItsBoundAtAnyPlace) {
       bytes first;
       for (const std::size_t shift : {0, 1, 4}) {
         worker_scratch scratch;
-        // Blocks of exactly the lengths, which sanitizers watch; the target's are the last bytes of theirs.
+        // Blocks end where the content and the target end, so that sanitizers detect accesses beyond them.
         const auto from = std::make_unique<std::byte[]>(shift + content.size());
         std::copy(content.begin(), content.end(), from.get() + shift);
         const auto out = std::make_unique<std::byte[]>(shift + bound);

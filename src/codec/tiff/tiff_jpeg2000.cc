@@ -13,7 +13,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// What OpenJPEG reads.
+/// The input of OpenJPEG.
 struct memory_stream {
   std::span<const std::byte> bytes;
   std::size_t at = 0;

@@ -87,7 +87,7 @@ class one_strip_header {
   std::vector<entry> entries_;
 };
 
-/// The input of libtiff: two pieces of memory, one after the other. And its messages.
+/// The input of libtiff, two blocks of memory one after the other, and its messages.
 struct one_strip_file {
   std::span<const std::byte> header, strip;
   std::array<std::byte, 4> strip_bytes;  // they are in the header from `count_at` on
