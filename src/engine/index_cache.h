@@ -54,8 +54,7 @@ class index_cache {
   using slots = std::list<slot>;
 
   void remove(slots::iterator at);
-  // Drops the entries of one open array. Stops at the last of them: an array that is closed was usually the last one
-  // that was used.
+  // Drops the entries of one open array. Stops at the last of them: an array that is closed was usually used last.
   template <class Which>
   void drop_where(std::uint64_t uid, const Which& which);
 

@@ -150,8 +150,8 @@ struct pool_executor::state {
 
   enum class turn_end : std::uint8_t { done, idle, turn_over };
 
-  // Idle: `seen` is the epoch before the job returned idle. A turn ends if others wait and its time is over: no job
-  // keeps the threads from another until it ends.
+  // Idle: `seen` is the epoch before the job returned idle. A turn ends if others wait and its time is over: a job does
+  // not keep the threads until it ends.
   static turn_end push_forward(const state& self, crew& who, unsigned worker, std::uint64_t& seen) {
     const auto begin = std::chrono::steady_clock::now();
     for (;;) {

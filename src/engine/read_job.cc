@@ -13,9 +13,9 @@ namespace {
 
 /// A read gives up when it had to plan again for changed objects this many times more often than a request succeeded.
 constexpr unsigned kMaxRedos = 64;
-/// Pieces of plan that are processed at the same time.
+/// Plan batches that are processed at the same time.
 constexpr std::size_t kMaxPieces = 4;
-/// ... if there are many sources, whose pieces are often a single request.
+/// ... if there are many sources, whose batches are often a single request.
 constexpr std::size_t kMaxSourcePieces = 64;
 /// A worker's buffers above this size are not kept for the next read.
 constexpr std::uint64_t kMaxKeptBufferBytes = std::uint64_t{8} << 20;
@@ -110,7 +110,7 @@ job::progress read_job::step(unsigned worker) {
     somebody_idles_ = true;
     return progress::idle;
   }
-  // The finished work may have created work, or the end, for idle workers.
+  // The finished work may have created work for idle workers, or ended the read.
   if (somebody_idles_) {
     somebody_idles_ = false;
     wake();
@@ -183,7 +183,7 @@ void read_job::finish(guard& lock) {
   with_.sink.reset();
   if (keep_alive) {
     // It may be the last owner of the context, and a ticket may hold this job for longer: its entries in the context's
-    // ledger must be returned before.
+    // ledger must be returned first.
     workers_.clear();
     flights_.clear();
   }

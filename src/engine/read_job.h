@@ -33,7 +33,7 @@ struct cell_failure {
   error what;
 };
 
-/// One read as a state machine: plan a piece, read its indexes, fetch, decode, fill, repeat.
+/// One read as a state machine: plan a batch, read its indexes, fetch, decode, fill, repeat.
 ///
 /// Any number of workers advance it through `step`; with one worker it is the inline engine, with a pool the parallel
 /// one, under a seeded executor a test of every schedule. Completions of stores only enqueue. A finished job is reused
@@ -99,7 +99,7 @@ class read_job final : public job, private completion_sink {
   std::uint64_t encoded_bytes() const noexcept { return encoded_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  // A piece of plan that is being processed.
+  // A plan batch that is being processed.
   struct piece {
     read_plan plan;
     // One for each decode, or fewer: its cell, if all cells of its fetch are cached and only need a check.
@@ -190,10 +190,10 @@ class read_job final : public job, private completion_sink {
   std::condition_variable ended_;
   planner planner_;
   index_table table_;
-  bool table_is_old_ = false;  // clear before the next piece
+  bool table_is_old_ = false;  // clear before the next batch
   bool planning_ = false;
   bool exhausted_ = false;
-  unsigned rounds_ = 0;  // index reads for one piece
+  unsigned rounds_ = 0;  // index reads for one batch
   unsigned redos_ = 0;
   std::vector<std::pair<std::uint32_t, cell_id>> redo_cells_;
 

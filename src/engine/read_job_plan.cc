@@ -1,4 +1,4 @@
-// How a read_job plans its next piece, and reads the indexes that the plan needs.
+// How a read_job plans its next batch, and reads the indexes that the plan needs.
 
 #include <algorithm>
 #include <array>

@@ -39,7 +39,7 @@ class timed_stage {
     event_.what = next;
     event_.begin_ns = at;
   }
-  /// There was nothing to record.
+  /// Records nothing.
   void leave_out() noexcept { to_ = nullptr; }
   bool is_recorded() const noexcept { return to_ != nullptr; }
 

@@ -11,7 +11,7 @@ class write_fence {
   virtual ~write_fence() = default;
   /// The guard that stores with `store_traits::guards` check together with each write; null: no right is needed.
   virtual const write_guard* guard() const noexcept = 0;
-  /// Queries the store whether the right is still valid.
+  /// Checks in the store whether the right is still valid.
   /// \error conflict  Another writer took it over.
   virtual result<> check() = 0;
 };
@@ -21,7 +21,7 @@ class edge_watch {
  public:
   virtual ~edge_watch() = default;
   /// True if the stored array has no element beyond the shape that the writer sees, and no append is running. False if
-  /// either is not so, or unknown.
+  /// either condition is not met, or unknown.
   virtual bool quiet() = 0;
 };
 

@@ -164,7 +164,7 @@ void write_job::begin_work(guard& lock, open_object& of) {
   lock.unlock();
 }
 
-// The finished work may have created work, or the end, for idle workers.
+// The finished work may have created work for idle workers, or ended the write.
 void write_job::wake_idle() {
   if (std::exchange(somebody_idles_, false)) wake();
 }

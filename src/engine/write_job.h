@@ -25,8 +25,8 @@ class edge_watch;
 /// One write as a state machine: for each storage object gather, encode, assemble, commit.
 ///
 /// Any number of workers advance it through `step`; each encodes any cell of any open object, and the one that encoded
-/// an object's last cell commits it. A new object is opened only when every cell of the earlier ones has its worker, so
-/// there are never more open objects than workers, and encoded bytes of no more than that.
+/// an object's last cell commits it. A new object is opened only when every cell of the earlier ones has its worker.
+/// There are therefore never more open objects than workers, which also bounds the encoded bytes.
 ///
 /// If the store completes reads or writes later, no worker waits: an object whose old bytes are being read, or that is
 /// being put, is in flight and needs no worker. As many are in flight as the context has requests (`io_concurrency`),
@@ -44,9 +44,9 @@ class edge_watch;
 /// opened. With `edges` those are kept: the object is merged and put on condition, as one that is written in part. If
 /// there are no such appends, only the old version is requested, not the bytes.
 ///
-/// With a `fence`, each put and erase holds only while the writer has its right. If the store checks guards, it does
-/// that atomically with the write. Otherwise every object is put, fill value or not, on condition that it is absent, or
-/// has a version that was seen while the writer still had its right: a later put of another writer is kept.
+/// With a `fence`, each put and erase takes effect only while the writer has its right. If the store checks guards, it
+/// does that atomically with the write. Otherwise every object is put, fill value or not, on condition that it is
+/// absent, or has a version that was seen while the writer still had its right: a later put of another writer is kept.
 ///
 /// Work is taken under one lock and done outside of it. `step` only waits for a store that completes requests before it
 /// returns.

@@ -54,7 +54,7 @@ class queued_write {
 /// Runs writes one after the other, in the order of their arrival, on a thread of its own, so that callers do not wait
 /// for storage. The bytes of waiting writes are bounded: above the bound, callers wait. Thread-safe.
 ///
-/// The thread lives while there are writes, and may outlive the queue. The work of a write owns all that it needs,
+/// The thread runs while there are writes, and may outlive the queue. The work of a write owns all that it needs,
 /// including its context.
 class write_queue {
  public:

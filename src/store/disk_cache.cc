@@ -298,7 +298,7 @@ void disk_cache::version_check::complete(std::uint64_t, result<read_done> done) 
   }
 }
 
-// The store has confirmed the version of these reads. On the worker.
+// The store has confirmed the version of these reads. Called on the worker thread.
 void disk_cache::process_state::checked(reads all, const version& seen, std::int64_t begun_ns) {
   const bool records = index.confirm(all[0]->object, seen, begun_ns);
   if (records && is_writable()) {

@@ -408,7 +408,7 @@ bool disk_segments::remove(const found& which) {
   if (!ranges || ::flock(ranges.get(), LOCK_EX | LOCK_NB) != 0) return false;
   (void)::unlinkat(folder_.get(), (which.name + std::string(kRecords)).c_str(), 0);
   if (::unlinkat(folder_.get(), (which.name + std::string(kRanges)).c_str(), 0) != 0) return false;
-  // Other processes have it open: its space is free now, and their reads end early.
+  // Other processes may have it open: truncating it frees the space now, and their reads end early.
   (void)!::ftruncate(ranges.get(), 0);
   return true;
 }

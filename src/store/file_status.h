@@ -12,8 +12,8 @@ namespace penstock::inline v0 {
 
 /// The version of a file: device and inode, size, modification and status-change time in nanoseconds.
 ///
-/// Taken from `stat` of the path, not from `fstat` of an open file, wherever the question is which file a key names
-/// now: a descriptor still refers to the old file, unchanged, after a folder above it was replaced.
+/// Taken from `stat` of the path, not from `fstat` of an open file, wherever it matters which file a key names now: a
+/// descriptor still refers to the old file, unchanged, after a folder above it was replaced.
 version version_of(const struct ::stat& status) noexcept;
 /// Position of the size, plus 1, and the modification time.
 inline constexpr std::size_t kSizeWord = 1, kTimeWord = 2;
@@ -24,7 +24,7 @@ inline constexpr std::size_t kSizeWord = 1, kTimeWord = 2;
 /// in the same inode, size and times. Waits for one tick at most, and only for a file that changed in the present one;
 /// a later time is another machine's clock, for which it cannot wait.
 void wait_until_distinct(const struct ::stat& status) noexcept;
-/// Whether it would wait.
+/// Whether `wait_until_distinct` would wait.
 bool may_be_indistinct(const struct ::stat& status) noexcept;
 
 /// Sets the time of an open file to now in nanoseconds, finer than the file system's own clock: then no wait for a tick

@@ -24,11 +24,11 @@ struct file_store_options {
 
 /// The files below a folder: key `a/b` is the file `<root>/a/b`. Thread-safe; between processes too.
 ///
-/// **Versions** are device, inode, size, mtime and ctime of the path at the time of the read: they see a replaced file,
-/// one rewritten in place, and a folder swapped above it. `put` stamps files to the nanosecond. If the file system's
-/// clock is coarse, a file that another process changed within its present tick is opened for ranged reads and erased
-/// only in the next one, because two of its versions could be equal. No version detects a rewrite in place during the
-/// read itself: a writer should replace files (rename), as this store does.
+/// **Versions** are device, inode, size, mtime and ctime of the path at the time of the read: they detect a replaced
+/// file, one rewritten in place, and a folder swapped above it. `put` stamps files to the nanosecond. If the file
+/// system's clock is coarse, a file that another process changed within its present tick is opened for ranged reads and
+/// erased only in the next one, because two of its versions could be equal. No version detects a rewrite in place
+/// during the read itself: a writer should replace files (rename), as this store does.
 ///
 /// **Ranged reads** keep files open; a warm one is one `stat` and one `pread` and allocates nothing. Adjacent requests
 /// of one call for the same key share the `stat`, and so the version. **Whole objects** (chunk files) are opened,

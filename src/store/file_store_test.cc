@@ -411,7 +411,7 @@ TEST_F(FileStore, TheNextWriterRemovesWhatAKilledOneLeft) {
   ::waitpid(child, &status, 0);
   ASSERT_TRUE(WIFSIGNALED(status));
   ASSERT_EQ(names_in(root_ / "a").size(), 2u) << "the killed writer left its file";
-  // Files of living writers are kept, whether their process is visible here or only their lock is.
+  // Files of running writers are kept, whether their process is visible here or only their lock is.
   write(root_ / "a" / (".penstock-tmp-" + std::to_string(::getppid()) + "-1"), "lives");
   const fs::path locked = root_ / "a" / ".penstock-tmp-2147483000-1";
   write(locked, "another container's");

@@ -167,7 +167,7 @@ class file_store::temporary_file {
       out.file_ = descriptor(::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
       if (out.file_) {
         out.name_ = std::move(name);
-        // Shows searches for abandoned files that its writer is alive. Ends with the descriptor.
+        // Marks the writer as alive for searches for abandoned files. Ends with the descriptor.
         (void)::flock(out.file_.get(), LOCK_EX | LOCK_NB);
         return out;
       }

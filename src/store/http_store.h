@@ -12,7 +12,8 @@
 
 namespace penstock::inline v0 {
 
-/// Files of an HTTP server below one URL, read by range. Not writable, not listable: HTTP has neither.
+/// Files of an HTTP server below one URL, read by range. Neither writable nor listable: HTTP does not have these
+/// operations.
 ///
 /// Requests of one call are sent together. A version is the object's entity tag, or its modification time; it is sent
 /// along (`If-Match`) and compared with the response's. An object is absent if the status is 404 or 410; every other

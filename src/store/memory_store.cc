@@ -99,7 +99,7 @@ memory_store::~memory_store() {
 
 store_traits memory_store::traits() const {
   store_traits traits;
-  // Lent bytes cost nothing, so requesting more of them at once gains nothing.
+  // Lending bytes costs nothing, so longer requests gain nothing.
   traits.max_gap_bytes = 0;
   traits.versions = true;
   traits.sizes = true;

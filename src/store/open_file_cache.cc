@@ -26,7 +26,8 @@ unsigned open_file_limit(unsigned wanted) noexcept {
   return static_cast<unsigned>(std::min<std::uint64_t>(wanted, limit.rlim_cur / 4));
 }
 
-/// In the order in which they began to hold files. Its lock is taken before those of stripes, never after.
+/// The caches that hold files, in the order in which they began to hold them. Its lock is taken before those of
+/// stripes, never after.
 class open_file_cache::holders {
  public:
   /// Never destroyed: arrays may outlive static objects.
@@ -42,7 +43,7 @@ class open_file_cache::holders {
       cache.is_holder_ = true;
     }
     if (!has_too_many()) return;
-    most_files_ = half_of_all_descriptors();  // it may be another one now
+    most_files_ = half_of_all_descriptors();  // the limit may have changed
     while (has_too_many() && clear_first()) {
     }
   }

@@ -23,7 +23,7 @@ enum class s3_flavour : std::uint8_t {
 /// The location of one bucket's objects, and the credentials. Thread-safe.
 ///
 /// Credentials are the options', else the environment's, else the profile's (`~/.aws/credentials`, `~/.aws/config`);
-/// with none of them requests are not signed. They are read once.
+/// without any of them, requests are not signed. They are read once.
 class s3_account {
  public:
   /// \error invalid_argument  No bucket name; not a URL for an endpoint; a key without a secret; a profile that does

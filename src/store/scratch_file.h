@@ -37,7 +37,7 @@ class scratch_file {
   /// Marks a step as done, whose data has been written.
   /// \param durable  The mark also survives a power cut.
   result<> mark(std::uint64_t step, bool durable);
-  /// Releases the space of bytes that are not needed any longer; nothing happens if the file system cannot.
+  /// Releases the space of bytes that are no longer needed; has no effect if the file system does not support it.
   void discard(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void remove() noexcept;
 

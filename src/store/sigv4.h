@@ -18,12 +18,12 @@ inline constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";
 
 /// Signs `request` (AWS Signature Version 4): adds `x-amz-date`, `x-amz-security-token`, `Authorization`.
 ///
-/// Signed are the method, the URL, the host, `range`, `date`, and the headers that begin with `x-amz-`: proxies may
-/// change others.
+/// Signs the method, the URL, the host, `range`, `date`, and the headers that begin with `x-amz-`: proxies may change
+/// others.
 /// \param when          `20150830T123600Z`.
 /// \param service       `s3`.
-/// \param payload_hash  In hexadecimal digits; also sent as `x-amz-content-sha256` where the service is s3.
-/// \source docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+/// \param payload_hash  In hexadecimal digits; also sent as `x-amz-content-sha256` if the service is s3. \source
+/// docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 result<> sign_v4(http_request& request, const s3_credentials& with, std::string_view when, std::string_view region,
                  std::string_view service, std::string_view payload_hash);
 

@@ -92,7 +92,7 @@ result<spool_file::view> spool_file::map() const {
 }
 
 spool_file::view::~view() {
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): munmap wants it so
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): munmap requires it
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 

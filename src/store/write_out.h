@@ -16,7 +16,7 @@ namespace penstock::inline v0 {
 /// Syncs files to the device on a thread of its own: waiting for the device takes tens of milliseconds for a shard,
 /// during which the caller can encode. Thread-safe.
 ///
-/// The thread lives while there are files to sync. The destructor waits for it.
+/// The thread runs while there are files to sync. The destructor waits for it.
 class write_out {
  public:
   /// One file that is being synced.

@@ -29,7 +29,7 @@ class zip_archive {
   int file() const noexcept { return file_.get(); }
   /// The file's version when its directory was last read or written.
   version seen() const;
-  /// The file has no bytes; an archive without entries has some.
+  /// Whether the file has no bytes; an archive without entries has some.
   bool is_nothing() const;
   /// A copy of the entry with that key, and its version. False: it does not exist.
   bool find(std::string_view key, zip_entry& out, version& seen) const;

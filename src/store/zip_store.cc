@@ -160,7 +160,7 @@ void zip_store::read(std::span<const byte_read> reads, completion_sink& sink, st
     } else {
       auto done = read_one(**archive, one);
       if (!done.ok() && done.error().code() == errc::corrupt_data && !still(**archive)) {
-        // The file was rewritten in place during the read: the bytes belong to no single version.
+        // The file was rewritten in place during the read: the bytes may be of several versions.
         done = version_has_changed();
       }
       sink.complete(one.tag, std::move(done));

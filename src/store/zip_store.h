@@ -36,9 +36,9 @@ struct zip_store_options {
 /// change the versions of other entries.
 ///
 /// **Writes**: `put` appends a stored entry after the archive's present directory, `flush` a directory after that; new
-/// entries are visible to this store at once and to others after the flush. Until the new directory is complete the old
-/// one is not changed, and a small file next to the archive has its end, so that Penstock reads the old state, and the
-/// next writer restores it, if the writer is killed; other programs find no directory meanwhile. Replaced and erased
+/// entries are visible to this store at once and to others after the flush. Until the new directory is complete, the
+/// old one is not changed, and a small file next to the archive has its end. If the writer is killed, Penstock reads
+/// the old state, and the next writer restores it; until then, other programs find no directory. Replaced and erased
 /// entries keep their space in the file (a copy omits them).
 ///
 /// From its first put to the flush a writer holds an exclusive `flock` of the archive: another one waits for some time,
