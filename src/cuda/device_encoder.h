@@ -19,8 +19,8 @@ namespace penstock::inline v0::cuda {
 ///
 /// Cells that the write replaces as a whole are encoded in waves, in the order of the write: one wave is encoded while
 /// workers take the cells of the one before. All other cells, those whose encoded bytes do not fit their bound, and
-/// those that found no memory, are left to the host, which receives their values. The host decodes one cell of
-/// each wave and compares it with its values: a faulty encoder on some device must not lose data silently.
+/// those for which memory was not available are left to the host, which receives their values. The host decodes one
+/// cell of each wave and compares it with its values: a faulty encoder on some device must not lose data silently.
 class device_encoder final : public cell_source {
  public:
   /// \param how   Converts the caller's elements to the array's; may be no conversion.
@@ -46,7 +46,7 @@ class device_encoder final : public cell_source {
     std::vector<std::byte> spare;  // the same if page-locked memory has no space
     std::vector<std::span<const std::byte>> encoded;
     event_ref ready = nullptr;  // the sizes are in `head`
-    // From the first gather to the end of the last kernel, and of each kernel: where a profile records the write.
+    // If a profile records the write: from the first gather to the end of the last kernel, and for each kernel.
     std::vector<timed_span*> spans;
     bool fetched = false;
     std::size_t waiting = 0, lent = 0;  // cells that are not taken, and cells that are not returned

@@ -213,7 +213,7 @@ const device_chain& device_read::host_chain_of(const codec_chain& chain, const s
 
 result<> device_read::take(const fetched_cells& what, read_buffer* buffer, worker_scratch& scratch) {
   PENSTOCK_TRY(take_cells(what, static_cast<request_buffer*>(buffer), scratch));
-  // Every worker that has passed something on helps with the cells that the device did not take.
+  // Every worker that has passed cells to the engine helps to decode those that the device refused.
   if (!has_refused_.load(std::memory_order_relaxed)) return {};
   return decode_refused(scratch);
 }
@@ -444,7 +444,7 @@ result<> device_read::hand_over(std::unique_ptr<parcel> what, bool ends) {
 result<bool> device_read::submit(parcel& what, bool ends) {
   if (what.block == nullptr && what.bytes != 0 && engine_->ring().can_hold(what.bytes)) {
     std::byte* const block = engine_->ring().take(what.bytes);
-    // Checks again whether the ring could ever hold it: the machine may not have had more memory.
+    // Checks again whether the ring could ever hold it: its limit is lower if the machine had no more memory.
     if (block == nullptr && engine_->ring().can_hold(what.bytes)) {
       PENSTOCK_TRY(engine_->close_for_blocks());
       return false;
@@ -592,7 +592,7 @@ void device_read::keep_refused(std::unique_ptr<parcel> what) {
   has_refused_.store(true, std::memory_order_relaxed);
 }
 
-// Decodes cells that the device's decoders do not take, in parallel with other workers.
+// Decodes cells that the device's decoders refuse, in parallel with other workers.
 result<> device_read::decode_refused(worker_scratch& scratch) {
   for (;;) {
     refused_cell next;

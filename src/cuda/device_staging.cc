@@ -100,7 +100,7 @@ bool device_engine::has_share(const device_wave& wave, const read_slot& read) no
                      [&](const wave_share& each) { return each.read == &read; });
 }
 
-// An engine that is broken waits for nothing.
+// A broken engine does not wait.
 bool device_engine::is_closing_for(const read_slot& read) const {
   return !broken_ &&
          std::any_of(closing_.begin(), closing_.end(), [&](const device_wave* each) { return has_share(*each, read); });

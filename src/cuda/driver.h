@@ -78,7 +78,7 @@ inline constexpr int kAttributePciDevice = 34;
 inline constexpr int kAttributePciDomain = 50;
 inline constexpr int kAttributeHostNode = 134;
 /// The formats that the device's decompression engine supports, and its longest stream in bytes. Drivers before 12.8 do
-/// not know them.
+/// not have these attributes.
 inline constexpr int kAttributeDecompressFormats = 136;
 inline constexpr int kAttributeDecompressMostBytes = 137;
 inline constexpr int kDecompressDeflate = 1;
@@ -166,8 +166,8 @@ struct driver {
   }
 };
 
-/// The file that is loaded: `libcuda.so.1`, or what the environment variable PENSTOCK_CUDA_DRIVER names. The variable
-/// exists for tests, which put a simulated driver there.
+/// The file that is loaded: `libcuda.so.1`, or the file that the environment variable PENSTOCK_CUDA_DRIVER names. The
+/// variable exists for tests, which put a simulated driver there.
 std::string driver_file();
 
 /// Loads and initialises the driver, once per process; a failure is tried again at the next call.

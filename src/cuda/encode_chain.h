@@ -14,7 +14,7 @@ result<device::encode_plan> plan_encode(const codec_chain& chain);
 /// One wave of chunks is encoded while the cells of another are taken.
 inline constexpr std::size_t kEncodeWavesAtOnce = 2;
 
-/// The most chunks of a wave; 0: the encoder may not use the memory that one chunk needs.
+/// The most chunks of a wave; 0: one chunk needs more memory than the encoder may use.
 /// \param memory_limit  In bytes, of device memory for everything except results.
 std::uint64_t most_wave_chunks(const device::encode_plan& plan, std::uint64_t memory_limit);
 

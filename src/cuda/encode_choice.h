@@ -23,10 +23,10 @@ struct encode_choice {
   std::string why;
 };
 
-/// Chooses what encodes: the device only if it has encoders for all codecs and the model predicts that the host takes
-/// at least twice as long. The model: each host worker encodes at its codecs' rate on packed climate-like numbers, on
-/// one core of an EPYC; each warp of the device by the machine code's cycles (docs/design/0021-device-encoders.md), one
-/// for each chunk or block of a zstd frame, in waves that fit into its memory. Codecs with a level that compresses more
+/// Chooses the encoder: the device only if it has encoders for all codecs and the model predicts that the host takes at
+/// least twice as long. The model: each host worker encodes at its codecs' rate on packed climate-like numbers, on one
+/// core of an EPYC; each warp of the device by the machine code's cycles (docs/design/0021-device-encoders.md), one for
+/// each chunk or block of a zstd frame, in waves that fit into its memory. Codecs with a level that compresses more
 /// than the device's encoders are left to the host.
 encode_choice choose_encoder(const codec_chain& chain, const encode_work& work);
 

@@ -37,7 +37,7 @@ class page_locked_ring {
   std::byte* take_held(std::uint64_t bytes);
   /// Whether `take` would request more from the driver.
   bool may_grow(std::uint64_t bytes) const;
-  /// Makes space for this many bytes, as `take` does. Returns false if no memory can be had.
+  /// Makes space for this many bytes, as `take` does. Returns false if no memory can be allocated.
   bool grow(std::uint64_t bytes);
   /// Adds an owner of the block: it is returned when all have released it.
   void share(std::byte* block) noexcept;

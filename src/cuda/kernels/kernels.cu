@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(32) penstock_zstd_checksum(zstd_wav
   zstd_checksum_warp(wave, blockIdx.x, shared, warp{});
 }
 
-// Without a number of blocks, ptxas spills to stay at 64 registers, for 32 of them.
+// Without a number of blocks, ptxas spills to stay at 64 registers, which allow 32 blocks.
 extern "C" __global__ void __launch_bounds__(32, 20) penstock_lz(part_wave wave) {
   __shared__ lz_parts_shared shared;
   lz_warp(wave, blockIdx.x, shared, warp{});

@@ -1,9 +1,8 @@
 #pragma once
 
-/// \file
-/// The kernel that ends a wave: it scatters decoded cells, converts numbers, writes fill values and marks failures. And
-/// the kernel that gathers values for writes. One source for host and device, without includes that device code cannot
-/// have.
+/// \file The kernel that ends a wave: it scatters decoded cells, converts numbers, writes fill values and marks
+/// failures. A second kernel gathers values for writes. One source for host and device, without includes that device
+/// code cannot have.
 
 #include <cstdint>
 
@@ -46,9 +45,8 @@ struct move_item {
   std::uint32_t swap = 0;  ///< 1: the bytes of each unit are reversed
   std::uint32_t first_axis = 0, axes = 0;
   std::uint32_t first_run = 0, runs = 0;
-  std::uint32_t status = kNoStatus;  ///< 1: the cell was decoded at its destination; only failures are marked
-  std::uint32_t in_place = 0;        ///< 1: the cell was decoded at its destination; only a failure must still be
-                                     ///< marked
+  std::uint32_t status = kNoStatus;  ///< index of the cell's status; kNoStatus: the move needs no decoded cell
+  std::uint32_t in_place = 0;        ///< 1: the cell was decoded at its destination; only a failure must be marked
   std::uint64_t note = 0;            ///< address of the cell's failure_note; 0: none
   std::uint64_t report = 0;          ///< address of its read's failure_report; 0: none
   number_kind convert_from = number_kind::none, convert_to = number_kind::none;  ///< none: bytes are moved as they are
