@@ -17,8 +17,7 @@ namespace penstock::inline v0::cli {
 /// The action of a parsed command line; returns the exit status.
 using action = std::function<int(const session&)>;
 
-/// One verb, its arguments and options. Parsing sets the values; the action holds them, and they live as long as it
-/// does.
+/// One verb, its arguments and options. Parsing sets the values; the action owns them.
 ///
 /// A name without a dash is an argument. `what` is the line of help.
 class command {

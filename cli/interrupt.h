@@ -7,7 +7,7 @@
 
 namespace penstock::inline v0::cli {
 
-/// Catches SIGINT, SIGTERM and SIGHUP and ignores SIGPIPE (writes fail instead) while it lives. One at a time.
+/// Catches SIGINT, SIGTERM and SIGHUP and ignores SIGPIPE (writes fail instead) while it exists. One at a time.
 ///
 /// Within `stoppable` work the first signal only sets a flag, so that the work ends in order; elsewhere, and at the
 /// second signal, the program ends at once. In both cases the file named by `remove_on_exit` is removed.

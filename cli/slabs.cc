@@ -11,7 +11,7 @@ slice to_slice(const axis_range& range) {
   out.start = range.start;
   out.step = range.step;
   out.stop = range.step > 0 ? last + 1 : last - 1;
-  if (*out.stop < 0) out.stop.reset();  // before the first element: no negative number names that
+  if (*out.stop < 0) out.stop.reset();  // before the first element, which a negative number cannot name
   return out;
 }
 

@@ -60,7 +60,7 @@ plan_limits limits_for(planned_for engine, const source& from, const context_sta
   return limits;
 }
 
-/// Adds the bytes of the objects that a piece reads as a whole. Absent objects have none.
+/// Adds the bytes of the objects that a batch reads as a whole. Absent objects have none.
 void add_sizes(planned& out, const read_plan& piece, const store& from) {
   std::vector<std::string> keys;
   for (const fetch_op& op : piece.fetches) {
@@ -84,7 +84,7 @@ void add_sizes(planned& out, const read_plan& piece, const store& from) {
   }
 }
 
-/// Adds the positions of a piece's cells to the touched ones, until there are `max_touched`.
+/// Adds the positions of a batch's cells to the touched ones, until there are `max_touched`.
 void add_touched(planned& out, const read_plan& piece, const chunk_grid& grid, std::size_t max_touched) {
   const std::size_t most = max_touched * grid.rank();
   dim_vector<std::uint64_t> at;

@@ -15,7 +15,7 @@ result<array> append_rows(const array& to, const tensor_view& value, std::size_t
   PENSTOCK_TRY(check_editable(state));
   PENSTOCK_TRY(check_rows(state, state.shape, value, axis, true));
   std::uint64_t bytes = value.type.item_bytes();
-  for (const std::uint64_t each : value.extents) bytes *= each;  // the caller holds them
+  for (const std::uint64_t each : value.extents) bytes *= each;  // for the progress only
   const auto may_go_on = [&] { return !options.progress || options.progress({0, bytes}); };
   PENSTOCK_ASSIGN(const auto session, append_session::begin(to, axis, may_go_on));
   auto done = session->write(value, options);

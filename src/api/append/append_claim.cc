@@ -127,7 +127,7 @@ append_claim_text parse_claim(std::string_view text) {
   return out;
 }
 
-// True where the claim's process ran on this boot of this kernel in this PID namespace, and has ended.
+// True if the claim's process ran on this boot of this kernel in this PID namespace, and has ended.
 bool owner_has_ended(const append_claim_text& claim) {
   if (claim.process <= 0 || claim.space.empty() || claim.space == "-" || claim.space != process_space()) return false;
   return ::kill(claim.process, 0) != 0 && errno == ESRCH;

@@ -11,7 +11,7 @@
 
 namespace penstock::inline v0 {
 
-/// Next to an array's metadata while a writer appends or resizes.
+/// The key of the claim, which exists next to an array's metadata while a writer appends or resizes.
 inline constexpr std::string_view kClaimKey = ".penstock-append";
 inline constexpr std::uint64_t kMaxClaimBytes = 1024;
 
@@ -20,9 +20,9 @@ inline constexpr std::uint64_t kMaxClaimBytes = 1024;
 /// The claim is an object next to the metadata that only one writer can create. It holds a random token, the length of
 /// its lease and the axes that its owner appends along. While the owner works, a thread of the owner replaces the
 /// object four times in each lease. A writer that finds the object waits. An object that keeps one version for a whole
-/// lease, as measured by the clock of the writer that waits, is taken over: replaced on condition of that version. No
-/// clocks of two hosts are compared, and no process numbers, with one exception: on the same boot of the same kernel,
-/// in the same PID namespace, a claim whose process has ended is taken over at once.
+/// lease, as measured by the clock of the writer that waits, is taken over: replaced on condition of that version.
+/// Neither the clocks of two hosts nor process numbers are compared, with one exception: on the same boot of the same
+/// kernel, in the same PID namespace, a claim whose process has ended is taken over at once.
 ///
 /// An owner that continues after it lost its claim is refused: see `write_fence`. Stores without versions have no
 /// claims: there, one process appends.

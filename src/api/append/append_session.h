@@ -44,7 +44,7 @@ class append_session {
   /// Stores the shape with all rows that were written. May be called again after an error.
   /// \error conflict  The array was resized in the meantime, or another writer took over.
   result<> publish(bool durable);
-  /// Erases elements that the shape does not include and releases the claim. Nothing may be called after it.
+  /// Erases elements that the shape does not include and releases the claim. No other function may be called after it.
   result<> end();
 
  private:

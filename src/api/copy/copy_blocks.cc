@@ -43,7 +43,7 @@ std::int64_t offset_of(const box& piece, const box& block, const strides& steps)
   return out;
 }
 
-// The same name and text for the same work.
+// The name of the file and its identity are the same for the same work.
 std::string scratch_name(const std::string& target) {
   const std::span<const std::byte> text(reinterpret_cast<const std::byte*>(target.data()), target.size());
   return fmt::format(".penstock-rechunk-{:08x}{:08x}", lookup3(text, 1), lookup3(text, 2));
@@ -282,7 +282,7 @@ result<> block_copier::spilled() {
   return done;
 }
 
-// The first pass: the parts of each block of the source go to their places in the file.
+// The first pass: the parts of each block of the source are written to their positions in the file.
 result<> block_copier::spill(scratch_file& file, std::span<const std::uint64_t> begins) {
   return each(plan_.reads.cells(), 0, 2, [&](std::uint64_t n, std::uint64_t& bytes) -> result<> {
     const box block = box_of(plan_.reads, n);

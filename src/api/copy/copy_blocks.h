@@ -35,7 +35,7 @@ class block_copier {
       : from_(from), to_(to), plan_(plan), with_(std::move(with)), left_for_each_(inner_threads()) {}
 
   result<> run();
-  /// Reads both sides and compares; every NaN equals every other one. \error corrupt_data  Elements differ.
+  /// Reads both sides and compares; all NaNs are equal. \error corrupt_data  Elements differ.
   result<> compare();
   /// Decoded bytes that were written, and those that already existed.
   std::uint64_t written_bytes() const noexcept { return written_; }

@@ -10,8 +10,8 @@
 
 namespace penstock::inline v0 {
 
-/// The first of `count` adjacent elements in which two arrays differ. Every NaN equals every other one: a chunk of NaN
-/// is stored as the fill value, whatever the other bits of its NaNs are.
+/// The first of `count` adjacent elements in which two arrays differ. All NaNs are equal: a chunk of NaN is stored as
+/// the fill value, whatever the other bits of its NaNs are.
 std::optional<std::uint64_t> first_difference(const std::byte* a, const std::byte* b, std::uint64_t count,
                                               const dtype& type) noexcept;
 

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 /// The most files that an error names.
 constexpr std::size_t kMostFilesNamed = 5;
 
-/// Local paths in the form after resolving links: folders that do not exist are unchanged.
+/// Local paths with links resolved; folders that do not exist are unchanged.
 class real_paths {
  public:
   std::string of(const std::string& path) {
