@@ -23,7 +23,7 @@ constexpr std::uint64_t kTried = 256;
 
 std::uint64_t longest_side(const array& a) { return std::max(a.shape()[1], a.shape()[2]); }
 
-// The bytes that a read's plan fetches; nothing if it fetches none.
+// The bytes that a read's plan fetches; nullopt if it fetches none.
 std::optional<std::uint64_t> first_byte_of(std::string_view plan) {
   constexpr std::string_view kBytes = "bytes [";
   for (std::size_t at = 0; at < plan.size();) {

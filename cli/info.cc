@@ -16,7 +16,7 @@ namespace {
 
 /// Groups nested deeper than this count as a loop of links.
 constexpr int kMostIndent = 64;
-/// Values of attributes are shortened to so many bytes in text.
+/// Values of attributes are shortened to this many bytes in text.
 constexpr std::size_t kMostValueBytes = 160;
 
 double decoded_bytes(const array& a) {

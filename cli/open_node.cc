@@ -64,7 +64,7 @@ result<opened> library_group::open(const std::string& name) const {
   return std::move(found).error();
 }
 
-/// The file that `uri` names, or that contains its target: "model.nc" for "model.nc/t2m". Empty if there is none.
+/// The file that `uri` names, or that contains its target: "model.nc" for "model.nc/t2m". Empty if it does not exist.
 std::filesystem::path file_part(const std::string& uri) {
   std::error_code none;
   std::filesystem::path path = uri.starts_with("file://") ? uri.substr(7) : uri;
@@ -104,7 +104,7 @@ result<opened> open_found(const session& speak, const std::string& uri, unsigned
       "the Python package, which is not installed, opens more: Parquet and Arrow, numcodecs' codecs");
 }
 
-/// Names that exist next to `uri`: of its group's members, or of its folder's files. Empty if there is neither.
+/// Names that exist next to `uri`: of its group's members, or of its folder's files. Empty if neither exists.
 std::vector<std::string> names_next_to(const session& speak, const std::string& parent) {
   if (auto found = open_found(speak, parent, 0, false); found.ok()) {
     if (const auto* const g = std::get_if<std::shared_ptr<const opened_group>>(&*found)) {

@@ -30,7 +30,7 @@ class output_file {
  private:
   output_file() noexcept = default;
 
-  std::string path_, temporary_;  ///< `temporary_` is empty if there is nothing to remove
+  std::string path_, temporary_;  ///< `temporary_` is empty if nothing is to be removed
   int descriptor_ = -1;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;

@@ -24,7 +24,7 @@ struct storage_flags {
 
   /// \error invalid_argument  A value, by its flag.
   result<remote_options> options() const;
-  /// A JSON object of the given options; `{}` if there are none.
+  /// A JSON object of the given options; `{}` if none were given.
   json document() const;
 };
 
@@ -61,7 +61,7 @@ result<> write_all(int descriptor, std::span<const std::byte> bytes);
 /// `{"code": ..., "message": ..., "notes": [...]}`.
 json to_json(const error& failure);
 json to_json(const extents& shape);
-/// A document of the library as a value; null if there is none.
+/// A document of the library as a value; null if it cannot be parsed.
 json parsed(const std::string& text);
 
 /// `1.61 GB`, `512 bytes`: decimal units, three digits.

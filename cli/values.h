@@ -15,7 +15,7 @@ namespace penstock::inline v0::cli {
 /// Floating values have the fewest digits that give the same value back in their own type.
 std::string item_text(dtype type, const std::byte* item);
 
-/// The characters of a text element; nothing for other types.
+/// The characters of a text element; nullopt for other types.
 std::optional<std::string> plain_text(const dtype& type, const std::byte* item);
 
 /// One element as a field of a CSV file, in quotes if necessary. Source: RFC 4180.
@@ -24,7 +24,7 @@ std::string csv_text(const dtype& type, const std::byte* item);
 /// One element as JSON. Not-a-number and infinities are the strings that Zarr uses for them; a complex value is a pair.
 json item_json(dtype type, const std::byte* item);
 
-/// A C-order block as NumPy prints it: nested brackets, aligned columns, lines of at most 75 columns where that can be.
+/// A C-order block as NumPy prints it: nested brackets, aligned columns, lines of at most 75 columns if possible.
 std::string block_text(dtype type, const extents& shape, const std::byte* data);
 
 /// A C-order block as nested JSON arrays; a single element if the rank is 0.

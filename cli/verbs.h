@@ -26,8 +26,8 @@ void add_completion(command_line& line);
 
 /// Replaces this process by Python's `penstock VERB ARGUMENTS`; returns only if that is not possible.
 int run_in_python(const session& speak, int argc, const char* const* argv);
-/// The same for a verb that this program has in a shorter form: returns if Python has no package, or started this
-/// process.
+/// The same for a verb that this program has in a shorter form: returns if the Python package is not installed, or if
+/// Python started this process.
 void try_in_python(int argc, const char* const* argv);
 
 /// Opens the array or group at `uri` for a verb, with a context of its own. Formats that the library does not open are

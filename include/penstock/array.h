@@ -208,7 +208,7 @@ class PENSTOCK_API array {
   /// each by all of the context's threads; reads do not wait for them. If the waiting writes hold more than
   /// `context_options::write_queue_bytes`, this call waits. Options as in `write`; `progress` is called on that thread.
   /// A program that ends without `context::synchronize` loses the waiting writes.
-  /// \error  What `write` refuses by its arguments. Later errors come from the ticket, or from `context::synchronize`.
+  /// \error  As `write`, for invalid arguments. Later errors are returned by the ticket, or by `context::synchronize`.
   /// \error unsupported  Values in device memory; Python objects.
   result<write_ticket> write_async(const selection& which, const tensor_view& value,
                                    const write_options& options = {}) const;

@@ -83,9 +83,10 @@ struct context_options {
   std::function<void(const std::string&)> on_warning;
 };
 
-/// Environment variables, for job scripts: those named PENSTOCK_ and a member of the options (THREADS, IO_CONCURRENCY,
-/// MEMORY_LIMIT, CHUNK_CACHE, OUTPUT_POOL, WRITE_QUEUE, DEVICE_MEMORY_LIMIT, PAGE_LOCKED, DISK_CACHE, DISK_CACHE_LIMIT)
-/// are taken where `given` has the default. Sizes are bytes, or such as "2GiB". An empty variable counts as unset.
+/// Completes options from environment variables, for job scripts: PENSTOCK_THREADS, and in the same way IO_CONCURRENCY,
+/// MEMORY_LIMIT, CHUNK_CACHE, OUTPUT_POOL, WRITE_QUEUE, DEVICE_MEMORY_LIMIT, PAGE_LOCKED, DISK_CACHE and
+/// DISK_CACHE_LIMIT, replace the members of `given` that have their default value. Sizes are in bytes, or have a unit
+/// ("2GiB"). An empty variable counts as unset.
 ///
 /// The program and the Python package create their contexts in this way; `context::make` itself reads no variable.
 /// \error invalid_argument  A variable is not a number or a size; its name is in the message.

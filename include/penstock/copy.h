@@ -41,8 +41,8 @@ struct copy_part {
 
 struct copy_options {
   unsigned threads = 0;           ///< 0: the source's context's
-  std::optional<extents> chunks;  ///< for arrays of this rank; nothing: the source's
-  std::optional<extents> shards;  ///< nothing: the source's, or none if chunks are given
+  std::optional<extents> chunks;  ///< for arrays of this rank; nullopt: the source's
+  std::optional<extents> shards;  ///< nullopt: the source's, or none if chunks are given
   /// Lengths by dimension name, whole dimensions, sizes in bytes: resolved for each array; they replace `chunks` and
   /// `shards`. Each name must be a dimension of at least one array.
   std::optional<chunk_lengths> chunk_rule, shard_rule;

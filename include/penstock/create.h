@@ -37,7 +37,7 @@ struct create_options {
   /// The data type as JSON, in place of `type`: a v3 name or object, or NumPy's type string or list of fields, whose
   /// byte order is that of the stored items.
   std::string dtype_json;
-  std::optional<extents> chunks;                          ///< nothing: about 1 MiB each
+  std::optional<extents> chunks;                          ///< nullopt: about 1 MiB each
   std::vector<std::vector<std::uint64_t>> chunk_lengths;  ///< a rectilinear grid; an empty list: all as in `chunks`
   std::optional<extents> shards;                          ///< multiples of the chunks; version 3
   /// Shards of a rectilinear grid, each a multiple of the chunks; an empty list: all as in `shards`.

@@ -24,8 +24,8 @@ struct raw_description {
   std::string dtype;             ///< as in `raw_options`; empty: the JSON files have it
   std::optional<extents> shape;  ///< as in `raw_options`
   std::optional<extents> row_shape;
-  std::optional<std::uint64_t> offset;  ///< nothing: the value of the JSON files, if they have the dtype; otherwise 0
-  std::optional<bool> fortran_order;    ///< nothing: likewise; otherwise false
+  std::optional<std::uint64_t> offset;  ///< nullopt: the value of the JSON files, if they have the dtype; otherwise 0
+  std::optional<bool> fortran_order;    ///< nullopt: likewise; otherwise false
 };
 
 /// How files are found, and opened as one array.

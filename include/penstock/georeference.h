@@ -18,7 +18,7 @@ struct band_meaning {
   std::uint64_t number = 0;  ///< number of the band in its file, from 0
   /// The nodata value of the file, in the precision of the pixels.
   std::optional<nodata_value> nodata;
-  /// The same, if pixels can have the value; nothing: no pixel is nodata.
+  /// The same, if pixels can have the value; nullopt: no pixel is nodata.
   std::optional<nodata_value> held_nodata;
   double scale = 1, offset = 0;   ///< measured value = stored value * scale + offset
   std::string unit, description;  ///< empty: the file has no offset
@@ -36,7 +36,7 @@ class PENSTOCK_API georeference {
   /// Whether the format has such values. If not, all of them are absent.
   bool is_known() const noexcept;
 
-  /// From pixels to the ground; nothing if the file has no transform, or its pixels have no size.
+  /// From pixels to the ground; nullopt if the file has no transform, or its pixels have no size.
   result<std::optional<affine_transform>> transform() const;
   /// The area that all pixels cover; nullopt without a transform.
   result<std::optional<ground_bounds>> bounds() const;
@@ -47,9 +47,9 @@ class PENSTOCK_API georeference {
 
   /// The GeoTIFF keys. Converting them to WKT needs a database of coordinate systems, such as PROJ's.
   result<std::vector<geo_key>> geo_keys() const;
-  /// The EPSG code at the end of the sidecar file's text or, without such a text, the code in the keys. Nothing if the
-  /// file describes its system in another way. A unit of coordinates in the keys that differs from the code's own is
-  /// ignored.
+  /// The EPSG code at the end of the sidecar file's text or, without such a text, the code in the keys. Returns nullopt
+  /// if the file describes its system in another way. A unit of coordinates in the keys that differs from the code's
+  /// own is ignored.
   result<std::optional<std::uint32_t>> epsg() const;
   /// The text (WKT, or another form that PROJ reads) of the coordinate system in a sidecar file or, without one, in the
   /// keys as ArcGIS writes it; empty: none.

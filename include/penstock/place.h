@@ -37,7 +37,7 @@ PENSTOCK_API result<place> find_place(std::string_view uri, const place_options&
 
 /// Whether a new Zarr array or group may have this name. Names with the endings of other formats (`x.nc`, `x.tif`) are
 /// refused: those of the context's drivers (null: the library's), and of files that other programs read (`x.csv`).
-/// \error invalid_argument  Names the format, and what writes it.
+/// \error invalid_argument  Names the format, and the function that writes it.
 PENSTOCK_API result<> check_new_name(std::string_view uri, const context* with = nullptr);
 
 /// The entries of a zip archive; it does not have to exist. Call `flush` after writing.

@@ -29,7 +29,7 @@ struct source {
   memory_space space = memory_space::host;  ///< of `to`: a store reads directly into host memory only
 
   /// Selections that are not a box: index lists, points, a mask. Null: `from` is the selection. Else `from` is empty,
-  /// and `to_strides` are as `indexed_selection::places_axes` says. Borrowed.
+  /// and `to_strides` are as described at `indexed_selection::places_axes`. Borrowed.
   const indexed_selection* indexed = nullptr;
   /// The type to which elements are converted on their way to `to` or, in a write, from which. Null: no conversion.
   /// Borrowed.

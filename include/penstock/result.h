@@ -22,7 +22,7 @@ enum class errc : std::uint8_t {
   unsupported,         ///< well-formed, but not supported by Penstock
   permission_denied,   ///< the store refused
   io_error,            ///< the store failed, or ended early
-  version_changed,     ///< the object is not the expected one any more; internal, retried a bounded number of times
+  version_changed,     ///< the object is no longer the expected one; internal, retried a bounded number of times
   conflict,            ///< the object kept changing while it was read or written
   read_only,           ///< a write to a node that was opened for reading
   cancelled,           ///< the caller cancelled, or was interrupted

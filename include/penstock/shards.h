@@ -30,7 +30,7 @@ struct raw_options {
 struct shard_options {
   std::shared_ptr<penstock::context> context;  ///< null: a context of its own
   std::int64_t axis = 0;                       ///< the axis of the join; negative: counted from the end
-  std::optional<raw_options> raw;              ///< nothing: `.npy` files, whose headers have these facts
+  std::optional<raw_options> raw;              ///< nullopt: `.npy` files, whose headers have these facts
 };
 
 /// Whether `find_shards` refuses missing numbers in names.

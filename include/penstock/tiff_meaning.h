@@ -16,7 +16,7 @@ namespace penstock::inline v0 {
 struct coordinate_system {
   enum class kind : std::uint8_t { projected, geographic };
 
-  /// Of the horizontal system: 1 to 32766; nothing: see `esri_wkt`.
+  /// Of the horizontal system: 1 to 32766; nullopt: see `esri_wkt`.
   std::optional<std::uint32_t> epsg;
   kind of = kind::projected;              ///< the kind of system that `epsg` names
   std::optional<std::uint32_t> vertical;  ///< EPSG's code of the vertical system

@@ -39,14 +39,14 @@ struct tiff_create_options {
   std::uint32_t tile_height = 512, tile_width = 512;  ///< multiples of 16
   std::uint32_t bits = 0;                             ///< of a sample, if fewer than those of `type` (unsigned); 0: all
   std::string compression = "deflate";       ///< none, packbits, lzw, deflate, zstd, lzma, or jpeg (through libtiff)
-  std::optional<int> level;                  ///< nothing: deflate 6, zstd 9, lzma 6, jpeg (its quality) 75
-  std::optional<std::uint32_t> predictor;    ///< 1, 2, 3; nothing: 2 for integers, 3 for floats, if allowed
+  std::optional<int> level;                  ///< nullopt: deflate 6, zstd 9, lzma 6, jpeg (its quality) 75
+  std::optional<std::uint32_t> predictor;    ///< 1, 2, 3; nullopt: 2 for integers, 3 for floats, if allowed
   bool planar = false;                       ///< each band has tiles of its own
   std::uint16_t photometric = 1;             ///< 0, 1: grey; 2: RGB; 3: palette
   std::vector<std::uint16_t> extra_samples;  ///< of bands beyond the photometric's; missing ones are 0
   bool auto_overviews = true;                ///< overviews until one fits into a tile
   std::vector<std::uint64_t> overviews;      ///< otherwise these factors: powers of two from 2 on, ascending
-  std::optional<overview_resampling> resampling;  ///< nothing: average, or nearest for a palette
+  std::optional<overview_resampling> resampling;  ///< nullopt: average, or nearest for a palette
   bool mask = false;                              ///< whether the file has a mask of valid pixels, one bit each
   /// The nodata value, stored in the file, also for rows that are not written.
   /// \error invalid_argument  Pixels cannot have it.
@@ -54,7 +54,7 @@ struct tiff_create_options {
   /// Red, green and blue of each value of a palette; values beyond the last one are black.
   std::vector<std::array<std::uint16_t, 3>> colormap;
   tiff_meaning meaning;               ///< position on the ground, units and metadata of the image
-  std::optional<bool> big_tiff;       ///< nothing: only if necessary
+  std::optional<bool> big_tiff;       ///< nullopt: only if necessary
   std::vector<tiff_tag> tags;         ///< additional tags of the image only, little-endian
   std::vector<tiff_tag> shared_tags;  ///< additional tags of the image and its overviews
 };

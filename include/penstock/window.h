@@ -67,8 +67,8 @@ PENSTOCK_API std::size_t choose_overview(const image_size& image, std::span<cons
 using window_image = std::variant<array, unpacked_image>;
 
 struct window_options {
-  std::optional<ground_bounds> bounds;  ///< in the units of the image's coordinate system; nothing: the whole image
-  std::optional<image_size> size;       ///< size of the result; nothing: as many pixels as the image itself has there
+  std::optional<ground_bounds> bounds;  ///< in the units of the image's coordinate system; nullopt: the whole image
+  std::optional<image_size> size;       ///< size of the result; nullopt: as many pixels as the image itself has there
   resampling how = resampling::nearest;
   /// For pixels without a value: one item of the result's type in native byte order. Empty: nodata; without nodata, 0
   /// for missing pixels within the image.

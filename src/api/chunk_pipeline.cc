@@ -54,7 +54,7 @@ class keeping_store final : public store {
  public:
   keeping_store(const store& from, std::span<const chunk_item> items, std::span<chunk_written> out) : from_(from) {
     for (std::size_t i = 0; i < items.size(); ++i) {
-      out[i].erased = true;  // nothing is put, so there is nothing to list
+      out[i].erased = true;  // nothing is put, so nothing can be listed
       places_.emplace_back(items[i].key, &out[i]);
     }
     std::sort(places_.begin(), places_.end());
@@ -208,7 +208,7 @@ result<> chunk_pipeline::read_to_device(const std::shared_ptr<penstock::context>
   if (!stream) return read->synchronize();
   auto queued = read->order(on);
   if (!queued.ok()) {
-    (void)read->synchronize();  // nothing writes to the caller's memory any longer
+    (void)read->synchronize();  // after this, the caller's memory is no longer written to
     return queued;
   }
   read->hand_on();

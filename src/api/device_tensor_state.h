@@ -39,7 +39,7 @@ class device_tensor_state {
   /// the engine's ring that they are in, which is returned after the copy; null: they are in ordinary memory, which is
   /// not read after the call.
   result<> fill(const std::byte* from, std::byte* block);
-  /// Waits for that copy. Success if there is none.
+  /// Waits for that copy. Success if no copy was queued.
   result<> wait_for_fill();
   bool fill_is_complete() const;
   result<> order(stream_handle stream);

@@ -180,7 +180,7 @@ result<array> open_found_files(const found_shards& found, const shard_files_opti
   return open_other_files(found, options);
 }
 
-/// The array of a manifest, if the one file that was found is one; else nothing.
+/// The array of a manifest, if the one file that was found is one; else nullopt.
 result<std::optional<array>> open_as_manifest(const found_shards& found, const shard_files_options& options) {
   PENSTOCK_ASSIGN(const std::optional<object_head> head, read_head(*found.from, found.keys.front()));
   const auto driver = head ? driver_of(*options.context, *head, found.keys.front()) : nullptr;

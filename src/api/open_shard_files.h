@@ -9,7 +9,7 @@
 
 namespace penstock::inline v0 {
 
-/// The array of the files that a pattern names (`run/x_*.tif`, `run/x_*.h5/group/set`); nothing if `uri` is not a
+/// The array of the files that a pattern names (`run/x_*.tif`, `run/x_*.h5/group/set`); nullopt if `uri` is not a
 /// pattern, or is the name of a file.
 /// \error As of `open_shards`.
 result<std::optional<array>> open_pattern(std::string_view uri, const open_options& options);

@@ -107,7 +107,7 @@ constexpr std::array<line, sizeof...(Pair)> lines_of(std::index_sequence<Pair...
   return {line_of<Pair>()...};
 }
 
-// By kinds: source, then target; null if there is no such conversion.
+// By kinds: source, then target; null if the conversion does not exist.
 constexpr auto kLines = lines_of(std::make_index_sequence<kSources * kTargets>());
 
 number_kind part_of(number_kind complex) {

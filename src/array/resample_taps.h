@@ -24,7 +24,7 @@ struct resample_taps {
   std::int64_t high() const noexcept;
   /// For the output pixels [begin, end); `low_pixel` is the number of the first available source pixel.
   axis_taps part(std::size_t begin, std::size_t end, std::int64_t low_pixel) const noexcept;
-  /// The one source pixel of each output pixel; nothing if an output pixel has several.
+  /// The one source pixel of each output pixel; nullopt if an output pixel has several.
   std::optional<std::vector<std::int64_t>> single_pixels() const;
 };
 
@@ -32,7 +32,7 @@ struct resample_taps {
 /// - average: the pixels that the output pixel covers, weighted by the covered share.
 /// - bilinear: a triangle around the centre that reaches max(1, step) pixels to either side: it grows with the output
 /// pixel, so that no source pixel is skipped. Positions within 1e-9 of an edge between pixels are that edge. Outside of
-/// the `size` pixels, at most numbers -1 and `size` have weights. Returns nothing if there are more than 2^27 weights.
+/// the `size` pixels, at most numbers -1 and `size` have weights. Returns nullopt if there are more than 2^27 weights.
 std::optional<resample_taps> make_taps(resample_kernel kernel, double start, double step, std::size_t count,
                                        std::uint64_t size);
 

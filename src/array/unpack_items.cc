@@ -10,7 +10,8 @@ namespace {
 /// Elements of a block: source and result fit into the first level of the cache.
 constexpr std::uint64_t kUnpackedBlock = 1024;
 
-// Multiplication and addition are in separate loops: no compiler may fuse them into one operation with one rounding.
+// Multiplication and addition are in separate loops, so that compilers do not fuse them into one operation with one
+// rounding.
 void scale_doubles(std::byte* items, std::uint64_t count, double scale, double offset, std::uint32_t parts) noexcept {
   for (std::uint64_t i = 0; i < count * parts; ++i) {
     double value;

@@ -26,7 +26,7 @@ inline void store(void* to, bytes16 x) noexcept { _mm_storeu_si128(static_cast<_
 inline bytes16 zero() noexcept { return _mm_setzero_si128(); }
 inline bytes16 first_two(std::uint16_t bytes) noexcept { return _mm_cvtsi32_si128(bytes); }
 
-/// Byte i of the result is byte `order[i]` of x, or 0 where that is 0x80.
+/// Byte i of the result is byte `order[i]` of x, or 0 if that is 0x80.
 inline bytes16 pick(bytes16 x, bytes16 order) noexcept { return _mm_shuffle_epi8(x, order); }
 inline bytes16 either(bytes16 a, bytes16 b) noexcept { return _mm_or_si128(a, b); }
 inline bytes16 both(bytes16 a, bytes16 b) noexcept { return _mm_and_si128(a, b); }

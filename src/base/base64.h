@@ -15,7 +15,7 @@ inline constexpr std::string_view kBase64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZab
 /// The standard alphabet, padded. Source: RFC 4648, section 4.
 std::string base64_encode(std::span<const std::byte> bytes);
 
-/// Returns nothing if `text` is not such an encoding: another character, a wrong length, padding in the middle.
+/// Returns nullopt if `text` is not such an encoding: another character, a wrong length, padding in the middle.
 std::optional<std::vector<std::byte>> base64_decode(std::string_view text);
 
 }  // namespace penstock::inline v0

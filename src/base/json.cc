@@ -118,7 +118,7 @@ class text_iterator {
   text_source* source_;
 };
 
-/// The four digits of an escape (`\u12ab`) that begins at `at`; nothing if none does.
+/// The four digits of an escape (`\u12ab`) that begins at `at`; nullopt if none does.
 std::optional<unsigned> escape_at(std::string_view text, std::size_t at) noexcept {
   unsigned code = 0;
   if (text.substr(at, 2) != "\\u" || text.size() < at + 6) return std::nullopt;
@@ -128,7 +128,7 @@ std::optional<unsigned> escape_at(std::string_view text, std::size_t at) noexcep
 }
 
 /// The text with escapes of bytes that are not UTF-8 (`\udc80` to `\udcff`, not after the first half of a pair) as
-/// characters from U+10FF80 to U+10FFFF; nothing if it has no such escape.
+/// characters from U+10FF80 to U+10FFFF; nullopt if it has no such escape.
 /// \error unsupported  It has such characters, too.
 result<std::optional<std::string>> marked(std::string_view text) {
   std::string out;

@@ -7,7 +7,7 @@
 
 namespace penstock::inline v0 {
 
-/// The little-endian number of so many bytes, 0 to 8, at `from`.
+/// The little-endian number of `bytes` bytes, 0 to 8, at `from`.
 inline std::uint64_t little_endian(const std::byte* from, std::size_t bytes) noexcept {
   const auto whole = [from]<class T>(T value) -> std::uint64_t {
     std::memcpy(&value, from, sizeof value);

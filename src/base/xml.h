@@ -21,7 +21,7 @@ struct xml_element {
   std::string_view attribute(std::string_view of) const noexcept;
   /// The first child with that name, or null.
   const xml_element* child(std::string_view of) const noexcept;
-  /// The text of the first child with that name; empty if there is none.
+  /// The text of the first child with that name; empty if it does not exist.
   std::string_view child_text(std::string_view of) const noexcept;
 };
 

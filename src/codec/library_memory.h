@@ -17,7 +17,7 @@ class library_memory {
   library_memory(const library_memory&) = delete;
   ~library_memory();
 
-  /// Uninitialised, aligned for any type; null if the ledger or the system has no more.
+  /// Uninitialised, aligned for any type; null if the ledger or the system has no more memory.
   void* take(std::size_t bytes) noexcept;
   /// `memory` may be null.
   void give(void* memory) noexcept;

@@ -353,7 +353,7 @@ result<> device_engine::finish(read_slot& read) {
   const stream_ref end = result_[which];
   read_state& state = slots_.of(read);
   // The last wave of a decode stream ends after all others there, and each wave after the copies that it needs. If the
-  // host knows that the last one has ended (the wave is free, or used again), then there is nothing to wait for.
+  // host knows that the last one has ended (the wave is free, or used again), then no wait is needed.
   bool decodes = false;
   for (unsigned i = 0; i < kDecodeStreams; ++i) {
     if ((state.waited >> i & 1) == 0) continue;

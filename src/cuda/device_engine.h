@@ -35,7 +35,7 @@ namespace penstock::inline v0::cuda {
 struct device_options {
   std::uint64_t page_locked_bytes = 0;          ///< 0: 256 MiB
   std::uint64_t device_memory_bytes = 0;        ///< except for results; 0: an eighth of all, at most 6 GiB
-  const device::nvcomp* nvcomp = nullptr;       ///< decodes what it supports; null: our decoders do
+  const device::nvcomp* nvcomp = nullptr;       ///< decodes the codecs that it supports; null: our decoders decode all
   std::shared_ptr<device_allocator> allocator;  ///< for results; null: the engine's pool
 };
 
@@ -144,7 +144,7 @@ class device_engine final : public device_service, public std::enable_shared_fro
   void settle() noexcept override;
   /// Marks where work of a read or write begins on a stream. Returns null if nothing is recorded or the driver failed.
   timed_span* begin_span(const recorded_read& of, stage what, std::uint32_t worker, stream_ref stream) noexcept;
-  /// Marks the end of the caller's work on a read's values; null `stream`: it is not recorded.
+  /// Marks the end of the caller's work on a read's values; if `stream` is null, it is not recorded.
   void end_work(timed_span* span, std::uint64_t bytes, stream_ref stream) noexcept;
   /// Marks the begin of launches of a kernel, for a write whose other work has a span.
   timed_span* begin_kernel(const recorded_read& of, const char* name, std::uint64_t launches,

@@ -92,7 +92,7 @@ result<> device_engine::order(stream_ref first, stream_ref then) {
   return check(driver_.stream_wait_event(then, order_, 0), "cuStreamWaitEvent");
 }
 
-// A kernel that may run parallel to the one before it uses the side stream, which waits for what both need; kernels
+// A kernel that may run parallel to the one before it uses the side stream, which waits for the input of both; kernels
 // after both wait for it.
 result<> device_engine::launch_decoders(device_wave& wave, stream_ref stream, bool timed) {
   for (std::size_t i = 0; i < wave.launches.size(); ++i) {

@@ -7,7 +7,7 @@
 namespace penstock::inline v0::cuda {
 namespace {
 
-// Returns nothing if the driver does not have the attribute.
+// Returns nullopt if the driver does not have the attribute.
 std::optional<int> attribute_of(const driver& with, device_number device, int which) noexcept {
   int value = 0;
   if (with.device_get_attribute(&value, which, device) != kSuccess) return std::nullopt;

@@ -12,7 +12,7 @@ namespace penstock::inline v0::cuda {
 bool reads_host_memory(const driver& with, device_number device) noexcept;
 
 /// The NUMA node of the host that is nearest to the device: from the driver or, before 12.2, from the system's data
-/// about its place on the PCI bus. Nothing if neither has one.
+/// about its place on the PCI bus. Returns nullopt if neither has one.
 /// \param system_files  The folder of the system's data; for tests.
 std::optional<unsigned> host_node_of(const driver& with, device_number device,
                                      const std::string& system_files = "/sys/bus/pci/devices");

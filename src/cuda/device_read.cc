@@ -53,14 +53,14 @@ plan_limits limits_of(std::span<const source> sources, std::uint64_t page_locked
 struct device_read::request_buffer final : read_buffer {
   request_buffer(device_engine& with, ledger* accounts) : engine(with), ordinary(accounts, memory_use::encoded) {}
 
-  // Prepares memory without a call of the driver. False: there is no room yet.
+  // Prepares memory without a call of the driver. Returns false if no space is free yet.
   bool prepare(std::uint64_t likely_bytes) {
     if (!page_locked || likely_bytes <= small_bytes || !engine.ring().can_hold(likely_bytes)) return true;
     block = engine.ring().take_held(likely_bytes);
     block_bytes = likely_bytes;
     return block != nullptr;
   }
-  // Shrinks the current block to `bytes` bytes, or takes a new block. False: there is no room.
+  // Shrinks the current block to `bytes` bytes, or takes a new block. Returns false if no space is free.
   bool claim(std::uint64_t bytes) {
     if (block != nullptr && bytes <= block_bytes) {
       engine.ring().shrink(block, bytes);

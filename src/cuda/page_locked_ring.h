@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kDefaultPageLockedBytes = std::uint64_t{256} << 2
 /// Thread-safe.
 class page_locked_ring {
  public:
-  /// \param node  NUMA node of the host from which memory is taken if the node has some; nothing: any node.
+  /// \param node  NUMA node of the host from which memory is taken if the node has some; nullopt: any node.
   page_locked_ring(const driver& with, context_ref context, std::uint64_t limit_bytes,
                    std::optional<unsigned> node = std::nullopt) noexcept;
   ~page_locked_ring() { clear(); }

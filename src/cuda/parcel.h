@@ -19,7 +19,7 @@ struct parcel_cell {
   const device_chain* chain = nullptr;   ///< the part of the chain that is decoded on the device
   std::uint64_t decoded_bytes = 0;
   bool plain = false;   ///< its bytes are the elements, contiguous in the target: one copy, no kernel
-  bool direct = false;  ///< decodes straight into the target, `item.to`
+  bool direct = false;  ///< decodes directly into the target, `item.to`
   move_item item;       ///< `from` counts from the decoded cell's beginning, axes and runs from the batch's
   std::uint32_t first_more = 0, more = 0;  ///< moves of the same cell to other destinations, in the batch's `more`
   failure_note note;

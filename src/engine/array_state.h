@@ -63,7 +63,7 @@ class array_state : public array_site, public array_facts {
               cache_name name = cache_name::own, std::string_view image = {});
   ~array_state();
 
-  /// Copies of this state. Each has a cache name of its own, except where the name is lasting.
+  /// Copies of this state. Each has a cache name of its own, unless the name is lasting.
   std::shared_ptr<const array_state> with_attributes(std::string text) const;
   std::shared_ptr<const array_state> for_reading() const;
   std::shared_ptr<const array_state> with_saved(std::shared_ptr<const saved_references> manifest) const;

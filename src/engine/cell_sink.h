@@ -34,7 +34,7 @@ class cell_sink {
   virtual bool can_advance() const noexcept = 0;
 
   /// The buffer for the bytes of one request, about `likely_bytes` of them; released when the request is over, however
-  /// it ended. Null: there is no memory for it yet. Called with the job's lock.
+  /// it ended. Null: no memory is free for it yet. Called with the job's lock.
   virtual read_buffer* take_buffer(std::uint64_t likely_bytes) = 0;
   virtual void give_buffer(read_buffer* buffer) noexcept = 0;
 

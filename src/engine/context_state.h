@@ -39,7 +39,7 @@ class context_state {
   /// context.
   unsigned workers_for(unsigned asked) const noexcept { return asked == 0 ? threads_ : std::min(asked, 1024U); }
   unsigned io_concurrency() const noexcept { return io_concurrency_; }
-  /// Codecs beyond the registry: all providers as one; null: there are none.
+  /// Codecs beyond the registry: all providers as one; null: none.
   const codec_provider* codecs() const noexcept { return codecs_.get(); }
 
   ledger& accounts() { return shared_.get().accounts; }
@@ -56,7 +56,7 @@ class context_state {
   void give_job(std::shared_ptr<write_job> job);
 
   /// Connections to HTTP servers, shared by the stores that are opened with this context; created at first use.
-  /// \error unsupported  This build or this machine has no libcurl.
+  /// \error unsupported  libcurl is not available in this build or on this machine.
   result<std::shared_ptr<http_transport>> http();
   /// Null: reads of remote objects are not cached on disk.
   const std::shared_ptr<penstock::disk_cache>& disk_cache() const noexcept { return disk_cache_; }

@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kTurn{1};
 struct pool_executor::crew {
   std::shared_ptr<job> work;
   std::atomic<std::uint64_t> epoch{0};  // increases with each wake: a worker that was idle before checks again
-  std::vector<unsigned> parked;         // pool workers that returned because there was no work
+  std::vector<unsigned> parked;         // pool workers that returned because no work was left
   unsigned running = 0;                 // pool threads inside the job
   bool waits = false;                   // whether the job's steps wait
   bool finished = false;
@@ -234,7 +234,7 @@ void pool_executor::run(const std::shared_ptr<job>& work, unsigned workers, cons
       next_poll = std::chrono::steady_clock::now() + interval;
     }
   }
-  if (workers <= 1) return;  // the pool does not have it, and there are no more wakes
+  if (workers <= 1) return;  // the pool does not have it, and no further wakes follow
   std::unique_lock lock(state_->mutex);
   state_->dismiss(mine);
   mine.changed.wait(lock, [&] { return mine.running == 0; });

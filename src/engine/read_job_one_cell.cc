@@ -13,7 +13,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-// The number of the one cell that `wanted` touches; nothing if there are several.
+// The number of the one cell that `wanted` touches; nullopt if there are several.
 std::optional<cell_id> only_cell(const chunk_grid& grid, const strided_box& wanted) noexcept {
   cell_walk walk;
   walk.start(grid, wanted);

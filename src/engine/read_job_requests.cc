@@ -20,7 +20,8 @@ constexpr std::uint64_t kLittleMore = 1024;
 
 }  // namespace
 
-// The sink's buffer for the next request. False: there is no memory for its bytes yet. Called with the lock held.
+// The sink's buffer for the next request. Returns false if no memory is free for its bytes yet. Called with the lock
+// held.
 bool read_job::take_buffer() {
   const fetch_op& op = current_->plan.fetches[current_->next_fetch];
   if (!with_.sink || op.what == request::none) return true;

@@ -57,7 +57,7 @@ void write_job::commit(guard& lock, open_object& of, unsigned worker) {
   ended(of, std::move(done));
 }
 
-// The new state of the object in storage; nothing if it does not change.
+// The new state of the object in storage; nullopt if it does not change.
 result<std::optional<byte_write>> write_job::assemble(open_object& of, unsigned worker) {
   std::vector<new_cell>& cells = workers_[worker]->new_cells;
   cells.clear();

@@ -37,7 +37,7 @@ struct curl_library {
   decltype(&::curl_multi_info_read) multi_info_read = nullptr;
 
   /// The library, found and initialised once per process.
-  /// \error unsupported  This machine has none, or one that is too old; names the searched files.
+  /// \error unsupported  The library is not installed, or is too old; the message names the searched files.
   static result<const curl_library*> get();
 };
 

@@ -541,7 +541,7 @@ class disk_cache::cached_store final : public validated_store {
   std::string uri() const override { return from_->uri(); }
 
  private:
-  // Null: there is no cache.
+  // Null: the cache is not used.
   std::shared_ptr<process_state> state() const {
     const auto& state = cache_->states_.get().state;
     return state->segments == nullptr ? nullptr : state;

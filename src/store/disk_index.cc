@@ -13,7 +13,7 @@ namespace {
 /// Extents that are checked to find the one with a byte.
 constexpr int kMostSteps = 64;
 
-// The location of the requested bytes in the object; nothing if the cache cannot determine it, or the read is an error.
+// The location of the requested bytes in the object; nullopt if the cache cannot determine it, or the read is an error.
 std::optional<byte_extent> extent_in(std::uint64_t object_size, const byte_read& wanted) {
   if (object_size != byte_range::kAll) {
     const auto found = find_extent(wanted, object_size);

@@ -107,8 +107,8 @@ std::optional<file_head> read_head(int file, std::uint64_t magic) noexcept {
 
 std::string name_of(std::uint64_t id) { return fmt::format("{}{:016x}", kPrefix, id); }
 
-// The name of the segment that a file belongs to, and whether the file holds the segment's ranges. Nothing for other
-// files.
+// The name of the segment that a file belongs to, and whether the file holds the segment's ranges. Returns nullopt for
+// other files.
 std::optional<std::pair<std::string, bool>> segment_in(std::string_view file) {
   for (const std::string_view suffix : {kRanges, kRecords}) {
     if (file.size() != kPrefix.size() + 16 + suffix.size() || !file.starts_with(kPrefix) || !file.ends_with(suffix))

@@ -329,7 +329,7 @@ TEST_F(DiskSegments, ReadWhereTheyMayNotWrite) {
   fs::create_directory(home_.path().string() + "/twin");
   const auto all = files();
   for (const fs::path& each : all) fs::copy_file(each, home_.path().string() + "/twin/" + each.filename().string());
-  fs::create_directory(home_.path().string() + "/twin/claims");  // in the way, also for root
+  fs::create_directory(home_.path().string() + "/twin/claims");  // blocks a file of this name, also for root
   disk_segments_options how;
   how.folder = home_.path().string() + "/twin";
   const auto made = disk_segments::open(how);

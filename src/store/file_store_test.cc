@@ -300,7 +300,7 @@ TEST_F(FileStore, GivesItsDescriptorsBackWhereTheProcessHasNone) {
   for (int i = 0; i < 30; ++i) EXPECT_EQ(text("k" + std::to_string(i)), std::to_string(1000 + i));
   ::rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const int next = ::dup(0);  // the lowest free number: from here on nothing opens
+  const int next = ::dup(0);  // the lowest free number: from here on, files cannot be opened
   ::close(next);
   ::rlimit now = before;
   now.rlim_cur = static_cast<::rlim_t>(next);

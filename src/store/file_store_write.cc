@@ -254,7 +254,7 @@ result<> file_store::make_folders(const std::string& path) {
   std::vector<std::size_t> missing{path.size()};
   unsigned turns = 0;
   while (!missing.empty()) {
-    // There are file systems (/proc) in which no folder can be created in an existing one.
+    // In some file systems (/proc), a folder cannot be created in an existing one.
     if (++turns > PATH_MAX) return error(errc::io_error, "making the folder failed: it goes away again");
     const std::string now = path.substr(0, missing.back());
     const bool made = ::mkdir(now.c_str(), 0777) == 0;

@@ -11,7 +11,7 @@ namespace penstock::inline v0 {
 class http_loop {
  public:
   virtual ~http_loop() = default;
-  /// \error unsupported  This build or this machine has no libcurl.
+  /// \error unsupported  libcurl is not available in this build or on this machine.
   static result<> available();
   static std::shared_ptr<http_loop> make(unsigned connections, unsigned short_ones);
 

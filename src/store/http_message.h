@@ -68,7 +68,7 @@ struct content_range {
   std::optional<std::pair<std::uint64_t, std::uint64_t>> part;  ///< offset and length; the length is never 0
   std::optional<std::uint64_t> total;
 };
-/// Nothing if the text is not such a field or contradicts itself.
+/// Returns nullopt if the text is not such a field or contradicts itself.
 std::optional<content_range> parse_content_range(std::string_view text) noexcept;
 
 /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, the form of dates that servers must send.
@@ -88,7 +88,7 @@ std::string_view entity_tag_of(const version& seen) noexcept;
 /// The generation (`x-goog-generation`) that came with it, or empty.
 std::string_view generation_of(const version& seen) noexcept;
 
-/// Decimal digits and nothing else.
+/// The number of a text that consists of decimal digits; otherwise nullopt.
 std::optional<std::uint64_t> parse_number(std::string_view text) noexcept;
 
 /// The error for a status of 400 and above. `body` is the beginning of the response's body.

@@ -66,7 +66,7 @@ class http_transport {
  public:
   /// \param connections  Exchanges that run at the same time; more wait for their turn.
   /// \param short_ones   More of them, as long as the next one is short; `connections` at least.
-  /// \error unsupported  This build or this machine has no libcurl.
+  /// \error unsupported  libcurl is not available in this build or on this machine.
   static result<std::shared_ptr<http_transport>> make(unsigned connections, unsigned short_ones = 0);
   ~http_transport();
   http_transport(const http_transport&) = delete;
@@ -91,8 +91,8 @@ struct http_question {
   std::function<result<>(http_request&)> prepare;
   std::size_t max_body_bytes = std::size_t{64} << 20;  ///< a longer response is `corrupt_data`
 };
-/// Receives a response, or the reason why there is none. Called once, on the transport's thread or inside `ask_then`;
-/// must not wait, and may make another request. Every permanent status of 300 and above is a response.
+/// Receives a response, or the error. Called once, on the transport's thread or inside `ask_then`; must not wait, and
+/// may make another request. Every permanent status of 300 and above is a response.
 using answer_taker = std::function<void(result<http_answer>)>;
 /// Sends a request, and returns at once.
 void ask_then(http_transport& through, const std::shared_ptr<const http_settings>& settings, http_question question,

@@ -63,7 +63,7 @@ class s3_account {
   std::string region_;
 };
 
-/// The value of `name` in section `section` of the text of an AWS configuration file; nothing if there is none.
+/// The value of `name` in section `section` of the text of an AWS configuration file; nullopt if it does not exist.
 std::optional<std::string> find_in_ini(std::string_view text, std::string_view section, std::string_view name);
 
 }  // namespace penstock::inline v0

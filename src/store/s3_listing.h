@@ -21,7 +21,7 @@ struct s3_page {
 /// \error corrupt_data  It is not well-formed, nested too deeply, or not a listing.
 result<s3_page> parse_s3_page(std::string_view xml);
 
-/// The text of the first element with that name, its entities resolved; empty if there is none. For short responses
+/// The text of the first element with that name, its entities resolved; empty if it does not exist. For short responses
 /// (`UploadId`, `ETag`, `Code`).
 std::string first_element(std::string_view xml, std::string_view name);
 

@@ -38,8 +38,8 @@ class write_out {
   ~write_out();
 
   /// Begins soon to sync the bytes of `file`, which may be closed meanwhile. Null if many files are already waiting or
-  /// there is no thread: then the caller must sync the file. Only the ticket has the outcome: the system reports a
-  /// failed write once.
+  /// no thread can be started: then the caller must sync the file. Only the ticket has the outcome: the system reports
+  /// a failed write once.
   std::shared_ptr<ticket> start(int file) noexcept;
 
  private:

@@ -64,8 +64,8 @@ class zip_archive {
 class zip_mark {
  public:
   explicit zip_mark(const std::string& archive_path);
-  /// The mark's `end` of the archive with that inode. False: there is no such mark. (It also has the device's number,
-  /// which is not compared: it may change when the machine restarts after a power cut.)
+  /// The mark's `end` of the archive with that inode. Returns false if no such mark exists. (It also has the device's
+  /// number, which is not compared: it may change when the machine restarts after a power cut.)
   bool read(const struct ::stat& archive, std::uint64_t& end) const;
   /// Replaces the mark.
   /// \param synced  Return when it is on the storage device.

@@ -58,7 +58,7 @@ struct zip_directory {
 using zip_reader = std::function<result<>(std::uint64_t offset, std::span<std::byte> room)>;
 
 /// Finds the directory of an archive whose file ends at `size_bytes`. The end record's comment reaches exactly there.
-/// \error corrupt_data  There is no end record, or it contradicts itself or the file.
+/// \error corrupt_data  The end record is absent, or contradicts itself or the file.
 /// \error unsupported  An archive of several volumes.
 result<zip_end> find_zip_end(const zip_reader& file, std::uint64_t size_bytes);
 
@@ -72,7 +72,7 @@ result<zip_end> find_zip_end(const zip_reader& file, std::uint64_t size_bytes);
 result<zip_directory> parse_zip_directory(std::span<const std::byte> bytes, const zip_end& end);
 
 /// The offset of the entry's bytes, from the `kZipLocalBytes` at its header's offset.
-/// \error corrupt_data  There is no local header, or the entry's bytes would leave their range.
+/// \error corrupt_data  The local header is absent, or the entry's bytes would leave their range.
 result<std::uint64_t> find_zip_data(std::span<const std::byte> local_header, const zip_entry& entry);
 inline constexpr std::size_t kZipLocalBytes = 30;
 /// An end record without a comment; no archive is shorter.

@@ -18,7 +18,7 @@ class PENSTOCK_API grid_axis {
   static result<grid_axis> edges(std::uint64_t extent, std::vector<std::uint64_t> edges);
   /// The same for cells that decode to more elements than there are between their edges: in arrays joined from arrays
   /// whose last cells reach beyond their ends. `decoded` has a length for each cell.
-  /// \error invalid_argument  A length is less than its cell, or there is not one for each cell.
+  /// \error invalid_argument  A length is less than its cell, or their number is not that of the cells.
   static result<grid_axis> edges(std::uint64_t extent, std::vector<std::uint64_t> edges,
                                  std::vector<std::uint64_t> decoded);
 

@@ -48,7 +48,7 @@ class PENSTOCK_API byte_codec {
   ///             `out_of_room(scratch, ...)`. It may be memory of the caller's array, so nothing outside of it may be
   ///             written.
   /// \returns The decoded bytes: a prefix of `out`, or a part of `encoded` if nothing had to move (a checksum).
-  /// \error corrupt_data  One sentence that names what disagrees, values last.
+  /// \error corrupt_data  One sentence that names the contradiction, values last.
   virtual result<std::span<const std::byte>> decode(std::span<const std::byte> encoded, std::span<std::byte> out,
                                                     worker_scratch& scratch) const = 0;
 

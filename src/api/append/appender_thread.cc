@@ -16,7 +16,7 @@ void appender_state::serve(const std::shared_ptr<appender_state>& self) {
   self->changed_.notify_all();
 }
 
-// Returns when there is nothing to do, and after an error.
+// Returns when no work is left, and after an error.
 void appender_state::work(guard& lock) {
   while (!stalled_ && !broken_) {
     const bool is_wanted = wanted_ > stored_ && written_ >= wanted_;

@@ -71,7 +71,7 @@ result<dtype> common_type(const dtype& a, const dtype& b) {
   return error(errc::invalid_argument, fmt::format("elements of {} and {} cannot be compared", a.name(), b.name()));
 }
 
-/// The option that reads elements of one type as another; nothing if their bytes are those of the other.
+/// The option that reads elements of one type as another; nullopt if their bytes are those of the other.
 std::optional<dtype> conversion_to(const dtype& type, const dtype& from) {
   if (type == from || type.variable_length() || !converts(from, type)) return std::nullopt;
   return type;

@@ -26,7 +26,7 @@ struct unpacked_state {
   array image;
   dtype type;
   bool masked = true;
-  std::optional<std::size_t> band_axis;  ///< nothing: one band, without an axis
+  std::optional<std::size_t> band_axis;  ///< nullopt: one band, without an axis
   conversion how;
   std::vector<number_unpacking> bands;
   bool alike = true;     ///< all bands are converted in one way

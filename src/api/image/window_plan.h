@@ -16,7 +16,7 @@ struct window_plan {
   explicit window_plan(const array& of) : level(of), type(of.type()) {}
 
   array level;                             ///< as it is stored
-  std::optional<unpacked_image> unpacked;  ///< the level's values; nothing: stored values are resampled
+  std::optional<unpacked_image> unpacked;  ///< the level's values; nullopt: stored values are resampled
   dtype type;                              ///< of the result
   pixel_window window;
   extents shape;

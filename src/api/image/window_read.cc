@@ -205,7 +205,7 @@ struct strip {
   }
 };
 
-// Strips of the result rows [begin, end) whose source has at most so many pixels; whole rows of chunks if they fit.
+// Strips of the result rows [begin, end) whose source has at most this many pixels; whole rows of chunks if they fit.
 std::vector<strip> cut_into_strips(const window_plan& plan, std::size_t begin, std::size_t end, std::uint64_t pixels,
                                    std::int64_t chunk_rows) {
   const extents& shape = plan.level.shape();

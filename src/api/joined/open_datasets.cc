@@ -163,7 +163,7 @@ class dataset_merger {
     return true;
   }
 
-  // Moves the references out of the found datasets into one table. Returns nothing if no table can describe them.
+  // Moves the references out of the found datasets into one table. Returns nullopt if no table can describe them.
   result<std::optional<array>> merged() {
     const virtual_variable* like = nullptr;   // the first with references
     const virtual_variable* items = nullptr;  // the first with elements

@@ -151,7 +151,7 @@ std::optional<std::int64_t> time_of_day(scanner& from) {
   return fraction ? std::optional(out + *fraction) : std::nullopt;
 }
 
-/// "+01:00", "-5", "0100", "z", "utc"; nothing is 0.
+/// "+01:00", "-5", "0100", "z", "utc"; an empty text is 0.
 std::optional<std::int64_t> zone(scanner& from) {
   if (from.at_end()) return 0;
   const bool west = from.skip('-');

@@ -148,7 +148,7 @@ class lzma_codec final : public byte_codec {
   std::string describe() const override { return settings_.description; }
 
   std::uint64_t max_encoded_bytes(std::uint64_t decoded_bytes) const override {
-    // LZMA2 stores what does not compress; LZMA1 cannot.
+    // LZMA2 stores incompressible data unchanged; LZMA1 cannot.
     return saturating_add(decoded_bytes, decoded_bytes / 16 + 1024);
   }
 

@@ -29,7 +29,7 @@ enum class number : std::uint8_t {
 };
 inline constexpr std::size_t kNumbers = 12;
 
-/// Nothing for other types.
+/// Returns nullopt for other types.
 std::optional<number> number_of(const dtype& type) noexcept;
 /// The name of the type: "int8".
 std::string_view to_string(number which) noexcept;
@@ -139,7 +139,7 @@ template <class Change>
 void transform_numbers(std::span<const std::byte> in, stored_number from, number entered, number made, stored_number to,
                        std::byte* out, Change&& change);
 
-/// Copies items, and changes their byte order where `swap` is set.
+/// Copies items, and changes their byte order if `swap` is set.
 void copy_items(const std::byte* from, std::byte* to, std::size_t count, std::uint32_t bytes, bool swap) noexcept;
 
 template <class Change>

@@ -16,7 +16,7 @@ namespace penstock::inline v0 {
 /// long double holds every value of all of them: x86's has 64 bits of precision, others have more.
 class real_number {
  public:
-  /// Nothing for types that are not real numbers, including booleans.
+  /// Returns nullopt for types that are not real numbers, including booleans.
   static std::optional<real_number> of(const numpy_type& type) noexcept;
 
   const dtype& type() const noexcept { return type_; }
@@ -39,8 +39,8 @@ class real_number {
   bool swapped_ = false;
 };
 
-/// `0x7fc00001`: the bits of a float in metadata. Nothing if `text` is not such a text, or has more than `width` bits.
-/// Source: Zarr v3 core specification, "Fill value".
+/// `0x7fc00001`: the bits of a float in metadata. Returns nullopt if `text` is not such a text, or has more than
+/// `width` bits. Source: Zarr v3 core specification, "Fill value".
 std::optional<std::uint64_t> bits_of_text(std::string_view text, unsigned width) noexcept;
 
 /// The rounding of a value between two numbers of a type, and of one beyond all of them (codec `cast_value`).
@@ -65,7 +65,7 @@ Wide round_whole(Wide value, rounding rule) noexcept {
   return std::round(value);
 }
 
-/// The bits of `value` in `type`; nothing if the rules allow none.
+/// The bits of `value` in `type`; nullopt if the rules allow none.
 std::optional<std::uint64_t> round_to(const real_number& type, long double value, rounding rule,
                                       beyond out_of_range) noexcept;
 

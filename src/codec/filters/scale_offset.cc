@@ -154,7 +154,7 @@ class small_scale_codec final : public item_codec {
     const bool may_be_infinite = !type_.is_integer() && has_infinity(type_.type().format());
     return round_to(type_, value, rounding::nearest_even, may_be_infinite ? beyond::clamp : beyond::error);
   }
-  // In the type's own arithmetic; nothing if it cannot hold the result.
+  // In the type's own arithmetic; nullopt if it cannot hold the result.
   std::optional<float> nearest(double value) const noexcept {
     const auto bits = bits_of(static_cast<float>(value));
     return bits ? std::optional(static_cast<float>(type_.value_of(*bits))) : std::nullopt;

@@ -190,7 +190,7 @@ class zfp_bits {
 error zfp_no_memory() { return {errc::resource_exhausted, "libzfp has no memory for a stream"}; }
 
 /// The mode and shape that the header at the beginning of `bytes` has.
-/// \error corrupt_data  There is none; `what` names the bytes.
+/// \error corrupt_data  The bytes do not begin with a header; `what` names them.
 result<> read_zfp_header(const zfp_library& library, std::span<const std::byte> bytes, std::string_view what,
                          zfp_stream& mode, zfp_field& field) {
   alignas(kZfpWordBytes) std::byte head[kZfpHeaderBytes] = {};

@@ -66,7 +66,7 @@ TEST(TiffLzw, AnyBytesAreRefusedOrStayWithinTheRoom) {
   EXPECT_GT(refused, 100);
 }
 
-// As in the specification: a table of strings, a bit at a time. Nothing: the stream is damaged.
+// As in the specification: a table of strings, a bit at a time. nullopt: the stream is damaged.
 std::optional<bytes> decode_simply(const bytes& encoded, std::size_t room, bool old) {
   std::vector<bytes> table;
   const auto clear = [&] {

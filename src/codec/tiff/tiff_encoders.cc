@@ -20,7 +20,7 @@ struct level_range {
   int lowest, highest, usual;
 };
 
-// Nothing: the compression has no levels.
+// nullopt: the compression has no levels.
 std::optional<level_range> levels_of(tiff_encoding encoding) noexcept {
   switch (encoding) {
     case tiff_encoding::deflate:

@@ -46,7 +46,8 @@ result<std::shared_ptr<const byte_codec>> make_tiff_jpegxl_codec(tiff_picture pi
 
 /// The reverse, for tiles of uint8: complete JPEG streams, each with its tables. Three samples are RGB, stored as
 /// luminance and chroma of half the width and height; one, two and four are stored unchanged.
-/// \error unsupported  Other samples; this build or this machine has no libtiff, or one without JPEG.
+/// \error unsupported  Other samples; libtiff is not available in this build or on this machine, or does not support
+/// JPEG.
 result<std::shared_ptr<const byte_codec>> make_tiff_jpeg_encoder(const tiff_samples& samples, int quality);
 
 /// The error of a build without the library.
