@@ -5,7 +5,7 @@
 namespace penstock::inline v0::cli {
 namespace {
 
-TEST(NpyHeader, IsWhatNumPyWritesForTheSameArray) {
+TEST(NpyHeader, EqualsThatOfNumPy) {
   const auto header = npy_header(dtype(dtype_kind::floating, 32), {3, 4});
   ASSERT_TRUE(header.ok());
   const std::string dictionary = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }";
@@ -33,7 +33,7 @@ TEST(NpyHeader, WritesShapesAsPythonTuples) {
   EXPECT_NE(npy_header(dtype(dtype_kind::signed_integer, 16), {})->find("'shape': (), }"), std::string::npos);
 }
 
-TEST(NpyHeader, RefusesWhatNumPyHasNoTypeFor) {
+TEST(NpyHeader, RefusesTypesThatNumPyDoesNotHave) {
   const auto header = npy_header(dtype(dtype_kind::brain_float, 16), {5});
   ASSERT_FALSE(header.ok());
   EXPECT_EQ(header.error().code(), errc::unsupported);

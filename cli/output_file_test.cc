@@ -61,7 +61,7 @@ TEST_F(OutputFile, MayBeEmpty) {
   EXPECT_EQ(fs::file_size(path("a.bin")), 0U);
 }
 
-TEST_F(OutputFile, KeepsWhatExistsUnlessToldToReplaceIt) {
+TEST_F(OutputFile, ReplacesAnExistingFileOnlyIfRequested) {
   write(path("a.bin"), "old");
   const auto refused = output_file::create(path("a.bin"), 3, false);
   ASSERT_FALSE(refused.ok());
@@ -76,7 +76,7 @@ TEST_F(OutputFile, KeepsWhatExistsUnlessToldToReplaceIt) {
   EXPECT_EQ(contents(path("a.bin")), "new");
 }
 
-TEST_F(OutputFile, DoesNotReplaceWhatAppearedMeanwhile) {
+TEST_F(OutputFile, DoesNotReplaceAFileThatAppearedMeanwhile) {
   auto file = output_file::create(path("a.bin"), 3, false);
   ASSERT_TRUE(file.ok());
   write(path("a.bin"), "theirs");
@@ -109,7 +109,7 @@ TEST_F(OutputFile, TakesTheLongestNamesAndTheUsersMask) {
   EXPECT_EQ(there.st_mode & 0777, 0666 & ~mask);
 }
 
-TEST_F(OutputFile, SaysWhyItCannotBeMade) {
+TEST_F(OutputFile, ReportsWhyItCannotBeCreated) {
   const auto missing = output_file::create(path("no/such/folder.bin"), 1, false);
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error().code(), errc::io_error);

@@ -14,7 +14,7 @@ TEST(ProgressText, ShowsBytesRateAndTimeLeft) {
             "checking a  1.00 MB of 3.60 GB  0%  0.00 GB/s  1:00 h left");
 }
 
-TEST(ProgressText, SaysNothingOfARateBeforeThereIsOne) {
+TEST(ProgressText, OmitsTheRateUntilItIsKnown) {
   EXPECT_EQ(progress_text("reading", {0, 512}, 0), "reading  0 bytes of 512 bytes  0%");
   EXPECT_EQ(progress_text("reading", {0, 0}, 0), "reading  0 bytes of 0 bytes  100%");
 }

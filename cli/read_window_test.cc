@@ -26,7 +26,7 @@ TEST(JoinBounds, OptionsEndTheNumbers) {
   EXPECT_EQ(joined({"x.tif", "--bounds=1,2,3,4"}), (std::vector<std::string>{"x.tif", "--bounds=1,2,3,4"}));
 }
 
-TEST(ReadArguments, WindowsAreKnownByTheirOptionsAndTiffsByTheirName) {
+TEST(ReadArguments, RecogniseWindowsByOptionsAndTiffsByName) {
   read_arguments given;
   EXPECT_FALSE(is_window(given));
   given.output = "x.npy";

@@ -37,7 +37,7 @@ TEST(Slabs, VisitEveryRowOnceAndInOrder) {
   }
 }
 
-TEST(Slabs, EndWhereChunksDo) {
+TEST(Slabs, EndAtTheEndsOfChunks) {
   for (const char* selection : {"3:97", "97:2:-1"}) {
     const auto slabs = cut(selection, {100}, {10}, 25);
     ASSERT_EQ(slabs.size(), 5U) << selection;

@@ -30,7 +30,7 @@ std::string json_of(dtype type, T value) {
   return item_json(type, item).dump();
 }
 
-TEST(ItemText, HasTheFewestDigitsThatGiveTheFloatBack) {
+TEST(ItemText, HasTheFewestDigitsThatRestoreTheFloat) {
   EXPECT_EQ(text_of(kFloat32, 0.1F), "0.1");
   EXPECT_EQ(text_of(kFloat64, 0.1), "0.1");
   EXPECT_EQ(text_of(kFloat64, static_cast<double>(0.1F)), "0.10000000149011612");
@@ -75,7 +75,7 @@ TEST(ItemText, WritesIntegersBooleansComplexAndRaw) {
   EXPECT_EQ(text_of(dtype(dtype_kind::raw, 16), std::uint16_t{0xff0a}), "0x0aff");
 }
 
-TEST(ItemJson, SpellsWhatJsonLacksAsZarrDoes) {
+TEST(ItemJson, WritesNumbersThatJsonLacksAsZarrDoes) {
   EXPECT_EQ(json_of(kFloat32, std::nanf("")), "\"NaN\"");
   EXPECT_EQ(json_of(kFloat64, -std::numeric_limits<double>::infinity()), "\"-Infinity\"");
   EXPECT_EQ(json_of(kFloat32, 0.1F), "0.1");
@@ -113,12 +113,12 @@ TEST(BlockText, BreaksLongRows) {
   EXPECT_NE(text.find("\n  "), std::string::npos);
 }
 
-TEST(BlockText, NamesTheShapeWhereThereIsNothing) {
+TEST(BlockText, ShowsTheShapeOfAnEmptyBlock) {
   EXPECT_EQ(block_text(kInt32, {0}, nullptr), "[] of shape (0,)");
   EXPECT_EQ(block_text(kInt32, {1000000000000, 0}, nullptr), "[] of shape (1000000000000, 0)");
 }
 
-TEST(BlockJson, NestsAndLeavesScalarsBare) {
+TEST(BlockJson, NestsListsButNotScalars) {
   const auto values = count_to(6);
   EXPECT_EQ(block_json(kInt32, {2, 3}, bytes_of(values)).dump(), "[[0,1,2],[3,4,5]]");
   EXPECT_EQ(block_json(kInt32, {}, bytes_of(values)).dump(), "0");

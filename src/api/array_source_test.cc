@@ -117,7 +117,7 @@ TEST(ArraySource, NamesTheSourceAndTheBoxThatFail) {
   EXPECT_NE(threw.error().to_string().find("out of paper"), std::string::npos);
 }
 
-TEST(ArraySource, SourcesThatDoNotGoTogetherAreRefused) {
+TEST(ArraySource, SourcesThatCannotBeJoinedAreRefused) {
   EXPECT_EQ(open_sources({}, 0).error().code(), errc::invalid_argument);
   EXPECT_EQ(open_sources({numbered(0, {2, 2}, {1, 1})}, 2).error().code(), errc::invalid_argument);
   EXPECT_EQ(open_sources({numbered(0, {2, 2}, {1, 1}), numbered(1, {2, 3}, {1, 1})}, 0).error().code(),
@@ -135,7 +135,7 @@ TEST(ArraySource, OfNoElementsIsAnEmptyArray) {
   EXPECT_TRUE(values_of(*a, "...").empty());
 }
 
-TEST(ArraySource, SourcesOfOneNameAreToldApart) {
+TEST(ArraySource, SourcesOfOneNameAreDistinguished) {
   array_source other = numbered(1, {3, 2}, {3, 2});
   other.name = "file_0";
   const auto a = open_sources({numbered(0, {3, 2}, {3, 2}), other}, 0);
@@ -144,7 +144,7 @@ TEST(ArraySource, SourcesOfOneNameAreToldApart) {
 }
 
 // Arrays of other chunks outside the axis, and of other fill values, as one.
-TEST(Join, ReadsArraysThatOneGridDoesNotHold) {
+TEST(Join, ReadsArraysThatOneGridCannotDescribe) {
   const std::shared_ptr<store> memory = make_memory_store();
   std::vector<array> parts;
   for (const std::uint64_t length : {2U, 3U, 5U}) {

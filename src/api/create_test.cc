@@ -80,7 +80,7 @@ TEST_F(NewArray, HasTheFormatOfItsNamesEnding) {
   EXPECT_EQ(driver_for_new(*how_.context, "tiff", "a").value()->name(), "tiff");
 }
 
-TEST_F(NewArray, IsRefusedANameOfAnotherFormat) {
+TEST_F(NewArray, RefusesANameOfAnotherFormat) {
   const std::pair<const char*, const char*> all[] = {
       {"a.h5",
        "hdf5 file, and this would write a Zarr folder: use penstock.convert in Python, penstock convert, or h5py"},
@@ -142,7 +142,7 @@ TEST_F(NewArray, IsAFileInAStore) {
   EXPECT_EQ(begin_array(in, how_).error().code(), errc::unsupported);
 }
 
-TEST_F(NewArray, ReplacesAFileOnlyIfAsked) {
+TEST_F(NewArray, ReplacesAFileOnlyIfRequested) {
   ASSERT_TRUE(write(name("a.tif")).ok());
   const auto refused = begin_array(name("a.tif"), how_);
   ASSERT_FALSE(refused.ok());

@@ -89,7 +89,7 @@ class DescribeFiles : public testing::Test {
   shard_options how_;
 };
 
-TEST_F(DescribeFiles, OpensManyFilesWithoutLookingAtThem) {
+TEST_F(DescribeFiles, OpensManyFilesWithoutQueryingThem) {
   auto opened = open_shards(open_file_store(folder_), {"s_0.raw", "s_1.raw", "s_2.raw"}, how_);
   ASSERT_TRUE(opened.ok()) << opened.error().to_string();
   auto text = describe(*opened);
@@ -109,7 +109,7 @@ TEST_F(DescribeFiles, OpensManyFilesWithoutLookingAtThem) {
   }
 }
 
-TEST_F(DescribeFiles, SaysWhichFilesAreNotThere) {
+TEST_F(DescribeFiles, ReportsAbsentFiles) {
   auto opened = open_shards(open_file_store(folder_), {"s_0.raw", "s_1.raw", "s_2.raw"}, how_);
   ASSERT_TRUE(opened.ok());
   auto manifest = save_manifest(*opened, folder_, manifest_form::binary);

@@ -153,7 +153,7 @@ TEST_F(OpenShardFiles, OpensADescribedFolderOfRawFiles) {
   EXPECT_EQ(open_array(folder_.string())->shape(), (extents{2, 4}));
 }
 
-TEST_F(OpenShardFiles, NamesWhatDoesNotGoTogether) {
+TEST_F(OpenShardFiles, NamesFilesThatCannotBeJoined) {
   save("x_{:d}.zarr");
   create_options other;
   other.shape = {2, 4};
@@ -175,7 +175,7 @@ TEST_F(OpenShardFiles, NamesWhatDoesNotGoTogether) {
   EXPECT_EQ(open_shards(at("x_[0-2].zarr"), how).error().code(), errc::unsupported);
 }
 
-TEST_F(OpenShardFiles, SaysThatTablesNeedPython) {
+TEST_F(OpenShardFiles, ReportsThatTablesNeedPython) {
   write("x_0.parquet", "PAR1");
   const auto made = open(at("x_*.parquet"));
   ASSERT_FALSE(made.ok());
@@ -192,7 +192,7 @@ TEST_F(OpenShardFiles, RefusesATypeForFilesWithHeaders) {
   EXPECT_EQ(open_shards(at("y_*"), how)->shape(), (extents{2}));
 }
 
-TEST_F(OpenShardFiles, LeavesNamesWithPatternLettersToThoseThatHaveThem) {
+TEST_F(OpenShardFiles, OpensFilesWhoseNamesContainPatternCharacters) {
   create_options how;
   how.shape = {2};
   how.type = from_->type();

@@ -135,7 +135,7 @@ TEST_F(ReferenceTree, KeepsManifestsInOtherStoresFromLocalFiles) {
   EXPECT_TRUE(open(memory, how).ok());
 }
 
-TEST_F(ReferenceTree, ReadsAbsentFilesAsFillWhereAsked) {
+TEST_F(ReferenceTree, ReadsAbsentFilesAsFillIfRequested) {
   write("r.json", std::string("{") + kDocuments + R"(, "g/x/0": ["gone.bin", 2, 2]})");
   open_options how;
   how.path = "g/x";
@@ -252,7 +252,7 @@ TEST(SavedReferences, AreWithinTheBoundsOfReadingThem) {
   EXPECT_EQ(again->shape(), extents{kCells});
 }
 
-TEST(ReferencePlace, GivesNamesWithoutASchemeTheDefaultOne) {
+TEST(ReferencePlace, AddsTheDefaultSchemeToNamesWithoutOne) {
   reference_tree_place at;
   at.base = "/data";
   at.default_scheme = "s3";

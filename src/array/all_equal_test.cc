@@ -18,7 +18,7 @@ bool equal(const std::vector<T>& values, T item) {
                    reinterpret_cast<const std::byte*>(&item), sizeof(T));
 }
 
-TEST(AllEqual, BitsDecideAndNotValues) {
+TEST(AllEqual, ComparesBitsAndNotValues) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(equal<double>({nan, nan, nan}, nan));
   EXPECT_FALSE(equal<double>({0.0, -0.0, 0.0}, 0.0));

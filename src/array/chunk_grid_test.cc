@@ -38,7 +38,7 @@ TEST(GridAxis, CutsAtListedEdges) {
   }
 }
 
-TEST(GridAxis, CellsMayDecodeToMoreThanLiesBetweenTheirEdges) {
+TEST(GridAxis, CellsMayDecodeToMoreElementsThanTheyShow) {
   // Two arrays of 5 and 3 elements in cells of 4, one after the other.
   const auto axis = grid_axis::edges(8, {0, 4, 5, 8}, {4, 4, 4});
   ASSERT_TRUE(axis.ok());
@@ -63,7 +63,7 @@ TEST(GridAxis, CellsMayDecodeToMoreThanLiesBetweenTheirEdges) {
   EXPECT_EQ(grid_axis::edges(8, {0, 4, 8}, {4, 4}).value(), grid_axis::edges(8, {0, 4, 8}).value());
 }
 
-TEST(ChunkGrid, RefusesGridsThatMeanNothing) {
+TEST(ChunkGrid, RefusesInvalidGrids) {
   EXPECT_EQ(chunk_grid::regular({4, 4}, {4}).error().code(), errc::invalid_argument);
   EXPECT_EQ(chunk_grid::regular({4}, {0}).error().code(), errc::invalid_argument);
   EXPECT_EQ(chunk_grid::regular({1ULL << 62, 4}, {1, 1}).error().code(), errc::unsupported);

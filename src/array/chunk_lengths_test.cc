@@ -37,7 +37,7 @@ TEST(ChunkLengths, AreLengthsNamesOrSizes) {
   EXPECT_EQ(resolved("1 B", {0, 3}), "(1, 1)");
 }
 
-TEST(ChunkLengths, RefuseWhatIsNoLength) {
+TEST(ChunkLengths, RefuseInvalidLengths) {
   for (const char* text : {"",
                            "0",
                            "0,1",

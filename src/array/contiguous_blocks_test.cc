@@ -53,7 +53,7 @@ TEST(CutParts, HalvesRestsThatHaveTooManyLengths) {
   EXPECT_EQ(cell, cuts->parts.size());
 }
 
-TEST(CutParts, RefusesMoreElementsThanThereAreNumbers) {
+TEST(CutParts, RefusesMoreElementsThanCanBeCounted) {
   const std::vector<std::uint64_t> lengths{std::uint64_t{1} << 62, std::uint64_t{1} << 62};
   EXPECT_EQ(cut_parts(lengths, std::uint64_t{1} << 40).error().code(), errc::unsupported);
 }

@@ -41,7 +41,7 @@ std::vector<std::byte> random_items(std::mt19937_64& random, std::size_t bytes, 
   return out;
 }
 
-TEST(ConvertItems, AreThoseOfOneAfterTheOther) {
+TEST(ConvertItems, EqualsConvertingOneByOne) {
   std::mt19937_64 random(1);
   std::size_t seen = 0;
   for_each_conversion([&](const conversion& how, const dtype& from, const std::string& name) {
@@ -59,7 +59,7 @@ TEST(ConvertItems, AreThoseOfOneAfterTheOther) {
 }
 
 // Longer than a megabyte, they are written past the caches, at any address.
-TEST(ConvertLine, OfManyElementsIsThatOfFew) {
+TEST(ConvertLine, ManyElementsEqualFew) {
   std::mt19937_64 random(2);
   for_each_conversion([&](const conversion& how, const dtype& from, const std::string& name) {
     const std::size_t count = (std::size_t{1} << 20) / how.to_bytes + 5;
@@ -100,7 +100,7 @@ strides random_strides(std::mt19937_64& random, const extents& counts, std::uint
   return out;
 }
 
-TEST(StridedConvert, IsWhatCopyingAndConvertingOneByOneIs) {
+TEST(StridedConvert, EqualsCopyingAndConvertingOneByOne) {
   std::mt19937_64 random(2);
   for_each_conversion([&](const conversion& how, const dtype& from, const std::string& name) {
     for (int round = 0; round < 12; ++round) {

@@ -46,7 +46,7 @@ struct known {
   int code, bits;
 };
 
-TEST(Dlpack, KnowsTheTypesThatNumPyDoesNot) {
+TEST(Dlpack, ExportsTypesThatNumPyDoesNotHave) {
   float room[4] = {};
   for (const known& each :
        {known{"bfloat16", 4, 16}, known{"float8_e5m2", 12, 8}, known{"float8_e4m3fn", 10, 8}, known{"bool", 6, 8},
@@ -61,7 +61,7 @@ TEST(Dlpack, KnowsTheTypesThatNumPyDoesNot) {
   }
 }
 
-TEST(Dlpack, RefusesWhatItCannotSay) {
+TEST(Dlpack, RefusesWhatItCannotExpress) {
   std::int32_t room[8] = {};
   tensor_view view = tensor_view::contiguous(room, *dtype::from_name("int32"), {3});
   view.strides[0] = 6;

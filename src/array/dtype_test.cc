@@ -67,7 +67,7 @@ TEST(Dtype, RefusesOtherNames) {
   EXPECT_EQ(dtype::from_name("int128").error().message(), "there is no data type named 'int128'");
 }
 
-TEST(Dtype, KnowsItsBytesAndWhatASwapReverses) {
+TEST(Dtype, HasTheBytesAndSwapUnitsOfItsKind) {
   struct expectation {
     dtype type;
     std::uint32_t item_bytes, swap_bytes;
@@ -127,7 +127,7 @@ TEST(Dtype, LaysOutStructures) {
   EXPECT_FALSE(dtype::structured({{"a", i1, 0, {}}}).value() == dtype::structured({{"b", i1, 0, {}}}).value());
 }
 
-TEST(Dtype, RefusesStructuresThatAreNone) {
+TEST(Dtype, RefusesInvalidStructures) {
   const dtype f8(dtype_kind::floating, 64);
   const auto code = [](std::vector<dtype_field> fields, std::uint32_t bytes = 0) {
     const auto made = dtype::structured(std::move(fields), bytes);

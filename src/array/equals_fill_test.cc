@@ -39,7 +39,7 @@ TEST(EqualsFill, EveryNanIsTheSameAndZerosDiffer) {
       << "an integer is not a NaN";
 }
 
-TEST(EqualsFill, PartsOfComplexNumbersAreComparedEachByItself) {
+TEST(EqualsFill, PartsOfComplexNumbersAreComparedSeparately) {
   using number = std::complex<float>;
   const dtype type = *dtype::from_name("complex64");
   const float nan = std::numeric_limits<float>::quiet_NaN(), other = -nan;

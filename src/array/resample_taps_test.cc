@@ -36,7 +36,7 @@ TEST(ResampleTaps, BilinearReachesOnePixelOrOneOfTheResult) {
             (std::vector<double>{0.125, 0.375, 0.625, 0.875, 0.875, 0.625, 0.375, 0.125}));
 }
 
-TEST(ResampleTaps, TapsOutsideTheAxisAreNotMade) {
+TEST(ResampleTaps, TapsOutsideTheAxisAreOmitted) {
   const auto taps = make_taps(resample_kernel::average, -1e15, 1e15, 3, 4);
   ASSERT_TRUE(taps);
   EXPECT_LE(taps->width, 6U);

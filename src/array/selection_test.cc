@@ -164,7 +164,7 @@ TEST(BasicSelection, AgreesWithASlowReferenceOnRandomItems) {
   }
 }
 
-TEST(BasicSelection, SaysWhatNumPySays) {
+TEST(BasicSelection, ReportsTheErrorsOfNumPy) {
   EXPECT_EQ(resolve(basic_selection{{std::int64_t{7}}}, {5}).error().to_string(),
             "out_of_range: index 7 is out of bounds for axis 0 with size 5");
   EXPECT_EQ(resolve(basic_selection{{slice{}, std::int64_t{-6}}}, {2, 5}).error().message(),

@@ -130,7 +130,7 @@ void copy_bands(std::uint32_t item, std::uint32_t swap, std::size_t samples, std
                           << width << " columns, into " << (into_pixels ? "pixels" : "bands");
 }
 
-TEST(StridedCopy, MovesBandsOutOfPixelsAndIntoThem) {
+TEST(StridedCopy, CopiesBandsFromPixelsAndToThem) {
   constexpr std::uint32_t kTypes[][2] = {{1, 1}, {2, 1}, {2, 2}, {4, 1}, {4, 4}, {8, 1}, {8, 8}};
   for (const auto& [item, swap] : kTypes) {
     for (std::size_t samples = 2; samples <= 9; ++samples) {

@@ -11,7 +11,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-TEST(Utf8, TellsWellFormedText) {
+TEST(Utf8, RecognisesWellFormedText) {
   const auto is = [](std::string_view text) { return is_utf8(std::as_bytes(std::span(text))); };
   for (const char* text :
        {"", "a", "plain text of more than eight", "\xc3\xa4", "12345678\xe2\x82\xac", "\xf0\x9f\x98\x80",
@@ -24,7 +24,7 @@ TEST(Utf8, TellsWellFormedText) {
     EXPECT_FALSE(is(text)) << text;
 }
 
-TEST(ItemArena, KeepsWhatItGave) {
+TEST(ItemArena, KeepsItsItems) {
   item_arena arena;
   std::vector<variable_item> items;
   for (std::size_t i = 0; i < 3000; ++i) {

@@ -19,7 +19,7 @@ TEST(Base64, EncodesTheVectorsOfItsSpecification) {
   EXPECT_EQ(encoded("foobar"), "Zm9vYmFy");
 }
 
-TEST(Base64, GivesEveryByteBack) {
+TEST(Base64, RestoresEveryByte) {
   for (std::size_t length = 0; length < 300; ++length) {
     std::string text;
     for (std::size_t i = 0; i < length; ++i) text.push_back(static_cast<char>(i * 7 + length));
@@ -29,7 +29,7 @@ TEST(Base64, GivesEveryByteBack) {
   }
 }
 
-TEST(Base64, RefusesWhatIsNoEncoding) {
+TEST(Base64, RefusesOtherText) {
   for (const char* text : {"A", "AA", "AAA", "A===", "AA=A", "AA==AAAA", "A AA", "====", "AAA-", "AAA\n"}) {
     EXPECT_FALSE(base64_decode(text).has_value()) << text;
   }

@@ -7,7 +7,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-TEST(Buffer, GivesAlignedMemoryOfTheAskedLength) {
+TEST(Buffer, ReturnsAlignedMemoryOfTheRequestedLength) {
   buffer memory;
   for (const std::uint64_t bytes : {1ULL, 63ULL, 64ULL, 65ULL, 1000ULL, 4097ULL, 1000003ULL}) {
     const auto span = memory.reserve(bytes);
@@ -43,7 +43,7 @@ TEST(Buffer, IsCountedWhileItHoldsMemory) {
   EXPECT_EQ(accounts.held(memory_use::encoded), 0U);
 }
 
-TEST(Buffer, KeepsItsFirstBytesWhereItIsExtended) {
+TEST(Buffer, KeepsItsFirstBytesWhenItIsExtended) {
   ledger accounts(1 << 20, 0);
   buffer memory(&accounts);
   ASSERT_TRUE(memory.extend(100, 64).ok()) << "nothing is there to be kept";

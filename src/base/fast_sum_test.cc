@@ -16,7 +16,7 @@ std::vector<std::byte> random_bytes(std::size_t size) {
   return out;
 }
 
-TEST(FastSum, SeesEveryFlippedBit) {
+TEST(FastSum, DetectsEveryFlippedBit) {
   for (const std::size_t size : {1U, 7U, 16U, 17U, 127U, 128U, 129U, 300U}) {
     std::vector<std::byte> data = random_bytes(size);
     std::set<std::uint64_t> seen{fast_sum(data, 5)};

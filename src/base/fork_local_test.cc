@@ -42,7 +42,7 @@ TEST(ForkLocal, IsTheSameValueUntilAFork) {
   EXPECT_EQ(local.get().value, 7);
 }
 
-TEST(ForkLocal, IsMadeWhenItIsFirstAskedFor) {
+TEST(ForkLocal, IsCreatedAtFirstUse) {
   int made = 0;
   fork_local<guarded> local([&made] {
     ++made;
@@ -54,7 +54,7 @@ TEST(ForkLocal, IsMadeWhenItIsFirstAskedFor) {
   EXPECT_EQ(made, 1);
 }
 
-TEST(ForkLocal, GivesTheChildAFreshValueWhileAnotherThreadHoldsTheLock) {
+TEST(ForkLocal, AChildHasANewValueWhileAnotherThreadHoldsTheLock) {
   int made = 0;
   fork_local<guarded> local([&made] {
     ++made;
@@ -81,7 +81,7 @@ TEST(ForkLocal, GivesTheChildAFreshValueWhileAnotherThreadHoldsTheLock) {
   EXPECT_EQ(made, 1);
 }
 
-TEST(ForkLocal, GivesTheGrandchildAValueOfItsOwn) {
+TEST(ForkLocal, AGrandchildHasAValueOfItsOwn) {
   fork_local<guarded> local([] { return std::make_unique<guarded>(); });
   local.get().value = 1;
   EXPECT_EQ(in_child([&] {
@@ -92,7 +92,7 @@ TEST(ForkLocal, GivesTheGrandchildAValueOfItsOwn) {
             52);
 }
 
-TEST(ForkLocal, LeavesTheParentsValueAloneWhenAChildDestroysIt) {
+TEST(ForkLocal, KeepsTheParentsValueWhenAChildDestroysIt) {
   static int destroyed;
   struct counted {
     ~counted() { ++destroyed; }
@@ -115,7 +115,7 @@ TEST(ForkLocal, LeavesTheParentsValueAloneWhenAChildDestroysIt) {
   EXPECT_EQ(destroyed, 1);
 }
 
-TEST(ForkLocal, GivesAllThreadsOfAChildTheSameValue) {
+TEST(ForkLocal, AllThreadsOfAChildHaveTheSameValue) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the thread sanitizer does not follow threads that a child starts";
 #elif defined(__has_feature)

@@ -105,7 +105,7 @@ TEST(Json, RefusesNestingBeyond128Levels) {
   EXPECT_NE(refusal(objects).find("128 levels"), std::string::npos);
 }
 
-TEST(Json, SaysWhereADocumentIsMalformed) {
+TEST(Json, ReportsWhereADocumentIsMalformed) {
   EXPECT_NE(refusal(R"({"abc": tru})").find("byte 12"), std::string::npos) << refusal(R"({"abc": tru})");
   for (const char* text : {"", " ", "{", "[1,]", "{\"a\":}", "nul", "\"abc", "[1] 2", "01", "1.", "'a'", "\"\\x\"",
                            "\"\x01\"", "\"\xff\"", "\"\\ud800\"", "{\"a\" 1}", "-", "1e999"})
@@ -141,7 +141,7 @@ TEST(Json, NamesKinds) {
   EXPECT_EQ(parsed("{}").kind_name(), "object");
 }
 
-TEST(Json, KeepsBytesThatAreNotUtf8WhereAsked) {
+TEST(Json, KeepsBytesThatAreNotUtf8IfRequested) {
   std::string all;
   for (int i = 0x80; i < 0x100; ++i) all += static_cast<char>(i);
   for (const std::string& text :

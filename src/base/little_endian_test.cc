@@ -19,7 +19,7 @@ TEST(LittleEndian, NumbersOfZeroToEightBytesAtAnyAddress) {
   }
 }
 
-TEST(LittleEndian, NoBytesMayBeAnywhere) { EXPECT_EQ(little_endian(nullptr, 0), 0U); }
+TEST(LittleEndian, AcceptsAnyAddressForZeroBytes) { EXPECT_EQ(little_endian(nullptr, 0), 0U); }
 
 }  // namespace
 }  // namespace penstock::test

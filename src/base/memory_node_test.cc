@@ -17,7 +17,7 @@ bool policy(int& mode, unsigned long& nodes) {
   return true;
 }
 
-TEST(PreferredNode, IsTheThreadsPolicyWhileItLives) {
+TEST(PreferredNode, IsTheThreadsPolicyWhileItExists) {
   int mode = -1;
   unsigned long nodes = 0;
   if (!policy(mode, nodes) || mode != kDefault) GTEST_SKIP() << "the system tells no policy, or has one of its own";
@@ -40,7 +40,7 @@ TEST(PreferredNode, IsTheThreadsPolicyWhileItLives) {
   EXPECT_EQ(mode, kDefault);
 }
 
-TEST(PreferredNode, ANodeThatIsNotThereChangesNothing) {
+TEST(PreferredNode, AnAbsentNodeHasNoEffect) {
   int mode = -1, before = -1;
   unsigned long nodes = 0;
   if (!policy(before, nodes)) GTEST_SKIP() << "the system tells no policy";

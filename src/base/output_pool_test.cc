@@ -24,7 +24,7 @@ output_block taken(output_pool& pool, std::uint64_t bytes) {
   return std::move(*block);
 }
 
-TEST(OutputPool, GivesTheSameMemoryToTheNextResultOfThatSize) {
+TEST(OutputPool, ReusesTheMemoryForTheNextResultOfThatSize) {
   ledger accounts(0, 64 * kMiB);
   output_pool pool(accounts);
   std::byte* first = nullptr;
@@ -121,7 +121,7 @@ TEST(OutputPool, BlocksMayOutliveThePoolAndItsLedger) {
   EXPECT_EQ(survivor.data(), nullptr);
 }
 
-TEST(OutputPool, RefusesWhatTheSystemDoesNotHave) {
+TEST(OutputPool, RefusesMoreThanTheSystemHas) {
   ledger accounts(0, 16 * kMiB);
   output_pool pool(accounts);
   for (const std::uint64_t bytes : {~std::uint64_t{0}, std::uint64_t{1} << 62, std::uint64_t{1} << 56}) {
@@ -133,7 +133,7 @@ TEST(OutputPool, RefusesWhatTheSystemDoesNotHave) {
   EXPECT_NE(taken(pool, 1).data(), nullptr);
 }
 
-TEST(OutputPool, OffersSmallRegionsToTheSystemOnlyWhenTheyAddUp) {
+TEST(OutputPool, OffersSmallRegionsToTheSystemOnlyAboveALimit) {
   ledger accounts(0, 256 * kMiB);
   output_pool pool(accounts);
   {
@@ -151,7 +151,7 @@ TEST(OutputPool, OffersSmallRegionsToTheSystemOnlyWhenTheyAddUp) {
   }
 }
 
-TEST(OutputPool, NeverGivesOneRegionToTwoThreads) {
+TEST(OutputPool, NeverReturnsOneRegionToTwoThreads) {
   ledger accounts(0, 24 * kMiB);
   output_pool pool(accounts);
   std::atomic<int> broken{0};

@@ -43,7 +43,7 @@ TEST(Error, EveryCodeHasItsOwnName) {
   EXPECT_EQ(to_string(errc::version_changed), "version_changed");
 }
 
-TEST(Result, TryAndAssignPassTheFirstFailureOn) {
+TEST(Result, TryAndAssignReturnTheFirstFailure) {
   EXPECT_EQ(*quarter(8), 2);
   EXPECT_EQ(quarter(7).error().code(), errc::invalid_argument);
   EXPECT_EQ(quarter(6).error().message(), "odd");

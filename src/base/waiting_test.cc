@@ -46,14 +46,14 @@ TEST(Waiting, NothingIsCalledWithoutAFunction) {
   EXPECT_EQ(questions, 0);
 }
 
-TEST(Waiting, AsksWhileItWaitsAndContinues) {
+TEST(Waiting, PollsWhileItWaitsAndContinues) {
   questions = 0;
   const interruptible_waits asks(yes);
   EXPECT_FALSE(work().wait(milliseconds(200)));
   EXPECT_GE(questions, 1);
 }
 
-TEST(Waiting, IsStoppedOnceItMayNotGoOnAndSoIsWhatFollows) {
+TEST(Waiting, AStopAlsoAppliesToLaterWaits) {
   questions = 0;
   {
     const interruptible_waits asks(once);
@@ -64,7 +64,7 @@ TEST(Waiting, IsStoppedOnceItMayNotGoOnAndSoIsWhatFollows) {
   EXPECT_FALSE(work().wait(milliseconds(60)));
 }
 
-TEST(Waiting, ThreadsThatWorkForAnotherStopWithItAndDoNotAsk) {
+TEST(Waiting, ThreadsThatJoinAnotherStopWithItAndDoNotPoll) {
   questions = 0;
   interruptible_waits asks(no);
   bool stopped = false;

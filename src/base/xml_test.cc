@@ -42,7 +42,7 @@ TEST(Xml, NamesHaveTheirNamespace) {
   EXPECT_EQ(root->children[1].name, "c");
 }
 
-TEST(Xml, RefusesWhatIsNotWellFormed) {
+TEST(Xml, RefusesDocumentsThatAreNotWellFormed) {
   for (const char* const each : {"",
                                  "text",
                                  "<a>",

@@ -43,7 +43,7 @@ TEST(CodecChain, DescribesItselfInEncodingOrder) {
   EXPECT_EQ(compile(one("gzip", R"({"level":6})"), "int32", {4})->describe(), "bytes(little) | gzip(level=6)");
 }
 
-TEST(CodecChain, IsAnIdentityWhereStoredBytesAreTheCell) {
+TEST(CodecChain, IsAnIdentityIfStoredBytesAreTheCell) {
   const auto identity = [](std::string_view text, std::string_view type, const extents& cell) {
     const auto chain = compile(text, type, cell);
     EXPECT_TRUE(chain.ok()) << chain.error().message();
@@ -59,7 +59,7 @@ TEST(CodecChain, IsAnIdentityWhereStoredBytesAreTheCell) {
   EXPECT_TRUE(identity(R"(["bytes"])", "uint8", {}));
 }
 
-TEST(CodecChain, KnowsWhichChainsHaveOneEncodedSize) {
+TEST(CodecChain, ReportsWhichChainsHaveAFixedSize) {
   const auto plain = compile(R"(["bytes"])", "uint8", {4, 6});
   EXPECT_TRUE(plain->fixed_size());
   EXPECT_EQ(plain->max_encoded_bytes(), 24u);
@@ -167,7 +167,7 @@ TEST(CodecChain, NamesEveryCodecOnceAndSorted) {
   }
 }
 
-TEST(CodecChain, SaysWhatTheShapeNeeds) {
+TEST(CodecChain, ReportsTheSizeThatTheShapeNeeds) {
   worker_scratch scratch;
   const std::string zstd(kZstd);
   const bytes encoded = encode_all(byte_chain(zstd, 4080), smooth_bytes(4080, 1), scratch);
@@ -209,7 +209,7 @@ TEST(CodecChain, EncodesRandomBytesWithinEachCodecsBound) {
 }
 
 // With items of every size, cells with short and long rows, and boxes that begin, step and end anywhere.
-TEST(CodecChain, ShuffledItemsGoStraightToTheirPlaces) {
+TEST(CodecChain, ShuffledItemsAreDecodedIntoTheTarget) {
   constexpr std::pair<std::string_view, std::uint32_t> kTypes[] = {
       {"int16", 2}, {"int32", 4}, {"int64", 8}, {"complex128", 16}, {"r24", 3}};
   for (const auto& [type, item] : kTypes) {
@@ -284,7 +284,7 @@ TEST(CodecChain, ShuffledItemsGoStraightToTheirPlaces) {
   }
 }
 
-TEST(CodecChain, NeverAsksForMoreThanTheLedgerHas) {
+TEST(CodecChain, NeverRequestsMoreThanTheLedgerHas) {
   ledger accounts(100'000, 0);
   worker_scratch scratch(&accounts);
   const codec_chain chain = byte_chain(std::string(kZstd) + "," + std::string(kZstd), std::uint64_t{1} << 40);
@@ -295,7 +295,7 @@ TEST(CodecChain, NeverAsksForMoreThanTheLedgerHas) {
   EXPECT_LE(accounts.held(memory_use::scratch), 100'000u);
 }
 
-TEST(CodecChain, GivesBackWhatItTookFromTheLedger) {
+TEST(CodecChain, ReturnsItsMemoryToTheLedger) {
   ledger accounts(std::uint64_t{1} << 30, 0);
   for (const std::string& text : byte_codec_texts()) {
     worker_scratch scratch(&accounts);

@@ -163,7 +163,7 @@ void expect_round_trip(const subject& of, const shape& extent, std::size_t item,
   }
 }
 
-TEST(RoundTrip, StoresWhatTheSpecificationSays) {
+TEST(RoundTrip, StoresBytesAsSpecified) {
   worker_scratch scratch;
   const shape extent = {5, 3, 7};
   for (const type_case& type : kTypes) {

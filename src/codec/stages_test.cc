@@ -102,7 +102,7 @@ TEST(Stages, MoveItemsOfVariableLength) {
   }
 }
 
-TEST(Stages, WriteItemsAsTheSpecificationSays) {
+TEST(Stages, WriteItemsAsSpecified) {
   const codec_chain chain = chain_of(R"(["vlen-utf8"])", dtype::variable_utf8(), {3});
   worker_scratch scratch;
   const bytes encoded = encode_items(chain, items_of({"ab", "", "\xc3\xa4"}), scratch);
@@ -234,7 +234,7 @@ TEST(Stages, SwapStructuresFieldByField) {
   EXPECT_EQ(encode_all(chain_of(R"(["bytes"])", type, {1}), one, scratch), one);
 }
 
-TEST(Stages, GetTheTypesThatThoseBeforeThemMake) {
+TEST(Stages, ReceiveTheOutputTypeOfTheStageBefore) {
   const offered_codecs others;
   codec_chain_options options;
   options.external = &others;
@@ -265,7 +265,7 @@ TEST(Stages, GetTheTypesThatThoseBeforeThemMake) {
   EXPECT_EQ(refusal(R"(["tripling","bytes"])", type, {2}, options), errc::unsupported);
 }
 
-TEST(Stages, LetFiltersSeeTheStoredByteOrder) {
+TEST(Stages, PassTheStoredByteOrderToFilters) {
   const offered_codecs others;
   codec_chain_options v2;
   v2.external = &others;
@@ -282,7 +282,7 @@ TEST(Stages, LetFiltersSeeTheStoredByteOrder) {
   EXPECT_EQ(out, one);
 }
 
-TEST(Stages, KnowTheCodecsOfZarr2) {
+TEST(Stages, SupportTheCodecsOfZarr2) {
   const auto codec = codec_of_v2(json::parse(R"({"id":"zstd","level":1})").value());
   ASSERT_TRUE(codec.ok());
   EXPECT_EQ(codec->name, "numcodecs.zstd");

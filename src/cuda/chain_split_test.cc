@@ -103,7 +103,7 @@ const expected kChains[] = {
      nullptr, 2, 1},
 };
 
-TEST(ChainSplit, GivesTheDeviceWhatItHasDecodersFor) {
+TEST(ChainSplit, LeavesToTheDeviceTheStagesThatItSupports) {
   for (const expected& each : kChains) {
     const codec_chain chain = chain_of(each.codecs, each.type);
     const device_chain split = split_chain(chain);
@@ -116,7 +116,7 @@ TEST(ChainSplit, GivesTheDeviceWhatItHasDecodersFor) {
   }
 }
 
-TEST(ChainSplit, LeavesToTheHostWhatIsTooLargeForADecoder) {
+TEST(ChainSplit, LeavesToTheHostChunksThatAreTooLargeForADecoder) {
   const auto where = [](const char* codec, const extents& chunk) {
     const codec_chain chain = chain_of(codec, "uint8", chunk);
     return describe(split_chain(chain));
@@ -132,7 +132,7 @@ TEST(ChainSplit, LeavesToTheHostWhatIsTooLargeForADecoder) {
             "gzip(level=3) on the host (chunks of more than 4032 MiB have no device decoder)");
 }
 
-TEST(ChainSplit, IsADocumentTooWithTheReason) {
+TEST(ChainSplit, HasAJsonDocumentWithTheReason) {
   const codec_chain chain =
       chain_of("[" PENSTOCK_BYTES R"(,{"name":"zstd","configuration":{"level":0}},{"name":"foreign"}])");
   const std::string document = to_json(split_chain(chain)).dump();

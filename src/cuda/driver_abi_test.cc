@@ -85,14 +85,14 @@ PENSTOCK_SAME_NUMBER(offsetof(copy_attributes, target_location), offsetof(CUmemc
 PENSTOCK_SAME_NUMBER(offsetof(copy_attributes, flags), offsetof(CUmemcpyAttributes, flags));
 #endif
 
-TEST(DriverTable, IsThatOfCudasHeaders) {
+TEST(DriverTable, EqualsTheHeadersOfCuda) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(kLegacyStream), reinterpret_cast<std::uintptr_t>(CU_STREAM_LEGACY));
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(kPerThreadStream), reinterpret_cast<std::uintptr_t>(CU_STREAM_PER_THREAD));
 }
 
 #else
 
-TEST(DriverTable, IsThatOfCudasHeaders) { GTEST_SKIP() << "CUDA's headers are not on this machine"; }
+TEST(DriverTable, EqualsTheHeadersOfCuda) { GTEST_SKIP() << "CUDA's headers are not on this machine"; }
 
 #endif
 

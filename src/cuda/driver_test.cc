@@ -31,7 +31,7 @@ TEST_F(DriverFile, ThatIsAbsentIsOneClearError) {
       << loaded.error().message();
 }
 
-TEST_F(DriverFile, ThatIsNoDriverIsRefused) {
+TEST_F(DriverFile, ThatIsNotADriverIsRefused) {
   setenv("PENSTOCK_CUDA_DRIVER", "libm.so.6", 1);
   const auto loaded = load_driver();
   ASSERT_FALSE(loaded.ok());

@@ -29,7 +29,7 @@ encode_work large() {
   return out;
 }
 
-TEST(EncodeChoice, IsTheDeviceWhereTheHostTakesMuchLonger) {
+TEST(EncodeChoice, IsTheDeviceIfTheHostTakesMuchLonger) {
   const auto of_zstd = choose_encoder(chain_of("zstd", zstd_of(1)), large());
   EXPECT_TRUE(of_zstd.on_device) << of_zstd.why;
   EXPECT_GT(of_zstd.host_seconds, 2 * of_zstd.device_seconds);
@@ -59,7 +59,7 @@ TEST(EncodeChoice, CountsTheBlocksOfLargeChunksAndTheMemoryOfWaves) {
   EXPECT_NE(choose_encoder(zstd, large_chunks).why.find("more memory"), std::string::npos);
 }
 
-TEST(EncodeChoice, IsTheHostWhereItIsFastEnough) {
+TEST(EncodeChoice, IsTheHostIfItIsFastEnough) {
   encode_work many_workers = large();
   many_workers.workers = 1000;
   EXPECT_FALSE(choose_encoder(chain_of("numcodecs.lz4", kLz4), many_workers).on_device);
@@ -73,7 +73,7 @@ TEST(EncodeChoice, IsTheHostWhereItIsFastEnough) {
   EXPECT_FALSE(choose_encoder(chain_of("numcodecs.lz4", kLz4, 16), large()).on_device);
 }
 
-TEST(EncodeChoice, SaysWhyItIsTheHost) {
+TEST(EncodeChoice, ReportsWhyItIsTheHost) {
   const auto why = [](const codec_chain& chain, const encode_work& work) {
     const auto choice = choose_encoder(chain, work);
     EXPECT_FALSE(choice.on_device);

@@ -30,14 +30,14 @@ struct fixture : testing::Test {
 };
 using CellCache = fixture;
 
-TEST_F(CellCache, IsWorthItFromTheSecondPartThatIsWantedSoonAfterTheFirst) {
+TEST_F(CellCache, CachesFromASecondPartReadSoonAfterTheFirst) {
   EXPECT_FALSE(cells.is_worth_keeping(1, 7, kCell));
   EXPECT_FALSE(cells.is_worth_keeping(2, 7, kCell)) << "another array";
   EXPECT_TRUE(cells.is_worth_keeping(1, 7, kCell));
   EXPECT_TRUE(cells.is_worth_keeping(1, 7, kCell));
 }
 
-TEST_F(CellCache, IsWorthItFromTheFirstPartWhileManyCellsAreWantedAgain) {
+TEST_F(CellCache, CachesFromTheFirstPartWhileManyCellsAreReadAgain) {
   cell_id cell = 0;
   const auto first_of_four = [&] {
     const bool kept = cells.is_worth_keeping(1, ++cell, kCell);
@@ -59,14 +59,14 @@ TEST_F(CellCache, APassOverMoreThanItHoldsKeepsNothing) {
     for (cell_id cell = 0; cell < 100; ++cell) EXPECT_FALSE(cells.is_worth_keeping(1, cell, kCell)) << cell;
 }
 
-TEST_F(CellCache, CellsTooLargeForItAreNeverWorthIt) {
+TEST_F(CellCache, NeverCachesCellsThatAreTooLarge) {
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(cells.is_worth_keeping(1, 7, kLimit + 1));
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(cells.is_worth_keeping(1, 8, 0));
   cell_cache none(accounts, 0);
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(none.is_worth_keeping(1, 7, 1));
 }
 
-TEST_F(CellCache, HoldsOneCellAsLongAsItself) {
+TEST_F(CellCache, HoldsOneCellOfItsOwnSize) {
   EXPECT_FALSE(cells.is_worth_keeping(1, 7, kLimit));
   EXPECT_TRUE(cells.is_worth_keeping(1, 7, kLimit));
   keep(1, 6);
@@ -76,13 +76,13 @@ TEST_F(CellCache, HoldsOneCellAsLongAsItself) {
   EXPECT_EQ(accounts.held(memory_use::cells), kLimit);
 }
 
-TEST_F(CellCache, MakesNoRoomForWhatRoundedUpIsLongerThanItself) {
+TEST_F(CellCache, RefusesCellsThatExceedItWhenRoundedUp) {
   cell_cache odd(accounts, 5 * kCell - 1);
   EXPECT_EQ(odd.make_room(5 * kCell - 1), nullptr);
   EXPECT_NE(odd.make_room(4 * kCell), nullptr);
 }
 
-TEST_F(CellCache, LeastRecentlyUsedGoesFirst) {
+TEST_F(CellCache, DropsTheLeastRecentlyUsedFirst) {
   for (cell_id cell = 0; cell < 16; ++cell) keep(1, cell);
   EXPECT_TRUE(has(1, 0));
   keep(1, 16);
@@ -93,7 +93,7 @@ TEST_F(CellCache, LeastRecentlyUsedGoesFirst) {
   EXPECT_EQ(cells.hits(), 3U);
 }
 
-TEST_F(CellCache, ACellOfAnotherVersionGoes) {
+TEST_F(CellCache, DropsACellOfAnotherVersion) {
   keep(1, 7, kCell, 5);
   EXPECT_TRUE(has(1, 7)) << "any version";
   EXPECT_TRUE(has(1, 7, version_number(5)));

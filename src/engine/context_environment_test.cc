@@ -22,7 +22,7 @@ class Environment : public testing::Test {
   std::vector<std::string> names_;
 };
 
-TEST_F(Environment, NamesWhatTheCallerLeavesAtItsDefault) {
+TEST_F(Environment, ReplacesDefaults) {
   set("PENSTOCK_THREADS", "3");
   set("PENSTOCK_MEMORY_LIMIT", "2GiB");
   set("PENSTOCK_CHUNK_CACHE", "0");
@@ -38,7 +38,7 @@ TEST_F(Environment, NamesWhatTheCallerLeavesAtItsDefault) {
   EXPECT_EQ(found->output_pool_bytes, context_options().output_pool_bytes);
 }
 
-TEST_F(Environment, LeavesWhatTheCallerGave) {
+TEST_F(Environment, KeepsTheValuesOfTheCaller) {
   set("PENSTOCK_THREADS", "3");
   set("PENSTOCK_CHUNK_CACHE", "1GB");
   set("PENSTOCK_DISK_CACHE", "/tmp/x");
@@ -53,7 +53,7 @@ TEST_F(Environment, LeavesWhatTheCallerGave) {
   EXPECT_EQ(found->disk_cache, "/tmp/y");
 }
 
-TEST_F(Environment, NamesAVariableThatMeansNothing) {
+TEST_F(Environment, NamesAnInvalidVariable) {
   for (const auto& [name, value] :
        std::vector<std::pair<const char*, const char*>>{{"PENSTOCK_THREADS", "many"},
                                                         {"PENSTOCK_THREADS", "0"},

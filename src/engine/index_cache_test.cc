@@ -7,7 +7,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-TEST(IndexCache, DropsOfOneArrayWhatWasAskedForAndNothingElse) {
+TEST(IndexCache, DropsOnlyTheGivenEntriesOfOneArray) {
   ledger accounts{1 << 20, 0};
   index_cache indexes(accounts);
   const auto has = [&](std::uint64_t uid, const index_key& key) {
@@ -37,7 +37,7 @@ TEST(IndexCache, DropsOfOneArrayWhatWasAskedForAndNothingElse) {
 }
 
 // Entries that newer ones evict are no longer entries of their array.
-TEST(IndexCache, DropsWhatIsLeftOfAnArrayAfterItsOldestEntriesWent) {
+TEST(IndexCache, DropsTheEntriesOfAnArrayThatEvictionLeft) {
   ledger accounts{1 << 20, 0};
   index_cache indexes(accounts, 1000);
   for (std::uint64_t node = 0; node < 100; ++node) {

@@ -231,7 +231,7 @@ TEST(PoolExecutor, JobsThatWaitHaveAThreadForEachWorker) {
   EXPECT_EQ(inside.most(), 8u);
 }
 
-TEST(PoolExecutor, ThreadsOfJobsThatWaitAreNoneForJobsThatCompute) {
+TEST(PoolExecutor, ThreadsOfWaitingJobsAreNotUsedForComputing) {
   pool_executor pool(2);
   crowd waiting, computing;
   pool.run(std::make_shared<batch_job>(
@@ -255,7 +255,7 @@ TEST(PoolExecutor, ThreadsOfJobsThatWaitAreNoneForJobsThatCompute) {
   EXPECT_LE(computing.most(), 3u) << "the caller and two threads";
 }
 
-TEST(PoolExecutor, JobsThatComputeGoOnWhileOthersWait) {
+TEST(PoolExecutor, ComputingJobsContinueWhileOthersWait) {
   pool_executor pool(1);
   crowd inside;
   const auto held = std::make_shared<batch_job>(

@@ -13,7 +13,7 @@ profile_event event_of(stage what, std::uint32_t worker, std::uint64_t begin, st
   return {what, worker, 0, 0, begin, end, 1, 1};
 }
 
-TEST(Profiler, SharesOutTheTimeOfADevice) {
+TEST(Profiler, DividesTheTimeOfADevice) {
   profiler recording(100);
   recording.record(event_of(stage::fetch, 0, 0, 100));                // the device waits for [0, 60)
   recording.record(event_of(stage::transfer, kCopyWorker, 60, 110));  // copies overlap each other and kernels
@@ -32,7 +32,7 @@ TEST(Profiler, SharesOutTheTimeOfADevice) {
 }
 
 // As before, for two devices, in another order, and without space for events.
-TEST(Profiler, SharesAreRightWhereEventsAreDropped) {
+TEST(Profiler, SharesAreRightIfEventsAreDropped) {
   profiler recording(1);
   const auto on = [](std::int32_t device, stage what, std::uint32_t worker, std::uint64_t begin, std::uint64_t end) {
     profile_event out = event_of(what, worker, begin, end);
@@ -89,7 +89,7 @@ TEST(CoveredTime, AddsUpTheEarlierHalfOfTooManyGaps) {
   EXPECT_EQ(sum.sum_ns(), 406U);
 }
 
-TEST(Profiler, SaysThatAnUnusedDeviceWaitsAllTheTime) {
+TEST(Profiler, ReportsThatAnUnusedDeviceWaitsAllTheTime) {
   profiler recording(100);
   recording.record(event_of(stage::fetch, 0, 0, 10));
   recording.record(event_of(stage::decode, 0, 10, 30));

@@ -65,7 +65,7 @@ TEST(WriteQueue, WritesInOrderAndEndsItsThreadMeanwhile) {
   for (int i = 0; i < 150; ++i) EXPECT_EQ(order[static_cast<std::size_t>(i)], i);
 }
 
-TEST(WriteQueue, WhoBringsTooMuchWaits) {
+TEST(WriteQueue, ACallerAboveTheLimitWaits) {
   write_queue queue(100);
   gate closed;
   push(queue, 60, [&] { return closed.pass(); });

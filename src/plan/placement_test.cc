@@ -66,7 +66,7 @@ axis_range random_range(std::mt19937_64& random, std::uint64_t size) {
   return {start, down ? -step : step, 1 + random() % (static_cast<std::uint64_t>(room / step) + 1)};
 }
 
-TEST(Gather, PutsBackWhatADecodeScattered) {
+TEST(Gather, IsTheReverseOfAScatter) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 300; ++round) {
     const extents shape{1 + random() % 9, 1 + random() % 9}, chunk{1 + random() % 4, 1 + random() % 4};
@@ -109,7 +109,7 @@ TEST(Gather, AStrideOfZeroIsOneValueForAll) {
   EXPECT_EQ(items, (std::vector<std::int32_t>{-1, 7, -1, 7}));
 }
 
-TEST(WholeCell, CountsOnlyWhatLiesInsideTheArray) {
+TEST(WholeCell, CountsOnlyElementsInsideTheArray) {
   const grid_layout layout({5, 5}, {2, 3});
   std::vector<std::int32_t> memory(25);
   const auto whole = [&](const strided_box& box, cell_id cell) {
@@ -176,7 +176,7 @@ resolved_selection resolve_for(const grid_layout& layout, const extents& shape, 
   return out;
 }
 
-TEST(Placement, EverySelectionScattersFillsAndGathersWhatThePlainWayDoes) {
+TEST(Placement, EverySelectionScattersFillsAndGathersAsTheReference) {
   std::mt19937_64 random(11);
   const dtype types[] = {dtype(dtype_kind::unsigned_integer, 8), dtype(dtype_kind::unsigned_integer, 16),
                          dtype(dtype_kind::signed_integer, 32),  dtype(dtype_kind::floating, 64),

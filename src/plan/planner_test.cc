@@ -119,7 +119,7 @@ TEST(Planner, ReadsEachUnshardedChunkWhole) {
   EXPECT_EQ(p.plans.total_bytes(), 12u);
 }
 
-TEST(Planner, AsksForTheIndexOnceThenCoalescesNeighbours) {
+TEST(Planner, RequestsTheIndexOnceThenCoalescesNeighbours) {
   planning p;
   p.layout = layout_of("[16]", "[16]", sharded("[4]", kBytes));
   p.start({{0, 1, 16}});
@@ -138,7 +138,7 @@ TEST(Planner, AsksForTheIndexOnceThenCoalescesNeighbours) {
   EXPECT_EQ(p.piece.objects[0].expected.word[0], 7u);
 }
 
-TEST(Planner, JoinsMoreIfTheHostOnlyCopiesAndLeavesARequestToEveryWorker) {
+TEST(Planner, CoalescesMoreIfTheHostOnlyCopiesButKeepsAllWorkersBusy) {
   const auto requests = [](std::uint64_t most, std::uint64_t least, bool inline_completion) {
     planning p;
     p.layout = layout_of("[16]", "[16]", sharded("[2]", kBytes));
@@ -159,7 +159,7 @@ TEST(Planner, JoinsMoreIfTheHostOnlyCopiesAndLeavesARequestToEveryWorker) {
   EXPECT_EQ(requests(8, 1, false), 8u);
 }
 
-TEST(Planner, ReadsThroughSmallHolesOnlyWhereLittleIsWasted) {
+TEST(Planner, ReadsThroughSmallGapsOnlyIfLittleIsWasted) {
   planning p;
   p.layout = layout_of("[48]", "[48]", sharded("[16]", kBytes));
   p.store.given.max_gap_bytes = 8;
@@ -175,7 +175,7 @@ TEST(Planner, ReadsThroughSmallHolesOnlyWhereLittleIsWasted) {
             "  decode chunk (2,) from [0, 16), direct\n");
 }
 
-TEST(Planner, ReadsThroughHolesThatAreShorterThanWhatARequestCosts) {
+TEST(Planner, ReadsThroughGapsShorterThanTheCostOfARequest) {
   planning p;
   p.layout = layout_of("[64]", "[64]", sharded("[16]", kBytes));
   p.store.given.request_bytes = 30;
@@ -208,7 +208,7 @@ TEST(Planner, FillsOnACachedIndexWaitForARequestToTheObject) {
             "  fill chunk (3,)\n");
 }
 
-TEST(Planner, LargeUncompressedChunksAreReadStraightIntoTheResult) {
+TEST(Planner, LargeUncompressedChunksAreReadDirectlyIntoTheResult) {
   for (const bool in_shard : {false, true}) {
     planning p;
     std::vector<std::byte> result(3 << 16);
@@ -228,7 +228,7 @@ TEST(Planner, LargeUncompressedChunksAreReadStraightIntoTheResult) {
   }
 }
 
-TEST(Planner, SplitsWhereTheIndexesOfAPieceWouldNotFit) {
+TEST(Planner, SplitsABatchWhoseIndexesDoNotFit) {
   planning p;
   p.layout = layout_of("[64]", "[4]", sharded("[1]", kBytes));  // 16 shards, 64 index bytes each
   p.limits.max_index_bytes = 256;
@@ -237,7 +237,7 @@ TEST(Planner, SplitsWhereTheIndexesOfAPieceWouldNotFit) {
   EXPECT_EQ(p.missing.size(), 4u);
 }
 
-TEST(Planner, AsksForAllOfAShardWhereItsIndexWouldCostARoundTrip) {
+TEST(Planner, RequestsAWholeShardToSaveTheRoundTripForItsIndex) {
   planning p;
   p.layout = layout_of("[22]", "[8]", sharded("[1]", kBytes));  // two cells of the last shard are not the array's
   p.store.given.request_bytes = 4;                              // a shard is longer
@@ -262,7 +262,7 @@ TEST(Planner, AsksForAllOfAShardWhereItsIndexWouldCostARoundTrip) {
   EXPECT_EQ(p.missing[0].key.object, 1u);
 }
 
-TEST(Planner, AsksForTheIndexOfLongShardsAndWhereLittleIsWanted) {
+TEST(Planner, RequestsTheIndexOfLongShardsAndForFewCells) {
   const auto first = [](std::uint64_t request_bytes, std::uint64_t max_length_bytes, std::uint64_t count) {
     planning p;
     p.layout = layout_of("[16]", "[16]", sharded("[1]", kBytes));
@@ -280,7 +280,7 @@ TEST(Planner, AsksForTheIndexOfLongShardsAndWhereLittleIsWanted) {
   EXPECT_EQ(first(16, 4, 1), planner::outcome::piece);           // all of it is read as soon as one request is made
 }
 
-TEST(Planner, AsksForWholeShardsFirstAndThenForTheIndexesOfOthers) {
+TEST(Planner, RequestsWholeShardsBeforeTheIndexesOfOthers) {
   planning p;
   p.layout = layout_of("[12]", "[4]", sharded("[1]", kBytes));
   p.store.given.request_bytes = 1;
@@ -299,7 +299,7 @@ TEST(Planner, AsksForWholeShardsFirstAndThenForTheIndexesOfOthers) {
   EXPECT_EQ(p.next(), planner::outcome::finished);
 }
 
-TEST(Planner, PlansABillionChunksPieceByPiece) {
+TEST(Planner, PlansABillionChunksInBatches) {
   planning p;
   p.layout = layout_of("[1000000000]", "[1]", std::string("[") + kBytes + "]");
   p.start({{0, 1, 1'000'000'000}});

@@ -140,7 +140,7 @@ TEST(RechunkPlan, CellsOfAnyLength) {
   }
 }
 
-TEST(RechunkPlan, SaysHowMuchMemoryIsNeeded) {
+TEST(RechunkPlan, ReportsTheMemoryThatIsNeeded) {
   const chunk_grid from = regular({100, 100}, {1, 100}), to = regular({100, 100}, {100, 1});
   const auto plan = plan_rechunk({from, to, 4, 1000, 1});
   ASSERT_FALSE(plan.ok());

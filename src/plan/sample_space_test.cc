@@ -62,7 +62,7 @@ void expect_blocks_hold_all_samples(const sample_space& of) {
   EXPECT_EQ(seen.size(), of.samples());
 }
 
-TEST(SampleSpace, AGridsSamplesLieAtEqualDistances) {
+TEST(SampleSpace, SamplesOfAGridAreEquallySpaced) {
   const auto of = sample_space::grid({axis_of(10, 3, 2, 4), axis_of(5, 5, 1, 5)});
   ASSERT_TRUE(of.ok());
   EXPECT_EQ(of->samples(), 4u);  // at 0, 2, 4, 6
@@ -123,7 +123,7 @@ TEST(SampleSpace, EverySampleIsInTheBlockWhereItBegins) {
   }
 }
 
-TEST(SampleSpace, RefusesWhatFitsNowhere) {
+TEST(SampleSpace, RefusesCropsThatFitNowhere) {
   EXPECT_FALSE(sample_space::grid({}).ok());
   EXPECT_FALSE(sample_space::grid({axis_of(4, 5, 1, 1)}).ok());
   EXPECT_FALSE(sample_space::grid({axis_of(4, 0, 1, 1)}).ok());
@@ -197,7 +197,7 @@ TEST(EpochOrder, ALaneDrawsFromItsOpenBlocksOnly) {
 
 // Each sample is equally likely at every position that the window allows: the mean position of all is that of a random
 // order.
-TEST(EpochOrder, MixesAllBlocksWhereTheWindowHoldsThem) {
+TEST(EpochOrder, MixesAllBlocksIfTheWindowHoldsThem) {
   const auto of = sample_space::grid({axis_of(64, 1, 1, 8)});
   ASSERT_TRUE(of.ok());
   std::vector<double> place(64, 0);

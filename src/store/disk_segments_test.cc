@@ -122,7 +122,7 @@ TEST_F(DiskSegments, KeepBytesAcrossInstances) {
   EXPECT_EQ(scan(*third).size(), 6U);
 }
 
-TEST_F(DiskSegments, LoseOnlyWhatAKillCutOff) {
+TEST_F(DiskSegments, LoseOnlyRecordsThatAKillTruncated) {
   {
     const auto first = open();
     for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(append(*first, i, 40));
@@ -158,7 +158,7 @@ TEST_F(DiskSegments, LoseOnlyWhatAKillCutOff) {
   }
 }
 
-TEST_F(DiskSegments, LoseWhatWasTorn) {
+TEST_F(DiskSegments, LoseTornRecords) {
   {
     const auto first = open();
     for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(append(*first, i, 40));
@@ -263,7 +263,7 @@ int status_of(::pid_t child) {
   return status;
 }
 
-TEST_F(DiskSegments, GiveEachClaimToOneProcess) {
+TEST_F(DiskSegments, GrantEachClaimToOneProcess) {
   constexpr std::uint64_t kItems = 60;
   open();
   std::vector<::pid_t> children;
@@ -321,7 +321,7 @@ TEST_F(DiskSegments, AreRightAfterWritersWereKilled) {
   EXPECT_GT(seen, 0U);
 }
 
-TEST_F(DiskSegments, ReadWhereTheyMayNotWrite) {
+TEST_F(DiskSegments, AreReadableWithoutWritePermission) {
   {
     const auto first = open();
     ASSERT_TRUE(append(*first, 1, 100));

@@ -60,7 +60,7 @@ TEST(FileStatus, OnlyAChangeInThePresentTickMayHideAnother) {
   EXPECT_FALSE(may_be_indistinct(changed(5'000'000'000)));
 }
 
-TEST(FileStatus, AFileStampedToTheNanosecondNeedsNoWait) {
+TEST(FileStatus, AFileWithATimeInNanosecondsNeedsNoWait) {
   struct ::stat stamped = changed(0);
   stamped.st_mtim = stamped.st_ctim;
   stamped.st_mtim.tv_nsec += stamped.st_mtim.tv_nsec < 999'999'000 ? 1000 : 0;
@@ -91,7 +91,7 @@ TEST(FileStatus, WaitsUntilTheClockHasPassedTheChange) {
 }
 #endif
 
-TEST(FileStatus, AbsenceOfTheObjectIsOneThingAndOfItsFolderAnother) {
+TEST(FileStatus, DistinguishesAnAbsentObjectFromAnAbsentFolder) {
   EXPECT_EQ(read_failure(ENOENT, "opening").code(), errc::not_found);
   EXPECT_EQ(read_failure(ENOTDIR, "opening").code(), errc::not_found);
   EXPECT_EQ(write_failure(ENOENT, "opening").code(), errc::io_error);

@@ -56,7 +56,7 @@ class FileStore : public testing::Test {
   file_store store_;
 };
 
-TEST_F(FileStore, SeesAnAncestorFolderSwappedForAnother) {
+TEST_F(FileStore, DetectsThatAnAncestorFolderWasReplaced) {
   write(root_ / "a/k", "old!");
   write(folder_.path() / "other/a/k", "new!");
   const auto old = read_now(store_, "a/k", {0, 4, false});
@@ -70,7 +70,7 @@ TEST_F(FileStore, SeesAnAncestorFolderSwappedForAnother) {
   EXPECT_EQ(text("a/k", {}), "new!");
 }
 
-TEST_F(FileStore, AsksAnOpenHandleAloneWhereTheVersionIsAllThatMatters) {
+TEST_F(FileStore, ReadsAnOpenHandleIfOnlyTheVersionMatters) {
   const auto pinned = [&](const version& to) {
     byte_read read;
     read.key = "a/k";
@@ -164,7 +164,7 @@ TEST_F(FileStore, ReadsIntoMemoryThatTheSystemDoesNotWriteTo) {
   }
 }
 
-TEST_F(FileStore, SeesAFileRewrittenInPlaceAtOnce) {
+TEST_F(FileStore, DetectsAFileRewrittenInPlaceAtOnce) {
   write(root_ / "k", "0000");
   std::vector<version> seen;
   for (int i = 0; i < 10; ++i) {
@@ -256,7 +256,7 @@ TEST_F(FileStore, LinkCirclesAndLongNamesAreErrorsAndNotAbsent) {
   EXPECT_EQ(code_of(read_now(store_, deep)), errc::io_error);
 }
 
-TEST_F(FileStore, ARootThatWentAwayIsNotAnArrayOfFillValues) {
+TEST_F(FileStore, ARemovedRootIsNotAnArrayOfFillValues) {
   EXPECT_EQ(text("k"), "not_found: no such object");
   write(root_ / "k", "0123");
   EXPECT_EQ(text("k"), "0123");
@@ -295,7 +295,7 @@ TEST_F(FileStore, ReadsMoreFilesThanItKeepsOpen) {
       EXPECT_EQ(read_now(few, "k" + std::to_string(i), {0, 4, false})->text, std::to_string(1000 + i));
 }
 
-TEST_F(FileStore, GivesItsDescriptorsBackWhereTheProcessHasNone) {
+TEST_F(FileStore, ReleasesItsDescriptorsIfTheProcessHasNone) {
   for (int i = 0; i < 40; ++i) write(root_ / ("k" + std::to_string(i)), std::to_string(1000 + i));
   for (int i = 0; i < 30; ++i) EXPECT_EQ(text("k" + std::to_string(i)), std::to_string(1000 + i));
   ::rlimit before{};
@@ -372,7 +372,7 @@ TEST_F(FileStore, ConditionalWritersOfSeveralProcessesLoseNoUpdate) {
   EXPECT_EQ(text("counter"), std::to_string(1000 + kProcesses * kEach));
 }
 
-TEST_F(FileStore, LeavesNoTemporaryFilesBehind) {
+TEST_F(FileStore, LeavesNoTemporaryFiles) {
   put("a/k", "0123");
   write_condition absent;
   absent.what = write_condition::kind::must_be_absent;
@@ -392,7 +392,7 @@ TEST_F(FileStore, LeavesNoTemporaryFilesBehind) {
   EXPECT_EQ(names, (std::vector<std::string>{"folder", "k", "n"}));
 }
 
-TEST_F(FileStore, TheNextWriterRemovesWhatAKilledOneLeft) {
+TEST_F(FileStore, TheNextWriterRemovesFilesOfAKilledOne) {
   put("a/k", "0123");
   const pid_t child = ::fork();
   if (child == 0) {
@@ -449,13 +449,13 @@ TEST_F(FileStore, FailedWritesLeaveTheObjectAsItWas) {
   EXPECT_EQ(names_in(root_), std::vector<std::string>{"k"});
 }
 
-TEST_F(FileStore, ItsOwnTemporaryNamesAreNoKeysToWrite) {
+TEST_F(FileStore, RefusesItsOwnTemporaryNamesAsKeys) {
   const auto done = store_.put("a/.penstock-tmp-1", {}, {});
   ASSERT_FALSE(done.ok());
   EXPECT_EQ(done.error().code(), errc::invalid_argument);
 }
 
-TEST_F(FileStore, ListingsEnterNoLinksAndSkipWhatIsNoFile) {
+TEST_F(FileStore, ListingsSkipLinkedFoldersAndSpecialFiles) {
   struct : key_sink {
     bool key(std::string_view key, std::uint64_t) override {
       found.emplace_back(key);

@@ -34,7 +34,7 @@ std::vector<std::byte> bytes_of(unsigned kind, std::size_t size) {
   return out;
 }
 
-TEST(InflateHead, MakesWhatTheWholeStreamBeginsWith) {
+TEST(InflateHead, MakesTheBeginningOfTheWholeStream) {
   for (const unsigned kind : {0U, 1U, 2U, 3U}) {
     for (const std::size_t size : {0U, 1U, 100U, 5000U, 200000U}) {
       const std::vector<std::byte> plain = bytes_of(kind, size);

@@ -41,7 +41,7 @@ TEST(OpenFileCache, EvictsTheLeastRecentlyUsed) {
   EXPECT_TRUE(cache.find("d"));
 }
 
-TEST(OpenFileCache, HoldsNoMoreFilesThanItMay) {
+TEST(OpenFileCache, HoldsAtMostTheAllowedFiles) {
   for (const unsigned capacity : {0U, 1U, 15U, 16U, 256U}) {
     open_file_cache cache(capacity);
     std::vector<int> numbers;
@@ -57,7 +57,7 @@ TEST(OpenFileCache, HoldsNoMoreFilesThanItMay) {
   }
 }
 
-TEST(OpenFileCache, ClosesFilesWhenTheLastOwnerLetsGo) {
+TEST(OpenFileCache, ClosesFilesWhenTheLastOwnerReleasesThem) {
   int first = -1, second = -1;
   {
     open_file_cache cache(1);
@@ -79,7 +79,7 @@ TEST(OpenFileCache, ClosesFilesWhenTheLastOwnerLetsGo) {
   EXPECT_FALSE(is_open(first));
 }
 
-TEST(OpenFileCache, DropsOnlyTheFileThatWasMeant) {
+TEST(OpenFileCache, DropsOnlyTheGivenFile) {
   open_file_cache cache(4);
   const open_file_ref old = make("a", 1);
   cache.insert(old);

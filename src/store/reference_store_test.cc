@@ -109,7 +109,7 @@ TEST(ReferenceStore, ReportsChangesOfPinnedObjectsAsConflicts) {
   EXPECT_EQ(seen.results, (std::map<std::uint64_t, std::string>{{1, "conflict"}, {2, "conflict"}, {3, "4"}}));
 }
 
-TEST(ReferenceStore, ReadsThroughHolesAsItsSlowestStore) {
+TEST(ReferenceStore, ReadsThroughGapsAsItsSlowestStore) {
   const auto near = filled(false, {"1"}), far = filled(true, {"1"});
   const auto made = reference_store::make({object_of("near", near, "1"), object_of("far", far, "1")}, "references:");
   ASSERT_TRUE(made.ok());

@@ -42,7 +42,7 @@ class S3Account : public testing::Test {
   remote_options options_;
 };
 
-TEST_F(S3Account, AsksAmazonByRegionAndBucket) {
+TEST_F(S3Account, UsesTheEndpointOfRegionAndBucket) {
   EXPECT_EQ(request().url, "https://bucket.s3.us-east-1.amazonaws.com/a%20b/c?x=1");
   EXPECT_EQ(authorization(request()), "") << "without credentials nothing is signed";
   options_.region = "eu-west-1";
@@ -109,7 +109,7 @@ TEST_F(S3Account, GoogleTakesATokenOrItsOwnKeys) {
   EXPECT_NE(authorization(request("b", s3_flavour::google)).find("/auto/s3/aws4_request"), std::string::npos);
 }
 
-TEST_F(S3Account, RefusesWhatMakesNoSense) {
+TEST_F(S3Account, RefusesInvalidOptions) {
   const auto code = [&](const std::string& bucket) {
     const auto made = s3_account::make(s3_flavour::aws, bucket, options_);
     return made.ok() ? errc::internal : made.error().code();

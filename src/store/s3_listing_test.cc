@@ -13,7 +13,7 @@ std::string page_of(std::string_view inner) {
          std::string(inner) + "</ListBucketResult>";
 }
 
-TEST(S3Listing, GivesKeysSizesPrefixesAndWhereToGoOn) {
+TEST(S3Listing, ReturnsKeysSizesPrefixesAndTheNextPage) {
   const auto page = parse_s3_page(page_of(
       "<Name>bucket</Name><Prefix>a/</Prefix><!-- a > comment --><KeyCount>2</KeyCount><IsTruncated>true</IsTruncated>"
       "<Contents><Key>a/x&amp;y&#32;&#xE9;&lt;</Key><LastModified>2026</LastModified><ETag>&quot;1&quot;</ETag>"
@@ -36,7 +36,7 @@ TEST(S3Listing, TheLastPageNamesNoOther) {
   EXPECT_TRUE(page->objects.empty() && page->next.empty());
 }
 
-TEST(S3Listing, RefusesWhatIsNone) {
+TEST(S3Listing, RefusesOtherDocuments) {
   std::string deep, deep_end;
   for (int i = 0; i < 20; ++i) deep += "<a>", deep_end += "</a>";
   const std::string bad[] = {

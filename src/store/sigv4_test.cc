@@ -57,13 +57,13 @@ TEST(SignatureV4, AgreesWithItsTestSuite) {
             "07ef7494c76fa4850883e2b006601f940f8a34d404d0cfa977f52a65bbf5f24f");
 }
 
-TEST(SignatureV4, SignsWhatTheServerSeesHoweverItIsWritten) {
+TEST(SignatureV4, SignsTheCanonicalFormOfAUrl) {
   EXPECT_EQ(suite("/a%20b?x=%7e&y"), suite("/a%20b?y=&x=~"));
   EXPECT_NE(suite("/a"), suite("/b"));
   EXPECT_NE(suite("/"), suite("/", "a session"));
 }
 
-TEST(SignatureV4, TheTimeHasItsForm) {
+TEST(SignatureV4, TheTimeHasTheRequiredForm) {
   const std::string now = signing_time();
   ASSERT_EQ(now.size(), 16u);
   EXPECT_EQ(now[8], 'T');

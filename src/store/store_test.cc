@@ -11,7 +11,7 @@
 namespace penstock::inline v0 {
 namespace {
 
-TEST(ByteRange, PrintsAsIntervalTailOrAll) {
+TEST(ByteRange, IsPrintedAsIntervalTailOrAll) {
   EXPECT_EQ(to_string(byte_range{1024, 4096, false}), "[1024, 5120)");
   EXPECT_EQ(to_string(byte_range{7, 0, false}), "[7, 7)");
   EXPECT_EQ(to_string(byte_range{0, 68, true}), "last 68 bytes");
@@ -36,7 +36,7 @@ TEST(Store, RefusesWritesAndListingsThatItDoesNotHave) {
   EXPECT_EQ(bare.list("", listing::objects, sink).error().code(), errc::unsupported);
 }
 
-TEST(ByteExtent, NamesRangeAndSizeWhereARangeLeavesTheObject) {
+TEST(ByteExtent, NamesRangeAndSizeIfARangeLeavesTheObject) {
   byte_read read;
   read.range = {1024, 4096, false};
   EXPECT_EQ(find_extent(read, 5119).error().to_string(),
@@ -86,7 +86,7 @@ TEST(PathKey, AcceptsSegmentsBetweenSlashes) {
     EXPECT_TRUE(check_key(key).ok()) << key;
 }
 
-TEST(PathKey, RefusesWhatCouldLeaveTheRoot) {
+TEST(PathKey, RefusesKeysThatCouldLeaveTheRoot) {
   const std::string_view bad[] = {
       "", "/", "/a", "a/", "a//b", ".", "..", "a/.", "a/..", "../a", "./a", "a/../b", std::string_view("a\0", 2)};
   for (const std::string_view key : bad) {

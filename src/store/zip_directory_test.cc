@@ -117,7 +117,7 @@ TEST(ZipDirectory, InflatesDeflatedEntries) {
   EXPECT_EQ(read_now(store, "index.js", {4, 2, false})->text, "fs");
 }
 
-TEST(ZipDirectory, RefusesWhatTheNamesSay) {
+TEST(ZipDirectory, RefusesTheDamageThatTheFilesAreNamedAfter) {
   const std::map<std::string, std::string> wanted = {
       {"End_of_central_directory_record_signature_not_found_Either_not_a_zip_file_or_file_is_truncated",
        "corrupt_data: this is not a zip archive, or its end is missing: there is no end-of-central-directory record"},
@@ -168,7 +168,7 @@ TEST(ZipDirectory, RefusesEntriesThatItCannotRead) {
   }
 }
 
-TEST(ZipDirectory, WhatItWritesItReads) {
+TEST(ZipDirectory, ReadsItsOwnArchives) {
   const bytes file = archive_of({{"a", entry_at(0, 10)}, {"b/c", entry_at(41, 0)}, {"ü", entry_at(80, 5)}});
   const auto parsed = parse(file);
   ASSERT_TRUE(parsed.ok()) << parsed.error().to_string();
@@ -211,7 +211,7 @@ TEST(ZipDirectory, MoreEntriesThan16BitsCountAreWrittenAndRead) {
   EXPECT_EQ(parsed->entries.at("69999").header_offset, 69'999u * 40);
 }
 
-TEST(ZipDirectory, FindsAnArchiveBehindAPrefix) {
+TEST(ZipDirectory, FindsAnArchiveAfterAPrefix) {
   bytes file = to_bytes("#!/bin/sh\nexec unpack $0\n");
   const bytes archive = contents_of(kArchives / "yauzl/success/linux-info-zip.zip");
   const std::size_t prefix = file.size();

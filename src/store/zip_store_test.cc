@@ -46,7 +46,7 @@ class ZipStore : public testing::Test {
 
 constexpr const char* kAbsent = "not_found: no such object";
 
-TEST_F(ZipStore, OthersSeeWhatWasPutAfterTheFlush) {
+TEST_F(ZipStore, PutsAreVisibleToOthersAfterTheFlush) {
   zip_store store(path_);
   put(store, "a", "one");
   EXPECT_EQ(text(store, "a"), "one");
@@ -63,7 +63,7 @@ TEST_F(ZipStore, OthersSeeWhatWasPutAfterTheFlush) {
   EXPECT_EQ(files(), std::vector<std::string>{"x.zip"});
 }
 
-TEST_F(ZipStore, FlushesWhenItGoes) {
+TEST_F(ZipStore, FlushesWhenItIsDestroyed) {
   {
     zip_store store(path_);
     put(store, "a", "one");
@@ -112,7 +112,7 @@ TEST_F(ZipStore, SmallWritesDoNotLetTheArchiveGrowWithEachDirectory) {
   for (int i = 0; i < 200; ++i) ASSERT_EQ(as_others_see_it("some/longer/name/" + std::to_string(i)), "fedcba9876") << i;
 }
 
-TEST_F(ZipStore, ErasedEntriesAreGoneAndAnEmptyArchiveIsOne) {
+TEST_F(ZipStore, ErasedEntriesAreAbsentAndAnEmptyArchiveIsValid) {
   zip_store store(path_);
   EXPECT_TRUE(store.erase("a", {}).ok());
   EXPECT_FALSE(fs::exists(path_)) << "nothing is made to erase from it";
@@ -128,7 +128,7 @@ TEST_F(ZipStore, ErasedEntriesAreGoneAndAnEmptyArchiveIsOne) {
   EXPECT_EQ(as_others_see_it("b"), "two");
 }
 
-TEST_F(ZipStore, WhatBecameOfAnArchiveIsNoAbsentObject) {
+TEST_F(ZipStore, ARemovedArchiveIsNotAnAbsentObject) {
   const std::string gone = "io_error: the archive is gone: '" + path_ + "'";
   zip_store writer(path_), store(path_);
   put(writer, "a", "one");
@@ -259,7 +259,7 @@ TEST_F(ZipStore, ReadersDuringAWriteSeeOneFlushOrTheNext) {
   writer.join();
 }
 
-TEST_F(ZipStore, AForkedChildHasNotPutWhatItsParentDid) {
+TEST_F(ZipStore, AForkedChildDoesNotHaveItsParentsPuts) {
   zip_store store(path_);
   put(store, "a", "one");
   flush(store);
@@ -273,7 +273,7 @@ TEST_F(ZipStore, AForkedChildHasNotPutWhatItsParentDid) {
   EXPECT_EQ(as_others_see_it("b"), "two");
 }
 
-TEST_F(ZipStore, AFileThatIsNoArchiveIsAnErrorAndKeptAsItIs) {
+TEST_F(ZipStore, AFileThatIsNotAnArchiveIsRefusedAndKept) {
   std::ofstream(path_) << "something else entirely, and longer than an end record";
   zip_store store(path_);
   EXPECT_EQ(read_now(store, "a").error().code(), errc::corrupt_data);

@@ -116,7 +116,7 @@ TEST(WriteAll, WritesEachElementOnceWithinTheMemory) {
   }
 }
 
-TEST(WriteAll, ReadsWholeChunksWhereTheMemorySuffices) {
+TEST(WriteAll, ReadsWholeChunksIfTheMemorySuffices) {
   const extents shape{40, 40};
   recorder to(shape, {6, 40});
   save_options how;
@@ -126,14 +126,14 @@ TEST(WriteAll, ReadsWholeChunksWhereTheMemorySuffices) {
   EXPECT_EQ(to.boxes[0].size, (extents{30, 40}));
 }
 
-TEST(WriteAll, GivesAllAtOnceToAFormatThatStoresAnyBox) {
+TEST(WriteAll, PassesAllAtOnceToAFormatThatStoresAnyBox) {
   const extents shape{40, 40};
   recorder to(shape);
   ASSERT_TRUE(write_all(zarr_of(shape, {10, 40}), to).ok());
   EXPECT_EQ(to.boxes.size(), 1U);
 }
 
-TEST(WriteAll, StopsWhereProgressReturnsFalse) {
+TEST(WriteAll, StopsWhenProgressReturnsFalse) {
   const extents shape{40, 40};
   recorder to(shape, {1, 40});
   save_options how;

@@ -78,7 +78,7 @@ std::vector<tiff_tag> placed() {
           text_tag(42113, "7")};
 }
 
-TEST_F(Georeference, TagsGivePlacesAndValues) {
+TEST_F(Georeference, ReadsPositionsAndValuesFromTags) {
   write(2, placed());
   const georeference found = georeference_of(opened());
   EXPECT_TRUE(found.is_known());
@@ -131,7 +131,7 @@ TEST_F(Georeference, WorldFilesAreForImagesWithoutATransform) {
   EXPECT_EQ(**georeference_of(opened()).transform(), (affine_transform{10, 0, 100, 0, -10, 200}));
 }
 
-TEST_F(Georeference, ADamagedTagLeavesTheOthers) {
+TEST_F(Georeference, ADamagedTagDoesNotAffectTheOthers) {
   std::vector<tiff_tag> tags = placed();
   tags[0] = text_tag(33550, "x");
   write(2, tags);

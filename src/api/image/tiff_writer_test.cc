@@ -120,7 +120,7 @@ TEST(TiffWriter, OverviewsOfAPaletteAreOfTheNearestPixels) {
   EXPECT_EQ(refused.error().code(), errc::invalid_argument);
 }
 
-TEST(TiffWriter, NothingStandsThereBeforeItIsClosedOrAfterItIsDiscarded) {
+TEST(TiffWriter, NoFileExistsBeforeCloseOrAfterDiscard) {
   auto values = numbers();
   const auto to = std::make_shared<memory_store>();
   auto writer = tiff_writer::create(to, usual());
@@ -133,7 +133,7 @@ TEST(TiffWriter, NothingStandsThereBeforeItIsClosedOrAfterItIsDiscarded) {
   EXPECT_FALSE(open(to, 0).ok());
 }
 
-TEST(TiffWriter, ViewsOfAnotherShapeTypeOrPlaceAreRefused) {
+TEST(TiffWriter, ViewsOfAnotherShapeTypeOrPositionAreRefused) {
   auto values = numbers();
   const auto to = std::make_shared<memory_store>();
   auto writer = tiff_writer::create(to, usual());

@@ -71,7 +71,7 @@ TEST(Window, BoundsArePixelsWithoutRounding) {
   EXPECT_FALSE(size_of_window({0, 0, 1e300, 1}).ok());
 }
 
-TEST(Window, BoundsOfImagesThatGoUpMayBeGivenFromBelow) {
+TEST(Window, BoundsOfBottomUpImagesMayBeginAtTheBottom) {
   const affine_transform up{2, 0, 100, 0, 2, 500};
   EXPECT_EQ(window_of(up, {100, 510, 104, 500})->row, 0);
   EXPECT_EQ(window_of(up, {100, 500, 104, 510})->height, 5);
@@ -147,7 +147,7 @@ TEST(Window, ReadsFromTheOverview) {
   EXPECT_EQ(window->read(out).error().code(), errc::invalid_argument);
 }
 
-TEST(Window, MeansThatWouldBeNodataAreTheNextNumber) {
+TEST(Window, MeansThatEqualNodataBecomeTheNextNumber) {
   std::vector<std::byte> values(kSide * kSide);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::byte>(i % 2 == 0 ? 4 : 6);
   window_options options;
@@ -239,7 +239,7 @@ TEST(Window, OverviewsOfUnpackedImagesAreUnpacked) {
   EXPECT_EQ(refused.error().code(), errc::invalid_argument);
 }
 
-TEST(Window, ItemsOfVariableLengthAreReadByTheirPlaces) {
+TEST(Window, ItemsOfVariableLengthAreReadByTheirPositions) {
   create_options made;
   made.type = dtype::variable_utf8();
   made.shape = extents{4, 4};

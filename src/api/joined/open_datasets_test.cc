@@ -33,7 +33,7 @@ dataset_options named(std::string dataset) {
   return out;
 }
 
-TEST(OpenDatasets, FilesFollowEachOtherInTheOrderGiven) {
+TEST(OpenDatasets, FilesAreJoinedInTheGivenOrder) {
   const std::shared_ptr<store> memory = make_memory_store();
   for (const char* name : {"old", "tree", "single_filtered"}) {
     put_seed(*memory, "a", name);
@@ -65,7 +65,7 @@ TEST(OpenDatasets, LengthsAndTheNameAreReported) {
   EXPECT_EQ(made->dataset, "[x]");
 }
 
-TEST(OpenDatasets, WhatCannotBeReadIsNamed) {
+TEST(OpenDatasets, UnreadableFilesAreNamed) {
   const std::shared_ptr<store> memory = make_memory_store();
   put_seed(*memory, "a", "old");
   const std::string text = "no such format";

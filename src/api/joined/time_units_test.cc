@@ -43,7 +43,7 @@ TEST(TimeUnits, CountsFrom1970) {
   EXPECT_EQ(epoch_ms("days since 1970-03-01", "all_leap"), 60LL * 86400000);
 }
 
-TEST(TimeUnits, RefusesWhatIsNoCountOfDays) {
+TEST(TimeUnits, RefusesUnitsThatDoNotCountDays) {
   for (const char* const text :
        {"", "days", "K", "months since 2000-01-01", "years since 2000-01-01", "days since", "days since 2000",
         "days since 2000-13-01", "days since 2001-02-29", "days since 0000-01-01", "days since 2000-01-01 25:00",

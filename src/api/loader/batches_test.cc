@@ -103,7 +103,7 @@ TEST(CropBatches, AnIncompleteLastBatchCanBeOmitted) {
   EXPECT_FALSE(*made->next());
 }
 
-TEST(CropBatches, AskForTheCropsOfTheBatchesThatAreAhead) {
+TEST(CropBatches, RequestTheCropsOfTheBatchesAhead) {
   const array a = numbered<std::int32_t>("int32", 20);
   std::size_t asked = 0;
   batch_options options;
@@ -229,7 +229,7 @@ TEST(CropBatches, TextOwnsItsBytes) {
   EXPECT_EQ(read, (std::vector<std::string>{words[2], "b", "", "a", "a", words[2]}));
 }
 
-TEST(CropBatches, CancelledOnesEnd) {
+TEST(CropBatches, EndWhenCancelled) {
   const array a = numbered<std::int32_t>("int32", 20);
   auto made = crop_batches::make(each_of(std::vector<array_crop>(30, crop_of(a, 3))));
   ASSERT_TRUE(made.ok());

@@ -77,7 +77,7 @@ TEST(ArrayStream, TilesCoverTheArrayInOrder) {
   }
 }
 
-TEST(ArrayStream, ReadsSoManyTilesAheadAndNoMore) {
+TEST(ArrayStream, ReadsTheGivenNumberOfTilesAhead) {
   std::atomic<int> reads{0};
   const array a = numbered(400, &reads);
   stream_options options;

@@ -91,7 +91,7 @@ TEST(ShardPattern, HasOneNumberWithAWidth) {
   EXPECT_EQ(shard_pattern::parse("s3://bucket/x_{}.npy").error().code(), errc::unsupported);
 }
 
-TEST(ShardPattern, FindsWhatAnEarlierRunLeft) {
+TEST(ShardPattern, FindsFilesOfAnEarlierRun) {
   const temporary_folder folder;
   for (const char* const name : {"q_0001.npy", "q_0002.npy", "q_0010.npy", "q_3.npy", "q_0004.npy.bak", "p_0005.npy",
                                  "q_.npy", "q_x.npy", "q_99999999999999999999.npy"})
@@ -166,7 +166,7 @@ TEST(ShardWriter, TakesAnyStridesAndKeepsTheStoredDtype) {
   EXPECT_EQ(out, (std::vector<std::int16_t>{1, 4, 2, 5, 3, 6}));
 }
 
-TEST(ShardWriter, RowsThatDiffersFromTheFirstAreRefused) {
+TEST(ShardWriter, RowsThatDifferFromTheFirstAreRefused) {
   const temporary_folder folder;
   auto writer = shard_writer::make((folder.path() / "x_{}.raw").string());
   ASSERT_TRUE(writer.ok());
@@ -301,7 +301,7 @@ TEST(ShardWriter, TakesOptionsOfTheArrays) {
   EXPECT_TRUE(open_array((folder.path() / "n_0.npz/speed").string()).ok());
 }
 
-TEST(ShardWriter, RefusesWhatAFormatCannotHold) {
+TEST(ShardWriter, RefusesValuesThatAFormatCannotStore) {
   const temporary_folder folder;
   const auto write = [&](const std::string& suffix, const char* type, extents shape, std::string descr = {}) {
     auto writer = shard_writer::make((folder.path() / ("x_{}" + suffix)).string());

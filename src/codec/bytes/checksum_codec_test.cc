@@ -59,7 +59,7 @@ constexpr known_checksum kKnown[] = {
     {"jenkins_lookup3", 70001, 0xc611cb0d},
 };
 
-TEST(Checksum, IsWhatNumcodecsComputes) {
+TEST(Checksum, EqualsThatOfNumcodecs) {
   worker_scratch scratch;
   for (const known_checksum& known : kKnown) {
     const codec_chain chain = byte_chain(std::string(R"({"name":"numcodecs.)") + known.codec + "\"}", known.size);
@@ -74,7 +74,7 @@ TEST(Checksum, IsWhatNumcodecsComputes) {
   }
 }
 
-TEST(Checksum, SaysWhatItFoundAndWhatItComputed) {
+TEST(Checksum, ReportsTheStoredAndTheComputedChecksum) {
   worker_scratch scratch;
   const codec_chain chain = byte_chain(R"({"name":"numcodecs.crc32"})", 3);
   bytes encoded = encode_all(chain, counting(3), scratch), out(3);

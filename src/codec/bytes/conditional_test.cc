@@ -58,7 +58,7 @@ TEST(Conditional, ReadsEveryChoice) {
   }
 }
 
-TEST(Conditional, AppliesACompressorWhereItHelps) {
+TEST(Conditional, AppliesACompressorIfItHelps) {
   const codec_chain chain =
       byte_chain(conditional(std::string(kShuffle) + "," + kGzip + "," + kCrc, R"(,"header_bits":16)"), kBytes);
   worker_scratch scratch;

@@ -68,7 +68,7 @@ TEST(Crc32c, ContinuesFromTheBytesBefore) {
   }
 }
 
-TEST(Crc32c, StandsLittleEndianAfterTheContent) {
+TEST(Crc32c, IsStoredLittleEndianAfterTheContent) {
   const codec_chain chain = byte_chain(R"("crc32c")", 9);
   worker_scratch scratch;
   const auto text = as_span("123456789");
@@ -78,7 +78,7 @@ TEST(Crc32c, StandsLittleEndianAfterTheContent) {
   EXPECT_EQ(chain.max_encoded_bytes(), 13u);
 }
 
-TEST(Crc32c, NamesBothChecksumsWhereTheyDiffer) {
+TEST(Crc32c, NamesBothChecksumsIfTheyDiffer) {
   const codec_chain chain = byte_chain(R"("crc32c")", 9);
   worker_scratch scratch;
   const auto text = as_span("123456789");

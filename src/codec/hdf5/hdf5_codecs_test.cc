@@ -42,7 +42,7 @@ TEST(Hdf5Codecs, LzfCopiesLiteralsAndReferencesThatOverlap) {
   EXPECT_NE(decoded("hdf5.lzf", "{}", of({1, 5, 6}), 1).find("room is for 1"), std::string::npos);
 }
 
-TEST(Hdf5Codecs, Lz4BlocksThatDidNotShrinkStandAsTheyAre) {
+TEST(Hdf5Codecs, Lz4BlocksThatDidNotShrinkAreStoredUnchanged) {
   const bytes stored = of({0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 3, 0, 0, 0, 3, 1, 2, 3, 0, 0, 0, 2, 4, 5});
   EXPECT_EQ(decoded("hdf5.lz4", "{}", stored), "1 2 3 4 5");
   bytes none = stored;
@@ -55,7 +55,7 @@ TEST(Hdf5Codecs, Lz4BlocksThatDidNotShrinkStandAsTheyAre) {
   EXPECT_NE(decoded("hdf5.lz4", "{}", huge).find("room is for 64"), std::string::npos);
 }
 
-TEST(Hdf5Codecs, BitshuffleLeavesWhatIsNoGroupOfEight) {
+TEST(Hdf5Codecs, BitshuffleKeepsAnIncompleteGroupOfEight) {
   // Plane b has bit b of each of eight elements: element i is 1 << i here, then two elements unchanged.
   const bytes planes = of({1, 2, 4, 8, 16, 32, 64, 128, 200, 201});
   EXPECT_EQ(decoded("hdf5.bitshuffle", R"({"elementsize":1,"blocksize":0,"compression":"none"})", planes),
@@ -99,7 +99,7 @@ TEST(Hdf5Codecs, ScaleOffsetAddsTheLeastValue) {
   EXPECT_NE(decoded("hdf5.scaleoffset", settings, stream).find("header has 21 bytes"), std::string::npos);
 }
 
-TEST(Hdf5Codecs, ScaleOffsetTurnsValuesOfAllBitsToo) {
+TEST(Hdf5Codecs, ScaleOffsetSwapsValuesOfAllBitsToo) {
   bytes stream(21);
   stream[0] = std::byte{16};  // bits
   stream[4] = std::byte{8};
@@ -114,14 +114,14 @@ TEST(Hdf5Codecs, SmallIntegersGetTheirSignBack) {
   EXPECT_EQ(decoded("hdf5.bits", R"({"elementsize":2,"precision":9,"offset":0,"endian":"big"})", of({0xff, 3})), "1 3");
 }
 
-TEST(Hdf5Codecs, TextIsClearedBehindItsEnd) {
+TEST(Hdf5Codecs, TextIsClearedAfterItsEnd) {
   EXPECT_EQ(decoded("hdf5.string", R"({"elementsize":6,"fields":[[0,1,3,0],[3,1,3,1]]})", of({97, 0, 98, 32, 99, 32})),
             "97 0 0 32 99 0");
   EXPECT_FALSE(
       make_byte_codec({"hdf5.string", json::parse(R"({"elementsize":4,"fields":[[2,1,3,0]]})").value()}, 1).ok());
 }
 
-TEST(Hdf5Codecs, ShuffleLeavesTheRest) {
+TEST(Hdf5Codecs, ShuffleKeepsTheRest) {
   EXPECT_EQ(decoded("hdf5.shuffle", R"({"elementsize":2})", of({1, 3, 2, 4, 9})), "1 2 3 4 9");
   EXPECT_NE(decoded("shuffle", R"({"elementsize":2})", of({1, 3, 2, 4, 9})).find("not a multiple"), std::string::npos);
 }

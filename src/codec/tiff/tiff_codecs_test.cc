@@ -37,7 +37,7 @@ TEST(TiffLzw, DecodesTheExampleOfTheSpecification) {
   EXPECT_EQ(*made, of({7, 7, 7, 8, 8, 7, 7, 6, 6}));
 }
 
-TEST(TiffLzw, StopsWhereTheRoomIsFull) {
+TEST(TiffLzw, StopsWhenTheRoomIsFull) {
   const bytes encoded = of({0x80, 0x01, 0xE0, 0x40, 0x80, 0x44, 0x08, 0x0C, 0x06, 0x80, 0x80});
   for (std::size_t room = 0; room < 9; ++room) {
     const auto made = decode(*make_tiff_lzw_codec(), encoded, room);
@@ -161,7 +161,7 @@ TEST(TiffLzw, EqualsASimpleDecoderOnAnyStream) {
   EXPECT_GT(refused, 10);
 }
 
-TEST(TiffPackBits, DecodesRunsAndLiteralsAndRefusesWhatEndsEarly) {
+TEST(TiffPackBits, DecodesRunsAndLiteralsAndRefusesTruncation) {
   const auto codec = make_tiff_packbits_codec();
   const bytes encoded = of({0xFE, 0xAA, 0x02, 0x80, 0x00, 0x2A, 0x80, 0xFD, 0xAA});
   const auto made = decode(*codec, encoded, 64);

@@ -48,7 +48,7 @@ TEST(TiffLzwEncoder, MakesTheExampleOfTheSpecification) {
   EXPECT_EQ(std::vector<std::uint8_t>(out, out + made), wanted);
 }
 
-TEST(TiffLzwEncoder, WhatItMakesDecodesAndStaysWithinItsBound) {
+TEST(TiffLzwEncoder, OutputDecodesAndStaysWithinItsBound) {
   const auto decoder = make_tiff_lzw_codec();
   // Noise fills the table after about 3837 bytes: every length around the clear codes and the changes of width.
   for (std::size_t count = 0; count < 9000; count += count < 16 || (count > 240 && count < 270) ? 1 : 37) {
@@ -69,7 +69,7 @@ TEST(TiffLzwEncoder, WhatItMakesDecodesAndStaysWithinItsBound) {
   }
 }
 
-TEST(TiffPackBitsEncoder, WhatItMakesDecodesAndStaysWithinItsBound) {
+TEST(TiffPackBitsEncoder, OutputDecodesAndStaysWithinItsBound) {
   const auto decoder = make_tiff_packbits_codec();
   for (const std::size_t row : {1U, 2U, 3U, 127U, 128U, 129U, 130U, 257U, 1000U}) {
     for (unsigned seed = 0; seed < 20; ++seed) {
@@ -100,7 +100,7 @@ TEST(TiffDifferences, AreUndoneBySumsAtEveryWidthAndStep) {
   }
 }
 
-TEST(TiffTileEncoder, RefusesLevelsAndPredictorsThatAreNot) {
+TEST(TiffTileEncoder, RefusesInvalidLevelsAndPredictors) {
   tiff_samples samples;
   samples.rows = samples.width = 16;
   EXPECT_EQ(tiff_tile_encoder::make(samples, tiff_encoding::deflate, 13).error().code(), errc::invalid_argument);
@@ -113,7 +113,7 @@ TEST(TiffTileEncoder, RefusesLevelsAndPredictorsThatAreNot) {
   EXPECT_TRUE(tiff_tile_encoder::make(samples, tiff_encoding::lzma, 9).ok());
 }
 
-TEST(TiffTileEncoder, LeavesRoomBeforeAndBehind) {
+TEST(TiffTileEncoder, LeavesRoomBeforeAndAfter) {
   tiff_samples samples;
   samples.rows = samples.width = 16;
   for (const auto encoding : {tiff_encoding::none, tiff_encoding::packbits, tiff_encoding::lzw, tiff_encoding::deflate,

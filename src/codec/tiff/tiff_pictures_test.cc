@@ -68,7 +68,7 @@ TEST_P(Pictures, NeedRoomForTheTile) {
   EXPECT_TRUE(scratch.out_of_room);
 }
 
-TEST_P(Pictures, AreRefusedWhereTheSizeLeaves31Bits) {
+TEST_P(Pictures, AreRefusedIfTheSizeExceeds31Bits) {
   tiff_picture huge = picture_of(GetParam());
   huge.rows = huge.width = std::uint64_t{1} << 20;
   const auto made = GetParam().make(huge);
@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(
         subject{"jpegxl", 50002, make_tiff_jpegxl_codec, 8, {0xff, 0x0a}}),
     [](const auto& one) { return std::string(one.param.name); });
 
-TEST(PicturesOfTiff, SamplesThatTheCodecHasNotAreRefusedByName) {
+TEST(PicturesOfTiff, UnsupportedSamplesAreRefusedByName) {
   tiff_picture wide;
   wide.rows = wide.width = 8;
   wide.bits = 12;
@@ -106,7 +106,7 @@ TEST(PicturesOfTiff, SamplesThatTheCodecHasNotAreRefusedByName) {
 }
 
 // A library that has it reports that the stream is too short.
-TEST(PicturesOfTiff, AJpegProcessThatTheLibraryHasNotIsNoDamage) {
+TEST(PicturesOfTiff, AnUnsupportedJpegProcessIsNotReportedAsDamage) {
   tiff_picture picture;
   picture.rows = picture.width = 8;
   picture.compression = 7;
