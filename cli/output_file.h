@@ -11,8 +11,9 @@ namespace penstock::inline v0::cli {
 
 /// A file of known size that appears under its name complete or not at all. Move-only.
 ///
-/// Its bytes are mapped memory of a temporary file next to the target, whose space on disk is reserved first: a full
-/// disk is an error here, and not a fault while the memory is filled. Without `commit` the destructor removes it.
+/// Its bytes are mapped memory of a temporary file next to the target. The file's space on disk is reserved first, so
+/// that a full disk is an error here, and not a fault while the memory is filled. Without `commit` the destructor
+/// removes it.
 class output_file {
  public:
   /// \error conflict  The target exists and `overwrite` is false. \error io_error, permission_denied,

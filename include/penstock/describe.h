@@ -8,9 +8,9 @@
 
 namespace penstock::inline v0 {
 
-/// The data that another process needs to open the same array: its URI and the facts that were read when it was opened,
-/// so that the other process reads nothing: a Zarr array's metadata, the manifest of joined `.npy` and raw files or of
-/// references. Opaque bytes, for the same version of Penstock.
+/// The data that another process needs to open the same array without reading anything: its URI, and what was read when
+/// it was opened (a Zarr array's metadata; the manifest of joined `.npy` and raw files or of references). Opaque bytes,
+/// for the same version of Penstock.
 /// \error unsupported  The array has no URI, for example in a memory store.
 /// \error  As the store's, if the metadata cannot be read again.
 PENSTOCK_API result<std::string> describe(const array& from);

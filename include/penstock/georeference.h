@@ -25,9 +25,9 @@ struct band_meaning {
   metadata_items metadata;
 };
 
-/// The meaning and the position of an image's pixels, as its file states them: the tags of a TIFF, GDAL's metadata in
-/// them, and the sidecar files of a local file (`.aux.xml`, world files, `.RPB`, `_RPC.TXT`), which take precedence as
-/// in GDAL.
+/// The meaning and the position of an image's pixels, as its file states them: in the tags of a TIFF, and in GDAL's
+/// metadata in the tags. The sidecar files of a local file (`.aux.xml`, world files, `.RPB`, `_RPC.TXT`) take
+/// precedence, as in GDAL.
 ///
 /// Immutable and thread-safe; holds the array. Values apply to the open level. A tag of the wrong type is
 /// `corrupt_data` with its number; other values of the same file stay available.

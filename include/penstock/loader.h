@@ -90,7 +90,7 @@ struct loader_counts {
 /// last is dropped.
 ///
 /// Reads run on the context's threads, and one more thread assembles batches. For a device, it assembles them in
-/// page-locked memory of the context (in ordinary memory if that is full, or smaller than a batch) and queues the
+/// page-locked memory of the context, or in ordinary memory if that is full or smaller than a batch. It queues the
 /// copies, so that a batch is transferred while the caller's step runs. One caller at a time.
 class PENSTOCK_API loader {
  public:

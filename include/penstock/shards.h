@@ -39,8 +39,8 @@ enum class shard_holes : std::uint8_t { refuse, allow };
 /// Names below `store` that match a shell pattern (`*`, `?`, `[a-z]`; '/' is matched by '/' alone), in the order of the
 /// numbers in them: `x_9` comes before `x_10`.
 ///
-/// If names differ in one number, these numbers are a sequence: of equal steps of any size (every hundredth step of a
-/// run has no gaps), from 0, from 1, or from 1,000 or more if the step is 1. Names that the pattern does not match
+/// If names differ in one number, these numbers are a sequence with equal steps of any size (every hundredth step of a
+/// run has no gaps). It begins at 0, at 1, or at 1,000 or more if the step is 1. Names that the pattern does not match
 /// (`x_[5-9].npy`) do not count as missing.
 /// \error not_found  No name matches. \error invalid_argument  Two names have the same number (`x_1`, `x_01`), or a
 /// number is missing; the message has the first five.

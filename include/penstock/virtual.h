@@ -56,8 +56,8 @@ struct virtual_options {
 /// can be saved. Others are joined as by `join`.
 /// \param keys  Keys in `from`, each once.
 /// \error invalid_argument  Variables that differ in dtype, dimensions, shape, fill value or attributes that change the
-/// meaning of values; a variable that a file does not have; values of the coordinate that are not in order. The message
-/// names the variable and two files. Also if no variable has the dimension.
+/// meaning of values; a variable that a file does not have; values of the coordinate that are not in order; no variable
+/// has the dimension. The message names the variable and two files.
 /// \error As `open`'s, for a file. \error conflict  In a read: a file changed since it was opened.
 PENSTOCK_API result<group> open_virtual(std::shared_ptr<const store> from, std::vector<std::string> keys,
                                         const virtual_options& options);

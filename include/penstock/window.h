@@ -30,10 +30,10 @@ using image_size = std::array<std::uint64_t, 2>;
 
 /// How the pixels of a window are computed from the image's.
 ///
-/// Each axis is resampled on its own: pixel i of the result covers source positions [start + i * step,
-/// start + (i + 1) * step), where source pixel k covers [k, k + 1). A kernel gives each source pixel a weight. Weights
-/// of missing pixels, and of pixels beyond the edge, are omitted; the others are scaled to a sum of one: in both
-/// directions at once (average), or along x, then along y over the rows with valid pixels (bilinear, as in GDAL).
+/// Each axis is resampled on its own: pixel i of the result covers source positions [start + i * step, start + (i + 1)
+/// * step), where source pixel k covers [k, k + 1). A kernel gives each source pixel a weight. Weights of missing
+/// pixels, and of pixels beyond the edge, are omitted. The others are scaled to a sum of one: in both directions at
+/// once (average), or along x, then along y over the rows with valid pixels (bilinear, as in GDAL).
 ///
 /// Means are computed in doubles. Integers are rounded, halves up, and limited to the range of the type. A mean that
 /// equals nodata becomes the next number of the type. Where each result pixel has one source pixel, values are copied.

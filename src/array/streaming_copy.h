@@ -11,7 +11,7 @@
 
 namespace penstock::inline v0 {
 
-/// Copies past the caches, to memory that is not read soon: a line that is written as a whole is then not read first,
+/// Copies past the caches, to memory that is not read soon. A line that is written as a whole is then not read first,
 /// which halves the traffic of results that are larger than the caches. `end_streaming` makes the bytes visible to
 /// other threads. Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, 10.4.6.2.
 inline void streaming_copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {

@@ -38,8 +38,8 @@ constexpr literal kLiterals[] = {
 
 /// The document as the library reads it, byte by byte.
 ///
-/// Each of Python's literals is passed as an empty string, and `pending` records which it was: the library reports a
-/// string as soon as it has read the closing quote, before it reads on, so the two cannot be confused.
+/// Each of Python's literals is passed as an empty string, and `pending` records which it was. The library reports a
+/// string as soon as it has read the closing quote, before it reads further bytes, so the two cannot be confused.
 struct text_source {
   std::string_view text;
   std::size_t at = 0;

@@ -7,8 +7,8 @@
 
 namespace penstock::inline v0::cuda {
 
-/// The device's kernels read page-locked memory by its host address and about as fast as their own: both share it
-/// (integrated devices), or a coherent link joins them and the device uses the host's page tables (Grace Hopper).
+/// Whether the device's kernels read page-locked memory by its host address and about as fast as their own: the memory
+/// is shared (integrated devices), or a coherent link exists and the device uses the host's page tables (Grace Hopper).
 bool reads_host_memory(const driver& with, device_number device) noexcept;
 
 /// The NUMA node of the host that is nearest to the device: from the driver or, before 12.2, from the system's data

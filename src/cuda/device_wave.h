@@ -44,12 +44,12 @@ struct wave_memory {
 
 /// Cells of any reads that are decoded and scattered together: one set of launches.
 ///
-/// Its memory holds encoded bytes from the bottom up (unless the device reads them where they are, in the ring's
-/// blocks) and decoded cells that are still to be scattered from the top down; tables and workspace have memory of
-/// their own, because their size is known only when the wave is closed. A run of cells is not added if that would leave
-/// no space for its tables and workspace. A wave is `free`, `open` (it takes cells, and their bytes are already on
-/// their way), `closing` (it takes no more, but headers of some are still read), or `queued` until the host knows that
-/// the device is done with it.
+/// From the bottom up, its memory holds encoded bytes (unless the device reads them where they are, in the ring's
+/// blocks); from the top down, decoded cells that are still to be scattered. Tables and workspace have memory of their
+/// own, because their size is known only when the wave is closed. A run of cells is not added if that would leave no
+/// space for its tables and workspace. A wave is `free`, `open` (it accepts cells, whose bytes are already being
+/// copied), `closing` (it accepts no more, but headers of some are still read), or `queued` (until the host has seen
+/// that the device is done with it).
 class device_wave {
  public:
   enum class phase : std::uint8_t { free, open, closing, queued };

@@ -22,8 +22,8 @@ constexpr unsigned kWarpsAMultiprocessor = 13;
 /// A ratio above which the device's encoder, which is about as good as level 1, is not used.
 constexpr std::int64_t kMostZstdLevel = 3;
 
-/// The cost of a codec for float32 temperatures with 13 bits of the mantissa, unshuffled and shuffled: of the host,
-/// bytes a second and core (liblz4 and libzstd at levels 1 to 3); of the device, a warp's cycles for 32 bytes by the
+/// The cost of a codec for float32 temperatures with 13 bits of the mantissa, unshuffled and shuffled. Of the host:
+/// bytes a second and core (liblz4 and libzstd at levels 1 to 3). Of the device: a warp's cycles for 32 bytes by the
 /// model of the machine code (docs/design/kernels.md, with loads from L1).
 struct codec_cost {
   device_form::kind what;

@@ -24,10 +24,10 @@ struct encode_choice {
 };
 
 /// Chooses the encoder: the device only if it has encoders for all codecs and the model predicts that the host takes at
-/// least twice as long. The model: each host worker encodes at its codecs' rate on packed climate-like numbers, on one
-/// core of an EPYC; each warp of the device by the machine code's cycles (docs/design/0021-device-encoders.md), one for
-/// each chunk or block of a zstd frame, in waves that fit into its memory. Codecs with a level that compresses more
-/// than the device's encoders are left to the host.
+/// least twice as long. In the model, each host worker encodes at its codecs' rate on packed climate-like numbers, on
+/// one core of an EPYC. The device has a warp for each chunk or block of a zstd frame, in waves that fit into its
+/// memory; a warp's time is that of the machine code's cycles (docs/design/0021-device-encoders.md). Codecs with a
+/// level that compresses more than the device's encoders are left to the host.
 encode_choice choose_encoder(const codec_chain& chain, const encode_work& work);
 
 /// The device's part of an encode_work. \error  The driver's.

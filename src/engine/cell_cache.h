@@ -26,9 +26,9 @@ struct kept_cell {
 /// Decoded cells cached between reads; the least recently used are dropped first. Thread-safe.
 ///
 /// For reads of parts: windows that share tiles, rows of a chunk one after the other. A cell is cached from its second
-/// partial read on, and only if the first was recent, so that a pass over an array larger than the cache costs nothing
-/// and caches nothing; it is cached from the first on while many cells are requested again soon. A cached cell is valid
-/// for its version: a read requests only that from the store.
+/// partial read on, and only if the first was recent: a pass over an array larger than the cache costs nothing and
+/// caches nothing. While many cells are requested again soon, a cell is cached from its first partial read on. A cached
+/// cell is valid for its version: a read requests only that from the store.
 class cell_cache {
  public:
   /// \param limit_bytes  0: nothing is cached.

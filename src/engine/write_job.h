@@ -46,7 +46,8 @@ class edge_watch;
 ///
 /// With a `fence`, each put and erase takes effect only while the writer has its right. If the store checks guards, it
 /// does that atomically with the write. Otherwise every object is put, fill value or not, on condition that it is
-/// absent, or has a version that was seen while the writer still had its right: a later put of another writer is kept.
+/// absent, or has a version that was seen while the writer still had its right. A later put of another writer is then
+/// kept.
 ///
 /// Work is taken under one lock and done outside of it. `step` only waits for a store that completes requests before it
 /// returns.

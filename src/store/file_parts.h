@@ -27,8 +27,9 @@ result<> read_file_at(int file, std::uint64_t offset, std::span<std::byte> room)
 /// Writes all parts one after the other from `offset` on, many of them with one system call.
 result<> write_file_at(int file, std::uint64_t offset, std::span<const part> parts);
 
-/// Reserves space for the first `bytes` of an empty file, whose size stays 0, if the file system can: it then need not
-/// find space page by page while the bytes arrive, which is most of the time of a large write.
+/// Reserves space for the first `bytes` of an empty file, whose size stays 0, if the file system supports it. The file
+/// system then does not search for space page by page while the bytes are written, which takes most of the time of a
+/// large write.
 /// \error io_error  There is too little space.
 result<> set_room_aside(int file, std::uint64_t bytes);
 

@@ -12,7 +12,7 @@ namespace penstock::inline v0 {
 
 /// The version of a file: device and inode, size, modification and status-change time in nanoseconds.
 ///
-/// Taken from `stat` of the path, not from `fstat` of an open file, wherever it matters which file a key names now: a
+/// Taken from `stat` of the path, not from `fstat` of an open file, wherever it matters which file a key names now. A
 /// descriptor still refers to the old file, unchanged, after a folder above it was replaced.
 version version_of(const struct ::stat& status) noexcept;
 /// Position of the size, plus 1, and the modification time.

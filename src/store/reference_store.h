@@ -14,7 +14,7 @@ namespace penstock::inline v0 {
 /// Named objects in several stores, for reading only: the files of an array of references.
 ///
 /// An object may be pinned to the version that it had when the store was created: references to its bytes are valid for
-/// that version only, so a read of any other version, or of an object that no longer exists, fails as `conflict`.
+/// that version only. A read of any other version, or of an object that no longer exists, then fails as `conflict`.
 class reference_store final : public store {
  public:
   struct object {

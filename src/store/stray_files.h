@@ -16,9 +16,9 @@ std::string temporary_name(std::uint64_t salt);
 
 /// Removes temporary files and folders of ended writers from an open folder.
 ///
-/// A writer has ended if its process does not exist and it holds no lock of the file (a process of another container is
-/// not visible, but its lock is) or, because process numbers are reused, has held none for an hour. Checks the folder's
-/// first 65,536 names: a folder of a million objects must not delay the first write for long.
+/// A writer has ended if it holds no lock of the file, and its process does not exist or, because process numbers are
+/// reused, the file was not modified for an hour. (A process of another container is not visible, but its lock is.)
+/// Checks the folder's first 65,536 names: a folder of a million objects must not delay the first write for long.
 void remove_stray_files(int folder) noexcept;
 
 /// The folders that a store has searched. Thread-safe.

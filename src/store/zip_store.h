@@ -25,11 +25,11 @@ struct zip_store_options {
 
 /// The entries of a zip archive: key `a/b` is the entry of that name. Thread-safe.
 ///
-/// **Reads**: stored entries are read in place, at any range; compressed ones (deflate, bzip2, lzma, zstd, xz) are
-/// decoded as a whole, once for any number of threads, and the last one is cached until it has been read completely;
-/// reads of the header (4 KiB) of a deflated one decode only that. Checksums are verified whenever a whole entry was
-/// read or decoded. Other methods and encrypted entries are `unsupported` when they are read. The path is checked with
-/// every call: a replaced or rewritten archive is opened again. A file that does not exist, or is empty, is an archive
+/// **Reads**: stored entries are read in place, at any range. Compressed ones (deflate, bzip2, lzma, zstd, xz) are
+/// decoded as a whole, once for any number of threads. The last one is cached until it has been read completely. Reads
+/// of the header (4 KiB) of a deflated one decode only that. Checksums are verified whenever a whole entry was read or
+/// decoded. Other methods and encrypted entries are `unsupported` when they are read. The path is checked with every
+/// call: a replaced or rewritten archive is opened again. A file that does not exist, or is empty, is an archive
 /// without entries.
 ///
 /// **Versions** are the file's at its opening, and the entry's offset, size and checksum: writes of this store do not

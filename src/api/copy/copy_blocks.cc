@@ -241,8 +241,8 @@ bool block_copier::leaves_objects_out(const box& block, const std::byte* values)
 }
 
 std::uint64_t block_copier::place_of(const box& piece, const box& block) const noexcept {
-  // Parts are in C order of the grid that divides the block: a part is preceded by those that begin before it along the
-  // first axis, then by those with the same first position that begin before it along the next one, and so on.
+  // Parts are in C order of the grid that divides the block: a part follows all parts that begin before it along the
+  // first axis, then those with the same first position that begin before it along the next axis, and so on.
   std::uint64_t out = 0;
   for (std::size_t d = 0; d < piece.size.size(); ++d) {
     std::uint64_t volume = piece.origin[d] - block.origin[d];

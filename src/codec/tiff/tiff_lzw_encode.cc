@@ -1,7 +1,7 @@
 // TIFF's LZW: codes of 9 to 12 bits, one bit earlier than the table needs them.
 //
-// The table maps a code and one more byte to the code of that string; it is a hash table with open addressing, which
-// holds 3837 strings at most in 16384 slots before it is cleared.
+// The table maps a code and one more byte to the code of that string. It is a hash table with open addressing, which
+// holds at most 3837 strings in 16384 slots before it is cleared.
 
 #include <array>
 #include <cstring>
