@@ -188,9 +188,9 @@ class PENSTOCK_API array {
   /// Each storage object is replaced atomically, with all changes of this write, and only if no other writer changed it
   /// since it was read: two writers of different chunks of one shard lose nothing. An object whose elements are all
   /// replaced is not read first. Rows that other writers appended since this array was opened are kept, also in an
-  /// object whose elements, as this array sees it, are all replaced. Chunks that equal the fill value bit for bit are
-  /// not stored (see `write_empty_chunks`); an object without chunks is erased. If `which` names an element twice, the
-  /// later value is stored.
+  /// object of which all elements within this array's shape are replaced. Chunks that equal the fill value bit for bit
+  /// are not stored (see `write_empty_chunks`); an object without chunks is erased. If `which` names an element twice,
+  /// the later value is stored.
   /// \param value  Shape equal to result_shape(which), dtype equal to the array's; strides in bytes: any sign, and 0
   /// for a value that is repeated. Borrowed until this returns.
   /// \error read_only  The store or the format cannot be written to.

@@ -44,8 +44,8 @@ struct profile_stage {
   std::uint64_t bytes_in = 0, bytes_out = 0;
 };
 
-/// One of our kernels, or a call of a library, on a device: timed by the device's events, from the end of the work that
-/// it had to wait for.
+/// A kernel of this library, or a call of another library, on a device. Timed by the device's events, from the end of
+/// the work that it had to wait for.
 struct profile_kernel {
   std::string_view name;
   std::uint64_t busy_ns = 0;

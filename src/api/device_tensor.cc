@@ -87,7 +87,8 @@ result<std::shared_ptr<cuda::device_engine>> device_tensor_state::engine_of(cont
   return std::static_pointer_cast<cuda::device_engine>(std::move(service));
 }
 
-// A kernel in our context that accesses memory of another one faults, and destroys the process's context.
+// A kernel in this library's context that accesses memory of another context faults, and destroys the process's
+// context.
 result<> device_tensor_state::check_context(const cuda::device_engine& engine, std::uintptr_t address) {
   cuda::context_ref owner = nullptr;
   // Null: memory without a context, such as that of stream-ordered pools.

@@ -1,8 +1,8 @@
-// This library's side of NVTX 3's injection: the function of its headers in other programs, with declarations of our
-// own.
+// This library's side of NVTX 3's injection: the function of its headers in other programs, with separate declarations.
 //
 // Source: NVTX 3, its reference and its loading sequence (version 2): the library that NVTX_INJECTION64_PATH names has
-// InitializeInjectionNvtx2, which receives access to our tables of functions and stores its own functions in them.
+// InitializeInjectionNvtx2, which receives access to this library's tables of functions and stores its own functions in
+// them.
 
 #include "base/nvtx.h"
 

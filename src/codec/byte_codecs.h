@@ -29,7 +29,7 @@ codec_factory make_hdf5_bits_codec, make_hdf5_bitshuffle_codec, make_hdf5_cast_c
     make_hdf5_shuffle_codec, make_hdf5_string_codec, make_hdf5_szip_codec, make_hdf5_zfp_codec;
 codec_factory make_netcdf_records_codec;
 
-/// The most encoded bytes that are accepted for `decoded_bytes`: other encoders may be worse than ours.
+/// The most encoded bytes that are accepted for `decoded_bytes`: other encoders may be worse than this library's.
 std::uint64_t encoded_limit(const byte_codec& codec, std::uint64_t decoded_bytes);
 
 }  // namespace penstock::inline v0

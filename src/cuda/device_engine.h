@@ -35,7 +35,7 @@ namespace penstock::inline v0::cuda {
 struct device_options {
   std::uint64_t page_locked_bytes = 0;          ///< 0: 256 MiB
   std::uint64_t device_memory_bytes = 0;        ///< except for results; 0: an eighth of all, at most 6 GiB
-  const device::nvcomp* nvcomp = nullptr;       ///< decodes the codecs that it supports; null: our decoders decode all
+  const device::nvcomp* nvcomp = nullptr;       ///< decodes the codecs that it supports; null: this library decodes all
   std::shared_ptr<device_allocator> allocator;  ///< for results; null: the engine's pool
 };
 

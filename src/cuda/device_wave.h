@@ -64,7 +64,7 @@ class device_wave {
   void clear() noexcept;
 
   phase now = phase::free;
-  device::library_use by_library;  ///< decodes the codecs that it supports, our own decoders all others
+  device::library_use by_library;  ///< decodes the codecs that it supports; this library decodes all others
   std::uint64_t limit_bytes = 0;   ///< of `memory` and `tail` together
   wave_memory memory, tail;
   std::byte* tables = nullptr;  ///< page-locked; the beginning of `tail`

@@ -210,7 +210,7 @@ class current_context {
   current_context(const current_context&) = delete;
   current_context& operator=(const current_context&) = delete;
 
-  /// Declares, once for a thread of ours, that its calls do not belong to a stream capture.
+  /// Declares, once for a thread of this library, that its calls do not belong to a stream capture.
   static void leave_captures(const driver& with) noexcept {
     if (leaves_captures_) return;
     int mode = kCaptureRelaxed;

@@ -15,7 +15,7 @@ struct page_locked_memory {
 };
 
 /// Memory that the driver allocates or, if the system cannot read a file into that (EFAULT in sandboxes that ignore the
-/// driver's mappings), our own memory, registered with the driver. The context is current.
+/// driver's mappings), ordinary memory, registered with the driver. The context is current.
 page_locked_memory take_page_locked(const driver& with, std::uint64_t bytes) noexcept;
 /// The context is current, and nothing uses the memory.
 void give_page_locked(const driver& with, const page_locked_memory& memory) noexcept;

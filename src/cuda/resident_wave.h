@@ -36,7 +36,8 @@ class resident_wave {
   /// Copies the chunks to the device; `clear` follows.
   ///
   /// \param ordinal  The device's number; kHost: the host decodes, and no driver is needed.
-  /// \param library  Decodes the codecs that it supports in place of our kernels; null: none. Not on the host.
+  /// \param library  Decodes the codecs that it supports in place of this library's kernels; null: none. Not on the
+  /// host.
   /// \error corrupt_data, unsupported  As `decode_wave::add`, and `load_driver`. \error resource_exhausted  Memory.
   static result<std::unique_ptr<resident_wave>> make(int ordinal, std::span<const device::device_step> steps,
                                                      std::span<const chunk> chunks, const device::nvcomp* library);

@@ -194,7 +194,7 @@ pool_executor::~pool_executor() {
     state_->available.notify_all();
   }
   for (std::thread& each : state_->threads) {
-    // The last owner of a context may be a job that ends on one of our own threads.
+    // The last owner of a context may be a job that ends on a thread of this pool.
     if (each.get_id() == std::this_thread::get_id()) {
       each.detach();
     } else {

@@ -12,8 +12,8 @@ namespace penstock::inline v0 {
 /// each of their workers; later jobs use these threads again.
 ///
 /// The caller of `run` is worker 0 in addition to the pool, so one worker means no thread at all. A pool thread whose
-/// job is idle leaves it and takes another; the job's waker brings it back. While jobs wait for threads, all take turns
-/// of about a millisecond: reads of several devices, or a small read after a large one, share the threads.
+/// job is idle takes another job; the idle job's waker requests a thread again. While jobs wait for threads, all take
+/// turns of about a millisecond: reads of several devices, or a small read after a large one, share the threads.
 class pool_executor final : public executor {
  public:
   explicit pool_executor(unsigned max_threads);

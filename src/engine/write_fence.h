@@ -20,8 +20,8 @@ class write_fence {
 class edge_watch {
  public:
   virtual ~edge_watch() = default;
-  /// True if the stored array has no element beyond the shape that the writer sees, and no append is running. False if
-  /// either condition is not met, or unknown.
+  /// True if the stored array has no element beyond the writer's shape, and no append is running. False if either
+  /// condition is not met, or unknown.
   virtual bool quiet() = 0;
 };
 

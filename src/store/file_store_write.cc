@@ -159,7 +159,7 @@ class file_store::temporary_file {
   static result<temporary_file> make(int folder) {
     temporary_file out;
     out.folder_ = folder;
-    // O_EXCL makes the name ours; process, thread and time only make a free name likely.
+    // O_EXCL guarantees that the name was free; process, thread and time only make that likely.
     auto salt = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) ^
                 reinterpret_cast<std::uintptr_t>(&out);
     for (int attempt = 0; attempt < 100; ++attempt, salt = salt * 6364136223846793005U + 1442695040888963407U) {
@@ -459,7 +459,7 @@ result<> file_store::list(std::string_view prefix, listing what, key_sink& sink)
     const int number = opened.release();  // closed with `folder`
     for (;;) {
       errno = 0;
-      const ::dirent* const entry = ::readdir(folder.get());  // NOLINT(concurrency-mt-unsafe): the stream is ours alone
+      const ::dirent* const entry = ::readdir(folder.get());  // NOLINT(concurrency-mt-unsafe): the stream is not shared
       if (entry == nullptr) {
         if (errno != 0) return read_failure(errno, "reading the folder");
         break;

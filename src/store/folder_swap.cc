@@ -47,7 +47,7 @@ result<> for_each_entry(int folder, const F& entry) {
   if (!names) return read_failure(errno, "reading the folder");
   for (;;) {
     errno = 0;
-    const ::dirent* const found = ::readdir(names.get());  // NOLINT(concurrency-mt-unsafe): the stream is ours alone
+    const ::dirent* const found = ::readdir(names.get());  // NOLINT(concurrency-mt-unsafe): the stream is not shared
     if (found == nullptr) {
       if (errno != 0) return read_failure(errno, "reading the folder");
       return {};
@@ -175,7 +175,7 @@ bool remove_tree(int above, const char* name) noexcept {
   const descriptor folder(::openat(above, name, kFolder));
   if (!folder) return errno == ENOENT;
   if (const open_names names = names_of(folder.get())) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is ours alone
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is not shared
     while (const ::dirent* const found = ::readdir(names.get())) {
       const std::string_view text(found->d_name);
       if (text == "." || text == "..") continue;

@@ -42,7 +42,7 @@ class folder_swap {
       : folder_(std::move(folder)), hidden_(std::move(hidden)), draft_(hidden_ + "/node"), lock_(std::move(lock)) {}
 
   std::string folder_, hidden_, draft_;
-  descriptor lock_;  // shows other processes that the writer of the hidden folder is alive
+  descriptor lock_;  // marks the writer of the hidden folder as alive for other processes
 };
 
 /// Deletes a folder and everything in it, without following links. Returns false if anything remains.

@@ -112,7 +112,7 @@ void s3_write::learn_version(http_answer answer, std::string_view tag) {
 
 void s3_write::version_answered(http_answer answer) { end(version_of(answer.head, nullptr)); }
 
-// An attempt whose response was lost may have been executed: then the conflicting object is our own.
+// An attempt whose response was lost may have been executed: then the conflicting object is that of this write.
 void s3_write::resolve_doubt() {
   s3_request look = request(http_method::get);
   look.max_answer_bytes = static_cast<std::size_t>(size_of(what_.parts));

@@ -61,7 +61,7 @@ void remove_stray_files(int folder) noexcept {
     return;
   }
   for (int i = 0; i < kMostNames; ++i) {
-    const ::dirent* const entry = ::readdir(names);  // NOLINT(concurrency-mt-unsafe): the stream is ours alone
+    const ::dirent* const entry = ::readdir(names);  // NOLINT(concurrency-mt-unsafe): the stream is not shared
     if (entry == nullptr) break;
     const std::string_view name(entry->d_name);
     if (name.substr(0, kTemporaryPrefix.size()) != kTemporaryPrefix) continue;

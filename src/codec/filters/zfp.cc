@@ -493,7 +493,7 @@ result<compiled_codec> make_zfp_of(const zfp_library& library, const codec_confi
   if (ours == kUnbounded) {
     return error{errc::unsupported, fmt::format("codec '{}' got an array whose streams leave 64 bits", config.name)};
   }
-  // A stream with a header may have another mode than ours.
+  // A stream with a header may have another mode than this codec's.
   const std::uint64_t most = header ? encoded_limit(*codec, input.bytes()) : ours;
   return compiled_codec{std::move(codec), stage_type::bytes_of(input.type, most, false)};
 }
