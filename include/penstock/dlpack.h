@@ -8,7 +8,7 @@
 #include <penstock/result.h>
 #include <penstock/tensor.h>
 
-/// DLPack's own name for `penstock::dlpack_managed_versioned`: complete where its dlpack.h is included.
+/// DLPack's own name for `penstock::dlpack_managed_versioned`: complete if dlpack.h is included.
 struct DLManagedTensorVersioned;
 
 /// The memory layout of DLPack 1.x (https://dmlc.github.io/dlpack/latest/c_api.html), declared here because it is an

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file Sixteen bytes at once, in the few operations that copying and unpacking need: SSE4.1 on x86-64, NEON on
-/// aarch64. PENSTOCK_VECTOR16 is defined where there are such vectors; elsewhere each user has its portable loop.
+/// aarch64. PENSTOCK_VECTOR16 is defined if such vectors exist; otherwise each user has a portable loop.
 
 #include <cstddef>
 #include <cstdint>

@@ -74,7 +74,7 @@ struct floating {
 template <>
 struct floating<half> {
   static constexpr int kMaxExponent = 16;
-  // Integers of 64 bits are rounded here first, but where that matters they are beyond binary16.
+  // Integers of 64 bits are rounded here first, but integers for which that matters are beyond binary16.
   static half nearest(long double value) noexcept { return half(static_cast<double>(value)); }
   static half nearest(double value) noexcept { return half(value); }
   static long double value(half of) noexcept { return static_cast<double>(of); }
