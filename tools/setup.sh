@@ -55,7 +55,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   fi
   echo "Installing them"
   "${as_root[@]}" apt-get update -qq
-  "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get install -y -qq -o DPkg::Lock::Timeout=600 --no-install-recommends "${missing[@]}" >/dev/null
   if [ ! -e $venv ] && [ -z "$python" ]; then
     python=$(tools/find_python.sh) || { echo "No Python 3.11-3.14 with venv, ensurepip and Python.h was found"; exit 1; }
   fi

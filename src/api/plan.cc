@@ -26,6 +26,7 @@ namespace {
 /// Sums of larger selections stop here: a plan returns at once for any size of the array.
 constexpr std::uint64_t kMaxCountedCells = 1'000'000;
 /// Whole objects whose size is requested: each costs a request to a remote store, and two system calls of a local one.
+/// Plans that do not count all cells request none: the sum would be that of a small part.
 constexpr std::uint64_t kMaxRemoteSizes = 10'000, kMaxLocalSizes = 50'000;
 
 // Indexes that the printed plan has read itself, at the time of the plan.
@@ -69,7 +70,7 @@ void add_sizes(planned& out, const read_plan& piece, const store& from) {
   }
   const store_traits traits = from.traits();
   const std::uint64_t most = traits.inline_completion ? kMaxLocalSizes : kMaxRemoteSizes;
-  const bool asks = traits.sizes && out.totals.whole_objects <= most;
+  const bool asks = traits.sizes && out.totals.whole_objects <= most && out.total_cells <= kMaxCountedCells;
   if (!asks || keys.empty()) {
     out.unknown_sizes += keys.size();
     return;
