@@ -120,6 +120,17 @@ function(penstock_test name)
     set_tests_properties(${name} PROPERTIES LABELS "unit;threaded")
     add_dependencies(threaded_tests ${name})
   endif()
+  if(name IN_LIST PENSTOCK_RELEASE_TESTS)
+    penstock_release_test(${name} ${name})
+  endif()
+endfunction()
+
+# penstock_release_test(<test> [<target>...]): adds the label `release` to a test, and what it needs to `release_tests`.
+function(penstock_release_test test)
+  set_property(TEST ${test} APPEND PROPERTY LABELS release)
+  if(ARGN)
+    add_dependencies(release_tests ${ARGN})
+  endif()
 endfunction()
 
 # penstock_tests_together(<target> [<source>...]): compiles PENSTOCK_UNITY of a test's sources as one, which takes half of

@@ -28,6 +28,7 @@ PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 BUILDS = 9  # GB of disk space for all builds
 ASAN = "detect_stack_use_after_return=1:strict_string_checks=1"
 UBSAN = "print_stacktrace=1"
+ALL_CASES = bool(os.environ.get("PENSTOCK_ALL_CASES"))  # `make test-long`
 FUZZ_SECONDS = "1"  # per target, for some forty targets, after all seeds; `make fuzz` is the search
 SANITIZED = (  # Python tests that pass every kind of argument and buffer to the module
     *("casts", "codec_numcodecs", "create", "dtypes", "entry_points", "file_targets", "registered_codecs"),
@@ -83,11 +84,11 @@ class Stages:
     def __init__(self, jobs: int, names: Sequence[str]) -> None:
         self.jobs = str(jobs)
         python = ("-DPENSTOCK_PYTHON=ON", f"-DPython_EXECUTABLE={sys.executable}")
-        # For each stage with a build: the preset's options, its folder and the target.
-        self.builds: dict[str, tuple[tuple[str, ...], str, str]] = {
-            "unit": (("ci", *python), "build/release", "all"),
-            "asan": (("asan", *python), "build/asan", "all"),
-            "tsan": (("tsan",), "build/tsan", "threaded_tests"),
+        # For each stage with a build: the preset's options, its folder and the targets.
+        self.builds: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
+            "unit": (("ci", *python), "build/release", ("all",) if ALL_CASES else ("product", "release_tests")),
+            "asan": (("asan", *python), "build/asan", ("all",)),
+            "tsan": (("tsan",), "build/tsan", ("threaded_tests",)),
         }
         self.builds = {name: build for name, build in self.builds.items() if name in names}
         self.ahead: Ahead | None = None
@@ -100,8 +101,9 @@ class Stages:
         return one(run("make", "-s", "--no-print-directory", "check"))
 
     def unit(self) -> Counter[str]:
-        """All C++ tests as users get the code, warnings as errors; the fuzz seeds; the install test."""
-        return self.build("unit") or self.ctest("release", "unit")
+        """The library as users get it, warnings as errors; gates, the emulator, vectorised code, the install test."""
+        # The other C++ tests run under AddressSanitizer; `make test-long` runs them here, too.
+        return self.build("unit") or self.ctest("release", "unit", *(() if ALL_CASES else ("-L", "release")))
 
     def python(self) -> Counter[str]:
         """The Python tests with the module that `unit` built."""
@@ -156,8 +158,8 @@ class Stages:
 
     def commands(self, stage: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The commands that configure and build; ninja is called directly because it can be interrupted."""
-        options, folder, target = self.builds[stage]
-        return ("cmake", "--preset", *options), ("ninja", "-C", folder, "-j", self.jobs, target)
+        options, folder, targets = self.builds[stage]
+        return ("cmake", "--preset", *options), ("ninja", "-C", folder, "-j", self.jobs, *targets)
 
     def stop_ahead(self) -> None:
         if self.ahead:
