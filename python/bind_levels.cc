@@ -9,6 +9,7 @@
 
 #include <penstock/levels.h>
 
+#include "bind_read.h"
 #include "bind_value.h"
 
 namespace penstock::inline v0::python {
@@ -51,11 +52,15 @@ class level_appender_handle {
   }
 
   /// `value` is an ndarray whose items have the dtype `dtype`, which may be one that is converted to the array's.
-  void append(nb::handle value, nb::handle dtype) {
+  void append(nb::handle value, nb::handle dtype, nb::handle progress) {
     exported_value rows;
     if (!rows.open(value.ptr(), dtype_of(dtype)))
       raise(error(errc::invalid_argument, "rows should be an ndarray of this dtype"));
-    call_engine([&] { return made_->append(rows.view()); });
+    const auto work = [&](const progress_fn& now, std::chrono::nanoseconds) {
+      const interruptible_waits asks(may_go_on);
+      return made_->append(rows.view(), now);
+    };
+    if (!watch_without_gil(progress, 0, work)) throw_python_error();
   }
   void flush() {
     call_engine([&] { return made_->flush(); });
@@ -90,7 +95,8 @@ void bind_levels(nb::module_& m) {
                     const std::string&, std::uint64_t, unsigned>(),
            nb::arg("group"), nb::arg("paths"), nb::arg("arrays"), nb::arg("rule"), nb::arg("convention"),
            nb::arg("name"), nb::arg("queue_bytes"), nb::arg("threads"))
-      .def("append", &level_appender_handle::append, nb::arg("rows"), nb::arg("dtype"))
+      .def("append", &level_appender_handle::append, nb::arg("rows"), nb::arg("dtype"),
+           nb::arg("progress").none() = nb::none())
       .def("flush", &level_appender_handle::flush)
       .def("close", &level_appender_handle::close, nb::arg("group"));
   m.def("_levels_of", levels_of_group, nb::arg("group"), "(path, scale, translation) of each level, the finest first.");

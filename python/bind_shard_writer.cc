@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,8 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "api/copy/blocks.h"
 #include "bind.h"
 #include "bind_create.h"
+#include "bind_read.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -130,26 +133,31 @@ void bind_shard_writer(nb::module_& m) {
   m.def(
       "write_array",
       [](const store_handle& to, const context_handle& with, const nb::bytes& path, const nb::dict& options,
-         nb::handle values) {
+         nb::handle values, nb::handle progress) {
         const create_options how = create_options_of(with, path, options);
         const std::shared_ptr<store> where = to.store;
-        const auto write = [&](const auto& from, const save_options& as) {
-          call_engine([&]() -> result<> {
+        const auto write = [&](const auto& from, save_options as, std::uint64_t bytes) {
+          const auto work = [&](const progress_fn& now, std::chrono::nanoseconds) -> result<> {
+            const interruptible_waits asks(may_go_on);
+            as.progress = now;
             PENSTOCK_ASSIGN(const std::unique_ptr<array_writer> writer, begin_array(where, how));
             PENSTOCK_TRY(write_all(from, *writer, as));
             return writer->close();
-          });
+          };
+          if (!watch_without_gil(progress, bytes, work)) throw_python_error();
         };
         save_options as;
         if (nb::isinstance<array_handle>(values)) {
           const array from = nb::cast<const array_handle&>(values).array();
           as.type = how.type;
-          return write(from, as);
+          return write(from, as, bytes_of(from.shape(), as.type->item_bytes()));
         }
         const exported_values items(values);
-        write(items.view(), as);
+        const tensor_view view = items.view();
+        write(view, as, bytes_of(view.extents, view.type.item_bytes()));
       },
       nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("options"), nb::arg("values"),
+      nb::arg("progress").none() = nb::none(),
       "Writes a new array of a format of one file, of items as they are: `type` is that of raw bytes. `values` is an "
       "ndarray, or an open array, which is read in blocks.");
   m.def(

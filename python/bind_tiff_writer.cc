@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <initializer_list>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "bind.h"
 #include "bind_create.h"
+#include "bind_read.h"
 #include "bind_tiff.h"
 #include "list_argument.h"
 
@@ -160,17 +162,23 @@ void write_band_rows(tiff_writer_handle& self, std::uint64_t first_band, std::ui
 }
 
 // All values: an open array, or an ndarray of the image's type.
-void write_everything(tiff_writer_handle& self, nb::handle values) {
+void write_everything(tiff_writer_handle& self, nb::handle values, nb::handle progress) {
+  const auto write = [&](const auto& from, save_options how) {
+    const auto work = [&](const progress_fn& now, std::chrono::nanoseconds) {
+      const interruptible_waits asks(may_go_on);
+      how.progress = now;
+      return write_all(from, *self.writer, how);
+    };
+    if (!watch_without_gil(progress, 0, work)) throw_python_error();
+  };
   save_options how;
-  how.progress = [](const read_progress&) { return may_go_on(); };
   if (nb::isinstance<array_handle>(values)) {
     const array from = nb::cast<const array_handle&>(values).array();
     how.type = self.writer->options().type;
-    call_engine([&] { return write_all(from, *self.writer, how); });
-    return;
+    return write(from, how);
   }
   const exported_rows from(values, self.writer->options().type, {2, 3});
-  call_engine([&] { return write_all(from.view(), *self.writer, how); });
+  write(from.view(), how);
 }
 
 }  // namespace
@@ -179,7 +187,7 @@ void bind_tiff_writer(nb::module_& m) {
   locked_class<tiff_writer_handle>(m, "TiffWriter", "A TIFF under way; penstock.TiffWriter holds one.")
       .def("write", write_band_rows, nb::arg("first_band"), nb::arg("first_row"), nb::arg("values"),
            nb::arg("mask").none(), "Write values of shape (bands, rows, columns), and a mask of (rows, columns).")
-      .def("write_all", write_everything, nb::arg("values"),
+      .def("write_all", write_everything, nb::arg("values"), nb::arg("progress").none() = nb::none(),
            "Write all values: of an open array, whose elements are converted, or of an ndarray of the image's dtype.")
       .def(
           "close", [](tiff_writer_handle& self) { call_engine([&] { return self.writer->close(); }); },

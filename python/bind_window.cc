@@ -1,5 +1,6 @@
 #include <penstock/window.h>
 
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include <nanobind/ndarray.h>
 
 #include "bind.h"
+#include "bind_read.h"
 #include "bind_tiff.h"
 
 namespace penstock::inline v0::python {
@@ -66,12 +68,16 @@ nb::tuple shape_of(const window_reader& self) {
   return nb::tuple(out);
 }
 
-void read_window(const window_reader& self, const writable_bytes& to) {
+void read_window(const window_reader& self, const writable_bytes& to, nb::handle progress) {
   const tensor_view out = tensor_view::contiguous(to.data(), self.type(), self.shape());
   std::uint64_t bytes = out.type.item_bytes();
   for (const std::uint64_t each : out.extents) bytes *= each;
   if (bytes != to.size()) throw nb::value_error("as many bytes as the window has");
-  call_engine([&] { return self.read(out); });
+  const auto read = [&](const progress_fn& now, std::chrono::nanoseconds) {
+    const interruptible_waits asks(may_go_on);
+    return self.read(out, now);
+  };
+  if (!watch_without_gil(progress, bytes, read)) throw_python_error();
 }
 
 // The rows and the columns of the level from which the result is read.
@@ -92,7 +98,8 @@ void bind_window(nb::module_& m) {
       .def_prop_ro("nearest", nearest_of, "The rows and the columns of the level from which the result is read.")
       .def_prop_ro(
           "level", [](const window_reader& self) { return array_handle{self.level()}; }, "What is read.")
-      .def("read", read_window, nb::arg("to"), "Read into the bytes of a contiguous array.");
+      .def("read", read_window, nb::arg("to"), nb::arg("progress").none() = nb::none(),
+           "Read into the bytes of a contiguous array.");
   m.def("plan_window", plan_window, nb::arg("image"), nb::arg("options"), "Choose the overview of a window.");
 }
 

@@ -67,7 +67,9 @@ class PENSTOCK_API level_appender {
   ~level_appender();
 
   /// \param rows  As of `appender::append`; converted as by `write_options::convert`. Many are taken in steps.
-  result<> append(const tensor_view& rows);
+  /// \param progress  Empty, or called in this thread after each step, with bytes of the rows that were appended; false
+  /// stops (`cancelled`).
+  result<> append(const tensor_view& rows, const progress_fn& progress = {});
   /// Stores all whole rows of all levels.
   result<> flush();
   /// Stores the remaining rows, and names the complete levels in the attributes: after an error, those before the

@@ -118,9 +118,10 @@ class PENSTOCK_API window_reader {
   /// Reads the window. Needs about 64 MiB of memory in addition to `out`, and two bytes for each pixel of a mask if
   /// values are copied.
   /// \param out  Host memory of `shape()` and `type()`, contiguous in C order. Unspecified after an error.
+  /// \param progress  Empty, or called in this thread with bytes of `level()`; false stops (`cancelled`).
   /// \error unsupported  Items of variable length: read `nearest_rows()` and `nearest_columns()` of `level()`.
   /// \error  As `array::read`.
-  result<> read(const tensor_view& out) const;
+  result<> read(const tensor_view& out, const progress_fn& progress = {}) const;
 
  private:
   struct state;

@@ -302,7 +302,7 @@ class _LevelAppender:
         queue_bytes: int,
         threads: int,
     ) -> None: ...
-    def append(self, rows: Any, dtype: Any) -> None: ...
+    def append(self, rows: Any, dtype: Any, progress: Callable[[int, int], Any] | None = None) -> None: ...
     def flush(self) -> None: ...
     def close(self, group: Group) -> None: ...
 
@@ -1092,7 +1092,7 @@ class TiffWriter:
     def write(self, first_band: int, first_row: int, values: Any, mask: Any | None) -> None:
         """Write values of shape (bands, rows, columns), and a mask of (rows, columns)."""
 
-    def write_all(self, values: Any) -> None:
+    def write_all(self, values: Any, progress: Callable[[int, int], Any] | None = None) -> None:
         """Write all values: of an open array, whose elements are converted, or of an ndarray of the image's dtype."""
 
     def close(self) -> None:
@@ -1116,7 +1116,14 @@ class TiffWriter:
 def begin_array(store: Store, context: Context, path: bytes, options: dict[str, Any]) -> TiffWriter:
     """Begin a new array of a format of one file."""
 
-def write_array(store: Store, context: Context, path: bytes, options: dict[str, Any], values: Any) -> None:
+def write_array(
+    store: Store,
+    context: Context,
+    path: bytes,
+    options: dict[str, Any],
+    values: Any,
+    progress: Callable[[int, int], Any] | None = None,
+) -> None:
     """Write a new array of a format of one file, of unconverted items: `type` is that of raw bytes. `values` is an
     ndarray, or an open array, which is read in blocks.
     """
@@ -1255,7 +1262,7 @@ class WindowReader:
     def level(self) -> Array:
         """The array that is read."""
 
-    def read(self, to: npt.NDArray[np.uint8]) -> None:
+    def read(self, to: npt.NDArray[np.uint8], progress: Callable[[int, int], Any] | None = None) -> None:
         """Read into the bytes of a contiguous array."""
 
 def plan_window(image: Array | UnpackedImage, options: dict[str, Any]) -> WindowReader:

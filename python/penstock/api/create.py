@@ -20,10 +20,11 @@ from penstock.api.new_array import NewArray
 from penstock.api.written_values import for_tiff
 from penstock.core import device as _device
 from penstock.core import registry
-from penstock.core.array import Array
+from penstock.core.array import Array, Progress
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group, wrap
+from penstock.core.progress import Shares, callback_of
 from penstock.geo.tiff_options import TiffOptions
 from penstock.geo.writing import create_tiff
 from penstock.target import remote as _remote
@@ -46,6 +47,7 @@ def create_array(
     overwrite: bool = False,
     durable: bool = False,
     data: npt.ArrayLike | None = None,
+    progress: Progress | bool | None = None,
     name: str | None = None,
     filters: Any = AUTO,
     serializer: Any = AUTO,
@@ -103,6 +105,9 @@ def create_array(
         Return when the metadata, the folders above it and `data` are on the storage device; for TIFFs, the file.
     data
         Values to write to the new array; may be in a device's memory.
+    progress
+        For `data`. True: a line on stderr, or a bar in a notebook. A function, as for `Array.write`: with an open array
+        as `data`, reading it and writing are a half each.
     storage_options
         For a remote URI, as for `open`.
     **tiff
@@ -120,7 +125,8 @@ def create_array(
     if path and name:
         raise InvalidArgumentError("path and name are the same thing: give one of them")
     context = current_context() if context is None else context
-    at = NewPlace(target, path or name or "", bool(overwrite), bool(durable), context, storage_options)
+    progress = None if data is None else callback_of(progress, "writing")
+    at = NewPlace(target, path or name or "", bool(overwrite), bool(durable), context, storage_options, progress)
     new = NewArray(
         shape=shape, dtype=dtype, chunks=chunks, shards=shards, codecs=codecs, fill_value=fill_value,
         zarr_format=zarr_format, attributes=attributes, dimension_names=dimension_names, filters=filters,
@@ -141,6 +147,7 @@ class NewPlace:
     durable: bool
     context: Context
     storage_options: Mapping[str, Any] | None
+    progress: Callable[[int, int], Any] | None
 
 
 def _create_tiff(at: NewPlace, new: NewArray, options: Mapping[str, Any], data: Any) -> Any:
@@ -154,6 +161,7 @@ def _create_tiff(at: NewPlace, new: NewArray, options: Mapping[str, Any], data: 
     return create_tiff(
         at.target, at.path, shape=shape, dtype=new.dtype, data=data, how=TiffOptions.of(given), attributes=attributes,
         overwrite=at.overwrite, durable=at.durable, context=at.context, storage_options=at.storage_options,
+        progress=at.progress,
     )  # fmt: skip
 
 
@@ -164,8 +172,14 @@ def _create_zarr(at: NewPlace, new: NewArray, options: Mapping[str, Any], data: 
     if isinstance(at.target, Group):
         new.zarr_format = 2 if at.target.format == "zarr2" else 3
     new.check()
-    values = None if data is None else new.take(data)
-    made = _write_zarr(at, new, values)
+    progress = at.progress
+    if progress is not None and isinstance(data, Array):
+        shares, half = Shares(progress, "writing", data.nbytes), data.nbytes // 2
+        values = new.take(data, shares.share(half))
+        progress = shares.share(data.nbytes - half)
+    else:
+        values = None if data is None else new.take(data)
+    made = _write_zarr(at, new, values, progress)
     is_group = isinstance(at.target, Group)
     made._storage_options = (
         at.target._storage_options if is_group else _remote.to_reopen_here(at.target, at.storage_options)
@@ -173,7 +187,7 @@ def _create_zarr(at: NewPlace, new: NewArray, options: Mapping[str, Any], data: 
     return made
 
 
-def _write_zarr(at: NewPlace, new: NewArray, values: Any) -> Array:
+def _write_zarr(at: NewPlace, new: NewArray, values: Any, progress: Callable[[int, int], Any] | None) -> Array:
     """Create the array and write `values` (None: nothing): an ndarray, or an array of a device."""
     options = {**new.for_engine(), "overwrite": at.overwrite, "durable": at.durable}
     place, encoded = at.target, os.fsencode(at.path)
@@ -188,11 +202,11 @@ def _write_zarr(at: NewPlace, new: NewArray, values: Any) -> Array:
     fresh = _core.replace(place, encoded) if at.overwrite and values is not None else None
     if fresh is None:
         made = Array(_core.create_array(place, at.context, encoded, options))
-        _fill(made, values, native, at.context, at.durable)
+        _fill(made, values, native, at, progress)
         return made
     try:  # the old node is kept until all of the new one is written
         draft = Array(_core.create_array(fresh.store, at.context, b"", options))
-        _fill(draft, values, native, at.context, at.durable)
+        _fill(draft, values, native, at, progress)
         fresh.commit()
     finally:
         fresh.discard()
@@ -202,13 +216,15 @@ def _write_zarr(at: NewPlace, new: NewArray, values: Any) -> Array:
     return opened
 
 
-def _fill(made: Array, values: Any, native: np.dtype[Any] | None, context: Context, durable: bool) -> None:
+def _fill(
+    made: Array, values: Any, native: np.dtype[Any] | None, at: NewPlace, progress: Callable[[int, int], Any] | None
+) -> None:
     if values is None or not made.size:
         return
     on_device = not isinstance(values, np.ndarray)
     if on_device and native is not None and not np.can_cast(_device.described(values)[1], native, "same_kind"):
-        values = _device.to_host(values, context).astype(native, casting="same_kind")
-    made.write(..., values, durable=durable)
+        values = _device.to_host(values, at.context).astype(native, casting="same_kind")
+    made.write(..., values, durable=at.durable, progress=progress)
 
 
 _CREATORS: dict[str, Callable[..., Any]] = {"tiff": _create_tiff}

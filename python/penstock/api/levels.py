@@ -11,12 +11,13 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.api.groups import create_group
 from penstock.core import device as _device
-from penstock.core.array import Array
+from penstock.core.array import Array, Progress
 from penstock.core.context import current_context
 from penstock.core.data_types import cast, with_buffer
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group
 from penstock.core.job import close_at_exit
+from penstock.core.progress import callback_of
 from penstock.core.sizes import check_count, parse_bytes
 from penstock.core.tensor import as_host
 
@@ -39,6 +40,7 @@ def create_levels(
     threads: int | None = None,
     overwrite: bool = False,
     attributes: dict[str, Any] | None = None,
+    progress: Progress | bool | None = None,
     context: Any = None,
     **options: Any,
 ) -> LevelAppender:
@@ -77,6 +79,10 @@ def create_levels(
         As for `create_group`. The convention adds its own attributes.
     queue, threads
         As for `Array.appender`, for each level.
+    progress
+        For `data`. True: a line on stderr, or a bar in a notebook. A function: called with (bytes of the image that
+        were appended, bytes in all), of which `queue` may still hold the last ones. Returning False stops
+        (`CancelledError`).
     options
         As for `create_array`: `shards`, `codecs`, `fill_value`, `dimension_names`.
 
@@ -84,6 +90,7 @@ def create_levels(
     -------
     A `LevelAppender`, with `append`, `flush` and `close`; a context manager.
     """
+    report = None if data is None else callback_of(progress, "writing")
     values = (
         None
         if data is None
@@ -114,7 +121,7 @@ def create_levels(
     ]
     made = LevelAppender(group, paths, arrays, resampling, convention, name, queue_bytes, workers)
     if rows is not None:
-        made.append(rows)
+        made._append(rows, report)
     return made
 
 
@@ -154,12 +161,15 @@ class LevelAppender:
 
     def append(self, rows: npt.ArrayLike) -> None:
         """Copy `rows` and their halves to the queues of all levels. Waits while one of them is full."""
+        self._append(rows, None)
+
+    def _append(self, rows: npt.ArrayLike, progress: Progress | None) -> None:
         if _device.is_device_value(rows):
             rows = _device.to_host(rows, _core._context_of(self._image))
         items = as_host(rows)
         if not (items.dtype.isnative and _core._converts(items.dtype, self._image.dtype)):
             items = cast(items, self._image.dtype)  # of dtypes that only NumPy casts
-        self._core.append(with_buffer(np.asarray(items)), items.dtype)
+        self._core.append(with_buffer(np.asarray(items)), items.dtype, progress)
 
     def flush(self) -> None:
         """Wait until all rows of all levels are stored; an odd row of a level waits for the next one."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
 from penstock.api.open import open_array
-from penstock.core.array import Array
+from penstock.core.array import Array, Progress
 from penstock.core.device import checked_name, is_device
-from penstock.core.errors import InvalidArgumentError
+from penstock.core.errors import CancelledError, DeadlineExceededError, InvalidArgumentError
 from penstock.core.job import Job
+from penstock.core.progress import callback_of
 from penstock.core.tiles import tiles
+
+_SECONDS_BETWEEN_REPORTS = 0.1
 
 
 def load_tiles(
@@ -22,6 +25,7 @@ def load_tiles(
     axis: int = 0,
     dtype: npt.DTypeLike | None = None,
     threads: int | None = None,
+    progress: Progress | bool | None = None,
     **options: Any,
 ) -> list[Any]:
     """Read one tile of an array on each device: `ps.load_tiles(a, ["cuda:0", "cuda:1"])`.
@@ -38,6 +42,9 @@ def load_tiles(
         than positions the last devices hold none.
     dtype, threads
         As for `Array.read`; `threads` are those of each tile.
+    progress
+        True: a line on stderr, or a bar in a notebook. A function: called with (bytes done, bytes in all), those of all
+        tiles together, about ten times a second. Returning False stops the reads (`CancelledError`).
     options
         For `open_array`.
 
@@ -65,12 +72,34 @@ def load_tiles(
     beyond = [slice(0, n) for n in array.shape]
     beyond[axis] = slice(array.shape[axis], array.shape[axis])
     parts += [tuple(beyond)] * (len(names) - len(parts))
+    report = callback_of(progress, "reading")
     jobs: list[Job] = []
     try:
         for name, part in zip(names, parts, strict=True):
             jobs.append(array.read_async(part, device=name, dtype=dtype, threads=threads))
+        if report is not None:
+            _follow(jobs, report)
         return [job.wait() for job in jobs]
     except BaseException:
         for job in jobs:
             job.cancel()
         raise
+
+
+def _follow(jobs: list[Job], report: Callable[[int, int], Any]) -> None:
+    """Reports the sums of all jobs until they have ended, or one has failed."""
+    for job in jobs:
+        while True:
+            try:
+                job.wait(_SECONDS_BETWEEN_REPORTS)
+                break
+            except DeadlineExceededError:
+                if not job.done and report(*_sums(jobs)) is False:
+                    raise CancelledError("the caller stopped it") from None
+    done, total = _sums(jobs)
+    report(max(done, total), max(done, total))
+
+
+def _sums(jobs: list[Job]) -> tuple[int, int]:
+    states = [job.progress for job in jobs]
+    return sum(done for done, _ in states), sum(total for _, total in states)

@@ -22,6 +22,7 @@ from penstock.api.create_options import (
 )
 from penstock.api.written_values import check_objects, for_zarr
 from penstock.core import device as _device
+from penstock.core.array import Array, Progress
 from penstock.core.attributes import to_json
 from penstock.core.chunking import plain_lengths
 from penstock.core.data_types import dtype_json, fill_options, native_dtype
@@ -79,8 +80,10 @@ class NewArray:
         for each in self.dimension_names or ():
             check_text(each, "a dimension name")
 
-    def take(self, data: Any) -> Any:
+    def take(self, data: Any, progress: Progress | None = None) -> Any:
         """Take from `data` what was not given: shape, dtype, attributes, dimension names and the fill value.
+
+        `progress` is that of reading `data`, if it is an open array.
 
         Returns
         -------
@@ -90,7 +93,9 @@ class NewArray:
         if not _device.is_device_value(data):
             names = ("attributes", "dimension_names", "fill_value", "dtype", "zarr_format")
             brought = {name: getattr(self, name) for name in names}
-            values = np.asarray(for_zarr(data, brought))
+            taken = for_zarr(data, brought)
+            is_open = progress is not None and isinstance(taken, Array)
+            values = np.asarray(taken.read(progress=progress) if is_open else taken)
             check_objects(values)
             self.attributes, self.dimension_names = brought["attributes"], brought["dimension_names"]
             self.fill_value, self.fill = brought["fill_value"], brought.get("fill", self.fill)

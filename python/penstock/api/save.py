@@ -18,14 +18,23 @@ from penstock.api.groups import create_group
 from penstock.api.open import open
 from penstock.api.written_values import check_is_array
 from penstock.core import device as _device
-from penstock.core.array import Array
+from penstock.core.array import Array, Progress
 from penstock.core.context import current_context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
+from penstock.core.progress import Shares, callback_of
 from penstock.target.place import place_of
 
 
-def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **arrays: Any) -> None:
+def save(
+    target: Any,
+    data: npt.ArrayLike | None = None,
+    /,
+    path: str = "",
+    *,
+    progress: Progress | bool | None = None,
+    **arrays: Any,
+) -> None:
     """Write one array, or several below a group: `save(uri, x)`, `save(uri, a=x, b=y)`. Replaces an existing node.
 
     The old array or group is kept until all of the new one is written (files, dicts). The name's suffix chooses the
@@ -41,13 +50,17 @@ def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **ar
         As for `create_array`.
     data
         The values of one array, or a group.
+    progress
+        True: a line on stderr, or a bar in a notebook; for a group, one for each array. A function: called with (bytes
+        done, bytes in all) about ten times a second and at the end; for a group, those of each array in turn. Returning
+        False stops (`CancelledError`). A `.npy` file of values in memory is reported when it is written.
     arrays
         Values of several arrays by name, below a new group. For a TIFF: options of `create_array`.
     """
     if format_for_new(target, path) == "tiff":
         if data is None:
             raise InvalidArgumentError("a TIFF holds one array: save(name, x)")
-        create_array(target, path, data=data, **{"overwrite": True, **arrays})
+        create_array(target, path, data=data, progress=progress, **{"overwrite": True, **arrays})
         return
     if data is None and not arrays:
         raise InvalidArgumentError("give one array, or arrays by name")
@@ -59,33 +72,43 @@ def save(target: Any, data: npt.ArrayLike | None = None, /, path: str = "", **ar
         )
     if data is not None:
         if isinstance(data, Group):
-            copy(data, target, path, overwrite=True)
+            copy(data, target, path, overwrite=True, progress=_of_each_array(progress))
         elif not path and _is_npy_name(target):
-            _save_npy(target, data)
+            _save_npy(target, data, callback_of(progress, "writing"))
         else:
-            create_array(target, path, data=data, overwrite=True)
+            create_array(target, path, data=data, overwrite=True, progress=progress)
         return
     check_name(target, path)
     for values in arrays.values():
         check_is_array(values)
+    sizes = {name: int(getattr(values, "nbytes", 0)) for name, values in arrays.items()}
+    shares = Shares(progress, "writing", sum(sizes.values()))
     place, inside = target, os.fsencode(path)
     if not isinstance(target, Group):
         place, inside = place_of(target, path, None, current_context())
     fresh = _core.replace(place, inside)
     if fresh is None:
-        _save_members(create_group(target, path, overwrite=True), arrays)
+        _save_members(create_group(target, path, overwrite=True), arrays, sizes, shares)
         return
     try:
         zarr_format = 2 if isinstance(target, Group) and target.format == "zarr2" else 3
-        _save_members(create_group(fresh.store, zarr_format=zarr_format), arrays)
+        _save_members(create_group(fresh.store, zarr_format=zarr_format), arrays, sizes, shares)
         fresh.commit()
     finally:
         fresh.discard()
 
 
-def _save_members(group: Group, arrays: Mapping[str, Any]) -> None:
+def _of_each_array(progress: Progress | bool | None) -> Any:
+    """The progress of a copy, which names the array: without the name, for a function."""
+    if progress is None or isinstance(progress, bool):
+        return progress
+    report = callback_of(progress, "copying")
+    return None if report is None else lambda _, done, total: report(done, total)
+
+
+def _save_members(group: Group, arrays: Mapping[str, Any], sizes: Mapping[str, int], shares: Shares) -> None:
     for name, values in arrays.items():
-        create_array(group, name, data=values)
+        create_array(group, name, data=values, progress=shares.share(sizes[name]))
 
 
 def _is_npy_name(target: Any) -> bool:
@@ -94,11 +117,15 @@ def _is_npy_name(target: Any) -> bool:
     return _core.driver_by_name(os.fsencode(target), current_context()) == "npy"
 
 
-def _save_npy(target: Any, data: Any) -> None:
+def _save_npy(target: Any, data: Any, progress: Progress | None) -> None:
     check_is_array(data)
     if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
         raise InvalidArgumentError("a .npy file has no mask: write data.filled(value)")
     context = current_context()
+    if progress is not None and isinstance(data, Array) and data.nbytes <= context._memory_limit // 2:
+        shares, half = Shares(progress, "writing", data.nbytes), data.nbytes // 2
+        values = np.asarray(data.read(progress=shares.share(half)))  # the engine would read it as one block
+        data, progress = values, shares.share(values.nbytes - half)
     is_open = isinstance(data, Array)  # the engine reads it in blocks
     values = data if is_open else np.asarray(_device.to_host(data, context) if _device.is_device_value(data) else data)
     dtype = values.dtype
@@ -110,26 +137,34 @@ def _save_npy(target: Any, data: Any) -> None:
     descr = np.lib.format.dtype_to_descr(dtype)
     options = {"format": "npy", "shape": values.shape, "type": raw, "dtype": json.dumps(descr), "overwrite": True}
     store, inside = place_of(target, "", None, context, is_object=True)
-    _core.write_array(store, context, inside, options, values if is_open else values.view(raw))
+    _core.write_array(store, context, inside, options, values if is_open else values.view(raw), progress)
 
 
-def load(target: Any, path: str = "", **options: Any) -> Any:
+def load(target: Any, path: str = "", *, progress: Progress | bool | None = None, **options: Any) -> Any:
     """Read everything: an array as ndarray, a group as a dict of its children's values by name.
 
     Parameters
     ----------
     target, path, options
         As for `penstock.open`.
+    progress
+        True: a line on stderr, or a bar in a notebook. A function: called with (bytes done, bytes in all), those of all
+        arrays together. Returning False stops (`CancelledError`).
 
     Returns
     -------
     numpy.ndarray or dict
         Values in memory of their own.
     """
-    return _values(open(target, path, **options))
+    node = open(target, path, **options)
+    if progress is None or progress is False:
+        return _values(node)
+    arrays = [node] if isinstance(node, Array) else [each for _, each in node.members(max_depth=None)]
+    shares = Shares(progress, "reading", sum(each.nbytes for each in arrays if isinstance(each, Array)))
+    return _values(node, shares)
 
 
-def _values(node: Any) -> Any:
+def _values(node: Any, shares: Shares | None = None) -> Any:
     if isinstance(node, Array):
-        return node[...]
-    return {name: _values(child) for name, child in node.members()}
+        return node[...] if shares is None else node.read(progress=shares.share(node.nbytes))
+    return {name: _values(child, shares) for name, child in node.members()}

@@ -19,9 +19,11 @@ import numpy.typing as npt
 from penstock import _core
 from penstock.api.hdf5_writer import import_h5py
 from penstock.api.written_values import for_tiff, for_zarr
+from penstock.core.array import Array, Progress
 from penstock.core.context import current_context
 from penstock.core.data_types import dtype_json, native_dtype
 from penstock.core.errors import InvalidArgumentError, UnsupportedError, system_errors
+from penstock.core.progress import Shares
 from penstock.core.writing import as_value
 from penstock.geo.tiff_options import TiffOptions
 from penstock.geo.writing import mask_bytes, new_tiff
@@ -341,6 +343,7 @@ def save_shards(
     shards: int | None = None,
     manifest: str | None = MANIFEST,
     name: str = "x",
+    progress: Progress | bool | None = None,
     **options: Any,
 ) -> list[str]:
     """Write an array (also a `penstock.Array`, a shard at a time) as many files, cut along its first axis.
@@ -357,6 +360,10 @@ def save_shards(
         Rows of each shard except the last; or the number of shards, of lengths as equal as possible. One of the two.
     manifest, name, options
         As `ShardWriter`.
+    progress
+        True: a line on stderr, or a bar in a notebook. A function: called with (bytes done, bytes in all) after each
+        file, and while the rows of an open array are read, which is half of the work. Returning False stops
+        (`CancelledError`); no manifest is written then.
 
     Returns
     -------
@@ -369,6 +376,12 @@ def save_shards(
     edges = _core.shard_edges(total, _count("rows", rows), _count("shards", shards))
     with ShardWriter(pattern, manifest=manifest, name=name, **options) as writer:
         _refuse_to_write_over(source, writer, len(edges) - 1)
+        row_bytes = source.dtype.itemsize * math.prod(source.shape[1:])
+        is_open = isinstance(source, Array)
+        shares = Shares(progress, "writing", row_bytes * total)
         for low, high in itertools.pairwise(edges):
-            writer.write(np.asarray(source[low:high]))
+            size, which = row_bytes * (high - low), slice(low, high)
+            of_read = size // 2 if is_open else 0
+            writer.write(np.asarray(source.read(which, progress=shares.share(of_read)) if is_open else source[which]))
+            shares.add(size - of_read)
     return writer.paths

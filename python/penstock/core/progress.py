@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from penstock.core.errors import InvalidArgumentError
+from penstock.core.errors import CancelledError, InvalidArgumentError
 
 # How fast this machine copies memory, in bytes per second: the last value that this process measured.
 _copy_ceiling: float | None = None
@@ -30,13 +30,14 @@ class ProgressLine:
         self._verb, self._stream, self._begin = verb, sys.stderr if stream is None else stream, time.monotonic()
         self._last = 0.0
         self._width = 0
+        self._ended = False
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
         ended = total > 0 and done >= total
-        if not ended and now - self._last < 0.1:
+        if self._ended or (not ended and now - self._last < 0.1):
             return
-        self._last = now
+        self._last, self._ended = now, ended
         seconds = max(now - self._begin, 1e-9)
         rate = done / seconds
         text = f"{self._verb} {100 * done // total if total else 0}% of {_bytes(total)}, {_bytes(rate)}/s"
@@ -99,3 +100,41 @@ def callback_of(progress: Any, verb: str) -> Callable[..., Any] | None:
         raise InvalidArgumentError(f"progress must be True or a function, got {progress!r}")
     made: Callable[..., Any] = progress
     return made
+
+
+class Shares:
+    """Reports operations that follow each other as one, of `total` bytes, to the callback for `progress`."""
+
+    def __init__(self, progress: Any, verb: str, total: int) -> None:
+        self._callback, self._total, self._before = callback_of(progress, verb), int(total), 0
+
+    def __bool__(self) -> bool:
+        """Whether there is a callback."""
+        return self._callback is not None
+
+    def share(self, size: int) -> Callable[[int, int], Any] | None:
+        """The callback for the next operation, which counts as `size` bytes whatever it reports; None: there is none.
+
+        Call it after the operation before has ended.
+        """
+        callback, total, before = self._callback, self._total, self._before
+        self._before = min(total, before + int(size))
+        if callback is None:
+            return None
+
+        def report(done: int, of: int) -> Any:
+            return callback(before + (int(size) * done // of if of else int(size)), total)
+
+        return report
+
+    def add(self, size: int) -> None:
+        """An operation of `size` bytes has ended, which reported nothing.
+
+        Raises
+        ------
+        CancelledError
+            The callback returned False.
+        """
+        report = self.share(size)
+        if report is not None and report(1, 1) is False:
+            raise CancelledError("the caller stopped it")

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock._core import WindowReader, plan_window
-from penstock.core.array import Array
+from penstock.core.array import Array, Progress
 from penstock.core.errors import InvalidArgumentError
 from penstock.core.group import Group
 from penstock.core.indexing import oindex
 from penstock.core.levels import levels_with_place
+from penstock.core.progress import callback_of
 from penstock.geo.unpacked import UnpackedArray
 
 RESAMPLINGS = ("nearest", "average", "bilinear")
@@ -32,6 +33,7 @@ def read_window(
     overviews: Sequence[Array] | None = None,
     threads: int | None = None,
     boundless: bool = False,
+    progress: Progress | bool | None = None,
 ) -> npt.NDArray[Any]:
     """Read the area within `bounds` on a grid of `shape` pixels, from a suitable overview.
 
@@ -67,6 +69,9 @@ def read_window(
         True permits bounds that are wholly outside the image.
     threads
         Decoding workers; None: the context's.
+    progress
+        True: a line on stderr, or a bar in a notebook. A function: called with (bytes done, bytes in all) of the pixels
+        that are read. Returning False stops (`CancelledError`).
 
     Returns
     -------
@@ -103,10 +108,11 @@ def read_window(
         "boundless": boundless,
     }
     window = plan_window(_image(a), options)
+    report = callback_of(progress, "reading")
     if _has_objects(a.dtype):
-        return _read_objects(window, a.dtype, fill_value, threads)
+        return _read_objects(window, a.dtype, fill_value, threads, report)
     made = np.empty(math.prod(window.shape) * a.dtype.itemsize, np.uint8)
-    window.read(made)
+    window.read(made, report)
     return made.view(a.dtype).reshape(window.shape)
 
 
@@ -133,7 +139,9 @@ def _item(value: Any, dtype: np.dtype[Any]) -> bytes:
     return made.tobytes()
 
 
-def _read_objects(window: WindowReader, dtype: np.dtype[Any], fill_value: Any, threads: int | None) -> npt.NDArray[Any]:
+def _read_objects(
+    window: WindowReader, dtype: np.dtype[Any], fill_value: Any, threads: int | None, progress: Progress | None
+) -> npt.NDArray[Any]:
     """Elements that are Python objects: the pixels that "nearest" selects."""
     level = Array(window.level)
     made = np.full(window.shape, 0 if fill_value is None else fill_value, dtype)
@@ -143,5 +151,5 @@ def _read_objects(window: WindowReader, dtype: np.dtype[Any], fill_value: Any, t
     if len(rows) and len(columns):
         everything = (slice(None),) * (level.ndim - 2)
         where: Any = (..., *np.ix_(*inside))
-        made[where] = level.read(oindex[(*everything, rows, columns)], threads=threads)
+        made[where] = level.read(oindex[(*everything, rows, columns)], threads=threads, progress=progress)
     return made

@@ -19,6 +19,7 @@ from penstock.core import registry
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError, OutOfRangeError, UnsupportedError
+from penstock.core.progress import Shares, callback_of
 from penstock.core.writing import as_value
 from penstock.geo.new_system import system_of
 from penstock.geo.tiff_options import TiffOptions
@@ -227,6 +228,7 @@ def create_tiff(
     durable: bool = False,
     context: Context | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    progress: Any = None,
 ) -> Any:
     """`create_array` for a name with the ending of a TIFF: a `TiffWriter`, or the open array if `data` is given."""
     if data is not None:
@@ -257,11 +259,11 @@ def create_tiff(
     if data is None:
         return writer
     with writer:
-        _write_all(writer, data, None if how.mask is True or not masked else how.mask)
+        _write_all(writer, data, None if how.mask is True or not masked else how.mask, progress)
     return registry.call("open", target, path, context=context, storage_options=storage_options)
 
 
-def _write_all(writer: TiffWriter, data: Any, mask: Any) -> None:
+def _write_all(writer: TiffWriter, data: Any, mask: Any, progress: Any) -> None:
     """All of `data`, which may be larger than memory."""
     if tuple(data.shape) != writer.shape:
         raise InvalidArgumentError(f"data of shape {tuple(data.shape)} is not an array of shape {writer.shape}")
@@ -269,12 +271,12 @@ def _write_all(writer: TiffWriter, data: Any, mask: Any) -> None:
         raise InvalidArgumentError(f"the mask has the shape {tuple(np.shape(mask))}, the image {writer.shape[-2:]}")
     is_array = isinstance(data, Array) and _core._converts(data.dtype, writer.dtype)
     if mask is None and (is_array or (isinstance(data, np.ndarray) and data.dtype == writer.dtype)):
-        writer._core.write_all(data)
+        writer._core.write_all(data, callback_of(progress, "writing"))
     else:
-        _write_slices(writer, data, mask)
+        _write_slices(writer, data, mask, progress)
 
 
-def _write_slices(writer: TiffWriter, data: Any, mask: Any) -> None:
+def _write_slices(writer: TiffWriter, data: Any, mask: Any, progress: Any) -> None:
     """The same in whole rows of tiles: for Python objects that return values by `__getitem__` only (those of Dask,
     h5py, xarray), for casts that only NumPy has, and with masks, which may be such objects.
     """
@@ -282,9 +284,11 @@ def _write_slices(writer: TiffWriter, data: Any, mask: Any) -> None:
     row_bytes = max(1, writer.dtype.itemsize * writer.shape[-1] * (writer.shape[0] if writer.ndim == 3 else 1))
     tile = writer._tiles[0]
     rows = max(1, _PIECE_BYTES // (row_bytes * tile)) * tile
+    shares = Shares(progress, "writing", row_bytes * height)
     for y in range(0, height, rows):
         valid = None if mask is None else np.asarray(mask[y : y + rows])
         writer.write((..., slice(y, y + rows), slice(None)), np.asarray(data[..., y : y + rows, :]), valid)
+        shares.add(row_bytes * min(rows, height - y))
 
 
 def _shape_of(shape: Any) -> tuple[int, ...]:

@@ -95,16 +95,20 @@ class level_appender_state {
     return {};
   }
 
-  result<> append(const tensor_view& rows) {
+  result<> append(const tensor_view& rows, const progress_fn& progress) {
     std::uint64_t row_bytes = std::max(rows.type.item_bytes(), type().item_bytes());
     for (std::size_t d = 1; d < rows.extents.size(); ++d) row_bytes = saturating_mul(row_bytes, rows.extents[d]);
     const std::uint64_t step = std::max<std::uint64_t>(1, kStepBytes / std::max<std::uint64_t>(1, row_bytes));
-    if (rows.extents.empty() || rows.extents[0] <= step) return append_step(rows);
+    if (rows.extents.empty() || rows.extents[0] == 0) return append_step(rows);
+    std::uint64_t item_bytes = rows.type.item_bytes();
+    for (std::size_t d = 1; d < rows.extents.size(); ++d) item_bytes = saturating_mul(item_bytes, rows.extents[d]);
     tensor_view some = rows;
     for (std::uint64_t at = 0; at < rows.extents[0]; at += step) {
       some.extents[0] = std::min(step, rows.extents[0] - at);
       some.data = rows.data + static_cast<std::ptrdiff_t>(at) * rows.strides[0];
       PENSTOCK_TRY(append_step(some));
+      const read_progress now{(at + some.extents[0]) * item_bytes, rows.extents[0] * item_bytes};
+      if (progress && !progress(now)) return error(errc::cancelled, "the caller stopped it");
     }
     return {};
   }
@@ -276,7 +280,9 @@ level_appender::level_appender(std::unique_ptr<level_appender_state> state) noex
 level_appender::level_appender(level_appender&&) noexcept = default;
 level_appender& level_appender::operator=(level_appender&&) noexcept = default;
 level_appender::~level_appender() = default;
-result<> level_appender::append(const tensor_view& rows) { return state_->append(rows); }
+result<> level_appender::append(const tensor_view& rows, const progress_fn& progress) {
+  return state_->append(rows, progress);
+}
 result<> level_appender::flush() { return state_->flush(); }
 result<group> level_appender::close() { return state_->close(); }
 

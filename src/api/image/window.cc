@@ -321,7 +321,7 @@ std::span<const std::int64_t> window_reader::nearest_columns() const noexcept {
   return state_->how == resampling::nearest ? state_->columns.first : std::span<const std::int64_t>();
 }
 
-result<> window_reader::read(const tensor_view& out) const {
+result<> window_reader::read(const tensor_view& out, const progress_fn& progress) const {
   const dtype& type = state_->type;
   if (type.variable_length())
     return error(errc::unsupported, fmt::format("windows of {} are not read", type.name()))
@@ -331,7 +331,7 @@ result<> window_reader::read(const tensor_view& out) const {
     return bad_window(fmt::format("a window is read into contiguous host memory of {} and shape {}", type.name(),
                                   to_string(state_->shape)));
   if (std::find(state_->shape.begin(), state_->shape.end(), 0U) != state_->shape.end()) return {};
-  return read_planned(*state_, out.data);
+  return read_planned(*state_, progress, out.data);
 }
 
 }  // namespace penstock::inline v0

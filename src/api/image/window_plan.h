@@ -37,6 +37,6 @@ struct window_plan {
 
 /// Reads the window into `out`, contiguous in C order.
 /// \error As `array::read`.
-result<> read_planned(const window_plan& plan, std::byte* out);
+result<> read_planned(const window_plan& plan, const progress_fn& progress, std::byte* out);
 
 }  // namespace penstock::inline v0

@@ -101,8 +101,11 @@ read_options options_of(const window_plan& plan) {
 }
 
 // Does not write pixels outside the level.
-result<> read_picks(const window_plan& plan, const pixel_picks& picks) {
-  return picks.empty() ? result<>() : plan.level.read(picks.which, picks.part, options_of(plan));
+result<> read_picks(const window_plan& plan, const pixel_picks& picks, const progress_fn& progress) {
+  if (picks.empty()) return {};
+  read_options options = options_of(plan);
+  options.progress = progress;
+  return plan.level.read(picks.which, picks.part, options);
 }
 
 /// The same pixels of the images of a mask, which are being read: 0 outside the level.
@@ -146,10 +149,11 @@ void fill_outside(const window_plan& plan, const pixel_picks& picks, std::byte* 
 
 // Reads one value of the level for each of `out`. Stored items are read into the end of `out` and unpacked from there:
 // they are at most as large.
-result<> pick_values(const window_plan& plan, const positions& rows, const positions& columns, std::byte* out) {
+result<> pick_values(const window_plan& plan, const positions& rows, const positions& columns,
+                     const progress_fn& progress, std::byte* out) {
   if (!plan.unpacked) {
     const pixel_picks picks = picks_of(plan.level, rows, columns, out);
-    PENSTOCK_TRY(read_picks(plan, picks));
+    PENSTOCK_TRY(read_picks(plan, picks, progress));
     if (!picks.all(rows, columns)) fill_outside(plan, picks, out);
     return {};
   }
@@ -160,7 +164,7 @@ result<> pick_values(const window_plan& plan, const positions& rows, const posit
   std::byte* const stored = out + count * (plan.type.item_bytes() - plan.level.type().item_bytes());
   const pixel_picks picks = picks_of(plan.level, rows, columns, stored);
   if (!picks.all(rows, columns)) std::memset(stored, 0, count * plan.level.type().item_bytes());
-  PENSTOCK_TRY(read_picks(plan, picks));
+  PENSTOCK_TRY(read_picks(plan, picks, progress));
   PENSTOCK_ASSIGN(const auto* const of_mask, masks.wait());
   of.unpack_bands(stored, of.mask_flags(*of_mask, pixels), pixels, out);
   if (!picks.all(rows, columns)) fill_outside(plan, picks, out);
@@ -178,11 +182,11 @@ std::shared_ptr<valid_pixels> make_valid(const window_plan& plan, result<>& fail
 
 // Copies pixels, with any kernel: each result pixel has one source pixel.
 result<> read_copies(const window_plan& plan, const valid_pixels& valid, const positions& rows,
-                     const positions& columns, std::byte* out) {
+                     const positions& columns, const progress_fn& progress, std::byte* out) {
   const std::uint64_t pixels = rows.size() * columns.size();
   mask_picks masks;
   PENSTOCK_TRY(masks.start(plan, valid.masks(), rows, columns));
-  PENSTOCK_TRY(pick_values(plan, rows, columns, out));
+  PENSTOCK_TRY(pick_values(plan, rows, columns, progress, out));
   PENSTOCK_ASSIGN(const auto* const of_mask, masks.wait());
   if (valid.all() || (valid.by_opacity() && !plan.fill_value)) return {};
   const std::size_t item = plan.missing.size();
@@ -409,11 +413,14 @@ class strip_means {
 };
 
 // The next strip is read while one is resampled.
-result<> read_means(const window_plan& plan, const valid_pixels& valid, std::byte* out) {
+result<> read_means(const window_plan& plan, const valid_pixels& valid, const progress_fn& progress, std::byte* out) {
   const std::uint64_t chunk_rows = plan.level.chunks()[plan.level.shape().size() - 2];
   const std::vector<strip> strips =
       cut_into_strips(plan, 0, plan.rows.count(), kStripElements / std::max<std::uint64_t>(1, plan.planes()),
                       static_cast<std::int64_t>(std::max<std::uint64_t>(1, chunk_rows)));
+  const std::uint64_t item = plan.planes() * plan.level.type().item_bytes();
+  read_progress now;
+  for (const strip& each : strips) now.total_bytes += each.pixels() * item;
   strip_means means(plan, valid);
   PENSTOCK_ASSIGN(std::unique_ptr<strip_read> next, strip_read::start(plan, valid, strips.front()));
   for (std::size_t i = 0; i < strips.size(); ++i) {
@@ -423,20 +430,22 @@ result<> read_means(const window_plan& plan, const valid_pixels& valid, std::byt
       PENSTOCK_ASSIGN(next, strip_read::start(plan, valid, strips[i + 1]));
     }
     PENSTOCK_TRY(means.make(strips[i], *current, out));
+    now.done_bytes += strips[i].pixels() * item;
+    if (progress && !progress(now)) return error(errc::cancelled, "the caller stopped it");
   }
   return {};
 }
 
 }  // namespace
 
-result<> read_planned(const window_plan& plan, std::byte* out) {
-  if (plan.how == resampling::nearest) return pick_values(plan, plan.rows.first, plan.columns.first, out);
+result<> read_planned(const window_plan& plan, const progress_fn& progress, std::byte* out) {
+  if (plan.how == resampling::nearest) return pick_values(plan, plan.rows.first, plan.columns.first, progress, out);
   result<> failed;
   const std::shared_ptr<valid_pixels> valid = make_valid(plan, failed);
   if (valid == nullptr) return failed;
   const auto rows = plan.rows.single_pixels(), columns = plan.columns.single_pixels();
-  if (rows && columns) return read_copies(plan, *valid, *rows, *columns, out);
-  return read_means(plan, *valid, out);
+  if (rows && columns) return read_copies(plan, *valid, *rows, *columns, progress, out);
+  return read_means(plan, *valid, progress, out);
 }
 
 }  // namespace penstock::inline v0
