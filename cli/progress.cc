@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "base/copy_rate.h"
 #include "interrupt.h"
 #include "session.h"
 
@@ -33,19 +34,22 @@ void show(std::string text) {
 
 }  // namespace
 
-std::string progress_text(const std::string& what, const read_progress& now, double seconds) {
+std::string progress_text(const std::string& what, const read_progress& now, double seconds, double ceiling) {
   const auto done = static_cast<double>(now.done_bytes), total = static_cast<double>(now.total_bytes);
   const double rate = seconds > 0 ? done / seconds : 0;
   std::string text = fmt::format("{}  {} of {}  {:.0f}%", what, bytes_text(done), bytes_text(total),
                                  total > 0 ? std::floor(100 * done / total) : 100);
   if (rate > 0) {
-    fmt::format_to(std::back_inserter(text), "  {:.2f} GB/s  {} left", rate / 1e9,
-                   time_text(std::max(0.0, total - done) / rate));
+    fmt::format_to(std::back_inserter(text), "  {:.2f} GB/s", rate / 1e9);
+    if (ceiling > 0) fmt::format_to(std::back_inserter(text), " (memcpy: {:.2f})", ceiling / 1e9);
+    fmt::format_to(std::back_inserter(text), "  {} left", time_text(std::max(0.0, total - done) / rate));
   }
   return text;
 }
 
 progress_line::progress_line(std::string what) : what_(std::move(what)), enabled_(isatty(STDERR_FILENO) == 1) {
+  if (enabled_) ceiling_ = copy_rate();  // before the work begins, which needs the memory too
+  begin_ = clock::now();
   next_ = begin_ + std::chrono::milliseconds(300);
 }
 
@@ -61,7 +65,7 @@ bool progress_line::update(const read_progress& now) {
   if (enabled_ && time >= next_) {
     next_ = time + std::chrono::milliseconds(100);
     shown_ = true;
-    show(progress_text(what_, now, std::chrono::duration<double>(time - begin_).count()));
+    show(progress_text(what_, now, std::chrono::duration<double>(time - begin_).count(), ceiling_));
   }
   return caught_signal() == 0;
 }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/copy_rate.h"
 #include "bind.h"
 #include "bind_codec.h"
 #include "engine/context_state.h"
@@ -188,6 +189,14 @@ nb::dict to_dict(const profile_report& report) {
 }  // namespace
 
 void bind_context(nb::module_& m) {
+  m.def(
+      "copy_rate",
+      [](unsigned threads) {
+        const without_gil released;
+        return copy_rate(threads);
+      },
+      nb::arg("threads") = 0,
+      "Bytes per second that threads (0: one for each processor) copy in memory; measured once, in about 20 ms.");
   nb::class_<context_handle>(m, "Context", "Threads, caches, pools and limits; penstock.Context derives from it.")
       .def(
           "__init__",

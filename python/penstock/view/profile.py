@@ -5,17 +5,13 @@ from __future__ import annotations
 import html
 import json
 import os
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from penstock import _core
 from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError
-from penstock.core.progress import note_ceiling
 from penstock.view import markup
 from penstock.view import timeline as _timeline
 from penstock.view.sizes import bytes_text
@@ -73,10 +69,9 @@ class Profile:
             self.measure_ceiling()
 
     def measure_ceiling(self) -> None:
-        """Measure how fast this machine copies mapped memory, with as many threads as the profile had."""
+        """Measure how fast this machine copies mapped memory, with as many threads as the profile had (16 at most)."""
         workers = max(1, int(self._finished()["workers"]))
-        self.ceilings["memcpy"] = _memcpy_rate(self._used or current_context(), workers)
-        note_ceiling(self.ceilings["memcpy"])
+        self.ceilings["memcpy"] = _core.copy_rate(workers)
 
     def rows(self, by: str | None = None) -> list[dict[str, Any]]:
         """The table's rows: `name`, `ms`, `raw` and `effective` (bytes per second or None), `fraction` (or None).
@@ -323,14 +318,3 @@ def _seconds(stages: list[dict[str, Any]], report: dict[str, Any], workers: int)
         end = max(end, stop)
     here = busy - sum(stop - begin for begin, stop in spans)
     return float((there + here / workers) / 1e9)
-
-
-def _memcpy_rate(context: Context, threads: int, size: int = 32 << 20, repeats: int = 5) -> float:
-    """Bytes per second that `threads` threads of the context copy together, best of `repeats`."""
-    pairs = [(np.ones(size, np.uint8), np.ones(size, np.uint8)) for _ in range(threads)]
-    best = float("inf")
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        _core.side_by_side(context, lambda which: np.copyto(*pairs[which]), threads, threads)
-        best = min(best, time.perf_counter() - begin)
-    return threads * size / best
