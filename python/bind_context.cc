@@ -1,12 +1,16 @@
 #include <nanobind/stl/string.h>
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/copy_rate.h"
 #include "bind.h"
 #include "bind_codec.h"
+#include "codec/library_versions.h"
 #include "engine/context_state.h"
+#include "store/http_transport.h"
 
 namespace penstock::inline v0::python {
 namespace {
@@ -186,6 +190,15 @@ nb::dict to_dict(const profile_report& report) {
   return all;
 }
 
+nb::dict library_versions() {
+  nb::dict out;
+  const std::optional<std::string> curl = curl_version_text();
+  out["libcurl"] = curl ? nb::object(to_str(*curl)) : nb::none();
+  for (const library_version& each : codec_library_versions())
+    out[to_str(each.name)] = each.version ? nb::object(to_str(*each.version)) : nb::none();
+  return out;
+}
+
 }  // namespace
 
 void bind_context(nb::module_& m) {
@@ -197,6 +210,7 @@ void bind_context(nb::module_& m) {
       },
       nb::arg("threads") = 0,
       "Bytes per second that threads (0: one for each processor) copy in memory; measured once, in about 20 ms.");
+  m.def("library_versions", library_versions, "The version of each library that this build uses, or None, by name.");
   nb::class_<context_handle>(m, "Context", "Threads, caches, pools and limits; penstock.Context derives from it.")
       .def(
           "__init__",

@@ -14,10 +14,24 @@
 #include "bind_device.h"
 #include "bind_read.h"
 #include "bind_selection.h"
+#include "cuda/driver.h"
 #include "dlpack.h"
 
 namespace penstock::inline v0::python {
 namespace {
+
+std::vector<std::string> device_names() {
+  const cuda::driver& with = *unwrap(cuda::load_driver());
+  std::vector<std::string> out(static_cast<std::size_t>(with.devices));
+  for (int ordinal = 0; ordinal < with.devices && with.device_get_name != nullptr; ++ordinal) {
+    cuda::device_number number = 0;
+    char name[256] = {};
+    if (with.device_get(&number, ordinal) != cuda::kSuccess) continue;
+    if (with.device_get_name(name, sizeof name, number) == cuda::kSuccess)
+      out[static_cast<std::size_t>(ordinal)] = name;
+  }
+  return out;
+}
 
 /// Memory of the caller that a read fills.
 struct device_target {
@@ -268,6 +282,10 @@ void bind_device(nb::module_& m) {
       nb::arg("context"), nb::arg("device"), nb::arg("address"), nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"),
       nb::arg("to"), nb::arg("stream").none(), "Copies device memory to host memory in C order.");
   m.def("_device_count", [] { return unwrap(device_count()); });
+  m.def(
+      "_cuda_version", [] { return unwrap(cuda::load_driver())->version; },
+      "The version of CUDA that the driver supports: 13000 for 13.0.");
+  m.def("_device_names", device_names, "The names of the devices, in the driver's order.");
   m.def("_current_device", [] { return unwrap(current_device()); });
   m.def("_device_of", [](std::uintptr_t address) { return unwrap(device_of(address)); }, nb::arg("address"));
   m.def(

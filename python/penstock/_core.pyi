@@ -715,8 +715,17 @@ def _dlpack_view(
 ) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, int], tuple[int, int]]: ...
 def _dlpack_type(dtype: Any) -> tuple[int, int] | None: ...
 def _device_count() -> int: ...
+def _cuda_version() -> int:
+    """The version of CUDA that the driver supports: 13000 for 13.0."""
+
+def _device_names() -> list[str]:
+    """The names of the devices, in the driver's order."""
+
 def copy_rate(threads: int = 0) -> float:
     """Bytes per second that threads (0: one for each processor) copy in memory; measured once, in about 20 ms."""
+
+def library_versions() -> dict[str, str | None]:
+    """The version of each library that this build uses, or None, by name."""
 
 def _current_device() -> int: ...
 def _device_of(address: int) -> int | None: ...

@@ -137,8 +137,9 @@ inline const stream_ref kPerThreadStream = reinterpret_cast<stream_ref>(std::uin
   X(launch_kernel, cuLaunchKernel, 4000,                                                                             \
     driver_status(function_ref, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, stream_ref,    \
                   void**, void**))
-// Absent from older drivers; null then.
+// Absent from older drivers, or not needed to work; null if absent.
 #define PENSTOCK_CUDA_DRIVER_OPTIONAL(X)                                                                             \
+  X(device_get_name, cuDeviceGetName, 2000, driver_status(char*, int, device_number))                                \
   X(function_load, cuFuncLoad, 12040, driver_status(function_ref))                                                   \
   X(copy_batch, cuMemcpyBatchAsync, 12080,                                                                           \
     driver_status(device_address*, device_address*, std::size_t*, std::size_t, copy_attributes*, std::size_t*,       \

@@ -1,12 +1,16 @@
 #include "store/curl_library.h"
 
+#include <optional>
+#include <string>
+
+#include "store/http_transport.h"
+
 #ifdef PENSTOCK_CURL_HEADERS
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <mutex>
-#include <string>
 
 namespace penstock::inline v0 {
 namespace {
@@ -74,3 +78,14 @@ result<const curl_library*> curl_library::get() {
 }  // namespace penstock::inline v0
 
 #endif
+
+namespace penstock::inline v0 {
+
+std::optional<std::string> curl_version_text() {
+#ifdef PENSTOCK_CURL_HEADERS
+  if (const auto found = curl_library::get(); found.ok()) return (*found)->version_info(CURLVERSION_NOW)->version;
+#endif
+  return std::nullopt;
+}
+
+}  // namespace penstock::inline v0

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -16,6 +17,9 @@
 #include "store/http_message.h"
 
 namespace penstock::inline v0 {
+
+/// The version of libcurl; nothing if this build does not use it, or this machine does not have a suitable one.
+std::optional<std::string> curl_version_text();
 
 /// Transport settings of one store's requests.
 struct http_settings {

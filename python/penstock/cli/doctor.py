@@ -12,19 +12,10 @@ import numpy as np
 
 from penstock import _core
 from penstock.api.create import create_array
-from penstock.core.errors import Error
-from penstock.view.versions import as_text, limits, versions
+from penstock.view.versions import as_text, devices, libraries, limits, versions
 
 _FEW_FILES = 1024
 _DECODED_BYTES = 128 << 20
-
-
-def devices() -> dict[str, Any]:
-    """CUDA devices that the driver shows."""
-    try:
-        return {"count": _core._device_count(), "why_none": None}
-    except Error as error:
-        return {"count": 0, "why_none": error.message}
 
 
 def xarray_engines() -> dict[str, str]:
@@ -89,6 +80,7 @@ def diagnose() -> dict[str, Any]:
     """Everything that `penstock doctor` shows."""
     found = {
         "versions": versions(),
+        "libraries": libraries(),
         "limits": limits(),
         "devices": devices(),
         "xarray_engines": xarray_engines(),

@@ -1,4 +1,4 @@
-"""Versions and limits of this process, for reports of defects."""
+"""Versions, devices and limits of this process, for reports of defects."""
 
 from __future__ import annotations
 
@@ -6,22 +6,31 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import resource
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
 from penstock import _core
 from penstock.core.context import Context
+from penstock.core.errors import Error
 
 PACKAGES = (
     *("numpy", "zarr", "numcodecs", "xarray", "dask", "h5py", "h5netcdf", "netCDF4", "pyarrow", "fsspec", "s3fs"),
     *("obstore", "tensorstore", "rasterio", "rioxarray", "pyproj", "ml_dtypes", "torch", "jax", "cupy", "mpi4py"),
 )
 _CGROUP = Path("/sys/fs/cgroup")
+_OWN_CGROUPS = Path("/proc/self/cgroup")
+_NVIDIA = Path("/proc/driver/nvidia/version")
+_NO_LIMIT = 1 << 60  # version 1 writes the largest multiple of a page instead of "max"
 
 
 def show_versions(file: TextIO | None = None, *, as_json: bool = False) -> None:
-    """Print the versions of Penstock, Python and the packages that it works with, and the limits of this process.
+    """Print the versions of Penstock, Python, the packages that it works with and the libraries that this build uses,
+    the devices and their driver, and the limits of this process.
+
+    Loads these libraries and starts the CUDA driver: processes that are forked later cannot use it.
 
     Parameters
     ----------
@@ -30,7 +39,7 @@ def show_versions(file: TextIO | None = None, *, as_json: bool = False) -> None:
     as_json
         One JSON document.
     """
-    found = {"versions": versions(), "limits": limits()}
+    found = {"versions": versions(), "libraries": libraries(), "devices": devices(), "limits": limits()}
     print(json.dumps(found, indent=2) if as_json else as_text(found), file=file)
 
 
@@ -50,6 +59,30 @@ def versions() -> dict[str, str | None]:
     return made
 
 
+def libraries() -> dict[str, str | None]:
+    """Versions of the libraries of this build, in C; None: it does not use it, or this machine does not have it."""
+    return _core.library_versions()
+
+
+def devices() -> dict[str, Any]:
+    """The CUDA devices: `count`, `names`, the version of `cuda` that the driver supports, that of the `driver`, and
+    `why_none`."""
+    driver = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", _text_of(_NVIDIA))
+    made: dict[str, Any] = {
+        "count": 0, "names": [], "cuda": None, "driver": driver[1] if driver else None, "why_none": None,
+    }  # fmt: skip
+    try:
+        number = _core._cuda_version()
+        made |= {
+            "count": _core._device_count(),
+            "names": _core._device_names(),
+            "cuda": f"{number // 1000}.{number % 1000 // 10}",
+        }
+    except Error as error:
+        made["why_none"] = error.message
+    return made
+
+
 def limits() -> dict[str, Any]:
     """Processors, memory in bytes, and the number of open files for this process. None: no limit is known."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -58,28 +91,53 @@ def limits() -> dict[str, Any]:
         "processors_allowed": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None,
         "processors_of_cgroup": _cgroup_processors(),
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "memory_of_cgroup": _cgroup_number("memory.max"),
+        "memory_of_cgroup": _cgroup_memory(),
         "open_files": None if soft == resource.RLIM_INFINITY else soft,
         "open_files_at_most": None if hard == resource.RLIM_INFINITY else hard,
         "threads": Context().threads,
     }
 
 
-def _cgroup_text(name: str) -> str:
+def _text_of(path: Path) -> str:
     try:
-        return (_CGROUP / name).read_text().strip()
+        return path.read_text().strip()
     except OSError:
         return ""
 
 
-def _cgroup_number(name: str) -> int | None:
-    text = _cgroup_text(name)
-    return int(text) if text.isdecimal() else None
+def _cgroups(controller: str) -> Iterator[Path]:
+    """The folders of this process's cgroup and of those above it, which limit it too: of version 2, then of version 1.
+
+    In a container the paths may be those outside of it: the folders at the root are that of the container then.
+    """
+    paths = {"": "/", controller: "/"}
+    for line in _text_of(_OWN_CGROUPS).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers == "" or controller in controllers.split(","):
+            paths[controller if controllers else ""] = path
+    for name, path in paths.items():
+        own = _CGROUP / name / path.lstrip("/")
+        yield own
+        for above in own.parents:
+            if above == _CGROUP.parent:
+                break
+            yield above
+
+
+def _cgroup_memory() -> int | None:
+    texts = [
+        _text_of(folder / name) for folder in _cgroups("memory") for name in ("memory.max", "memory.limit_in_bytes")
+    ]
+    return min((int(text) for text in texts if text.isdecimal() and int(text) < _NO_LIMIT), default=None)
 
 
 def _cgroup_processors() -> float | None:
-    quota, _, period = _cgroup_text("cpu.max").partition(" ")
-    return int(quota) / int(period) if quota.isdecimal() and period.isdecimal() else None
+    found = []
+    for folder in _cgroups("cpu"):
+        pairs = [_text_of(folder / "cpu.max").split()]
+        pairs.append([_text_of(folder / "cpu.cfs_quota_us"), _text_of(folder / "cpu.cfs_period_us")])
+        found += [int(pair[0]) / int(pair[1]) for pair in pairs if len(pair) == 2 and all(map(str.isdecimal, pair))]
+    return min(found, default=None)
 
 
 def as_text(found: dict[str, Any]) -> str:
@@ -92,7 +150,9 @@ def as_text(found: dict[str, Any]) -> str:
             continue
         width = max(map(len, part), default=0)
         for name, value in part.items():
-            shown = "-" if value is None else value
+            shown = "-" if value is None or value == [] else value
+            if isinstance(shown, list):
+                shown = ", ".join(map(str, shown))
             if title == "ceilings":
                 shown = f"{value / 1e9:.2f} GB/s"
             elif name.startswith("memory") and value is not None:

@@ -26,6 +26,7 @@ result<const zfp_library*> zfp_library::get() {
     PENSTOCK_TAKE(from, zfp_, write_header);
     PENSTOCK_TAKE(from, zfp_, compress);
     PENSTOCK_TAKE(from, zfp_, decompress);
+    PENSTOCK_TAKE(from, zfp_, version_string);
   });
 }
 

@@ -24,6 +24,7 @@ struct zfp_library {
   decltype(&::zfp_write_header) write_header = nullptr;
   decltype(&::zfp_compress) compress = nullptr;
   decltype(&::zfp_decompress) decompress = nullptr;
+  decltype(&::zfp_version_string) version_string = nullptr;
 
   /// The library, found once per process.
   /// \error unsupported  This machine does not have it, or has another version.

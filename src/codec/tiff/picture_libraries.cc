@@ -32,6 +32,7 @@ result<const tiff_library*> tiff_library::get() {
     PENSTOCK_TAKE(from, TIFF, GetStrileOffset);
     PENSTOCK_TAKE(from, TIFF, GetStrileByteCount);
     PENSTOCK_TAKE(from, TIFF, IsCODECConfigured);
+    PENSTOCK_TAKE(from, TIFF, GetVersion);
   });
 }
 #endif
@@ -54,6 +55,7 @@ result<const openjpeg_library*> openjpeg_library::get() {
     PENSTOCK_TAKE(from, opj_, read_header);
     PENSTOCK_TAKE(from, opj_, decode);
     PENSTOCK_TAKE(from, opj_, image_destroy);
+    PENSTOCK_TAKE(from, opj_, version);
   });
 }
 #endif
@@ -76,6 +78,7 @@ result<const jxl_library*> jxl_library::get() {
     PENSTOCK_TAKE(from, Jxl, DecoderSetImageOutBuffer);
     PENSTOCK_TAKE(from, Jxl, DecoderExtraChannelBufferSize);
     PENSTOCK_TAKE(from, Jxl, DecoderSetExtraChannelBuffer);
+    PENSTOCK_TAKE(from, Jxl, DecoderVersion);
   });
 }
 #endif

@@ -27,6 +27,7 @@ struct tiff_library {
   decltype(&::TIFFGetStrileOffset) GetStrileOffset = nullptr;
   decltype(&::TIFFGetStrileByteCount) GetStrileByteCount = nullptr;
   decltype(&::TIFFIsCODECConfigured) IsCODECConfigured = nullptr;
+  decltype(&::TIFFGetVersion) GetVersion = nullptr;
 
   /// The library, found once per process.
   /// \error unsupported  This machine does not have it, or has an older one.
@@ -57,6 +58,7 @@ struct openjpeg_library {
   decltype(&::opj_read_header) read_header = nullptr;
   decltype(&::opj_decode) decode = nullptr;
   decltype(&::opj_image_destroy) image_destroy = nullptr;
+  decltype(&::opj_version) version = nullptr;
 
   /// As above.
   static result<const openjpeg_library*> get();
@@ -85,6 +87,7 @@ struct jxl_library {
   decltype(&::JxlDecoderSetImageOutBuffer) DecoderSetImageOutBuffer = nullptr;
   decltype(&::JxlDecoderExtraChannelBufferSize) DecoderExtraChannelBufferSize = nullptr;
   decltype(&::JxlDecoderSetExtraChannelBuffer) DecoderSetExtraChannelBuffer = nullptr;
+  decltype(&::JxlDecoderVersion) DecoderVersion = nullptr;
 
   /// As above.
   static result<const jxl_library*> get();

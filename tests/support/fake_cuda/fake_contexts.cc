@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 #include <utility>
 
 #include "support/fake_cuda/fake_driver.h"
@@ -46,6 +47,16 @@ driver_status device_get(device_number* out, int ordinal) {
   PENSTOCK_CALLED("cuDeviceGet");
   if (ordinal < 0 || ordinal >= self().devices) return kInvalidDevice;
   *out = ordinal;
+  return kSuccess;
+}
+
+driver_status device_get_name(char* out, int size, device_number) {
+  PENSTOCK_CALLED("cuDeviceGetName");
+  if (size < 1) return kInvalidValue;
+  constexpr std::string_view kName = "a fake device";
+  const std::size_t count = std::min(kName.size(), static_cast<std::size_t>(size) - 1);
+  std::memcpy(out, kName.data(), count);
+  out[count] = '\0';
   return kSuccess;
 }
 
