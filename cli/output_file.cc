@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/system_calls.h"
 #include "interrupt.h"
 
 namespace penstock::inline v0::cli {
@@ -25,15 +26,6 @@ error failed(const std::string& path, int number) {
 
 error taken(const std::string& path) {
   return error(errc::conflict, fmt::format("'{}' exists; --force replaces it", path));
-}
-
-/// Renames without replacing an existing file, if the system can; otherwise after a check.
-int rename_new(const char* from, const char* to) {
-  if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
-  if (errno != EINVAL && errno != ENOSYS) return errno;
-  struct stat there;
-  if (lstat(to, &there) == 0) return EEXIST;
-  return rename(from, to) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -67,10 +59,7 @@ result<output_file> output_file::create(const std::string& path, std::uint64_t b
     }
   }
   if (bytes == 0) return file;
-  if (const int number = posix_fallocate(file.descriptor_, 0, static_cast<off_t>(bytes)); number != 0) {
-    if (number != EOPNOTSUPP && number != EINVAL) return failed(path, number);
-    if (ftruncate(file.descriptor_, static_cast<off_t>(bytes)) != 0) return failed(path, errno);
-  }
+  if (const int number = allocate_file(file.descriptor_, bytes); number != 0) return failed(path, number);
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor_, 0);
   if (data == MAP_FAILED) return failed(path, errno);
   file.data_ = static_cast<std::byte*>(data);
@@ -99,7 +88,7 @@ result<> output_file::commit() {
   if (close(std::exchange(descriptor_, -1)) != 0) return failed(path_, errno);
   int number = 0;
   if (!overwrite_) {
-    number = rename_new(temporary_.c_str(), path_.c_str());
+    number = rename_to_new(temporary_.c_str(), path_.c_str());
   } else if (rename(temporary_.c_str(), path_.c_str()) != 0) {
     number = errno;
   }

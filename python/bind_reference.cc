@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/fork_local.h"
+#include "base/system_calls.h"
 #include "bind.h"
 
 namespace penstock::inline v0::python {
@@ -82,7 +83,7 @@ bool is_main_thread() noexcept {
   };
   thread_local std::optional<answer> known;
   const std::uint64_t forks = fork_clock::now();
-  if (!known || known->forks != forks) known = {forks, gettid() == getpid()};
+  if (!known || known->forks != forks) known = {forks, is_first_thread()};
   return known->main;
 }
 bool interpreter_is_ending() noexcept { return ending.load(std::memory_order_relaxed); }

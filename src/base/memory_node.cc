@@ -1,27 +1,24 @@
 #include "base/memory_node.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "base/system_calls.h"
 
 namespace penstock::inline v0 {
 namespace {
 
 constexpr int kPreferred = 1;
-// The system uses one bit less than it is given.
-constexpr unsigned long kBits = preferred_node::kMostNodes + 1;
 
 }  // namespace
 
 preferred_node::preferred_node(std::optional<unsigned> node) noexcept {
   if (!node || *node >= kMostNodes) return;
-  if (syscall(SYS_get_mempolicy, &mode_before_, before_, kBits, nullptr, 0UL) != 0) return;
+  if (!get_memory_policy(mode_before_, before_)) return;
   unsigned long wanted[kMostNodes / kBitsOfAWord] = {};
   wanted[*node / kBitsOfAWord] = 1UL << (*node % kBitsOfAWord);
-  is_set_ = syscall(SYS_set_mempolicy, kPreferred, wanted, kBits) == 0;
+  is_set_ = set_memory_policy(kPreferred, wanted);
 }
 
 preferred_node::~preferred_node() {
-  if (is_set_) (void)syscall(SYS_set_mempolicy, mode_before_, before_, kBits);
+  if (is_set_) (void)set_memory_policy(mode_before_, before_);
 }
 
 }  // namespace penstock::inline v0

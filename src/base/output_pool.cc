@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "base/fork_local.h"
+#include "base/system_calls.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -45,7 +46,7 @@ std::byte* map(std::uint64_t bytes) noexcept {
   std::byte* const data = first + before;
   if (before != 0) unmap(first, before);
   if (slack != before) unmap(data + bytes, slack - before);
-  madvise(data, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);  // a hint; small pages work as well
+  use_huge_pages(data, static_cast<std::size_t>(bytes));  // small pages work as well
   return data;
 }
 

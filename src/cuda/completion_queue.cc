@@ -1,9 +1,9 @@
 #include "cuda/completion_queue.h"
 
-#include <sys/prctl.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "base/system_calls.h"
 
 namespace penstock::inline v0::cuda {
 namespace {
@@ -66,8 +66,7 @@ bool completion_queue::any_reached() const {
 }
 
 void completion_queue::serve(context_ref context, const std::function<void()>& take) {
-  constexpr unsigned long kTimerSlackNs = 1000;  // the default of 50 us is longer than the shortest pause
-  prctl(PR_SET_TIMERSLACK, kTimerSlackNs, 0, 0, 0);
+  wait_precisely();  // Linux's default of 50 us is longer than the shortest pause
   const current_context current(driver_, context);
   auto pause = kShortestPause;
   const mutex_lock lock(mutex_);

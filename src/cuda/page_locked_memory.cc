@@ -1,20 +1,16 @@
 #include "cuda/page_locked_memory.h"
 
 #include <sys/mman.h>
-#include <sys/random.h>
 
-#include <cerrno>
+#include "base/system_calls.h"
 
 namespace penstock::inline v0::cuda {
 namespace {
 
-// A system call that writes a byte to the memory, as reading a file does.
-bool system_writes_to(void* memory) noexcept { return getrandom(memory, 1, GRND_NONBLOCK) >= 0 || errno != EFAULT; }
-
 page_locked_memory register_ours(const driver& with, std::uint64_t bytes) noexcept {
   void* const made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (made == MAP_FAILED) return {};
-  (void)madvise(made, bytes, MADV_HUGEPAGE);
+  use_huge_pages(made, bytes);
   if (with.mem_host_register(made, bytes, kHostRegisterPortable) == kSuccess)
     return {static_cast<std::byte*>(made), bytes, true};
   munmap(made, bytes);

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "base/fast_sum.h"
+#include "base/system_calls.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -377,7 +378,8 @@ std::vector<disk_segments::found> disk_segments::list_segments() {
     if (!is_own_file(status)) return;
     found& one = all[name->first];
     one.size += static_cast<std::uint64_t>(status.st_size);
-    one.used_ns = std::max(one.used_ns, std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec);
+    const ::timespec& used = modified_at(status);
+    one.used_ns = std::max(one.used_ns, std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec);
     if (!name->second) one.has_records = true;
     if (!name->second) one.records = static_cast<std::uint64_t>(status.st_size);
   });

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/system_calls.h"
+
 namespace penstock::inline v0 {
 namespace {
 
@@ -20,13 +22,7 @@ error failure(errc code, int number, std::string_view doing) {
 
 version version_of(const struct ::stat& status) noexcept {
   constexpr std::uint64_t kSecond = 1'000'000'000;
-#ifdef __APPLE__
-  const auto& modified = status.st_mtimespec;
-  const auto& changed = status.st_ctimespec;
-#else
-  const auto& modified = status.st_mtim;
-  const auto& changed = status.st_ctim;
-#endif
+  const ::timespec &modified = modified_at(status), &changed = changed_at(status);
   version out;
   // Inodes are small numbers and devices smaller ones: an odd factor keeps the pair distinct in one word.
   out.word[0] =

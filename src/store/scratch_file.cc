@@ -97,8 +97,10 @@ result<> scratch_file::read(std::uint64_t offset, std::span<std::byte> out) cons
 }
 
 result<> scratch_file::mark(std::uint64_t step, bool durable) {
-  if (durable && ::fdatasync(file_.get()) != 0)
-    return write_failure(errno, fmt::format("flushing the scratch file '{}'", path_));
+  if (durable) {
+    auto flushed = sync_file_bytes(file_.get());
+    if (!flushed.ok()) return std::move(flushed).error().note(fmt::format("flushing the scratch file '{}'", path_));
+  }
   marks_[static_cast<std::size_t>(step)] = std::byte{1};
   const std::byte done{1};
   return write(bytes_ + step, {&done, 1});

@@ -1,15 +1,12 @@
 #include "api/shards/shard_arrays.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/fs.h>
 #include <penstock/array_writer.h>
 #include <penstock/extend/json.h>
 #include <penstock/joined.h>
 #include <penstock/place.h>
 #include <penstock/shards.h>
 #include <penstock/tiff_writer.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +17,7 @@
 #include <utility>
 
 #include "api/shards/shard_files.h"
+#include "base/system_calls.h"
 #include "driver/for_each_file.h"
 #include "driver/new_type.h"
 #include "driver/registry.h"
@@ -82,7 +80,7 @@ std::string document_in(const std::string& folder) {
 result<> take_place(const std::string& from, const std::string& path) {
   std::error_code none;
   if (!fs::is_directory(path, none)) return rename(from, path);
-  if (::syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0)
+  if (exchange_names(from.c_str(), path.c_str()) == 0)
     return sync_names({&path, 1});                              // an old file is removed together with the draft
   const draft old(fmt::format("{}.{}.old", path, ::getpid()));  // otherwise, not atomically
   PENSTOCK_TRY(rename(path, old.path()));
