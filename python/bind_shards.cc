@@ -62,7 +62,7 @@ struct found_shards_handle {
 };
 
 /// \param open_folder  Returns the store of a folder, and the path within it.
-found_shards_handle find_files(nb::handle files, const context_handle& with, bool allow_holes, nb::handle format,
+found_shards_handle find_files(nb::handle files, const context_handle& with, bool allow_gaps, nb::handle format,
                                const nb::callable& open_folder) {
   shard_names what;
   if (nb::isinstance<nb::bytes>(files)) {
@@ -75,8 +75,8 @@ found_shards_handle find_files(nb::handle files, const context_handle& with, boo
   const nb::tuple found = tuple_of(open_folder(nb::bytes(what.folder.data(), what.folder.size())), 2, "a place");
   place at{nb::cast<const store_handle&>(nb::object(found[0])).store, text_from(found[1])};
   const std::string only = format.is_none() ? std::string() : utf8_of(format);
-  const shard_holes holes = allow_holes ? shard_holes::allow : shard_holes::refuse;
-  return {call_engine([&] { return find_in_folder(std::move(what), std::move(at), only, holes); }), with.context};
+  const shard_gaps gaps = allow_gaps ? shard_gaps::allow : shard_gaps::refuse;
+  return {call_engine([&] { return find_in_folder(std::move(what), std::move(at), only, gaps); }), with.context};
 }
 
 nb::list keys_of(const found_shards_handle& self) {
@@ -138,10 +138,10 @@ std::optional<std::string> format_by_name(nb::bytes name) {
   return found.empty() ? std::nullopt : std::optional<std::string>(found);
 }
 
-nb::list find(const store_handle& from, nb::bytes pattern, bool allow_holes) {
+nb::list find(const store_handle& from, nb::bytes pattern, bool allow_gaps) {
   const std::string wanted = text_of(pattern);
   const auto found = call_engine(
-      [&] { return find_shards(*from.store, wanted, allow_holes ? shard_holes::allow : shard_holes::refuse); });
+      [&] { return find_shards(*from.store, wanted, allow_gaps ? shard_gaps::allow : shard_gaps::refuse); });
   nb::list out;
   for (const std::string& each : found) out.append(nb::bytes(each.data(), each.size()));
   return out;
@@ -282,7 +282,7 @@ void bind_shards(nb::module_& m) {
       .def("raw_items", &raw_items, nb::arg("axis"), nb::arg("descr").none(), nb::arg("shape").none(),
            nb::arg("row_shape").none(), nb::arg("offset").none(), nb::arg("fortran_order").none(),
            "The options of raw files for `open_shards`: those given, and for all others those of JSON files.");
-  m.def("find_shard_files", &find_files, nb::arg("files"), nb::arg("context"), nb::arg("allow_holes"),
+  m.def("find_shard_files", &find_files, nb::arg("files"), nb::arg("context"), nb::arg("allow_gaps"),
         nb::arg("format").none(), nb::arg("open_folder"),
         "Find the files of a pattern or a folder (bytes) or a list; `open_folder(folder)` gives its store and the path "
         "within it.");
@@ -301,7 +301,7 @@ void bind_shards(nb::module_& m) {
   m.def(
       "is_shard_pattern", [](nb::bytes name) { return is_shard_pattern(text_of(name)); }, nb::arg("name"),
       "Whether a name is a shell pattern.");
-  m.def("find_shards", &find, nb::arg("store"), nb::arg("pattern"), nb::arg("allow_holes"),
+  m.def("find_shards", &find, nb::arg("store"), nb::arg("pattern"), nb::arg("allow_gaps"),
         "Keys that match a shell pattern, in the order of the numbers in them.");
   m.def("open_shards", &open_joined, nb::arg("store"), nb::arg("context"), nb::arg("keys"), nb::arg("axis"),
         nb::arg("raw").none(), "Open .npy or raw files as one array.");

@@ -43,7 +43,7 @@ group_handle open_variables(const store_handle& from, const context_handle& with
 }
 
 nb::tuple open_many_datasets(const context_handle& with, nb::list given, nb::bytes dataset, std::int64_t axis,
-                             bool allow_holes, bool tries_end) {
+                             bool allow_gaps, bool tries_end) {
   std::vector<dataset_file> files;
   for (const nb::handle each : given) {
     const nb::tuple parts = tuple_of(each, 4, "a file");
@@ -58,7 +58,7 @@ nb::tuple open_many_datasets(const context_handle& with, nb::list given, nb::byt
   how.context = with.context;
   how.dataset = text_of(dataset);
   how.axis = axis;
-  if (allow_holes) how.holes = shard_holes::allow;
+  if (allow_gaps) how.gaps = shard_gaps::allow;
   dataset_parts found = call_engine([&] { return merge_datasets(files, how); });
   nb::object merged = nb::none();
   if (found.merged) merged = nb::cast(array_handle(std::move(*found.merged)));
@@ -78,7 +78,7 @@ void bind_virtual(nb::module_& m) {
         nb::arg("variables"), nb::arg("without"),
         "Many files of a store as one group; <penstock/virtual.h>. `order` is 'given', 'values' or 'unchecked'.");
   m.def("open_hdf5_datasets", &open_many_datasets, nb::arg("context"), nb::arg("files"), nb::arg("dataset"),
-        nb::arg("axis"), nb::arg("allow_holes"), nb::arg("tries_end"),
+        nb::arg("axis"), nb::arg("allow_gaps"), nb::arg("tries_end"),
         "Datasets of HDF5 files as one array; <penstock/datasets.h>. `files` are (store, key, size or "
         "None, CRC-32C or None). Returns (array of references or None, [(file, path, array)] where it is None, name of "
         "the dataset, axis, lengths along it).");

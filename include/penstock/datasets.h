@@ -15,8 +15,8 @@ struct dataset_options {
   /// A path in each file, or a shell pattern (`run/shard_*`) that may match several datasets in each file, in the order
   /// of the numbers in their names. Empty: the only dataset of the first file.
   std::string dataset;
-  std::int64_t axis = 0;                    ///< the axis of the join; negative: counted from the end
-  shard_holes holes = shard_holes::refuse;  ///< missing numbers in the names that a pattern matches in a file
+  std::int64_t axis = 0;                 ///< the axis of the join; negative: counted from the end
+  shard_gaps gaps = shard_gaps::refuse;  ///< missing numbers in the names that a pattern matches in a file
 };
 
 /// Opens datasets of HDF5 files as one read-only array, joined along an axis in the given order.

@@ -34,9 +34,9 @@ struct shard_files_options {
   remote_options remote;                       ///< how `http:`, `https:`, `s3:` and `gs:` URIs are reached
   /// `npy`, `raw`, `hdf5`, `zarr`, `tiff`; empty: that of the first file. A folder is searched for files of it alone.
   std::string format;
-  shard_holes holes = shard_holes::refuse;  ///< gaps in numbered names, as of `find_shards` of a store
-  std::int64_t axis = 0;                    ///< axis along which the files are joined; negative: counted from the end
-  raw_description raw;                      ///< for raw files
+  shard_gaps gaps = shard_gaps::refuse;  ///< gaps in numbered names, as of `find_shards` of a store
+  std::int64_t axis = 0;                 ///< axis along which the files are joined; negative: counted from the end
+  raw_description raw;                   ///< for raw files
   /// The name of the array within each file: a dataset of HDF5 files, or a shell pattern that may match several; a
   /// member of `.npz` files and groups. Empty: the only one.
   std::string path;

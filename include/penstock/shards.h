@@ -34,7 +34,8 @@ struct shard_options {
 };
 
 /// Whether `find_shards` refuses missing numbers in names.
-enum class shard_holes : std::uint8_t { refuse, allow };
+enum class shard_gaps : std::uint8_t { refuse, allow };
+using shard_holes [[deprecated("it is named shard_gaps")]] = shard_gaps;
 
 /// Names below `store` that match a shell pattern (`*`, `?`, `[a-z]`; '/' is matched by '/' alone), in the order of the
 /// numbers in them: `x_9` comes before `x_10`.
@@ -45,7 +46,7 @@ enum class shard_holes : std::uint8_t { refuse, allow };
 /// \error not_found  No name matches. \error invalid_argument  Two names have the same number (`x_1`, `x_01`), or a
 /// number is missing; the message has the first five.
 PENSTOCK_API result<std::vector<std::string>> find_shards(const store& from, std::string_view pattern,
-                                                          shard_holes holes = shard_holes::refuse);
+                                                          shard_gaps gaps = shard_gaps::refuse);
 
 /// Opens files as one array, joined along an axis in the given order.
 ///

@@ -900,7 +900,7 @@ class FoundShards:
 def find_shard_files(
     files: _bytes | list[_bytes],
     context: Context,
-    allow_holes: bool,
+    allow_gaps: bool,
     format: str | None,
     open_folder: Callable[[_bytes], tuple[Store, _bytes]],
 ) -> FoundShards:
@@ -916,7 +916,7 @@ def shard_endings(format: _bytes) -> list[str]:
 def is_shard_pattern(name: _bytes) -> bool:
     """Whether a name is a shell pattern."""
 
-def find_shards(store: Store, pattern: _bytes, allow_holes: bool) -> list[_bytes]:
+def find_shards(store: Store, pattern: _bytes, allow_gaps: bool) -> list[_bytes]:
     """Keys that match a shell pattern, in the order of the numbers in them."""
 
 def open_shards(store: Store, context: Context, keys: list[_bytes], axis: int, raw: dict[str, Any] | None) -> Array:
@@ -942,7 +942,7 @@ def open_hdf5_datasets(
     files: list[tuple[Store, _bytes, int | None, int | None]],
     dataset: _bytes,
     axis: int,
-    allow_holes: bool,
+    allow_gaps: bool,
     tries_end: bool,
 ) -> tuple[Array | None, list[tuple[int, _bytes, Array]], _bytes, int, list[int]]:
     """Datasets of HDF5 files as one array. `files` are (store, key, size or None, CRC-32C or None).

@@ -205,7 +205,7 @@ def test_patterns_of_datasets_follow_links_and_omit_groups(tmp_path: Path) -> No
         file["run_[1]"] = values(7, 2)
         file["type_1"] = np.dtype("i4")
     expected = [values(0, 5), values(0, 5), values(2, 3)]
-    array = ps.open_shards(tmp_path / "x.h5", dataset="/run_*/x", holes="allow")
+    array = ps.open_shards(tmp_path / "x.h5", dataset="/run_*/x", gaps="allow")
     np.testing.assert_array_equal(array[...], np.concatenate(expected))
     assert array._shard_lengths() == (0, [5, 5, 3])
     np.testing.assert_array_equal(ps.open_shards(tmp_path / "x.h5", dataset="run_[1]")[...], values(7, 2))

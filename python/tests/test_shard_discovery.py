@@ -77,8 +77,8 @@ def test_local_files(root: Path, ending: str, named: str, monkeypatch: pytest.Mo
         "some": f"{root}/{ending}/part_[89].{ending}",
     }
     rows = {"tif": 2}.get(ending, 5) if named == "some" else len(expected)
-    holes = {} if named in ("list", "paths", "some") else {"holes": "allow"}  # numbers 0 to 7 are missing
-    opened = ps.open_shards(files[named], **FORMATS[ending][1], **holes)
+    gaps = {} if named in ("list", "paths", "some") else {"gaps": "allow"}  # numbers 0 to 7 are missing
+    opened = ps.open_shards(files[named], **FORMATS[ending][1], **gaps)
     np.testing.assert_array_equal(opened[...], expected[:rows])
 
 
@@ -107,7 +107,7 @@ def test_files_of_other_stores(root: Path, memory: Any, ending: str) -> None:
     base = f"memory://discovery/{ending}"
     names = [f"{base}/part_{number}.{ending}" for number in (8, 9, 10)]
     for files in (f"{base}/part_*.{ending}", base, names):
-        opened = ps.open_shards(files, **FORMATS[ending][1], holes="allow")
+        opened = ps.open_shards(files, **FORMATS[ending][1], gaps="allow")
         np.testing.assert_array_equal(opened[...], expected_of(ending))
 
 

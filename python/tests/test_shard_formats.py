@@ -165,7 +165,7 @@ def test_datasets_of_one_file_are_shards(tmp_path: Path) -> None:
             del file[f"run/shard_{number}"]
     with pytest.raises(ps.InvalidArgumentError, match=r"'run/shard_3'.*'run/shard_8' and 1 more"):
         ps.open_shards(tmp_path / "all.h5", dataset="run/shard_*")
-    allowed = ps.open_shards(tmp_path / "all.h5", dataset="run/shard_*", holes="allow")
+    allowed = ps.open_shards(tmp_path / "all.h5", dataset="run/shard_*", gaps="allow")
     np.testing.assert_array_equal(allowed[:, 0], np.repeat([0, 1, 2, 4, 10, 11], [1, 2, 3, 5, 11, 12]))
     with pytest.raises(ps.NotFoundError, match="no dataset 'run/part_"):
         ps.open_shards(tmp_path / "all.h5", dataset="run/part_*")
@@ -225,7 +225,7 @@ def test_missing_numbers_and_other_files_are_named(tmp_path: Path, suffix: str) 
     os.unlink(tmp_path / f"part_2{suffix}")
     with pytest.raises(ps.InvalidArgumentError, match=rf"part_2{suffix}"):
         ps.open_shards(pattern, **options)
-    assert ps.open_shards(pattern, holes="allow", **options).shape == (27, 3)
+    assert ps.open_shards(pattern, gaps="allow", **options).shape == (27, 3)
     for odd in (np.zeros((9, 4)), np.zeros((9, 3), "f4"), np.zeros((9, 3, 1))):
         (tmp_path / "odd").mkdir(exist_ok=True)
         make(tmp_path / "odd", suffix, [odd[:0, ..., :0] if False else odd]) if odd.ndim == 2 else write_odd(

@@ -345,7 +345,7 @@ def test_remote_tables(memory: Any, tmp_path: Path, suffix: str) -> None:
         ps.open(tmp_path / "m")[...]
     assert (ps.open(tmp_path / "m", missing="fill")[4:8] == 0).all()
     with pytest.raises(ps.InvalidArgumentError, match="axis is 0"):
-        ps.open_shards(pattern, column="x", axis=1, holes="allow")
+        ps.open_shards(pattern, column="x", axis=1, gaps="allow")
 
 
 def test_remote_tables_are_queried_in_parallel_and_once(

@@ -248,7 +248,7 @@ def test_names_are_paths_uris_or_a_generator(tmp_path: Path) -> None:
         ({"files": "x*.npy", "axis": "x"}, "axis is a whole number"),
         ({"files": "x*.npy", "axis": 1.0}, "axis is a whole number"),
         ({"files": "x*.npy", "order": "K"}, "order is"),
-        ({"files": "x*.npy", "holes": "some"}, "holes is"),
+        ({"files": "x*.npy", "gaps": "some"}, "gaps is"),
         ({"files": "x*.npy", "format": "csv"}, "format is one of"),
         ({"files": ["a.raw"], "dtype": "no such"}, "dtype"),
         ({"files": ["a.raw"], "dtype": "S0"}, "no bytes"),
@@ -320,7 +320,7 @@ def test_equal_steps_are_a_sequence_and_others_have_gaps(
         return
     with pytest.raises(ps.InvalidArgumentError, match=message):
         ps.open_shards(pattern)
-    assert len(ps.open_shards(pattern, holes="allow")) == 6 * len(numbers)
+    assert len(ps.open_shards(pattern, gaps="allow")) == 6 * len(numbers)
     assert len(ps.open_shards(sorted(tmp_path.glob("*.npy")))) == 6 * len(numbers)
 
 

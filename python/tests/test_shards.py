@@ -126,11 +126,13 @@ def test_gaps_and_duplicates_are_errors_by_name(tmp_path: Path) -> None:
         (tmp_path / f"shard_{number:04d}.npy").unlink()
     with pytest.raises(ps.InvalidArgumentError, match=r"'shard_0003.npy'.*'shard_0011.npy' and 1 more"):
         ps.open_shards(pattern)
-    assert ps.open_shards(pattern, holes="allow").shape == (14, 2)
+    assert ps.open_shards(pattern, gaps="allow").shape == (14, 2)
+    with pytest.warns(DeprecationWarning, match=r"holes.*gaps"):
+        assert ps.open_shards(pattern, holes="allow").shape == (14, 2)
     (tmp_path / "shard_0003.npy").write_bytes((tmp_path / "shard_0000.npy").read_bytes())
     (tmp_path / "shard_3.npy").write_bytes((tmp_path / "shard_0000.npy").read_bytes())
     with pytest.raises(ps.InvalidArgumentError, match=r"one number: 'shard_0003.npy', 'shard_3.npy'"):
-        ps.open_shards(pattern, holes="allow")
+        ps.open_shards(pattern, gaps="allow")
     one = tmp_path / "shard_0000.npy"
     with pytest.raises(ps.InvalidArgumentError, match=r"given twice.*'shard_0000.npy'"):
         ps.open_shards([one, one])

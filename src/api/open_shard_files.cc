@@ -127,7 +127,7 @@ result<array> open_hdf5_files(const found_shards& found, const shard_files_optio
   how.context = options.context;
   how.dataset = options.path;
   how.axis = options.axis;
-  how.holes = options.holes;
+  how.gaps = options.gaps;
   return open_datasets(found.from, found.keys, how);
 }
 

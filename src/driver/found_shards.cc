@@ -208,7 +208,7 @@ result<shard_names> split_shard_names(std::span<const std::string> files) {
   return out;
 }
 
-result<found_shards> find_in_folder(shard_names what, place at, std::string_view format, shard_holes holes) {
+result<found_shards> find_in_folder(shard_names what, place at, std::string_view format, shard_gaps gaps) {
   found_shards out{std::move(at.store), {}, std::move(what.folder), std::move(at.path)};
   const std::string prefix = prefix_below(out.below);
   if (!what.names.empty()) {
@@ -220,7 +220,7 @@ result<found_shards> find_in_folder(shard_names what, place at, std::string_view
   if (what.pattern.empty()) {
     PENSTOCK_ASSIGN(what.pattern, pattern_of_folder(*out.from, prefix, format, out.folder));
   }
-  PENSTOCK_ASSIGN(out.keys, find_shards(*out.from, literal_pattern(prefix) + what.pattern, holes));
+  PENSTOCK_ASSIGN(out.keys, find_shards(*out.from, literal_pattern(prefix) + what.pattern, gaps));
   return out;
 }
 
@@ -232,7 +232,7 @@ result<found_shards> find_shards(std::string_view files, const shard_files_optio
   }
   shard_names what = split_shard_names(name);
   PENSTOCK_ASSIGN(place at, find_place(what.folder, place_options_of(options)));
-  return find_in_folder(std::move(what), std::move(at), options.format, options.holes);
+  return find_in_folder(std::move(what), std::move(at), options.format, options.gaps);
 }
 
 result<found_shards> find_shards(std::span<const std::string> files, const shard_files_options& options) {
@@ -240,7 +240,7 @@ result<found_shards> find_shards(std::span<const std::string> files, const shard
   for (std::string& each : local) each = local_path_of(each);
   PENSTOCK_ASSIGN(shard_names what, split_shard_names(std::span<const std::string>(local)));
   PENSTOCK_ASSIGN(place at, find_place(what.folder, place_options_of(options)));
-  return find_in_folder(std::move(what), std::move(at), options.format, options.holes);
+  return find_in_folder(std::move(what), std::move(at), options.format, options.gaps);
 }
 
 std::shared_ptr<const format_driver> driver_of_first(const found_shards& of, const context& with) {

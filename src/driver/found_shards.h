@@ -30,7 +30,7 @@ result<shard_names> split_shard_names(std::span<const std::string> files);
 /// Finds the files in their folder.
 /// \param at  The folder. \param format  As `shard_files_options::format`.
 /// \error As of `find_shards`.
-result<found_shards> find_in_folder(shard_names what, place at, std::string_view format, shard_holes holes);
+result<found_shards> find_in_folder(shard_names what, place at, std::string_view format, shard_gaps gaps);
 
 /// The driver that recognises the first file, on this machine. Null: none does, or the file does not exist.
 std::shared_ptr<const format_driver> driver_of_first(const found_shards& of, const context& with);

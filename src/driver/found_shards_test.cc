@@ -50,7 +50,7 @@ TEST_F(FoundShards, OfAPatternAreInTheOrderOfTheirNumbers) {
   const auto begun = find_shards(at("x_*.npy"), how);
   ASSERT_FALSE(begun.ok()) << "0 to 8 are missing";
   EXPECT_NE(begun.error().message().find("lacks 'x_0.npy'"), std::string::npos) << begun.error().message();
-  how.holes = shard_holes::allow;
+  how.gaps = shard_gaps::allow;
   const auto found = find_shards(at("x_*.npy"), how);
   ASSERT_TRUE(found.ok()) << found.error().to_string();
   EXPECT_EQ(names_of(*found), (names_list{at("x_9.npy"), at("x_10.npy"), at("x_11.npy")}));

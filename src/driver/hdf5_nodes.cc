@@ -157,7 +157,7 @@ result<hdf5_members> hdf5_nodes::members(std::string_view path) const {
 }
 
 result<std::vector<hdf5_contents::dataset>> hdf5_nodes::find_datasets(const std::string& pattern,
-                                                                      shard_holes holes) const {
+                                                                      shard_gaps gaps) const {
   constexpr std::string_view kWild = "*?[";
   std::vector<hdf5_contents::dataset> out;
   if (pattern.find_first_of(kWild) == std::string::npos || has_object(pattern)) {
@@ -179,7 +179,7 @@ result<std::vector<hdf5_contents::dataset>> hdf5_nodes::find_datasets(const std:
     names.push_back(each.name);
     found.emplace(std::move(each.name), std::move(each.what));
   }
-  PENSTOCK_ASSIGN(names, order_shards(std::move(names), pattern, holes));
+  PENSTOCK_ASSIGN(names, order_shards(std::move(names), pattern, gaps));
   out.clear();
   for (std::string& each : names) out.push_back({each, found.at(each), std::nullopt});
   return out;

@@ -34,7 +34,7 @@ class hdf5_nodes final : public member_source, public std::enable_shared_from_th
   result<hdf5_members> members(std::string_view path) const;
 
   /// The datasets that match a name or a pattern.
-  result<std::vector<hdf5_contents::dataset>> find_datasets(const std::string& pattern, shard_holes holes) const;
+  result<std::vector<hdf5_contents::dataset>> find_datasets(const std::string& pattern, shard_gaps gaps) const;
   /// Paths of datasets, at most `most`.
   result<std::vector<std::string>> dataset_paths(std::size_t most) const;
   result<hdf5_dimension_names> dimensions() const;

@@ -108,10 +108,10 @@ result<node> open_hdf5(location at, std::string_view path, const open_options& h
 
 result<std::vector<hdf5_contents::dataset>> describe_hdf5_datasets(std::shared_ptr<const store> from,
                                                                    const std::string& key, const std::string& pattern,
-                                                                   shard_holes holes, const open_options& how,
+                                                                   shard_gaps gaps, const open_options& how,
                                                                    const hdf5_hints& hints) {
   PENSTOCK_ASSIGN(const auto nodes, nodes_in(std::move(from), key, how, hints));
-  return nodes->find_datasets(pattern, holes);
+  return nodes->find_datasets(pattern, gaps);
 }
 
 result<std::vector<std::string>> hdf5_dataset_paths(std::shared_ptr<const store> from, const std::string& key,

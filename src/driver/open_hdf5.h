@@ -83,7 +83,7 @@ result<hdf5_contents> describe_hdf5_group(const location& at, std::string_view p
 /// missing in the sequence. \error As open_hdf5, of a dataset.
 result<std::vector<hdf5_contents::dataset>> describe_hdf5_datasets(std::shared_ptr<const store> from,
                                                                    const std::string& key, const std::string& pattern,
-                                                                   shard_holes holes, const open_options& how,
+                                                                   shard_gaps gaps, const open_options& how,
                                                                    const hdf5_hints& hints = {});
 
 /// Paths of the datasets of an HDF5 file, the first `most`.

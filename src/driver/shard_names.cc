@@ -110,7 +110,7 @@ std::string name_of(const split_name& like, std::size_t varies, std::uint64_t nu
 
 // Names that differ in one number only form a sequence with equal steps: the largest step that reaches all of them. The
 // other names on its way are missing, unless `pattern` would not match them.
-result<> check_sequence(const std::vector<split_name>& names, const std::string& pattern, shard_holes holes) {
+result<> check_sequence(const std::vector<split_name>& names, const std::string& pattern, shard_gaps gaps) {
   if (names.size() < 2) return {};
   const split_name& first = names.front();
   std::size_t varies = first.numbers.size();
@@ -134,7 +134,7 @@ result<> check_sequence(const std::vector<split_name>& names, const std::string&
     }
   }
   if (!twice.empty()) return error(errc::invalid_argument, "files of one number: " + listed(twice, twice.size()));
-  if (holes == shard_holes::allow) return {};
+  if (gaps == shard_gaps::allow) return {};
 
   // The beginning of a sequence that starts with 2, 3, ... is missing; a sequence of large numbers (dates) may start
   // anywhere.
@@ -162,7 +162,7 @@ result<> check_sequence(const std::vector<split_name>& names, const std::string&
   for (std::size_t i = 1; i < names.size(); ++i) lose(names[i - 1].numbers[varies] + step, names[i].numbers[varies]);
   if (lost == 0) return {};
   return error(errc::invalid_argument,
-               fmt::format("the sequence '{}' ... '{}' lacks {}; to open what is there, allow holes or list the files",
+               fmt::format("the sequence '{}' ... '{}' lacks {}; to open what is there, allow gaps or list the files",
                            first.name, names.back().name, listed(missing, lost)));
 }
 
@@ -173,20 +173,20 @@ bool matches_shard_pattern(const std::string& pattern, const std::string& name) 
 }
 
 result<std::vector<std::string>> order_shards(std::vector<std::string> found, const std::string& pattern,
-                                              shard_holes holes) {
+                                              shard_gaps gaps) {
   std::vector<split_name> names;
   names.reserve(found.size());
   for (std::string& each : found) names.push_back(split(std::move(each)));
   // Names with leading zeros are in order already.
   if (!std::is_sorted(names.begin(), names.end(), before)) std::sort(names.begin(), names.end(), before);
-  PENSTOCK_TRY(check_sequence(names, pattern, holes));
+  PENSTOCK_TRY(check_sequence(names, pattern, gaps));
   std::vector<std::string> out;
   out.reserve(names.size());
   for (split_name& each : names) out.push_back(std::move(each.name));
   return out;
 }
 
-result<std::vector<std::string>> find_shards(const store& from, std::string_view pattern, shard_holes holes) {
+result<std::vector<std::string>> find_shards(const store& from, std::string_view pattern, shard_gaps gaps) {
   const std::size_t wild = pattern.find_first_of(kWild);
   if (wild == std::string_view::npos) return std::vector<std::string>{std::string(pattern)};
   const std::size_t slash = pattern.rfind('/', wild);
@@ -199,7 +199,7 @@ result<std::vector<std::string>> find_shards(const store& from, std::string_view
   sink.found.erase(std::unique(sink.found.begin(), sink.found.end()), sink.found.end());
   if (sink.found.empty())
     return error(errc::not_found, fmt::format("nothing in '{}' matches '{}'", from.uri(), pattern));
-  return order_shards(std::move(sink.found), std::string(pattern), holes);
+  return order_shards(std::move(sink.found), std::string(pattern), gaps);
 }
 
 }  // namespace penstock::inline v0

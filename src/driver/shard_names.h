@@ -14,6 +14,6 @@ bool matches_shard_pattern(const std::string& pattern, const std::string& name);
 /// \param pattern  The pattern that matched them.
 /// \error invalid_argument  As find_shards.
 result<std::vector<std::string>> order_shards(std::vector<std::string> found, const std::string& pattern,
-                                              shard_holes holes);
+                                              shard_gaps gaps);
 
 }  // namespace penstock::inline v0

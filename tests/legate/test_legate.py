@@ -73,7 +73,7 @@ def test_what_this_machine_cannot_see_says_which_machine(tmp_path: Path) -> None
 
 def test_an_opener_opens_what_is_loaded(tmp_path: Path, values: Any) -> None:
     ps.save_shards(values, tmp_path / "part_{}.npy", rows=6)
-    loaded = penstock.legate.load(tmp_path / "part_*.npy", opener=ps.open_shards, axis=1, holes="allow")
+    loaded = penstock.legate.load(tmp_path / "part_*.npy", opener=ps.open_shards, axis=1, gaps="allow")
     np.testing.assert_array_equal(np.asarray(loaded), values)
 
 

@@ -61,7 +61,7 @@ class ShardRequest:
     axis: int
     format: str | None
     items: RawItems
-    holes: str
+    gaps: str
     missing: str
     allow_local: bool | None
     manifest: Any
@@ -82,8 +82,8 @@ class ShardRequest:
         return cls(axis=number, context=current_context() if context is None else context, **members)
 
     def __post_init__(self) -> None:
-        if self.holes not in ("error", "allow"):
-            raise InvalidArgumentError(f"holes is 'error' or 'allow', not {self.holes!r}")
+        if self.gaps not in ("error", "allow"):
+            raise InvalidArgumentError(f"gaps is 'error' or 'allow', not {self.gaps!r}")
         if self.missing not in ("error", "fill"):
             raise InvalidArgumentError(f"missing is 'error' or 'fill', not {self.missing!r}")
         if self.format is not None and self.format not in FORMATS:
@@ -93,8 +93,8 @@ class ShardRequest:
             raise InvalidArgumentError("metadata and reader go together")
 
     @property
-    def allow_holes(self) -> bool:
-        return self.holes == "allow"
+    def allow_gaps(self) -> bool:
+        return self.gaps == "allow"
 
     def of_manifest(self) -> dict[str, Any]:
         """Options that have no meaning with a manifest, by name."""

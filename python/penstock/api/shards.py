@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -43,7 +44,7 @@ def open_shards(
     row_shape: Sequence[int] | None = None,
     offset: int | None = None,
     order: str | None = None,
-    holes: str = "error",
+    gaps: str = "error",
     missing: str = "error",
     allow_local: bool | None = None,
     manifest: str | os.PathLike[str] | None = None,
@@ -52,6 +53,7 @@ def open_shards(
     mmap: bool = False,
     context: Context | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    holes: str | None = None,
     **options: Any,
 ) -> Any:
     """Open many files as one array, one after the other along `axis`.
@@ -72,7 +74,7 @@ def open_shards(
         file's size determines its number of rows. `offset` is that of the first item in bytes (None: 0), `order` "C" or
         "F" (None: "C"). Without `dtype` a file `<name>.json` next to each, or one `_meta.json` in their folder, has
         these members; arguments take precedence. An empty file is an error unless its shape has no rows.
-    holes
+    gaps
         "error": missing numbers in a sequence of names are an error; "allow": they are not. A sequence has equal steps
         of any size. If it begins with 1, a missing 0 is not reported.
     missing
@@ -87,6 +89,8 @@ def open_shards(
         array of the rows [lo, hi). Both are called from several threads.
     mmap
         Return NumPy views of the mapped files instead of an `Array`: a list with one for each file. Nothing is copied.
+    holes
+        The former name of `gaps`, which warns.
     options
         For HDF5 files `dataset`: a name, or a pattern ("shard_*") that may match many in each file. For Parquet and
         Arrow files `columns` (or `column`), `nulls` and `dtype`. For all others, options of `penstock.open`: `path` for
@@ -106,9 +110,12 @@ def open_shards(
     ConflictError
         Later, in a read: a file changed or was removed since it was opened.
     """
+    if holes is not None:
+        warnings.warn("open_shards(holes=) is deprecated: it is named gaps=", DeprecationWarning, stacklevel=2)
+        gaps = holes
     items = RawItems(dtype, shape, row_shape, offset, order)
     request = ShardRequest.of(
-        axis, context, format=format, items=items, holes=holes, missing=missing, allow_local=allow_local,
+        axis, context, format=format, items=items, gaps=gaps, missing=missing, allow_local=allow_local,
         manifest=manifest, metadata=metadata, reader=reader, mmap=mmap, storage_options=storage_options,
         options=options,
     )  # fmt: skip
@@ -117,11 +124,11 @@ def open_shards(
         begin = begin_of(given, storage_options)
         if begin is not None and is_manifest(begin):
             return _open_manifest(request, given, begin)
-        found = Files([given] if begin is not None else given, request.allow_holes, storage_options, format)
+        found = Files([given] if begin is not None else given, request.allow_gaps, storage_options, format)
     elif any(not isinstance(each, str) for each in given):
         return _join_open_arrays(request, given)
     else:
-        found = Files(given, request.allow_holes, storage_options, format)
+        found = Files(given, request.allow_gaps, storage_options, format)
     if reader is not None:
         return _open_with_reader(request, found)
     kind = _kind_of(request, found)
@@ -253,7 +260,7 @@ def _open_files(request: ShardRequest, found: Files, kind: str) -> Array:
         if (known := _known(request, kind, paths, (dataset,))) is not None:
             return known
         return _saved(
-            request, open_datasets(paths, dataset, request.axis, request.allow_holes, context, storage_options)
+            request, open_datasets(paths, dataset, request.axis, request.allow_gaps, context, storage_options)
         )
     refuse_options({}, request.mmap, request.manifest, "files of this format")
     paths = found.paths()

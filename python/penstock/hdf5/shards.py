@@ -47,7 +47,7 @@ def open_datasets(
     files: Sequence[str],
     dataset: str | None,
     axis: int,
-    allow_holes: bool,
+    allow_gaps: bool,
     context: Context,
     storage_options: Mapping[str, Any] | None,
     checksums: Mapping[str, int] | None = None,
@@ -69,7 +69,7 @@ def open_datasets(
         tries_end = any(source.uri.startswith(("http:", "https:")) for source in sources)
         try:
             merged, parts, name, along, lengths = _core.open_hdf5_datasets(
-                context, places, name, axis, allow_holes, tries_end
+                context, places, name, axis, allow_gaps, tries_end
             )
             break
         except UnsupportedError:

@@ -71,7 +71,7 @@ class Files:
     def __init__(
         self,
         files: str | Sequence[str],
-        allow_holes: bool,
+        allow_gaps: bool,
         storage_options: Mapping[str, Any] | None,
         format: str | None = None,
     ) -> None:
@@ -79,7 +79,7 @@ class Files:
             return place_of(os.fsdecode(folder), "", storage_options, is_folder=True)
 
         names = os.fsencode(files) if isinstance(files, str) else [os.fsencode(each) for each in files]
-        self.found = _core.find_shard_files(names, current_context(), allow_holes, format, open_folder)
+        self.found = _core.find_shard_files(names, current_context(), allow_gaps, format, open_folder)
         self.store, self.keys = self.found.store, self.found.keys
 
     def paths(self, most: int | None = None) -> list[str]:

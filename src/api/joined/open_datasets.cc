@@ -92,7 +92,7 @@ class dataset_merger {
     std::vector<std::optional<error>> failed(files_.size());
     const auto look = [&](std::size_t i) {
       const dataset_file& file = files_[i];
-      auto made = describe_hdf5_datasets(file.from, file.key, out_.dataset, how_.holes, opening_, file.hints);
+      auto made = describe_hdf5_datasets(file.from, file.key, out_.dataset, how_.gaps, opening_, file.hints);
       if (!made.ok()) {
         failed[i] = std::move(made).error();
         return;

@@ -665,7 +665,7 @@ result<group> open_virtual(std::string_view pattern, const virtual_options& opti
     escaped += c;
   }
   PENSTOCK_ASSIGN(std::vector<std::string> keys,
-                  find_shards(*folder.store, escaped + whole.substr(slash + 1), shard_holes::allow));
+                  find_shards(*folder.store, escaped + whole.substr(slash + 1), shard_gaps::allow));
   return open_virtual(std::move(folder.store), std::move(keys), how);
 }
 
