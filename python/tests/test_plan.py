@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import penstock as ps
@@ -55,7 +56,7 @@ def test_advice_names_better_chunks(tmp_path: Path) -> None:
     maps = ps.create_array(tmp_path / "maps.zarr", data=np.ones(shape, "f4"), chunks=(1, 256, 256))
     plan = maps.plan(np.s_[:, 7, 9])
     assert plan.amplification == 256 * 256
-    assert "64 chunks are decoded, and 0.0015 % of what they hold is used." in plan.advise()
+    assert plan.advise().startswith("This reads 0.0015 % of each of 64 chunks, and decodes all of them.")
     command = plan.advise().rpartition("--chunks ")[2]
     chunks = tuple(map(int, command.split(",")))
     assert chunks[0] == 64
@@ -65,6 +66,35 @@ def test_advice_names_better_chunks(tmp_path: Path) -> None:
     assert maps.plan(np.s_[3]).advise().startswith("Nothing to improve")
     many = ps.create_array(tmp_path / "many.zarr", data=np.arange(200 * 10.0).reshape(200, 10), chunks=(1, 10))
     assert "200 requests return" in many.plan().advise()
+
+
+# By the text of the selection of whole chunks: it, and one that has elements of the same chunks.
+SELECTIONS: dict[str, tuple[Any, Any]] = {
+    "[:, 200:300, :64]": (np.s_[:, 200:300, :64], np.s_[:, 210, 3]),
+    "[50:100, 100:200, :64]": (np.s_[50:100, 100:200, :64], np.s_[60:90, 150, -123]),
+    "[50:100, :200, 64:128]": (np.s_[50:100, :200, 64:128], np.s_[90:55:-5, ..., 5:195:90, 120]),
+    "[:100, 300:, 64:128]": (np.s_[:100, 300:, 64:128], np.s_[::30, 301, 70]),
+    "[:]": (np.s_[:], np.s_[::50, ::100, ::64]),
+}
+
+
+@pytest.mark.parametrize(("whole", "selections"), SELECTIONS.items(), ids=SELECTIONS)
+def test_advice_names_the_selection_of_whole_chunks(whole: str, selections: tuple[Any, Any]) -> None:
+    a = ps.create_array({}, data=np.ones((120, 350, 130), "f8"), chunks=(50, 100, 64))
+    same, plan = map(a.plan, selections)
+    assert f" Read {whole} once, " in plan.advise()
+    assert (same.touched, same.decoded_bytes) == (plan.touched, plan.decoded_bytes)
+    assert same.advise().startswith("Nothing to improve")
+
+
+def test_advice_names_no_selection_where_no_box_has_these_chunks() -> None:
+    a = ps.create_array({}, data=np.ones((400, 10000), "f8"), chunks=(10, 10000))
+    advice = a.plan(np.s_[::30, 3]).advise()  # every third chunk
+    assert advice.startswith("This reads 0.001 % of each of 14 chunks")
+    assert " once, " not in advice
+    assert " once, " not in a.plan(ps.oindex[[3, 300], [5]]).advise()
+    ragged = ps.create_array({}, data=np.ones((400, 10000), "f8"), chunks=([100, 300], 10000))
+    assert " once, " not in ragged.plan(np.s_[:, 3]).advise()
 
 
 def test_notebooks_show_the_touched_chunks(array: ps.Array) -> None:

@@ -59,12 +59,14 @@ class Plan(str):
         made.touched, made.complete = facts["touched"], facts["complete"]
         made._shape, made._uri, made._chunks = array.shape, array.uri, facts["chunks"]
         made._lengths = _lengths(selection, array.shape)
+        made._ranges = _ranges(selection, array.shape) if array._is_regular else None
         return made
 
     _shape: tuple[int, ...]
     _uri: str
     _chunks: tuple[int, ...]
     _lengths: tuple[int, ...] | None
+    _ranges: tuple[tuple[int, int], ...] | None
 
     @property
     def amplification(self) -> float:
@@ -72,28 +74,53 @@ class Plan(str):
         return self.decoded_bytes / self.returned_bytes if self.returned_bytes and self.decoded_bytes else 1.0
 
     def advise(self) -> str:
-        """Advice in words on how to make this read cheaper."""
+        """Advice in words on how to make this read cheaper: the selection of whole chunks that costs the same, and the
+        command that changes the chunks.
+        """
         said = []
         if self.decoded_bytes >= _LEAST_BYTES and self.amplification >= _WASTEFUL:
-            used = 100 / self.amplification
-            text = f"{self.chunks_touched} chunks are decoded, and {used:.2g} % of what they hold is used."
+            chunks = "one chunk" if self.chunks_touched == 1 else f"each of {self.chunks_touched} chunks"
+            text = f"This reads {100 / self.amplification:.2g} % of {chunks}, and decodes all of "
+            text += "it." if self.chunks_touched == 1 else "them."
+            whole = self._whole_chunks()
+            if whole is not None:
+                text += (
+                    f" Read {whole} once, which decodes the same chunks and returns all of their elements "
+                    f"({_bytes(self.decoded_bytes)}), and select in memory."
+                )
             better = self._better_chunks()
             if better is not None:
                 lengths = ",".join(map(str, better))
                 text += (
-                    " If reads like this are frequent, other chunks help: "
+                    f" {'Or, if' if whole else 'If'} reads like this are frequent, change the chunks: "
                     f"penstock rechunk {self._uri} NEW.zarr --chunks {lengths}"
                 )
             said.append(text)
         if self.requests >= _MANY_REQUESTS and self.fetched_bytes < self.requests * _SMALL_REQUEST:
             mean = self.fetched_bytes // max(1, self.requests)
             said.append(
-                f"{self.requests} requests return {mean} bytes each: larger chunks, or shards whose chunks lie side by "
-                "side, need fewer."
+                f"{self.requests} requests return {mean} bytes each: larger chunks, or shards with adjacent chunks, "
+                "need fewer."
             )
         if not said:
             return "Nothing to improve: chunks and requests suit this selection."
         return " ".join(said)
+
+    def _whole_chunks(self) -> str | None:
+        """The selection of exactly the touched chunks, such as `[:, 100:200]`; None if no box contains only these."""
+        if self._ranges is None or not self._chunks or not self.complete:
+            return None
+        count, items = 1, []
+        for (low, high), size, chunk in zip(self._ranges, self._shape, self._chunks, strict=True):
+            first, end = low // chunk, -(-high // chunk)
+            count *= end - first
+            begin, stop = first * chunk, min(size, end * chunk)
+            items.append(f"{begin or ''}:{stop if stop < size else ''}")
+        if count != self.chunks_touched:
+            return None
+        while len(items) > 1 and items[-1] == ":":
+            items.pop()
+        return f"[{', '.join(items)}]"
 
     def _better_chunks(self) -> tuple[int, ...] | None:
         """Chunks with about as many elements that are as long as the selection."""
@@ -154,6 +181,30 @@ class Plan(str):
             for x in range(columns)
         )
         return f"<svg width='{columns * size}' height='{rows * size}' role='img'>{squares}</svg>"
+
+
+def _ranges(selection: Any, shape: tuple[int, ...]) -> tuple[tuple[int, int], ...] | None:
+    """The first position and the one after the last along each dimension of a basic selection with elements; None for
+    other selections."""
+    items = list(selection) if isinstance(selection, tuple) else [selection]
+    if sum(each is Ellipsis for each in items) > 1 or any(isinstance(each, bool) for each in items):
+        return None
+    at = next((i for i, each in enumerate(items) if each is Ellipsis), len(items))
+    items[at : at + 1] = [slice(None)] * (len(shape) - len(items) + (at < len(items)))
+    if len(items) != len(shape):
+        return None
+    found = []
+    for each, size in zip(items, shape, strict=True):
+        if isinstance(each, int | np.integer):
+            positions = range(int(each) % size, int(each) % size + 1) if size else range(0)
+        elif isinstance(each, slice):
+            positions = range(*each.indices(size))
+        else:
+            return None
+        if not positions:
+            return None
+        found.append((min(positions[0], positions[-1]), max(positions[0], positions[-1]) + 1))
+    return tuple(found)
 
 
 def _lengths(selection: Any, shape: tuple[int, ...]) -> tuple[int, ...] | None:
