@@ -6,6 +6,7 @@ import ast
 import doctest
 import importlib
 import inspect
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,6 +73,23 @@ CASES = [pytest.param(value, id=name) for name, value in functions()]
 
 def test_all_names_are_found() -> None:
     assert len(CASES) > 150
+
+
+def test_selections_have_docstrings_of_their_own() -> None:
+    makers = {"oindex": ps.oindex, "vindex": ps.vindex, "blocks": ps.blocks}
+    source = ast.parse((ROOT / "python/penstock/core/indexing.py").read_text())
+    # The reference shows the text after the assignment.
+    shown = {
+        node.targets[0].id: ast.literal_eval(after.value)
+        for node, after in itertools.pairwise(source.body)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(after, ast.Expr)
+    }
+    for name, maker in makers.items():
+        text = inspect.getdoc(maker)
+        assert text is not None
+        assert f"ps.{name}[" in text
+        assert " ".join(shown["block_index" if name == "blocks" else name].split()) == " ".join(text.split())
+    assert len({maker.__doc__ for maker in makers.values()}) == 3
 
 
 @pytest.mark.parametrize("value", CASES)

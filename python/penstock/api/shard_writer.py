@@ -81,7 +81,7 @@ class ShardWriter:
 
     @property
     def paths(self) -> list[str]:
-        """Paths of the shards so far."""
+        """Paths of the shards written so far, in their order."""
         return [os.fsdecode(path) for path in self._writer.paths]
 
     def write(self, values: npt.ArrayLike) -> str:

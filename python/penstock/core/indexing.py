@@ -261,10 +261,9 @@ _KINDS = {"oindex": orthogonal, "vindex": vectorized, "blocks": blocks}
 
 
 class KeyMaker:
-    """`penstock.oindex`, `penstock.vindex`, `penstock.blocks`: selections for `Array.read`, `read_async`, `plan`."""
+    """Makes selections for `Array.read`, `read_async`, `plan` and `write`."""
 
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
+    _kind: str
 
     def __getitem__(self, key: Any) -> Key:
         return Key(self._kind, key)
@@ -273,9 +272,50 @@ class KeyMaker:
         return f"penstock.{self._kind}"
 
 
-oindex = KeyMaker("oindex")
-vindex = KeyMaker("vindex")
-block_index = KeyMaker("blocks")
+class OrthogonalKeys(KeyMaker):
+    """Orthogonal selections: `a.read(ps.oindex[[3, 1, 7], :, mask])` reads every combination of the items' positions.
+
+    Items are ints (which drop their dimension), slices, lists or arrays of positions in any order, also repeated, and
+    lists or arrays of bools as long as the dimension.
+    """
+
+    _kind = "oindex"
+
+
+class PointKeys(KeyMaker):
+    """Points: `a.read(ps.vindex[rows, columns])` reads one element for each pair; the lists broadcast.
+
+    Also a boolean mask of the array's shape: `a.read(ps.vindex[mask])`.
+    """
+
+    _kind = "vindex"
+
+
+class BlockKeys(KeyMaker):
+    """Whole chunks, or shards if the array is sharded: `a.read(ps.blocks[2, 0])`, `a.read(ps.blocks[1:3])`.
+
+    Items are ints and slices of step 1, in the grid of chunks.
+    """
+
+    _kind = "blocks"
+
+
+oindex = OrthogonalKeys()
+"""Orthogonal selections: `a.read(ps.oindex[[3, 1, 7], :, mask])` reads every combination of the items' positions.
+
+Items are ints (which drop their dimension), slices, lists or arrays of positions in any order, also repeated, and lists
+or arrays of bools as long as the dimension.
+"""
+vindex = PointKeys()
+"""Points: `a.read(ps.vindex[rows, columns])` reads one element for each pair; the lists broadcast.
+
+Also a boolean mask of the array's shape: `a.read(ps.vindex[mask])`.
+"""
+block_index = BlockKeys()
+"""Whole chunks, or shards if the array is sharded: `a.read(ps.blocks[2, 0])`, `a.read(ps.blocks[1:3])`.
+
+Items are ints and slices of step 1, in the grid of chunks.
+"""
 
 
 class _Index:
