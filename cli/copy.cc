@@ -102,9 +102,9 @@ result<copy_report> copy_opened(const opened& from, const std::string& to, const
 }
 
 /// Writes a warning to stderr for each member that a copy omitted.
-void warn_of(const std::vector<copy_report::left_out_member>& left_out) {
+void warn_of(const std::vector<copy_report::omitted_member>& omitted) {
   std::string text;
-  for (const auto& each : left_out) text += fmt::format("penstock: not copied: '{}' ({})\n", each.path, each.why);
+  for (const auto& each : omitted) text += fmt::format("penstock: not copied: '{}' ({})\n", each.path, each.why);
   if (!text.empty()) static_cast<void>(write_all(2, std::as_bytes(std::span(text))));
 }
 
@@ -121,9 +121,9 @@ int copy_all(const session& speak, const copy_arguments& given) {
     return copy_opened(*found, given.to, *options);
   }();
   if (!report.ok()) return speak.fail(report.error());
-  json::array_t steps, left_out;
-  for (const auto& each : report->left_out) left_out.push_back(json::object_t{{"path", each.path}, {"why", each.why}});
-  if (!speak.as_json) warn_of(report->left_out);
+  json::array_t steps, omitted;
+  for (const auto& each : report->omitted) omitted.push_back(json::object_t{{"path", each.path}, {"why", each.why}});
+  if (!speak.as_json) warn_of(report->omitted);
   for (const copy_step& each : report->steps)
     steps.push_back(json::object_t{{"path", each.path},
                                    {"plan", each.plan},
@@ -132,7 +132,7 @@ int copy_all(const session& speak, const copy_arguments& given) {
                                    {"scratch_bytes", each.scratch_bytes}});
   if (given.dry_run) {
     if (speak.as_json)
-      return speak.print_document(json::object_t{{"left_out", std::move(left_out)}, {"steps", std::move(steps)}});
+      return speak.print_document(json::object_t{{"omitted", std::move(omitted)}, {"steps", std::move(steps)}});
     std::string text = report->steps.empty() ? "nothing is encoded anew\n" : "";
     for (const copy_step& each : report->steps)
       text += fmt::format("{}{}\n", each.path.empty() ? "" : each.path + ": ", each.plan);
@@ -147,7 +147,7 @@ int copy_all(const session& speak, const copy_arguments& given) {
                                                {"objects_written", report->objects_written},
                                                {"objects_skipped", report->objects_skipped},
                                                {"bytes", report->bytes},
-                                               {"left_out", std::move(left_out)},
+                                               {"omitted", std::move(omitted)},
                                                {"steps", std::move(steps)}});
   }
   std::string text = fmt::format("{}: {} array{}", given.to, report->arrays, report->arrays == 1 ? "" : "s");

@@ -73,7 +73,7 @@ object_finder object_finder_of(nb::object function) {
 manifest_options manifest_options_of(nb::bytes folder, nb::object find_stamps) {
   manifest_options out{.folder = text_of(folder)};
   if (find_stamps.is_none()) return out;
-  out.find_stamps = [function = held_function(std::move(find_stamps))](const std::vector<std::string>& urls) {
+  out.find_versions = [function = held_function(std::move(find_stamps))](const std::vector<std::string>& urls) {
     return function.call([&](nb::handle find) {
       nb::list wanted;
       for (const std::string& each : urls) wanted.append(to_str(each));
@@ -120,12 +120,12 @@ nb::bytes save_array(const array_handle& from, nb::bytes folder, nb::str shards,
 }
 
 nb::tuple save_group(const group_handle& from, nb::bytes folder, nb::object find_stamps) {
-  std::vector<std::pair<std::string, std::string>> left_out;
+  std::vector<std::pair<std::string, std::string>> omitted;
   manifest_options how = manifest_options_of(std::move(folder), std::move(find_stamps));
-  how.left_out = &left_out;
+  how.omitted = &omitted;
   const std::vector<std::byte> saved = call_engine([&, g = from.group()] { return save_references(g, how); });
   nb::list names;
-  for (const auto& [path, why] : left_out) names.append(nb::make_tuple(to_str(path), to_str(why)));
+  for (const auto& [path, why] : omitted) names.append(nb::make_tuple(to_str(path), to_str(why)));
   return nb::make_tuple(nb::bytes(saved.data(), saved.size()), names);
 }
 
@@ -287,7 +287,7 @@ void bind_references(nb::module_& m) {
         nb::arg("document"), nb::arg("allow_local").none(), nb::arg("expected"), nb::arg("missing_is_fill"),
         nb::arg("find_objects"),
         "The array or group of a manifest of references whose files are below `folder` (b'': it has whole paths). "
-        "`find_objects` returns the (store, key) of each (URL, stamp, whether its "
+        "`find_objects` returns the (store, key) of each (URL, version, whether the "
         "version is known as HTTP names it), or None.");
   m.def("read_saved_arrays", &read_arrays, nb::arg("saved"), nb::kw_only(), nb::arg("folder"), nb::arg("document"),
         nb::arg("allow_local").none(), nb::arg("expected"), nb::arg("missing_is_fill"),
@@ -298,7 +298,7 @@ void bind_references(nb::module_& m) {
   m.def("save_references", &save_array, nb::arg("from_"), nb::arg("folder"), nb::arg("shards"),
         nb::arg("find_stamps") = nb::none(),
         "The manifest of an array of references, with files named relative to `folder`. `shards`: JSON of what was "
-        "joined, or ''. `find_stamps` returns the stamps of remote objects by URL, '' where they are not known.");
+        "joined, or ''. `find_stamps` returns the versions of remote objects by URL, '' where they are not known.");
   m.def("save_group_references", &save_group, nb::arg("group"), nb::arg("folder"), nb::arg("find_stamps") = nb::none(),
         "The manifest of a group of such arrays.");
   m.def("exported_references", &export_group, nb::arg("group"),

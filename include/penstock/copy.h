@@ -79,18 +79,19 @@ struct copy_step {
 };
 
 struct copy_report {
-  struct left_out_member {
+  struct omitted_member {
     std::string path;  ///< within the copied group
     std::string why;
   };
+  using left_out_member [[deprecated("it is named omitted_member")]] = omitted_member;
 
   std::uint64_t groups = 0, arrays = 0;
-  std::vector<copy_step> steps;           ///< one for each array that is encoded again
-  std::uint64_t objects_copied = 0;       ///< copied without decoding
-  std::uint64_t objects_written = 0;      ///< encoded again, without those that equal the fill value
-  std::uint64_t objects_skipped = 0;      ///< already existed
-  std::uint64_t bytes = 0;                ///< of copied objects stored bytes, of all others decoded bytes
-  std::vector<left_out_member> left_out;  ///< datasets of HDF5 files that are not readable: the others are copied
+  std::vector<copy_step> steps;         ///< one for each array that is encoded again
+  std::uint64_t objects_copied = 0;     ///< copied without decoding
+  std::uint64_t objects_written = 0;    ///< encoded again, without those that equal the fill value
+  std::uint64_t objects_skipped = 0;    ///< already existed
+  std::uint64_t bytes = 0;              ///< of copied objects stored bytes, of all others decoded bytes
+  std::vector<omitted_member> omitted;  ///< datasets of HDF5 files that are not readable: the others are copied
 };
 
 /// Copies an array, or a group and everything in it.

@@ -90,14 +90,14 @@ inline result<> agree(result<> mine, MPI_Comm comm) {
   MPI_Bcast(&code, 1, MPI_INT, first, comm);
   broadcast(text, first, comm);
   if (!mine.ok()) return mine;
-  error told(static_cast<errc>(code),
-             "rank " + std::to_string(first) + " of " + std::to_string(size_of(comm)) + " failed");
+  error shared(static_cast<errc>(code),
+               "rank " + std::to_string(first) + " of " + std::to_string(size_of(comm)) + " failed");
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
-    told.note(text.substr(at, end - at));
+    shared.note(text.substr(at, end - at));
     at = end + 1;
   }
-  return told;
+  return shared;
 }
 
 // Runs `work()`. An allocation failure becomes its error: an exception would leave the other ranks waiting.

@@ -12,15 +12,17 @@
 namespace penstock::inline v0 {
 
 /// Versions of remote objects in the caller's own stores, by URL; empty if they are not known.
-using stamp_finder = std::function<result<std::vector<std::string>>(const std::vector<std::string>&)>;
+using version_finder = std::function<result<std::vector<std::string>>(const std::vector<std::string>&)>;
+using stamp_finder [[deprecated("it is named version_finder")]] = version_finder;
 
 /// The location of a manifest, and the members that it omits.
 struct manifest_options {
   std::string
       folder;  ///< folder of the manifest, absolute: local files in it are named relative to it; empty: full paths
   /// Receives paths and reasons: datasets of HDF5 files that are not readable. Null: such a dataset is an error.
-  std::vector<std::pair<std::string, std::string>>* left_out = nullptr;
-  stamp_finder find_stamps = nullptr;  ///< null: objects in the caller's own stores are saved without their versions
+  std::vector<std::pair<std::string, std::string>>* omitted = nullptr;
+  version_finder find_versions =
+      nullptr;  ///< null: objects in the caller's own stores are saved without their versions
 };
 
 /// The manifest of an array that is read through references (HDF5, NetCDF, references, joined files of them). `open`

@@ -80,8 +80,8 @@ def test_the_program_copies_the_others(partly: Path, tmp_path: Path, run: Run) -
     np.testing.assert_array_equal(copied["good"][...], np.arange(6.0).reshape(2, 3))
     np.testing.assert_array_equal(copied["deep/inner"][...], np.arange(4))
     assert "empty" not in copied["deep"]
-    [left_out] = document(run, "copy", partly, tmp_path / "y.zarr")["left_out"]
-    assert left_out["path"] == "deep/empty"
+    [omitted] = document(run, "copy", partly, tmp_path / "y.zarr")["omitted"]
+    assert omitted["path"] == "deep/empty"
 
 
 def test_manifests_have_the_others(partly: Path, tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ result<std::vector<saved_version>> versions_of(const referenced_array& what, con
       paths.push_back(each.path);
     } else if (is_remote(each) && has_validators(each)) {
       validated.push_back(i);
-    } else if (is_remote(each) && each.remote_stamp.empty() && how.find_stamps) {
+    } else if (is_remote(each) && each.remote_stamp.empty() && how.find_versions) {
       remote.push_back(i);
       urls.push_back(each.name);
     }
@@ -258,8 +258,8 @@ result<std::vector<saved_version>> versions_of(const referenced_array& what, con
   }
   PENSTOCK_TRY(find_validators(what, validated, known, with, out));
   if (remote.empty()) return out;
-  PENSTOCK_ASSIGN(std::vector<std::string> found, how.find_stamps(urls));
-  if (found.size() != remote.size()) return error(errc::internal, "stamps of other objects were found");
+  PENSTOCK_ASSIGN(std::vector<std::string> found, how.find_versions(urls));
+  if (found.size() != remote.size()) return error(errc::internal, "versions of other objects were found");
   std::vector<result<>> checked(remote.size());
   for_each_file(remote.size(), *what.objects[remote[0]].from, with,
                 [&](std::size_t k) { checked[k] = check_version(what.objects[remote[k]]); });
@@ -351,9 +351,9 @@ result<> save_members(const group& from, const std::string& path, const manifest
   for (const std::string& name : *names) {
     const std::string inner = path.empty() ? name : path + "/" + name;
     auto opened = state.members->open(state.prefix + name);
-    if (!opened.ok() && how.left_out != nullptr && state.format == kHdf5Format &&
+    if (!opened.ok() && how.omitted != nullptr && state.format == kHdf5Format &&
         opened.error().code() == errc::unsupported) {
-      how.left_out->emplace_back(inner, opened.error().message());
+      how.omitted->emplace_back(inner, opened.error().message());
       continue;
     }
     PENSTOCK_ASSIGN(const node member, std::move(opened));

@@ -117,11 +117,11 @@ class copy_plan {
       const std::string inner = path.empty() ? name : path + "/" + name;
       const result<node> child = open(g, name);
       if (child.ok() && g.format() == kHdf5Format && is_without_form(*child)) {
-        report.left_out.push_back({inner, "Zarr v3 has no data type for lists of variable length"});
+        report.omitted.push_back({inner, "Zarr v3 has no data type for lists of variable length"});
       } else if (child.ok()) {
         PENSTOCK_TRY(add(*child, prefix + name + "/", inner, depth + 1));
       } else if (g.format() == kHdf5Format && child.error().code() == errc::unsupported) {
-        report.left_out.push_back({inner, child.error().message()});
+        report.omitted.push_back({inner, child.error().message()});
       } else {
         return child.error().clone();
       }
@@ -319,7 +319,7 @@ result<copy_report> copy(const node& from, const place& to, const copy_options& 
     PENSTOCK_ASSIGN(const std::unique_ptr<node_replacement> fresh, node_replacement::begin(to.store, prefix));
     if (fresh) {
       copier all(fresh->in(), options);
-      all.report.left_out = plan.report.left_out;
+      all.report.omitted = plan.report.omitted;
       PENSTOCK_TRY(all.run(plan, prefix.size()));
       if (consolidated) PENSTOCK_TRY(consolidate(fresh->in(), "", source.context));
       PENSTOCK_TRY(fresh->commit());
@@ -328,7 +328,7 @@ result<copy_report> copy(const node& from, const place& to, const copy_options& 
     PENSTOCK_TRY(erase_node(*to.store, prefix, !is_group));
   }
   copier all(to.store, options);
-  all.report.left_out = plan.report.left_out;
+  all.report.omitted = plan.report.omitted;
   auto done = all.run(plan, 0);
   auto flushed = to.store->flush();  // also after a failure: the copied part can be continued
   if (!done.ok()) return std::move(done).error();
