@@ -201,11 +201,11 @@ void add_stats(command_line& line) {
   command verb = line.add("stats", "Minimum, maximum, mean and deviation of an array or a selection");
   verb.required("URI", given->uri, "A path or a URI");
   verb.option("SELECTION", given->selection, "As in Python: '0:10, ::2', '..., -1'; all of the array without it");
-  verb.option("--skip", given->skip, "Leave out elements equal to this number, such as a nodata value");
+  verb.option("--skip", given->skip, "Omit elements equal to this number, such as a nodata value");
   verb.threads(given->threads, "Threads that decode; the processor's cores without it");
   verb.json("Print one JSON document");
   verb.footer(
-      "Needs memory for 64 MiB of elements, or one layer of chunks. NaN is counted and left out; std is that of the\n"
+      "Needs memory for 64 MiB of elements, or one layer of chunks. NaN is counted and omitted; std is that of the\n"
       "population.\n\nExamples:\n  penstock stats data.zarr/t2m\n  penstock stats scene.tif '0' --skip -9999");
   verb.runs([given](const session& speak) { return stats(speak, *given); });
 }

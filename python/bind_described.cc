@@ -45,7 +45,7 @@ referenced_object object_of(nb::handle from, const std::shared_ptr<store>& inlin
   if (!parts[4].is_none()) out.crc32c = nb::cast<std::uint32_t>(parts[4]);
   out.path = text_of(nb::cast<nb::bytes>(parts[5]));
   if (!parts[6].is_none()) {
-    const nb::tuple stamp = tuple_of(parts[6], 2, "a stamp");
+    const nb::tuple stamp = tuple_of(parts[6], 2, "a size and time of change");
     out.stamp = file_stamp{nb::cast<std::uint64_t>(stamp[0]), nb::cast<std::int64_t>(stamp[1])};
   }
   out.remote_stamp = utf8_of(parts[7]);
@@ -213,8 +213,9 @@ void bind_described(nb::module_& m) {
         nb::arg("variants"), nb::arg("objects"), nb::arg("format"), nb::arg("uri"), nb::arg("dimension_names").none(),
         nb::arg("missing_is_fill"), nb::arg("joined") = nb::none(),
         "An array whose bytes lie in objects of other formats. `table` is its reference table in the saved form; "
-        "`variants` are (filters left out, cell shape or None); `objects` are (name, Store or bytes, key, pinned, "
-        "CRC-32C or None, path of a local file or b'', (size, time of change) or None, remote stamp or ''); `joined` "
+        "`variants` are (omitted filters, cell shape or None); `objects` are (name, Store or bytes, key, pinned, "
+        "CRC-32C or None, path of a local file or b'', (size, time of change) or None, version of a remote object or "
+        "''); `joined` "
         "is (axis, edges, decoded lengths), the lists as bytes of 64-bit numbers, where several arrays "
         "follow each other.");
   m.def("hdf5_index", &index_of, nb::arg("store"), nb::arg("key"), nb::arg("header"),

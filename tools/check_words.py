@@ -1,17 +1,20 @@
 """Refuses words and constructions that docs/design/language.md excludes, in every text of the project.
 
 check_words.py [FILE...]: by default all files in git. Of documents the whole text is checked; of sources the comments,
-docstrings, texts with a blank (messages, help) and the names of tests.
+docstrings, texts with a blank (messages, help) and the names of tests. Adjacent literals are one text. Words that are
+also plain English are refused in documents, in messages and in the names of public headers only.
 """
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import subprocess
 import sys
 import tokenize
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (".md", ".txt", ".toml", ".yml", ".yaml", ".cff", "Makefile")
@@ -47,7 +50,28 @@ WORDS = {
     r"size of what follows|what is judged": 'name the thing: "the rest", "rows with bars"',
     r"the other way round": '"the reverse", or "in reverse order"',
 }
-PATTERNS = {re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE): instead for pattern, instead in WORDS.items()}
+# The replacement of each word of documents and messages. Comments may have it in its plain meaning.
+WORDS_OF_USERS = {
+    r"kept (?:decoded|warm|in memory|with the array)": '"cached"',
+    r"stamps?|stamped": '"size and modification time", or "version"',
+    r"(?:is|are|was|were|be|been) turned(?! (?:on|off|into))": '"transposed", "rotated" or "converted"',
+    r"holes?": '"gaps" or "missing numbers"',
+    r"pieces?|piecewise": '"batches", "ranges" or "parts"',
+    r"(?:left|leaves?|leaving) (?:\w+ ){0,2}out": '"omit"',
+    r"shel(?:f|ves)": '"in-memory store"',
+    r"crews?|workshops?|parcels?|doors?": '"thread pool", "encoder pool", "batch" or "interface"',
+}
+# Words within the names of public headers.
+NAMES = re.compile(
+    r"(?<![A-Za-z])(?:holes?|stamps?|left_out|kept|shelf|crew|shop|parcels?|door|beside|told|pieces?)(?![a-z])"
+)
+
+
+def _compiled(words: dict[str, str]) -> dict[re.Pattern[str], str]:
+    return {re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE): instead for pattern, instead in words.items()}
+
+
+PATTERNS, PATTERNS_OF_USERS = _compiled(WORDS), _compiled(WORDS_OF_USERS)
 COMMENT = re.compile(r"(?<![:\"'/])//[/!]?<?(.*)$")
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 TEST = re.compile(r"\b(?:TEST(?:_F|_P)?\((\w+), (\w+)\)|def (test_\w+))")
@@ -58,49 +82,97 @@ def words_of(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", name)
 
 
-def texts_of_cpp(source: str) -> list[tuple[int, str]]:
-    """(line, text) of the comments, messages and test names of a C++ source."""
-    out = []
+class Text(NamedTuple):
+    """A text and its line. `is_shown`: users see it."""
+
+    line: int
+    text: str
+    is_shown: bool = False
+
+
+def texts_of_cpp(source: str) -> list[Text]:
+    """The comments, messages and test names of a C++ source."""
+    out: list[Text] = []
+    before: list[str] = []  # the literals at the end of the lines before, which the next literal continues
     for number, line in enumerate(source.splitlines(), 1):
         comment = COMMENT.search(line)
         code = line[: comment.start()] if comment else line
-        out += [(number, comment[1])] if comment else []
-        out += [(number, text) for text in LITERAL.findall(code) if " " in text]
-        out += [(number, words_of(" ".join(filter(None, found.groups())))) for found in TEST.finditer(code)]
-    return out
+        out += [Text(number, comment[1])] if comment else []
+        out += [Text(number, words_of(" ".join(filter(None, found.groups())))) for found in TEST.finditer(code)]
+        literals = LITERAL.findall(code)
+        if before and code.lstrip().startswith('"') and literals:
+            literals[0] = "".join([*before, literals[0]])
+        elif before:
+            out.append(Text(number - 1, "".join(before), True))
+        before = [literals.pop()] if literals and code.rstrip().endswith('"') else []
+        out += [Text(number, text, True) for text in literals if " " in text]
+    return out + [Text(source.count("\n"), "".join(before), True)] * bool(before)
 
 
-def texts_of_python(source: str) -> list[tuple[int, str]]:
-    """(line, text) of the comments, docstrings, messages and test names of a Python source."""
-    out = []
+def texts_of_python(source: str) -> list[Text]:
+    """The comments, docstrings, messages and test names of a Python source."""
+    out: list[Text] = []
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        is_text = token.type in (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", -1)) and " " in token.string
-        if token.type == tokenize.COMMENT or is_text:
-            out += [(token.start[0] + i, line) for i, line in enumerate(token.string.splitlines())]
+        if token.type == tokenize.COMMENT:
+            out.append(Text(token.start[0], token.string))
+    tree = ast.parse(source)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    within = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in within:
+            text = node.value
+        else:
+            continue
+        if " " in text:
+            shown = id(node) not in docstrings
+            out += [Text(node.lineno + i, line, shown) for i, line in enumerate(text.splitlines())]
     for number, line in enumerate(source.splitlines(), 1):
-        out += [(number, words_of(found[3])) for found in TEST.finditer(line) if found[3]]
-    return out
+        out += [Text(number, words_of(found[3])) for found in TEST.finditer(line) if found[3]]
+    return sorted(out, key=lambda each: each.line)
 
 
-def texts_of(name: str, source: str) -> list[tuple[int, str]]:
-    """(line, text) of everything in a file that people read."""
+def texts_of(name: str, source: str) -> list[Text]:
+    """Everything in a file that people read."""
     if name.endswith(CPP):
         return texts_of_cpp(source)
     if name.endswith(PYTHON):
         return texts_of_python(source)
+    lines = enumerate(source.splitlines(), 1)
     if name.endswith(DOCUMENTS):
-        return list(enumerate(source.splitlines(), 1))
-    return [(n, line[line.index("#") :]) for n, line in enumerate(source.splitlines(), 1) if "#" in line]
+        return [Text(n, line, name.endswith(".md")) for n, line in lines]
+    return [Text(n, line[line.index("#") :]) for n, line in lines if "#" in line]
 
 
-def findings(texts: list[tuple[int, str]]) -> list[tuple[int, str, str]]:
+def findings(texts: list[Text]) -> list[tuple[int, str, str]]:
     """(line, word, replacement) of each excluded word."""
     return [
-        (number, found[0], instead)
-        for number, text in texts
-        for pattern, instead in PATTERNS.items()
+        (line, found[0], instead)
+        for line, text, is_shown in texts
+        for pattern, instead in (
+            PATTERNS | PATTERNS_OF_USERS if is_shown and "is deprecated" not in text else PATTERNS
+        ).items()
         for found in pattern.finditer(text)
     ]
+
+
+def names_of_header(source: str) -> list[tuple[int, str, str]]:
+    """(line, name, advice) of the names in the code of a public header that contain a word of the table."""
+    out = []
+    for number, line in enumerate(source.splitlines(), 1):
+        code = LITERAL.sub("", line.partition("//")[0])
+        for name in re.findall(r"[A-Za-z_]\w*", code):
+            if NAMES.search(name) and not name.endswith("_") and "[[deprecated" not in code:
+                out.append((number, name, "a name without words of the table"))
+    return out
+
+
+def is_shown_to_users(name: str) -> bool:
+    """Whether a file's messages are those of the package or the program, not of a test or a tool."""
+    return name.startswith(("include/", "src/", "cli/", "python/", "docs/", "README")) and not (
+        name.startswith(("python/tests/", "src/cuda/")) or name.endswith("_test.cc")
+    )
 
 
 def checked_files() -> list[str]:
@@ -113,7 +185,12 @@ def checked_files() -> list[str]:
 def main() -> int:
     wrong = 0
     for name in sys.argv[1:] or checked_files():
-        for line, word, instead in findings(texts_of(name, (ROOT / name).read_text(encoding="utf-8"))):
+        source = (ROOT / name).read_text(encoding="utf-8")
+        texts = texts_of(name, source)
+        if not is_shown_to_users(name):
+            texts = [text._replace(is_shown=False) for text in texts]
+        found = findings(texts) + (names_of_header(source) if name.startswith("include/") else [])
+        for line, word, instead in found:
             print(f"{name}:{line}: '{word}': write {instead}", file=sys.stderr)
             wrong += 1
     if wrong:

@@ -22,7 +22,7 @@ ps::result<> run(const std::string& folder) {
   const ps::dtype uint16(ps::dtype_kind::unsigned_integer, 16);
 
   // A Zarr array in a store of the scheme `toy:`, encoded by `run_length`.
-  PENSTOCK_ASSIGN(const ps::place to, ps::find_place("toy:shelf/steps.zarr", {context, {}}));
+  PENSTOCK_ASSIGN(const ps::place to, ps::find_place("toy:memory/steps.zarr", {context, {}}));
   ps::create_options options;
   options.context = context;
   options.path = to.path;
@@ -36,7 +36,7 @@ ps::result<> run(const std::string& folder) {
   PENSTOCK_TRY(steps.write(ps::basic_selection(), ps::tensor_view::contiguous(values.data(), uint16, {1000, 700})));
   ps::open_options opening;
   opening.context = context;
-  PENSTOCK_ASSIGN(const ps::array again, ps::open_array("toy:shelf/steps.zarr", opening));
+  PENSTOCK_ASSIGN(const ps::array again, ps::open_array("toy:memory/steps.zarr", opening));
   std::vector<std::uint16_t> read(values.size());
   PENSTOCK_TRY(again.read(ps::tensor_view::contiguous(read.data(), uint16, {1000, 700})));
   if (read != values) return ps::error(ps::errc::internal, "the Zarr array reads other values than were written");
@@ -60,11 +60,11 @@ ps::result<> run(const std::string& folder) {
   std::printf("%s %s: %s\n", image.c_str(), opened.format().c_str(), ps::to_string(opened.shape()).c_str());
 
   // From one to the other.
-  PENSTOCK_ASSIGN(const ps::place copied, ps::find_place("toy:shelf/copy.zarr", {context, {}}));
+  PENSTOCK_ASSIGN(const ps::place copied, ps::find_place("toy:memory/copy.zarr", {context, {}}));
   ps::copy_options how;
   how.codecs_json = R"(["run_length"])";
   PENSTOCK_TRY(ps::copy(ps::node(opened), copied, how));
-  PENSTOCK_ASSIGN(const ps::array copy, ps::open_array("toy:shelf/copy.zarr", opening));
+  PENSTOCK_ASSIGN(const ps::array copy, ps::open_array("toy:memory/copy.zarr", opening));
   PENSTOCK_TRY(copy.read(ps::tensor_view::contiguous(read.data(), uint16, {1000, 700})));
   if (read != values) return ps::error(ps::errc::internal, "the copy has other values than the image");
   return {};

@@ -365,7 +365,7 @@ def test_xarray_reads_members_as_variables(file: Path) -> None:
     xarray = pytest.importorskip("xarray")
     with h5py.File(file) as opened:
         stored = opened["g/t"][...]
-    with pytest.warns(UserWarning, match="'t' of .* is left out: its members are variables of the group 't'"):
+    with pytest.warns(UserWarning, match="'t' of .* is omitted: its members are variables of the group 't'"):
         assert list(xarray.open_dataset(file, engine="penstock", group="g")) == ["plain"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

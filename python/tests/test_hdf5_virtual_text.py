@@ -220,5 +220,5 @@ def test_references_of_very_much_text_are_refused_before_it_is_read(tmp_path: Pa
         file.create_virtual_dataset("v", layout)
     array = penstock.open(tmp_path / "v.h5", "v")
     assert array[:3].tolist() == ["a", "b", ""]
-    with pytest.raises(penstock.UnsupportedError, match="bytes of variable length are not kept in memory"):
+    with pytest.raises(penstock.UnsupportedError, match="bytes of variable length are not held in memory"):
         penstock.save_manifest(array, tmp_path / "m")

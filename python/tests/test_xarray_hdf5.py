@@ -154,11 +154,11 @@ def test_unsupported_variables_are_omitted_with_a_warning(tmp_path):
         file["nothing"] = h5py.Empty("f4")
         file.create_dataset("text_in_structures", (2,), np.dtype([("a", h5py.string_dtype())]))
     with (
-        pytest.warns(UserWarning, match="is left out") as said,
+        pytest.warns(UserWarning, match="is omitted") as said,
         xarray.open_dataset(tmp_path / "a.h5", engine="penstock") as made,
     ):
         assert list(made.variables) == ["x"]
-    named = [str(each.message) for each in said if "is left out" in str(each.message)]
+    named = [str(each.message) for each in said if "is omitted" in str(each.message)]
     for name in ("lists", "references", "nothing", "text_in_structures"):
         assert sum(f"'{name}' of file://" in text for text in named) == 1, named
     with warnings.catch_warnings():
@@ -250,7 +250,7 @@ def test_a_variable_that_is_not_readable_hides_no_other(tmp_path: Path) -> None:
     with pytest.raises(ps.UnsupportedError, match="int64"):
         ps.open(path)["converted"]
     with (
-        pytest.warns(UserWarning, match="'converted' of .* is left out: virtual HDF5 datasets of float16"),
+        pytest.warns(UserWarning, match="'converted' of .* is omitted: virtual HDF5 datasets of float16"),
         xarray.open_dataset(path, engine="penstock") as found,
     ):
         assert set(found.variables) == {"whole", "after"}

@@ -80,7 +80,7 @@ result<std::shared_ptr<const referenced_array>> with_values(referenced_array of,
   PENSTOCK_ASSIGN(const std::vector<std::uint64_t> cells, values.cells());
   const auto too_many = [] {
     return error(errc::unsupported,
-                 fmt::format("more than {} bytes of variable length are not kept in memory", kMostHdf5VariableBytes));
+                 fmt::format("more than {} bytes of variable length are not held in memory", kMostHdf5VariableBytes));
   };
   constexpr std::uint64_t kLeastBytes = 4;  // of an element: its length
   const std::uint64_t elements = saturating_mul(cells.size(), hdf5_cell_elements(values.grid()));

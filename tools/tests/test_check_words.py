@@ -26,14 +26,16 @@ import check_words
     ],
 )
 def test_an_excluded_word_is_reported_with_its_line(text: str) -> None:
-    assert [line for line, _, _ in check_words.findings([(1, "A line."), (2, text)])] == [2]
+    assert [
+        line for line, _, _ in check_words.findings([check_words.Text(1, "A line."), check_words.Text(2, text)])
+    ] == [2]
 
 
 @pytest.mark.parametrize(
     "text", ["The caller waits.", "on the other hand", "by hand, on Linux", "there is no text", "told apart"]
 )
 def test_other_words_are_not(text: str) -> None:
-    assert check_words.findings([(1, text)]) == []
+    assert check_words.findings([check_words.Text(1, text, True)]) == []
 
 
 def test_comments_messages_and_test_names_of_sources_are_checked() -> None:
@@ -43,6 +45,29 @@ def test_comments_messages_and_test_names_of_sources_are_checked() -> None:
     python = '"""One.\n\nBeside it.\n"""\nbeside = "beside"  # whoever\n\n\ndef test_nobody_waits(): ...\n'
     found = check_words.findings(check_words.texts_of("x.py", python))
     assert [(line, word) for line, word, _ in found] == [(3, "Beside"), (5, "whoever"), (8, "nobody")]
+
+
+def test_adjacent_literals_are_one_text() -> None:
+    cpp = 'fail("files stand side by "\n     "side in a folder", "next");\n'
+    assert [word for _, word, _ in check_words.findings(check_words.texts_of("x.cc", cpp))] == ["side by side"]
+    python = 'fail(\n    f"{n} files stand side by "\n    "side in a folder"\n)\nx = "side by ", "side"\n'
+    found = check_words.findings(check_words.texts_of("x.py", python))
+    assert [(line, word) for line, word, _ in found] == [(2, "side by side")]
+
+
+@pytest.mark.parametrize("text", ["the stamp of a file", "it is left out", "leaves them out", "in pieces", "two holes"])
+def test_words_with_a_plain_meaning_are_reported_where_users_see_them(text: str) -> None:
+    assert check_words.findings([check_words.Text(1, text, True)])
+    assert not check_words.findings([check_words.Text(1, text)])
+    assert check_words.findings(check_words.texts_of("x.md", text))
+    assert check_words.findings(check_words.texts_of("x.cc", f'fail("{text}");'))
+    assert not check_words.findings(check_words.texts_of("x.cc", f"// {text}"))
+    assert not check_words.findings(check_words.texts_of("x.py", f'"""{text}"""  # {text}'))
+
+
+def test_names_of_headers() -> None:
+    source = "enum class shard_holes { refuse };  // holes\nint whole, kept_;\nusing x [[deprecated]] = shard_holes;\n"
+    assert [name for _, name, _ in check_words.names_of_header(source)] == ["shard_holes"]
 
 
 def test_all_texts_of_the_project_are_checked() -> None:

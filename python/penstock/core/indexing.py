@@ -261,7 +261,7 @@ _KINDS = {"oindex": orthogonal, "vindex": vectorized, "blocks": blocks}
 
 
 class KeyMaker:
-    """Makes selections for `Array.read`, `read_async`, `plan` and `write`."""
+    """Makes selections for `Array.read`, `read_async` and `plan`."""
 
     _kind: str
 

@@ -317,7 +317,7 @@ def load(source: Any, mesh: Any, placements: Sequence[Any], *, threads: int | No
 
 def _rows_of(arrays: Arrays) -> Sequence[Sample]:
     if not isinstance(arrays, Array) or not arrays.shape:
-        raise InvalidArgumentError("samples may be left out for one array with rows: say what to read of each")
+        raise InvalidArgumentError("samples are optional for one array with rows only: give what to read of each")
     return range(arrays.shape[0])
 
 

@@ -260,7 +260,7 @@ class Cell:
         return cls(*(int(part) for part in key.split(":")))
 
     def name(self, of_group: str) -> str:
-        return f"{of_group}, piece {self.number}" if self.piece else of_group
+        return f"{of_group}, part {self.number}" if self.piece else of_group
 
 
 def version_of(path: str) -> str | None:

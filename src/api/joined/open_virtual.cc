@@ -309,7 +309,7 @@ class virtual_group {
       const std::string related = text_of(each.facts->attributes, name);
       if (!related.empty() && file.find(related) != nullptr)
         return refuse(
-            fmt::format("'{}' counts in the same units and is not converted: leave it out (drop_variables)", related));
+            fmt::format("'{}' counts in the same units and is not converted: omit it (drop_variables)", related));
     }
     for (const std::string_view name : kNotConverted) {
       if (each.facts->attributes.find(name) != nullptr || first.facts->attributes.find(name) != nullptr)
@@ -320,7 +320,7 @@ class virtual_group {
     auto converted = convert_times(each.facts->type, from, to, file.coordinate);
     if (converted.ok() && has_missing(file, first)) return refuse(std::string(lacks));
     if (!converted.ok())
-      return refuse(converted.error().message() + ": write the files with one unit, or leave the variable out");
+      return refuse(converted.error().message() + ": write the files with one unit, or omit the variable");
     variable_facts facts = *each.facts;
     json::object_t attributes = *facts.attributes.as_object();
     for (auto& [name, value] : attributes)

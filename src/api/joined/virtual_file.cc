@@ -119,7 +119,7 @@ result<> add_hdf5(const location& at, const virtual_options& how, virtual_file& 
   for (hdf5_contents::dataset& each : contents.datasets) {
     if (!is_wanted(how, each.name)) continue;
     if (each.failed) {
-      return std::move(*each.failed).note(fmt::format("variable '{}'; 'without' leaves it out", each.name));
+      return std::move(*each.failed).note(fmt::format("variable '{}'; 'without' omits it", each.name));
     }
     out.variables.push_back(variable_of(std::move(each.name), std::move(each.what)));
   }

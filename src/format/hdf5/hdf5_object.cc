@@ -120,7 +120,7 @@ class object_reader {
     hdf5_cursor cursor(body);
     const block_place next{cursor.number(file_.offset_bytes()), cursor.number(file_.length_bytes())};
     if (!cursor.ok()) return hdf5_damaged("an object header's continuation is cut off");
-    if (more_.size() == kMostBlocks) return hdf5_damaged("an object header in more pieces than any has");
+    if (more_.size() == kMostBlocks) return hdf5_damaged("an object header has more continuations than any file has");
     PENSTOCK_TRY(count(next.length));
     more_.push_back(next);
     return {};

@@ -153,10 +153,10 @@ def read(given: argparse.Namespace) -> int:
     meta = _meta(given.shard_dir)
     seed = given.seed if given.seed is not None else (meta or {}).get("seed")
     if not given.verify:
-        _say("verification: left out, as asked")
+        _say("verification: skipped, as requested")
         return 0
     if seed is None:
-        _say(f"verification: left out, there is no {_META} and no --seed")
+        _say(f"verification: skipped, there is no {_META} and no --seed")
         return 0
     numbers = cupynumeric.arange(array.size, dtype=np.int64)
     wanted = expected(numbers, int(seed), array.dtype).reshape(array.shape)

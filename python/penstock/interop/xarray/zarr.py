@@ -164,16 +164,16 @@ def _arrays_of(group: Group, dropped: set[str]) -> dict[str, Array]:
             try:
                 node = group[name]
             except UnsupportedError as error:  # the other variables remain readable
-                warnings.warn(f"'{name}' of {group.uri} is left out: {error.message}", UserWarning, stacklevel=2)
+                warnings.warn(f"'{name}' of {group.uri} is omitted: {error.message}", UserWarning, stacklevel=2)
                 continue
             if not isinstance(node, Array):
                 if is_compound(node):
-                    words = f"'{name}' of {group.uri} is left out: its members are variables of the group '{name}'"
+                    words = f"'{name}' of {group.uri} is omitted: its members are variables of the group '{name}'"
                     warnings.warn(words, UserWarning, stacklevel=2)
                 continue
             if why := _no_variable(node):
                 warnings.warn(
-                    f"'{name}' of {group.uri} is left out: {why}, `ps.open` reads it", UserWarning, stacklevel=2
+                    f"'{name}' of {group.uri} is omitted: {why}, `ps.open` reads it", UserWarning, stacklevel=2
                 )
                 continue
             made[name] = node

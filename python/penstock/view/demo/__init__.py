@@ -168,7 +168,7 @@ class Demo:
         for name, rate in self.rates.items():
             self.say(f"  {name:<30}{self.array.nbytes / rate * 1e3:>9.0f} ms {rate / 1e9:>8.2f} GB/s")
         for name, reason in self.left_out.items():
-            self.say(f"  {name:<30} left out: {reason}")
+            self.say(f"  {name:<30} skipped: {reason}")
 
     def check(self, name: str, values: np.ndarray[Any, Any]) -> None:
         if not self.array.matches(values):
