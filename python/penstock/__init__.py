@@ -1,9 +1,18 @@
 """Penstock reads and writes chunked N-d arrays as fast as the machine can decode and encode them.
 
+Examples
+--------
+>>> import numpy as np
 >>> import penstock as ps
+>>> ps.save("data.zarr", np.arange(600.0).reshape(30, 20))
 >>> a = ps.open("data.zarr")      # an Array or a Group
->>> a[10:20, ::2]                 # a numpy.ndarray
+>>> a[10:12, ::8]                 # a numpy.ndarray
+array([[200., 208., 216.],
+       [220., 228., 236.]])
 >>> print(a.plan())               # what a read would fetch and decode
+plan for 'file:///...data.zarr': 1 of 1 cells
+0 index reads, 1 requests, ...
+  decode chunk (0, 0) from all, direct
 """
 
 import importlib

@@ -58,10 +58,6 @@ def convert(
 ) -> Array | Group:
     """Write an array or a group in another format, which the target's name determines, and open it.
 
-        ps.convert("era5.nc", "era5.zarr", codecs="zstd")
-        ps.convert("scene.tif", "scene.zarr")
-        ps.convert("run.zarr", "run.h5")
-
     Parameters
     ----------
     source
@@ -85,8 +81,17 @@ def convert(
         Read both sides and compare them; `CorruptDataError` if elements differ.
     threads, progress, target_options
         As for `penstock.copy`.
+    context
+        Threads, caches and limits; None: the current one.
+    storage_options
+        For the source's URI, as for `open`.
     options
         For TIFF: those of `create_array` (`crs`, `transform`, `compression`, ...).
+
+    Returns
+    -------
+    Array or Group
+        The target, opened.
 
     Raises
     ------
@@ -94,6 +99,25 @@ def convert(
         The target exists; an option that the format does not have.
     UnsupportedError
         The format cannot hold the source.
+    CorruptDataError
+        A chunk of the source cannot be decoded; with `verify`, elements differ.
+
+    Examples
+    --------
+    >>> ps.save("scene.tif", np.zeros((2, 64, 64), "u2"), crs=32633, transform=(10, 0, 5e5, 0, -10, 5e6))
+    >>> list(ps.convert("scene.tif", "scene.zarr"))     # also for xarray and rioxarray
+    ['band', 'band_data', 'spatial_ref', 'x', 'y']
+    >>> ps.convert("scene.zarr", "again.tif", verify=True).epsg
+    32633
+
+    To and from HDF5 (NetCDF4), by h5py:
+
+    >>> import h5py
+    >>> ps.save("run.zarr", t=np.arange(6.0).reshape(2, 3))
+    >>> ps.convert("run.zarr", "run.h5")["t"].format
+    'hdf5'
+    >>> ps.convert("run.h5", "packed.zarr", codecs="zstd")["t"].shape
+    (2, 3)
     """
     name, format = _name_of(target)
     of_zarr = {"shards": shards, "codecs": codecs, "zarr_format": zarr_format, "memory": memory, "scratch": scratch}

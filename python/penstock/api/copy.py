@@ -82,6 +82,8 @@ def copy(
     resume
         Continue an interrupted copy: metadata is written first, and existing objects are not copied again. The node at
         the target must have the same metadata.
+    durable
+        Return only when the copy is on the storage device, if the store reports that.
     memory
         For the blocks of arrays that are encoded again: bytes, or text such as "2GiB"; by default half of the context's
         memory limit. If that is too little to decode each chunk once, chunks are decoded more often unless `scratch` is
@@ -90,15 +92,49 @@ def copy(
         A folder for a file, as large as the array's elements, that holds incomplete blocks.
     verify
         Read the copy and the source, and compare them; `CorruptDataError` if elements differ.
-    durable
-        Return only when the copy is on the storage device, if the store reports that.
     threads
         Decoding and encoding workers; None: the context's.
-    storage_options, target_options
-        For the source's and the target's URI, as for `open`.
     progress
         True: a line on stderr, or a bar in a notebook, for each array. A function: called as
         `progress(path, done_bytes, total_bytes)` on any thread; False stops the copy.
+    context
+        Threads, caches and limits; None: the current one.
+    storage_options, target_options
+        For the source's and the target's URI, as for `open`.
+
+    Returns
+    -------
+    Array or Group
+        The copy, opened.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A node exists at the target and neither `overwrite` nor `resume` is given; an option that does not fit the
+        source.
+    UnsupportedError
+        Zarr does not have the source's data type, or the codecs do not accept it.
+    CorruptDataError
+        A chunk of the source cannot be decoded; with `verify`, elements differ.
+    CancelledError
+        `progress` returned False.
+    ReadOnlyError, PermissionDeniedError
+        The target cannot be written to.
+
+    Examples
+    --------
+    >>> ps.save("run.zarr", t=np.zeros((100, 50)), p=np.ones(100))
+    >>> run = ps.copy("run.zarr", "packed.zarr", codecs="zstd", verify=True)
+    >>> list(run)
+    ['p', 't']
+
+    Into one archive, and one array of it into memory:
+
+    >>> ps.copy("run.zarr", "run.zip")["t"].shape
+    (100, 50)
+    >>> in_memory = {}
+    >>> ps.copy("run.zip", in_memory).attrs
+    {}
     """
     more = more_options(memory, scratch) | {"verify": bool(verify), "overwrite": overwrite, "resume": resume}
     more |= {"durable": durable, "threads": threads, "progress": progress}

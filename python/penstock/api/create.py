@@ -69,6 +69,8 @@ def create_array(
     ----------
     target
         As for `penstock.open`: a path or URI, a dict, a store. The array is at `path` (or `name`) within it.
+    path, name
+        The path of the array within the target. Both have the same meaning; only one may be given.
     shape, dtype
         As in NumPy; by default those of `data`. In addition to NumPy's types: `str` and `bytes` (of variable length),
         names such as "bfloat16" and "int4", Zarr v3 JSON.
@@ -83,7 +85,7 @@ def create_array(
     codecs
         "auto" (zstd, with a shuffle for floats and times), or a list of names, JSON objects or codec objects of zarr or
         numcodecs; for sharded arrays, those of the inner chunks. If no codec turns arrays into bytes, one is added.
-        `filters`, `serializer` and `compressors` give the same in parts, as in zarr-python.
+
     fill_value
         None: zeros, the empty string, NaT.
     zarr_format
@@ -92,13 +94,6 @@ def create_array(
         A mapping that JSON can hold.
     dimension_names
         A name or None for each dimension. In version 2 all or none; they are stored as xarray's attribute.
-    dimension_separator
-        "/" or "." between the numbers of a chunk's key, as in zarr-python.
-    order
-        The order of the elements within a chunk. Version 3 has a transpose for "F".
-    chunk_key_encoding
-        {"name": "default" or "v2", "separator": "/" or "."}, or zarr-python's object for it. {"name": "suffix",
-        "configuration": {"suffix": ".tiff", "base_encoding": ...}} ends each key with a suffix.
     overwrite
         Erase an existing array or group, and all below it. A folder without one is never erased.
     durable
@@ -108,6 +103,17 @@ def create_array(
     progress
         For `data`. True: a line on stderr, or a bar in a notebook. A function, as for `Array.write`: with an open array
         as `data`, reading it and writing are a half each.
+    filters, serializer, compressors
+        The codecs in parts, as in zarr-python, instead of `codecs`.
+    order
+        The order of the elements within a chunk. Version 3 has a transpose for "F".
+    chunk_key_encoding
+        {"name": "default" or "v2", "separator": "/" or "."}, or zarr-python's object for it. {"name": "suffix",
+        "configuration": {"suffix": ".tiff", "base_encoding": ...}} ends each key with a suffix.
+    dimension_separator
+        "/" or "." between the numbers of a chunk's key, as in zarr-python.
+    context
+        Threads, caches and limits; None: the current one.
     storage_options
         For a remote URI, as for `open`.
     **tiff
@@ -116,10 +122,44 @@ def create_array(
         `units`, `scales`, `offsets`: see docs/formats/tiff.md. Of the parameters above TIFFs have `shape`, `dtype`,
         `data`, `attributes` (GDAL's metadata), `overwrite`, `context` and `storage_options`.
 
+    Returns
+    -------
+    Array or TiffWriter
+        The open array; for a TIFF without `data` the writer.
+
     Raises
     ------
     InvalidArgumentError
         An argument that is not valid, by name; or the node exists. Also a ValueError.
+    ReadOnlyError, PermissionDeniedError
+        The store cannot be written to.
+    UnsupportedError
+        The data type, a codec or the store.
+
+    Examples
+    --------
+    A year of daily maps, filled month by month:
+
+    >>> t = ps.create_array("t2m.zarr", shape=(365, 181, 360), dtype="f4", chunks={"time": 31},
+    ...                     dimension_names=("time", "lat", "lon"), attributes={"units": "K"})
+    >>> t[0:31] = np.full((31, 181, 360), 280, "f4")
+    >>> t.chunks, t.attrs["units"]
+    ((31, 181, 360), 'K')
+
+    From values, with small chunks in large shards:
+
+    >>> x = np.arange(1_000_000, dtype="i4").reshape(1000, 1000)
+    >>> a = ps.create_array("x.zarr", data=x, chunks=(100, 100), shards=(500, 500), codecs="zstd")
+    >>> int(a[999, 999])
+    999999
+
+    A Cloud Optimized GeoTIFF, a row of tiles at a time:
+
+    >>> with ps.create_array("dem.tif", shape=(1, 512, 512), dtype="f4", tiles=(256, 256), crs=32633,
+    ...                      transform=(10, 0, 5e5, 0, -10, 5e6), nodata=-9999) as w:
+    ...     w[:, :256] = np.zeros((1, 256, 512))
+    >>> float(ps.open("dem.tif")[0, 300, 0])
+    -9999.0
     """
     check_path(path)
     if path and name:

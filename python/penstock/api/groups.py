@@ -43,11 +43,30 @@ def create_group(
         Erase an array or group that exists there, and all below it.
     durable
         Return when the metadata, and the folders above it, are on the storage device.
+    context
+        Threads, caches and limits; None: the current one.
+    storage_options
+        For a remote URI, as for `open`.
+
+    Returns
+    -------
+    Group
 
     Raises
     ------
     InvalidArgumentError
         A node exists there, and `overwrite` is false.
+    ReadOnlyError, PermissionDeniedError
+        The store cannot be written to.
+
+    Examples
+    --------
+    >>> run = ps.create_group("run.zarr", attributes={"model": "icon"})
+    >>> run.create_array("t", data=np.zeros((2, 3))).uri.endswith("run.zarr/t")
+    True
+    >>> print(run.tree())
+    /
+    └── t (2, 3) float64
     """
     check_name(target, path, storage_options)
     check_format(zarr_format)
@@ -78,6 +97,29 @@ def consolidate_metadata(
     ----------
     target, path
         The group at the root, as for `penstock.open_group`.
+    context
+        Threads, caches and limits; None: the current one.
+    storage_options
+        For a remote URI, as for `open`.
+
+    Returns
+    -------
+    Group
+        The root, which uses the copy.
+
+    Raises
+    ------
+    NotFoundError
+        No group exists there.
+    ReadOnlyError, PermissionDeniedError
+        The store cannot be written to.
+
+    Examples
+    --------
+    >>> ps.save("run.zarr", t=np.zeros(4), p=np.ones(4))
+    >>> run = ps.consolidate_metadata("run.zarr")
+    >>> run.consolidated
+    True
     """
     context = current_context() if context is None else context
     store, inside = place_of(target, path, storage_options, context)
@@ -112,8 +154,14 @@ def open_group(
         None: the copy of all metadata in the group is used if there is one; other nodes are looked up in storage.
         True: there must be one, and only its nodes exist. False: storage only. After a write through an open group its
         copy is no longer used in any case.
+    context
+        Threads, caches and limits; None: the current one.
     options
         `storage_options` and the other options of `penstock.open`.
+
+    Returns
+    -------
+    Group
 
     Raises
     ------
@@ -121,6 +169,16 @@ def open_group(
         No group exists there, and `mode` does not create one.
     InvalidArgumentError
         An array exists there or, with mode "w-", any node.
+    ReadOnlyError, PermissionDeniedError
+        `mode` needs a store that can be written to.
+
+    Examples
+    --------
+    >>> run = ps.open_group("run.zarr", mode="a", attributes={"model": "icon"})     # created
+    >>> run["t"] = np.zeros(4)
+    >>> again = ps.open_group("run.zarr", mode="r")
+    >>> list(again), again.attrs["model"]
+    (['t'], 'icon')
     """
     if mode not in (None, "r", "r+", "a", "w", "w-", "x"):
         raise InvalidArgumentError(f"mode must be None, 'r', 'r+', 'a', 'w' or 'w-', got {mode!r}")

@@ -46,12 +46,6 @@ def create_levels(
 ) -> LevelAppender:
     """Create a group with an image and its coarser levels, all written from the same rows, without reading back.
 
-        with ps.create_levels("scan.zarr", shape=(0, 4096, 4096), dtype="u2", chunks=(1, 512, 512), levels=4) as w:
-            for plane in planes:
-                w.append(plane[None])
-        ps.create_levels("scene.zarr", data=x, chunks=(512, 512)).close()
-        ps.open("scene.zarr", level=2)
-
     The arrays are `"0"`, `"1"`, ...; each is half as large as the one before in its last two dimensions (rounded up).
 
     Parameters
@@ -75,20 +69,46 @@ def create_levels(
         `multiscales`). They are written by `close`, and name complete levels only.
     name
         Of the image, in OME-Zarr's attributes.
-    overwrite, attributes
-        As for `create_group`. The convention adds its own attributes.
     queue, threads
         As for `Array.appender`, for each level.
     progress
         For `data`. True: a line on stderr, or a bar in a notebook. A function: called with (bytes of the image that
         were appended, bytes in all), of which `queue` may still hold the last ones. Returning False stops
         (`CancelledError`).
+    overwrite, attributes
+        As for `create_group`. The convention adds its own attributes.
+    context
+        Threads, caches and limits; None: the current one.
     options
         As for `create_array`: `shards`, `codecs`, `fill_value`, `dimension_names`.
 
     Returns
     -------
-    A `LevelAppender`, with `append`, `flush` and `close`; a context manager.
+    LevelAppender
+        With `append`, `flush` and `close`; a context manager.
+
+    Raises
+    ------
+    InvalidArgumentError
+        `shape` and `chunks` do not fit together, an option is not valid, or a node exists there.
+    ReadOnlyError, PermissionDeniedError
+        The store cannot be written to.
+
+    Examples
+    --------
+    >>> x = np.arange(512 * 512, dtype="u4").reshape(512, 512)
+    >>> ps.create_levels("scene.zarr", data=x, chunks=(128, 128)).close()
+    <penstock.Group 'file:///...scene.zarr'>
+    >>> ps.open("scene.zarr", level=2).shape
+    (128, 128)
+
+    A scan that arrives plane by plane:
+
+    >>> with ps.create_levels("scan.zarr", shape=(0, 256, 256), dtype="u2", chunks=(1, 64, 64), levels=3) as w:
+    ...     for plane in range(5):
+    ...         w.append(np.full((1, 256, 256), plane, "u2"))
+    >>> [each.shape for each in ps.open("scan.zarr").values()]
+    [(5, 256, 256), (5, 128, 128), (5, 64, 64)]
     """
     report = None if data is None else callback_of(progress, "writing")
     values = (
@@ -136,7 +156,19 @@ def _count_of(shape: tuple[int, ...], chunks: tuple[int, ...]) -> int:
 
 
 class LevelAppender:
-    """Appends rows to an image and its levels. Made by `create_levels`; a context manager, which closes it."""
+    """Appends rows to an image and its levels. Made by `create_levels`; a context manager, which closes it.
+
+    Examples
+    --------
+    >>> w = ps.create_levels("scan.zarr", shape=(0, 128, 128), dtype="u2", chunks=(1, 64, 64), levels=2)
+    >>> w.append(np.ones((3, 128, 128), "u2"))
+    >>> w.flush()                              # the rows so far are stored
+    >>> w.append(np.ones((1, 128, 128), "u2"))
+    >>> w.close()["1"].shape
+    (4, 64, 64)
+    >>> w.group.attrs["ome"]["multiscales"][0]["datasets"][1]["path"]
+    '1'
+    """
 
     def __init__(
         self,
@@ -160,7 +192,21 @@ class LevelAppender:
         return self._group
 
     def append(self, rows: npt.ArrayLike) -> None:
-        """Copy `rows` and their halves to the queues of all levels. Waits while one of them is full."""
+        """Copy `rows` and their halves to the queues of all levels. Waits while one of them is full.
+
+        Parameters
+        ----------
+        rows
+            Planes or rows of the image itself: as many dimensions as the image, with the same lengths except along
+            dimension 0. Cast to its dtype as in NumPy's assignment. They may be changed as soon as this returns.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The shape does not fit, or `close` was called.
+        Error
+            The failure of an earlier write.
+        """
         self._append(rows, None)
 
     def _append(self, rows: npt.ArrayLike, progress: Progress | None) -> None:
@@ -172,11 +218,28 @@ class LevelAppender:
         self._core.append(with_buffer(np.asarray(items)), items.dtype, progress)
 
     def flush(self) -> None:
-        """Wait until all rows of all levels are stored; an odd row of a level waits for the next one."""
+        """Wait until all rows of all levels are stored; an odd row of a level waits for the next one.
+
+        Raises
+        ------
+        Error
+            Names what was not stored, and the reason. The rows stay queued.
+        """
         self._core.flush()
 
     def close(self) -> Group:
-        """Store the remaining rows, name the complete levels in the group's attributes, and return the group."""
+        """Store the remaining rows, name the complete levels in the group's attributes, and return the group.
+
+        Returns
+        -------
+        Group
+            The group with the levels.
+
+        Raises
+        ------
+        Error
+            As for `flush`; rows that are not stored are lost.
+        """
         self._core.close(self._group)
         return self._group
 

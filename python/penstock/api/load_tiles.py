@@ -28,7 +28,7 @@ def load_tiles(
     progress: Progress | bool | None = None,
     **options: Any,
 ) -> list[Any]:
-    """Read one tile of an array on each device: `ps.load_tiles(a, ["cuda:0", "cuda:1"])`.
+    """Read one tile of an array on each device.
 
     Parameters
     ----------
@@ -58,6 +58,16 @@ def load_tiles(
     ------
     Error
         The first that failed; the other reads are stopped.
+    InvalidArgumentError
+        `devices` is not a list of names with numbers, or the array has no dimensions.
+
+    Examples
+    --------
+    Two halves in host memory; `["cuda:0", "cuda:1"]` has one on each of two GPUs:
+
+    >>> a = ps.create_array({}, data=np.arange(20.0).reshape(10, 2), chunks=(5, 2))
+    >>> [tile.shape for tile in ps.load_tiles(a, ["cpu", "cpu"])]
+    [(5, 2), (5, 2)]
     """
     names = [str(each) for each in devices]
     if isinstance(devices, str) or not names:

@@ -20,8 +20,6 @@ Codecs = str | Mapping[str, Any] | Sequence[Any] | Any
 def encode(codec: Codecs, x: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> bytes:
     """Encode an array as one chunk.
 
-        chunk = ps.encode("zstd:5", x)
-
     Parameters
     ----------
     codec
@@ -35,12 +33,28 @@ def encode(codec: Codecs, x: npt.ArrayLike, dtype: npt.DTypeLike | None = None) 
 
     Returns
     -------
-    The chunk's bytes, as in the store of an array with these codecs.
+    bytes
+        The chunk, as in the store of an array with these codecs.
 
     Raises
     ------
     UnsupportedError
         The codec or setting is not supported, by name.
+    InvalidArgumentError
+        A codec's setting is not valid.
+
+    Examples
+    --------
+    >>> x = np.zeros((64, 64), "f4")
+    >>> chunk = ps.encode("zstd:5", x)
+    >>> len(chunk) < x.nbytes // 100
+    True
+
+    The codecs of an array that exists:
+
+    >>> a = ps.create_array({}, data=x, chunks=(64, 64))
+    >>> np.array_equal(ps.decode(a.codecs, ps.encode(a.codecs, x), a.dtype, a.chunks), x)
+    True
     """
     items = np.asarray(x)
     return testing.encode(items, _chain(codec, items.dtype if dtype is None else dtype, items.shape), dtype)
@@ -51,8 +65,6 @@ def decode(
 ) -> npt.NDArray[Any]:
     """Decode one chunk: the reverse of `encode`.
 
-        x = ps.decode("zstd", chunk, "f4", (64, 64))
-
     Parameters
     ----------
     codec
@@ -62,10 +74,26 @@ def decode(
     dtype, shape
         Of the chunk.
 
+    Returns
+    -------
+    numpy.ndarray
+        The elements, of that type and shape, in memory of their own.
+
     Raises
     ------
     CorruptDataError
         The bytes contradict codecs, type or shape.
+    UnsupportedError
+        The codec or setting is not supported, by name.
+
+    Examples
+    --------
+    Examine a chunk without its array: the file of a store, for example.
+
+    >>> a = ps.create_array("x.zarr", data=np.arange(8, dtype="i2"), chunks=(4,), codecs="zstd")
+    >>> with open("x.zarr/c/1", "rb") as file:
+    ...     ps.decode("zstd", file.read(), "i2", (4,))
+    array([4, 5, 6, 7], dtype=int16)
     """
     lengths = tuple(shape) if isinstance(shape, Sequence) else (shape,)
     return testing.decode(b, _chain(codec, dtype, lengths), dtype, lengths)

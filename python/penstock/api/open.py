@@ -92,6 +92,11 @@ def open(
         files themselves). Parquet and Arrow: `columns`, `nulls`, `dtype`. Options that a format does not have are
         refused.
 
+    Returns
+    -------
+    Array or Group
+        What was found; a `TiffArray` for an image, an `UnpackedArray` with `unpack`. Array elements are not read.
+
     Raises
     ------
     NotFoundError
@@ -100,6 +105,28 @@ def open(
         The metadata, by member.
     ReadOnlyError, PermissionDeniedError
         `mode` is "r+" or "a", and the format or the store cannot be written to.
+
+    Examples
+    --------
+    >>> ps.save("run.zarr", temperature=np.full((4, 6), 280.0), pressure=np.ones(4))
+    >>> run = ps.open("run.zarr")
+    >>> list(run)
+    ['pressure', 'temperature']
+    >>> run["temperature"][1:3, 0]
+    array([280., 280.])
+
+    One array of the tree, which this program only reads:
+
+    >>> t = ps.open("run.zarr", "temperature", mode="r")
+    >>> t.shape, t.dtype, t.read_only
+    ((4, 6), dtype('float64'), True)
+
+    Second band of a GeoTIFF, from its first overview:
+
+    >>> ps.save("scene.tif", np.zeros((3, 1024, 1024), "u2"), crs=32633, transform=(10, 0, 5e5, 0, -10, 5e6))
+    >>> green = ps.open("scene.tif", bands=[1], level=1)
+    >>> green.shape, green.res
+    ((1, 512, 512), (20.0, 20.0))
     """
     # Small files are opened by the thousand, so unused options must not cost a call here.
     if mode is not None:
@@ -219,7 +246,32 @@ def _shards_in(folder: str) -> str | None:
 
 
 def open_array(target: Any, path: str = "", **options: Any) -> Array:
-    """As `open`, with the same modes, and raises `InvalidArgumentError` if a group is found."""
+    """Open an array: as `open`, with the same modes, but a group is refused.
+
+    Parameters
+    ----------
+    target, path
+        As for `open`.
+    options
+        The other parameters of `open`.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    InvalidArgumentError
+        A group is found.
+    Error
+        As for `open`.
+
+    Examples
+    --------
+    >>> ps.save("run.zarr", temperature=np.full((4, 6), 280.0))
+    >>> ps.open_array("run.zarr", "temperature", mode="r").shape
+    (4, 6)
+    """
     node = open(target, path, **options)
     if not isinstance(node, Array):
         raise InvalidArgumentError(f"'{node.uri}' is a group, not an array")

@@ -16,7 +16,16 @@ from penstock.core.group import Group
 
 @dataclass(frozen=True)
 class RechunkStep:
-    """How one array gets other chunks."""
+    """How one array gets other chunks. Made by `rechunk` with `dry_run`.
+
+    Examples
+    --------
+    >>> ps.create_array("maps.zarr", data=np.ones((20, 40, 40)), chunks=(1, 40, 40)).nchunks
+    20
+    >>> (step,) = ps.rechunk("maps.zarr", "series.zarr", (20, 8, 8), dry_run=True).steps
+    >>> step.passes
+    1
+    """
 
     path: str
     """Path within the copied node; empty: its root."""
@@ -30,7 +39,19 @@ class RechunkStep:
 
 @dataclass(frozen=True)
 class RechunkPlan:
-    """The plan of `rechunk`: a step for each array that is encoded again. `str(plan)` is readable text."""
+    """The plan of a copy, with a step for each array that is encoded again. Made by `rechunk` with `dry_run`.
+
+    `str(plan)` is readable text.
+
+    Examples
+    --------
+    >>> maps = ps.create_array("maps.zarr", data=np.ones((20, 40, 40)), chunks=(1, 40, 40))
+    >>> plan = ps.rechunk(maps, "series.zarr", (20, 8, 8), dry_run=True)
+    >>> plan.memory_bytes <= 1 << 30, plan.scratch_bytes
+    (True, 0)
+    >>> print(plan)
+    one pass: 1 blocks of 20 x 40 x 40 (0.2 MiB) are read and written; ...
+    """
 
     steps: tuple[RechunkStep, ...]
 
@@ -121,14 +142,14 @@ def rechunk(
     Each chunk of the source is decoded once, and each object of the target is written once, in blocks that fit into
     `memory`. If that is not possible, incomplete blocks are kept in one file, and the copy takes two passes.
 
-        ps.rechunk("maps.zarr", "series.zarr", chunks={"time": -1, "lat": 32, "lon": 32}, memory="2GiB")
-
     Parameters
     ----------
     source, target, path
         As for `penstock.copy`.
     chunks, shards, codecs, zarr_format, overwrite, durable, verify, threads, progress, target_options
         As for `penstock.copy`.
+    dry_run
+        Check all arguments and return the plan; nothing is written.
     memory
         For blocks: bytes, or text such as "2GiB"; by default half of the context's memory limit.
     scratch
@@ -137,8 +158,10 @@ def rechunk(
     resume
         Continue interrupted work, with the same arguments: blocks in the file and objects at the target are not written
         again.
-    dry_run
-        Check all arguments and return the plan; nothing is written.
+    context
+        Threads, caches and limits; None: the current one.
+    storage_options
+        For the source's URI, as for `open`.
 
     Returns
     -------
@@ -149,6 +172,22 @@ def rechunk(
     ------
     InvalidArgumentError
         The memory is too small for a chunk and an object, or for one pass if there is no folder for a file.
+    CorruptDataError
+        A chunk of the source cannot be decoded; with `verify`, elements differ.
+    CancelledError
+        `progress` returned False.
+
+    Examples
+    --------
+    Maps, one for each time, become time series:
+
+    >>> maps = ps.create_array("maps.zarr", data=np.ones((20, 40, 40)), chunks=(1, 40, 40),
+    ...                        dimension_names=("time", "lat", "lon"))
+    >>> series = ps.rechunk(maps, "series.zarr", {"time": -1, "lat": 8, "lon": 8}, memory="64MiB")
+    >>> series.chunks
+    (20, 8, 8)
+    >>> series.plan(np.s_[:, 3, 5]).requests
+    1
     """
     if scratch is None:
         scratch = folder_of(target)

@@ -56,6 +56,24 @@ def save(
         False stops (`CancelledError`). A `.npy` file of values in memory is reported when it is written.
     arrays
         Values of several arrays by name, below a new group. For a TIFF: options of `create_array`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Neither `data` nor `arrays` are given, or both are; an option that is not valid.
+    UnsupportedError
+        The format does not have such values.
+    ReadOnlyError, PermissionDeniedError
+        The store cannot be written to.
+
+    Examples
+    --------
+    >>> ps.save("x.zarr", np.arange(12.0).reshape(3, 4))
+    >>> ps.save("run.zarr", t=np.zeros((2, 3)), p=np.ones(3))
+    >>> sorted(ps.load("run.zarr"))
+    ['p', 't']
+    >>> ps.save("x.npy", ps.open("x.zarr"))
+    >>> ps.save("scene.tif", np.zeros((3, 64, 64), "u1"), crs=4326, transform=(0.1, 0, 5, 0, -0.1, 50))
     """
     if format_for_new(target, path) == "tiff":
         if data is None:
@@ -155,6 +173,19 @@ def load(target: Any, path: str = "", *, progress: Progress | bool | None = None
     -------
     numpy.ndarray or dict
         Values in memory of their own.
+
+    Raises
+    ------
+    Error
+        As for `penstock.open` and `Array.read`.
+
+    Examples
+    --------
+    >>> ps.save("run.zarr", t=np.zeros((2, 3)), p=np.ones(3))
+    >>> ps.load("run.zarr")["p"]
+    array([1., 1., 1.])
+    >>> ps.load("run.zarr", "t").shape
+    (2, 3)
     """
     node = open(target, path, **options)
     if progress is None or progress is False:

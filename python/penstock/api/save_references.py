@@ -47,6 +47,19 @@ def save_references(
         supports all of these except the last. More than 10^7 references in JSON.
     InvalidArgumentError
         A member is not an array of references.
+
+    Examples
+    --------
+    For programs that read kerchunk's references:
+
+    >>> import h5py, json, pathlib
+    >>> with h5py.File("run.nc", "w") as file:
+    ...     _ = file.create_dataset("t", data=np.arange(6.0).reshape(2, 3), chunks=(1, 3))
+    >>> ps.save_references(ps.open("run.nc"), "run.json")
+    >>> sorted(json.loads(pathlib.Path("run.json").read_text())["refs"])
+    ['.zattrs', '.zgroup', 't/.zarray', 't/.zattrs', 't/0.0', 't/1.0']
+    >>> ps.open("run.json")["t"][1]
+    array([3., 4., 5.])
     """
     if format not in _FORMATS:
         raise InvalidArgumentError(f"format is 'json', 'parquet' or None, it is {format!r}")

@@ -47,19 +47,50 @@ class ShardWriter:
 
     A file appears under its name when it is complete. Leaving the `with` block without an exception writes the
     manifest, with the checksum of each file, into the files' folder. Until then the folder has no manifest, or that of
-    an earlier run."""
+    an earlier run. Shards of an earlier run with the same pattern and higher numbers are removed at the end.
+
+    Parameters
+    ----------
+    pattern
+        The names of the files, with one `{}` for the shard's number. The suffix determines the format: `.npy`, `.npz`,
+        `.raw`, `.zarr`, `.h5`, `.parquet`, `.arrow`, `.tif` (of bands, y and x), or another of these formats' (`.dat`,
+        `.feather`, ...).
+    manifest
+        The name of the manifest in the folder of the shards; None: none is written.
+    name
+        That of the dataset, the column, or the member.
+    options
+        Those of h5py's `create_dataset` (`compression="gzip"`), of pyarrow's `write_table`, of Arrow's
+        `IpcWriteOptions`, of `penstock.save` for TIFF.
+
+    Attributes
+    ----------
+    pattern, manifest, name
+        As given; the pattern as a local path.
+    suffix
+        The ending of the files, such as ".npy".
+
+    Raises
+    ------
+    InvalidArgumentError
+        The pattern, a name or an option is not valid.
+    UnsupportedError
+        The suffix is not one of these.
+
+    Examples
+    --------
+    >>> with ps.ShardWriter("run/step_{:03d}.npy") as w:
+    ...     for step in range(4):
+    ...         path = w.write(np.full((5, 3), step, "f4"))
+    >>> path
+    'run/step_003.npy'
+    >>> ps.open_shards("run").shape
+    (20, 3)
+    """
 
     def __init__(
         self, pattern: str | os.PathLike[str], *, manifest: str | None = MANIFEST, name: str = "x", **options: Any
     ) -> None:
-        """`pattern` has one `{}`, for the shard's number; its suffix determines the format: `.npy`, `.npz`, `.raw`,
-        `.zarr`, `.h5`, `.parquet`, `.arrow`, `.tif` (of bands, y and x), or another of these formats' (`.dat`,
-        `.feather`, ...).
-        `manifest` is a name in the folder of the shards; None: none is written. `name` is that of the dataset, the
-        column, or the member. `options` are those of h5py's `create_dataset` (`compression="gzip"`), of pyarrow's
-        `write_table`, of Arrow's `IpcWriteOptions`, of `penstock.save` for TIFF.
-
-        Shards of an earlier run with the same pattern and higher numbers are removed at the end."""
         if not isinstance(pattern, str | os.PathLike) or not isinstance(os.fspath(pattern), str):
             raise InvalidArgumentError(f"a pattern is a str or a path with one {{}}, not {pattern!r}")
         given, kept = os.fsencode(local_path(os.fspath(pattern))), None if manifest is None else os.fsencode(manifest)
@@ -85,7 +116,26 @@ class ShardWriter:
         return [os.fsdecode(path) for path in self._writer.paths]
 
     def write(self, values: npt.ArrayLike) -> str:
-        """Write the next shard, of at least one dimension, and return its path."""
+        """Write the next shard.
+
+        Parameters
+        ----------
+        values
+            The rows: at least one dimension. All shards have the dtype and the shape, except along axis 0, of the first
+            one.
+
+        Returns
+        -------
+        str
+            The path of the file.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The shape or the dtype does not fit.
+        UnsupportedError
+            The format does not have such elements.
+        """
         made = np.asanyarray(values)
         if made.ndim == 0:
             raise InvalidArgumentError("a shard has at least one dimension")
@@ -367,7 +417,23 @@ def save_shards(
 
     Returns
     -------
-    list of paths
+    list of str
+        The paths of the files, in order.
+
+    Raises
+    ------
+    InvalidArgumentError
+        `rows`, `shards` or an option is not valid, or the array is read from files that would be replaced.
+    UnsupportedError
+        The format does not have such elements.
+
+    Examples
+    --------
+    >>> x = np.arange(20.0).reshape(10, 2)
+    >>> ps.save_shards(x, "run/part_{}.npy", rows=4)
+    ['run/part_0.npy', 'run/part_1.npy', 'run/part_2.npy']
+    >>> ps.open_shards("run/part_*.npy").shape
+    (10, 2)
     """
     source = values if hasattr(values, "shape") and hasattr(values, "dtype") else np.asanyarray(values)
     if not source.shape:

@@ -91,6 +91,10 @@ def open_shards(
         Return NumPy views of the mapped files instead of an `Array`: a list with one for each file. Nothing is copied.
     holes
         The former name of `gaps`, which warns.
+    context
+        Threads, caches and limits; None: the current one.
+    storage_options
+        For URIs, as for `penstock.open`.
     options
         For HDF5 files `dataset`: a name, or a pattern ("shard_*") that may match many in each file. For Parquet and
         Arrow files `columns` (or `column`), `nulls` and `dtype`. For all others, options of `penstock.open`: `path` for
@@ -109,6 +113,30 @@ def open_shards(
         Headers that cannot be read, empty and truncated files: the first five are named.
     ConflictError
         Later, in a read: a file changed or was removed since it was opened.
+
+    Examples
+    --------
+    >>> for day in range(3):
+    ...     np.save(f"day_{day}.npy", np.full((24, 10), day))
+    >>> days = ps.open_shards("day_*.npy")
+    >>> days.shape
+    (72, 10)
+    >>> days[23:25, 0]
+    array([0, 1])
+
+    Raw files, whose type and shape the caller gives:
+
+    >>> for part in range(2):
+    ...     np.arange(6, dtype="<f4").tofile(f"part_{part}.raw")
+    >>> ps.open_shards("part_*.raw", dtype="<f4", row_shape=(3,)).shape
+    (4, 3)
+
+    With a manifest, later opens read no headers:
+
+    >>> ps.open_shards("day_*.npy", manifest="days.shards").nbytes == days.nbytes
+    True
+    >>> ps.open_shards("days.shards").shape
+    (72, 10)
     """
     if holes is not None:
         warnings.warn("open_shards(holes=) is deprecated: it is named gaps=", DeprecationWarning, stacklevel=2)

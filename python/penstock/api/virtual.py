@@ -122,7 +122,8 @@ def open_virtual(
 
     Returns
     -------
-    A read-only group. `save_manifest` can save it if all files store the variables in the same way.
+    Group
+        Read-only. `save_manifest` can save it if all files store the variables in the same way.
 
     Raises
     ------
@@ -130,6 +131,20 @@ def open_virtual(
         Files that do not fit together: the message names the variable and two files.
     ConflictError
         In a read: a file changed since it was opened.
+    NotFoundError
+        Nothing matches the pattern, or a file has no known format.
+
+    Examples
+    --------
+    >>> for month in range(3):
+    ...     g = ps.create_group(f"m{month}.zarr")
+    ...     t = ps.create_array(g, "t", data=np.full((30, 4), 280.0), dimension_names=("time", "x"))
+    ...     days = ps.create_array(g, "time", data=np.arange(30) + 30 * month, dimension_names=("time",))
+    >>> year = ps.open_virtual("m*.zarr", concat="time")
+    >>> year["t"].shape
+    (90, 4)
+    >>> year["time"][[0, 30, 60]]
+    array([ 0, 30, 60])
     """
     if not concat or not isinstance(concat, str):
         raise InvalidArgumentError(f"concat is the name of a dimension, it is {concat!r}")

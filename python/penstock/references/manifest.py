@@ -237,13 +237,37 @@ def save_manifest(
     For a group (from `open_virtual`, from an HDF5 file, of references): those of all arrays in it and in groups below.
     Datasets of HDF5 that are not readable are omitted; a warning names them.
 
-    `path` may be a URI of a store that can be written to, with its `storage_options`. Manifests of Parquet, Arrow and
-    mixed-order `.npy` files can only be saved to a local path.
-
     Accepts arrays of HDF5 and NetCDF files, of references, and of many files (of Zarr and TIFF only if a manifest
     opened them). `penstock.open_shards(path)` reads their manifests too. The manifest of `.npy` and raw files is JSON
     if the name ends with ".json". Opening the manifest fails if a file has changed (for `.npy`, raw, Parquet and Arrow
     files: reading them fails); so does a later read of a file that changes afterwards.
+
+    Parameters
+    ----------
+    array
+        An open array or group of files that are read in place.
+    path
+        A path, or a URI of a store that can be written to. Manifests of Parquet, Arrow and mixed-order `.npy` files can
+        only be saved to a local path.
+    storage_options
+        For a URI, as for `penstock.open`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The array's chunks are not in files that a manifest can name: it is Zarr, or in memory.
+    UnsupportedError
+        Such a manifest cannot be saved to that place.
+    ConflictError
+        A file changed since it was opened.
+
+    Examples
+    --------
+    >>> for day in range(3):
+    ...     np.save(f"day_{day}.npy", np.full((24, 10), day))
+    >>> ps.save_manifest(ps.open_shards("day_*.npy"), "days.json")
+    >>> ps.open("days.json").shape             # no file of a day is opened
+    (72, 10)
     """
     if isinstance(array, Group):
         name = local_path(os.fspath(path))
