@@ -23,7 +23,22 @@ if TYPE_CHECKING:
 
 
 class Appender:
-    """Appends rows in the background. Made by `Array.appender`; a context manager, which closes it. Thread-safe."""
+    """Appends rows in the background. Made by `Array.appender`; a context manager, which closes it. Thread-safe.
+
+    Examples
+    --------
+    >>> a = ps.create_array("log.zarr", shape=(0, 3), dtype="f8", chunks=(100, 3))
+    >>> w = a.appender(publish_interval=60)
+    >>> w.append(np.ones((30, 3)))
+    >>> w.rows, w.held
+    (30, 30)
+    >>> w.flush()                                          # readers see the rows
+    >>> w.held, ps.open("log.zarr").shape
+    (0, (30, 3))
+    >>> w.close()
+    >>> w.closed
+    True
+    """
 
     def __init__(
         self,
@@ -108,7 +123,13 @@ class Appender:
         self._core.flush(self._array)
 
     def close(self) -> None:
-        """Do what `flush` does and take no more rows. After an error, rows that are not stored are lost."""
+        """Do what `flush` does and take no more rows.
+
+        Raises
+        ------
+        Error
+            As for `flush`; rows that are not stored are lost.
+        """
         if not self._core.closed:
             self._core.close(self._array)
 

@@ -44,6 +44,32 @@ class Array(Reads, Writes, _core.Array):
     zarr-python, lists for all dimensions are points (`vindex`), and one list among slices is orthogonal (`oindex`, as
     in NumPy unless an int is separated from the list). Chunks that were never written are the fill value; a failed read
     is an exception. Small reads of stores that do not block keep the GIL, all others release it; Ctrl-C stops a read.
+
+    Examples
+    --------
+    >>> ps.save("t.zarr", np.arange(600.0).reshape(30, 20))
+    >>> a = ps.open("t.zarr")
+    >>> a
+    <penstock.Array 'file:///...t.zarr' shape=(30, 20) dtype=float64 chunks=(30, 20)>
+    >>> a[2, :3]
+    array([40., 41., 42.])
+    >>> a[::-1, 0][:2], float(a[-1, -1])
+    (array([580., 560.]), 599.0)
+    >>> a[[0, 2], 1:3]
+    array([[ 1.,  2.],
+           [41., 42.]])
+    >>> np.mean(a, axis=1)[:2]
+    array([ 9.5, 29.5])
+
+    Writes and attributes are stored at once:
+
+    >>> a[0, :10] = -1
+    >>> a.attrs["units"] = "K"
+    >>> b = ps.open("t.zarr")
+    >>> b[0, 8:11], b.attrs["units"]
+    (array([-1., -1., 10.]), 'K')
+    >>> a.nbytes, a.nchunks, a.nbytes_stored() > 0
+    (4800, 1, True)
     """
 
     # The storage options if the array was opened by a remote URI: with both it can be opened again. None otherwise.
@@ -82,8 +108,13 @@ class Array(Reads, Writes, _core.Array):
     def nbytes_stored(self) -> int | None:
         """Count the bytes of the chunks in storage. Requests sizes or indexes of shards, and reads no data.
 
-        None if the store does not report the sizes of its objects. Metadata is not counted. A remote store gets one
+        Metadata is not counted. A remote store gets one
         request for each shard; sizes of chunks without shards are unknown there.
+
+        Returns
+        -------
+        int or None
+            Bytes. None if the store does not report the sizes of its objects.
         """
         found: int | None = registry.call("nbytes_stored", self)
         return found
@@ -254,12 +285,43 @@ class Array(Reads, Writes, _core.Array):
             and is raised to the caller. A device read with `progress` returns when all is queued on the device; it
             counts queued bytes.
 
+        Returns
+        -------
+        numpy.ndarray, Tensor or out
+            A new array of the selection's shape; a NumPy scalar if ints select one element; with `device` a tensor in
+            that device's memory; with `out` that object. Values in host memory are complete when this returns.
+
         Raises
         ------
         OutOfRangeError, InvalidArgumentError, OutputError
-            The selection or `out` does not fit (also IndexError, ValueError, BufferError).
+            The selection or `out` does not fit, or NumPy does not allow the cast (also IndexError, ValueError,
+            BufferError).
         CorruptDataError
             Bytes in storage contradict the metadata; the notes name chunk, key, byte range and array.
+        NotFoundError, StorageError, PermissionDeniedError
+            The store failed. Chunks that do not exist are the fill value.
+        ConflictError
+            An object changed while it was read.
+        UnsupportedError
+            A codec that this release does not have, by name.
+        CancelledError
+            `progress` returned False.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, data=np.arange(24, dtype="i2").reshape(4, 6), chunks=(2, 3))
+        >>> a.read(np.s_[1:3, ::2])
+        array([[ 6,  8, 10],
+               [12, 14, 16]], dtype=int16)
+
+        Into memory that exists, with a cast and with four workers:
+
+        >>> buffer = np.empty((4, 6), "f4")
+        >>> a.read(..., out=buffer, threads=4) is buffer
+        True
+        >>> a.read(ps.oindex[[3, 0], [5, 1]], dtype="f8")
+        array([[23., 19.],
+               [ 5.,  1.]])
         """
         workers = _check_threads(threads)
         progress = callback_of(progress, "reading")
@@ -298,7 +360,33 @@ class Array(Reads, Writes, _core.Array):
     ) -> Job:
         """Start `read` on other threads and return a `Job`, which uses `out` until it is done.
 
-        Parameters are those of `read`.
+        Invalid selections and arguments are reported by this call, all other errors by `Job.wait`. Parameters are those
+        of `Array.read`.
+
+        Returns
+        -------
+        Job
+            The running read. Jobs of one context share its threads and may end in any order.
+
+        Raises
+        ------
+        OutOfRangeError, InvalidArgumentError, OutputError
+            The selection or `out` does not fit.
+
+        Examples
+        --------
+        Read the next part while the program computes with this one:
+
+        >>> a = ps.create_array({}, data=np.arange(40.0).reshape(4, 10), chunks=(1, 10))
+        >>> job = a.read_async(np.s_[0])
+        >>> sums = []
+        >>> for row in range(4):
+        ...     x = job.wait()
+        ...     if row < 3:
+        ...         job = a.read_async(np.s_[row + 1])
+        ...     sums.append(float(x.sum()))
+        >>> sums
+        [45.0, 145.0, 245.0, 345.0]
         """
         workers = _check_threads(threads)
         progress = callback_of(progress, "reading")
@@ -339,7 +427,12 @@ class Array(Reads, Writes, _core.Array):
         them. If the waiting copies exceed the context's `write_queue` bytes, this call waits. The program waits for its
         writes before it ends. Values in a device's memory are copied to the host before this returns.
 
-        Errors are raised by `wait` of the job, or else, once, by `flush`. Parameters are those of `write`.
+        Errors are raised by `wait` of the job, or else, once, by `flush`. Parameters are those of `Array.write`.
+
+        Returns
+        -------
+        Job
+            The running write; its `wait` returns None.
 
         Raises
         ------
@@ -347,6 +440,17 @@ class Array(Reads, Writes, _core.Array):
             Arguments that `write` refuses; fields of a structured dtype.
         UnsupportedError
             An array of Python objects.
+
+        Examples
+        --------
+        >>> a = ps.create_array("out.zarr", shape=(4, 10), dtype="f8", chunks=(1, 10))
+        >>> x = np.empty(10)
+        >>> for step in range(4):
+        ...     x[:] = step
+        ...     job = a.write_async(np.s_[step], x)     # x may change now
+        >>> a.flush()
+        >>> a[:, 0]
+        array([0., 1., 2., 3.])
         """
         workers = _check_threads(threads)
         selection, fields = self._prepare(selection)
@@ -359,16 +463,15 @@ class Array(Reads, Writes, _core.Array):
     def flush(self) -> None:
         """Wait for all writes of `write_async` that were started with this array's context, for any array.
 
-        Raises the first error of a write whose job was not waited for; its notes name the others.
+        Raises
+        ------
+        Error
+            The first error of a write whose job was not waited for; its notes name the others.
         """
         _core._context_of(self).synchronize()
 
     def plan(self, selection: Selection = ..., *, device: str | None = None, max_lines: int = 64) -> Plan:
         """Return how `selection` would be read: a text of requests, decodes and fills, with the sums as numbers.
-
-            plan = a.plan(np.s_[0, :100])
-            print(plan)
-            plan.requests, plan.fetched_bytes, plan.amplification, plan.advise()
 
         Reads the indexes that it needs. `device="cuda"` (or "cuda:1"; the first one without a number) plans a read into
         the memory of that device, whose requests are longer. The plan then also shows which codecs are decoded there
@@ -384,6 +487,28 @@ class Array(Reads, Writes, _core.Array):
             The most operations in the text.
         device
             None, or the device of the planned read.
+
+        Returns
+        -------
+        Plan
+            A `str` with attributes.
+
+        Raises
+        ------
+        OutOfRangeError, InvalidArgumentError
+            The selection does not fit.
+
+        Examples
+        --------
+        >>> a = ps.create_array("a.zarr", data=np.arange(10_000.0).reshape(100, 100), chunks=(10, 100))
+        >>> plan = a.plan(np.s_[:, 0])                  # a column: one element of each row is needed
+        >>> plan.requests, plan.chunks_touched, plan.amplification
+        (10, 10, 100.0)
+        >>> print(a.plan(np.s_[0]))
+        plan for 'file:///...a.zarr': 1 of 10 cells
+        0 index reads, 1 requests, ... bytes, 1 of them whole objects
+        ...
+          decode chunk (0, 0) from all, scatter
         """
         on_device = _device.is_device(device)
         prepared = self._prepare(selection)[0]

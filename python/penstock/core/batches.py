@@ -34,12 +34,7 @@ def batches(
 ) -> Iterator[Tensor]:
     """Read crops of arrays, `batch_size` at a time, ahead of the loop that trains on them.
 
-        samples = [(0, np.s_[:, 64:128, 32:96]), (1, np.s_[:, 0:64, 0:64]), ...]
-        for batch in ps.batches([a, b], samples, batch_size=8, dtype="float32"):
-            x = torch.from_dlpack(batch)          # (8, bands, 64, 64)
-
-    Yields tensors of shape (crops, *shape of a crop), in the order of the samples. A batch is one read: a chunk that
-    several of its crops need is fetched and decoded once.
+    A batch is one read: a chunk that several of its crops need is fetched and decoded once.
 
     Parameters
     ----------
@@ -63,6 +58,28 @@ def batches(
         Omit an incomplete last batch.
     check
         For devices: wait for each batch before it is returned, and raise its failures.
+
+    Yields
+    ------
+    Tensor
+        Of shape (crops, *shape of a crop), in the order of the samples.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The arrays have several dtypes and none is given, a cast is not possible, or crops of a batch differ in shape.
+    Error
+        As for `Array.read`, when the batch is requested.
+
+    Examples
+    --------
+    >>> scenes = [ps.create_array({}, data=np.full((3, 100, 100), i, "u2"), chunks=(3, 50, 50)) for i in range(2)]
+    >>> samples = [(i % 2, np.s_[:, 10 * i : 10 * i + 32, 0:32]) for i in range(6)]
+    >>> for batch in ps.batches(scenes, samples, batch_size=4, dtype="float32"):
+    ...     x = np.from_dlpack(batch)                      # torch.from_dlpack takes it too
+    ...     print(x.shape, x.dtype, x[:, 0, 0, 0])
+    (4, 3, 32, 32) float32 [0. 1. 0. 1.]
+    (2, 3, 32, 32) float32 [0. 1.]
     """
     if batch_size < 1 or depth < 0:
         raise InvalidArgumentError(f"batch_size must be 1 or more and depth 0 or more: {batch_size}, {depth}")

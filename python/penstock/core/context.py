@@ -92,6 +92,30 @@ class Context(_core.Context):
     disk_cache_trust
         Seconds during which an object counts as unchanged after the server returned its version, or reported that it
         does not exist: reads in that time make no request. 0: every read requests the version.
+
+    Raises
+    ------
+    InvalidArgumentError
+        A value that is not valid, by name.
+    UnsupportedError
+        `device_allocator` needs a package that is not installed.
+
+    Examples
+    --------
+    Arrays that are opened in the block use two threads and cache 64 MiB of decoded chunks:
+
+    >>> ps.save("x.zarr", np.arange(1000.0))
+    >>> with ps.Context(threads=2, chunk_cache="64MiB") as ctx:
+    ...     a = ps.open("x.zarr")
+    ...     first = a[:10]
+    >>> ctx.threads, ps.current_context() is ctx
+    (2, False)
+
+    One context for some arrays only:
+
+    >>> small = ps.Context(memory_limit="256MiB")
+    >>> float(ps.open("x.zarr", context=small)[999])
+    999.0
     """
 
     def __init__(
@@ -172,7 +196,19 @@ def _nvcomp_library() -> str:
 
 
 def current_context() -> Context:
-    """The context of the innermost `with ctx:`, or the default one."""
+    """Return the context of the innermost `with ctx:`, or the default one.
+
+    Returns
+    -------
+    Context
+        The one that `open` and other functions use without the argument `context`.
+
+    Examples
+    --------
+    >>> with ps.Context(threads=1) as ctx:
+    ...     ps.current_context() is ctx
+    True
+    """
     stack = _active.get()
     if stack:
         return stack[-1]

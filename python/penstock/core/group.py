@@ -29,6 +29,34 @@ class Group(_core.Group):
     """An open group. Made by `penstock.open`; iterating gives the names of its children, sorted.
 
     A `collections.abc.Mapping` of names to arrays and groups: `g.get(name)`, `g.items()` and `in` work as for a dict.
+
+    Examples
+    --------
+    >>> run = ps.create_group("run.zarr")
+    >>> t = run.create_array("surface/t", data=np.full((2, 3), 280.0), chunks=(1, 3))
+    >>> run["p"] = np.ones(3)
+    >>> list(run), "surface/t" in run, len(run)
+    (['p', 'surface'], True, 2)
+    >>> run["surface/t"][0]
+    array([280., 280., 280.])
+    >>> print(run.tree())
+    /
+    ├── p (3,) float64
+    └── surface
+        └── t (2, 3) float64
+    >>> [path for path, node in run.members(max_depth=None)]
+    ['p', 'surface', 'surface/t']
+    >>> [name for name, a in run.arrays()], list(run.group_keys())
+    (['p'], ['surface'])
+    >>> [name for name, g in run.groups()], list(run.array_keys())
+    (['surface'], ['p'])
+    >>> [type(each).__name__ for each in run.values()] == [type(each).__name__ for _, each in run.items()]
+    True
+    >>> run.get("q", "none")
+    'none'
+    >>> del run["p"]
+    >>> list(run.keys())
+    ['surface']
     """
 
     _storage_options: dict[str, Any] | None = None  # as of arrays
@@ -76,19 +104,94 @@ class Group(_core.Group):
         _core.erase(self, os.fsencode(path))
 
     def create_array(self, name: str, **options: Any) -> Array:
-        """Make a new array below this group and open it: see `penstock.create_array`."""
+        """Make a new array below this group and open it.
+
+        Parameters
+        ----------
+        name
+            The path of the array below the group; missing groups are created.
+        options
+            Those of `penstock.create_array`, except `target`, `path`, `name` and `zarr_format`.
+
+        Returns
+        -------
+        Array
+
+        Raises
+        ------
+        ReadOnlyError
+            The group is read-only, or not Zarr.
+        InvalidArgumentError
+            A node exists there, or an option is not valid.
+
+        Examples
+        --------
+        >>> run = ps.create_group("run.zarr")
+        >>> run.create_array("t", shape=(365, 10), dtype="f4", chunks=(30, 10)).chunks
+        (30, 10)
+        """
         self._check_format()
         made: Array = registry.call("create_array", self, name, **options)
         return made
 
     def create_group(self, name: str, *, attributes: Mapping[str, Any] | None = None, overwrite: bool = False) -> Group:
-        """Make a new group below this one and open it: see `penstock.create_group`."""
+        """Make a new group below this one and open it.
+
+        Parameters
+        ----------
+        name
+            The path of the group below this one; missing groups are created.
+        attributes, overwrite
+            As for `penstock.create_group`.
+
+        Returns
+        -------
+        Group
+
+        Raises
+        ------
+        ReadOnlyError
+            The group is read-only, or not Zarr.
+        InvalidArgumentError
+            A node exists there, and `overwrite` is false.
+
+        Examples
+        --------
+        >>> run = ps.create_group("run.zarr")
+        >>> run.create_group("ocean", attributes={"depths": 3}).attrs
+        {'depths': 3}
+        """
         self._check_format()
         made: Group = registry.call("create_group", self, name, attributes=attributes, overwrite=overwrite)
         return made
 
     def require_group(self, name: str, **options: Any) -> Group:
-        """The group with that name; it is created if it does not exist."""
+        """Open the group with that name; it is created if it does not exist.
+
+        Parameters
+        ----------
+        name
+            The path of the group below this one.
+        options
+            Those of `create_group`, for a new group.
+
+        Returns
+        -------
+        Group
+
+        Raises
+        ------
+        InvalidArgumentError
+            An array has the name.
+        ReadOnlyError
+            No node has the name, and the group is read-only.
+
+        Examples
+        --------
+        >>> run = ps.create_group("run.zarr")
+        >>> run.require_group("ocean").uri == run.require_group("ocean").uri
+        True
+        """
         try:
             node = self[name]
         except NotFoundError:
@@ -107,18 +210,18 @@ class Group(_core.Group):
         return True
 
     def get(self, path: str, default: Any = None) -> Any:
-        """The child with that name or path; `default` if there is none."""
+        """Return the child with that name or path; `default` if there is none."""
         try:
             return self._member(path) if path.strip("/") else default
         except NotFoundError:
             return default
 
     def values(self) -> list[Array | Group]:
-        """The direct children, opened, in the order of `keys`."""
+        """Return the direct children, opened, in the order of `keys`."""
         return [node for _, node in self._children()]
 
     def items(self) -> list[tuple[str, Array | Group]]:
-        """(name, child) of each direct child, in the order of `keys`."""
+        """Return (name, child) of each direct child, in the order of `keys`."""
         return list(self._children())
 
     @property
@@ -150,7 +253,9 @@ class Group(_core.Group):
         return len(self.keys())
 
     def members(self, max_depth: int | None = 0) -> Iterator[tuple[str, Array | Group]]:
-        """(path, node) of each direct child and of all nodes up to `max_depth` levels below them (None: all levels)."""
+        """Yield (path, node) of each direct child and of all nodes up to `max_depth` levels below them (None: all
+        levels).
+        """
         for name, node in self._children():
             yield name, node
             if isinstance(node, Group) and (max_depth is None or max_depth > 0):
@@ -165,23 +270,23 @@ class Group(_core.Group):
             yield name, child
 
     def array_keys(self) -> Iterator[str]:
-        """Names of the direct children that are arrays."""
+        """Yield the names of the direct children that are arrays."""
         return (name for name, _ in self.arrays())
 
     def group_keys(self) -> Iterator[str]:
-        """Names of the direct children that are groups."""
+        """Yield the names of the direct children that are groups."""
         return (name for name, _ in self.groups())
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
-        """(name, array) of the direct children that are arrays."""
+        """Yield (name, array) of the direct children that are arrays."""
         return ((name, node) for name, node in self.members() if isinstance(node, Array))
 
     def groups(self) -> Iterator[tuple[str, Group]]:
-        """(name, group) of the direct children that are groups."""
+        """Yield (name, group) of the direct children that are groups."""
         return ((name, node) for name, node in self.members() if isinstance(node, Group))
 
     def tree(self) -> str:
-        """The hierarchy as text, an array with its shape and dtype."""
+        """Return the hierarchy as text, an array with its shape and dtype."""
         return "\n".join(["/", *_branches(self, "")])
 
     def _ipython_key_completions_(self) -> list[str]:

@@ -261,7 +261,26 @@ _KINDS = {"oindex": orthogonal, "vindex": vectorized, "blocks": blocks}
 
 
 class KeyMaker:
-    """Makes selections for `Array.read`, `read_async` and `plan`."""
+    """`penstock.oindex`, `penstock.vindex`, `penstock.blocks`: selections for `Array.read`, `read_async`, `write` and
+    `plan`.
+
+    `oindex[...]` is orthogonal, `vindex[...]` selects points, `blocks[...]` whole chunks (shards, if the array has
+    some): the same as the properties of `Array` with these names.
+
+    Examples
+    --------
+    >>> a = ps.create_array({}, data=np.arange(24).reshape(4, 6), chunks=(2, 3))
+    >>> a.read(ps.oindex[[0, 3], [5, 1]])                # every combination
+    array([[ 5,  1],
+           [23, 19]])
+    >>> a.read(ps.vindex[[0, 3], [5, 1]])                # points (0, 5) and (3, 1)
+    array([ 5, 19])
+    >>> a.read(ps.blocks[1, 0])                          # a chunk
+    array([[12, 13, 14],
+           [18, 19, 20]])
+    >>> a.plan(ps.oindex[[0, 3], :]).chunks_touched
+    4
+    """
 
     _kind: str
 
@@ -358,6 +377,14 @@ class Reads(_Base):
 
         Items are ints (which drop their dimension), slices, lists or arrays of positions in any order, also repeated,
         and lists or arrays of bools as long as the dimension.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, data=np.arange(24).reshape(4, 6), chunks=(2, 3))
+        >>> a.oindex[[3, 0], [5, 1]]
+        array([[23, 19],
+               [ 5,  1]])
+        >>> a.oindex[a[:, 0] > 6, 2] = 0
         """
         return _Index(self, "oindex")
 
@@ -366,43 +393,100 @@ class Reads(_Base):
         """Points: `a.vindex[rows, columns]` selects one element for each pair; the lists broadcast.
 
         Also a boolean mask of the array's shape: `a.vindex[mask]`.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, data=np.arange(24).reshape(4, 6), chunks=(2, 3))
+        >>> a.vindex[[3, 0], [5, 1]]
+        array([23,  1])
+        >>> a.vindex[a[...] > 20]
+        array([21, 22, 23])
         """
         return _Index(self, "vindex")
 
     @property
     def blocks(self) -> _Index:
-        """Whole chunks (or shards, if the array is sharded): `a.blocks[2, 0]`, `a.blocks[1:3]`."""
+        """Whole chunks (or shards, if the array is sharded): `a.blocks[2, 0]`, `a.blocks[1:3]`.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, data=np.arange(24).reshape(4, 6), chunks=(2, 3))
+        >>> a.blocks[1, 0]
+        array([[12, 13, 14],
+               [18, 19, 20]])
+        >>> a.blocks[0].shape
+        (2, 6)
+        """
         return _Index(self, "blocks")
 
     def get_basic_selection(
         self, selection: Any = ..., *, out: Any = None, fields: Fields | None = None, prototype: Any = None
     ) -> Any:
-        """Read ints, slices, Ellipsis and None. As in zarr-python; `prototype` is not used, results are NumPy's."""
+        """Read ints, slices, Ellipsis and None. As in zarr-python.
+
+        `prototype` is not used: results are NumPy's.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, data=np.arange(6).reshape(2, 3))
+        >>> a.get_basic_selection(np.s_[1, ::2])
+        array([3, 5])
+        """
         made = self._get(selection, out, fields)
         return made[()] if out is None and isinstance(made, np.ndarray) and not made.shape else made
 
     def get_orthogonal_selection(
         self, selection: Any, *, out: Any = None, fields: Fields | None = None, prototype: Any = None
     ) -> Any:
-        """Read as `oindex[selection]`, into `out` if it is given. As in zarr-python."""
+        """Read as `oindex[selection]`, into `out` if it is given. As in zarr-python.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, data=np.arange(6).reshape(2, 3))
+        >>> a.get_orthogonal_selection((slice(None), [2, 0]))
+        array([[2, 0],
+               [5, 3]])
+        """
         return self._get(orthogonal(self, selection), out, fields)
 
     def get_coordinate_selection(
         self, selection: Any, *, out: Any = None, fields: Fields | None = None, prototype: Any = None
     ) -> Any:
-        """Read single elements: one list of positions for each dimension. As in zarr-python."""
+        """Read single elements: one list of positions for each dimension. As in zarr-python.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, data=np.arange(6).reshape(2, 3))
+        >>> a.get_coordinate_selection(([0, 1], [2, 0]))
+        array([2, 3])
+        """
         return self._get(coordinates(self, selection), out, fields)
 
     def get_mask_selection(
         self, mask: Any, *, out: Any = None, fields: Fields | None = None, prototype: Any = None
     ) -> Any:
-        """Read the elements at which a boolean array of the array's shape is true, in C order. As in zarr-python."""
+        """Read the elements at which a boolean array of the array's shape is true, in C order. As in zarr-python.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, data=np.arange(6).reshape(2, 3))
+        >>> a.get_mask_selection(a[...] % 2 == 1)
+        array([1, 3, 5])
+        """
         return self._get(masked(self, mask), out, fields)
 
     def get_block_selection(
         self, selection: Any, *, out: Any = None, fields: Fields | None = None, prototype: Any = None
     ) -> Any:
-        """Read whole chunks (or shards, if the array is sharded). As in zarr-python."""
+        """Read whole chunks (or shards, if the array is sharded). As in zarr-python.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, data=np.arange(16).reshape(4, 4), chunks=(2, 2))
+        >>> a.get_block_selection((1, 0))
+        array([[ 8,  9],
+               [12, 13]])
+        """
         return self._get(blocks(self, selection), out, fields)
 
     def _get(self, selection: Any, out: Any, fields: Fields | None) -> Any:

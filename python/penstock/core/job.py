@@ -44,10 +44,28 @@ class _Cancels(Protocol):
 
 
 class Job:
-    """A running read or write, from `Array.read_async` and `Array.write_async`.
+    """A running read or write. Made by `Array.read_async` and `Array.write_async`.
 
     Dropping it cancels a read and waits for its workers; a write continues, if necessary until the end of the program.
     `await job` also returns the result; a cancelled task cancels the job.
+
+    Examples
+    --------
+    >>> a = ps.create_array({}, data=np.arange(1000.0), chunks=(100,))
+    >>> job = a.read_async(np.s_[::10])
+    >>> job.wait().shape
+    (100,)
+    >>> job.done, job.progress[0] == job.progress[1]
+    (True, True)
+
+    Two reads in a coroutine:
+
+    >>> import asyncio
+    >>> async def first_and_last():
+    ...     first, last = await asyncio.gather(a.read_async(0), a.read_async(-1))
+    ...     return float(first), float(last)
+    >>> asyncio.run(first_and_last())
+    (0.0, 999.0)
     """
 
     _what = "read"
@@ -74,14 +92,59 @@ class Job:
         """Request that it stop; `wait` then raises `CancelledError`, unless it had ended.
 
         After a stopped write each storage object is the old one or the new one.
+
+        Examples
+        --------
+        >>> import threading
+        >>> ready = threading.Event()
+        >>> class Slow(ps.Store):
+        ...     objects = {}
+        ...     def get(self, key):
+        ...         if key != "zarr.json":
+        ...             ready.wait()
+        ...         return self.objects.get(key)
+        >>> a = ps.create_array(Slow.objects, data=np.ones(1000), chunks=(1,))
+        >>> job = ps.open(Slow()).read_async()
+        >>> job.cancel()
+        >>> ready.set()
+        >>> try:
+        ...     job.wait()
+        ... except ps.CancelledError:
+        ...     print("cancelled")
+        cancelled
         """
         self._ticket.cancel()
 
     def wait(self, timeout: float | None = None) -> Any:
         """Wait for the end and return the result of `read` or `write`, or raise its exception.
 
-        After `timeout` seconds: `DeadlineExceededError` (a TimeoutError), and the job continues. Ctrl-C cancels it and
-        is raised.
+        Parameters
+        ----------
+        timeout
+            Seconds; None: no limit.
+
+        Returns
+        -------
+        numpy.ndarray, Tensor or None
+            The result of the read, also in further calls; None for writes.
+
+        Raises
+        ------
+        DeadlineExceededError
+            (a TimeoutError) The time is over; the job continues.
+        CancelledError
+            The job was cancelled.
+        KeyboardInterrupt
+            Ctrl-C, which also cancels the job.
+        Error
+            As for `Array.read` and `Array.write`.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, data=np.arange(1000.0), chunks=(100,))
+        >>> job = a.read_async()
+        >>> float(job.wait(timeout=60).sum())
+        499500.0
         """
         try:
             ended = self._ticket.wait_for(-1.0 if timeout is None else max(0.0, timeout))

@@ -48,12 +48,6 @@ def loader(
 ) -> Loader:
     """Return an iterable of shuffled batches of crops of arrays, which decodes each chunk once an epoch.
 
-        batches = ps.loader({"image": x, "label": y}, crop={"time": None, "y": 64, "x": 64}, batch_size=16,
-                            dtype={"image": "float32"}, scale={"image": 1 / std}, offset={"image": -mean / std})
-        for epoch in range(10):
-            for batch in batches:                          # {"image": (16, bands, 64, 64), "label": (16, 64, 64)}
-                step(torch.from_dlpack(batch["image"]), torch.from_dlpack(batch["label"]))
-
     Shuffling has two steps: blocks of chunks are put into random order, and samples are drawn from the blocks that the
     window holds. The order of an epoch depends only on the arguments, the seed and the epoch's number, not on the
     number of ranks; batch j goes to rank `j % ranks`. Since the order is known, chunks are read ahead by the context's
@@ -113,6 +107,27 @@ def loader(
     -------
     Loader
         Iterating yields the batches of an epoch. `state_dict` has the position.
+
+    Raises
+    ------
+    InvalidArgumentError
+        No array has a dimension that `crop` names, the arrays differ in length along one, or an option is not valid.
+
+    Examples
+    --------
+    >>> x = ps.create_array({}, data=np.ones((10, 3, 128, 128), "u2"), chunks=(1, 3, 64, 64),
+    ...                     dimension_names=("time", "band", "y", "x"))
+    >>> y = ps.create_array({}, data=np.ones((10, 128, 128), "u1"), chunks=(1, 64, 64),
+    ...                     dimension_names=("time", "y", "x"))
+    >>> batches = ps.loader({"image": x, "label": y}, crop={"time": None, "y": 64, "x": 64}, batch_size=16,
+    ...                     dtype={"image": "float32"}, scale={"image": 1e-4})
+    >>> batches.samples, len(batches)
+    (40, 3)
+    >>> for epoch in range(2):
+    ...     for batch in batches:
+    ...         image = np.from_dlpack(batch["image"])     # torch.from_dlpack takes it too
+    >>> image.shape, batch["label"].shape
+    ((8, 3, 64, 64), (8, 64, 64))
     """
     keys, every = _as_list(arrays)
     names = [_names(array, given) for array, given in zip(every, _names_of_each(dims, keys), strict=True)]
@@ -191,6 +206,36 @@ class Loader:
 
     Iterating yields this rank's batches of one epoch; the next iteration yields the next epoch. It can be pickled, and
     used in a forked process.
+
+    Attributes
+    ----------
+    epoch
+        The number of the current or next epoch.
+    rank, ranks
+        The part of the batches that this process gets.
+
+    Examples
+    --------
+    Stop in the middle of an epoch and continue in another process:
+
+    >>> x = ps.create_array({}, data=np.arange(20), chunks=(5,))
+    >>> batches = ps.loader(x, batch_size=4, seed=1)
+    >>> for batch in batches:
+    ...     state = batches.state_dict()
+    ...     break
+    >>> again = ps.loader(x, batch_size=4, seed=1)
+    >>> again.load_state_dict(state)
+    >>> len(list(again)), again.epoch
+    (4, 1)
+
+    Half of the batches of epoch 7:
+
+    >>> batches.set_epoch(7)
+    >>> batches.set_rank(0, 2)
+    >>> len(list(batches))
+    3
+    >>> batches.counts()["chunks_again"]
+    0
     """
 
     def __init__(self, engine: tuple[Any, ...], shape: _Shape, rank: int, ranks: int) -> None:
@@ -234,12 +279,18 @@ class Loader:
         self.set_epoch(epoch + 1)
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the next epoch, from its beginning: each has an order of its own."""
+        """Set the number of the next epoch, which begins at its first batch: each epoch has an order of its own."""
         self.epoch = _whole(epoch, "epoch")
         self._first = self._next = 0
 
     def set_rank(self, rank: int, ranks: int) -> None:
-        """Use another part of the batches, from the next iteration on."""
+        """Use another part of the batches, from the next iteration on.
+
+        Raises
+        ------
+        InvalidArgumentError
+            `rank` is not from 0 to `ranks` - 1.
+        """
         if not 0 <= _whole(rank, "rank") < check_count(ranks, "ranks"):
             raise InvalidArgumentError(f"rank must be from 0 to {ranks - 1}, it is {rank}")
         self.rank, self.ranks = int(rank), int(ranks)
@@ -249,11 +300,21 @@ class Loader:
         ranks.
 
         Call it when all ranks have had the same number of batches.
+
+        Returns
+        -------
+        dict
+            Values that JSON can hold.
         """
         return {"epoch": self.epoch, "batch": self._next, **self._identity()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue at the position of a `state_dict`, with the next iteration.
+
+        Parameters
+        ----------
+        state
+            The result of `state_dict`.
 
         Raises
         ------
@@ -277,7 +338,7 @@ class Loader:
         }
 
     def counts(self) -> dict[str, int]:
-        """Statistics of the window in this epoch.
+        """Return statistics of the window in this epoch.
 
         Returns
         -------

@@ -19,7 +19,7 @@ _DRAWN = 48  # squares of a drawing along an axis, at most
 
 
 class Plan(str):
-    """How a selection would be read: a text, which `print` shows, and numbers.
+    """How a selection would be read: a text, which `print` shows, and numbers. Made by `Array.plan`.
 
     For selections of very many chunks, the numbers are those of the first chunks: see `complete`.
 
@@ -39,6 +39,18 @@ class Plan(str):
         Positions of the first of them in the chunk grid.
     complete : bool
         Whether the numbers cover all chunks.
+
+    Examples
+    --------
+    >>> a = ps.create_array("a.zarr", data=np.ones((100, 100, 100)), chunks=(1, 100, 100))
+    >>> plan = a.plan(np.s_[:, 10, 10])
+    >>> plan.requests, plan.chunks_touched, plan.decoded_bytes // plan.returned_bytes
+    (100, 100, 10000)
+    >>> "penstock rechunk" in plan.advise()                 # the command for better chunks is in its text
+    True
+    >>> print(plan)
+    plan for 'file:///...a.zarr': 100 of 100 cells
+    ...
     """
 
     requests: int

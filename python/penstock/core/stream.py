@@ -20,10 +20,6 @@ def stream(
 ) -> Stream:
     """Read an array tile by tile, ahead of the loop that computes on it.
 
-        with ps.stream(a, depth=3) as tiles:
-            for tile in tiles:
-                f(tile.data)          # tile.index, tile.box
-
     Parameters
     ----------
     array
@@ -42,6 +38,28 @@ def stream(
     check
         For devices: wait for each tile before it is returned, so that none has failed chunks. False: a failure on a
         device may be raised up to two rounds of the buffers later, and the tile's elements have all bits set.
+
+    Returns
+    -------
+    Stream
+        An iterator over tiles in C order of their positions, and a context manager.
+
+    Raises
+    ------
+    InvalidArgumentError
+        `tile` or `depth` is not valid.
+    Error
+        As for `Array.read`, when the tile is requested.
+
+    Examples
+    --------
+    >>> a = ps.create_array("a.zarr", data=np.arange(10_000.0).reshape(100, 100), chunks=(50, 50))
+    >>> total = 0.0
+    >>> with ps.stream(a, depth=3) as tiles:
+    ...     for tile in tiles:
+    ...         total += tile.data.sum()
+    >>> float(total) == float(np.arange(10_000).sum())
+    True
     """
     if not isinstance(depth, int) or depth < 0:
         raise InvalidArgumentError(f"depth must be 0 or more tiles, it is {depth!r}")

@@ -31,7 +31,30 @@ class Tensor:
     DLPack has a code for, including bfloat16 and floats of eight bits, which NumPy does not export. The memory lives as
     long as a consumer uses it.
 
-        torch.from_dlpack(ps.Tensor(x)); jax.dlpack.from_dlpack(ps.Tensor(x)); numpy.from_dlpack(ps.Tensor(x))
+    Parameters
+    ----------
+    values
+        An ndarray, or a value that `numpy.asarray` accepts without a copy; another `Tensor`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The bytes of the elements are not in the machine's order.
+
+    Examples
+    --------
+    >>> t = ps.Tensor(np.arange(6, dtype="f4").reshape(2, 3))
+    >>> t.shape, t.dtype, t.device
+    ((2, 3), dtype('float32'), 'cpu')
+    >>> np.shares_memory(np.from_dlpack(t), t.numpy())          # as torch.from_dlpack(t) does
+    True
+
+    Types that NumPy does not have, such as bfloat16:
+
+    >>> import ml_dtypes
+    >>> import jax.numpy as jnp
+    >>> jnp.from_dlpack(ps.Tensor(np.ones(4, ml_dtypes.bfloat16))).dtype
+    dtype(bfloat16)
     """
 
     __slots__ = ("_values",)
@@ -73,7 +96,7 @@ class Tensor:
         return self.size * self.dtype.itemsize
 
     def numpy(self) -> npt.NDArray[Any]:
-        """The values as an ndarray: the same memory."""
+        """Return the values as an ndarray: the same memory."""
         return self._values
 
     def _repr_html_(self) -> str:

@@ -15,7 +15,15 @@ from penstock.core.job import cancel_at_exit
 
 @dataclass(frozen=True)
 class Tile:
-    """One tile of a stream."""
+    """One tile of a stream. Made by `Stream`.
+
+    Examples
+    --------
+    >>> a = ps.create_array({}, data=np.arange(12.0).reshape(3, 4), chunks=(2, 4))
+    >>> tile = next(ps.stream(a))
+    >>> tile.index, tile.box, tile.data.shape
+    ((0, 0), (slice(0, 2, None), slice(0, 4, None)), (2, 4))
+    """
 
     index: tuple[int, ...]
     """Its position in the grid of tiles."""
@@ -29,6 +37,27 @@ class Stream:
     """The tiles of an array in C order, of which `depth` are read ahead. Made by `penstock.stream`; a context manager.
 
     One iteration yields every tile once. Leaving the block, or dropping the stream, cancels pending reads.
+
+    Attributes
+    ----------
+    array, depth
+        As given to `penstock.stream`.
+    tile_shape
+        The shape of a tile, in elements; tiles at the end are shorter.
+    grid
+        The number of tiles along each dimension.
+
+    Examples
+    --------
+    Stop at the first tile with a large value:
+
+    >>> a = ps.create_array({}, data=np.arange(100.0), chunks=(10,))
+    >>> tiles = ps.stream(a, (20,), depth=1)
+    >>> len(tiles), tiles.grid
+    (5, (5,))
+    >>> next(tile.index for tile in tiles if tile.data.max() > 50)
+    (2,)
+    >>> tiles.close()
     """
 
     def __init__(

@@ -32,7 +32,20 @@ def tiles(
     Returns
     -------
     list of tuples of slices
-        The tiles cover all of `a` without overlap. Tile i begins at i times the length of tile 0.
+        The tiles cover the whole array without overlap. Tile i begins at i times the length of tile 0.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The shape has no dimensions, the axis is out of range, or a number is less than 1.
+
+    Examples
+    --------
+    >>> [rows for rows, columns in ps.tiles((10, 4), 3)]
+    [slice(0, 4, None), slice(4, 8, None), slice(8, 10, None)]
+    >>> a = ps.create_array({}, data=np.arange(40.0).reshape(10, 4), chunks=(2, 4))
+    >>> a[ps.tiles(a.shape, 3)[2]].shape                        # of the third of three processes
+    (2, 4)
     """
     lengths = [operator.index(length) for length in shape]
     count, axis, each = operator.index(processors), operator.index(axis), operator.index(over_decompose)

@@ -85,6 +85,8 @@ class Writes(_Base):
 
         Parameters
         ----------
+        selection
+            Any key of `[]`: ints, slices, lists, masks or names of fields; `penstock.oindex[...]` and the like.
         value
             Anything that NumPy would assign: it is cast to the array's dtype and broadcast. Values in a device's memory
             (with `__dlpack__` or `__cuda_array_interface__`) are transferred chunk by chunk, as `encoder` determines.
@@ -109,15 +111,36 @@ class Writes(_Base):
 
         Raises
         ------
+        OutOfRangeError, InvalidArgumentError
+            The selection or the shape of the value does not fit. Nothing was written.
+        TypeError, ValueError
+            NumPy cannot convert the value to the array's dtype. Nothing was written.
         ReadOnlyError
             The store or the format is read-only.
         ConflictError
             An object kept changing while it was written.
         UnsupportedError
             `encoder="device"`, and a codec of the array has no encoder there; the message names it.
+        StorageError, PermissionDeniedError
+            The store failed.
+        CancelledError
+            `progress` returned False.
 
-        After an error every object has its old value or its new one; the notes name the first object that was not
-        written, and the number of written ones.
+        Notes
+        -----
+        After an error every object has its old value or its new one; the notes of the error name the first object that
+        was not written, and the number of written ones.
+
+        Examples
+        --------
+        >>> a = ps.create_array("a.zarr", shape=(4, 6), dtype="i4", chunks=(2, 3))
+        >>> a.write(np.s_[1:3], np.arange(6))                  # broadcast, as in NumPy
+        >>> a.write(ps.oindex[[0, 3], [5, 1]], -1, durable=True)
+        >>> a[...]
+        array([[ 0, -1,  0,  0,  0, -1],
+               [ 0,  1,  2,  3,  4,  5],
+               [ 0,  1,  2,  3,  4,  5],
+               [ 0, -1,  0,  0,  0, -1]], dtype=int32)
         """
         workers = check_threads(threads)
         progress = callback_of(progress, "writing")
@@ -136,13 +159,29 @@ class Writes(_Base):
     def set_basic_selection(
         self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
     ) -> None:
-        """Write to ints, slices, Ellipsis and None. As in zarr-python."""
+        """Write to ints, slices, Ellipsis and None. As in zarr-python.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, shape=(2, 3), dtype="i4")
+        >>> a.set_basic_selection(np.s_[1, :2], [7, 8])
+        >>> a[1]
+        array([7, 8, 0], dtype=int32)
+        """
         self._set(selection, value, fields)
 
     def set_orthogonal_selection(
         self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
     ) -> None:
-        """Write as `oindex[selection] = value`. As in zarr-python."""
+        """Write as `oindex[selection] = value`. As in zarr-python.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, shape=(2, 3), dtype="i4")
+        >>> a.set_orthogonal_selection((slice(None), [2, 0]), [7, 8])
+        >>> a[1]
+        array([8, 0, 7], dtype=int32)
+        """
         self._set(_indexing.orthogonal(self, selection), value, fields)
 
     def set_coordinate_selection(
@@ -151,17 +190,42 @@ class Writes(_Base):
         """Write single elements: one list of positions for each dimension. As in zarr-python.
 
         If an element occurs twice, the later value is stored.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, shape=(2, 3), dtype="i4")
+        >>> a.set_coordinate_selection(([0, 1], [2, 0]), [7, 8])
+        >>> a[...]
+        array([[0, 0, 7],
+               [8, 0, 0]], dtype=int32)
         """
         self._set(_indexing.coordinates(self, selection), value, fields)
 
     def set_mask_selection(self, mask: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None) -> None:
-        """Write the elements at which a boolean array of the array's shape is true, in C order. As in zarr-python."""
+        """Write the elements at which a boolean array of the array's shape is true, in C order. As in zarr-python.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, data=np.arange(6).reshape(2, 3))
+        >>> a.set_mask_selection(a[...] > 3, 0)
+        >>> a[...]
+        array([[0, 1, 2],
+               [3, 0, 0]])
+        """
         self._set(_indexing.masked(self, mask), value, fields)
 
     def set_block_selection(
         self, selection: Any, value: Any, *, fields: Fields | None = None, prototype: Any = None
     ) -> None:
-        """Write whole chunks (or shards, if the array is sharded). As in zarr-python."""
+        """Write whole chunks (or shards, if the array is sharded). As in zarr-python.
+
+        Examples
+        --------
+        >>> a = ps.create_array({}, shape=(4, 4), dtype="i4", chunks=(2, 2))
+        >>> a.set_block_selection((1, 0), 7)
+        >>> a[2]
+        array([7, 7, 0, 0], dtype=int32)
+        """
         self._set(_indexing.blocks(self, selection), value, fields)
 
     def _set(
@@ -229,6 +293,25 @@ class Writes(_Base):
         Existing chunks in the new part are erased first: they remain from an append that was killed. Then the metadata
         is written, then chunks outside of the new shape are erased. Chunks at the edge keep the elements beyond it, as
         with zarr-python. Takes turns with appenders. Other open objects of this array keep their shape.
+
+        Parameters
+        ----------
+        new_shape
+            A length for each dimension, in elements; an int for an array of one dimension.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The number of dimensions differs, or a length is negative.
+        ReadOnlyError, UnsupportedError
+            The store or the format is read-only, or the array's shape cannot change.
+
+        Examples
+        --------
+        >>> a = ps.create_array("a.zarr", data=np.ones((2, 3)), fill_value=-1)
+        >>> a.resize((3, 3))
+        >>> a[:, 0]
+        array([ 1.,  1., -1.])
         """
         self._resize(_check_shape(new_shape))
 
@@ -242,7 +325,7 @@ class Writes(_Base):
         durable: bool = False,
         write_empty_chunks: bool = False,
     ) -> tuple[int, ...]:
-        """Add `data` at the end of `axis`; returns the new shape, which this object then has.
+        """Add `data` at the end of `axis`.
 
         The end is that of the stored array, including rows that other writers appended. Rows are written before the
         metadata includes them, shard by shard: readers see all of them or none, also if the writer fails. If the last
@@ -258,12 +341,29 @@ class Writes(_Base):
         axis
             The dimension along which the array grows.
         threads, progress, durable, write_empty_chunks
-            As for `write`.
+            As for `Array.write`.
+
+        Returns
+        -------
+        tuple of int
+            The new shape, which this object then has.
 
         Raises
         ------
+        InvalidArgumentError
+            The shape of `data` does not fit, or the array does not have the axis.
         ConflictError
             The array was resized meanwhile, or another appender took over.
+        ReadOnlyError, PermissionDeniedError, UnsupportedError
+            The array cannot be appended to.
+
+        Examples
+        --------
+        >>> a = ps.create_array("log.zarr", shape=(0, 3), dtype="f8", chunks=(100, 3))
+        >>> for hour in range(4):
+        ...     shape = a.append(np.full((24, 3), hour))
+        >>> shape
+        (96, 3)
         """
         items = as_host(_device.to_host(data, _core._context_of(self)) if _device.is_device_value(data) else data)
         axis = operator.index(axis)
@@ -287,10 +387,6 @@ class Writes(_Base):
     ) -> Appender:
         """Return an object that appends rows in the background, without waiting for encoding and storage.
 
-        >>> with a.appender(queue="1GiB") as w:
-        ...     for rows in source:
-        ...         w.append(rows)
-
         Each row of chunks (or of shards) is written when it is complete, so each chunk is encoded once even if each
         `append` has few rows. The stored shape includes rows only after their chunks are stored. A killed process loses
         only the rows for which no `flush` has returned.
@@ -312,12 +408,26 @@ class Writes(_Base):
             Seconds. The shape is stored at most once in this time, except by `flush` and `close`. Readers see new rows
             with this delay, and other appenders of this array wait this long.
 
+        Returns
+        -------
+        Appender
+            A context manager, which closes it.
+
         Raises
         ------
         OutOfRangeError
             The array does not have the axis.
         ReadOnlyError, PermissionDeniedError, UnsupportedError
             The array cannot be appended to.
+
+        Examples
+        --------
+        >>> a = ps.create_array("log.zarr", shape=(0, 3), dtype="f8", chunks=(100, 3))
+        >>> with a.appender(queue="64MiB") as w:
+        ...     for minute in range(250):                      # each of the three chunks is encoded once
+        ...         w.append(np.full((1, 3), minute))
+        >>> a.shape, float(a[249, 0])
+        ((250, 3), 249.0)
         """
         return Appender(self, axis, queue, threads, durable, write_empty_chunks, publish_interval)
 
