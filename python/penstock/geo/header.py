@@ -256,17 +256,29 @@ class TiffHeader:
         return made
 
     def index(self, x: float, y: float) -> tuple[int, int]:
-        """(row, column) of the pixel at a position, which may be outside the image."""
+        """Return (row, column) of the pixel at a position, which may be outside the image."""
         column, row = ~Transform(*self._needed_transform()) * (x, y)
         return math.floor(row), math.floor(column)
 
     def xy(self, row: float, column: float) -> tuple[float, float]:
-        """(x, y) of a pixel's centre."""
+        """Return (x, y) of a pixel's centre."""
         x, y = Transform(*self._needed_transform()) * (column + 0.5, row + 0.5)
         return float(x), float(y)
 
     def window(self, left: float, bottom: float, right: float, top: float) -> Window:
-        """The pixels within bounds, as rasterio's `window`: `a[:, *a.window(...).toslices()]` reads all touched pixels.
+        """Return the pixels within bounds, as rasterio's `window`.
+
+        `a[:, *a.window(...).toslices()]` reads all touched pixels.
+
+        Parameters
+        ----------
+        left, bottom, right, top
+            In the units of the coordinate system.
+
+        Returns
+        -------
+        Window
+            With fractions of pixels, and `toslices`.
 
         Raises
         ------
@@ -299,7 +311,7 @@ class TiffHeader:
         return self._meaning.bounds()
 
     def coords(self) -> dict[str, npt.NDArray[np.float64]]:
-        """`x` and `y` of the pixels' centres: one-dimensional, or of shape (y, x) if the grid is rotated.
+        """Return `x` and `y` of the pixels' centres: one-dimensional, or of shape (y, x) if the grid is rotated.
 
         Empty without a transform.
         """

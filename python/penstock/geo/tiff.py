@@ -20,9 +20,26 @@ from penstock.geo.unpacked import unpack
 
 
 class TiffArray(TiffHeader, Array):
-    """An image of a TIFF file: an `Array` of shape (band, y, x), with the contents of its header.
+    """An image of a TIFF file: an `Array` of shape (band, y, x). Made by `penstock.open`.
 
-    The header was read when the array was opened; sidecar files are looked up at first use.
+    Its properties are the contents of the header, which was read when the array was opened. Sidecar files are looked up
+    at first use.
+
+    Examples
+    --------
+    >>> x = np.arange(3 * 64 * 64, dtype="u2").reshape(3, 64, 64)
+    >>> ps.save("scene.tif", x, crs=32633, transform=(10, 0, 500000, 0, -10, 5000000), nodata=0)
+    >>> a = ps.open("scene.tif")
+    >>> a.shape, a.dimension_names, a.epsg, a.nodata
+    ((3, 64, 64), ('band', 'y', 'x'), 32633, 0)
+    >>> a.bounds, a.res
+    ((500000.0, 4999360.0, 500640.0, 5000000.0), (10.0, 10.0))
+    >>> a.index(500015.0, 4999995.0), a.xy(0, 1)         # from a position to (row, column), and back
+    ((0, 1), (500015.0, 4999995.0))
+    >>> a[:, *a.window(500000, 4999900, 500200, 5000000).toslices()].shape
+    (3, 10, 20)
+    >>> a.coords()["x"][:2]
+    array([500005., 500015.])
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -47,16 +64,63 @@ class TiffArray(TiffHeader, Array):
         return made
 
     def read(self, selection: Selection = ..., *arguments: Any, **options: Any) -> Any:
-        """As `Array.read`. Indices count from 0: `read(1)` is the second band. The first such call gives a warning."""
+        """Read a selection of the image, as `Array.read`, whose parameters these are.
+
+        Indices count from 0: `read(1)` is the second band. The first such call gives a warning.
+
+        Parameters
+        ----------
+        selection
+            Of (band, y, x), as for `[]`.
+        arguments, options
+            The other parameters of `Array.read`.
+
+        Returns
+        -------
+        numpy.ndarray, Tensor or out
+            As for `Array.read`.
+
+        Raises
+        ------
+        Error
+            As for `Array.read`.
+
+        Examples
+        --------
+        >>> ps.save("scene.tif", np.ones((3, 64, 64), "u2"))
+        >>> ps.open("scene.tif").read(np.s_[0, :16, :16], dtype="f4").shape
+        (16, 16)
+        """
         is_number = isinstance(selection, int | np.integer) and not isinstance(selection, bool | np.bool_)
         if is_number and self.dimension_names is not None and self.dimension_names[0] == "band":
             _warn_of_band()
         return super().read(selection, *arguments, **options)
 
     def band(self, number: int, **options: Any) -> Any:
-        """Read one band, counted from 1 as in GDAL, rasterio and the file's own tags: (y, x). Options are `read`'s.
+        """Read one band, counted from 1 as in GDAL, rasterio and the file's own tags.
 
-        Raises OutOfRangeError if the image does not have the band.
+        Parameters
+        ----------
+        number
+            From 1 to the number of bands.
+        options
+            Those of `Array.read`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of shape (y, x).
+
+        Raises
+        ------
+        OutOfRangeError
+            The image does not have the band.
+
+        Examples
+        --------
+        >>> ps.save("scene.tif", np.stack([np.full((64, 64), band, "u2") for band in (1, 2, 3)]))
+        >>> int(ps.open("scene.tif").band(2)[0, 0])
+        2
         """
         number, axis = operator.index(number), self._band_axis
         if not 1 <= number <= self.shape[axis]:
@@ -67,9 +131,7 @@ class TiffArray(TiffHeader, Array):
         return super().read((slice(None),) * axis + (number - 1,), **options)
 
     def sample(self, xy: Any, *, fill_value: Any = None) -> npt.NDArray[Any]:
-        """Read the pixels at positions: an array of shape (positions, bands).
-
-            values = a.sample([(500010.0, 4599990.0), (500200.0, 4599900.0)])
+        """Read the pixels at positions.
 
         Parameters
         ----------
@@ -77,6 +139,26 @@ class TiffArray(TiffHeader, Array):
             (x, y) pairs in units of the coordinate system: a sequence, or an array of shape (positions, 2).
         fill_value
             For positions outside the image; None: nodata, or 0 if the image has none.
+
+        Returns
+        -------
+        numpy.ndarray
+            Of shape (positions, bands), in the image's dtype.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The image has no transform.
+
+        Examples
+        --------
+        Values at two stations, the second of which is outside of the image:
+
+        >>> x = np.arange(2 * 64 * 64, dtype="i2").reshape(2, 64, 64)
+        >>> ps.save("scene.tif", x, crs=32633, transform=(10, 0, 500000, 0, -10, 4600000), nodata=-1)
+        >>> ps.open("scene.tif").sample([(500015.0, 4599985.0), (400000.0, 4599985.0)])
+        array([[  65, 4161],
+               [  -1,   -1]], dtype=int16)
         """
         places = np.asarray(list(xy) if not isinstance(xy, np.ndarray) else xy, np.float64).reshape(-1, 2)
         a, b, c, d, e, f = self._needed_transform()
@@ -100,7 +182,30 @@ class TiffArray(TiffHeader, Array):
     def unpacked(self, selection: Selection = ..., *, masked: bool = True) -> npt.NDArray[Any]:
         """Read `selection` of the (band, y, x) array as floats with scale and offset applied: see `UnpackedArray`.
 
-        `masked` turns missing pixels into NaN.
+        Parameters
+        ----------
+        selection
+            As for `[]`.
+        masked
+            Missing pixels are NaN.
+
+        Returns
+        -------
+        numpy.ndarray
+            float32 or float64; complex for complex images.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The file was not opened with layout="band".
+
+        Examples
+        --------
+        >>> x = np.array([[[0, 300], [310, 320]]], "u2")
+        >>> ps.save("t.tif", x, nodata=0, scales=[0.5], offsets=[100.0])
+        >>> ps.open("t.tif").unpacked(0)
+        array([[ nan, 250.],
+               [255., 260.]])
         """
         return unpack(self, selection, masked)
 

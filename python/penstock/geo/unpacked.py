@@ -104,12 +104,23 @@ def _reading(mask: Any, selection: Any) -> Callable[[], Any]:
 
 
 class UnpackedArray(TiffHeader):
-    """A TIFF image whose reads return physical values: `penstock.open(..., unpack=True)`.
+    """A TIFF image whose reads return physical values. Made by `penstock.open(..., unpack=True)`.
 
     value = stored * scale + offset, of each band; NaN where the pixel is missing (by the mask, else by nodata, else by
     alpha). `dtype` is float32 for integers of 16 bits and fewer without scale and offset, the stored one for floats
     without, else float64; complex numbers remain complex. `packed` is the array as stored. The header's properties are
     the same, except that `nodata` is NaN and scales and offsets are 1 and 0.
+
+    Examples
+    --------
+    >>> x = np.array([[[0, 300], [310, 320]]], "u2")
+    >>> ps.save("t.tif", x, nodata=0, scales=[0.5], offsets=[100.0])
+    >>> t = ps.open("t.tif", unpack=True)
+    >>> t[0], t.dtype
+    (array([[ nan, 250.],
+           [255., 260.]]), dtype('float64'))
+    >>> int(t.packed[0, 0, 1])
+    300
     """
 
     def __init__(self, packed: TiffArray) -> None:
@@ -162,7 +173,39 @@ class UnpackedArray(TiffHeader):
         return (0.0,) * len(self._bands)
 
     def read(self, selection: Any = ..., out: Any = None, device: Any = None, threads: int | None = None) -> Any:
-        """Read `selection`, as `Array.read` (except `blocks`), into `out` if it is given."""
+        """Read `selection` as physical values.
+
+        Parameters
+        ----------
+        selection
+            As for `Array.read`, except `blocks`.
+        out
+            An ndarray of the selection's shape, which is returned.
+        device
+            None or "cpu".
+        threads
+            Decoding workers of this read; None: the context's.
+
+        Returns
+        -------
+        numpy.ndarray
+            `out`, or a new array of `dtype`.
+
+        Raises
+        ------
+        UnsupportedError
+            `device` is not the host.
+        InvalidArgumentError
+            `out` has another shape.
+        OutOfRangeError
+            The selection does not fit.
+
+        Examples
+        --------
+        >>> ps.save("t.tif", np.array([[[0, 300], [310, 320]]], "u2"), nodata=0, scales=[0.5], offsets=[100.0])
+        >>> ps.open("t.tif", unpack=True).read(np.s_[0, 1], threads=1)
+        array([255., 260.])
+        """
         if device is not None and str(device) != "cpu":
             message = "unpacked reads end in host memory: read `packed` on a device, or use xarray's engine"
             raise UnsupportedError(message, f"array '{self.uri}'")

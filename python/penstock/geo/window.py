@@ -37,8 +37,6 @@ def read_window(
 ) -> npt.NDArray[Any]:
     """Read the area within `bounds` on a grid of `shape` pixels, from a suitable overview.
 
-        x = ps.read_window(ps.open("scene.tif"), bounds=(500000, 4990000, 510000, 5000000), shape=(256, 256))
-
     Parameters
     ----------
     a
@@ -75,9 +73,10 @@ def read_window(
 
     Returns
     -------
-    An array of (bands, rows, columns) in the image's dtype. The overview is the smallest whose pixels
-    are not larger than the result's (by a tenth at most; "nearest": by a fifth), as GDAL chooses. Only tiles under the
-    window are read; memory in addition to the result is about 64 MiB.
+    numpy.ndarray
+        Of shape (bands, rows, columns), in the image's dtype. The overview is the smallest whose pixels are not larger
+        than the result's (by a tenth at most; "nearest": by a fifth), as GDAL chooses. Only tiles under the window are
+        read; memory in addition to the result is about 64 MiB.
 
     Raises
     ------
@@ -87,6 +86,22 @@ def read_window(
     UnsupportedError
         The image is rotated, and bounds are given; or its values are not real numbers, or are indexes of a palette, and
         `resampling` is not "nearest".
+
+    Examples
+    --------
+    A preview of a part of a scene:
+
+    >>> x = np.zeros((3, 1024, 1024), "u2")
+    >>> ps.save("scene.tif", x, crs=32633, transform=(10, 0, 500000, 0, -10, 5000000))
+    >>> scene = ps.open("scene.tif")
+    >>> ps.read_window(scene, bounds=(501000, 4992000, 506000, 4997000), shape=(64, 64), resampling="average").shape
+    (3, 64, 64)
+
+    Pixels outside of the image need a value:
+
+    >>> around = ps.read_window(scene, (499900, 4999900, 500100, 5000100), fill_value=9)
+    >>> around[0, [0, -1], [0, -1]]
+    array([9, 0], dtype=uint16)
     """
     if isinstance(a, Group):
         levels, of_group = levels_with_place(a)

@@ -32,11 +32,26 @@ _PIECE_BYTES = 32 << 20
 
 
 class TiffWriter:
-    """A TIFF that is being written. `a[:, y0:y1, :] = values` writes whole rows of tiles, each once, in any order.
+    """A TIFF that is being written. Made by `penstock.create_array`.
+
+    `a[:, y0:y1, :] = values` writes whole rows of tiles, each once, in any order.
 
     `close`, or the end of a `with` block, stores the file; until then an existing one is unchanged. After an exception
     within the block, or if the writer is dropped without `close`, it stays unchanged. Rows that were never written are
     nodata, or 0.
+
+    Examples
+    --------
+    A scene of any height, written by rows of tiles, with its overviews:
+
+    >>> with ps.create_array("scene.tif", shape=(1, 2048, 2048), dtype="u2", tiles=(512, 512), crs=32633,
+    ...                      transform=(10, 0, 5e5, 0, -10, 5e6)) as w:
+    ...     for y in range(0, 2048, 512):
+    ...         w[:, y : y + 512] = np.full((1, 512, 2048), y, "u2")
+    >>> w.overviews, w.closed
+    ((2, 4), True)
+    >>> int(ps.open("scene.tif", level=1)[0, 300, 0])
+    512
     """
 
     format = "tiff"
@@ -87,11 +102,33 @@ class TiffWriter:
         self.write(key, value)
 
     def write(self, selection: Any, value: npt.ArrayLike, mask: npt.ArrayLike | None = None) -> None:
-        """Write `value` to `selection`: rows with all columns, step 1.
+        """Write `value` to `selection`, as `w[selection] = value` does.
 
-        The rows start at the first row of a tile and end at the last row of a tile or of the image. All bands at once,
-        unless each has tiles of its own (`interleave="band"`) and there is no mask. `mask`, for files that are created
-        with one, has the shape (rows, columns): 0 or False is not valid. None: all pixels are valid.
+        Parameters
+        ----------
+        selection
+            Rows with all columns, step 1. They start at the first row of a tile and end at the last row of a tile or of
+            the image. All bands at once, unless each has tiles of its own (`interleave="band"`) and there is no mask.
+        value
+            Anything that NumPy would assign: it is cast to the image's dtype and broadcast.
+        mask
+            For files that are created with one: shape (rows, columns), 0 or False is not valid. None: all pixels are
+            valid.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The selection, the value or the mask does not fit, or the writer is closed.
+        OutOfRangeError
+            An index leaves the image.
+
+        Examples
+        --------
+        >>> with ps.create_array("scene.tif", shape=(1, 64, 64), dtype="u2", tiles=(32, 32), mask=True) as w:
+        ...     w.write(np.s_[:, :32], np.ones((1, 32, 64)), mask=np.arange(64) % 2 * np.ones((32, 1), bool))
+        ...     w.write(np.s_[:, 32:], 2)
+        >>> ps.open("scene.tif", mask=True)[0, 0, :4]
+        array([  0, 255,   0, 255], dtype=uint8)
         """
         bands, rows = self._resolve(selection)
         shape = (bands.stop - bands.start, rows.stop - rows.start, self.shape[-1])
@@ -106,11 +143,34 @@ class TiffWriter:
         """Complete the overviews, and store the file.
 
         If the store refused the file, the call may be repeated; after success, a second call does nothing.
+
+        Raises
+        ------
+        StorageError, PermissionDeniedError
+            The store refused the file.
+
+        Examples
+        --------
+        >>> w = ps.create_array("scene.tif", shape=(64, 64), dtype="u2", tiles=(32, 32))
+        >>> w[...] = 1
+        >>> w.close()
+        >>> ps.open("scene.tif").shape
+        (1, 64, 64)
         """
         self._core.close()
 
     def discard(self) -> None:
-        """Discard the written data."""
+        """Discard the written data: an existing file stays as it is.
+
+        Examples
+        --------
+        >>> ps.save("scene.tif", np.ones((64, 64), "u2"))
+        >>> w = ps.create_array("scene.tif", shape=(64, 64), dtype="u2", tiles=(32, 32), overwrite=True)
+        >>> w[:32] = 7
+        >>> w.discard()
+        >>> int(ps.open("scene.tif")[0, 0, 0])
+        1
+        """
         self._core.discard()
 
     def __enter__(self) -> Self:
