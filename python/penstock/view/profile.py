@@ -32,7 +32,8 @@ _OF_ENCODED = ("Read", "Transfer")
 
 
 class Profile:
-    """The activity of a context within `with ps.profile() as p:`. Filled when the block ends.
+    """The activity of a context within `with ps.profile() as p:`. Made by `penstock.profile`; filled when the block
+    ends.
 
     `report` is a dict: `wall_ns`, `workers`, `reads`, `writes`, `store_requests`, `store_bytes`, `stages` (a list,
     summed over workers) and `events` (each piece of work of each worker, in nanoseconds since the profile began). For
@@ -45,6 +46,24 @@ class Profile:
     `ceilings` holds the limits of this machine, in bytes per second: `pread` and `pwrite` (raw), `decode` and `encode`
     (effective) and `memcpy`. `measure_ceiling` fills in `memcpy`; the others depend on the data, so the caller sets
     them.
+
+    Examples
+    --------
+    >>> a = ps.create_array("a.zarr", data=np.ones((1000, 1000)), chunks=(100, 1000))
+    >>> with ps.profile() as p:
+    ...     x = a[:500]
+    >>> p.report["reads"], p.report["store_requests"] > 0
+    (1, True)
+    >>> [row["name"] for row in p.rows()]
+    ['Read', 'Decode', 'Scatter', 'Total']
+    >>> print(p.table())
+    Stage            ms   raw GB/s  eff. GB/s  of ceiling
+    Read ...
+    1 reads, 0 writes, ...
+    >>> p.measure_ceiling()
+    >>> p.ceilings["memcpy"] > 1e8
+    True
+    >>> p.save("read.html")
     """
 
     def __init__(self, context: Context | None = None, *, ceiling: bool = False, max_events: int = 1 << 20) -> None:
@@ -87,6 +106,16 @@ class Profile:
             None: all together. "read": these rows for each read or write, each with its number as `read`, in the order
             in which they began. If a device's wave has chunks of several reads, its time is divided among them by
             bytes. Events without a read (which `stream` began before the profile) belong to read 0.
+
+        Returns
+        -------
+        list of dict
+            One for each row.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The block has not ended, `by` is not valid, or events were dropped.
         """
         report = self._finished()
         if by is None:
@@ -138,7 +167,8 @@ class Profile:
         }
 
     def table(self) -> str:
-        """Read / Decode / Scatter / Total: ms, raw GB/s, effective GB/s, fraction of the ceiling if it is known.
+        """Return the table as text: Read / Decode / Scatter / Total: ms, raw GB/s, effective GB/s, fraction of the
+        ceiling if it is known.
 
         After writes also Encode and Write. After reads to a device, or its encoding, also Transfer and, below the
         table, the shares of time in which it computed, copied and waited, and the time of each kernel. After `stream`
@@ -171,6 +201,16 @@ class Profile:
 
         `.json` is `report` with `ceilings`, `.html` a self-contained timeline of the workers, `.png` (or `.svg`) the
         same as a picture, which needs matplotlib.
+
+        Parameters
+        ----------
+        path
+            A local path.
+
+        Raises
+        ------
+        InvalidArgumentError
+            Another suffix, or the block has not ended.
         """
         target = Path(path)
         report = self._finished()
@@ -227,8 +267,7 @@ class Profile:
 
 
 def profile(context: Context | None = None, *, ceiling: bool = False, max_events: int = 1 << 20) -> Profile:
-    """Record the activity of a context: `with ps.profile() as p: a[...]`, then `p.table()`, `p.report`,
-    `p.save("x.html")`.
+    """Record the activity of a context: how the time of reads and writes was spent.
 
     Parameters
     ----------
@@ -238,6 +277,28 @@ def profile(context: Context | None = None, *, ceiling: bool = False, max_events
         Measure the machine's memcpy rate at the end.
     max_events
         Events that are stored for the timeline; sums are exact beyond.
+
+    Returns
+    -------
+    Profile
+        A context manager: it records within the `with` block, and has the results afterwards.
+
+    Raises
+    ------
+    ConflictError
+        On entry of the block: the context already records.
+
+    Examples
+    --------
+    >>> ps.save("a.zarr", np.ones((1000, 1000)))
+    >>> a = ps.open("a.zarr")
+    >>> with ps.profile(ceiling=True) as p:
+    ...     x = a[...]
+    >>> print(p.table())
+    Stage            ms   raw GB/s  eff. GB/s  of ceiling
+    Read ...
+    Total ...
+    >>> p.save("read.json")
     """
     return Profile(context, ceiling=ceiling, max_events=max_events)
 

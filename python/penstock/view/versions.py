@@ -38,6 +38,14 @@ def show_versions(file: TextIO | None = None, *, as_json: bool = False) -> None:
         The file to write to; by default standard output.
     as_json
         One JSON document.
+
+    Examples
+    --------
+    >>> import io, json
+    >>> text = io.StringIO()
+    >>> ps.show_versions(text, as_json=True)
+    >>> json.loads(text.getvalue())["versions"]["penstock"] == ps.__version__
+    True
     """
     found = {"versions": versions(), "libraries": libraries(), "devices": devices(), "limits": limits()}
     print(json.dumps(found, indent=2) if as_json else as_text(found), file=file)
