@@ -1,9 +1,15 @@
 """Penstock under zarr-python: the same arrays and the same calls, run by Penstock's engine.
 
->>> import penstock.zarr
->>> penstock.zarr.enable()                  # all arrays opened from now on
->>> a = penstock.zarr.open_array("x.zarr")  # and past zarr-python's event loop
->>> print(penstock.zarr.explain(a))
+Examples
+--------
+>>> import zarr, penstock.zarr
+>>> with penstock.zarr.enable():                # without `with`: until `disable`
+...     z = zarr.create_array("x.zarr", shape=(100, 50), chunks=(10, 50), dtype="f4")
+...     z[:] = 1
+...     float(z[3:5].sum())
+100.0
+>>> penstock.zarr.stats(reset=True)["write"]["paths"]
+{'native': 1}
 """
 
 from penstock.interop.zarr.enable import Enabled, disable, enable, is_enabled

@@ -15,7 +15,22 @@ from penstock.interop.xarray.lazy import LazyArray, kind_of, settled
 
 @xr.register_dataarray_accessor("penstock")  # type: ignore[no-untyped-call]
 class PenstockAccessor:
-    """The reads of `xarray.open_dataset(..., engine="penstock")` for a variable that is not loaded yet."""
+    """The reads of `xarray.open_dataset(..., engine="penstock")` for a variable that is not loaded yet.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> run = ps.create_group("run.zarr")
+    >>> t = ps.create_array(run, "t", data=np.full((30, 40), 280.0), chunks=(10, 40), dimension_names=("time", "x"))
+    >>> ds = xr.open_dataset("run.zarr", engine="penstock")
+    >>> part = ds["t"].isel(time=slice(0, 5), x=3)      # nothing is read
+    >>> part.penstock.array.chunks
+    (10, 40)
+    >>> part.penstock.plan().requests
+    1
+    >>> part.penstock.read(dtype="f4")
+    array([280., 280., 280., 280., 280.], dtype=float32)
+    """
 
     def __init__(self, data: xr.DataArray) -> None:
         self._data = data
@@ -32,16 +47,40 @@ class PenstockAccessor:
         return self._source()[0]
 
     def plan(self) -> Plan:
-        """The plan of reading the selected values: requests, bytes fetched and decoded, advice.
+        """Return the plan of reading the selected values: requests, bytes fetched and decoded, advice. Nothing is read.
 
-        Nothing is read. Raises as `array`.
+        Returns
+        -------
+        Plan
+
+        Raises
+        ------
+        InvalidArgumentError
+            As for `array`.
         """
         return self._source()[0].plan(self._selection())
 
     def read(self, **options: Any) -> Any:
-        """Read the selected stored values, without decoding by CF's conventions: as `Array.read` with its options.
+        """Read the selected stored values, without decoding by CF's conventions.
 
-        `read(device="cuda")` gives a tensor in device memory. Raises as `array` and `Array.read`.
+        `read(device="cuda")` returns a tensor in device memory.
+
+        Parameters
+        ----------
+        options
+            Those of `Array.read`, except `selection`.
+
+        Returns
+        -------
+        numpy.ndarray, Tensor or out
+            As for `Array.read`.
+
+        Raises
+        ------
+        InvalidArgumentError
+            As for `array`.
+        Error
+            As for `Array.read`.
         """
         return self._source()[0].read(self._selection(), **options)
 

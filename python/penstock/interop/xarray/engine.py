@@ -32,6 +32,14 @@ class PenstockBackendEntrypoint(BackendEntrypoint):
     Datasets of Zarr equal those of xarray's engine "zarr", and of TIFF those of rioxarray's: variables, coordinates,
     attributes, decoding, encoding. They are lazy, keep no files open, take no lock, and pickle as the location from
     which they were opened.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> ps.save("scene.tif", np.ones((2, 64, 64), "u2"), crs=32633, transform=(10, 0, 5e5, 0, -10, 5e6))
+    >>> scene = xr.open_dataset("scene.tif", engine="penstock")
+    >>> scene["band_data"].dims, dict(scene.sizes)["x"]
+    (('band', 'y', 'x'), 64)
     """
 
     description = "Open Zarr and GeoTIFF with Penstock"

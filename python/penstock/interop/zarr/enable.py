@@ -48,7 +48,16 @@ def _set_buffers(names: tuple[Any, Any]) -> None:
 
 
 class Enabled:
-    """The result of `enable`: leaving it as a context manager restores the previous settings."""
+    """The result of `enable`: leaving it as a context manager restores the previous settings.
+
+    Examples
+    --------
+    >>> import penstock.zarr
+    >>> on = penstock.zarr.enable()
+    >>> on
+    <penstock.zarr.enable(bypass=False, device='cpu', strict=False, threads=None): on>
+    >>> penstock.zarr.disable()
+    """
 
     def __init__(self, before: tuple[Any, bool, bool, tuple[Any, Any], Context | None], options: str) -> None:
         self._before, self._options = before, options
@@ -93,6 +102,24 @@ def enable(
     -------
     Enabled
         Usable as a context manager; without `with`, `disable` ends it.
+
+    Raises
+    ------
+    InvalidArgumentError
+        Another device.
+    UnsupportedError
+        device="cuda" without CuPy.
+
+    Examples
+    --------
+    >>> import zarr, penstock.zarr
+    >>> with penstock.zarr.enable(threads=2):
+    ...     z = zarr.create_array("x.zarr", shape=(100, 50), chunks=(10, 50), dtype="f4")
+    ...     z[:] = 1
+    ...     penstock.zarr.is_enabled()
+    True
+    >>> penstock.zarr.is_enabled()
+    False
     """
     if device not in ("cpu", "cuda"):
         raise InvalidArgumentError(f"device is 'cpu' or 'cuda' (CuPy's current device), not {device!r}")
@@ -117,12 +144,28 @@ def enable(
 
 
 def is_enabled() -> bool:
-    """True if arrays that are opened now use Penstock's codec pipeline."""
+    """Return True if arrays that are opened now use Penstock's codec pipeline.
+
+    Examples
+    --------
+    >>> import penstock.zarr
+    >>> penstock.zarr.is_enabled()
+    False
+    """
     return bool(config.get(_PATH) == _OURS)
 
 
 def disable() -> None:
-    """Restore zarr-python's own pipeline and functions. Open arrays keep the pipeline that they were opened with."""
+    """Restore zarr-python's own pipeline and functions. Open arrays keep the pipeline that they were opened with.
+
+    Examples
+    --------
+    >>> import penstock.zarr
+    >>> on = penstock.zarr.enable()
+    >>> penstock.zarr.disable()
+    >>> penstock.zarr.is_enabled()
+    False
+    """
     config.set({_PATH: _ZARRS})
     if _gpu.gpu_buffers():
         _set_buffers(_HOST_BUFFERS)

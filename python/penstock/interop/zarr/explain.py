@@ -35,7 +35,16 @@ class Way:
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
-    """The result of `explain`; `str` of it is readable text."""
+    """The result of `explain`; `str` of it is readable text.
+
+    Examples
+    --------
+    >>> import zarr, penstock.zarr
+    >>> z = zarr.create_array("x.zarr", shape=(100, 50), chunks=(10, 50), dtype="f4")
+    >>> found = penstock.zarr.explain(z)                # opened without `enable`
+    >>> found.ways[0].path, found.to_dict()["store"]
+    ('zarr', 'LocalStore')
+    """
 
     array: str
     store: str
@@ -60,6 +69,14 @@ class Explanation:
 class Explanations(dict[str, Explanation]):
     """The result of `explain` for a group: an `Explanation` for each array in it, by path; `str` of it is readable
     text.
+
+    Examples
+    --------
+    >>> import zarr, penstock.zarr
+    >>> g = zarr.create_group("run.zarr")
+    >>> z = g.create_array("t", shape=(10,), dtype="f4")
+    >>> list(penstock.zarr.explain(g))
+    ['t']
     """
 
     def __str__(self) -> str:
@@ -73,7 +90,32 @@ def explain(array: Any) -> Explanation | Explanations:
 
     For a `zarr.Group`: the same for every array in it.
 
-    >>> print(penstock.zarr.explain(zarr.open_array("x.zarr")))
+    Parameters
+    ----------
+    array
+        A `zarr.Array` or `zarr.Group`; also one of `wrap`.
+
+    Returns
+    -------
+    Explanation or Explanations
+        `str` of it is readable text.
+
+    Raises
+    ------
+    InvalidArgumentError
+        `array` is neither.
+
+    Examples
+    --------
+    >>> import zarr, penstock.zarr
+    >>> with penstock.zarr.enable():
+    ...     z = zarr.create_array("x.zarr", shape=(100, 50), chunks=(10, 50), dtype="f4")
+    >>> print(penstock.zarr.explain(z))
+    Array 'file://x.zarr'
+      store:  LocalStore (native)
+      codecs: bytes(little) | zstd(level=0)
+      reads: native: the engine fetches, decodes and scatters; one call for all chunks
+      writes: native: ...
     """
     if isinstance(array, zarr.Group):
         members = array.members(max_depth=None)

@@ -251,6 +251,17 @@ class Array(_Array):  # type: ignore[misc]
 
     Made by `penstock.zarr.wrap`, `open_array` and `open_group`. It has all of zarr-python's methods, with the same
     results and exceptions.
+
+    Examples
+    --------
+    >>> import zarr, penstock.zarr
+    >>> ps.save("x.zarr", np.arange(600.0).reshape(30, 20))
+    >>> a = penstock.zarr.open_array("x.zarr", mode="r+")
+    >>> a[2, :3]
+    array([40., 41., 42.])
+    >>> a.oindex[[0, 2], 1] = -1
+    >>> isinstance(a, zarr.Array)
+    True
     """
 
     def _penstock_engine(self) -> _Engine:
@@ -470,14 +481,33 @@ def can_wrap() -> bool:
 
 
 def wrap(array: Any) -> Any:
-    """A `zarr.Array`, or a `zarr.Group` of such arrays, that reads and writes without zarr-python's event loop.
+    """Return the same `zarr.Array`, or `zarr.Group` of such arrays, which reads and writes without zarr-python's event
+    loop.
 
-    >>> a = penstock.zarr.wrap(zarr.open_array("x.zarr"))
+    Parameters
+    ----------
+    array
+        A `zarr.Array` or `zarr.Group`.
+
+    Returns
+    -------
+    penstock.zarr.Array or penstock.zarr.Group
+        A view of the same storage.
 
     Raises
     ------
     InvalidArgumentError
         `array` is neither; the message names what opens it.
+    UnsupportedError
+        zarr-python is older than 3.4.
+
+    Examples
+    --------
+    >>> import zarr, penstock.zarr
+    >>> z = zarr.create_array("x.zarr", data=np.arange(12.0).reshape(3, 4))
+    >>> a = penstock.zarr.wrap(z)
+    >>> a[1]
+    array([4., 5., 6., 7.])
     """
     if isinstance(array, Array | Group):
         return array
@@ -494,7 +524,16 @@ def wrap(array: Any) -> Any:
 
 
 class Group(zarr.Group):
-    """A `zarr.Group` whose arrays are `penstock.zarr.Array`."""
+    """A `zarr.Group` whose arrays are `penstock.zarr.Array`.
+
+    Examples
+    --------
+    >>> import penstock.zarr
+    >>> ps.save("run.zarr", t=np.arange(4.0), p=np.ones(4))
+    >>> run = penstock.zarr.open_group("run.zarr")
+    >>> run["t"][1:3]
+    array([1., 2.])
+    """
 
     def __getitem__(self, path: str) -> Any:
         return wrap_node(super().__getitem__(path))
@@ -575,13 +614,52 @@ def wrap_node(node: Any) -> Any:
 
 
 def open_array(*args: Any, **kwargs: Any) -> Array:
-    """The result of `zarr.open_array`, as `penstock.zarr.Array`."""
+    """Open an array as `zarr.open_array` does, as a `penstock.zarr.Array`.
+
+    Parameters
+    ----------
+    args, kwargs
+        Those of `zarr.open_array`.
+
+    Returns
+    -------
+    penstock.zarr.Array
+
+    Raises
+    ------
+    UnsupportedError
+        zarr-python is older than 3.4.
+
+    Examples
+    --------
+    >>> import penstock.zarr
+    >>> ps.save("x.zarr", np.arange(12.0).reshape(3, 4))
+    >>> penstock.zarr.open_array("x.zarr", mode="r")[1]
+    array([4., 5., 6., 7.])
+    """
     made: Array = wrap(originals.open_array(*args, **kwargs))
     return made
 
 
 def open_group(*args: Any, **kwargs: Any) -> Group:
-    """The result of `zarr.open_group`; its arrays are `penstock.zarr.Array`."""
+    """Open a group as `zarr.open_group` does; its arrays are `penstock.zarr.Array`.
+
+    Parameters
+    ----------
+    args, kwargs
+        Those of `zarr.open_group`.
+
+    Returns
+    -------
+    penstock.zarr.Group
+
+    Examples
+    --------
+    >>> import penstock.zarr
+    >>> ps.save("run.zarr", t=np.arange(4.0))
+    >>> penstock.zarr.open_group("run.zarr", mode="r")["t"][1:3]
+    array([1., 2.])
+    """
     made = wrap_node(originals.open_group(*args, **kwargs))
     assert isinstance(made, Group)
     return made
