@@ -1,9 +1,14 @@
 """An array as a cuPyNumeric array, its tiles loaded by Legate's tasks.
 
->>> import penstock.legate
->>> x = penstock.legate.load("run.zarr")             # a cupynumeric.ndarray
-
 `python -m penstock.legate` writes shards, loads and verifies them: see `python -m penstock.legate --help`.
+
+Examples
+--------
+>>> import cupynumeric, penstock.legate
+>>> ps.save("run.zarr", np.ones((100, 20)))
+>>> x = penstock.legate.load("run.zarr")
+>>> float(x.sum())
+2000.0
 """
 
 import sys

@@ -22,10 +22,29 @@ __all__ = ["blocks", "convert", "from_array", "rechunk"]
 
 
 def blocks(array: Array, block_bytes: int = 128 << 20) -> tuple[int, ...]:
-    """A block shape for Dask: whole storage objects (shards, else chunks), as many as fit into `block_bytes`.
+    """Return a block shape for Dask: whole storage objects (shards, else chunks), as many as fit into `block_bytes`.
 
     Blocks grow from the last axis to the first, so that a block is one run of storage if possible. A larger object is
     cut along its first axes, at chunks.
+
+    Parameters
+    ----------
+    array
+        An open array.
+    block_bytes
+        The most bytes of a block, decoded.
+
+    Returns
+    -------
+    tuple of int
+        The length of a block along each axis, in elements.
+
+    Examples
+    --------
+    >>> import dask, penstock.dask
+    >>> a = ps.create_array({}, shape=(1000, 1000), dtype="f8", chunks=(10, 1000))
+    >>> penstock.dask.blocks(a, block_bytes=1_000_000)
+    (120, 1000)
     """
     unit = tuple(min(n, max(1, length)) for n, length in zip(array.shards or array.chunks, array.shape, strict=True))
     inner = tuple(min(n, max(1, length)) for n, length in zip(array.chunks, array.shape, strict=True))
@@ -46,7 +65,7 @@ def blocks(array: Array, block_bytes: int = 128 << 20) -> tuple[int, ...]:
 
 
 def from_array(source: Any, chunks: Any = None, **options: Any) -> dask.array.Array:
-    """A Dask array that reads `source` block by block.
+    """Return a Dask array that reads `source` block by block.
 
     Workers of a cluster open the array themselves, by its URI; an array that only this process has, such as one of a
     dict, works with threads only.
@@ -59,6 +78,24 @@ def from_array(source: Any, chunks: Any = None, **options: Any) -> dask.array.Ar
         Blocks in Dask's notation; None: see `blocks`.
     options
         For `dask.array.from_array`: `name`, `lock`, `meta`.
+
+    Returns
+    -------
+    dask.array.Array
+        Lazy: opening reads the metadata only.
+
+    Raises
+    ------
+    InvalidArgumentError
+        `asarray=False`.
+
+    Examples
+    --------
+    >>> import dask, penstock.dask
+    >>> ps.save("run.zarr", np.arange(600.0).reshape(30, 20))
+    >>> x = penstock.dask.from_array("run.zarr", chunks=(10, -1))
+    >>> x.numblocks, float(x.sum().compute())
+    ((3, 1), 179700.0)
     """
     import dask.array
 
@@ -78,7 +115,8 @@ def rechunk(
     parts: int | None = None,
     **options: Any,
 ) -> Array | Group:
-    """`penstock.rechunk` by the workers of a cluster: each task writes a part of the target's objects.
+    """Copy into other chunks, as `penstock.rechunk`, by the workers of a cluster: each task writes a part of the
+    target's objects.
 
     Tasks exchange nothing. If an array needs two passes, the tasks of the second one begin when the first is done, and
     the file in `scratch` must be visible to all workers. The scheduler repeats the tasks of a worker that died; they
@@ -102,6 +140,21 @@ def rechunk(
     -------
     Array or Group
         The copy.
+
+    Raises
+    ------
+    Error
+        As for `penstock.rechunk`, also of a task.
+    InvalidArgumentError
+        The cluster has no workers.
+
+    Examples
+    --------
+    >>> import dask, distributed, penstock.dask
+    >>> ps.save("maps.zarr", np.ones((20, 40)))
+    >>> with distributed.Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
+    ...     penstock.dask.rechunk("maps.zarr", "series.zarr", (20, 8), client=client).chunks
+    (20, 8)
     """
     return _share(shared_copy(source, target, chunks, False, options), client, parts)
 
@@ -115,12 +168,36 @@ def convert(
     parts: int | None = None,
     **options: Any,
 ) -> Array | Group:
-    """`penstock.convert` to Zarr by the workers of a cluster: as `rechunk`, with the source's chunks if none are given.
+    """Convert to Zarr, as `penstock.convert`, by the workers of a cluster.
+
+    As `rechunk` of this module, with the source's chunks if none are given.
+
+    Parameters
+    ----------
+    source, target, client, parts, options
+        As for `rechunk`.
+    chunks
+        As for `penstock.convert`; None: the source's.
+
+    Returns
+    -------
+    Array or Group
+        The copy.
 
     Raises
     ------
     UnsupportedError
         The target is one file: TIFF, HDF5 or `.npy`.
+    Error
+        As for `penstock.convert`, also of a task.
+
+    Examples
+    --------
+    >>> import dask, distributed, penstock.dask
+    >>> np.save("x.npy", np.ones((20, 40)))
+    >>> with distributed.Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
+    ...     penstock.dask.convert("x.npy", "x.zarr", client=client).shape
+    (20, 40)
     """
     return _share(shared_copy(source, target, chunks, True, options), client, parts)
 

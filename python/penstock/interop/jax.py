@@ -36,10 +36,26 @@ def load(
     threads
         For all parts together, as for `Array.read`.
 
+    Returns
+    -------
+    jax.Array
+        Complete: all parts are read and on their devices.
+
     Raises
     ------
+    InvalidArgumentError
+        The sharding does not divide the shape.
+    UnsupportedError
+        JAX does not have the array's type.
     Error
-        A part could not be read, or JAX does not have the array's type.
+        A part could not be read.
+
+    Examples
+    --------
+    >>> import jax, penstock.jax
+    >>> ps.save("x.zarr", np.arange(6.0).reshape(2, 3))
+    >>> penstock.jax.load("x.zarr", jax.devices()[0]).shape
+    (2, 3)
     """
     import jax
 

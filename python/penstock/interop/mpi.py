@@ -33,10 +33,27 @@ def open(target: Any, comm: Any = None, *, opener: Callable[..., Array] = open_a
     opener, options
         Called on rank 0 as `opener(target, **options)`.
 
+    Returns
+    -------
+    Array
+        The same array on every rank.
+
     Raises
     ------
     Error
         The error of rank 0, on every rank.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import penstock.mpi
+    >>> ps.save("run.zarr", np.ones((100, 20)))
+    >>> penstock.mpi.open("run.zarr").shape
+    (100, 20)
+    >>> ps.save_shards(np.zeros((10, 2)), "part_{}.npy", rows=5)
+    ['part_0.npy', 'part_1.npy']
+    >>> penstock.mpi.open("part_*.npy", opener=ps.open_shards).shape
+    (10, 2)
     """
     comm = _world(comm)
     packed = _on_first(comm, lambda: _portable.pack(opener(target, **options)))
@@ -44,8 +61,35 @@ def open(target: Any, comm: Any = None, *, opener: Callable[..., Array] = open_a
 
 
 def tile(shape: tuple[int, ...], comm: Any = None, *, axis: int = 0) -> tuple[slice, ...]:
-    """The part of an array of that shape for this rank: see `ps.tiles`. A rank beyond the last tile has none of `axis`:
-    its slice is empty.
+    """Return this rank's part of an array of that shape: see `ps.tiles`.
+
+    Parameters
+    ----------
+    shape
+        Of the array; at least one dimension.
+    comm
+        An `mpi4py` communicator; None: `MPI.COMM_WORLD`.
+    axis
+        The axis that is divided.
+
+    Returns
+    -------
+    tuple of slice
+        A rank beyond the last tile has none of `axis`: its slice is empty.
+
+    Raises
+    ------
+    InvalidArgumentError
+        The shape has no dimensions, or the axis is out of range.
+
+    Examples
+    --------
+    On the only rank of a program without a launcher:
+
+    >>> from mpi4py import MPI
+    >>> import penstock.mpi
+    >>> penstock.mpi.tile((100, 20), MPI.COMM_SELF)
+    (slice(0, 100, None), slice(0, 20, None))
     """
     comm = _world(comm)
     parts = tiles(shape, comm.Get_size(), axis=axis)
@@ -93,6 +137,15 @@ def load(
     ------
     Error
         The failure of this rank; on the other ranks a StorageError with the rank and its error.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import penstock.mpi
+    >>> ps.save("run.zarr", np.arange(40.0).reshape(10, 4))
+    >>> rows = penstock.mpi.load("run.zarr")
+    >>> MPI.COMM_WORLD.allreduce(len(rows))
+    10
     """
     comm = _world(comm)
     array = source if isinstance(source, Array) else open(source, comm, **options)
@@ -114,10 +167,10 @@ def load(
 
 
 def rechunk(source: Any, target: Any, chunks: Any, comm: Any = None, **options: Any) -> Array | Group:
-    """`penstock.rechunk` by all ranks: each writes its part of the target's objects, and they exchange nothing.
+    """Copy into other chunks, as `penstock.rechunk`, by all ranks: each writes its part of the target's objects.
 
-    Rank 0 checks the arguments and writes the metadata. If an array needs two passes, the ranks wait once for each
-    other, and the file in `scratch` must be visible to all of them.
+    Ranks exchange nothing. Rank 0 checks the arguments and writes the metadata. If an array needs two passes, the ranks
+    wait once for each other, and the file in `scratch` must be visible to all of them.
 
     Parameters
     ----------
@@ -136,17 +189,54 @@ def rechunk(source: Any, target: Any, chunks: Any, comm: Any = None, **options: 
     -------
     Array or Group
         The copy, on every rank.
+
+    Raises
+    ------
+    Error
+        As for `penstock.rechunk`, on every rank.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import penstock.mpi
+    >>> ps.save("maps.zarr", np.ones((20, 40)))
+    >>> penstock.mpi.rechunk("maps.zarr", "series.zarr", {0: -1, 1: 8}).chunks
+    (20, 8)
     """
     return _share(comm, shared_copy(source, target, chunks, False, options))
 
 
 def convert(source: Any, target: Any, comm: Any = None, *, chunks: Any = None, **options: Any) -> Array | Group:
-    """`penstock.convert` to Zarr by all ranks: as `rechunk`, with the source's chunks if none are given.
+    """Convert to Zarr, as `penstock.convert`, by all ranks.
+
+    As `rechunk` of this module, with the source's chunks if none are given.
+
+    Parameters
+    ----------
+    source, target, comm, options
+        As for `rechunk`.
+    chunks
+        As for `penstock.convert`; None: the source's.
+
+    Returns
+    -------
+    Array or Group
+        The copy, on every rank.
 
     Raises
     ------
     UnsupportedError
         The target is one file: TIFF, HDF5 or `.npy`.
+    Error
+        As for `penstock.convert`, on every rank.
+
+    Examples
+    --------
+    >>> from mpi4py import MPI
+    >>> import penstock.mpi
+    >>> np.save("x.npy", np.ones((20, 40)))
+    >>> penstock.mpi.convert("x.npy", "x.zarr").shape
+    (20, 40)
     """
     return _share(comm, shared_copy(source, target, chunks, True, options))
 

@@ -24,10 +24,33 @@ __all__ = ["Batches", "Crops", "Loader", "Rows", "as_tensor", "load"]
 
 
 def as_tensor(values: Any) -> torch.Tensor:
-    """The result of `torch.from_dlpack` for an array, a tensor or an ndarray, also of bfloat16.
+    """Return `torch.from_dlpack` of an array, a tensor or an ndarray, also of bfloat16.
 
     Unsigned integers of 16 bits and more, and float8, need a PyTorch that accepts them from DLPack. Values with
     negative strides are copied, because PyTorch does not have such tensors.
+
+    Parameters
+    ----------
+    values
+        An open `Array`, which is read, a `penstock.Tensor`, an ndarray, or an object with `__dlpack__`.
+
+    Returns
+    -------
+    torch.Tensor
+        On the memory of `values`; of an `Array` on new memory.
+
+    Raises
+    ------
+    ExportError
+        The type has no code in DLPack.
+
+    Examples
+    --------
+    >>> import torch, penstock.torch
+    >>> a = ps.create_array({}, data=np.arange(6, dtype="f4").reshape(2, 3))
+    >>> penstock.torch.as_tensor(a)
+    tensor([[0., 1., 2.],
+            [3., 4., 5.]])
     """
     if isinstance(values, np.ndarray) and any(stride < 0 for stride in values.strides):
         values = values.copy()
@@ -38,8 +61,27 @@ def as_tensor(values: Any) -> torch.Tensor:
 class Crops(data.Dataset):  # type: ignore[misc]
     """Crops of arrays by number: `crops[i]` is the tensor of sample i.
 
-    `samples` as in `penstock.batches`; None: the rows of one array (what `a[i]` is). If a loader requests several
-    (`batch_size=8`), they are read together. `transform` is called on each tensor.
+    If a loader requests several (`batch_size=8`), they are read together.
+
+    Parameters
+    ----------
+    arrays, dtype
+        As for `penstock.batches`.
+    samples
+        As for `penstock.batches`; None: the rows of one array (what `a[i]` is).
+    transform
+        Called on each tensor.
+
+    Examples
+    --------
+    >>> import torch, penstock.torch
+    >>> a = ps.create_array("a.zarr", data=np.ones((3, 128, 128), "f4"), chunks=(3, 64, 64))
+    >>> samples = [np.s_[:, y : y + 32, 0:32] for y in range(0, 96, 8)]
+    >>> crops = penstock.torch.Crops(a, samples)
+    >>> len(crops), crops[0].shape
+    (12, torch.Size([3, 32, 32]))
+    >>> next(iter(torch.utils.data.DataLoader(crops, batch_size=4, shuffle=True))).shape
+    torch.Size([4, 3, 32, 32])
     """
 
     def __init__(
@@ -68,12 +110,33 @@ class Crops(data.Dataset):  # type: ignore[misc]
 class Batches(data.IterableDataset):  # type: ignore[misc]
     """Whole batches of crops, read ahead. A loader takes them with `batch_size=None`.
 
-    The samples are distributed to ranks (`rank` of `world_size`, by default those of torch.distributed if it runs) and
-    to a loader's workers: each is read once. All ranks get the same number of batches: the remaining samples, fewer
-    than there are ranks, are omitted in that epoch.
+    The samples are distributed to ranks and to a loader's workers: each is read once. All ranks get the same number of
+    batches: the remaining samples, fewer than there are ranks, are omitted in that epoch.
 
-    `shuffle` draws a new order from `seed` in each epoch; `set_epoch` sets its number, as for samplers. `device` is
-    that of `penstock.batches`; a loader's workers and CUDA need `multiprocessing_context="spawn"`.
+    Parameters
+    ----------
+    arrays, batch_size, dtype, drop_last, depth
+        As for `penstock.batches`.
+    samples
+        As for `penstock.batches`; None: the rows of one array.
+    shuffle, seed
+        Draw a new order from `seed` in each epoch; `set_epoch` sets its number, as for samplers.
+    rank, world_size
+        The part of the samples that this process gets; by default those of torch.distributed if it runs, else 0 of 1.
+    device
+        As for `penstock.batches`; a loader's workers and CUDA need `multiprocessing_context="spawn"`.
+
+    Examples
+    --------
+    >>> import torch, penstock.torch
+    >>> a = ps.create_array("a.zarr", data=np.ones((3, 128, 128), "f4"), chunks=(3, 64, 64))
+    >>> samples = [np.s_[:, y : y + 32, 0:32] for y in range(0, 96, 8)]
+    >>> batches = penstock.torch.Batches(a, samples, batch_size=8, shuffle=True)
+    >>> for epoch in range(2):
+    ...     batches.set_epoch(epoch)
+    ...     shapes = [x.shape for x in torch.utils.data.DataLoader(batches, batch_size=None)]
+    >>> shapes
+    [torch.Size([8, 3, 32, 32]), torch.Size([4, 3, 32, 32])]
     """
 
     def __init__(
@@ -136,7 +199,29 @@ class Rows(data.IterableDataset):  # type: ignore[misc]
     Each rank has rows // world_size consecutive rows, each worker whole batches of them; the remaining rows, fewer than
     there are ranks, are omitted. The last batch of a rank may be short.
 
-    `shuffle` draws a new order of the batches from `seed` in each epoch; rows stay together within them.
+    Rows stay together within their batches.
+
+    Parameters
+    ----------
+    array
+        One array with rows.
+    batch_size
+        Rows of a batch.
+    shuffle, seed
+        Draw a new order of the batches from `seed` in each epoch.
+    depth
+        Batches that are read while the caller has one.
+    rank, world_size
+        The part of the rows that this process gets; by default those of torch.distributed if it runs, else 0 of 1.
+
+    Examples
+    --------
+    >>> import torch, penstock.torch
+    >>> paths = ps.save_shards(np.arange(40.0).reshape(20, 2), "run/shard_{:02d}.npy", rows=5)
+    >>> rows = penstock.torch.Rows(ps.open_shards("run/shard_*.npy"), 8)
+    >>> rows.set_epoch(1)
+    >>> len(rows), next(iter(rows)).shape
+    (3, torch.Size([8, 2]))
     """
 
     def __init__(
@@ -194,15 +279,29 @@ class Rows(data.IterableDataset):  # type: ignore[misc]
 class Loader(data.IterableDataset):  # type: ignore[misc]
     """The batches of `penstock.loader` as tensors of PyTorch; it has the arguments of `penstock.loader`.
 
-        loader = penstock.torch.Loader(images, crop={"y": 64, "x": 64}, batch_size=16, device="cuda")
-        for x in loader: ...
-
     It can be iterated directly, in one process, with the engine's threads. A `DataLoader` takes it with
     `batch_size=None`; its workers take turns, so that the order stays the same. `rank` and `ranks` are those of
     torch.distributed if it runs; then batches that only some ranks would have are omitted (`drop_last`). `state_dict`
     and `load_state_dict` are those of `penstock.Loader`, for iterations without workers.
 
-    `device`: the device that tensors are moved to, on its current stream.
+    Parameters
+    ----------
+    arguments, options
+        Those of `penstock.loader`, except `device`.
+    device
+        The device that tensors are moved to, on its current stream; None: host memory.
+
+    Examples
+    --------
+    >>> import torch, penstock.torch
+    >>> images = ps.create_array({}, data=np.ones((10, 3, 128, 128), "u1"), chunks=(1, 3, 64, 64))
+    >>> batches = penstock.torch.Loader(images, crop={0: None, 2: 64, 3: 64}, batch_size=16, dtype="float32")
+    >>> for x in batches:
+    ...     position = batches.state_dict()
+    >>> x.shape, x.dtype
+    (torch.Size([8, 3, 64, 64]), torch.float32)
+    >>> batches.load_state_dict(position)
+    >>> batches.set_epoch(3)
     """
 
     def __init__(self, *arguments: Any, device: str | None = None, **options: Any) -> None:
@@ -277,6 +376,8 @@ def load(source: Any, mesh: Any, placements: Sequence[Any], *, threads: int | No
         A `DeviceMesh`. On "cuda" each rank reads into the memory of its current device.
     placements
         `Shard(dim)` or `Replicate()` for each dimension of the mesh.
+    threads
+        Decoding workers of this rank's read; None: the context's.
 
     Returns
     -------
@@ -287,7 +388,25 @@ def load(source: Any, mesh: Any, placements: Sequence[Any], *, threads: int | No
     Raises
     ------
     UnsupportedError
-        Another placement, or a type that PyTorch lacks. Error: this rank's part cannot be read.
+        Another placement, or a type that PyTorch lacks.
+    InvalidArgumentError
+        The placements do not fit the mesh or the array, or this rank is not of the mesh.
+    Error
+        This rank's part cannot be read.
+
+    Examples
+    --------
+    A program with one process; `torchrun` starts one on each GPU:
+
+    >>> import torch, penstock.torch
+    >>> from torch.distributed.device_mesh import init_device_mesh
+    >>> from torch.distributed.tensor import Shard
+    >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    >>> ps.save("run.zarr", np.ones((8, 4), "f4"))
+    >>> x = penstock.torch.load("run.zarr", init_device_mesh("cpu", (1,)), [Shard(0)])
+    >>> x.shape, x.to_local().shape
+    (torch.Size([8, 4]), torch.Size([8, 4]))
+    >>> torch.distributed.destroy_process_group()
     """
     from torch.distributed.tensor import DTensor, Replicate, Shard
 

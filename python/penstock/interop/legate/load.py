@@ -121,7 +121,7 @@ def load(
     opener: Callable[..., Array] = open_array,
     **options: Any,
 ) -> Any:
-    """A cuPyNumeric array with the values of `source`.
+    """Return a cuPyNumeric array with the values of `source`.
 
     It is cut with `ps.tiles` into as many tiles as the machine has processors of the preferred kind, and a task on each
     reads its tile directly into the memory that Legate allocated for it. The call returns when all are loaded.
@@ -143,12 +143,23 @@ def load(
     Returns
     -------
     cupynumeric.ndarray
+        Complete when this returns.
 
     Raises
     ------
     Error
         A rank could not open it, or a tile could not be read: the error of the first such task, with its rank.
-        UnsupportedError: cuPyNumeric does not have the type.
+    UnsupportedError
+        cuPyNumeric does not have the type.
+    InvalidArgumentError
+        The axis is out of range.
+
+    Examples
+    --------
+    >>> import cupynumeric, penstock.legate
+    >>> ps.save("run.zarr", np.arange(12.0).reshape(6, 2))
+    >>> penstock.legate.load("run.zarr", axis=0).shape
+    (6, 2)
     """
     try:
         array = source if isinstance(source, Array) else opener(source, **options)
