@@ -1,10 +1,15 @@
 """Codecs on their own: encode and decode one chunk, without an array or a store.
 
-For tests of data and of other programs, and to examine a chunk that cannot be read:
+For tests of data and of other programs, and to examine a chunk that cannot be read.
 
+Examples
+--------
 >>> from penstock import testing
->>> chunk = testing.encode(items, [{"id": "delta", "dtype": "<i4"}, {"id": "zlib", "level": 1}])
->>> testing.decode(chunk, [{"id": "delta", "dtype": "<i4"}, {"id": "zlib", "level": 1}], "<i4", items.shape)
+>>> items = np.arange(12, dtype="i4")
+>>> codecs = [{"id": "delta", "dtype": "<i4"}, {"id": "zlib", "level": 1}]
+>>> chunk = testing.encode(items, codecs)
+>>> np.array_equal(testing.decode(chunk, codecs, "<i4", items.shape), items)
+True
 """
 
 from __future__ import annotations
@@ -44,18 +49,70 @@ def decode(
 ) -> npt.NDArray[Any]:
     """Decode a chunk of this element type and shape.
 
-    `codecs` in the order of encoding: as in Zarr v3 metadata (`{"name": ..., "configuration": ...}`), or as filters and
-    compressor in v2 (`{"id": ..., ...}`). `dtype` is the array's: a numpy.dtype, its type string, or a v3 name
-    (`"int4"`). With v2 codecs its byte order is that of the stored items.
+    Parameters
+    ----------
+    encoded
+        The chunk's bytes.
+    codecs
+        In the order of encoding: as in Zarr v3 metadata (`{"name": ..., "configuration": ...}`), or as filters and
+        compressor in v2 (`{"id": ..., ...}`).
+    dtype
+        That of the array: a numpy.dtype, its type string, or a v3 name (`"int4"`). With v2 codecs its byte order is
+        that of the stored items.
+    shape
+        Of the chunk, in elements.
 
-    Raises CorruptDataError if the bytes contradict the codecs, UnsupportedError for codecs and settings by name.
+    Returns
+    -------
+    numpy.ndarray
+        Read-only, in the machine's byte order.
+
+    Raises
+    ------
+    CorruptDataError
+        The bytes contradict the codecs.
+    UnsupportedError
+        Codecs and settings, by name.
+
+    Examples
+    --------
+    >>> from penstock import testing
+    >>> import zlib
+    >>> testing.decode(zlib.compress(bytes([1, 0, 2, 0])), [{"id": "zlib"}], "<i2", (2,))
+    array([1, 2], dtype=int16)
     """
     data, native = _core.decode_chain(json.dumps(list(codecs)), _type_name(dtype), list(shape), bytes(encoded))
     return np.frombuffer(data, native).reshape(shape)
 
 
 def encode(items: npt.ArrayLike, codecs: Codecs, dtype: npt.DTypeLike | None = None) -> bytes:
-    """Encode an array as one chunk; `dtype` is the array's if `items` have another one."""
+    """Encode an array as one chunk.
+
+    Parameters
+    ----------
+    items
+        The chunk's elements, of any strides and byte order.
+    codecs
+        As for `decode`.
+    dtype
+        The array's data type, if `items` have another one.
+
+    Returns
+    -------
+    bytes
+        The chunk.
+
+    Raises
+    ------
+    UnsupportedError
+        Codecs and settings, by name.
+
+    Examples
+    --------
+    >>> from penstock import testing
+    >>> testing.encode(np.array([1, 2], "i2"), [{"name": "bytes", "configuration": {"endian": "little"}}]).hex()
+    '01000200'
+    """
     array = np.asarray(items)
     name = _type_name(array.dtype if dtype is None else dtype)
     native = np.asarray(array, order="C")
@@ -65,12 +122,36 @@ def encode(items: npt.ArrayLike, codecs: Codecs, dtype: npt.DTypeLike | None = N
 
 
 def describe(codecs: Codecs, dtype: npt.DTypeLike, shape: Sequence[int]) -> str:
-    """Codecs and settings, readable: `bytes(little) | zlib(level=1)`."""
+    """Return codecs and settings as readable text.
+
+    Parameters
+    ----------
+    codecs, dtype, shape
+        As for `decode`.
+
+    Returns
+    -------
+    str
+        Such as `bytes(little) | zlib(level=1)`.
+
+    Examples
+    --------
+    >>> from penstock import testing
+    >>> testing.describe([{"id": "zlib", "level": 1}], "<i2", (4,))
+    'bytes(little) | zlib(level=1)'
+    """
     return _core.describe_chain(json.dumps(list(codecs)), _type_name(dtype), list(shape))
 
 
 def codec_names() -> list[str]:
-    """All codecs that need no Python, sorted."""
+    """Return the names of all codecs that need no Python, sorted.
+
+    Examples
+    --------
+    >>> from penstock import testing
+    >>> {"blosc", "gzip", "zstd"} <= set(testing.codec_names())
+    True
+    """
     return _core.codec_names()
 
 
@@ -82,17 +163,42 @@ def decode_on_host(
 ) -> bytes:
     """Decode one chunk with the code of the GPU's decoders, run on the host: for tests, not for speed.
 
-    `codec` is a name with its settings as keywords, a codec of Zarr's or numcodecs' metadata (`{"name": ...,
-    "configuration": {...}}`, `{"id": ...}`), or a list of these in encoding order. Names: "zstd", "lz4" (frames, or
-    four bytes of size and a block, as numcodecs writes it), "lz4_frame", "lz4_block", "snappy", "blosc", "zlib",
-    "gzip", "deflate", "lzw" as TIFF has it and "tiff_packbits" (numcodecs' and Zarr's packbits are different ones,
-    which the host decodes); "shuffle", "bitshuffle" and "byte_swap" (`elementsize=`); "hdf5.bitshuffle"
-    (`elementsize=`, `blocksize=`, `compression=`); "delta" (`dtype=`, `astype=`); "crc32c"; "reverse_bits";
-    "tiff_predictor" (`predictor=`, `rows=`, `width=`, `samples=`, `elementsize=`, `endian=`). Returns exactly
-    `decoded_bytes` bytes.
+    Parameters
+    ----------
+    codec
+        A name with its settings as keywords, a codec of Zarr's or numcodecs' metadata (`{"name": ...,
+        "configuration": {...}}`, `{"id": ...}`), or a list of these in encoding order. Names: "zstd", "lz4" (frames, or
+        four bytes of size and a block, as numcodecs writes it), "lz4_frame", "lz4_block", "snappy", "blosc", "zlib",
+        "gzip", "deflate", "lzw" as TIFF has it and "tiff_packbits" (numcodecs' and Zarr's packbits are different ones,
+        which the host decodes); "shuffle", "bitshuffle" and "byte_swap" (`elementsize=`); "hdf5.bitshuffle"
+        (`elementsize=`, `blocksize=`, `compression=`); "delta" (`dtype=`, `astype=`); "crc32c"; "reverse_bits";
+        "tiff_predictor" (`predictor=`, `rows=`, `width=`, `samples=`, `elementsize=`, `endian=`).
+    encoded
+        The chunk's bytes.
+    decoded_bytes
+        The size of the decoded chunk.
+    settings
+        Of a codec that is given by its name.
 
-    Raises CorruptDataError if the bytes are damaged or decode to another size, UnsupportedError for other codecs and
-    for input that the GPU leaves to the host (dictionaries, more than 128 MiB of zstd, Blosc of very small blocks).
+    Returns
+    -------
+    bytes
+        Exactly `decoded_bytes` bytes.
+
+    Raises
+    ------
+    CorruptDataError
+        The bytes are damaged, or decode to another size.
+    UnsupportedError
+        Other codecs, and input that the GPU leaves to the host (dictionaries, more than 128 MiB of zstd, Blosc of very
+        small blocks).
+
+    Examples
+    --------
+    >>> from penstock import testing
+    >>> import zlib
+    >>> testing.decode_on_host("zlib", zlib.compress(b"twelve bytes"), 12)
+    b'twelve bytes'
     """
     return _core.decode_on_host(_codecs_json(codec, settings), bytes(encoded), decoded_bytes)
 
@@ -149,15 +255,36 @@ def decode_on_device(
 ) -> Decoded:
     """Decode one chunk on a GPU, kernel by kernel, and return the bytes of each kernel, in order to find a wrong one.
 
-    `codec` and its settings are those of `decode_on_host`. `device` is "cuda", "cuda:1" or a device's number; "cpu"
-    runs the kernels' host forms in the same way, without a GPU. Waits for the device after each kernel, so its time is
-    not that of a decode. A chunk that the kernels find damaged is returned with its `error`.
+    Waits for the device after each kernel, so its time is not that of a decode.
 
-    Raises CorruptDataError if the chunk's headers are damaged, UnsupportedError for other codecs, for input that the
-    GPU leaves to the host, and if there is no GPU.
+    Parameters
+    ----------
+    codec, encoded, decoded_bytes, settings
+        As for `decode_on_host`.
+    device
+        "cuda", "cuda:1" or a device's number; "cpu" runs the kernels' host forms in the same way, without a GPU.
 
-    >>> got = decode_on_device("zstd", chunk, n)
-    >>> print(first_difference(got, decode_on_device("zstd", chunk, n, device="cpu")))
+    Returns
+    -------
+    Decoded
+        With its `error` if the kernels find the chunk damaged.
+
+    Raises
+    ------
+    CorruptDataError
+        The chunk's headers are damaged.
+    UnsupportedError
+        Other codecs, input that the GPU leaves to the host, or a machine without a GPU.
+
+    Examples
+    --------
+    >>> from penstock import testing
+    >>> chunk = ps.encode("zstd", np.zeros(1000, "f4"))
+    >>> got = testing.decode_on_device("zstd", chunk, 4000, device="cpu")          # without `device`: the GPU
+    >>> testing.first_difference(got, testing.decode_on_device("zstd", chunk, 4000, device="cpu")) is None
+    True
+    >>> got.data == bytes(4000), len(got.stages) > 0
+    (True, True)
     """
     wave = _core._ResidentWave(
         _codecs_json(codec, settings), [bytes(encoded)], [decoded_bytes], _device_number(device), False
@@ -172,7 +299,24 @@ def decode_on_device(
 
 
 def first_difference(got: Decoded, expected: Decoded) -> Difference | None:
-    """The first kernel after which `got` differs from `expected`, a decode of the same chunk; None: they are equal."""
+    """Return the first kernel after which `got` differs from `expected`, a decode of the same chunk.
+
+    Returns
+    -------
+    Difference or None
+        None: they are equal.
+
+    Examples
+    --------
+    >>> import dataclasses
+    >>> from penstock import testing
+    >>> chunk = ps.encode("zstd", np.zeros(1000, "f4"))
+    >>> good = testing.decode_on_device("zstd", chunk, 4000, device="cpu")
+    >>> last = good.stages[-1]
+    >>> bad = dataclasses.replace(last, memory={**last.memory, "output": b"x" + last.memory["output"][1:]})
+    >>> print(testing.first_difference(dataclasses.replace(good, stages=[*good.stages[:-1], bad]), good))
+    penstock_zstd_execute wrote other output: first at byte 0 of 4000, 78000000 ...
+    """
     for mine, theirs in zip(got.stages, expected.stages, strict=True):
         for name, wanted in theirs.memory.items():
             offset = first_different_byte(mine.memory[name], wanted)
@@ -183,8 +327,14 @@ def first_difference(got: Decoded, expected: Decoded) -> Difference | None:
 
 
 def first_different_byte(got: bytes, expected: bytes) -> int | None:
-    """The position at which two byte strings first differ, including the end of the shorter one; None: they are
+    """Return the position at which two byte strings first differ, including the end of the shorter one; None: they are
     equal.
+
+    Examples
+    --------
+    >>> from penstock import testing
+    >>> testing.first_different_byte(b"abcd", b"abXd"), testing.first_different_byte(b"ab", b"ab")
+    (2, None)
     """
     if got == expected:
         return None
