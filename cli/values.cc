@@ -72,6 +72,13 @@ std::string real_text(bool brain, std::uint32_t bits, const std::byte* item) {
   return float_text(fmt::format("{}", std::isnan(value) ? NAN : value));
 }
 
+bool has_brain_halves(const dtype& type) { return type.format() == float_format::bfloat16; }
+
+/// Whether the halves of a complex number are shown as numbers: smaller ones are shown as bytes, as `small_float` is.
+bool has_real_halves(const dtype& type) {
+  return type.format() == float_format::ieee || type.format() == float_format::bfloat16;
+}
+
 /// The decimal text of x87's 80 bits in 16 bytes.
 std::string extended_text(const std::byte* item) {
   long double value = 0;
@@ -245,8 +252,10 @@ std::string item_text(dtype type, const std::byte* item) {
     case dtype_kind::extended_float:
       return extended_text(item);
     case dtype_kind::complex: {
-      const std::string re = real_text(false, type.bits() / 2, item);
-      const std::string im = real_text(false, type.bits() / 2, item + bytes / 2);
+      if (!has_real_halves(type)) return hex_text(item, bytes);
+      const bool brain = has_brain_halves(type);
+      const std::string re = real_text(brain, type.bits() / 2, item);
+      const std::string im = real_text(brain, type.bits() / 2, item + bytes / 2);
       return fmt::format("({}{}{}j)", re, im[0] == '-' ? "" : "+", im);
     }
     case dtype_kind::variable_utf8:
@@ -293,9 +302,12 @@ json item_json(dtype type, const std::byte* item) {
       return real_json(real_text(type.kind() == dtype_kind::brain_float, type.bits(), item));
     case dtype_kind::extended_float:
       return real_json(extended_text(item));
-    case dtype_kind::complex:
-      return json::array_t{real_json(real_text(false, type.bits() / 2, item)),
-                           real_json(real_text(false, type.bits() / 2, item + bytes / 2))};
+    case dtype_kind::complex: {
+      if (!has_real_halves(type)) return hex_text(item, bytes);
+      const bool brain = has_brain_halves(type);
+      return json::array_t{real_json(real_text(brain, type.bits() / 2, item)),
+                           real_json(real_text(brain, type.bits() / 2, item + bytes / 2))};
+    }
     case dtype_kind::variable_utf8:
     case dtype_kind::fixed_utf32:
       return *plain_text(type, item);

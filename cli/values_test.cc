@@ -75,6 +75,23 @@ TEST(ItemText, WritesIntegersBooleansComplexAndRaw) {
   EXPECT_EQ(text_of(dtype(dtype_kind::raw, 16), std::uint16_t{0xff0a}), "0x0aff");
 }
 
+TEST(ItemText, WritesComplexNumbersOfEveryFormat) {
+  const dtype brain = *dtype::from_name("complex_bfloat16"), half = *dtype::from_name("complex_float16");
+  const std::pair<std::uint16_t, std::uint16_t> of_brain{0x3f80, 0xc049}, of_half{0x3c00, 0xc000};
+  EXPECT_EQ(text_of(brain, of_brain), "(1.0-3.14j)");
+  EXPECT_EQ(json_of(brain, of_brain), "[1.0,-3.14]");
+  EXPECT_EQ(text_of(half, of_half), "(1.0-2.0j)");
+  for (const char* name :
+       {"complex_float8_e4m3fn", "complex_float8_e8m0fnu", "complex_float6_e2m3fn", "complex_float4_e2m1fn"}) {
+    // The sanitizer checks that no byte after the two of the item is read.
+    const std::vector<std::byte> item{std::byte{0x38}, std::byte{0x40}};
+    const dtype small = *dtype::from_name(name);
+    ASSERT_EQ(small.item_bytes(), 2U) << name;
+    EXPECT_EQ(item_text(small, item.data()), "0x3840") << name;
+    EXPECT_EQ(item_json(small, item.data()).dump(), "\"0x3840\"") << name;
+  }
+}
+
 TEST(ItemJson, WritesNumbersThatJsonLacksAsZarrDoes) {
   EXPECT_EQ(json_of(kFloat32, std::nanf("")), "\"NaN\"");
   EXPECT_EQ(json_of(kFloat64, -std::numeric_limits<double>::infinity()), "\"-Infinity\"");
