@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -123,10 +124,19 @@ std::shared_ptr<queued_write> write_queue::push(std::uint64_t bytes, queued_writ
   auto made = std::make_shared<queued_write>(state_, bytes, std::move(work));
   const std::lock_guard lock(state_->mutex);
   state_->waiting.push_back(made);
-  if (!std::exchange(state_->running, true)) {
+  if (state_->running) return made;
+  try {
     // Never joined: the thread that drops the last context may hold a lock that this one needs for its end (Python's
     // lock).
     std::thread([self = state_] { queued_write::shared_state::serve(self); }).detach();
+    state_->running = true;
+  } catch (const std::system_error&) {
+    // Without a thread, no other write is queued.
+    state_->waiting.pop_back();
+    state_->held_bytes -= bytes;
+    made->outcome_.emplace(error(errc::resource_exhausted, "the system has no thread for a write"));
+    state_->failed.push_back(made);
+    state_->changed.notify_all();
   }
   return made;
 }
