@@ -248,7 +248,10 @@ void disk_cache::process_state::proceed(reads all) {
     } else if (is == cache_verdict::check) {
       each->done_with_claim();
       const auto same = std::find_if(checks.begin(), checks.end(), [&](const auto& one) {
-        return one->seen == bytes.seen && one->reads[0]->object == each->object && one->reads[0]->from == each->from;
+        const cached_read& first = *one->reads[0];
+        // Reads of different callers have checks of their own: each is stopped by its caller only.
+        return one->seen == bytes.seen && first.object == each->object && first.from == each->from &&
+               first.stop == each->stop;
       });
       if (same != checks.end()) {
         (*same)->reads.push_back(std::move(each));

@@ -160,6 +160,39 @@ TEST_F(DiskCache, AWaitingReadCanBeStoppedAndSurvivesAFailure) {
   EXPECT_EQ(to_text(rest.at(1)->bytes), kText);
 }
 
+TEST_F(DiskCache, AStopOfOneReaderDoesNotReachAnother) {
+  server_.on_request(
+      [](const request& asked, reply& out) { out.delay = milliseconds(asked.method == "GET" ? 300 : 600); });
+  const opened first = make(), second = make();
+  std::thread fetching([&] { EXPECT_EQ(read_now(*first.from, "k")->text, kText); });
+  while (server_.log().empty()) std::this_thread::yield();
+  waiting_sink sink;
+  growing_buffer rooms[2];
+  byte_read reads[2];
+  std::stop_source stop;
+  for (std::size_t i = 0; i < 2; ++i) {
+    reads[i].key = "k";
+    reads[i].tag = i;
+    reads[i].buffer = &rooms[i];
+    second.from->read({&reads[i], 1}, sink, i == 0 ? stop.get_token() : std::stop_token());
+  }
+  // Both wait until the bytes are fetched, and then until their version is checked.
+  const auto is_checking = [&] {
+    for (const request& each : server_.log())
+      if (each.method == "HEAD") return true;
+    return false;
+  };
+  while (!is_checking()) std::this_thread::sleep_for(milliseconds(1));
+  stop.request_stop();
+  auto done = sink.wait(2);
+  fetching.join();
+  ASSERT_EQ(done.size(), 2U);
+  ASSERT_FALSE(done.at(0).ok());
+  EXPECT_EQ(done.at(0).error().code(), errc::cancelled);
+  ASSERT_TRUE(done.at(1).ok()) << done.at(1).error().to_string();
+  EXPECT_EQ(to_text(done.at(1)->bytes), kText);
+}
+
 TEST_F(DiskCache, FetchesDamagedBytesAgain) {
   EXPECT_EQ(read_now(*make().from, "k")->text, kText);
   methods();
