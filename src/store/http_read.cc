@@ -50,6 +50,7 @@ class http_read final : public http_exchange {
   result<> head_of_part(const http_head& head);
   result<> head_of_all(const http_head& head);
   result<> take_room(std::uint64_t size);
+  result<> gather(std::span<const std::byte> bytes);
 
   std::shared_ptr<const http_objects> from_;
   const byte_read wanted_;
@@ -60,7 +61,7 @@ class http_read final : public http_exchange {
   read_done done_;
   std::optional<byte_extent> extent_;  // extent in the object; known from the first response that has it
   std::span<std::byte> room_;
-  std::vector<std::byte> gathered_;  // of an object whose size is not known
+  std::uint64_t gathered_ = 0;  // bytes in `room_` of an object whose size is not known
   bool gathers_ = false;
   std::uint64_t skip_ = 0;
   std::uint64_t received_ = 0;  // received bytes of the extent
@@ -84,7 +85,7 @@ result<> http_read::prepare(http_request& out) {
     received_ = 0;
     extent_.reset();
   }
-  gathered_.clear();
+  gathered_ = 0;
   gathers_ = sends_more_ = false;
   out.method = checks_only_ && !asks_by_get_ ? http_method::head : http_method::get;
   std::string_view tag = wanted_.expected == nullptr ? std::string_view() : entity_tag_of(*wanted_.expected);
@@ -172,6 +173,8 @@ result<> http_read::head_of_all(const http_head& head) {
     return error(errc::unsupported, "the server says neither how long the object is nor where it ends");
   if (whole() && !size) {
     gathers_ = true;
+    gathered_ = 0;
+    room_ = {};
     return {};
   }
   if (size) {
@@ -197,14 +200,35 @@ result<> http_read::take_room(std::uint64_t size) {
   return {};
 }
 
+// Appends bytes of an object whose size is not known. They are in the reader's memory, which a limit covers; only the
+// copy while it grows is not.
+result<> http_read::gather(std::span<const std::byte> bytes) {
+  const std::uint64_t all = gathered_ + bytes.size();
+  if (all > room_.size()) {
+    const auto known = room_.first(static_cast<std::size_t>(gathered_));
+    const std::vector<std::byte> before(known.begin(), known.end());
+    std::uint64_t more = std::max(gathered_, kShort);
+    auto taken = take_room(std::min(wanted_.max_bytes, all + more));
+    while (!taken.ok() && more > 0) {  // a limit may have room for less
+      more /= 4;
+      taken = take_room(std::min(wanted_.max_bytes, all + more));
+    }
+    PENSTOCK_TRY(std::move(taken));
+    if (!before.empty()) std::memcpy(room_.data(), before.data(), before.size());
+  }
+  if (!bytes.empty()) std::memcpy(room_.data() + gathered_, bytes.data(), bytes.size());
+  gathered_ = all;
+  return {};
+}
+
 result<http_exchange::appetite> http_read::body(std::span<const std::byte> bytes) {
   if (checks_only_) return bytes.size() > 1 ? appetite::enough : appetite::more;
   if (gathers_) {
-    if (bytes.size() > wanted_.max_bytes - gathered_.size())
+    if (bytes.size() > wanted_.max_bytes - gathered_)
       return error(errc::corrupt_data, fmt::format("the object is longer than {} bytes, which is the most that can be "
                                                    "right",
                                                    wanted_.max_bytes));
-    gathered_.insert(gathered_.end(), bytes.begin(), bytes.end());
+    PENSTOCK_TRY(gather(bytes));
     return appetite::more;
   }
   const auto skipped = static_cast<std::size_t>(std::min<std::uint64_t>(skip_, bytes.size()));
@@ -222,11 +246,9 @@ result<http_exchange::appetite> http_read::body(std::span<const std::byte> bytes
 result<http_exchange::ending> http_read::end() {
   if (checks_only_) return ending::whole;
   if (gathers_) {
-    done_.object_size = gathered_.size();
-    PENSTOCK_ASSIGN(const byte_extent extent, find_extent(wanted_, gathered_.size()));
-    PENSTOCK_TRY(take_room(extent.length));
-    if (!gathered_.empty()) std::memcpy(room_.data(), gathered_.data(), gathered_.size());
-    done_.bytes = room_.first(gathered_.size());
+    done_.object_size = gathered_;
+    PENSTOCK_TRY(find_extent(wanted_, gathered_));
+    done_.bytes = room_.first(static_cast<std::size_t>(gathered_));
     return ending::whole;
   }
   if (received_ != extent_->length) {

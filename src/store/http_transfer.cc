@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <random>
 #include <string_view>
 #include <utility>
@@ -82,7 +83,7 @@ http_transfer::verdict http_transfer::over(result<> outcome) {
 result<> http_transfer::begin(CURL* handle) {
   request_ = {};
   head_.clear();
-  head_is_whole_ = has_enough_ = false;
+  head_is_whole_ = has_enough_ = has_no_memory_ = false;
   refused_.reset();
   error_body_.clear();
   part_ = part_offset_ = 0;
@@ -187,21 +188,29 @@ void http_transfer::set_options(CURL* handle) {
 
 std::size_t http_transfer::take_header(char* text, std::size_t one, std::size_t size, void* self) {
   auto& me = *static_cast<http_transfer*>(self);
-  const std::size_t all = one * size;
-  if (me.head_is_whole_) return all;  // trailers contain nothing that is needed
+  try {
+    return me.add_header(text, one * size);
+  } catch (const std::bad_alloc&) {  // must not pass through libcurl
+    me.has_no_memory_ = true;
+    return 0;
+  }
+}
+
+std::size_t http_transfer::add_header(const char* text, std::size_t all) {
+  if (head_is_whole_) return all;  // trailers contain nothing that is needed
   std::string_view line(text, all);
   while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
   if (line.substr(0, 5) == "HTTP/") {
-    me.head_.clear();
+    head_.clear();
     const std::size_t space = line.find(' ');
     const auto status = space == std::string_view::npos ? std::nullopt : parse_number(line.substr(space + 1, 3));
-    me.head_.status = status ? static_cast<int>(*status) : 0;
-    me.head_.is_http1 = line.size() > 5 && line[5] == '1';
+    head_.status = status ? static_cast<int>(*status) : 0;
+    head_.is_http1 = line.size() > 5 && line[5] == '1';
     return all;
   }
-  if (line.empty()) return me.end_of_head() ? all : 0;
-  if (me.head_.add(line)) return all;
-  me.refused_.emplace(errc::io_error, "the server's answer has too many header fields");
+  if (line.empty()) return end_of_head() ? all : 0;
+  if (head_.add(line)) return all;
+  refused_.emplace(errc::io_error, "the server's answer has too many header fields");
   return 0;
 }
 
@@ -239,19 +248,27 @@ bool http_transfer::end_of_head() {
 
 std::size_t http_transfer::take_body(char* bytes, std::size_t one, std::size_t size, void* self) {
   auto& me = *static_cast<http_transfer*>(self);
-  const std::size_t all = one * size;
-  if (!me.takes_body()) {
-    if (me.error_body_.size() > 16 * kMaxErrorBody) return 0;  // the text of an error is short; the rest is not needed
-    me.error_body_.append(bytes, all);
-    return all;
-  }
-  auto taken = me.exchange_->body({reinterpret_cast<const std::byte*>(bytes), all});
-  if (!taken.ok()) {
-    me.refused_.emplace(std::move(taken).error());
+  try {
+    return me.add_body({reinterpret_cast<const std::byte*>(bytes), one * size});
+  } catch (const std::bad_alloc&) {  // must not pass through libcurl
+    me.has_no_memory_ = true;
     return 0;
   }
-  if (*taken == http_exchange::appetite::more) return all;
-  me.has_enough_ = true;
+}
+
+std::size_t http_transfer::add_body(std::span<const std::byte> bytes) {
+  if (!takes_body()) {
+    if (error_body_.size() > 16 * kMaxErrorBody) return 0;  // the text of an error is short; the rest is not needed
+    error_body_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return bytes.size();
+  }
+  auto taken = exchange_->body(bytes);
+  if (!taken.ok()) {
+    refused_.emplace(std::move(taken).error());
+    return 0;
+  }
+  if (*taken == http_exchange::appetite::more) return bytes.size();
+  has_enough_ = true;
   return 0;
 }
 
@@ -282,6 +299,7 @@ int http_transfer::rewind_body(void* self, curl_off_t offset, int origin) {
 
 http_transfer::verdict http_transfer::ended(CURL* handle, CURLcode code) {
   if (stop_requested()) return over(error(errc::cancelled, "the read was stopped"));
+  if (has_no_memory_) return over(error(errc::resource_exhausted, "not enough memory for the server's response"));
   if (refused_) return over(std::move(*refused_));
   const bool is_error = head_is_whole_ && head_.status >= 300;
   // The status of a response is known even if its text did not arrive.

@@ -63,6 +63,9 @@ class http_transfer {
   static std::size_t give_body(char* to, std::size_t one, std::size_t size, void* self);
   static int rewind_body(void* self, curl_off_t offset, int origin);
 
+  // Return the number of bytes that were taken; fewer than given end the transfer.
+  std::size_t add_header(const char* text, std::size_t all);
+  std::size_t add_body(std::span<const std::byte> bytes);
   void set_options(CURL* handle);
   bool end_of_head();
   bool is_redirect() const noexcept;
@@ -95,6 +98,7 @@ class http_transfer {
   http_head head_;
   bool head_is_whole_ = false;
   bool has_enough_ = false;
+  bool has_no_memory_ = false;
   std::optional<error> refused_;  // the error that the exchange returned
   std::string error_body_;
   std::array<char, CURL_ERROR_SIZE> reason_{};

@@ -332,6 +332,29 @@ TEST_F(HttpStore, WhatAServerSaysIsHeldAgainstWhatWasAsked) {
   EXPECT_EQ(read({})->text, kText);
 }
 
+TEST_F(HttpStore, ABodyWithoutALengthIsInTheReadersMemory) {
+  std::string text(600'000, ' ');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i * i % 23);
+  server_.set("/base/k", text);
+  change([](reply& out) { out.chunked = true; });
+  const auto got = read({});
+  ASSERT_TRUE(got.ok()) << got.error().to_string();
+  EXPECT_TRUE(got->text == text);
+  EXPECT_EQ(got->object_size, text.size());
+  growing_buffer room(300'000);
+  byte_read wanted;
+  wanted.key = "k";
+  wanted.buffer = &room;
+  EXPECT_EQ(code_of(read_now(*make(), wanted)), errc::resource_exhausted);
+  EXPECT_LE(room.capacity(), 300'000U);
+  server_.set("/base/k", text.substr(0, 290'000));
+  const auto fits = read_now(*make(), wanted);
+  ASSERT_TRUE(fits.ok()) << fits.error().to_string();
+  EXPECT_TRUE(fits->text == text.substr(0, 290'000));
+  server_.set("/base/k", "");
+  EXPECT_EQ(read({})->text, "");
+}
+
 TEST_F(HttpStore, AnswersThatAreTooSlowTimeOut) {
   options_.timeout_s = 1;
   options_.retries = 0;
