@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <penstock/penstock.h>
+#include "base/waiting.h"
 #include "support/model_array.h"
 
 namespace penstock::test {
@@ -267,6 +268,69 @@ TEST(AppendFence, AClaimThatIsRenewedIsNotTakenOver) {
   other.join();
   ::unsetenv("PENSTOCK_APPEND_LEASE");
   EXPECT_EQ(open_in(memory).value().shape()[0], 8u + 20u + 3u);
+}
+
+/// Another store, of which some operations are replaced.
+class altered_store final : public store {
+ public:
+  explicit altered_store(std::shared_ptr<store> under) : under_(std::move(under)) {}
+
+  bool lists = true;
+  bool has_other_writers = false;  ///< a claim exists when it is requested, and is released when it is read
+
+  store_traits traits() const override { return under_->traits(); }
+  void read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const override {
+    under_->read(reads, sink, stop);
+  }
+  result<version> put(std::string_view key, std::span<const part> parts, const write_condition& condition) override {
+    if (has_other_writers && condition.what == write_condition::kind::must_be_absent)
+      return error(errc::version_changed, "it exists");
+    return under_->put(key, parts, condition);
+  }
+  result<> erase(std::string_view key, const write_condition& condition) override {
+    return under_->erase(key, condition);
+  }
+  result<> list(std::string_view prefix, listing what, key_sink& sink) const override {
+    if (!lists) return error(errc::unsupported, "this store does not list");
+    return under_->list(prefix, what, sink);
+  }
+  std::string uri() const override { return "test:"; }
+
+ private:
+  std::shared_ptr<store> under_;
+};
+
+TEST(AppendClaim, AWaitForClaimsThatAreReleasedAtOnceCanBeCancelled) {
+  const auto memory = make_memory_store();
+  model_options options;
+  options.shape = {8, 3};
+  options.chunks = {4, 3};
+  write_model(*memory, "", options);
+  const auto busy = std::make_shared<altered_store>(memory);
+  const array to = open_in(busy).value();
+  busy->has_other_writers = true;
+  const interruptible_waits asks([]() noexcept { return false; });
+  const auto done = append(to, 3, 6);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code(), errc::cancelled);
+  EXPECT_NE(done.error().to_string().find("the wait for another writer was cancelled"), std::string::npos)
+      << done.error().to_string();
+}
+
+TEST(Resize, ByMoreChunksThanAreLookedUpNeedsAListing) {
+  const auto memory = make_memory_store();
+  const std::string text = R"({"zarr_format": 3, "node_type": "array", "shape": [2097152], "data_type": "uint8",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1]}}, "fill_value": 0,
+    "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}]})";
+  const part bytes(reinterpret_cast<const std::byte*>(text.data()), text.size());
+  ASSERT_TRUE(memory->put("zarr.json", {&bytes, 1}, {}).ok());
+  const auto from = std::make_shared<altered_store>(memory);
+  from->lists = false;
+  const auto refused = open_in(from).value().resize({2 * 2097152});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), errc::unsupported);
+  from->lists = true;
+  EXPECT_TRUE(open_in(from).value().resize({2 * 2097152}).ok());
 }
 
 }  // namespace

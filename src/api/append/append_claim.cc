@@ -211,23 +211,26 @@ result<std::unique_ptr<append_claim>> append_claim::take(store& at, std::string 
       auto other = read_and_wait(at, me.key, {}, kMaxClaimBytes);
       if (!other.ok() && other.error().code() != errc::not_found)
         return std::move(other).error().note(fmt::format("reading '{}'", me.key));
-      if (!other.ok()) continue;  // it was released in the meantime
-      if (!(other->seen == seen)) {
-        seen = other->seen;
-        since = clock::now();
-      }
-      const append_claim_text theirs =
-          parse_claim({reinterpret_cast<const char*>(other->bytes.data()), other->bytes.size()});
-      const auto silent = clock::now() - since;
-      if (owner_has_ended(theirs) || silent > theirs.lease + theirs.lease / kRenewalsInALease) {
-        condition.what = write_condition::kind::must_match;
-        condition.expected = seen;
-        me.text.axes = axes | theirs.axes;
-        put = me.put(condition);
-        if (put.ok()) {
-          out->dirty_ = theirs.axes;
-        } else if (put.error().code() != errc::version_changed) {
-          return std::move(put).error().note(fmt::format("writing '{}'", me.key));
+      if (!other.ok()) {
+        pause = milliseconds(1);  // it was released in the meantime
+      } else {
+        if (!(other->seen == seen)) {
+          seen = other->seen;
+          since = clock::now();
+        }
+        const append_claim_text theirs =
+            parse_claim({reinterpret_cast<const char*>(other->bytes.data()), other->bytes.size()});
+        const auto silent = clock::now() - since;
+        if (owner_has_ended(theirs) || silent > theirs.lease + theirs.lease / kRenewalsInALease) {
+          condition.what = write_condition::kind::must_match;
+          condition.expected = seen;
+          me.text.axes = axes | theirs.axes;
+          put = me.put(condition);
+          if (put.ok()) {
+            out->dirty_ = theirs.axes;
+          } else if (put.error().code() != errc::version_changed) {
+            return std::move(put).error().note(fmt::format("writing '{}'", me.key));
+          }
         }
       }
     }

@@ -109,7 +109,7 @@ class outside_keys final : public key_sink {
 
 /// Keys that are looked up together.
 constexpr std::size_t kProbesTogether = 256;
-/// Above this number, an array cannot grow if its store cannot list.
+/// Above this number, objects are always listed: an array cannot grow by more if its store cannot list.
 constexpr std::uint64_t kMaxProbes = std::uint64_t{1} << 20;
 
 result<> erase_one(store& at, const std::string& key, const append_claim& claim, const version& seen) {
@@ -169,7 +169,7 @@ result<> erase_added(const array_state& grown, const array_state& before, append
   if (which.count() == 0) return {};
   store& at = writable_store(grown);
   std::vector<std::string> keys;
-  if (which.count() > std::max(kMaxBlindErases, before.layout->write_grid().cells())) {
+  if (which.count() > std::min(std::max(kMaxBlindErases, before.layout->write_grid().cells()), kMaxProbes)) {
     outside_keys found(grown, which);
     auto listed = at.list(grown.prefix, listing::objects, found);
     if (listed.ok()) {
