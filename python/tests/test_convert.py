@@ -356,3 +356,18 @@ def test_numbers_of_different_types_are_compared_as_numbers(tmp_path: Path, kind
     second[2] = 6
     with pytest.raises(ps.CorruptDataError, match=r"element \(2\)"):
         _core.compare(first, second)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_negative_number_differs_from_a_large_one(tmp_path: Path, bits: int, order: int) -> None:
+    signed = np.array([0, 1, -1, 7], dtype=f"i{bits // 8}")
+    pair = [signed, signed.view(f"u{bits // 8}")][::order]
+    first, second = (ps.create_array(tmp_path / str(i), data=each) for i, each in enumerate(pair))
+    with pytest.raises(ps.CorruptDataError, match=r"element \(2\)"):
+        _core.compare(first, second)
+    first[2] = second[2] = 5
+    _core.compare(first, second)
+    first[1] = 6
+    with pytest.raises(ps.CorruptDataError, match=r"element \(1\)"):
+        _core.compare(first, second)

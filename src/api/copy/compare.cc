@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -77,12 +78,27 @@ std::optional<dtype> conversion_to(const dtype& type, const dtype& from) {
   return type;
 }
 
+bool is_integer(const dtype& type) noexcept {
+  return type.kind() == dtype_kind::signed_integer || type.kind() == dtype_kind::unsigned_integer;
+}
+
+/// The first of `count` integers with a negative sign; nullopt if none has.
+std::optional<std::uint64_t> first_negative(const std::byte* items, std::uint64_t count, std::uint32_t bytes) noexcept {
+  const std::byte* high = items + (std::endian::native == std::endian::little ? bytes - 1 : 0);
+  for (std::uint64_t i = 0; i < count; ++i, high += bytes)
+    if ((*high & std::byte{0x80}) != std::byte{0}) return i;
+  return std::nullopt;
+}
+
 result<> compare_blocks(const array& from, const array& made, const progress_fn& now) {
   PENSTOCK_ASSIGN(const dtype type, common_type(from.type(), made.type()));
   stream_options how;
   how.tile = block_of(from.shape(), extents(from.shape().size(), 1), from.chunks(), type.item_bytes(), kBlockBytes);
   how.depth = 1;
   how.type = conversion_to(type, from.type());
+  // Signed and unsigned integers of one size, compared as signed ones: equal bits are equal numbers unless negative.
+  const bool mixes_signs = from.type().kind() != made.type().kind() && is_integer(from.type()) &&
+                           is_integer(made.type()) && from.type().bits() == made.type().bits();
   PENSTOCK_ASSIGN(array_stream blocks, array_stream::make(from, std::move(how)));
   PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(from.shape()));
   for (std::uint64_t done = 0;;) {
@@ -99,7 +115,11 @@ result<> compare_blocks(const array& from, const array& made, const progress_fn&
     const resolved_basic which = selection_like(wanted->where, from.shape(), made.shape());
     const dtype& read = as.type ? *as.type : made.type();
     PENSTOCK_TRY(made.read(which, tensor_view::contiguous(found.data(), read, which.shape), as));
-    if (const auto at = first_difference(wanted->values.view.data, found.data(), count, type))
+    auto at = first_difference(wanted->values.view.data, found.data(), count, type);
+    if (mixes_signs) {
+      if (const auto sign = first_negative(found.data(), at.value_or(count), type.item_bytes())) at = sign;
+    }
+    if (at)
       return error(errc::corrupt_data,
                    fmt::format("element ({}) of the copy differs from the source's", position_in(wanted->where, *at)));
     done += count;
