@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -371,3 +374,17 @@ def test_a_negative_number_differs_from_a_large_one(tmp_path: Path, bits: int, o
     first[1] = 6
     with pytest.raises(ps.CorruptDataError, match=r"element \(1\)"):
         _core.compare(first, second)
+
+
+def test_two_threads_write_one_file(tmp_path: Path) -> None:
+    pytest.importorskip("h5py")
+    from penstock.api.hdf5_writer import write_hdf5
+
+    source = ps.create_array(tmp_path / "s.zarr", data=np.arange(12))
+    target = str(tmp_path / "t.h5")
+    both = threading.Barrier(2, timeout=60)  # each has its draft open
+    with ThreadPoolExecutor(2) as threads:
+        done = [threads.submit(write_hdf5, source, target, None, True, lambda *_: both.wait() >= 0) for _ in range(2)]
+    assert [each.result() for each in done] == [None, None]
+    np.testing.assert_array_equal(ps.open(target)["s"][...], np.arange(12))
+    assert sorted(os.listdir(tmp_path)) == ["s.zarr", "t.h5"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,7 +32,7 @@ def import_h5py() -> Any:
 def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told: Told) -> None:
     """Write a file next to `path`, and rename it to `path` when it is complete and, with `verify`, was compared."""
     h5py = import_h5py()
-    draft = f"{path}.{os.getpid()}.tmp"
+    draft = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
     try:
         with h5py.File(draft, "w") as file:
             if isinstance(source, Array):

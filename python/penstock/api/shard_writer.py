@@ -8,6 +8,7 @@ import json
 import math
 import operator
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -234,7 +235,7 @@ def _tiff_items(made: npt.NDArray[Any], options: dict[str, Any]) -> tuple[npt.ND
 
 def _write_with(path: str, write: Callable[[str], None]) -> int:
     """Have another library write a draft, and rename it; returns its checksum."""
-    draft = f"{path}.{os.getpid()}.tmp"
+    draft = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
     try:
         with system_errors(f"writing '{path}'"):
             write(draft)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -96,7 +97,7 @@ def write_atomically(path: str, parts: Iterable[Any], ordered: bool = False) -> 
 
     `ordered`: after a power cut the file is the new one only if earlier names in its folder exist too.
     """
-    draft = f"{path}.{os.getpid()}.tmp"
+    draft = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
     try:
         with system_errors(f"writing '{path}'"):
             with open(draft, "wb") as file:
