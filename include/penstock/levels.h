@@ -69,6 +69,8 @@ class PENSTOCK_API level_appender {
   /// \param rows  As of `appender::append`; converted as by `write_options::convert`. Many are taken in steps.
   /// \param progress  Empty, or called in this thread after each step, with bytes of the rows that were appended; false
   /// stops (`cancelled`).
+  /// \error As `appender::append`: the notes give the number of rows that were taken, else none were. The failure of a
+  /// coarser level is returned by the next call; its rows are queued, and the call after that tries again.
   result<> append(const tensor_view& rows, const progress_fn& progress = {});
   /// Stores all whole rows of all levels.
   result<> flush();

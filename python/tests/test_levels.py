@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
@@ -162,6 +163,45 @@ def test_only_complete_levels_are_named() -> None:
     assert names == ["0", "1"]
     with pytest.raises(ps.NotFoundError, match="name 2 levels"):
         ps.open(store, level=2)
+
+
+class FailsAtFirst(Fails):
+    """A store that refuses a few chunks of level 1, and then accepts them."""
+
+    refusals = 5
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        if key.startswith("1/c/") and self.refusals > 0:
+            self.refusals -= 1
+            raise OSError(28, "No space left on device")
+        self.objects[key] = bytes(value)
+
+
+@pytest.mark.parametrize("shape", [(40, 16, 16), (80, 16)])
+def test_rows_that_are_appended_again_after_an_error_exist_once(shape: tuple[int, ...]) -> None:
+    store = FailsAtFirst()
+    values = np.random.default_rng(0).integers(0, 200, shape).astype("u1")
+    w = ps.create_levels(store, shape=(0, *shape[1:]), dtype="u1", chunks=(1, *shape[1:]), levels=3)
+    failures = 0
+    for at in range(0, shape[0], 2):
+        for _ in range(20):
+            try:
+                w.append(values[at : at + 2])
+                break
+            except OSError:
+                failures += 1
+        time.sleep(0.002)  # the thread of level 1 fails meanwhile
+    for _ in range(20):
+        try:
+            w.flush()
+            break
+        except OSError:
+            failures += 1
+    w.close()
+    assert (failures, store.refusals) == (5, 0)
+    for level in range(3):
+        np.testing.assert_array_equal(ps.open(store, level=level)[...], values)
+        values = mean(values)
 
 
 END = """

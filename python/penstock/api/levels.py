@@ -194,6 +194,9 @@ class LevelAppender:
     def append(self, rows: npt.ArrayLike) -> None:
         """Copy `rows` and their halves to the queues of all levels. Waits while one of them is full.
 
+        After an error, `rows` was not taken, unless the notes give a number of rows that were. The failure of a coarser
+        level is raised by the next call.
+
         Parameters
         ----------
         rows

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -85,7 +87,7 @@ extents level_shape(const extents& image, unsigned number) {
 class level_appender_state {
  public:
   level_appender_state(const group& in, std::vector<std::pair<std::string, array>> levels, const level_options& options)
-      : in_(in), levels_(std::move(levels)), options_(options), odd_(levels_.size()) {}
+      : in_(in), levels_(std::move(levels)), options_(options), odd_(levels_.size()), waiting_(levels_.size()) {}
 
   result<> begin() {
     for (const auto& each : levels_) {
@@ -96,6 +98,7 @@ class level_appender_state {
   }
 
   result<> append(const tensor_view& rows, const progress_fn& progress) {
+    PENSTOCK_TRY(send_waiting());  // before the image takes a row
     std::uint64_t row_bytes = std::max(rows.type.item_bytes(), type().item_bytes());
     for (std::size_t d = 1; d < rows.extents.size(); ++d) row_bytes = saturating_mul(row_bytes, rows.extents[d]);
     const std::uint64_t step = std::max<std::uint64_t>(1, kStepBytes / std::max<std::uint64_t>(1, row_bytes));
@@ -106,7 +109,11 @@ class level_appender_state {
     for (std::uint64_t at = 0; at < rows.extents[0]; at += step) {
       some.extents[0] = std::min(step, rows.extents[0] - at);
       some.data = rows.data + static_cast<std::ptrdiff_t>(at) * rows.strides[0];
-      PENSTOCK_TRY(append_step(some));
+      auto done = append_step(some);
+      if (!done.ok()) {
+        if (at == 0) return done;
+        return std::move(done).error().note(fmt::format("{} rows before these were taken", at));
+      }
       const read_progress now{(at + some.extents[0]) * item_bytes, rows.extents[0] * item_bytes};
       if (progress && !progress(now)) return error(errc::cancelled, "the caller stopped it");
     }
@@ -114,6 +121,7 @@ class level_appender_state {
   }
 
   result<> flush() {
+    PENSTOCK_TRY(send_waiting());
     for (appender& each : to_) PENSTOCK_TRY(each.flush());
     return {};
   }
@@ -129,9 +137,11 @@ class level_appender_state {
       }
     };
     if (levels_.size() > 1 && is_by_rows()) {
-      const tensor_view none = tensor_view::contiguous(nullptr, type(), with_rows(0, 0));
-      if (auto fed = feed(1, none, true); !fed.ok()) keep(std::move(fed).error());
+      feed(1, tensor_view::contiguous(nullptr, type(), with_rows(0, 0)), true);
     }
+    if (failed_) keep(*std::exchange(failed_, std::nullopt));
+    for (std::size_t level = 1; level < levels_.size(); ++level)
+      if (auto sent = send(level); !sent.ok()) keep(std::move(sent).error());
     std::size_t complete = 0;
     std::uint64_t rows = 0;
     for (std::size_t i = 0; i < to_.size(); ++i) {
@@ -170,8 +180,13 @@ class level_appender_state {
 
   result<> append_step(const tensor_view& rows) {
     if (!(rows.type == type()) && converts(rows.type, type())) return append_converted(rows);
-    PENSTOCK_TRY(to_[0].append(rows));
-    return feed(1, rows, false);
+    const std::uint64_t before = to_[0].rows();
+    auto done = to_[0].append(rows);
+    // The coarser levels get the rows that the image took, which may be some of them.
+    tensor_view taken = rows;
+    if (!taken.extents.empty()) taken.extents[0] = to_[0].rows() - before;
+    if (done.ok() || to_[0].rows() != before) feed(1, taken, false);
+    return done;
   }
 
   result<> append_converted(const tensor_view& rows) {
@@ -187,9 +202,10 @@ class level_appender_state {
     return append_step(tensor_view::contiguous(made.data(), type(), rows.extents));
   }
 
-  // Computes rows of `level`, and of those after it, from rows of the one before.
-  result<> feed(std::size_t level, const tensor_view& rows, bool is_end) {
-    if (level == levels_.size()) return {};
+  // Computes rows of `level`, and of those after it, from rows of the one before. Rows that a level refuses wait until
+  // the next call: `append` must not fail after the image took its rows, because the caller would append them again.
+  void feed(std::size_t level, const tensor_view& rows, bool is_end) {
+    if (level == levels_.size()) return;
     tensor_view from = rows;
     std::vector<std::byte> joined;
     if (is_by_rows()) {
@@ -215,8 +231,42 @@ class level_appender_state {
     std::vector<std::byte> made(static_cast<std::size_t>(bytes));
     tensor_view half = tensor_view::contiguous(made.data(), type(), shape);
     if (bytes > 0) halve_all(from, half);
-    if (shape[0] > 0) PENSTOCK_TRY(to_[level].append(half));
-    return feed(level + 1, half, is_end);
+    feed(level + 1, half, is_end);
+    if (shape[0] == 0) return;
+    waiting_[level].push_back({std::move(made), shape});
+    if (failed_) return;  // it is returned before another attempt
+    auto sent = send(level);
+    if (!sent.ok() && sent.error().code() != errc::cancelled) failed_.emplace(std::move(sent).error());
+  }
+
+  // Appends the waiting rows of a level, in their order.
+  result<> send(std::size_t level) {
+    std::deque<level_rows>& waiting = waiting_[level];
+    while (!waiting.empty()) {
+      level_rows& next = waiting.front();
+      const std::uint64_t before = to_[level].rows(), row_bytes = next.bytes.size() / next.shape[0];
+      auto done = to_[level].append(tensor_view::contiguous(next.bytes.data(), type(), next.shape));
+      if (done.ok()) {
+        waiting.pop_front();
+        continue;
+      }
+      const std::uint64_t taken = to_[level].rows() - before;  // by an append that was interrupted
+      if (taken == next.shape[0]) {
+        waiting.pop_front();
+      } else {
+        next.bytes.erase(next.bytes.begin(), next.bytes.begin() + static_cast<std::ptrdiff_t>(taken * row_bytes));
+        next.shape[0] -= taken;
+      }
+      return done;
+    }
+    return {};
+  }
+
+  // Returns the error of an earlier call, once, or appends the waiting rows of all levels.
+  result<> send_waiting() {
+    if (failed_) return *std::exchange(failed_, std::nullopt);
+    for (std::size_t level = 1; level < levels_.size(); ++level) PENSTOCK_TRY(send(level));
+    return {};
   }
 
   std::uint64_t level_width(std::size_t level) const noexcept { return levels_[level].second.shape()[1]; }
@@ -243,7 +293,14 @@ class level_appender_state {
   const std::vector<std::pair<std::string, array>> levels_;
   const level_options options_;
   std::vector<appender> to_;
+  struct level_rows {
+    std::vector<std::byte> bytes;
+    extents shape;
+  };
+
   std::vector<std::vector<std::byte>> odd_;
+  std::vector<std::deque<level_rows>> waiting_;  // by level: rows that its appender has not taken
+  std::optional<error> failed_;                  // of a coarser level: not returned yet
   bool closed_ = false;
 };
 
