@@ -184,6 +184,18 @@ bool is_sound(const record_head& head) noexcept {
 
 // The segment to which this process appends. It is locked, until the descriptor is closed.
 struct disk_segments::writer {
+  explicit writer(disk_segments& in) noexcept : of(in) {}
+  writer(const writer&) = delete;
+  writer& operator=(const writer&) = delete;
+  // Before the lock of the segment ends: others may append to it then.
+  ~writer() {
+    if (segment == nullptr) return;
+    const std::lock_guard lock(of.scanning_);
+    segment->own_end = records_end;
+    segment->skip_own();
+  }
+
+  disk_segments& of;
   std::shared_ptr<disk_segment> segment;
   descriptor ranges, records;
   std::uint64_t ranges_end = 0, records_end = 0;
@@ -306,7 +318,9 @@ bool disk_segments::scan(const record_sink& sink) {
     struct ::stat status{};
     const std::string records = name + std::string(kRecords);
     if (::fstatat(folder_.get(), records.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (std::min(static_cast<std::uint64_t>(status.st_size), one.own_from) > one.parsed) parse(one, sink);
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    if (std::min(size, one.own_from) > one.parsed) parse(one, sink);
+    if (one.skip_own() && size > one.parsed) parse(one, sink);
   }
   return has_gone;
 }
@@ -430,7 +444,7 @@ bool disk_segments::make_room(std::vector<found>& all) {
 
 std::unique_ptr<disk_segments::writer> disk_segments::try_old_writer(const found& each) {
   if (!each.has_records || each.is_active || each.charge > capacity_ / 2) return nullptr;
-  auto out = std::make_unique<writer>();
+  auto out = std::make_unique<writer>(*this);
   out->ranges = open_file(each.name + std::string(kRanges), O_RDWR);
   out->records = open_file(each.name + std::string(kRecords), O_RDWR);
   if (!out->ranges || !out->records || ::flock(out->ranges.get(), LOCK_EX | LOCK_NB) != 0) return nullptr;
@@ -456,6 +470,7 @@ std::unique_ptr<disk_segments::writer> disk_segments::try_old_writer(const found
     if (made == nullptr) return nullptr;
     at = known_.emplace(each.name, std::move(made)).first;
   }
+  if (at->second->own_from != disk_segment::kNone) return nullptr;  // own records that `scan` has not reached
   out->segment = at->second;
   out->segment->own_from = out->records_end;
   return out;
@@ -466,7 +481,7 @@ std::unique_ptr<disk_segments::writer> disk_segments::new_writer() {
   file_head head{kRangesMagic, (std::uint64_t{random()} << 32) | random(), capacity_, 0};
   head.sum = sum_of(head);
   const std::string name = name_of(head.id);
-  auto out = std::make_unique<writer>();
+  auto out = std::make_unique<writer>(*this);
   out->ranges = open_file(name + std::string(kRanges), O_RDWR | O_CREAT | O_EXCL);
   if (!out->ranges || ::flock(out->ranges.get(), LOCK_EX | LOCK_NB) != 0 ||
       !write_all(out->ranges.get(), bytes_of(head), 0))

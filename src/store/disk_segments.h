@@ -34,14 +34,25 @@ struct lasting_version {
 
 /// A pair of files that one process appends to: encoded ranges, and records that describe them.
 ///
-/// Immutable except for `parsed` and `own_from` (guarded by the folder's scan) and the atomics.
+/// Immutable except for `parsed`, `own_from` and `own_end` (guarded by the folder's scan) and the atomics.
 struct disk_segment {
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+
+  /// Continues after the own records, if all before them were parsed and this process no longer appends.
+  bool skip_own() noexcept {
+    if (own_end == kNone || parsed < own_from) return false;
+    parsed = own_end;
+    own_from = own_end = kNone;
+    return true;
+  }
+
   std::string name;
   descriptor data;
   std::uint64_t id = 0;
   std::uint64_t parsed = 0;  ///< bytes of the records that were parsed
-  /// Records from here on are this process's own: `append` returned them.
-  std::uint64_t own_from = ~std::uint64_t{0};
+  /// Records from here on are this process's own: `append` returned them. kNone: none are.
+  std::uint64_t own_from = kNone;
+  std::uint64_t own_end = kNone;     ///< end of the own records; kNone: this process still appends
   std::atomic<bool> is_gone{false};  ///< the folder no longer has it
   std::atomic<std::int64_t> touched_ns{0};
 };

@@ -235,6 +235,36 @@ TEST_F(DiskSegments, StayBelowTheLimitAndKeepWhatIsUsed) {
   EXPECT_FALSE(append(*cache, 1, cache->longest() + 1));
 }
 
+TEST_F(DiskSegments, ReportNoOwnRecordsAfterTheirSegmentIsTakenAgain) {
+  const auto cache = open();
+  ASSERT_TRUE(append(*cache, 1, 300'000));
+  append(*cache, 2, 880'000);  // does not fit: the segment is closed, and taken again
+  ASSERT_TRUE(append(*cache, 3, 1000));
+  EXPECT_TRUE(scan(*cache).empty());
+  EXPECT_EQ(files().size(), 2U);
+}
+
+TEST_F(DiskSegments, ReportWhatOthersAppendToASegmentThatWasClosed) {
+  const auto first = open();
+  ASSERT_TRUE(append(*first, 1, 300'000));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // the clock of files is slow
+  ASSERT_TRUE(append(*open(), 3, 100'000));
+  ASSERT_TRUE(append(*first, 2, 800'000)) << "in the second segment, which has room for it";
+  const auto other = open();
+  ASSERT_TRUE(append(*other, 7, 1000)) << "in the first one, which was closed";
+  ASSERT_EQ(files().size(), 4U);
+  const auto numbers = [](const std::map<std::uint64_t, disk_record>& of) {
+    std::set<std::uint64_t> out;
+    for (const auto& each : of) out.insert(each.first);
+    return out;
+  };
+  EXPECT_EQ(numbers(scan(*first)), (std::set<std::uint64_t>{3, 7}));
+  EXPECT_EQ(numbers(scan(*other)), (std::set<std::uint64_t>{1, 2, 3}));
+  ASSERT_TRUE(append(*other, 8, 1000));
+  EXPECT_EQ(numbers(scan(*first)), (std::set<std::uint64_t>{8}));
+  EXPECT_TRUE(scan(*other).empty());
+}
+
 TEST_F(DiskSegments, LeaveOtherFilesAlone) {
   fs::create_directory(folder());
   const fs::path strange = folder() + "/segment-0123456789abcdef.records", other = home_.path().string() + "/other";
