@@ -148,7 +148,7 @@ void bind_places(nb::module_& m) {
   m.def(
       "local_path",
       [](nb::bytes name) {
-        const std::string path = local_path_of(text_of(name));
+        const std::string path = unwrap(local_path_of(text_of(name)));
         return nb::bytes(path.data(), path.size());
       },
       nb::arg("name"), "The path that a `file:` URI names; every other name unchanged.");

@@ -482,6 +482,23 @@ def test_a_member_of_an_archive_opens_by_its_path(files: Path) -> None:
         ps.open(files / "x.npz" / "nosuch")
 
 
+def test_a_file_of_another_host_is_refused(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "server").symlink_to(files)  # that is what the name must not mean
+    np.testing.assert_array_equal(ps.open(f"file://localhost{files}/x.npz/t2m")[...], VALUES)
+    for call in (
+        lambda: ps.open("file://server/x.npz/t2m"),
+        lambda: ps.open("file://server/x.tif"),
+        lambda: ps.open_shards("file://server/x_*.npy"),
+        lambda: ps.open_shards(["file://server/x_0.npy"]),
+        lambda: ps.create_array("file://server/new.zarr", data=VALUES),
+        lambda: ps.save("file://server/new.npy", VALUES),
+    ):
+        with pytest.raises(ps.InvalidArgumentError, match="a file of the host 'server', which cannot be opened"):
+            call()
+    assert not (files / "new.zarr").exists()
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("x.parquet", "x.arrow", "x.nc", "x.tif")])
 @pytest.mark.parametrize("suffix", [".npy", ".raw"])
 def test_python_opens_what_shard_writes(files: Path, tmp_path: Path, run: Any, name: str, suffix: str) -> None:

@@ -244,7 +244,7 @@ result<array> open_shards(std::span<const std::string> files, const shard_files_
 
 result<std::optional<array>> open_pattern(std::string_view uri, const open_options& options) {
   if (!is_shard_pattern(uri)) return std::optional<array>();
-  const std::string name = local_path_of(uri);
+  PENSTOCK_ASSIGN(const std::string name, local_path_of(uri));
   const bool remote = is_elsewhere(name) || added_scheme(name, options.context.get()) != nullptr;
   std::error_code failed;
   // In a URL, '?' begins the query, brackets are usually a part of the name, and web servers do not list files.
@@ -259,7 +259,9 @@ result<std::optional<array>> open_pattern(std::string_view uri, const open_optio
 }
 
 bool is_pattern_within_file(std::string_view uri) {
-  const std::string name = local_path_of(uri);
+  const result<std::string> path = local_path_of(uri);
+  if (!path.ok()) return false;
+  const std::string& name = *path;
   const std::size_t wild = name.find_first_of("*?[");
   if (wild == std::string::npos || is_elsewhere(name)) return false;
   std::error_code failed;
@@ -272,7 +274,9 @@ bool is_pattern_within_file(std::string_view uri) {
 }
 
 result<array> open_folder_of_files(std::string_view uri, const open_options& options, error why) {
-  const std::string name = local_path_of(uri);
+  const result<std::string> path = local_path_of(uri);
+  if (!path.ok()) return why;
+  const std::string& name = *path;
   std::error_code failed;
   if (is_elsewhere(name) || added_scheme(name, options.context.get()) != nullptr || !options.path.empty() ||
       is_shard_pattern(name) || !std::filesystem::is_directory(name, failed))

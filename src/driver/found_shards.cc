@@ -225,7 +225,7 @@ result<found_shards> find_in_folder(shard_names what, place at, std::string_view
 }
 
 result<found_shards> find_shards(std::string_view files, const shard_files_options& options) {
-  const std::string name = local_path_of(files);
+  PENSTOCK_ASSIGN(const std::string name, local_path_of(files));
   if (!is_shard_pattern(name)) {
     PENSTOCK_ASSIGN(std::optional<found_shards> one, find_one_file(name, options));
     if (one) return std::move(*one);
@@ -237,7 +237,9 @@ result<found_shards> find_shards(std::string_view files, const shard_files_optio
 
 result<found_shards> find_shards(std::span<const std::string> files, const shard_files_options& options) {
   std::vector<std::string> local(files.begin(), files.end());
-  for (std::string& each : local) each = local_path_of(each);
+  for (std::string& each : local) {
+    PENSTOCK_ASSIGN(each, local_path_of(each));
+  }
   PENSTOCK_ASSIGN(shard_names what, split_shard_names(std::span<const std::string>(local)));
   PENSTOCK_ASSIGN(place at, find_place(what.folder, place_options_of(options)));
   return find_in_folder(std::move(what), std::move(at), options.format, options.gaps);

@@ -90,6 +90,11 @@ TEST_F(FoundShards, OfOneNameAreThatFile) {
   ASSERT_TRUE(by_uri.ok()) << by_uri.error().to_string();
   EXPECT_EQ(names_of(*by_uri), (names_list{at("x_7.npy")}));
   EXPECT_EQ(find_shards(at("x_8.npy")).error().code(), errc::not_found);
+  EXPECT_TRUE(find_shards("file://localhost" + at("x_7.npy")).ok());
+  const auto elsewhere = find_shards("file://server" + at("x_7.npy"));
+  ASSERT_FALSE(elsewhere.ok());
+  EXPECT_EQ(elsewhere.error().code(), errc::invalid_argument);
+  EXPECT_NE(elsewhere.error().message().find("the host 'server'"), std::string::npos) << elsewhere.error().message();
 }
 
 TEST_F(FoundShards, OfAListKeepItsOrderAndTheirCommonFolder) {

@@ -83,6 +83,18 @@ bool take_scheme(std::string_view& uri, std::string_view scheme) {
   return true;
 }
 
+/// Whether a name has the scheme `file:`, which is removed from it.
+/// \error invalid_argument  It names a file of another machine: `file://server/x` is not the path `server/x`.
+result<bool> take_file_scheme(std::string_view& uri) {
+  const std::string_view whole = uri;
+  if (!take_scheme(uri, "file:")) return false;
+  if (!whole.starts_with("file://") || uri.empty() || uri.front() == '/') return true;
+  return error(errc::invalid_argument,
+               fmt::format("'{}' names a file of the host '{}', which cannot be opened: use 'file:///' and an absolute "
+                           "path, or a path without 'file://'",
+                           whole, uri.substr(0, uri.find('/'))));
+}
+
 // Whether a path exists, or the archive that it continues into. The URI of an open array has the characters of its
 // path, not their percent-encoding.
 bool is_there(const std::string& path) {
@@ -101,8 +113,9 @@ write_sync sync_of(const place_options& options) {
 
 }  // namespace
 
-std::string local_path_of(std::string_view name) {
-  if (!take_scheme(name, "file:")) return std::string(name);
+result<std::string> local_path_of(std::string_view name) {
+  PENSTOCK_ASSIGN(const bool is_uri, take_file_scheme(name));
+  if (!is_uri) return std::string(name);
   std::string path(name);
   return is_there(path) ? path : percent_decode(path);
 }
@@ -159,7 +172,10 @@ result<local_place> find_local_place(std::string_view uri, const place_options& 
                                      bool is_file = false) {
   std::string_view given = uri;
   const bool archive = take_scheme(given, "zip:");
-  const bool is_uri = archive || take_scheme(given, "file:");
+  bool is_uri = archive;
+  if (!archive) {
+    PENSTOCK_ASSIGN(is_uri, take_file_scheme(given));
+  }
   if (given.empty()) return error(errc::invalid_argument, "the path is empty");
   std::error_code failed;
   std::string path(given);

@@ -99,7 +99,8 @@ result<target_location> resolve(std::string_view uri, const open_options& how);
 ///
 /// The URI of an open array has the characters of its path, so a file with exactly that name has precedence over the
 /// decoded name.
-std::string local_path_of(std::string_view name);
+/// \error invalid_argument  A URI with a host other than localhost.
+result<std::string> local_path_of(std::string_view name);
 
 /// True if bytes begin a zip archive.
 bool begins_as_archive(std::span<const std::byte> begin) noexcept;
