@@ -61,6 +61,28 @@ def test_the_tree_comes_from_one_document(stored):
     np.testing.assert_array_equal(g["a"]["b"]["x"][...], VALUES)
 
 
+def test_a_copy_of_an_unknown_format_is_not_used(stored):
+    path, zarr_format = stored
+    file = path / (".zmetadata" if zarr_format == 2 else "zarr.json")
+    document = json.loads(file.read_text())
+    if zarr_format == 2:
+        document["zarr_consolidated_format"] = 2
+    else:
+        document["consolidated_metadata"]["kind"] = "other"
+    file.write_text(json.dumps(document))
+    g = ps.open_group(path)
+    assert not g.consolidated
+    assert g.keys() == ["a", "y"]
+    np.testing.assert_array_equal(g["a/b/x"][...], VALUES)
+    np.testing.assert_array_equal(ps.open(path / "y")[...], VALUES)
+    with pytest.raises(ps.UnsupportedError):
+        ps.open_group(path, use_consolidated=True)
+    if zarr_format == 2:  # without it, only the copy describes the group
+        (path / ".zgroup").unlink()
+        with pytest.raises(ps.UnsupportedError, match="zarr_consolidated_format 2"):
+            ps.open_group(path)
+
+
 def test_never_reads_storage_and_required_reads_one_document(stored):
     path, zarr_format = stored
     zarr.open_group(path, mode="a", zarr_format=zarr_format, use_consolidated=False).create_array("new", data=VALUES)

@@ -163,7 +163,13 @@ result<std::optional<zarr_node>> find_v2(documents& find, consolidation use) {
       return std::optional<zarr_node>(std::move(out));
     }
     if (all) {
-      PENSTOCK_ASSIGN(out.consolidated, zarr_consolidated::from_v2(std::move(all->content)));
+      auto copies = zarr_consolidated::from_v2(std::move(all->content));
+      // As in format 3. Without `.zgroup`, the copy is the only description of the group.
+      const bool pass =
+          zgroup && !copies.ok() && use == consolidation::automatic && copies.error().code() == errc::unsupported;
+      if (!pass) {
+        PENSTOCK_ASSIGN(out.consolidated, std::move(copies));
+      }
     }
   }
   if (out.consolidated != nullptr && out.consolidated->contains("")) {
