@@ -85,6 +85,19 @@ def test_pictures_have_opacity_only_from_an_alpha_band(tmp_path, bands, alpha):
 
 
 @pytest.mark.filterwarnings("ignore:.*")
+@pytest.mark.parametrize(
+    "bounds", [["--bounds=-1e1,0,10,8"], ["--bounds", "-1e1,0,10,8"], ["--bounds", "-1e1", "0", "10", "8"]]
+)
+def test_bounds_are_given_in_every_form(tmp_path, bounds):
+    from penstock.cli.read import main
+
+    values = np.arange(20 * 24, dtype="u2").reshape(20, 24)
+    ps.save(tmp_path / "a.tif", values, crs="EPSG:32633", transform=(1, 0, -12, 0, -1, 10))
+    assert main([str(tmp_path / "a.tif"), *bounds, "-o", str(tmp_path / "b.tif")]) == 0
+    np.testing.assert_array_equal(pixels_of(tmp_path / "b.tif")[0], values[2:10, 2:22])
+
+
+@pytest.mark.filterwarnings("ignore:.*")
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
 @pytest.mark.parametrize("bands", [2, 4])
 def test_opacity_is_not_stretched_with_the_colours(tmp_path, bands, dtype):

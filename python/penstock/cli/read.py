@@ -109,7 +109,13 @@ def _with_bounds_as_words(arguments: list[str]) -> list[str]:
     """Arguments for argparse: bounds may be one word with commas, and argparse would treat -1e5 as an option."""
     made: list[str] = []
     left = 0
-    for each in arguments:
+    for given in arguments:
+        each, _, value = given.partition("=") if given.startswith("--bounds=") else (given, "", "")
+        if value:
+            words = value.split(",")
+            left = 4 - len(words)
+            made += [each, *map(_as_number, words)]
+            continue
         words = each.split(",") if left and not each.startswith("--") else [each]
         left = 4 if each == "--bounds" else max(left - len(words), 0) if not each.startswith("--") else 0
         made += words if len(words) == 1 and not each.startswith("-") else map(_as_number, words)
