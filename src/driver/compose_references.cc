@@ -39,7 +39,8 @@ json list_json(const std::vector<std::uint64_t>& numbers) {
 }
 
 // The bytes of objects between the first and the last that a table refers to: no more than the objects have, also if
-// references overlap.
+// references overlap. A run over several objects counts the length of each of its references instead, because its
+// objects may be too many to visit: overlapping ones can then count more bytes than the objects have.
 std::uint64_t referenced_bytes(const reference_table& table) {
   struct span_of_object {
     std::uint64_t begin = ~std::uint64_t{0}, end = 0;
