@@ -86,7 +86,7 @@ def predict(run: Run, nodes: int, machine: Machine | None = None) -> Prediction:
     # Learning: an open, a read and a close for each header; the server does them for all ranks that read headers.
     if run.manifest:
         learn_operations = 2.0 * lookers
-        learn = m.metadata_latency_s + run.files * m.manifest_s
+        learn = max(m.metadata_latency_s + run.files * m.manifest_s, learn_operations / m.metadata_per_s)
     else:
         learn_operations = 2.0 * run.files * lookers
         waits = run.files * 3 * m.metadata_latency_s / m.in_flight

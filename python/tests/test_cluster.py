@@ -109,6 +109,9 @@ def test_the_model_counts_metadata_operations() -> None:
     assert headers.metadata_operations == 200_000 + opens
     assert loop.metadata_operations == 200_000 * ranks + opens
     assert loop.learn_s > 1000 * headers.learn_s > manifest.learn_s
+    slow = scaling.Machine(metadata_per_s=100)
+    every = scaling.predict(scaling.Run(1, 1e12, every_rank_looks=True), 1000, slow)
+    assert every.learn_s == 2 * ranks / 100, "each rank opens the manifest"
     assert headers.total_s == headers.learn_s + headers.tell_s + headers.open_s + headers.read_s
 
 
