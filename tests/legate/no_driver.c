@@ -5,20 +5,22 @@
 #include <string.h>
 
 typedef int status;
-enum { kSuccess = 0, kNoDevice = 100, kVersion = 13000 };
+enum { kSuccess = 0, kInvalidValue = 1, kNoDevice = 100, kVersion = 13000 };
 
 static status no_device(void) { return kNoDevice; }
 
+/* As the driver: a code that is not known has no text, and is an invalid value. */
+static status text_of(status code, const char* success, const char* none, const char** out) {
+  *out = code == kSuccess ? success : code == kNoDevice ? none : 0;
+  return *out != 0 ? kSuccess : kInvalidValue;
+}
+
 status cuGetErrorName(status code, const char** name) {
-  (void)code;
-  *name = "CUDA_ERROR_NO_DEVICE";
-  return kSuccess;
+  return text_of(code, "CUDA_SUCCESS", "CUDA_ERROR_NO_DEVICE", name);
 }
 
 status cuGetErrorString(status code, const char** text) {
-  (void)code;
-  *text = "no CUDA-capable device is detected";
-  return kSuccess;
+  return text_of(code, "no error", "no CUDA-capable device is detected", text);
 }
 
 status cuDriverGetVersion(int* version) {
