@@ -1,4 +1,6 @@
+#include <dlfcn.h>
 #include <pthread.h>
+#include <time.h>  // NOLINT: the monotonic clock as the system has it
 #include <unistd.h>
 
 #include <atomic>
@@ -61,14 +63,36 @@ without_gil::~without_gil() {
   PyEval_RestoreThread(state_);
 }
 
+namespace {
+
+bool try_lock_for(std::recursive_timed_mutex& mutex, std::chrono::milliseconds time) {
+#ifdef __GLIBC__
+  // std's `try_lock_for` is not used: it needs this function, which glibc has from 2.30 on, and wheels are for 2.28.
+  using lock_fn = int (*)(pthread_mutex_t*, clockid_t, const struct ::timespec*);
+  static const auto lock_by = reinterpret_cast<lock_fn>(::dlsym(RTLD_DEFAULT, "pthread_mutex_clocklock"));
+  struct ::timespec end{};
+  if (lock_by != nullptr && ::clock_gettime(CLOCK_MONOTONIC, &end) == 0) {
+    const std::int64_t ns = end.tv_nsec + std::chrono::nanoseconds(time).count();
+    end.tv_sec += ns / 1'000'000'000;
+    end.tv_nsec = ns % 1'000'000'000;
+    return lock_by(mutex.native_handle(), CLOCK_MONOTONIC, &end) == 0;
+  }
+#endif
+  return mutex.try_lock_until(std::chrono::system_clock::now() + time);
+}
+
+}  // namespace
+
 std::unique_lock<std::recursive_timed_mutex> lock_without_gil(std::recursive_timed_mutex& mutex) {
   constexpr auto kLookAtSignals = std::chrono::milliseconds(50);
   std::unique_lock lock(mutex, std::try_to_lock);
   while (!lock) {
     {
       const without_gil released;
-      // Uses the system's clock: glibc waits for a lock by the steady one from 2.30 on, and wheels are for 2.28.
-      if (lock.try_lock_until(std::chrono::system_clock::now() + kLookAtSignals)) continue;
+      if (try_lock_for(mutex, kLookAtSignals)) {
+        lock = std::unique_lock(mutex, std::adopt_lock);
+        continue;
+      }
     }
     if (PyErr_CheckSignals() < 0) throw_python_error();
   }
