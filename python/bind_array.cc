@@ -306,6 +306,13 @@ void bind_array(nb::module_& m) {
            nb::arg("progress").none(), nb::arg("dtype").none() = nb::none())
       .def("_start_read", start_read, nb::arg("key").none(), nb::arg("out").none(), nb::arg("threads"),
            nb::arg("dtype").none() = nb::none())
+      .def(
+          "_become",
+          [](array_handle& self, const array_handle& other) {
+            const auto changing = self.array.lock_changes();
+            self.array = other.array();
+          },
+          nb::arg("other"), "From now on it is the same array as `other`, which has its shape and dtype.")
       .def("_resolve", ranges_of, nb::arg("key").none())
       .def("_orthogonal", orthogonal_of, nb::arg("items"))
       .def("_points", points_of, nb::arg("lists"), nb::arg("shape"))

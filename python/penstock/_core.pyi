@@ -77,6 +77,7 @@ class Array:
         dtype: np.dtype[Any] | None = None,
     ) -> None: ...
     def _start_read(self, key: Any, out: Any, threads: int, dtype: np.dtype[Any] | None = None) -> _Ticket: ...
+    def _become(self, other: Array) -> None: ...
     def _resolve(self, key: Any) -> tuple[tuple[Range, ...] | None, tuple[int, ...]]: ...
     def _orthogonal(self, items: tuple[Any, ...]) -> _Selection: ...
     def _points(self, lists: tuple[Any, ...], shape: tuple[int, ...]) -> _Selection: ...
@@ -771,6 +772,9 @@ def names_for_others(uri: bytes) -> bool:
 def local_path(name: bytes) -> bytes:
     """The path that a `file:` URI names; every other name unchanged."""
 
+def named_location(folder: bytes, name: bytes) -> bytes:
+    """The path or URL that a manifest in a folder names."""
+
 def check_location(document: bytes, allow_local: bool | None, expected: list[_bytes], location: bytes) -> None:
     """Fail if a document may not name a location."""
 
@@ -985,6 +989,17 @@ def file_stamps(context: Context, paths: list[_bytes]) -> list[tuple[int, int] |
 
 def side_by_side(context: Context, work: Callable[[int], None], count: int, threads: int) -> None:
     """Call `work` with each number below `count`, on up to this many threads of the context; it must not raise."""
+
+def save_shards(
+    values: Array,
+    context: Context,
+    pattern: _bytes,
+    manifest: _bytes | None,
+    name: str,
+    rows: int | None,
+    shards: int | None,
+) -> list[_bytes]:
+    """Write an open array as many files; returns their paths."""
 
 def shard_edges(length: int, rows: int | None, shards: int | None) -> list[int]:
     """The positions at which an array is cut into shards."""

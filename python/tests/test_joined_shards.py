@@ -15,33 +15,27 @@ import penstock as ps
 import pytest
 
 
-class Counted:
-    """Counts how often each box of the shards is read."""
+class Opened:
+    """The parts that are opened, by name, and boxes that Python reads."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from penstock.shards.readers import _ArrayPart
+        from penstock.shards.readers import SavedPart, _ArrayPart
 
-        self.boxes: list[tuple[str, tuple[slice, ...]]] = []
-        plain = _ArrayPart.box
-        lock = threading.Lock()
+        self.names: list[str] = []
+        self.boxes: list[Any] = []
+        lock, plain, box = threading.Lock(), _ArrayPart.open, SavedPart.box
 
-        def box(part: Any, selection: tuple[slice, ...]) -> Any:
+        def opened(part: Any) -> Any:
             with lock:
-                self.boxes.append((part.name, selection))
-            return plain(part, selection)
+                self.names.append(part.name.rstrip("/").rpartition("/")[2])
+            return plain(part)
 
-        monkeypatch.setattr(_ArrayPart, "box", box)
+        def counted(part: Any, selection: tuple[slice, ...]) -> Any:
+            self.boxes.append(selection)
+            return box(part, selection)
 
-    def decodes(self, chunk: tuple[int, ...]) -> int:
-        """The chunks that were decoded, once per decode."""
-        total = 0
-        for _, selection in self.boxes:
-            count = 1
-            for each, length in zip(selection, chunk, strict=True):
-                count *= -(-each.stop // length) - each.start // length
-            total += count
-        self.boxes.clear()
-        return total
+        monkeypatch.setattr(_ArrayPart, "open", opened)
+        monkeypatch.setattr(SavedPart, "box", counted)
 
 
 def sums(a: Any, key: Any) -> dict[str, Any]:
@@ -68,18 +62,17 @@ def test_each_chunk_is_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         np.testing.assert_array_equal(a[key], values[key])
         plan = sums(a, key)
         assert (plan["requests"], plan["decoded_bytes"]) == (count, count * chunk_bytes)
-    a = pickle.loads(pickle.dumps(a))  # its shards are opened when they are read
-    counted = Counted(monkeypatch)
-    np.testing.assert_array_equal(a[...], values)
-    assert counted.decodes(chunks) == 8
-    np.testing.assert_array_equal(a[:, :8], values[:, :8])
-    assert counted.decodes(chunks) == 4
-    np.testing.assert_array_equal(a[1000:1001], values[1000:1001])
-    assert counted.decodes(chunks) == 2
-    with ps.stream(a, tile="chunk") as stream:
+    again = pickle.loads(pickle.dumps(a))  # its shards are opened when they are read
+    opened = Opened(monkeypatch)
+    assert again.chunks == a.chunks
+    with ps.stream(again, tile="chunk") as stream:
         for tile in stream:
             np.testing.assert_array_equal(tile.data, values[tile.box])
-    assert counted.decodes(chunks) == 8
+    for key in (np.s_[...], np.s_[:, :8], np.s_[1000:1001]):
+        np.testing.assert_array_equal(again[key], values[key])
+        assert sums(again, key) == sums(a, key)
+    assert sorted(opened.names) == ["p_0.zarr", "p_1.zarr"]
+    assert not opened.boxes
 
 
 @pytest.mark.parametrize("options", [{}, {"shards": (64, 64)}])
@@ -114,13 +107,96 @@ def test_many_small_chunks_are_read_together(tmp_path: Path, monkeypatch: pytest
     values = np.arange(1024 * 256, dtype="i2").reshape(1024, 256)
     a = ps.open_shards(zarr_shards(tmp_path, np.split(values, [100, 612]), (32, 32)))
     assert sums(a, np.s_[5:6, :8])["requests"] == 1
-    a = pickle.loads(pickle.dumps(a))  # its shards are opened when they are read
-    counted = Counted(monkeypatch)
-    np.testing.assert_array_equal(a[...], values)
-    assert len(counted.boxes) <= 12
-    counted.boxes.clear()
-    np.testing.assert_array_equal(a[5:6, :8], values[5:6, :8])
-    assert counted.decodes((32, 32)) == 1
+    again = pickle.loads(pickle.dumps(a))  # its shards are opened when they are read
+    opened = Opened(monkeypatch)
+    np.testing.assert_array_equal(again[5:6, :8], values[5:6, :8])
+    assert opened.names == ["p_0.zarr"]
+    np.testing.assert_array_equal(again[...], values)
+    assert str(again.plan()) == str(a.plan())
+    assert not opened.boxes
+
+
+PARTS = [0, 3, 0, 5, 1, 4, 0]  # rows of shards: some have none
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_box_of_an_unpickled_array_opens_its_shards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, axis: int
+) -> None:
+    shape = (13, 6) if axis == 0 else (6, 13)
+    values = np.arange(78, dtype="i4").reshape(shape)
+    edges = np.cumsum(PARTS)[:-1]
+    a = ps.open_shards(zarr_shards(tmp_path, np.split(values, edges, axis), (2, 2)), axis=axis)
+    opened = Opened(monkeypatch)
+    first, last = np.r_[0, edges], np.cumsum(PARTS)
+    rng = random.Random(axis)
+    items: list[Any] = [..., None, slice(None), 4, -1, slice(1, 4), slice(4, 0, -1), slice(3, 3), slice(None, None, -3)]
+    for _ in range(150):
+        key = tuple(rng.choice(items) for _ in range(rng.randint(1, 4)))
+        try:
+            expected = values[key]
+        except IndexError:
+            continue
+        again = pickle.loads(pickle.dumps(a))
+        opened.names.clear()
+        made = again[key]
+        np.testing.assert_array_equal(made, expected)
+        assert (type(made), made.shape) == (type(expected), expected.shape)
+        rows = np.unique(np.unravel_index(np.ravel(expected) % 78, shape)[axis])
+        if rows.size:
+            met = [i for i in range(len(PARTS)) if first[i] <= rows[-1] and last[i] > rows[0]]
+            assert {f"p_{i}.zarr" for i in met} <= set(opened.names)
+            assert len(opened.names) <= met[-1] - met[0] + 1 or len(opened.names) == len(PARTS)
+        else:
+            assert not opened.names
+        np.testing.assert_array_equal(again.read(key, dtype="f8"), expected)
+        np.testing.assert_array_equal(again.read_async(key).wait(), expected)
+        np.testing.assert_array_equal(again.get_basic_selection(key), expected)
+    assert not opened.boxes
+
+
+def test_other_uses_of_an_unpickled_array_open_all_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.arange(12 * 6, dtype="i4").reshape(12, 6)
+    a = ps.open_shards(zarr_shards(tmp_path, np.split(values, 4), (3, 2)))
+    opened = Opened(monkeypatch)
+    uses: list[Any] = [
+        lambda x: x.oindex[[11, 0], :],
+        lambda x: x.vindex[[11, 0], [1, 2]],
+        lambda x: x[values % 2 == 0],
+        lambda x: x.blocks[1],
+        lambda x: ps.save(tmp_path / "made.npy", x),
+        lambda x: ps.copy(x, tmp_path / "made.zarr", overwrite=True),
+        lambda x: str(x.info),
+        lambda x: list(ps.loader(x, crop={0: 3, 1: 2}, batch_size=2)),
+        lambda x: x.plan(),
+    ]
+    for use in uses:
+        again = pickle.loads(pickle.dumps(a))
+        opened.names.clear()
+        use(again)
+        assert len(opened.names) == 4
+        again[4], again[...]
+        assert len(opened.names) == 4
+    np.testing.assert_array_equal(np.load(tmp_path / "made.npy"), values)
+    assert not opened.boxes
+
+
+def test_threads_open_the_shards_of_an_unpickled_array_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.arange(40 * 6, dtype="i4").reshape(40, 6)
+    a = pickle.loads(pickle.dumps(ps.open_shards(zarr_shards(tmp_path, np.split(values, 8), (3, 2)))))
+    opened = Opened(monkeypatch)
+
+    def read(first: int) -> None:
+        for low in range(first, 36, 3):
+            np.testing.assert_array_equal(a[low : low + 4], values[low : low + 4])
+        np.testing.assert_array_equal(a[...], values)
+
+    threads = [threading.Thread(target=read, args=(i,)) for i in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(opened.names) == [f"p_{i}.zarr" for i in range(8)]
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -347,4 +423,7 @@ def test_a_manifest_opens_what_the_pattern_opens(tmp_path: Path, suffix: str) ->
     assert str(saved.plan(np.s_[2:4, 1])) == str(joined.plan(np.s_[2:4, 1]))
     assert "box" not in str(saved.plan())
     np.testing.assert_array_equal(saved[2:4, 1], values[2:4, 1])
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(saved))[...], values)
+    again = pickle.loads(pickle.dumps(saved))
+    np.testing.assert_array_equal(again[2:4, 1], values[2:4, 1])
+    assert str(again.plan(np.s_[2:4, 1])) == str(joined.plan(np.s_[2:4, 1]))
+    np.testing.assert_array_equal(again[...], values)

@@ -176,7 +176,7 @@ class CopyJob:
             raise TypeError(f"context must be a penstock.Context, not {type(context).__name__}")
         if not isinstance(source, Array | Group):
             source = open(source, context=self.context, storage_options=storage_options)
-        self.source = source
+        self.source = source._opened() if isinstance(source, Array) else source
         check_name(target, path, target_options)
         if zarr_format is not None:
             check_format(zarr_format)

@@ -145,7 +145,11 @@ def _save_npy(target: Any, data: Any, progress: Progress | None) -> None:
         values = np.asarray(data.read(progress=shares.share(half)))  # the engine would read it as one block
         data, progress = values, shares.share(values.nbytes - half)
     is_open = isinstance(data, Array)  # the engine reads it in blocks
-    values = data if is_open else np.asarray(_device.to_host(data, context) if _device.is_device_value(data) else data)
+    values: Any
+    if isinstance(data, Array):
+        values = data._opened()
+    else:
+        values = np.asarray(_device.to_host(data, context) if _device.is_device_value(data) else data)
     dtype = values.dtype
     if dtype.hasobject or dtype.kind == "T":
         raise UnsupportedError(f"items of {dtype} cannot be written without pickling them")

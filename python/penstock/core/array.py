@@ -562,6 +562,10 @@ class Array(Reads, Writes, _core.Array):
         values = self.read(..., out=_tensor.aligned_empty(self.shape, self.dtype, self))
         return _tensor.export(values, max_version, _tensor.IS_COPIED)
 
+    def _opened(self) -> Array:
+        """This array, whose parts are open, too."""
+        return self
+
     def _shard_lengths(self) -> tuple[int, list[int]] | None:
         """Return the axis along which files follow each other and the length of each; None for a single file."""
         files = _core.shard_files(self) if self.shape else None

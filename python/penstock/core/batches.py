@@ -108,6 +108,8 @@ class CropReader:
         self._stored = stored.pop() if len(stored) == 1 else None
         self._dtype = self._stored if dtype is None else as_dtype(dtype)
         self._first: Array = every[0]
+        for each in every:
+            each._opened()
 
     def read(self, samples: Sequence[Sample]) -> Tensor:
         """The crops of one batch, in host memory."""

@@ -41,7 +41,7 @@ class DeviceStream(Stream):
     ) -> None:
         super().__init__(array, shape, depth, axis, edges)
         number = _device.device_number(device)
-        self._tiles = _core._DeviceTiles(array, shape, depth, axis, edges or (), number, check)
+        self._tiles = _core._DeviceTiles(array._opened(), shape, depth, axis, edges or (), number, check)
 
     def _tile(self, made: Any) -> DeviceTile:
         index, box, read, stream = made

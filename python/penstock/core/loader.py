@@ -365,7 +365,7 @@ def _tensor_of(values: npt.NDArray[Any] | _core._DeviceRead) -> Tensor:
 
 def _as_list(arrays: Arrays) -> tuple[list[Any], list[Array]]:
     if isinstance(arrays, Array):
-        return [None], [arrays]
+        return [None], [arrays._opened()]
     if isinstance(arrays, Mapping):
         keys, every = list(arrays), list(arrays.values())
     elif isinstance(arrays, Sequence):
@@ -374,7 +374,7 @@ def _as_list(arrays: Arrays) -> tuple[list[Any], list[Array]]:
         raise InvalidArgumentError(f"arrays must be a penstock.Array, or a sequence or mapping of some, not {arrays!r}")
     if not every or not all(isinstance(each, Array) for each in every):
         raise InvalidArgumentError("arrays must be a penstock.Array, or a sequence or mapping of some")
-    return keys, every
+    return keys, [each._opened() for each in every]
 
 
 def _of_each(value: Any, name: str, keys: list[Any]) -> list[Any]:

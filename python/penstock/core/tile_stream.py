@@ -105,7 +105,7 @@ class Stream:
             self._tiles.cancel()
 
     def _start(self) -> _core._Stream:
-        made = _core._Stream(self.array, self.tile_shape, self.depth, self._axis, self._edges or ())
+        made = _core._Stream(self.array._opened(), self.tile_shape, self.depth, self._axis, self._edges or ())
         cancel_at_exit(made)
         return made
 

@@ -12,7 +12,6 @@ import numpy as np
 from penstock import _core
 from penstock.core import registry
 from penstock.core.array import Array
-from penstock.core.context import Context
 from penstock.core.errors import ConflictError, InvalidArgumentError, UnsupportedError
 from penstock.shards.names import write_atomically
 from penstock.shards.raw import descr_text
@@ -34,6 +33,11 @@ def stamp_of(path: str) -> list[int]:
 def save_parts(manifest: str, parts: Sequence[ArrayOfManifest], axis: int) -> None:
     """Write the manifest of shards that are joined along `axis`."""
     name = os.path.abspath(manifest)
+    write_atomically(name, [_manifest_of(parts, axis, os.path.dirname(name))])
+
+
+def _manifest_of(parts: Sequence[ArrayOfManifest], axis: int, folder: str) -> bytes:
+    """The manifest of shards as bytes, for a file in `folder`."""
     shards = [
         (
             os.fsencode(part.path),
@@ -47,7 +51,7 @@ def save_parts(manifest: str, parts: Sequence[ArrayOfManifest], axis: int) -> No
         )
         for part in parts
     ]
-    write_atomically(name, [_core.write_saved_arrays(shards, axis, os.fsencode(os.path.dirname(name)))])
+    return _core.write_saved_arrays(shards, axis, os.fsencode(folder))
 
 
 def save_joined(array: JoinedArray, manifest: str) -> None:
@@ -92,7 +96,7 @@ def saved_parts(array: JoinedArray) -> list[ArrayOfManifest] | None:
     return parts if len(parts) == len(array._parts) else None
 
 
-def open_saved(context: Context, saved: bytes, axis: int, **place: Any) -> JoinedArray:
+def open_saved(context: _core.Context, saved: bytes, axis: int, **place: Any) -> JoinedArray:
     """The array of such a manifest, whose shards are joined along `axis`. `place`: as for `_core.read_saved_arrays`."""
     made = _core.open_saved_references(context, saved, **place, find_objects=lambda wanted: [None] * len(wanted))
     assert isinstance(made, _core.Array)
@@ -128,6 +132,13 @@ class ArrayOfManifest(SavedPart):
     ) -> None:
         super().__init__(path, shape, dtype, chunks)
         self.path, self.stamp, self.crc32c, self.format = path, stamp, crc32c, format
+
+    @classmethod
+    def join(cls, parts: Sequence[Any], axis: int, context: _core.Context) -> _core.Array:
+        """The engine opens them in parallel, as those of a manifest."""
+        place: dict[str, Any] = {"document": b"", "allow_local": None, "expected": [], "missing_is_fill": False}
+        saved = _manifest_of(parts, axis, "/")
+        return open_saved(context, saved, axis, folder=b"/", **place)
 
     def open(self) -> Array:
         self.check_stamp()
