@@ -5,6 +5,8 @@ test_device_shard.py runs these in a separate process.
 
 from __future__ import annotations
 
+import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,23 @@ def test_arrays_of_several_formats_are_joined_along_any_axis(cuda: FakeCuda, tmp
     np.testing.assert_array_equal(a.read(device="cuda:0").numpy(), values)
     for key in (np.s_[3:11, 4:60:7, ::-2], np.s_[::-1, 5], np.s_[:, :0], np.s_[..., 8:11]):
         np.testing.assert_array_equal(a.read(key, device="cuda:1").numpy(), values[key])
+
+
+def test_the_device_decodes_joined_arrays(cuda: FakeCuda, tmp_path: Path) -> None:
+    values = np.arange(64 * 96, dtype="i4").reshape(64, 96) // 100
+    parts = []
+    for i, part in enumerate(np.split(values, 2)):
+        ps.create_array(tmp_path / f"p_{i}.zarr", data=part, chunks=(16, 32), codecs=["zstd"])
+        parts.append(ps.open(tmp_path / f"p_{i}.zarr"))
+    joined = ps.open_shards(parts)
+    for a in (joined, pickle.loads(pickle.dumps(joined))):
+        assert re.search(r"\ncuda:0: zstd\(.*\) on the device\n", a.plan(device="cuda:0"))
+        with ps.profile() as profile:
+            np.testing.assert_array_equal(a.read(device="cuda:0", check=True).numpy(), values)
+        stages = {each["what"]: each for each in profile.report["stages"]}
+        # The encoded bytes are moved, and the device decodes all of them.
+        assert stages["transfer"]["bytes_in"] == profile.report["store_bytes"] < values.nbytes
+        assert stages["decode"]["bytes_out"] == values.nbytes
 
 
 def test_fortran_order_and_swapped_byte_order(cuda: FakeCuda, tmp_path: Path) -> None:

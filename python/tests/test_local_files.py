@@ -227,10 +227,47 @@ def _arrays(name: str, saved: Any) -> Documents:
     return {"d.json": _edited(saved["arrays"], lambda to: to["shards"][0].update(path=name))}
 
 
+def _hdf5(write: Callable[[Any], None]) -> Documents:
+    h5py = pytest.importorskip("h5py")
+    sink = io.BytesIO()
+    with h5py.File(sink, "w") as file:
+        write(file)
+    return {"d.h5": sink.getvalue()}
+
+
+def _hdf5_virtual(name: str, saved: Any) -> Documents:
+    def write(file: Any) -> None:
+        import h5py
+
+        layout = h5py.VirtualLayout((10,), "u1")
+        layout[:] = h5py.VirtualSource(name.replace("%", "%%"), "x", (10,))  # "%b" is a number
+        file.create_virtual_dataset("x", layout)
+
+    return _hdf5(write)
+
+
+def _hdf5_external(name: str, saved: Any) -> Documents:
+    return _hdf5(lambda file: file.create_dataset("x", (10,), "u1", external=[(name, 0, 10)]))
+
+
+def _hdf5_link(name: str, saved: Any) -> Documents:
+    def write(file: Any) -> None:
+        import h5py
+
+        file["x"] = h5py.ExternalLink(name, "x")
+
+    return _hdf5(write)
+
+
 KINDS = [
     _json_v0, _json_whole, _json_template, _json_generated, _parquet, _manifest_name, _manifest_path, _shards_root,
-    _shards_key, _tables, _arrays,
+    _shards_key, _tables, _arrays, _hdf5_virtual, _hdf5_external, _hdf5_link,
 ]  # fmt: skip
+HDF5 = [_hdf5_virtual, _hdf5_external, _hdf5_link]
+
+
+def _key(kind: Callable[..., Documents]) -> str:
+    return "d.parq" if kind is _parquet else "d.h5" if kind in HDF5 else "d.json"
 
 
 @pytest.fixture
@@ -298,7 +335,7 @@ def test_a_remote_document_reads_no_local_file(canary, saved, server, kind, orig
         for key, document in kind(name, saved).items():
             server.put(f"/{number}/{key}", document)
             memory.pipe(f"/canary/{number}/{key}", document)
-        key = "d.parq" if kind is _parquet else "d.json"
+        key = _key(kind)
         base = {"http": server.url, "memory": "memory://canary", "simplecache": f"simplecache::{server.url}"}[origin]
         canary.reads()
         if _read(f"{base}/{number}/{key}") == SECRET or canary.reads():
@@ -307,7 +344,21 @@ def test_a_remote_document_reads_no_local_file(canary, saved, server, kind, orig
     assert not found
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda each: each.__name__.strip("_"))
+@pytest.mark.parametrize("kind", HDF5, ids=lambda each: each.__name__.strip("_"))
+def test_a_local_hdf5_file_names_local_files_and_a_remote_one_never(canary, saved, server, tmp_path, kind):
+    (document,) = kind(str(canary.path), saved).values()
+    (tmp_path / "d.h5").write_bytes(document)
+    server.put("d.h5", document)
+    canary.reads()
+    assert (_read(str(tmp_path / "d.h5")) == SECRET) == (kind is _hdf5_external)  # the others expect an HDF5 file
+    assert canary.reads()
+    assert _read(f"{server.url}/d.h5", allow_local=True) == b""
+    assert not canary.reads()
+
+
+@pytest.mark.parametrize(
+    "kind", [each for each in KINDS if each not in HDF5], ids=lambda each: each.__name__.strip("_")
+)
 def test_a_local_document_and_an_allowed_one_read_local_files(canary, saved, server, tmp_path, kind):
     for key, document in kind(str(canary.path), saved).items():
         path = tmp_path / "documents" / key

@@ -13,6 +13,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import penstock as ps
@@ -79,8 +80,28 @@ REMOTE = {
     "files.json": 1,
     "saved.manifest": 1,
     "group.manifest": 1,
+    "x.parquet": 7,
+    "x.arrow": 9,
+    # `open_shards`, of one file and of a manifest
+    "raw_0.f4": 3,
+    "files.json as shards": 2,
+    "files.binary as shards": 2,
+    # three files as one array, given by name
+    "rows_{}.npy": 3,
+    "raw_{}.f4": 3,
+    "part_{}.zarr": 3,
+    "part_{}.tif": 3,
+    "part_{}.h5": 3,
+    "t_{}.parquet": 18,
 }
-_SHARDS = {"raw_*.f4": {"dtype": "<f4", "row_shape": (3,)}, "part_*.h5": {"dataset": "x"}}
+# Archives are opened by a path of this machine: the number of requests until they are refused.
+REFUSED = {"x.npz": 6, "v3.zarr.zip": 6}
+# Options of `open_shards`, by the ending.
+_SHARDS: dict[str, dict[str, Any]] = {
+    "f4": {"dtype": "<f4", "row_shape": (3,)},
+    "h5": {"dataset": "x"},
+    "parquet": {"column": "x"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +130,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "refs.parq").mkdir()
     (root / "refs.parq/.zmetadata").write_text(json.dumps({"metadata": documents, "record_size": 10}))
     ps.save_manifest(ps.open_shards([root / "x.npy"]), root / "files.json")
+    ps.save_manifest(ps.open_shards([root / "x.npy"]), root / "files.binary")
     ps.save_manifest(ps.open(root / "refs.json")["a"], root / "saved.manifest")
     for i in range(3):
         np.save(root / f"rows_{i}.npy", values)
@@ -126,6 +148,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pq.write_table(table, root / "x.parquet")
     with pa.ipc.new_file(root / "x.arrow", table.schema) as writer:
         writer.write_table(table)
+    for i in range(3):
+        shutil.copy(root / "x.parquet", root / f"t_{i}.parquet")
     return root
 
 
@@ -143,7 +167,7 @@ for name in [*names, ""]:
     except OSError:
         pass
     if "*" in name:
-        ps.open_shards(root + "/" + name, context=ps.Context(), **shards.get(name, {}))
+        ps.open_shards(root + "/" + name, context=ps.Context(), **shards.get(name.rpartition(".")[2], {}))
     elif name:
         ps.open(root + "/" + name, context=ps.Context())
 """
@@ -198,6 +222,22 @@ def test_opens_stats_and_reads_of_a_file(name: str, calls: dict[str, Counter[str
 def test_requests_over_http(name: str, folder: Path) -> None:
     objects = {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
     with HttpServer(objects) as server:
-        options = {"allow_local": True} if name == "saved.manifest" else {}
-        ps.open(f"{server.url}/{name}", context=ps.Context(), **options)
+        options = _SHARDS.get(name.rpartition(".")[2], {})
+        manifest, _, is_shards = name.partition(" as ")
+        if "{}" in name:
+            ps.open_shards([f"{server.url}/{name.format(i)}" for i in range(3)], context=ps.Context(), **options)
+        elif is_shards or name.endswith(".f4"):
+            ps.open_shards(f"{server.url}/{manifest}", context=ps.Context(), **options)
+        elif name == "saved.manifest":
+            ps.open(f"{server.url}/{name}", context=ps.Context(), allow_local=True)
+        else:
+            ps.open(f"{server.url}/{name}", context=ps.Context())
         assert len(server.requests) == REMOTE[name], [(each.method, each.target) for each in server.requests]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_requests_for_an_archive_over_http(name: str, folder: Path) -> None:
+    with HttpServer({name: (folder / name).read_bytes()}) as server:
+        with pytest.raises(ps.UnsupportedError, match="is a zip archive"):
+            ps.open(f"{server.url}/{name}", context=ps.Context())
+        assert len(server.requests) == REFUSED[name], [(each.method, each.target) for each in server.requests]
