@@ -9,6 +9,7 @@
 
 #include "bind.h"
 #include "bind_nodes.h"
+#include "driver/reference_tree.h"
 #include "driver/registry.h"
 #include "driver/schemes.h"
 #include "format/reference/location_rule.h"
@@ -152,6 +153,13 @@ void bind_places(nb::module_& m) {
         return nb::bytes(path.data(), path.size());
       },
       nb::arg("name"), "The path that a `file:` URI names; every other name unchanged.");
+  m.def(
+      "named_location",
+      [](nb::bytes folder, nb::bytes name) {
+        const std::string found = named_location(text_of(folder), text_of(name));
+        return nb::bytes(found.data(), found.size());
+      },
+      nb::arg("folder"), nb::arg("name"), "The path or URL that a manifest in a folder names: named_location.");
   m.def(
       "check_location",
       [](nb::bytes document, std::optional<bool> allow_local, nb::handle expected, nb::bytes location) {

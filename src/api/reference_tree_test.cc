@@ -272,5 +272,17 @@ TEST(ResolvedLocation, IsRelativeToTheFolderOfTheReferences) {
   EXPECT_EQ(resolved_location("https://host/a", "/etc/x"), "/etc/x");
 }
 
+TEST(NamedLocation, OfAManifestHasNoDots) {
+  EXPECT_EQ(named_location("/data", "."), "/data");
+  EXPECT_EQ(named_location("/data/a", "../b/./c/"), "/data/b/c");
+  EXPECT_EQ(named_location("/", "."), "/");
+  EXPECT_EQ(named_location("/data", "/run/../x"), "/x");
+  EXPECT_EQ(named_location("s3://bucket/a", "."), "s3://bucket/a");
+  EXPECT_EQ(named_location("s3://bucket/a", "../b"), "s3://bucket/b");
+  EXPECT_EQ(named_location("memory://", "."), "memory://");
+  EXPECT_EQ(named_location("/data", "s3://bucket/a/../b"), "s3://bucket/a/../b");  // as it is spelled
+  EXPECT_EQ(named_location("https://host/a", "zip://x::/y.zip"), "zip://x::/y.zip");
+}
+
 }  // namespace
 }  // namespace penstock::inline v0

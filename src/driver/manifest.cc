@@ -3,14 +3,17 @@
 
 #include <array>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include <penstock/place.h>
 #include <penstock/shards.h>
 #include "driver/drivers.h"
 #include "driver/open_saved.h"
+#include "driver/reference_tree.h"
 #include "driver/registry.h"
 #include "driver/shard_table.h"
+#include "format/reference/location_rule.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -26,15 +29,29 @@ std::optional<std::filesystem::path> folder_of(const location& at) {
   return (std::filesystem::path(root.substr(kFile.size())) / at.path).parent_path();
 }
 
-result<array> open_files_of(const location& at, std::span<const std::byte> manifest) {
+bool is_relative(std::string_view root) {
+  return !root.starts_with('/') && root.find("://") == std::string_view::npos &&
+         root.find("::") == std::string_view::npos;
+}
+
+result<array> open_files_of(const location& at, std::span<const std::byte> manifest, const open_options& how) {
+  const missing_shards missing = how.missing_is_fill ? missing_shards::fill : missing_shards::refuse;
   PENSTOCK_ASSIGN(const std::string root, manifest_root(manifest));
-  if (const auto folder = folder_of(at))
-    return open_manifest(open_file_store((*folder / root).lexically_normal().string()), manifest, at.context);
-  const std::filesystem::path below = (std::filesystem::path(at.path).parent_path() / root).lexically_normal();
-  const std::string text = below == "." ? std::string() : below.string();
-  if (text.starts_with("..") || text.starts_with('/'))
-    return error(errc::unsupported, fmt::format("the manifest's files are in '{}', outside of its store", root));
-  return open_manifest(at.from, manifest, at.context, missing_shards::refuse, text);
+  const auto folder = folder_of(at);
+  if (!folder && is_relative(root)) {
+    const std::filesystem::path below = (std::filesystem::path(at.path).parent_path() / root).lexically_normal();
+    const std::string text = below == "." ? std::string() : below.string();
+    if (text.starts_with(".."))
+      return error(errc::unsupported, fmt::format("the manifest's files are in '{}', outside of its store", root));
+    return open_manifest(at.from, manifest, at.context, missing, text);
+  }
+  const std::string where = named_location(folder ? folder->string() : std::string(), root);
+  PENSTOCK_TRY(location_rule::of_stored(at.uri, how.allow_local).check(where, root));
+  place_options opening;
+  opening.context = at.context;
+  opening.remote = how.remote;
+  PENSTOCK_ASSIGN(place found, find_place(where, opening));
+  return open_manifest(std::move(found.store), manifest, at.context, missing, found.path);
 }
 
 class manifest_format final : public format_driver {
@@ -43,9 +60,9 @@ class manifest_format final : public format_driver {
   std::span<const std::string_view> endings() const noexcept override { return {}; }
   bool has_members() const noexcept override { return false; }
   bool sniff(std::span<const std::byte> begin, std::string_view) const noexcept override { return is_manifest(begin); }
-  result<node> open(const location& at, const open_options&) const override {
+  result<node> open(const location& at, const open_options& how) const override {
     PENSTOCK_ASSIGN(const std::vector<std::byte> bytes, read_whole(at, kMaxManifestBytes));
-    PENSTOCK_ASSIGN(array made, open_files_of(at, bytes));
+    PENSTOCK_ASSIGN(array made, open_files_of(at, bytes, how));
     return node(std::move(made));
   }
 };

@@ -60,6 +60,14 @@ std::string resolved_location(std::string_view base, std::string_view name) {
   return fmt::format("{}{}", base.substr(0, begin), folder.lexically_normal().string());
 }
 
+std::string named_location(std::string_view folder, std::string_view name) {
+  std::string out = resolved_location(folder, name);
+  if (has_scheme(name) || out.find("::") != std::string::npos) return out;
+  if (!has_scheme(out)) out = std::filesystem::path(out).lexically_normal().string();
+  if (out.size() > 1 && out.ends_with('/') && !out.ends_with("://")) out.pop_back();
+  return out;
+}
+
 result<std::string> allowed_location(const reference_tree_place& at, std::string_view name) {
   const bool has_own = has_scheme(name) || name.find("::") != std::string_view::npos;
   if (!at.default_scheme.empty() && !has_own) {

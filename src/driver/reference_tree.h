@@ -87,7 +87,12 @@ result<> add_parquet_references(std::span<const std::byte> file, const std::stri
 /// The resolved location of `name` in a document in `base`: a URL, or an absolute path.
 std::string resolved_location(std::string_view base, std::string_view name);
 
-/// The same, if `at.rule` allows the document to name it.
+/// The same as a manifest names its files and their folder: paths and relative names have no `.` and `..`, and no '/'
+/// at the end.
+/// \param folder  The folder of the manifest: a URL or an absolute path.
+std::string named_location(std::string_view folder, std::string_view name);
+
+/// The resolved location, if `at.rule` allows the document to name it.
 /// \error unsupported  It does not.
 result<std::string> allowed_location(const reference_tree_place& at, std::string_view name);
 

@@ -51,8 +51,8 @@ def known_files(saved: dict[str, Any], folder: str) -> dict[str, Any]:
     """Return the argument of `saved_files`."""
     if "files" not in saved:
         return saved
-    files = [path if "://" in path else os.path.join(folder, path) for path in saved["files"]]
-    return {**saved, "files": [os.path.normpath(path) if "://" not in path else path for path in files]}
+    base = os.fsencode(folder)
+    return {**saved, "files": [os.fsdecode(_core.named_location(base, os.fsencode(path))) for path in saved["files"]]}
 
 
 def relative_to(path: str, folder: str | None) -> str:

@@ -166,13 +166,8 @@ def open_saved(
     allow_local: bool | None = None,
 ) -> ShardedArray:
     """The files of the manifest that was read from `name`."""
-    root = os.fsdecode(_core.manifest_root(saved))
-    if "://" not in root:
-        if "://" not in name:
-            root = os.path.join(os.path.dirname(os.path.abspath(name)), root)
-        elif not root.startswith("/"):
-            folder = folder_of(name)
-            root = folder if root == "." else f"{folder}{'' if folder.endswith('/') else '/'}{root}"
+    folder = folder_of(name) if "://" in name else os.path.dirname(os.path.abspath(name))
+    root = os.fsdecode(_core.named_location(os.fsencode(folder), _core.manifest_root(saved)))
     Document.of(name, allow_local).check(root)
     context = current_context() if context is None else context
     made = _from_manifest(root, saved, context, storage_options, missing)
