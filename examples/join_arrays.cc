@@ -1,8 +1,11 @@
-// Joins two arrays along their first dimension and reads the rows where they meet.
+// Joins two arrays along their first dimension, reads the rows where they meet, and saves their manifest.
 
 #include <penstock/penstock.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "sample_array.h"
@@ -26,6 +29,15 @@ ps::result<std::vector<float>> read_rows(const std::string& first, const std::st
   return values;
 }
 
+// Later opens read the manifest and need no list of arrays.
+ps::result<ps::array> open_again(const std::vector<std::string>& paths, const std::filesystem::path& path) {
+  PENSTOCK_ASSIGN(const std::vector<ps::array> parts, ps::open_arrays(paths));
+  PENSTOCK_ASSIGN(const std::vector<std::byte> manifest, ps::save_manifest(parts, 0, path.parent_path().string()));
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(manifest.data()), static_cast<std::streamsize>(manifest.size()));
+  return ps::open_array(path.string());
+}
+
 int main() {
   const sample_array one(0, nullptr), two(0, nullptr);
   const auto values = read_rows(one.path(), two.path());
@@ -33,7 +45,15 @@ int main() {
     std::fprintf(stderr, "%s\n", values.error().to_string().c_str());
     return 1;
   }
-  const bool right = values->size() == 1600 && values->front() == 599 * 800 && values->at(800) == 0;
+  const std::filesystem::path manifest = one.path() + ".manifest";
+  const auto again = open_again({one.path(), two.path()}, manifest);
+  std::filesystem::remove(manifest);
+  if (!again.ok()) {
+    std::fprintf(stderr, "%s\n", again.error().to_string().c_str());
+    return 1;
+  }
+  const bool right =
+      values->size() == 1600 && values->front() == 599 * 800 && values->at(800) == 0 && again->shape()[0] == 1200;
   std::printf("%zu values around the seam\n", values->size());
   return right ? 0 : 1;
 }

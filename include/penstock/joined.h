@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <penstock/array.h>
@@ -34,5 +35,18 @@ PENSTOCK_API result<std::vector<array>> open_arrays(std::span<const std::string>
 /// \error unsupported       Elements of variable length, more elements along `axis` than can be counted.
 PENSTOCK_API result<array> join(std::span<const array> parts, std::size_t axis,
                                 std::shared_ptr<penstock::context> with = nullptr);
+
+/// The manifest of joined arrays, as a file that `open` reads: the location of each, its shape and dtype, and its size
+/// and modification time. Each array is opened once more by its path, as the manifest will open it.
+///
+/// Manifests of `.npy` and raw files that `open_shards` opened are in <penstock/shards.h>; those of arrays of
+/// references (HDF5) in <penstock/references.h>.
+/// \param parts   Arrays that `open` of a local path returns: Zarr, TIFF, `.npy`.
+/// \param axis    As for `join`.
+/// \param folder  The folder of the file that the caller writes: arrays in it or below are named relative to it.
+/// \error invalid_argument  As `join`'s; an array that its path alone does not open. \error conflict  An array does not
+/// exist any more, or has another shape or dtype. \error unsupported  As `join`'s; a dtype that manifests do not have.
+PENSTOCK_API result<std::vector<std::byte>> save_manifest(std::span<const array> parts, std::size_t axis,
+                                                          std::string_view folder);
 
 }  // namespace penstock::inline v0
