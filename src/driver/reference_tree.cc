@@ -64,7 +64,7 @@ std::string named_location(std::string_view folder, std::string_view name) {
   std::string out = resolved_location(folder, name);
   if (has_scheme(name) || out.find("::") != std::string::npos) return out;
   if (!has_scheme(out)) out = std::filesystem::path(out).lexically_normal().string();
-  if (out.size() > 1 && out.ends_with('/') && !out.ends_with("://")) out.pop_back();
+  if ((out.size() > 1 && out.ends_with('/') && !out.ends_with("://")) || out.ends_with("://.")) out.pop_back();
   return out;
 }
 
