@@ -26,7 +26,7 @@ void write(const std::filesystem::path& to, std::string_view text) { std::ofstre
 
 std::string npy_file() { return write_npy_header("'<f4'", storage_order::c, {5}) + std::string(20, '\1'); }
 
-std::string hdf5_file() {  // tests run in the project's folder
+std::string hdf5_sample() {  // tests run in the project's folder
   std::ifstream file("tests/data/fuzz/hdf5_file/old", std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -72,7 +72,7 @@ class FindNode : public testing::Test {
 TEST_F(FindNode, RecognisesObjectsByTheirFirstBytes) {
   put(memory_, "a.npy", npy_file());
   put(memory_, "b", npy_file());
-  put(memory_, "c.h5", hdf5_file());
+  put(memory_, "c.h5", hdf5_sample());
   put(memory_, "d.json", kReferences);
   put(memory_, "e", std::string("PAR1"));
   for (const auto& [path, driver] : {std::pair("a.npy", "npy"), std::pair("b", "npy"), std::pair("c.h5", "hdf5"),
@@ -183,11 +183,11 @@ TEST_F(FindNode, FilesAreResolvedWithTheirFirstBytes) {
 
 TEST_F(FindNode, TheSignatureOfHdf5MayBeLate) {
   for (const std::size_t begin : {512U, 2048U, 4096U, 65536U}) {
-    write(folder_.path() / "late", std::string(begin, '#') + hdf5_file());
+    write(folder_.path() / "late", std::string(begin, '#') + hdf5_sample());
     const found_node found = find_file(folder_.path() / "late").value();
     EXPECT_EQ(name_of(found), "hdf5") << begin;
   }
-  write(folder_.path() / "between", std::string(5000, '#') + hdf5_file());
+  write(folder_.path() / "between", std::string(5000, '#') + hdf5_sample());
   EXPECT_EQ(find_file(folder_.path() / "between").error().code(), errc::not_found);
 }
 
