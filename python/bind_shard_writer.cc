@@ -161,6 +161,22 @@ void bind_shard_writer(nb::module_& m) {
       "Writes a new array of a format of one file, of items as they are: `type` is that of raw bytes. `values` is an "
       "ndarray, or an open array, which is read in blocks.");
   m.def(
+      "save_shards",
+      [](const array_handle& values, const context_handle& with, const nb::bytes& pattern,
+         const std::optional<nb::bytes>& manifest, const std::string& name, std::optional<std::uint64_t> rows,
+         std::optional<std::uint64_t> shards) {
+        save_shards_options how;
+        how.context = with.context;
+        how.manifest = manifest ? std::optional(text_of(*manifest)) : std::nullopt;
+        how.name = name;
+        how.rows = rows;
+        how.shards = shards;
+        const array from = values.array();
+        return names_of(call_engine([&, names = text_of(pattern)] { return save_shards(from, names, how); }));
+      },
+      nb::arg("values"), nb::arg("context"), nb::arg("pattern"), nb::arg("manifest").none(), nb::arg("name"),
+      nb::arg("rows").none(), nb::arg("shards").none(), "Writes an open array as many files; returns their paths.");
+  m.def(
       "shard_edges",
       [](std::uint64_t length, std::optional<std::uint64_t> rows, std::optional<std::uint64_t> shards) {
         return unwrap(shard_edges(length, rows, shards));

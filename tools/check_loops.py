@@ -2,7 +2,8 @@
 arrays in blocks of bounded memory (`_core.write_array`, `write_all`, `compare`, `array_stream`, `copy`).
 
 A loop over `range(...)`, in a statement or a comprehension, is one if its body takes slices `first:end` that its
-variable bounds.
+variable bounds; a loop over `range(begin, end, step)` also if its body calls a function with the variable and with an
+end or a length that is computed from it.
 
 check_loops.py
 """
@@ -13,20 +14,22 @@ import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 # The files that may have some, each with the reason.
 ALLOWED = {
-    "api/hdf5_writer.py": "h5py, a Python library, writes HDF5",
     "geo/writing.py": "values of other libraries' arrays (Dask, h5py), which only their `__getitem__` returns",
     "interop/legate/demo.py": "NumPy computes the demo's values; the rows of a file are written in one call",
     "interop/zarr/batch.py": "a list of the chunks that zarr-python requests together, not an array",
+    "references/icechunk.py": "rows of a table of references, which Icechunk takes as Python objects: no values",
+    "references/parquet.py": "rows of a table of references, of which pyarrow writes a file each: no values",
     "view/demo/benchmark_array.py": "zarr-python writes the file that all readers are compared with",
     "view/facts.py": "parts of a plan, of which sizes are added: no data is read",
 }
 
 
-def loops_of(tree: ast.Module) -> Iterator[tuple[str, int, list[ast.AST]]]:
-    """The variable, the line and the body of each loop over a range."""
+def loops_of(tree: ast.Module) -> Iterator[tuple[str, int, bool, list[ast.AST]]]:
+    """The variable, the line, whether there is a step, and the body of each loop over a range."""
     for node in ast.walk(tree):
         if isinstance(node, ast.For):
             loops, body = [(node.target, node.iter)], list[ast.AST](node.body)
@@ -37,24 +40,51 @@ def loops_of(tree: ast.Module) -> Iterator[tuple[str, int, list[ast.AST]]]:
         else:
             continue
         for target, over in loops:
-            is_range = isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == "range"
-            if is_range and isinstance(target, ast.Name):
-                yield target.id, node.lineno, body
+            if is_call_of(over, "enumerate") and isinstance(target, ast.Tuple) and over.args:
+                target, over = target.elts[-1], over.args[0]
+            if is_call_of(over, "range") and isinstance(target, ast.Name):
+                yield target.id, node.lineno, len(over.args) == 3, body
+
+
+def is_call_of(node: ast.AST, function: str) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == function
+
+
+def has_name(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
+
+
+def passes_block(body: list[ast.AST], variable: str) -> bool:
+    """Whether a call takes the variable and, in another argument, what is computed from it."""
+    nodes = [node for part in body for node in ast.walk(part)]
+    computed = {
+        target.id
+        for node in nodes
+        if isinstance(node, ast.Assign) and has_name(node.value, {variable})
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            begins = [each for each in node.args if isinstance(each, ast.Name) and each.id == variable]
+            if begins and any(has_name(each, {variable, *computed}) for each in node.args if each not in begins):
+                return True
+    return False
 
 
 def is_slice_by(node: ast.AST, variable: str) -> bool:
     """Whether it is a slice, or a call of `slice`, with both ends given by the variable; `x[first:]` is not."""
-    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "slice"
     is_block = isinstance(node, ast.Slice) and node.lower is not None and node.upper is not None
-    return (is_call or is_block) and any(isinstance(each, ast.Name) and each.id == variable for each in ast.walk(node))
+    return (is_call_of(node, "slice") or is_block) and has_name(node, {variable})
 
 
 def block_loops(source: str) -> list[int]:
-    """The lines of loops whose body takes slices that are bounded by the loop's variable."""
+    """The lines of loops over blocks."""
     return sorted(
         line
-        for variable, line, body in loops_of(ast.parse(source))
+        for variable, line, has_step, body in loops_of(ast.parse(source))
         if any(is_slice_by(node, variable) for part in body for node in ast.walk(part))
+        or (has_step and passes_block(body, variable))
     )
 
 

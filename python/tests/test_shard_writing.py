@@ -427,3 +427,33 @@ def test_readers_and_writers_of_shards_have_reprs(tmp_path: Path) -> None:
         assert repr(writer) == f"<penstock.ShardWriter '{tmp_path}/s_{{}}.npy', 1 written>"
     array = ps.open_shards(tmp_path / "s_0.npy")
     assert repr(ps.stream(array, tile=(2, 2))) == f"<penstock.Stream of 'file://{tmp_path}/s_0.npy', tiles of (2, 2)>"
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".raw", ".npz", ".zarr"])
+@pytest.mark.parametrize("dtype", ["<f4", ">i2", "?", "c8", "f2"])
+def test_shards_of_an_open_array_are_those_of_its_values(tmp_path: Path, suffix: str, dtype: str) -> None:
+    values = (np.arange(70) % 11).reshape(10, 7).astype(dtype)
+    np.save(tmp_path / "x.npy", values)
+    for name, source in (("array", ps.open(tmp_path / "x.npy")), ("values", ps.open(tmp_path / "x.npy")[...])):
+        (tmp_path / name).mkdir()
+        paths = ps.save_shards(source, tmp_path / name / f"s_{{}}{suffix}", rows=4, name="speed")
+        assert paths == [str(tmp_path / name / f"s_{i}{suffix}") for i in range(3)]
+    array, plain = (
+        {each.relative_to(tmp_path / name): each for each in (tmp_path / name).rglob("*") if each.is_file()}
+        for name in ("array", "values")
+    )
+    assert array.keys() == plain.keys()
+    for key, path in array.items():
+        if key.suffix == ".npz":  # which has a time
+            assert np.array_equal(np.load(path)["speed"], np.load(plain[key])["speed"])
+        elif key.name != "penstock.shards":
+            assert path.read_bytes() == plain[key].read_bytes(), key
+    np.testing.assert_array_equal(ps.open(tmp_path / "array" / "penstock.shards")[...], values)
+
+
+def test_an_open_array_is_not_written_over_its_own_files(tmp_path: Path) -> None:
+    ps.save_shards(np.arange(12.0), tmp_path / "s_{}.npy", rows=4)
+    before = {each: each.read_bytes() for each in tmp_path.iterdir()}
+    with pytest.raises(ps.InvalidArgumentError, match="own files would be replaced"):
+        ps.save_shards(ps.open_shards(tmp_path / "s_*.npy"), tmp_path / "s_{}.npy", rows=3)
+    assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before

@@ -14,6 +14,7 @@ from penstock.core.array import Array
 from penstock.core.chunking import plain_lengths
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
 from penstock.core.group import Group
+from penstock.core.tile_stream import Stream
 
 _BLOCK_BYTES = 64 << 20
 _GZIP_LEVEL = 4
@@ -150,11 +151,11 @@ def _write_array(file: Any, path: str, source: Array, chunks: Any, told: Told) -
     elif source.size:
         row_bytes = max(1, total // source.shape[0])
         step = max(1, _BLOCK_BYTES // row_bytes // options["chunks"][0]) * options["chunks"][0]
-        for begin in range(0, source.shape[0], step):
-            end = min(begin + step, source.shape[0])
-            made[begin:end] = source[begin:end]
-            if told is not None and told(path, min(total, end * row_bytes), total) is False:
-                raise KeyboardInterrupt
+        with Stream(source, (min(step, source.shape[0]), *source.shape[1:]), 1) as blocks:
+            for block in blocks:  # rows, read ahead by the engine
+                made[block.box] = block.data
+                if told is not None and told(path, min(total, block.box[0].stop * row_bytes), total) is False:
+                    raise KeyboardInterrupt
 
 
 def _fill_value(source: Array, dtype: Any) -> Any:

@@ -168,6 +168,11 @@ class ShardWriter:
         path = self._writer.write_array(current_context(), _bytes_of(values), descr.encode(), options, mask)
         return os.fsdecode(path)
 
+    def _takes_open_array(self, source: Array) -> bool:
+        """Whether the engine writes its rows as `write` does: numbers that NumPy has, in a format without options."""
+        plain = source.dtype.kind in "biufc" and source.dtype.isbuiltin == 1 and source.dtype.char not in "gG"
+        return plain and self._format in (*_PLAIN, "zarr")
+
     def close(self) -> None:
         """Write the manifest, and remove shards of an earlier run with the same pattern."""
         if self._format not in _WRITERS or not self.paths:
@@ -439,13 +444,19 @@ def save_shards(
     source = values if hasattr(values, "shape") and hasattr(values, "dtype") else np.asanyarray(values)
     if not source.shape:
         raise InvalidArgumentError("an array without dimensions has no rows")
-    total = source.shape[0]
-    edges = _core.shard_edges(total, _count("rows", rows), _count("shards", shards))
+    count = _count("rows", rows), _count("shards", shards)
+    edges = _core.shard_edges(source.shape[0], *count)
     with ShardWriter(pattern, manifest=manifest, name=name, **options) as writer:
         _refuse_to_write_over(source, writer, len(edges) - 1)
-        row_bytes = source.dtype.itemsize * math.prod(source.shape[1:])
         is_open = isinstance(source, Array)
-        shares = Shares(progress, "writing", row_bytes * total)
+        if progress is None and is_open and writer._takes_open_array(source):
+            kept = None if manifest is None else os.fsencode(manifest)
+            made = _core.save_shards(
+                source._opened(), current_context(), os.fsencode(writer.pattern), kept, name, *count
+            )
+            return [os.fsdecode(path) for path in made]
+        row_bytes = source.dtype.itemsize * math.prod(source.shape[1:])
+        shares = Shares(progress, "writing", row_bytes * source.shape[0])
         for low, high in itertools.pairwise(edges):
             size, which = row_bytes * (high - low), slice(low, high)
             of_read = size // 2 if is_open else 0

@@ -18,6 +18,8 @@ from penstock.geo.header import TiffHeader
 from penstock.geo.options import FIRST_IMAGE
 from penstock.geo.unpacked import unpack
 
+_SAMPLES_OF_A_READ = 1 << 20  # each needs 24 bytes for its position
+
 
 class TiffArray(TiffHeader, Array):
     """An image of a TIFF file: an `Array` of shape (band, y, x). Made by `penstock.open`.
@@ -174,9 +176,11 @@ class TiffArray(TiffHeader, Array):
         at = rows[inside].astype(np.int64), columns[inside].astype(np.int64)
         names = self.dimension_names or ()
         if len(at[0]):
-            for band in range(self.count):
-                lists = {"y": at[0], "x": at[1], "band": np.full(len(at[0]), band)}
-                made[inside, band] = self.vindex[tuple(lists[str(name)] for name in names)]
+            groups = -(-self.count * len(at[0]) // _SAMPLES_OF_A_READ)
+            for bands in np.array_split(np.arange(self.count), min(self.count, groups)):
+                lists = {"y": at[0][:, None], "x": at[1][:, None], "band": bands[None, :]}
+                values = self.vindex[tuple(lists[str(name)] for name in names)]
+                made[np.ix_(np.flatnonzero(inside), bands)] = values
         return made
 
     def unpacked(self, selection: Selection = ..., *, masked: bool = True) -> npt.NDArray[Any]:
