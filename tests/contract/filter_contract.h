@@ -26,6 +26,7 @@
 #include "codec/device_form.h"
 #include "codec/filter_fixture.h"
 #include "codec/filters/half.h"
+#include "contract/decode_exactly.h"
 #include "cuda/chain_split.h"
 #include "cuda/decode/host_decode.h"
 #include "cuda/decode/step_settings.h"
@@ -37,8 +38,6 @@ inline void PrintTo(const read_only_row& row, std::ostream* out) { *out << row.n
 }  // namespace penstock::inline v0
 
 namespace penstock::contract {
-
-constexpr std::uint64_t kMostFilterMemory = std::uint64_t{32} << 20;  // more is an error of the ledger
 
 /// One number in the form of the row's type: complex numbers are two of them, `float8_*` their bits.
 class number_form {
@@ -247,32 +246,6 @@ struct read_sample {
 };
 inline void PrintTo(const read_sample& sample, std::ostream* out) { *out << sample.name << sample.settings; }
 
-/// Decodes with exactly `room` bytes of its own, between guards.
-inline std::optional<bytes> decode_exactly(const byte_codec& codec, std::span<const std::byte> encoded,
-                                           std::size_t room, std::byte before, worker_scratch& scratch) {
-  const auto copy = std::make_unique<std::byte[]>(encoded.size());
-  std::copy(encoded.begin(), encoded.end(), copy.get());
-  constexpr std::size_t kGuard = 64;
-  bytes memory(room + 2 * kGuard, std::byte{0xa5});
-  const std::span<std::byte> out = std::span(memory).subspan(kGuard, room);
-  std::fill(out.begin(), out.end(), before);
-  const std::span<const std::byte> from(copy.get(), encoded.size());
-  const auto made = codec.decode(from, out, scratch);
-  const auto touched = [](std::byte b) { return b != std::byte{0xa5}; };
-  EXPECT_TRUE(std::none_of(memory.begin(), memory.begin() + kGuard, touched)) << codec.describe();
-  EXPECT_TRUE(std::none_of(memory.end() - kGuard, memory.end(), touched)) << codec.describe();
-  if (!made.ok()) {
-    EXPECT_TRUE(made.error().code() == errc::corrupt_data || made.error().code() == errc::resource_exhausted)
-        << made.error().to_string();
-    return std::nullopt;
-  }
-  const auto within = [&](std::span<const std::byte> all) {
-    return made->data() >= all.data() && made->data() + made->size() <= all.data() + all.size();
-  };
-  EXPECT_TRUE(made->empty() || within(out) || within(from)) << codec.describe();
-  return bytes(made->begin(), made->end());
-}
-
 class ReadOnlyCodecContract : public testing::TestWithParam<read_only_row> {
  protected:
   /// Decodes bytes as if they were encoded, into three sizes of output.
@@ -324,6 +297,10 @@ TEST_P(ReadOnlyCodecContract, IsWrittenAsItSays) {
 
 class ReadSampleContract : public testing::TestWithParam<read_sample> {
  protected:
+  void SetUp() override {
+    const auto made = make_codec(read_only_row{GetParam().name, GetParam().settings});
+    if (!made.ok() && made.error().to_string().find("libzfp") != std::string::npos) GTEST_SKIP() << "no libzfp";
+  }
   std::shared_ptr<const byte_codec> codec() const {
     return make_codec(read_only_row{GetParam().name, GetParam().settings}).value();
   }
