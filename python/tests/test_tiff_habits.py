@@ -86,3 +86,15 @@ def test_images_without_georeferencing_raise(tmp_path: Path, path: Path):
             call()
     with pytest.raises(ps.InvalidArgumentError, match="left < right"):
         ps.open(path).window(5, 0, 1, 1)
+
+
+@pytest.mark.parametrize("layout", ["band", "native"])
+@pytest.mark.parametrize("most", [1, 7, 1 << 20])
+def test_samples_are_read_for_groups_of_bands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layout: str, most: int):
+    monkeypatch.setattr("penstock.geo.tiff._SAMPLES_OF_A_READ", most)
+    for bands in (1, 5):
+        values = np.arange(bands * 6 * 8, dtype="i2").reshape(bands, 6, 8)
+        ps.save(tmp_path / f"{bands}.tif", values, transform=(1, 0, 0, 0, -1, 6), overwrite=True)
+        a = ps.open(tmp_path / f"{bands}.tif", layout=layout)
+        made = a.sample([(0.5, 5.5), (-3, 0), (7.5, 0.5)], fill_value=-1)
+        np.testing.assert_array_equal(made, [values[:, 0, 0], [-1] * bands, values[:, 5, 7]])
