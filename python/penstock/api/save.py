@@ -142,8 +142,8 @@ def _save_npy(target: Any, data: Any, progress: Progress | None) -> None:
     context = current_context()
     if progress is not None and isinstance(data, Array) and data.nbytes <= context._memory_limit // 2:
         shares, half = Shares(progress, "writing", data.nbytes), data.nbytes // 2
-        values = np.asarray(data.read(progress=shares.share(half)))  # the engine would read it as one block
-        data, progress = values, shares.share(values.nbytes - half)
+        data = np.asarray(data.read(progress=shares.share(half)))  # the engine would read it as one block
+        progress = shares.share(data.nbytes - half)
     is_open = isinstance(data, Array)  # the engine reads it in blocks
     values: Any
     if isinstance(data, Array):
