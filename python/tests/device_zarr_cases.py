@@ -81,22 +81,76 @@ def test_one_line_and_arrays_are_decoded_on_the_device(
     assert type(zarr.open_array(store, mode="r")[:]) is np.ndarray
 
 
+@contextlib.contextmanager
+def gpu_mode(how: str) -> Iterator[None]:
+    """zarr-python's GPU mode with Penstock, by one call or by two in either order."""
+    import penstock.zarr
+    import zarr
+
+    with contextlib.ExitStack() as stack:
+        if how == "enable_gpu, enable":
+            stack.enter_context(zarr.config.enable_gpu())
+        stack.enter_context(penstock.zarr.enable(strict=True, device="cuda" if how == "device" else "cpu"))
+        if how == "enable, enable_gpu":
+            stack.enter_context(zarr.config.enable_gpu())
+        yield
+
+
+GPU_MODES = ("device", "enable, enable_gpu", "enable_gpu, enable")
+
+
 @pytest.mark.skipif(ZARR_VERSION < (3, 4), reason="arrays are wrapped in zarr 3.4 and later")
-def test_enable_gpu_is_enough_for_the_pipeline_and_for_wrapped_arrays(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", GPU_MODES)
+def test_gpu_mode_wraps_arrays_and_groups_that_are_opened(tmp_path: Path, how: str) -> None:
     import penstock.zarr
     import zarr
 
     written(str(tmp_path / "x.zarr"))
-    with penstock.zarr.enable(), zarr.config.enable_gpu():
-        plain = zarr.open_array(str(tmp_path / "x.zarr"), mode="r")
-        wrapped = penstock.zarr.wrap(plain)
-        penstock.zarr.stats(reset=True)
-        for z in (plain, wrapped):
-            found = z[3:70, ::2]
+    theirs = zarr.open
+    before = zarr.open_array(str(tmp_path / "x.zarr"), mode="r")
+    with gpu_mode(how):
+        for opened in (
+            zarr.open_array(str(tmp_path / "x.zarr"), mode="r"),
+            zarr.open(str(tmp_path / "x.zarr"), mode="r"),
+            zarr.open_group(str(tmp_path))["x.zarr"],
+            penstock.zarr.wrap(before),
+        ):
+            assert type(opened) is penstock.zarr.Array
+            penstock.zarr.stats(reset=True)
+            found = opened[3:70, ::2]
             assert type(found) is fake_cupy.ndarray
             np.testing.assert_array_equal(found.get(), VALUES[3:70, ::2])
-        assert penstock.zarr.stats()["read"]["paths"] == {"device": 2}
-        assert "selections, read: device" in str(penstock.zarr.explain(wrapped))
+            assert penstock.zarr.stats()["read"]["paths"] == {"device": 1}
+            assert "selections, read: device" in str(penstock.zarr.explain(opened))
+    assert zarr.open is theirs
+
+
+@pytest.mark.skipif(ZARR_VERSION < (3, 4), reason="arrays are wrapped in zarr 3.4 and later")
+def test_arrays_are_wrapped_in_gpu_mode_only(tmp_path: Path) -> None:
+    import penstock.zarr
+    import zarr
+
+    path, theirs = str(tmp_path / "x.zarr"), zarr.open
+
+    def wraps() -> bool:
+        return type(zarr.open(path, mode="r")) is penstock.zarr.Array
+
+    written(path)
+    with penstock.zarr.enable():
+        assert not wraps()
+        with zarr.config.enable_gpu():
+            assert wraps()
+        assert not wraps()
+        with penstock.zarr.enable(bypass=True):
+            assert wraps()
+            with penstock.zarr.enable(bypass=False), zarr.config.enable_gpu():
+                assert zarr.open is theirs
+                assert not wraps()
+            assert wraps()
+        assert not wraps()
+        with zarr.config.enable_gpu():
+            assert wraps()
+    assert zarr.open is theirs
 
 
 def coroutines(of: Any = None) -> Any:
@@ -148,16 +202,13 @@ def test_damaged_chunks_are_errors(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(ZARR_VERSION < (3, 4), reason="arrays are wrapped in zarr 3.4 and later")
-@pytest.mark.parametrize("bypass", [None, True])
+@pytest.mark.parametrize("how", GPU_MODES)
 @pytest.mark.parametrize("codecs", ["zstd", "sharded"])
-def test_reads_return_before_the_device_is_done(
-    cuda: FakeCuda, tmp_path: Path, codecs: str, bypass: bool | None
-) -> None:
-    import penstock.zarr
+def test_reads_return_before_the_device_is_done(cuda: FakeCuda, tmp_path: Path, codecs: str, how: str) -> None:
     import zarr
 
     written(str(tmp_path / "x.zarr"), **CODECS[codecs])
-    with penstock.zarr.enable(device="cuda", strict=True, bypass=bypass):
+    with gpu_mode(how):
         z = zarr.open_array(str(tmp_path / "x.zarr"), mode="r")
         np.testing.assert_array_equal(z[:].get(), VALUES)
         with cuda.ahead():

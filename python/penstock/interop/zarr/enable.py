@@ -25,7 +25,8 @@ _HOST_BUFFERS = ("zarr.buffer.cpu.Buffer", "zarr.buffer.cpu.NDBuffer")
 
 def _wrapping(theirs: Any) -> Any:
     def function(*args: Any, **kwargs: Any) -> Any:
-        return wrap_node(theirs(*args, **kwargs))
+        made = theirs(*args, **kwargs)
+        return wrap_node(made) if settings.bypass or _gpu.gpu_buffers() else made
 
     function.__name__, function.__qualname__, function.__doc__ = theirs.__name__, theirs.__qualname__, theirs.__doc__
     function.__module__, function.__wrapped__ = theirs.__module__, theirs  # type: ignore[attr-defined]
@@ -35,9 +36,11 @@ def _wrapping(theirs: Any) -> Any:
 _wrapped = {name: _wrapping(getattr(originals, name)) for name in NAMES}
 
 
-def _set_bypass(on: bool) -> None:
+def _set_bypass(on: bool | None) -> None:
+    """Replaces zarr-python's functions, or restores them if `on` is False. None: they wrap in GPU mode only."""
+    settings.bypass = on
     for name in NAMES:
-        chosen = _wrapped[name] if on else getattr(originals, name)
+        chosen = getattr(originals, name) if on is False else _wrapped[name]
         for module in (zarr, synchronous):
             if hasattr(module, name):
                 setattr(module, name, chosen)
@@ -59,7 +62,7 @@ class Enabled:
     >>> penstock.zarr.disable()
     """
 
-    def __init__(self, before: tuple[Any, bool, bool, tuple[Any, Any], Context | None], options: str) -> None:
+    def __init__(self, before: tuple[Any, bool, bool | None, tuple[Any, Any], Context | None], options: str) -> None:
         self._before, self._options = before, options
 
     def __repr__(self) -> str:
@@ -87,9 +90,11 @@ def enable(
     ----------
     bypass
         `zarr.open`, `open_array`, `open_group`, `create_array` and similar functions return `penstock.zarr.Array` and
-        `Group`, which do not go through zarr-python's event loop (see `penstock.zarr.wrap`). None: True with
-        device="cuda" and zarr-python 3.4 or later, because only the calling thread has the CUDA stream that consumes
-        the values. Reads and writes of other arrays in GPU memory wait for the device.
+        `Group`, which do not go through zarr-python's event loop (see `penstock.zarr.wrap`). None: they do so with
+        zarr-python 3.4 or later while zarr-python's GPU buffers are in use (device="cuda", or
+        `zarr.config.enable_gpu()` before or after this call), because only the calling thread has the CUDA stream that
+        consumes the values. Reads and writes of other arrays in GPU memory wait for the device. False: zarr-python's
+        functions stay as they are.
     device
         "cuda": includes `zarr.config.enable_gpu()`. Arrays are read into CuPy's memory, on CuPy's current device, and
         decoded there; see `explain`. Needs CuPy.
@@ -125,12 +130,12 @@ def enable(
         raise InvalidArgumentError(f"device is 'cpu' or 'cuda' (CuPy's current device), not {device!r}")
     if device == "cuda" and importlib.util.find_spec("cupy") is None:
         raise UnsupportedError("zarr-python's GPU buffers are CuPy's, which is not installed: device='cuda'")
-    if bypass is None:
-        bypass = device == "cuda" and can_wrap()
+    if bypass is None and (device == "cuda" or not can_wrap()):
+        bypass = can_wrap()
     before = (
         config.get(_PATH),
         settings.strict,
-        zarr.open is _wrapped["open"],
+        settings.bypass,
         (config.get("buffer"), config.get("ndbuffer")),
         settings.context,
     )

@@ -16,6 +16,8 @@ class _Settings:
     """Process-wide, as zarr-python's own configuration is."""
 
     strict: bool = False
+    bypass: bool | None = False
+    """Whether zarr-python's functions return our arrays. None: in GPU mode only."""
     context: Context | None = None
 
 
