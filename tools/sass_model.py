@@ -226,7 +226,15 @@ LOOPS = (
         (THREE_LITERALS, LAST_BYTES, LONG_CODE, RARE_SYMBOL, RARE_DISTANCE),
     ),
     Loop("unshuffle, any item", *TRANSFORM, r"to\[i \* item \+ k\] = from", "an item of any size", moves=True),
-    Loop("unshuffle 4 bytes", *TRANSFORM, r"store_words\(to \+ kItems", "16 bytes of a thread", moves=True),
+    *(
+        Loop(
+            *(f"unshuffle {item} bytes", *TRANSFORM, r"store_words\(to \+ kItems"),
+            f"{made} bytes of a thread",
+            through=rf"unshuffle_words<{item}>\(",
+            moves=True,
+        )
+        for item, made in ((2, 16), (4, 16), (8, 32), (12, 48), (16, 64))
+    ),
     Loop("unbitshuffle, any item", *TRANSFORM, r"bits = transpose_bits\(bits\)", "a byte of 8 items", moves=True),
     Loop("unbitshuffle 2 bytes", *TRANSFORM, r"store_words\(target \+ 8 \* w", "64 bytes of a thread", moves=True),
     Loop("unbitshuffle 4 bytes", *TRANSFORM, r"store_words\(target \+ 16 \* w", "128 bytes of a thread", moves=True),
@@ -234,7 +242,15 @@ LOOPS = (
     Loop("byte swap, any item", *TRANSFORM, r"target\[k\] = high", "four times two bytes", moves=True),
     Loop("byte swap 2, 4, 8 bytes", *TRANSFORM, r"swap_words\(words, item\)", "16 bytes of a thread", moves=True),
     Loop("copy", *TRANSFORM, r"store_words\(to \+ head", "16 bytes of a thread", moves=True),
-    Loop("shuffle 4 bytes", *SHUFFLE, r"store_word\(to \+ k \* items", "16 bytes of a thread", moves=True),
+    *(
+        Loop(
+            *(f"shuffle {item} bytes", *SHUFFLE, r"store_word\(to \+ k \* items"),
+            f"{made} bytes of a thread",
+            through=rf"shuffle_words<{item}>\(",
+            moves=True,
+        )
+        for item, made in ((2, 16), (4, 16), (8, 32))
+    ),
     Loop("bitshuffle, any item", *SHUFFLE, r"bits = transpose_bits\(bits\)", "a byte of 8 items", moves=True),
     Loop("LZ4 encoder, no match", "encode_lz4", *NO_MATCH, "32 positions"),
     Loop(

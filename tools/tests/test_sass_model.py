@@ -89,6 +89,22 @@ def test_every_turn_of_an_encoder_is_of_a_known_loop() -> None:
         assert encoder.turns().keys() <= names
 
 
+def test_a_word_more_of_an_item_takes_more_instructions() -> None:
+    """The loops of one template are told apart by the line that calls each."""
+    for loop, sizes in (("unshuffle", (2, 4, 8, 12, 16)), ("shuffle", (2, 4, 8))):
+        found = [re.search(rf"^\| {loop} {size} bytes \|[^|]*\| (\d+) \|", TABLE, re.MULTILINE) for size in sizes]
+        counts = [int(each.group(1)) for each in found if each]
+        assert len(counts) == len(sizes)
+        assert counts == sorted(set(counts))
+
+
+def test_transforms_of_words_reach_the_rate_of_the_memory() -> None:
+    """The bar is 3 TB/s; the last column is the least of all limits."""
+    rates = re.findall(r"^\| (?:un)?shuffle \d+ bytes \|.* \| (\d+\.\d) \|$", TABLE, re.MULTILINE)
+    assert len(rates) == 8
+    assert all(float(rate) >= 3 for rate in rates)
+
+
 def test_rates_are_those_of_the_bytes_that_a_loop_moves() -> None:
     """One of the loop's three instructions loads four bytes per lane; a turn takes 609 cycles and a branch."""
     body = sass_model.parse(LOOP)["inflate"][:3]
@@ -115,6 +131,7 @@ def test_the_choice_of_an_encoder_has_the_cycles_of_the_table() -> None:
 def test_every_listed_loop_names_existing_lines() -> None:
     for loop in sass_model.LOOPS:
         assert sass_model.lines_with(sass_model.ROOT, loop.file, loop.marker), loop.name
+        assert not loop.through or sass_model.lines_with(sass_model.ROOT, loop.file, loop.through), loop.name
         for file, first, last in loop.cold:
             assert sass_model.lines_with(sass_model.ROOT, file, first), (loop.name, first)
             assert sass_model.lines_with(sass_model.ROOT, file, last), (loop.name, last)

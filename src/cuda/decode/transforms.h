@@ -46,26 +46,28 @@ PENSTOCK_DEVICE void transpose_bytes(std::uint32_t* words) {
   words[3] = pick_bytes(high01, high23, 0x7632);
 }
 
-/// Items of 2, 4 or 8 bytes at aligned addresses: whole words are loaded before the first is written, so that a thread
-/// waits for memory once. 16 bytes of items per turn, or 32 for items of 8 bytes.
+/// Items of 2 bytes or of whole words at aligned addresses: all words of a turn are loaded before the first is written,
+/// so that a thread waits for memory once. Four items per turn, or eight of 2 bytes.
 template <std::uint32_t Item>
 PENSTOCK_DEVICE void unshuffle_words(const std::uint8_t* from, std::uint8_t* to, std::uint32_t items,
                                      thread_share share) {
   constexpr std::uint32_t kItems = Item == 2 ? 8 : 4, kWords = Item * kItems / 4;
   for (std::uint32_t i = share.first; i < items / kItems; i += share.step) {
     std::uint32_t words[kWords], out[kWords];
-    for (std::uint32_t k = 0; k < Item; ++k)
-      for (std::uint32_t w = 0; w < kItems / 4; ++w)
-        words[k * (kItems / 4) + w] = load_word(from + k * items + kItems * i + 4 * w);
+    std::uint32_t at = kItems * i;  // a sum: the products of `k` and `items` would take a register each
+    for (std::uint32_t k = 0; k < Item; ++k) {
+      for (std::uint32_t w = 0; w < kItems / 4; ++w) words[k * (kItems / 4) + w] = load_word(from + at + 4 * w);
+      at += items;
+    }
     if constexpr (Item == 2) {
       for (std::uint32_t w = 0; w < 2; ++w) {
         out[2 * w] = pick_bytes(words[w], words[2 + w], 0x5140);
         out[2 * w + 1] = pick_bytes(words[w], words[2 + w], 0x7362);
       }
     } else {
-      for (std::uint32_t half = 0; half < Item / 4; ++half) {
-        transpose_bytes(words + 4 * half);
-        for (std::uint32_t w = 0; w < 4; ++w) out[Item / 4 * w + half] = words[4 * half + w];
+      for (std::uint32_t part = 0; part < Item / 4; ++part) {  // a word of each item
+        transpose_bytes(words + 4 * part);
+        for (std::uint32_t w = 0; w < 4; ++w) out[Item / 4 * w + part] = words[4 * part + w];
       }
     }
     for (std::uint32_t w = 0; w < kWords; w += 4) store_words(to + kItems * Item * i + 4 * w, out + w);
@@ -82,6 +84,10 @@ PENSTOCK_DEVICE void unshuffle(const std::uint8_t* __restrict__ from, std::uint8
     unshuffle_words<4>(from, to, items, share);
   } else if (aligned && item == 8) {
     unshuffle_words<8>(from, to, items, share);
+  } else if (aligned && item == 12) {
+    unshuffle_words<12>(from, to, items, share);
+  } else if (aligned && item == 16) {
+    unshuffle_words<16>(from, to, items, share);
   } else {
     for (std::uint32_t i = share.first; i < items; i += share.step)
       for (std::uint32_t k = 0; k < item; ++k) to[i * item + k] = from[k * items + i];
