@@ -429,6 +429,27 @@ assert abs(whole["x"]["lz"][0] - 0.243) < 1e-9 and abs(half["x"]["lz"][0] - 0.48
     assert done.returncode == 0, done.stderr + "run python -m bench.gpu.predict --write"
 
 
+def test_the_order_of_blocks_is_that_of_real_frames() -> None:
+    done = in_bench(
+        """
+import numpy as np
+from numcodecs import zstd
+from bench.gpu import arrays, block_order as order
+def parsed(values): return order.parsed(zstd.compress(np.ascontiguousarray(values).tobytes(), 3))
+rounded = parsed(arrays.rounded(256_000))
+assert len(rounded.blocks) == 8 and sum(block.sequences for block in rounded.blocks) > 50_000
+assert order.unknown(rounded) == list(rounded.blocks)
+noise = parsed(np.random.default_rng(1).integers(0, 256, 300_000, dtype="u1"))
+assert [(block.raw, block.literals) for block in noise.blocks] == [(True, 131_072), (True, 131_072), (True, 37_856)]
+assert order.unknown(noise) == [] and order.long_copies(noise.blocks) == 32 + 32 + 10
+# Two at once: the long one, started last, ends late.
+assert order.last_end([1, 1, 4], 2) == 5 and order.last_end([4, 1, 1], 2) == 4
+assert order.by_warps([1] * 8 + [5] + [2] * 8) == [1, 5, 2]
+"""
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
     done = in_bench(
         f"""
