@@ -266,6 +266,28 @@ struct window_cycles {
   double lengths, entries, open, walk, starts;  // numbers of turns
 };
 
+// The cycles of one lane that steps over tokens with these starts.
+double stepped_cycles(lz_format format, byte_view view, std::span<const std::uint16_t> starts) {
+  const bool is_lz4 = format == lz_format::lz4_block;
+  const turn_cycles& turn = is_lz4 ? kLz4Cycles : kSnappyCycles;
+  const auto is_known = [&](std::size_t i) {
+    return i < starts.size() &&
+           (is_lz4 ? step_at<lz_format::lz4_block>(view, starts[i]) : step_at<lz_format::snappy>(view, starts[i]))
+               .known;
+  };
+  double cycles = 0;
+  for (std::size_t i = 0; i < starts.size();) {
+    cycles += turn.four;
+    std::uint32_t known = 0;
+    while (known < 4 && is_known(i + known)) ++known;
+    i += known;
+    if (known == 4) continue;
+    cycles += turn.token;
+    ++i;
+  }
+  return cycles;
+}
+
 window_cycles cycles_of(lz_format format, const lz_window& window, const lz_window_shared& shared) {
   const bool is_lz4 = format == lz_format::lz4_block;
   const turn_cycles& turn = is_lz4 ? kLz4Cycles : kSnappyCycles;
@@ -273,23 +295,10 @@ window_cycles cycles_of(lz_format format, const lz_window& window, const lz_wind
   window_cycles out{};
   out.parsed = 4 * turn.steps + 16 * turn.exits + kScan;
   out.tokens = count;
+  out.stepped = stepped_cycles(format, window.view, {shared.starts, count});
   const auto end_of = [&](std::uint32_t i) {
     return i + 1 < count ? shared.starts[i + 1] : token_at(format, window.view, shared.starts[i]).end;
   };
-  const auto is_known = [&](std::uint32_t i) {
-    return i < count && (is_lz4 ? step_at<lz_format::lz4_block>(window.view, shared.starts[i])
-                                : step_at<lz_format::snappy>(window.view, shared.starts[i]))
-                            .known;
-  };
-  for (std::uint32_t i = 0; i < count;) {
-    out.stepped += turn.four;
-    std::uint32_t known = 0;
-    while (known < 4 && is_known(i + known)) ++known;
-    i += known;
-    if (known == 4) continue;
-    out.stepped += turn.token;
-    ++i;
-  }
   std::uint32_t tokens[kLanes] = {}, unknown[kLanes] = {}, most_tokens = 0, most_unknown = 0, segments = 0, open = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t at = shared.starts[i];
@@ -315,6 +324,47 @@ window_cycles cycles_of(lz_format format, const lz_window& window, const lz_wind
   out.starts = most_tokens;
   out.parsed += out.lengths * turn.lengths + out.entries * turn.entries + out.open * turn.open + out.walk * turn.walk +
                 out.starts * turn.start;
+  return out;
+}
+
+// The windows that the decoder leaves to one lane, as few tokens are expected (append_window).
+struct lone_windows {
+  std::uint32_t all = 0, lone = 0;
+  double cycles = 0, most = 0;
+};
+
+lone_windows windows_of_one_lane(lz_format format, byte_view source) {
+  const warp lanes;
+  lone_windows out;
+  std::uint32_t tokens = 0, token_bytes = 0;  // of the last window
+  for (std::uint32_t at = 1; at < source.size;) {
+    lz_window_shared shared;
+    const lz_window window = load_window(source, at, shared, lanes);
+    const bool many = tokens != 0 && (window.view.size - window.from) * tokens >= kManyTokens * token_bytes;
+    if (many) {
+      parse_window(format, window, shared, lanes);
+    } else {
+      shared.count = step_over_tokens(format, window, shared.starts);
+    }
+    if (shared.count == 0) {  // longer than a window
+      const std::uint32_t end = token_at(format, source, at).end;
+      if (end == 0) break;
+      at = end;
+      tokens = token_bytes = 0;
+      continue;
+    }
+    ++out.all;
+    if (!many) {
+      const double cycles = stepped_cycles(format, window.view, {shared.starts, shared.count});
+      ++out.lone;
+      out.cycles += cycles;
+      out.most = std::max(out.most, cycles);
+    }
+    const std::uint32_t end = window.at + token_at(format, window.view, shared.starts[shared.count - 1]).end;
+    tokens = shared.count;
+    token_bytes = end - at;
+    at = end;
+  }
   return out;
 }
 
@@ -354,6 +404,9 @@ TEST(LzParse, TakesFewCyclesByTheModel) {
                 most.tokens, sum.stepped / windows, most.stepped, sum.parsed / windows, most.parsed);
     std::printf("  turns in all: lengths %.0f, entries %.0f, open %.0f, walk %.0f, starts %.0f\n", sum.lengths,
                 sum.entries, sum.open, sum.walk, sum.starts);
+    const lone_windows left = windows_of_one_lane(format, source);
+    std::printf("  left to one lane: %u of %u windows, %.0f (%.0f) cycles\n", left.lone, left.all,
+                left.cycles / std::max(left.lone, 1U), left.most);
     if (sum.tokens / windows >= 2 * kManyTokens) {
       EXPECT_LE(sum.parsed / windows, 15'000) << name;
       EXPECT_LE(sum.parsed, sum.stepped) << name;
