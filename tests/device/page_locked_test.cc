@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include <penstock/penstock.h>
+#include "base/memory_node.h"
 #include "cuda/page_locked_ring.h"
 #include "fake_device.h"
 #include "support/deterministic_executor.h"
@@ -73,6 +74,29 @@ TEST_F(PageLocked, MemoryThatTheSystemDoesNotWriteToIsReplacedByOurs) {
   EXPECT_EQ(penstock_fake_cuda_count("cuMemHostUnregister"), penstock_fake_cuda_count("cuMemHostRegister"));
   EXPECT_EQ(penstock_fake_cuda_page_locked_bytes(), 0U);
   std::filesystem::remove_all(folder);
+}
+
+// Most machines have one node, 0: a device near it differs from a device of which no node is known.
+TEST_F(PageLocked, TheRingTakesMemoryOfTheDevicesNode) {
+  constexpr const char* kNear = "page-locked near node 0";
+  {
+    const preferred_node near(0U);
+    void* made = nullptr;
+    ASSERT_EQ(driver.mem_host_alloc(&made, 1, cuda::kHostAllocPortable), cuda::kSuccess);
+    ASSERT_EQ(driver.mem_free_host(made), cuda::kSuccess);
+  }
+  if (penstock_fake_cuda_count(kNear) == 0) GTEST_SKIP() << "the system lets no process choose a node";
+  const auto store = make_memory_store();
+  const model_array model = write_model(*store, "a/", chunks_of(64 << 10, 8, ""));
+  for (const int node : {0, -1, 1023}) {  // the last one does not exist
+    for (int i = 0; i < 10000 && penstock_fake_cuda_retained() > 1; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    penstock_fake_cuda_attribute(cuda::kAttributeHostNode, node, cuda::kSuccess);
+    penstock_fake_cuda_reset_counts();
+    EXPECT_EQ(pageable_copies(open_in(store, 8 * kMiB), model), 0U);
+    EXPECT_EQ(penstock_fake_cuda_count(kNear), node == 0 ? 1U : 0U) << node;  // the ring's one segment
+    EXPECT_GE(penstock_fake_cuda_count("cuMemHostAlloc"), 1U);
+  }
 }
 
 TEST_F(PageLocked, IdleSegmentsMakeWayForALargerBlock) {

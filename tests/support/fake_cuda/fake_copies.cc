@@ -1,11 +1,15 @@
 // The fake driver: memory of devices and of the host, and copies.
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,6 +28,21 @@ std::function<void()> copying(void* to, const void* from, std::size_t bytes) {
     const fake_memory::access open(self().memory, {to, from}, bytes);
     std::memmove(to, from, bytes);
   };
+}
+
+// Counts an allocation of host memory by a thread that prefers a NUMA node (set_mempolicy(2)).
+void count_preferred_node() {
+  constexpr int kPreferred = 1;
+  constexpr unsigned kMostNodes = 1024, kBits = 8 * sizeof(unsigned long);
+  int mode = 0;
+  unsigned long nodes[kMostNodes / kBits] = {};
+  if (syscall(SYS_get_mempolicy, &mode, nodes, kMostNodes + 1UL, nullptr, 0UL) != 0 || mode != kPreferred) return;
+  for (unsigned word = 0; word < kMostNodes / kBits; ++word) {
+    if (nodes[word] == 0) continue;
+    const unsigned node = word * kBits + static_cast<unsigned>(std::countr_zero(nodes[word]));
+    self().count(("page-locked near node " + std::to_string(node)).c_str());
+    return;
+  }
 }
 
 }  // namespace
@@ -53,6 +72,7 @@ driver_status mem_get_info(std::size_t* free, std::size_t* total) {
 
 driver_status mem_host_alloc(void** out, std::size_t bytes, unsigned) {
   PENSTOCK_CALLED("cuMemHostAlloc");
+  count_preferred_node();
   if (fake_driver::current_device_number() < 0) return kInvalidContext;
   const std::size_t whole = (bytes + kHostAlignment - 1) / kHostAlignment * kHostAlignment;
   if (self().refuses_system_calls && bytes >= kLongHostMemory) {

@@ -40,7 +40,7 @@ void penstock_fake_cuda_pump_at(const char* name);
 
 /// How often a driver function was called since the last reset. In addition to the driver's names there are "legacy
 /// stream" (an operation on stream 0 or 1), "pageable copy" (a copy from or to memory that is not page-locked),
-/// "kernel", "broken capture".
+/// "kernel", "broken capture", "page-locked near node 0" (an allocation by a thread that prefers this NUMA node).
 std::uint64_t penstock_fake_cuda_count(const char* name);
 /// The sum over all calls.
 std::uint64_t penstock_fake_cuda_calls();
