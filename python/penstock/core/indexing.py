@@ -261,26 +261,7 @@ _KINDS = {"oindex": orthogonal, "vindex": vectorized, "blocks": blocks}
 
 
 class KeyMaker:
-    """`penstock.oindex`, `penstock.vindex`, `penstock.blocks`: selections for `Array.read`, `read_async`, `write` and
-    `plan`.
-
-    `oindex[...]` is orthogonal, `vindex[...]` selects points, `blocks[...]` whole chunks (shards, if the array has
-    some): the same as the properties of `Array` with these names.
-
-    Examples
-    --------
-    >>> a = ps.create_array({}, data=np.arange(24).reshape(4, 6), chunks=(2, 3))
-    >>> a.read(ps.oindex[[0, 3], [5, 1]])                # every combination
-    array([[ 5,  1],
-           [23, 19]])
-    >>> a.read(ps.vindex[[0, 3], [5, 1]])                # points (0, 5) and (3, 1)
-    array([ 5, 19])
-    >>> a.read(ps.blocks[1, 0])                          # a chunk
-    array([[12, 13, 14],
-           [18, 19, 20]])
-    >>> a.plan(ps.oindex[[0, 3], :]).chunks_touched
-    4
-    """
+    """Makes selections for `Array.read`, `read_async`, `write` and `plan`."""
 
     _kind: str
 
@@ -296,6 +277,15 @@ class OrthogonalKeys(KeyMaker):
 
     Items are ints (which drop their dimension), slices, lists or arrays of positions in any order, also repeated, and
     lists or arrays of bools as long as the dimension.
+
+    Examples
+    --------
+    >>> a = ps.create_array({}, data=np.arange(24).reshape(4, 6), chunks=(2, 3))
+    >>> a.read(ps.oindex[[0, 3], [5, 1]])
+    array([[ 5,  1],
+           [23, 19]])
+    >>> a.plan(ps.oindex[[0, 3], :]).chunks_touched
+    4
     """
 
     _kind = "oindex"
@@ -305,6 +295,13 @@ class PointKeys(KeyMaker):
     """Points: `a.read(ps.vindex[rows, columns])` reads one element for each pair; the lists broadcast.
 
     Also a boolean mask of the array's shape: `a.read(ps.vindex[mask])`.
+
+    Examples
+    --------
+    >>> a = ps.create_array({}, data=np.arange(24).reshape(4, 6), chunks=(2, 3))
+    >>> a.read(ps.vindex[[0, 3], [5, 1]])                # points (0, 5) and (3, 1)
+    array([ 5, 19])
+    >>> a.write(ps.vindex[a[...] > 20], 0)
     """
 
     _kind = "vindex"
@@ -314,6 +311,15 @@ class BlockKeys(KeyMaker):
     """Whole chunks, or shards if the array is sharded: `a.read(ps.blocks[2, 0])`, `a.read(ps.blocks[1:3])`.
 
     Items are ints and slices of step 1, in the grid of chunks.
+
+    Examples
+    --------
+    >>> a = ps.create_array({}, data=np.arange(24).reshape(4, 6), chunks=(2, 3))
+    >>> a.read(ps.blocks[1, 0])
+    array([[12, 13, 14],
+           [18, 19, 20]])
+    >>> a.plan(ps.blocks[1]).chunks_touched
+    2
     """
 
     _kind = "blocks"
@@ -324,16 +330,41 @@ oindex = OrthogonalKeys()
 
 Items are ints (which drop their dimension), slices, lists or arrays of positions in any order, also repeated, and lists
 or arrays of bools as long as the dimension.
+
+Examples
+--------
+>>> a = ps.create_array({}, data=np.arange(24).reshape(4, 6), chunks=(2, 3))
+>>> a.read(ps.oindex[[0, 3], [5, 1]])
+array([[ 5,  1],
+       [23, 19]])
+>>> a.plan(ps.oindex[[0, 3], :]).chunks_touched
+4
 """
 vindex = PointKeys()
 """Points: `a.read(ps.vindex[rows, columns])` reads one element for each pair; the lists broadcast.
 
 Also a boolean mask of the array's shape: `a.read(ps.vindex[mask])`.
+
+Examples
+--------
+>>> a = ps.create_array({}, data=np.arange(24).reshape(4, 6), chunks=(2, 3))
+>>> a.read(ps.vindex[[0, 3], [5, 1]])                # points (0, 5) and (3, 1)
+array([ 5, 19])
+>>> a.write(ps.vindex[a[...] > 20], 0)
 """
 block_index = BlockKeys()
 """Whole chunks, or shards if the array is sharded: `a.read(ps.blocks[2, 0])`, `a.read(ps.blocks[1:3])`.
 
 Items are ints and slices of step 1, in the grid of chunks.
+
+Examples
+--------
+>>> a = ps.create_array({}, data=np.arange(24).reshape(4, 6), chunks=(2, 3))
+>>> a.read(ps.blocks[1, 0])
+array([[12, 13, 14],
+       [18, 19, 20]])
+>>> a.plan(ps.blocks[1]).chunks_touched
+2
 """
 
 

@@ -86,8 +86,9 @@ class Plan(str):
         return self.decoded_bytes / self.returned_bytes if self.returned_bytes and self.decoded_bytes else 1.0
 
     def advise(self) -> str:
-        """Advice in words on how to make this read cheaper: the selection of whole chunks that costs the same, and the
-        command that changes the chunks.
+        """Return advice in words on how to make this read cheaper.
+
+        It names the selection of whole chunks that costs the same, and the command that changes the chunks.
         """
         said = []
         if self.decoded_bytes >= _LEAST_BYTES and self.amplification >= _WASTEFUL:
