@@ -1,13 +1,15 @@
 """Opens and reads hostile HDF5 files, one after the other, with limits on memory; prints the name of each before it
-starts.
+starts, then its processor time in seconds and the memory that it needed in KiB.
 
 hostile_hdf5.py penstock|h5py FILE...
 """
 
 from __future__ import annotations
 
+import re
 import resource
 import sys
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -59,7 +61,18 @@ def with_h5py(path: str) -> None:
                 walk(file[name], 1)
 
 
+def memory(name: str) -> int:
+    with open("/proc/self/status") as status:
+        found = re.search(rf"{name}:\s+(\d+)", status.read())
+    return int(found[1]) if found else 0
+
+
+__import__(sys.argv[1])  # before the first file, so that it is not among its costs
 for each in sys.argv[2:]:
     print("at", each, flush=True)
+    with suppress(OSError), open("/proc/self/clear_refs", "w") as peak:
+        peak.write("5")  # VmHWM begins at the current memory
+    used, began = memory("VmRSS"), time.process_time()
     (with_penstock if sys.argv[1] == "penstock" else with_h5py)(each)
+    print("took", time.process_time() - began, memory("VmHWM") - used, flush=True)
 print("done", flush=True)
