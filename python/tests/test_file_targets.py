@@ -132,6 +132,7 @@ TARGETS: dict[str, Callable[[Path, str, dict[str, str]], Target]] = {
     "dict": lambda folder, name, _: ({name: (folder / name).read_bytes()}, name),
     "obstore LocalStore": lambda folder, name, _: (LocalStore(folder), name),
     "obstore MemoryStore": lambda folder, name, _: (in_obstore(folder, name), name),
+    "obstore reader": lambda folder, name, _: (obstore.open_reader(in_obstore(folder, name), name),),
     "zarr LocalStore": lambda folder, name, _: (zarr.storage.LocalStore(folder), name),
     "zarr MemoryStore": lambda folder, name, _: (in_zarr(folder, name), name),
     "zarr ObjectStore": lambda folder, name, _: (zarr.storage.ObjectStore(in_obstore(folder, name)), name),
@@ -142,7 +143,7 @@ TARGETS: dict[str, Callable[[Path, str, dict[str, str]], Target]] = {
 ELSEWHERE = [
     *("BytesIO", "bytes", "memoryview", "memmap", "fsspec memory file", "fsspec memory uri"),
     *("fsspec memory mapper", "dict"),
-    *("obstore MemoryStore", "zarr MemoryStore", "zarr ObjectStore", "http", "http without ranges"),
+    *("obstore MemoryStore", "obstore reader", "zarr MemoryStore", "zarr ObjectStore", "http", "http without ranges"),
 ]
 REFUSED = {(name, target): "zip archive" for name in ("npz", "zip") for target in ELSEWHERE}
 
@@ -180,6 +181,39 @@ def test_every_kind_of_name_opens_the_same_values(
     if name == "nc" and len(where) == 1:
         xarray = pytest.importorskip("xarray")
         assert np.array_equal(xarray.open_dataset(where[0], engine="penstock")["v"].values, VALUES)
+
+
+class CountedReader:
+    """A reader of obstore that counts the bytes that are read."""
+
+    def __init__(self, data: bytes) -> None:
+        self.size, self.read_bytes, self._file = len(data), 0, io.BytesIO(data)
+
+    def read(self, size: int) -> bytes:
+        self.read_bytes += size
+        return self._file.read(size)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
+def test_a_reader_of_obstore_is_read_by_ranges(tmp_path: Path) -> None:
+    values = np.random.default_rng(1).integers(0, 99, (4_000_000,), "i8")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("group/x", data=values, chunks=(10_000,))
+    memory = MemoryStore()
+    obstore.put(memory, "x.h5", (tmp_path / "x.h5").read_bytes())
+    real = obstore.open_reader(memory, "x.h5")
+    real.seek(5)
+    assert ps.open(real, "group/x")[1_234_567] == values[1_234_567]
+    assert real.tell() == 5
+    assert ps.open(real)["group"]["x"][7] == values[7]
+    counted = type("ReadableFile", (CountedReader,), {"size": 0})((tmp_path / "x.h5").read_bytes())
+    np.testing.assert_array_equal(ps.open(counted, "group/x")[3_000_000:3_000_500], values[3_000_000:3_000_500])
+    assert counted.read_bytes < 1 << 20
 
 
 @pytest.mark.parametrize("path", ["x.nc/v", "sub/x.nc/v", "sub/x.nc/inner/w"])

@@ -11,7 +11,7 @@ from penstock import _core
 from penstock.core.context import Context
 from penstock.core.errors import InvalidArgumentError, NotFoundError, UnsupportedError
 from penstock.geo.image_options import NO_OPTIONS, ImageOptions
-from penstock.target.file_objects import as_store, contents, in_memory, is_file
+from penstock.target.file_objects import ReaderStore, as_store, contents, in_memory, is_file, is_reader
 from penstock.target.place import place_elsewhere
 
 REFERENCES = "reference://"
@@ -39,7 +39,9 @@ class Request:
             text = f"open takes one target, got a {type(target).__name__}: open_shards opens many files as one array"
             raise InvalidArgumentError(text)
         if not isinstance(target, str):
-            if is_file(target):
+            if is_reader(target):
+                target, path = ReaderStore(target), f"{ReaderStore.KEY}/{path}".rstrip("/")
+            elif is_file(target):
                 target = contents(target)
             target, path = as_store(target, path)
             if is_references(target):

@@ -11,7 +11,7 @@ from penstock import _core
 from penstock.core.context import Context
 from penstock.hdf5.source import Source
 from penstock.references.objects import UNPICKLABLE
-from penstock.target.file_objects import fsspec_place
+from penstock.target.file_objects import ReaderStore, fsspec_place
 from penstock.target.without_ranges import content_without_ranges
 
 
@@ -22,6 +22,10 @@ def source_in_store(target: Any, found: _core.Found, context: Context) -> tuple[
     A store that returns only whole objects is read once.
     """
     key = os.fsdecode(found.key)
+    if isinstance(target, ReaderStore):
+        made = _StoreSource(found.store, key, None, context)
+        made._place = found.store, found.key, target.size
+        return made, True
     whole = _whole_of(target, key)
     if whole is not None:
         return Source.of(whole, context, None), False
@@ -32,9 +36,9 @@ def source_in_store(target: Any, found: _core.Found, context: Context) -> tuple[
 
 
 class _StoreSource(Source):
-    """An HDF5 file in a store, whose size is known from a stream."""
+    """An HDF5 file in a store, whose size is known, or known from a stream."""
 
-    def __init__(self, store: _core.Store, key: str, stream: Callable[[], Any], context: Context) -> None:
+    def __init__(self, store: _core.Store, key: str, stream: Callable[[], Any] | None, context: Context) -> None:
         super().__init__(None, context, None, f"{store.uri.rstrip('/')}/{key}")
         self.store, self.key, self.stream = store, key, stream
 
@@ -44,6 +48,7 @@ class _StoreSource(Source):
 
     def place(self, folders: dict[str, _core.Store] | None = None) -> tuple[_core.Store, bytes, int | None]:
         if self._place is None:
+            assert self.stream is not None
             with self.stream() as stream:
                 self._place = self.store, os.fsencode(self.key), int(stream.seek(0, os.SEEK_END))
         return self._place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import threading
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,47 @@ def is_file(target: Any) -> bool:
     """An object with `read` and `seek`: an open file, or a similar object. (Except fsspec's, which have locations.)"""
     is_open = callable(getattr(target, "read", None)) and callable(getattr(target, "seek", None))
     return is_open and fsspec_place(target) is None
+
+
+class ReaderStore:
+    """A file that obstore has opened (`obstore.open_reader`), as a store with one object that is read by ranges.
+
+    The file's position stays the caller's: it is restored after each read.
+    """
+
+    KEY = "file"
+
+    def __init__(self, reader: Any) -> None:
+        self.size = int(reader.size)
+        self._reader, self._lock = reader, threading.Lock()
+
+    def get(self, key: str) -> bytes | None:
+        return self.get_range(key, 0, self.size)
+
+    def get_range(self, key: str, offset: int, length: int) -> bytes | None:
+        if key != self.KEY:
+            return None
+        left = max(min(length, self.size - offset), 0)
+        parts = []
+        with self._lock:
+            place = self._reader.tell()
+            try:
+                self._reader.seek(offset)
+                while left and (part := bytes(self._reader.read(left))):
+                    parts.append(part)
+                    left -= len(part)
+            finally:
+                self._reader.seek(place)
+        return b"".join(parts)
+
+    def getsize(self, key: str) -> int | None:
+        return self.size if key == self.KEY else None
+
+
+def is_reader(target: Any) -> bool:
+    """Whether `target` is a file that obstore has opened."""
+    kind = type(target)  # its module is `builtins` in some releases
+    return kind.__name__ == "ReadableFile" and hasattr(kind, "size") and hasattr(kind, "seek")
 
 
 def as_store(target: Any, path: str) -> tuple[Any, str]:
