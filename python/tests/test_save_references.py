@@ -207,6 +207,34 @@ def test_is_read_from_icechunk(tmp_path: Path, source: str) -> None:
     _check_by_xarray(store, group, 3)
 
 
+def test_icechunk_gets_all_arrays_that_it_can_have(tmp_path: Path) -> None:
+    icechunk = pytest.importorskip("icechunk")
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("a", data=np.arange(6), chunks=(3,))
+        file.create_dataset("names", data=np.array([b"ab", b"cde"]), chunks=(1,))
+    with h5py.File(tmp_path / "texts.h5", "w") as file:
+        file.create_dataset("names", data=np.array([b"ab", b"cde"]), chunks=(1,))
+    config = icechunk.RepositoryConfig.default()
+    prefix = f"file://{tmp_path}/"
+    config.set_virtual_chunk_container(
+        icechunk.VirtualChunkContainer(prefix, icechunk.local_filesystem_store(str(tmp_path)))
+    )
+    allowed = icechunk.containers_credentials({prefix: None})
+    repository = icechunk.Repository.create(
+        icechunk.in_memory_storage(), config=config, authorize_virtual_chunk_access=allowed
+    )
+    session = repository.writable_session("main")
+    with pytest.warns(UserWarning, match="'names'"):
+        ps.save_references(ps.open(tmp_path / "x.h5"), session)
+    session.commit("references")
+    found = ps.open(repository.readonly_session("main").store)
+    assert list(found) == ["a"]
+    np.testing.assert_array_equal(found["a"][...], np.arange(6))
+    with pytest.raises(ps.UnsupportedError, match="no array"):
+        ps.save_references(ps.open(tmp_path / "texts.h5"), repository.writable_session("main"))
+
+
 def test_parquet_has_more_rows_than_one_file(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     from penstock.references.parquet import parquet_files

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from typing import Any
 from urllib.parse import quote
 
@@ -25,22 +26,33 @@ def is_icechunk(target: Any) -> bool:
 
 
 def save_in_icechunk(group: Group, target: Any) -> None:
-    """Write the arrays of a group of references into a session of Icechunk, or its store."""
+    """Write the arrays of a group of references into a session of Icechunk, or its store.
+
+    Arrays of element types that virtual chunks cannot have (text, times, structures) are omitted; a warning names them.
+    """
     from icechunk import VirtualChunkSpec
 
     store = getattr(target, "store", target)
     documents, arrays = _core.exported_references(group)
     texts = {key.decode(): json.loads(text) for key, text in documents.items()}
-    planned = []  # everything is checked before the first write
+    planned, omitted = [], []  # everything is checked before the first write
     for path, grid, array in arrays:
         name = path.decode()
         try:
             objects = _core.exported_objects(array)
             in_memory = any(data is not None for _, data in objects)  # the values are copied
+            element = texts[f"{name}/.zarray"]["dtype"]
+            if not in_memory and (not isinstance(element, str) or element[1] not in "biufc"):
+                omitted.append(f"'{name}' (elements of {element!r} are not exported to Icechunk)")
+                continue
             codecs: Any = "auto" if in_memory else _codecs(texts[f"{name}/.zarray"])
             planned.append((name, grid, array, objects, in_memory, codecs))
         except UnsupportedError as error:
             raise UnsupportedError(error.message, *error.notes, f"exporting '{name}'") from None
+    if arrays and not planned:
+        raise UnsupportedError("no array can be exported to Icechunk", *omitted)
+    if omitted:
+        warnings.warn(f"not exported from '{group.uri}': {'; '.join(omitted)}", stacklevel=3)
     for key in texts:
         name, _, kind = key.rpartition("/")
         if kind == ".zgroup":
@@ -87,9 +99,7 @@ def _fill_of(zarray: dict[str, Any]) -> Any:
 
 def _codecs(zarray: dict[str, Any]) -> list[dict[str, Any]]:
     """The codecs of Zarr 3 that decode the encodings of Zarr 2."""
-    kind = zarray["dtype"]
-    if not isinstance(kind, str) or kind[1] not in "biufc":
-        raise UnsupportedError(f"elements of {kind!r} are not exported to Icechunk")
+    kind: str = zarray["dtype"]
     made: list[dict[str, Any]] = []
     if zarray.get("order") == "F":
         made.append({"name": "transpose", "configuration": {"order": list(range(len(zarray["shape"])))[::-1]}})
