@@ -71,26 +71,22 @@ class hdf5_heap_store::batches {
 
   void answer(std::span<waiting_read> reads) const {
     const std::size_t together = hdf5_cells_together(of_->grid());
-    for (; reads.size() > together; reads = reads.subspan(together)) answer_together(reads.first(together));
-    answer_together(reads);
+    while (!reads.empty()) {
+      std::vector<std::uint64_t> cells;
+      for (std::size_t i = 0; i < std::min(reads.size(), together) && !reads[i].stop.stop_requested(); ++i)
+        cells.push_back(reads[i].cell);
+      if (cells.empty()) {
+        reads.front().sink->complete(reads.front().wanted.tag, error(errc::cancelled, "the read was cancelled"));
+        reads = reads.subspan(1);
+        continue;
+      }
+      std::vector<result<hdf5_variable_cells::cell_bytes>> made = of_->read(cells);
+      for (std::size_t i = 0; i < made.size(); ++i) complete(reads[i].wanted, std::move(made[i]), *reads[i].sink);
+      reads = reads.subspan(made.size());
+    }
   }
 
  private:
-  void answer_together(std::span<waiting_read> reads) const {
-    std::vector<std::uint64_t> cells;
-    std::vector<waiting_read*> wanted;
-    for (waiting_read& each : reads) {
-      if (each.stop.stop_requested()) {
-        each.sink->complete(each.wanted.tag, error(errc::cancelled, "the read was cancelled"));
-        continue;
-      }
-      cells.push_back(each.cell);
-      wanted.push_back(&each);
-    }
-    std::vector<result<hdf5_variable_cells::cell_bytes>> made = of_->read(cells);
-    for (std::size_t i = 0; i < wanted.size(); ++i) complete(wanted[i]->wanted, std::move(made[i]), *wanted[i]->sink);
-  }
-
   std::shared_ptr<const hdf5_variable_cells> of_;
   std::mutex reading_, mutex_;  // mutex_: for waiting_
   std::vector<waiting_read> waiting_;

@@ -234,7 +234,11 @@ std::vector<result<hdf5_heap_values::cell_bytes>> hdf5_heap_values::read(std::sp
   auto made = from_->parse([&](hdf5_file& file) -> result<std::vector<result<cell_bytes>>> {
     operation reading(*this, file);
     std::vector<result<cell_bytes>> out;
-    for (const std::uint64_t each : cells) out.push_back(reading.cell(each));
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < cells.size() && bytes < kHdf5BytesTogether; ++i) {
+      out.push_back(reading.cell(cells[i]));
+      if (out.back().ok()) bytes += out.back()->size();
+    }
     return out;
   });
   if (made.ok()) return std::move(*made);

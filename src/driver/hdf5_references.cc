@@ -89,9 +89,10 @@ result<std::shared_ptr<const referenced_array>> with_values(referenced_array of,
   columns.cells = cells;
   std::vector<std::byte> all;
   const std::size_t together = hdf5_cells_together(values.grid());
-  for (std::size_t begin = 0; begin < cells.size(); begin += together) {
-    const auto batch = std::span(cells).subspan(begin, std::min(together, cells.size() - begin));
-    for (auto& each : values.read(batch)) {
+  for (std::span<const std::uint64_t> left(cells); !left.empty();) {
+    auto made = values.read(left.first(std::min(together, left.size())));
+    left = left.subspan(made.size());
+    for (auto& each : made) {
       if (!each.ok()) return std::move(each).error();
       columns.offsets.push_back(all.size());
       columns.lengths.push_back(each->size());

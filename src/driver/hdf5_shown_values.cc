@@ -132,8 +132,13 @@ class hdf5_shown_values::operation {
     return source_bytes_ <= kMostHdf5CellBytes;
   }
 
-  void finish(std::vector<result<cell_bytes>>& out) {
-    for (wanted& each : wanted_) out.push_back(each.failed ? std::move(*each.failed) : put_together(each));
+  /// Stops after a cell with which all have kHdf5BytesTogether. `bytes`: of those before and after.
+  void finish(std::vector<result<cell_bytes>>& out, std::uint64_t& bytes) {
+    for (std::size_t i = 0; i < wanted_.size() && bytes < kHdf5BytesTogether; ++i) {
+      wanted& each = wanted_[i];
+      out.push_back(each.failed ? std::move(*each.failed) : put_together(each));
+      if (out.back().ok()) bytes += out.back()->size();
+    }
   }
 
  private:
@@ -190,9 +195,9 @@ class hdf5_shown_values::operation {
       const std::size_t together = hdf5_cells_together(all[i].first->grid(), kMostElements);
       for (std::span<const std::uint64_t> left(all[i].second); !left.empty();) {
         const auto some = left.first(std::min(left.size(), together));
-        left = left.subspan(some.size());
         const bool is_too_much = source_bytes_ > kMostHdf5CellBytes;
         auto cells = is_too_much ? refused(some.size()) : all[i].first->read(some);
+        left = left.subspan(cells.size());
         for (std::size_t k = 0; k < cells.size(); ++k)
           take(std::move(cells[k]), needed_.known.at({all[i].first, some[k]}));
       }
@@ -419,18 +424,19 @@ store_traits hdf5_shown_values::traits() const {
 std::vector<result<hdf5_variable_cells::cell_bytes>> hdf5_shown_values::read(
     std::span<const std::uint64_t> cells) const {
   std::vector<result<cell_bytes>> out;
-  while (!cells.empty()) {
+  std::uint64_t bytes = 0;
+  while (!cells.empty() && bytes < kHdf5BytesTogether) {
     operation together(*this);
     std::size_t count = 0;
     do together.add(cells[count++]);
     while (count < cells.size() && together.is_small());
     if (together.read_sources() || count == 1) {
-      together.finish(out);
+      together.finish(out, bytes);
     } else {
       operation alone(*this);
       alone.add(cells[0]);
       alone.read_sources();
-      alone.finish(out);
+      alone.finish(out, bytes);
       count = 1;
     }
     cells = cells.subspan(count);

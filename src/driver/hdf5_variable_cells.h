@@ -16,6 +16,10 @@ namespace penstock::inline v0 {
 inline constexpr std::uint64_t kMostHdf5VariableBytes = std::uint64_t{1} << 28;
 /// The most bytes of values in one cell.
 inline constexpr std::uint64_t kMostHdf5CellBytes = std::uint64_t{1} << 28;
+/// Cells are read together until they have this many bytes. A few bytes of a file can be the value of any number of
+/// elements (the fill value, a path, an element that a virtual dataset shows in many places), so the file's size does
+/// not limit it.
+inline constexpr std::uint64_t kHdf5BytesTogether = std::uint64_t{1} << 26;
 
 /// The elements of variable length of a dataset, cell by cell. Values are read together with their cell. Thread-safe.
 class hdf5_variable_cells {
@@ -31,7 +35,9 @@ class hdf5_variable_cells {
 
   /// Reads cells in the form of the codecs vlen-utf8, vlen-bytes and vlen-array. For remote files this takes a few
   /// round trips, regardless of the number of cells. Elements after the end of the array are empty.
-  /// \pre The array `has` them. \returns The bytes of each cell. \error Of a cell: unsupported  More than 2^28 bytes.
+  /// \pre The array `has` them, and there is at least one.
+  /// \returns The bytes of the first cells: at least of one, and not of those after kHdf5BytesTogether.
+  /// \error Of a cell: unsupported  More than 2^28 bytes.
   virtual std::vector<result<cell_bytes>> read(std::span<const std::uint64_t> cells) const = 0;
 
   /// Whether reads wait for requests, and how many may run at a time.
