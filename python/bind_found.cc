@@ -66,21 +66,42 @@ found_handle find_local(nb::bytes uri, const context_handle& with, nb::bytes inn
   return {std::move(found), std::move(how)};
 }
 
-/// Opens an image of a TIFF, because these are opened by the thousand; for all other formats, returns the found node.
-nb::object open_local(nb::str path, const context_handle& with) {
+// Leaves files in archives to the caller, and objects that cannot be arrays: the caller determines why.
+result<> open_hdf5_here(found_handle& made, std::optional<node>& opened) {
+  if (!made.found.at.from->uri().starts_with("file://")) return {};
+  made.found.inner = prefix_of(made.found.inner);
+  if (!made.found.inner.empty()) made.found.inner.pop_back();
+  auto read = open_hdf5(made.found.at, made.found.inner, made.how, {});
+  if (!read.ok() && read.error().code() == errc::unsupported) return {};
+  if (!read.ok()) return std::move(read).error();
+  opened = std::move(*read);
+  made.found.at.head = nullptr;  // it is not needed again
+  return {};
+}
+
+/// Opens an image of a TIFF or a node of an HDF5 file, because these are opened by the thousand; for all other formats,
+/// returns the found node. With a node of HDF5, it returns the file, too.
+nb::object open_local(nb::str path, nb::str inner, const context_handle& with) {
   const nb::bytes name = nb::steal<nb::bytes>(PyUnicode_EncodeFSDefault(path.ptr()));
   if (!name.is_valid()) nb::raise_python_error();
   const std::string file = text_of(name);
   found_handle made{{}, options_of(with, false, std::nullopt)};
-  std::optional<node> image;
+  if (PyUnicode_GetLength(inner.ptr()) != 0) {
+    const nb::bytes within = nb::steal<nb::bytes>(PyUnicode_EncodeFSDefault(inner.ptr()));
+    if (!within.is_valid()) nb::raise_python_error();
+    made.how.path = text_of(within);
+  }
+  std::optional<node> image, dataset;
   call_engine([&]() -> result<> {
     PENSTOCK_ASSIGN(target_location target, resolve(file, made.how));
     PENSTOCK_ASSIGN(made.found, find_node(std::move(target), made.how, search_order::by_name));
     if (made.found.driver.get() == &tiff_driver() && made.found.inner.empty() && !made.found.opened) {
       PENSTOCK_ASSIGN(image, made.found.driver->open(made.found.at, made.how));
     }
+    if (made.found.driver.get() == &hdf5_driver() && !made.found.opened) return open_hdf5_here(made, dataset);
     return {};
   });
+  if (dataset) return nb::make_tuple(node_object(std::move(*dataset)), nb::cast(std::move(made)));
   return image ? node_object(std::move(*image)) : nb::cast(std::move(made));
 }
 
@@ -224,8 +245,9 @@ void bind_found(nb::module_& m) {
   m.def("find_node", &find_in_store, nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("inner"),
         nb::arg("cache_index") = false, nb::arg("consolidated").none() = nb::none(), nb::arg("object_first") = false,
         "Find what is at `inner` below `path` of a store.");
-  m.def("open_local", &open_local, nb::arg("path"), nb::arg("context"),
-        "Find what is at a path of this machine, and open it if it is a TIFF.");
+  m.def("open_local", &open_local, nb::arg("path"), nb::arg("inner"), nb::arg("context"),
+        "Find what is at `inner` below a path of this machine. The image if it is a TIFF, a node and its file if it is "
+        "in an HDF5 file, else not opened.");
   m.def("find_local", &find_local, nb::arg("uri"), nb::arg("context"), nb::arg("inner"), nb::arg("cache_index") = false,
         nb::arg("consolidated").none() = nb::none(), nb::arg("object_first") = false,
         "Find what is at `inner` below a path of this machine, or below a `file:` or `zip:` URI.");

@@ -855,8 +855,11 @@ def find_node(
 ) -> Found:
     """Find the node at `inner` below `path` of a store; object_first: it is an object, or in one."""
 
-def open_local(path: str, context: Context) -> Found | Array:
-    """Find the node at a local path, and open it if it is a TIFF."""
+def open_local(path: str, inner: str, context: Context) -> Found | Array | tuple[Array | Group, Found]:
+    """Find the node at `inner` below a local path.
+
+    The array if it is a TIFF; the array or group and what was found if it is in an HDF5 file; else what was found.
+    """
 
 def find_local(
     uri: bytes,

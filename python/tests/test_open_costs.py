@@ -59,7 +59,7 @@ LOCAL = {
     "raw_*.f4": (4, 8, 4),
     "part_*.zarr": (4, 8, 3),
     "part_*.tif": (5, 4, 4),
-    "part_*.h5": (5, 6, 7),
+    "part_*.h5": (5, 3, 7),
 }
 # The same over HTTP: the number of requests.
 REMOTE = {

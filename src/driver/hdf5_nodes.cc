@@ -32,8 +32,9 @@ struct hdf5_object_facts {
   bool is_compound = false;                        ///< a group that represents a dataset of compounds
 };
 
+/// \param with_links  Also requests the links of a group, which its first list needs: no round trip more.
 result<hdf5_object_facts> read_facts(hdf5_file& file, hdf5_tree& tree, std::string_view path,
-                                     hdf5_chunk_listing listing) {
+                                     hdf5_chunk_listing listing, bool with_links) {
   PENSTOCK_ASSIGN(const hdf5_part_place found, find_hdf5_part(file, tree, path));
   const hdf5_place& at = found.at;
   const hdf5_field* const field = found.field ? &*found.field : nullptr;
@@ -63,7 +64,7 @@ result<hdf5_object_facts> read_facts(hdf5_file& file, hdf5_tree& tree, std::stri
   }
   PENSTOCK_ASSIGN(out.attributes, tree.attributes_json(at.object));
   PENSTOCK_ASSIGN(out.typed_attributes, tree.typed_attributes(at.object));
-  PENSTOCK_TRY(tree.links(at.object));  // a damaged group is refused
+  if (with_links) static_cast<void>(tree.links(at.object));  // if they are damaged, the list fails
   return out;
 }
 
@@ -104,7 +105,7 @@ std::string trimmed(std::string path) {
 result<hdf5_object_facts> whole_facts(hdf5_reader& from, const std::string& path, std::optional<hdf5_exit>& exit) {
   return from.parse([&](hdf5_file& file) {
     hdf5_tree tree(file);
-    auto found = read_facts(file, tree, path, hdf5_chunk_listing::whole);
+    auto found = read_facts(file, tree, path, hdf5_chunk_listing::whole, false);
     exit = tree.exit();
     return found;
   });
@@ -366,7 +367,7 @@ result<node> hdf5_nodes::open_at(const std::string& prefix, const std::string& u
   std::optional<hdf5_exit> exit;
   auto read = from_->parse([&](hdf5_file& file) {
     hdf5_tree tree(file);
-    auto found = read_facts(file, tree, path, chunks);
+    auto found = read_facts(file, tree, path, chunks, from_->in_rounds());
     exit = tree.exit();
     if (siblings) prefetch(file, tree, path.substr(0, path.rfind('/') + 1), *siblings);
     return found;

@@ -71,7 +71,8 @@ result<std::span<const std::byte>> hdf5_stored_file::read(std::uint64_t offset, 
   const bool follows = offset >= last.begin && offset <= last.begin + last.bytes.size();
   ahead_ = follows ? std::min(2 * ahead_, kMostWindow) : kLeastWindow;
   const byte_range range{offset, std::min(std::max(length, ahead_), size_ - offset), false};
-  auto read = read_and_wait(from_, key_, range, range.length, &seen_);
+  const bool same_handle = seen_.known();  // a query of the open file instead of a lookup of its path
+  auto read = read_and_wait(from_, key_, range, range.length, &seen_, false, same_handle);
   if (!read.ok()) {
     if (read.error().code() == errc::version_changed) return changed().note(read_note(key_, range));
     return std::move(read).error().note(read_note(key_, range));

@@ -65,7 +65,8 @@ class waiting_sink final : public completion_sink {
 }  // namespace
 
 result<blocking_read> read_and_wait(const store& from, std::string_view key, const byte_range& range,
-                                    std::uint64_t max_bytes, const version* expected, bool may_end_early) {
+                                    std::uint64_t max_bytes, const version* expected, bool may_end_early,
+                                    bool same_handle) {
   answer only;
   waiting_sink sink({&only, 1});
   byte_read read;
@@ -74,6 +75,7 @@ result<blocking_read> read_and_wait(const store& from, std::string_view key, con
   read.max_bytes = max_bytes;
   read.expected = expected;
   read.may_end_early = may_end_early;
+  read.same_handle = same_handle;
   read.buffer = &only;
   from.read({&read, 1}, sink, sink.stop());
   sink.wait();

@@ -18,11 +18,11 @@ struct blocking_read {
 };
 
 /// \param max_bytes  A longer object is `corrupt_data`.
-/// \param may_end_early  As in `byte_read`.
+/// \param may_end_early, same_handle  As in `byte_read`.
 /// \error As the store's; no note is added.
 result<blocking_read> read_and_wait(const store& from, std::string_view key, const byte_range& range,
                                     std::uint64_t max_bytes, const version* expected = nullptr,
-                                    bool may_end_early = false);
+                                    bool may_end_early = false, bool same_handle = false);
 
 /// The same for many objects, requested together: one round trip if the store is asynchronous.
 std::vector<result<blocking_read>> read_all_and_wait(const store& from, std::span<const std::string> keys,

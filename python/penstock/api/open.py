@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import pathlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from penstock.core.levels import level_of
 from penstock.geo.image_options import NO_OPTIONS, ImageOptions
 from penstock.geo.tiff import TiffArray
 from penstock.geo.unpacked import UnpackedArray
+from penstock.hdf5.file import opened_here
 from penstock.target.local import path_here
 from penstock.target.place import check_path
 
@@ -135,10 +137,11 @@ def open(
     is_plain = page == 0 and not (level or mask or unpack) and layout is None and bands is None and ifd is None
     image = NO_OPTIONS if is_plain else ImageOptions(page, level or 0, layout, bands, mask, ifd, unpack)
     context = current_context() if context is None else context
-    is_here = is_plain and type(target) is str and ":" not in target and not (path or storage_options)
+    name = str(target) if type(target) is _PATH else target
+    is_here = is_plain and type(name) is str and ":" not in name and not storage_options
     try:
         if is_here and not (cache_index or format_options) and use_consolidated is None:
-            node = _open_here(target, context)
+            node = _open_here(name, path, context)
         else:
             node = _find(
                 Request(target, path, context, storage_options, cache_index, use_consolidated, image, format_options)
@@ -163,15 +166,20 @@ def open(
     return node
 
 
-def _open_here(path: str, context: Context) -> Array | Group:
-    """Open the node at a local path, without options. A TIFF takes one call of the engine."""
+_PATH = type(pathlib.Path())
+
+
+def _open_here(target: str, path: str, context: Context) -> Array | Group:
+    """Open the node at a local path, without options. TIFFs and HDF5 take one call of the engine."""
     try:
-        found = _core.open_local(path, context)
+        found = _core.open_local(target, path, context)
     except NotFoundError:
-        return _find(Request(path, "", context))  # its error names what is missing
+        return _find(Request(target, path, context))  # its error names what is missing
     if isinstance(found, _core.Array):
         return TiffArray(found)
-    return open_found(Request(path, "", context), found)
+    if isinstance(found, tuple):
+        return opened_here(*found, context)
+    return open_found(Request(target, path, context), found)
 
 
 def _find(request: Request) -> Array | Group:

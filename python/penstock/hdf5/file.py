@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from penstock import _core
 from penstock.core.array import Array
+from penstock.core.context import Context
 from penstock.core.errors import UnsupportedError
 from penstock.core.group import Group
 from penstock.hdf5.group import Hdf5Group
@@ -64,12 +66,17 @@ class TypedArray(ReferencedArray):
 class Hdf5Array(TypedArray):
     """A dataset of an HDF5 file. Read-only."""
 
-    def __init__(self, made: _core.Array, source: Source, path: str) -> None:
-        super().__init__(made, None, source.reopen(path))
-        self._source, self._path = source, path
+    # Datasets are opened by the thousand, and few callers need to know where they are.
+    def __init__(self, made: _core.Array, place: Callable[[], tuple[Source, str]]) -> None:
+        _core.Array.__init__(self, made)
+        self._place = place
 
     def _stamps(self) -> Stamps:
-        return Stamps(self._source.storage_options)
+        return Stamps(self._place()[0].storage_options)
+
+    def _opened_again_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        source, path = self._place()
+        return source.reopen(path)
 
 
 def _stored_dtype(stored: Mapping[str, Any]) -> np.dtype[Any]:
@@ -118,6 +125,18 @@ def open_node(
         if not source.without_ranges():
             raise
         return open_node(source, path)
+    return wrapped(made, source, path)
+
+
+def opened_here(made: _core.Array | _core.Group, found: _core.Found, context: Context) -> Array | Group:
+    """A node of a local file that the engine has opened, in its public class."""
     if isinstance(made, _core.Array):
-        return Hdf5Array(made, source, path)
+        return Hdf5Array(made, lambda: (Source.of_found(found, context), os.fsdecode(found.inner)))
+    return Hdf5Group(made, Source.of_found(found, context), os.fsdecode(found.inner), open_node)
+
+
+def wrapped(made: _core.Array | _core.Group, source: Source, path: str) -> Array | Group:
+    """A node of a file in its public class."""
+    if isinstance(made, _core.Array):
+        return Hdf5Array(made, lambda: (source, path))
     return Hdf5Group(made, source, path, open_node)

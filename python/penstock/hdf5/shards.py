@@ -12,7 +12,7 @@ from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.errors import UnsupportedError
-from penstock.hdf5.file import Hdf5Array, storage_of, typed_of
+from penstock.hdf5.file import storage_of, typed_of, wrapped
 from penstock.hdf5.source import Source
 from penstock.references.objects import Described, Joined, Object
 from penstock.shards.files import side_by_side
@@ -77,7 +77,7 @@ def open_datasets(
             if not in_memory:
                 raise
     if merged is None:
-        arrays = [Hdf5Array(made, sources[which], os.fsdecode(path)) for which, path, made in parts]
+        arrays = [wrapped(made, sources[which], os.fsdecode(path)) for which, path, made in parts]
         return join_arrays(arrays, along, context)
     shards = {
         "kind": "hdf5",

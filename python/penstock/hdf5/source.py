@@ -47,6 +47,14 @@ class Source:
         """The source of a local file by its absolute path."""
         return cls(path, context, None, f"file://{path}")
 
+    @classmethod
+    def of_found(cls, found: _core.Found, context: Context) -> Source:
+        """The source of a local file that the engine found."""
+        root = found.store.uri.removeprefix("file://")
+        made = cls.of_file(f"{root.rstrip('/')}/{os.fsdecode(found.key)}", context)
+        made.use(found)
+        return made
+
     def place(self, folders: dict[str, _core.Store] | None = None) -> tuple[_core.Store, bytes, int | None]:
         """The store that has the file, its key, and its size if the store does not report it.
 

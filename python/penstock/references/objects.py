@@ -103,6 +103,8 @@ class Described:
 class ReferencedArray(Array):
     """An array whose chunks are in objects of another format. Read-only."""
 
+    _described: Described | None = None  # None: only the engine opened it
+
     def __init__(
         self, made: _core.Array, described: Described | None, reopen: tuple[Callable[..., Any], tuple[Any, ...]]
     ):
@@ -110,7 +112,7 @@ class ReferencedArray(Array):
         self._reopen = reopen
         if described is not None:
             described.table = b""  # the engine has it
-        self._described = described  # None: only the engine opened it
+            self._described = described
 
     @property
     def typed_attributes(self) -> dict[str, Any]:
@@ -139,8 +141,12 @@ class ReferencedArray(Array):
         """
         return None
 
+    def _opened_again_by(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The function that opens the array in another process, and its arguments."""
+        return self._reopen
+
     def __reduce__(self) -> tuple[Any, ...]:
-        function, arguments = self._reopen
+        function, arguments = self._opened_again_by()
         if any(isinstance(each, _Unpicklable) for each in arguments):
             raise TypeError(f"cannot pickle {self!r}: only arrays opened by path can be opened again elsewhere")
         return function, arguments
