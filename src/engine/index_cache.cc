@@ -25,7 +25,7 @@ bool index_cache::find(std::uint64_t uid, const index_key& key, index_entry& out
     return false;
   }
   ++hits_;
-  order_.splice(order_.begin(), order_, found->second);
+  if (found->second != order_.begin()) order_.splice(order_.begin(), order_, found->second);
   out = found->second->entry;
   return true;
 }

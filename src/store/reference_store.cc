@@ -92,20 +92,35 @@ const reference_store::object* reference_store::find(std::string_view name) cons
 }
 
 void reference_store::read(std::span<const byte_read> reads, completion_sink& sink, std::stop_token stop) const {
-  std::vector<byte_read> together;  // reads from one store with the same properties
-  const object* first = nullptr;
   const auto given_of = [](const object& each) {
     return promises{each.pinned.known(), each.pinned.known() && !each.may_vanish};
   };
-  const auto flush = [&] {
-    if (together.empty()) return;
-    const promises given = given_of(*first);
-    if (first->completes_inline) {
+  const auto read_from = [&](const object& first, std::span<const byte_read> some) {
+    const promises given = given_of(first);
+    if (first.completes_inline) {
       inline_sink between(sink, given);
-      first->from->read(together, between, stop);
+      first.from->read(some, between, stop);
     } else {
-      first->from->read(together, *new later_sink(sink, given, together.size()), stop);  // NOLINT: deletes itself
+      first.from->read(some, *new later_sink(sink, given, some.size()), stop);  // NOLINT: deletes itself
     }
+  };
+  const auto translate = [](byte_read& wanted, const object& named) {
+    wanted.key = named.key;
+    if (!named.pinned.known()) return;
+    wanted.expected = &named.pinned;
+    wanted.same_handle = true;
+  };
+  if (reads.size() == 1) {  // without allocations: a chunk of a few KiB takes as long as some of them
+    const object* const named = find(reads.front().key);
+    if (named == nullptr) return sink.complete(reads.front().tag, error(errc::not_found, "no such object"));
+    byte_read wanted = reads.front();
+    translate(wanted, *named);
+    return read_from(*named, {&wanted, 1});
+  }
+  std::vector<byte_read> together;  // reads from one store with the same properties
+  const object* first = nullptr;
+  const auto flush = [&] {
+    if (!together.empty()) read_from(*first, together);
     together.clear();
   };
   for (const byte_read& one : reads) {
@@ -116,12 +131,7 @@ void reference_store::read(std::span<const byte_read> reads, completion_sink& si
     }
     if (!together.empty() && (named->from != first->from || given_of(*named) != given_of(*first))) flush();
     if (together.empty()) first = named;
-    byte_read& wanted = together.emplace_back(one);
-    wanted.key = named->key;
-    if (named->pinned.known()) {
-      wanted.expected = &named->pinned;
-      wanted.same_handle = true;
-    }
+    translate(together.emplace_back(one), *named);
   }
   flush();
 }
