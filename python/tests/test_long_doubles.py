@@ -45,6 +45,28 @@ def test_datasets(tmp_path: Path, options: dict[str, Any]) -> None:
     assert "longdouble" in repr(a) or "float128" in repr(a)
 
 
+@pytest.mark.parametrize("order", ["little", "big"])
+@pytest.mark.parametrize("size", [10, 12, 16])
+def test_datasets_of_other_machines(tmp_path: Path, size: int, order: str) -> None:
+    """x87's 80 bits in 10 or 12 bytes (32-bit programs store these), and in the other byte order."""
+    tid = h5py.h5t.NATIVE_LDOUBLE.copy()
+    tid.set_size(size)
+    tid.set_order(h5py.h5t.ORDER_LE if order == "little" else h5py.h5t.ORDER_BE)
+    plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plist.set_chunk((4,))
+    plist.set_deflate(1)
+    plist.set_fill_value(np.array(np.longdouble(1) / 3))
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        space = h5py.h5s.create_simple(VALUES.shape)
+        made = h5py.h5d.create(file.id, b"x", tid, space, plist)
+        made.write(h5py.h5s.ALL, h5py.h5s.ALL, VALUES)
+        h5py.h5d.create(file.id, b"empty", tid, space, plist)
+    equal(ps.open(tmp_path / "x.h5", "x")[...], VALUES)
+    empty = ps.open(tmp_path / "x.h5", "empty")
+    equal(empty.fill_value, np.longdouble(1) / 3)
+    equal(empty[1:3], [np.longdouble(1) / 3] * 2)
+
+
 @pytest.mark.parametrize("fill", [np.longdouble(7), np.longdouble(1) / 3, np.longdouble("nan")])
 def test_fill_values(tmp_path: Path, fill: np.longdouble) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:

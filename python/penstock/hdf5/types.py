@@ -26,7 +26,7 @@ def numpy_dtype(stored: Any) -> np.dtype[Any]:
 
 
 class NoArrayError(UnsupportedError):
-    """The element type, or H5S_NULL, cannot be represented as an array: references, lists of numbers."""
+    """Not an array: a dataset without a dataspace (H5S_NULL), or of elements that the format's page refuses."""
 
 
 def netcdf_value(value: Any) -> Any:

@@ -1,4 +1,4 @@
-// hdf5.number: converts numbers with unusual widths and fields to numbers of 4 or 8 bytes.
+// hdf5.number: converts numbers with unusual widths and fields to numbers of 4 or 8 bytes, or to long doubles of 16.
 
 #include "codec/hdf5/hdf5_number.h"
 
@@ -11,6 +11,8 @@
 
 namespace penstock::inline v0 {
 namespace {
+
+constexpr std::size_t kExtendedBytes = 16;
 
 class number_codec final : public decode_only_codec {
  public:
@@ -37,6 +39,7 @@ class number_codec final : public decode_only_codec {
   // Converts to the order of this machine: the codec `bytes` has no byte order, or that one.
   void convert(std::span<const std::byte> from, std::byte* to) const noexcept {
     if (!form_.floating) return store_little(form_.integer(from), to);
+    if (item_ == kExtendedBytes) return form_.extended(from, to);
     const double value = form_.real(from);
     std::uint64_t bits = 0;
     if (item_ == sizeof value) {
@@ -71,8 +74,9 @@ result<compiled_codec> make_hdf5_number_codec(const codec_config& config, const 
     return {};
   };
   constexpr std::string_view kOrders[] = {"little", "big"}, kKinds[] = {"integer", "float"};
-  PENSTOCK_ASSIGN(const std::int64_t item, members.integer("to", 4, 8));
-  if (item != 4 && item != 8) return error{errc::corrupt_data, "codec 'hdf5.number' makes numbers of 4 or 8 bytes"};
+  PENSTOCK_ASSIGN(const std::int64_t item, members.integer("to", 4, kExtendedBytes));
+  if (item != 4 && item != 8 && item != kExtendedBytes)
+    return error{errc::corrupt_data, "codec 'hdf5.number' makes numbers of 4 or 8 bytes, or long doubles of 16"};
   PENSTOCK_TRY(number("elementsize", 1, kMostBytes, form.bytes));
   PENSTOCK_ASSIGN(const std::size_t order, members.choice("endian", kOrders, 0));
   PENSTOCK_ASSIGN(const std::size_t kind, members.choice("kind", kKinds));
@@ -92,6 +96,8 @@ result<compiled_codec> make_hdf5_number_codec(const codec_config& config, const 
     PENSTOCK_TRY(number("offset", 0, std::min(bits - form.precision, kMostBits), form.offset));
     PENSTOCK_ASSIGN(form.is_signed, members.boolean("signed", false));
   }
+  if (item == kExtendedBytes && !form.is_extended())
+    return error{errc::corrupt_data, "codec 'hdf5.number' makes long doubles of 16 bytes from those of x87 only"};
   return compressed_stage(std::make_shared<number_codec>(form, static_cast<std::size_t>(item)), input);
 }
 

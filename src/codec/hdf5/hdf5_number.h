@@ -40,6 +40,19 @@ struct hdf5_number_form {
     return value;
   }
 
+  /// Whether the fields are those of x87's 80 bits, which a long double of x86-64 has in 16 bytes. Other machines and
+  /// compilers store them in 10 or 12 bytes, or in the other byte order.
+  bool is_extended() const noexcept {
+    return floating && !implied && exponent_bits == 15 && mantissa_bits == 64 && bias == 16383;
+  }
+  /// The number as such a long double, in the byte order of x86-64.
+  /// \pre is_extended(). \param to  16 bytes.
+  void extended(std::span<const std::byte> item, std::byte* to) const noexcept {
+    const std::uint64_t low = bits(item, mantissa, 64), high = bits(item, exponent, 15) | bits(item, sign, 1) << 15;
+    for (unsigned i = 0; i < 8; ++i) to[i] = static_cast<std::byte>(low >> (8 * i));
+    for (unsigned i = 0; i < 8; ++i) to[8 + i] = static_cast<std::byte>(high >> (8 * i));
+  }
+
   /// \pre exponent_bits is 1 to 31, mantissa_bits at most 64.
   double real(std::span<const std::byte> item) const noexcept {
     const std::uint64_t stored = bits(item, exponent, exponent_bits), low = bits(item, mantissa, mantissa_bits);

@@ -104,11 +104,10 @@ result<hdf5_element> integer_of(const hdf5_type& type) {
   return out;
 }
 
-// The 80-bit numbers of x87 in 16 bytes, which C calls long double on x86-64.
-bool is_x87(const hdf5_type& type) noexcept {
+// The 80-bit numbers of x87 as C stores a long double on x86-64.
+bool is_long_double(const hdf5_type& type) noexcept {
   const hdf5_type::float_fields& f = type.fields;
-  return type.bytes == 16 && !type.big_endian && !type.vax && f.sign == 79 && f.exponent == 64 &&
-         f.exponent_bits == 15 && f.mantissa == 0 && f.mantissa_bits == 64 && f.bias == 16383 && f.normalization != 2;
+  return type.bytes == 16 && !type.big_endian && f.sign == 79 && f.exponent == 64 && f.mantissa == 0;
 }
 
 struct known_float {
@@ -126,13 +125,15 @@ result<hdf5_element> float_of(const hdf5_type& type) {
     return each.bytes == type.bytes && each.fields == type.fields;
   });
   if (type.vax) return refuse("VAX or mixed byte order");
-  if (is_x87(type) && dtype::from_numpy("<f16").ok()) return plain("<f16", 16);
+  const hdf5_number_form form = hdf5_form_of(type);
+  if (form.is_extended() && type.bytes <= 16 && type.bit_offset == 0 && dtype::from_numpy("<f16").ok())
+    return is_long_double(type) ? plain("<f16", 16) : converted(form, 16);
   const bool is_known = found != kKnown.end() && type.precision == 8 * type.bytes && type.bit_offset == 0;
   const hdf5_type::float_fields& of = type.fields;
   const bool is_double = type.bytes <= 16 && type.bit_offset == 0 && of.exponent_bits >= 1 && of.exponent_bits <= 11 &&
                          of.mantissa_bits <= 52;
   if (is_double && (!is_known || (type.big_endian && found->name == "bfloat16")))
-    return converted(hdf5_form_of(type), of.mantissa_bits <= 23 && of.exponent_bits <= 8 ? 4 : 8);
+    return converted(form, of.mantissa_bits <= 23 && of.exponent_bits <= 8 ? 4 : 8);
   if (!is_known) {
     return refuse(fmt::format("floats of {} bits with fields ({}, {}, {}, {}, {})", type.precision, of.sign,
                               of.exponent, of.exponent_bits, of.mantissa, of.mantissa_bits));

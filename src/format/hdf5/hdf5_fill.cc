@@ -95,11 +95,15 @@ std::vector<std::byte> number_of(std::span<const std::byte> item, const hdf5_typ
   const hdf5_type* inner = &type;
   while (!inner->base.empty()) inner = &inner->base[0];  // of arrays and enumerations
   const hdf5_number_form form = hdf5_form_of(*inner);
+  std::vector<std::byte> out(bytes);
+  if (bytes > sizeof(double)) {
+    form.extended(item, out.data());
+    return out;
+  }
   std::uint64_t bits = form.floating ? 0 : form.integer(item);
   const double value = form.floating ? form.real(item) : 0;
   const auto single = static_cast<float>(value);
   if (form.floating) std::memcpy(&bits, bytes == sizeof value ? static_cast<const void*>(&value) : &single, bytes);
-  std::vector<std::byte> out(bytes);
   for (std::size_t i = 0; i < bytes; ++i) out[i] = static_cast<std::byte>(bits >> (8 * i));
   return out;
 }
