@@ -343,3 +343,60 @@ def test_every_kind_of_source(tmp_path: Path, source: str) -> None:
     else:
         with HttpServer({"x.h5": content}) as server:
             check(f"{server.url}/x.h5")
+
+
+@pytest.mark.parametrize("source", ["path", "http"])
+def test_references_in_attributes_are_paths(tmp_path: Path, source: str) -> None:
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        data = file.create_dataset("deep/down/data", data=np.arange(12).reshape(3, 4))
+        about = file.create_dataset("about", data=1)
+        about.attrs["object"] = data.ref
+        about.attrs["root"] = file.ref
+        about.attrs["region"] = data.regionref[1:3, :3]
+        about.attrs["several"] = np.array([data.ref, about.ref], h5py.ref_dtype)
+        about.attrs["none"] = h5py.Reference()
+        file.attrs["about"] = about.ref
+        file["gone"] = 1
+        about.attrs["gone"] = file["gone"].ref
+        del file["gone"]
+    with HttpServer({"x.h5": (tmp_path / "x.h5").read_bytes()}) as server:
+        target = tmp_path / "x.h5" if source == "path" else f"{server.url}/x.h5"
+        group = ps.open(target)
+        found = group["about"].attrs.asdict()
+        assert group.attrs["about"] == "/about"
+        assert group[found["object"]][1, 2] == 6
+    assert found["object"] == "/deep/down/data"
+    assert found["root"] == "/"
+    assert found["region"] == "/deep/down/data[1:3, 0:3]"
+    assert found["several"] == ["/deep/down/data", "/about"]
+    assert found["none"] == ""
+    assert re.fullmatch(r"<object without a path at \d+>", found["gone"])
+
+
+def test_regions_are_read_by_their_texts(tmp_path: Path) -> None:
+    values = np.arange(70).reshape(7, 10)
+    selections: list[Any] = [
+        (slice(1, 3), slice(2, 9, 2)),
+        (slice(0, 7), slice(3, 4)),
+        (slice(None), slice(None)),
+        (slice(2, 6), [1, 4, 5]),
+        np.isin(values, [3, 33, 69]),
+    ]
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        data = file.create_dataset("group/data [1]", data=values)
+        regions = file.create_dataset("group/regions", (len(selections) + 1,), h5py.regionref_dtype)
+        for i, each in enumerate(selections):
+            regions[i] = data.regionref[each]
+        regions[-1] = h5py.RegionReference()
+        want = [data[regions[i]] for i in range(len(selections))]
+    group = ps.open(tmp_path / "x.h5", "group")
+    texts = group["regions"][...].tolist()
+    assert texts.pop() == ""
+    for text, wanted in zip(texts, want, strict=True):
+        found = group.region(text)
+        assert sorted(found.ravel().tolist()) == sorted(np.ravel(wanted).tolist()), text
+    assert group.region(texts[1]).shape == (7, 1)
+    with pytest.raises(ps.InvalidArgumentError, match="not a region"):
+        group.region("/group/regions")
+    with pytest.raises(ps.InvalidArgumentError, match="a group"):
+        group.region("/group[0:1]")

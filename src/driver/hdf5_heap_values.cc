@@ -164,10 +164,8 @@ class hdf5_heap_values::operation {
   result<std::span<const std::byte>> region(hdf5_cursor& cursor) {
     PENSTOCK_ASSIGN(const auto stored, in_heap(cursor));
     if (stored.empty()) return stored;
-    hdf5_cursor in(stored);
-    const std::uint64_t object = in.number(file_.offset_bytes());
-    PENSTOCK_ASSIGN(const hdf5_selection which, parse_hdf5_selection(file_, in.bytes(in.left())));
-    PENSTOCK_ASSIGN(std::string text, hdf5_region_text(path_of(object), which));
+    const auto path = [this](std::uint64_t object) { return path_of(object); };
+    PENSTOCK_ASSIGN(std::string text, hdf5_region_text(file_, stored, path));
     return in_bytes(made_.emplace_back(std::move(text)));
   }
 
@@ -179,9 +177,8 @@ class hdf5_heap_values::operation {
       hdf5_tree tree(file_);
       paths_ = of_.paths(file_, tree);
     }
-    const auto found = paths_->find(object);
-    if (found != paths_->end()) return found->second;
-    return made_.emplace_back(fmt::format("<object without a path at {}>", object));
+    if (const auto found = paths_->find(object); found != paths_->end()) return found->second;
+    return made_.emplace_back(hdf5_path_of(*paths_, object));
   }
 
   static std::span<const std::byte> in_bytes(const std::string& text) noexcept {

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy.typing as npt
+
 from penstock import _core
 from penstock.core.array import Array
-from penstock.core.errors import ConflictError, NotFoundError
+from penstock.core.errors import ConflictError, InvalidArgumentError, NotFoundError
 from penstock.core.group import Group
 from penstock.hdf5.dimensions import DimensionNames
+from penstock.hdf5.regions import read_region, split_region
 from penstock.hdf5.rows import read_rows
 from penstock.hdf5.source import Source
 from penstock.hdf5.typed import typed_attributes
@@ -82,6 +85,31 @@ class Hdf5Group(Group):
         if isinstance(path, str) or not _core.hdf5_is_compound(self):
             return super().__getitem__(path)
         return read_rows(self, path)
+
+    def region(self, text: str) -> npt.NDArray[Any]:
+        """Read the elements that a region reference names.
+
+        Parameters
+        ----------
+        text
+            The text of the reference: an element of a dataset, or an attribute (`/data[0:4, 2:9]`). Its path begins at
+            the root of the file.
+
+        Returns
+        -------
+        numpy.ndarray
+            One box with its dimensions. The elements of several boxes, and points, are in one row.
+
+        Raises
+        ------
+        InvalidArgumentError
+            The text is not that of a region.
+        """
+        path, region = split_region(text)
+        node = self._open_member(self._source, path.strip("/"), None)
+        if not isinstance(node, Array):
+            raise InvalidArgumentError(f"'{path}' is a group, so it has no regions", f"in '{self.uri}'")
+        return read_region(node, region)
 
     def _member(self, path: str) -> Array | Group:
         # An opening of a local file reads its current state; that of a remote file uses the metadata that the group has

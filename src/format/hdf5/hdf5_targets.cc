@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <deque>
 #include <span>
 #include <utility>
 #include <vector>
@@ -63,23 +62,48 @@ std::string points_text(const hdf5_selection& of) {
 
 }  // namespace
 
-hdf5_paths find_hdf5_paths(hdf5_file& file, hdf5_tree& tree) {
-  hdf5_paths out{{file.root(), "/"}};
-  std::deque<std::uint64_t> groups{file.root()};
-  for (; !groups.empty(); groups.pop_front()) {
-    const auto links = tree.links(groups.front());
+bool hdf5_path_search::run(std::uint64_t wanted, std::size_t most) {
+  if (found_.empty()) {
+    found_.emplace(file_.root(), "/");
+    next_.push_back(file_.root());
+  }
+  for (; !found_.contains(wanted) && !next_.empty(); next_.pop_front()) {
+    if (ended_ || found_.size() >= most) return false;
+    const auto header = tree_.header(next_.front());
+    if (!header.ok() || !is_hdf5_group(**header)) continue;
+    const auto links = tree_.links(next_.front());
     if (!links.ok()) continue;
-    const std::string path = out.at(groups.front());
+    const std::string path = found_.at(next_.front());
     for (const hdf5_link& each : **links) {
-      if (each.what != hdf5_link::kind::hard || out.contains(each.object)) continue;
+      if (each.what != hdf5_link::kind::hard || found_.contains(each.object)) continue;
       std::string name = (path == "/" ? path : path + "/") + hdf5_text(each.name);
-      if (!file.spend(name.size()).ok()) return out;  // groups are nested so deeply that their paths exceed the file
-      out.emplace(each.object, std::move(name));
-      const auto header = tree.header(each.object);
-      if (header.ok() && is_hdf5_group(**header)) groups.push_back(each.object);
+      // Groups may be nested so deeply that their paths exceed the file.
+      ended_ = ended_ || !file_.spend(name.size()).ok();
+      if (ended_) break;
+      found_.emplace(each.object, std::move(name));
+      next_.push_back(each.object);
     }
   }
-  return out;
+  return true;
+}
+
+hdf5_paths find_hdf5_paths(hdf5_file& file, hdf5_tree& tree) {
+  constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  hdf5_path_search search(file, tree);
+  search.run(kNone, ~std::size_t{0});
+  return search.found();
+}
+
+std::string hdf5_path_of(const hdf5_paths& paths, std::uint64_t object) {
+  const auto found = paths.find(object);
+  return found != paths.end() ? found->second : fmt::format("<object without a path at {}>", object);
+}
+
+result<std::string> hdf5_region_text(hdf5_file& file, std::span<const std::byte> stored, const hdf5_path_finder& find) {
+  hdf5_cursor in(stored);
+  const std::uint64_t object = in.number(file.offset_bytes());
+  PENSTOCK_ASSIGN(const hdf5_selection which, parse_hdf5_selection(file, in.bytes(in.left())));
+  return hdf5_region_text(object == 0 || file.undefined(object) ? std::string() : find(object), which);
 }
 
 result<std::string> hdf5_region_text(const std::string& path, const hdf5_selection& of) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "format/hdf5/hdf5_targets.h"
 #include "format/hdf5/hdf5_values.h"
 
 namespace penstock::inline v0 {
@@ -82,10 +83,11 @@ result<const std::vector<hdf5_attribute>*> hdf5_tree::attributes(std::uint64_t o
 
 result<json> hdf5_tree::attributes_json(std::uint64_t object) {
   PENSTOCK_ASSIGN(const auto* listed, attributes(object));
+  const hdf5_path_finder find = [this](std::uint64_t target) { return path_of(target); };
   json::object_t out;
   for (const hdf5_attribute& each : *listed) {
     if (is_hidden(each)) continue;
-    auto value = hdf5_attribute_json(file_, heap_, each);
+    auto value = hdf5_attribute_json(file_, heap_, each, &find);
     if (!value.ok()) {
       if (file_.waiting()) continue;
       if (value.error().code() != errc::unsupported)
@@ -95,6 +97,14 @@ result<json> hdf5_tree::attributes_json(std::uint64_t object) {
     out.emplace_back(hdf5_text(each.name), std::move(*value));
   }
   return json(std::move(out));
+}
+
+// The text of a reference. A file may have any number of objects, so only the first ones are searched.
+std::string hdf5_tree::path_of(std::uint64_t object) {
+  constexpr std::size_t kMostObjects = 4096;
+  if (!paths_) paths_ = std::make_shared<hdf5_path_search>(file_, *this);
+  if (paths_->run(object, kMostObjects)) return hdf5_path_of(paths_->found(), object);
+  return "<HDF5 object reference>";
 }
 
 result<std::vector<hdf5_typed_value>> hdf5_tree::typed_attributes(std::uint64_t object) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,8 @@ struct hdf5_member_name {
 /// Whether the object with this header is a dataset.
 bool is_hdf5_dataset(const std::vector<hdf5_message>& header) noexcept;
 
+class hdf5_path_search;  // hdf5_targets.h
+
 /// The links of a file, followed with netCDF's rules. Caches the links and headers that it has read. Not thread-safe.
 class hdf5_tree {
  public:
@@ -73,8 +76,9 @@ class hdf5_tree {
   result<const std::vector<hdf5_message>*> header(std::uint64_t object);
   result<const std::vector<hdf5_link>*> links(std::uint64_t group);
   result<const std::vector<hdf5_attribute>*> attributes(std::uint64_t object);
-  /// The attributes as JSON, without those that netCDF and dimension scales use internally. A value of an unsupported
-  /// type is the text `<not readable: ...>`.
+  /// The attributes as JSON, without those that netCDF and dimension scales use internally. References are paths (for
+  /// these, groups of the file are listed until their targets are found). A value of an unsupported type is the text
+  /// `<not readable: ...>`.
   /// \error corrupt_data  An attribute is damaged; by name.
   result<json> attributes_json(std::uint64_t object);
   /// The types of the same attributes, which JSON does not represent.
@@ -100,6 +104,7 @@ class hdf5_tree {
   result<> step(hdf5_place& at, std::string_view name);
   result<std::string> stored_name(const hdf5_place& group, std::string_view name);
   result<bool> is_stand_in(const hdf5_place& group, const hdf5_link& link);
+  std::string path_of(std::uint64_t object);
   result<const hdf5_attribute*> attribute(std::uint64_t object, std::string_view name);
   result<std::string> text_attribute(std::uint64_t object, std::string_view name);
   result<std::vector<std::uint64_t>> attached_scales(std::uint64_t dataset, std::size_t rank);
@@ -113,6 +118,7 @@ class hdf5_tree {
   std::map<std::uint64_t, std::vector<hdf5_link>> links_;
   std::map<std::pair<std::uint64_t, std::string>, hdf5_link> looked_up_;
   std::map<std::uint64_t, std::vector<hdf5_attribute>> attributes_;
+  std::shared_ptr<hdf5_path_search> paths_;  // of targets of references; null: there were none yet
   unsigned soft_links_ = 0;
   std::optional<hdf5_exit> exit_;
 };

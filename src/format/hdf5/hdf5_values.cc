@@ -79,7 +79,8 @@ bool is_boolean(const hdf5_type& type) noexcept {
 
 class value_reader {
  public:
-  value_reader(hdf5_file& file, hdf5_global_heap& heap) noexcept : file_(file), heap_(heap) {}
+  value_reader(hdf5_file& file, hdf5_global_heap& heap, const hdf5_path_finder* find = nullptr) noexcept
+      : file_(file), heap_(heap), find_(find) {}
 
   result<json> element(const hdf5_type& type, std::span<const std::byte> item) {
     switch (type.what) {
@@ -156,11 +157,24 @@ class value_reader {
     return json(std::move(out));
   }
 
-  static result<json> reference(const hdf5_type& type, std::span<const std::byte> item) {
+  result<json> reference(const hdf5_type& type, std::span<const std::byte> item) {
     const bool region = type.refers_to == hdf5_type::target::region;
     if (!region && type.refers_to != hdf5_type::target::object) return hdf5_unknown("references of HDF5 1.12");
     const bool null = std::all_of(item.begin(), item.end(), [](std::byte each) { return each == std::byte{0}; });
-    return json(fmt::format("<HDF5 {} reference{}>", region ? "region" : "object", null ? " (null)" : ""));
+    if (find_ == nullptr)
+      return json(fmt::format("<HDF5 {} reference{}>", region ? "region" : "object", null ? " (null)" : ""));
+    hdf5_cursor cursor(item);
+    const std::uint64_t address = cursor.number(file_.offset_bytes());  // of the object, or of the region's collection
+    if (null || file_.undefined(address)) return json("");
+    std::string text;
+    if (region) {
+      PENSTOCK_ASSIGN(const auto stored, heap_.object(address, cursor.number(4)));
+      PENSTOCK_ASSIGN(text, hdf5_region_text(file_, stored, *find_));
+    } else {
+      text = (*find_)(address);
+    }
+    PENSTOCK_TRY(file_.spend(text.size()));  // many references may have one target
+    return json(std::move(text));
   }
 
   // A length in elements, the address of a collection in the global heap, and the number of the object in it.
@@ -171,8 +185,6 @@ class value_reader {
     const std::uint64_t count = cursor.number(4), collection = cursor.number(file_.offset_bytes()),
                         index = cursor.number(4);
     const hdf5_type& base = type.base[0];
-    if (!type.is_text && base.what == kind::reference && base.refers_to != hdf5_type::target::object)
-      return hdf5_unknown("lists of region references");
     std::span<const std::byte> bytes;
     if (count != 0) {
       PENSTOCK_ASSIGN(bytes, heap_.object(collection, index));
@@ -190,6 +202,7 @@ class value_reader {
 
   hdf5_file& file_;
   hdf5_global_heap& heap_;
+  const hdf5_path_finder* find_;
 };
 
 bool is_sequence(const hdf5_type& type) noexcept { return type.what == kind::variable && !type.is_text; }
@@ -208,7 +221,8 @@ result<json> hdf5_element_json(hdf5_file& file, hdf5_global_heap& heap, const hd
   return value_reader(file, heap).element(type, element);
 }
 
-result<json> hdf5_attribute_json(hdf5_file& file, hdf5_global_heap& heap, const hdf5_attribute& from) {
+result<json> hdf5_attribute_json(hdf5_file& file, hdf5_global_heap& heap, const hdf5_attribute& from,
+                                 const hdf5_path_finder* find) {
   if (!from.unreadable.empty()) return error(errc::unsupported, from.unreadable);
   const hdf5_type& type = from.type;
   if (from.space.null) {
@@ -219,7 +233,7 @@ result<json> hdf5_attribute_json(hdf5_file& file, hdf5_global_heap& heap, const 
   const hdf5_type* inner = &type;
   for (; inner->what == kind::array; inner = &inner->base[0])
     counts.insert(counts.end(), inner->extents.begin(), inner->extents.end());
-  PENSTOCK_ASSIGN(json value, value_reader(file, heap).list(*inner, counts, from.bytes));
+  PENSTOCK_ASSIGN(json value, value_reader(file, heap, find).list(*inner, counts, from.bytes));
   if (counts.size() == 1 && counts[0] == 1) {
     collapse(value);
   } else if (is_sequence(*inner)) {

@@ -11,6 +11,7 @@
 #include <penstock/extend/json.h>
 #include "format/hdf5/hdf5_attributes.h"
 #include "format/hdf5/hdf5_heaps.h"
+#include "format/hdf5/hdf5_targets.h"
 #include "format/hdf5/hdf5_type.h"
 
 namespace penstock::inline v0 {
@@ -19,9 +20,12 @@ namespace penstock::inline v0 {
 ///
 /// A list of one element is that element, as in netCDF. Complex numbers are [real, imaginary], structures are lists,
 /// enumerations and NumPy's times are their numbers, {FALSE: 0, TRUE: 1} is a boolean. Text and bytes are UTF-8 in
-/// which U+FFFD replaces invalid bytes. An empty dataspace of text is "", of other types null.
+/// which U+FFFD replaces invalid bytes. An empty dataspace of text is "", of other types null. References are the texts
+/// that elements of datasets are: paths, and paths with regions.
+/// \param find  Of the targets of references; null: these are `<HDF5 object reference>` and the like.
 /// \error corrupt_data  A value does not exist in its heap. \error unsupported  An unsupported type, by name.
-result<json> hdf5_attribute_json(hdf5_file& file, hdf5_global_heap& heap, const hdf5_attribute& from);
+result<json> hdf5_attribute_json(hdf5_file& file, hdf5_global_heap& heap, const hdf5_attribute& from,
+                                 const hdf5_path_finder* find = nullptr);
 
 /// One element as JSON, by the same rules.
 /// \error As hdf5_attribute_json.
