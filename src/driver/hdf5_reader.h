@@ -120,6 +120,7 @@ class hdf5_reader {
   hdf5_ahead ahead_{.most_gap = std::uint64_t{128} << 10,
                     .front = std::uint64_t{1} << 20,
                     .most_after = std::uint64_t{8} << 10,
+                    .most_before = std::uint64_t{8} << 10,
                     .allowance = std::uint64_t{1280} << 10};
   bool knows_paging_ = false;
 };

@@ -71,12 +71,14 @@ std::vector<hdf5_pages::stretch> hdf5_pages::widened(const hdf5_ahead& ahead) co
   }
   const std::uint64_t whole = ahead.file_page;
   const bool in_pages = whole > page_bytes_ && share_of_each(out.size(), ahead.allowance + 2 * whole) >= whole;
-  const std::uint64_t after = std::min(share_of_each(out.size(), ahead.allowance), ahead.most_after);
+  const std::uint64_t share = share_of_each(out.size(), ahead.allowance);
+  const std::uint64_t after = std::min(share, ahead.most_after) / page_bytes_ * page_bytes_;
+  const std::uint64_t before = std::min(share - after, ahead.most_before) / page_bytes_ * page_bytes_;
   for (stretch& each : out) {
     if (in_pages)
       each = {each.begin / whole * whole, (each.end + whole - 1) / whole * whole};
     else
-      each.end += after / page_bytes_ * page_bytes_;
+      each = {each.begin - std::min(each.begin, before), each.end + after};
   }
   if (!out.empty() && out.front().begin < ahead.front) out.front() = {0, std::max(out.front().end, ahead.front)};
   return out;

@@ -20,8 +20,11 @@ struct hdf5_ahead {
   std::uint64_t front = 0;       ///< if a page of this many first bytes is missing, all are fetched
   std::uint64_t file_page = 0;   ///< if the file stores its metadata in pages of this size, whole pages are fetched
   std::uint64_t most_after = 0;  ///< the most bytes fetched after each range
-  /// File pages and `most_after` are not fetched if the sum of fetched bytes would exceed twice the bytes that parsers
-  /// have requested, plus this allowance.
+  /// The most bytes fetched before each range, after `most_after`. Writers put the continuations of an object's header,
+  /// and its text, after its values: often just before the header of the next object.
+  std::uint64_t most_before = 0;
+  /// File pages, `most_after` and `most_before` are not fetched if the sum of fetched bytes would exceed twice the
+  /// bytes that parsers have requested, plus this allowance.
   std::uint64_t allowance = 0;
 };
 

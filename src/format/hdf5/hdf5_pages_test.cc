@@ -73,6 +73,18 @@ TEST(Hdf5Pages, FetchesAheadAsLongAsMostOfItIsUsed) {
   EXPECT_EQ(fetch(), (std::vector<byte_range>{{48 * kPage, 2 * kPage, false}, {63 * kPage, kPage, false}}));
 }
 
+TEST(Hdf5Pages, FetchesBeforeARangeWhatIsLeftOfTheAllowance) {
+  constexpr std::uint64_t kPage = 64;
+  const hdf5_ahead ahead{.most_after = 2 * kPage, .most_before = 2 * kPage, .allowance = 2 * kPage};
+  hdf5_pages pages(100 * kPage, kPage);
+  pages.expect(10 * kPage, 1);  // 2 x 1 and 2 pages may be fetched
+  EXPECT_EQ(pages.take_missing(ahead), (std::vector<byte_range>{{9 * kPage, 4 * kPage, false}}));
+  pages.expect(0, 1);
+  pages.expect(20 * kPage, kPage + 1);
+  const hdf5_ahead more{.most_before = 2 * kPage, .allowance = 4 * kPage};
+  EXPECT_EQ(pages.take_missing(more), (std::vector<byte_range>{{0, kPage, false}, {18 * kPage, 4 * kPage, false}}));
+}
+
 TEST(Hdf5Pages, FetchesTheFrontOfAFileAndPagesOfTheFileWhole) {
   constexpr std::uint64_t kPage = 64;
   hdf5_pages pages(100 * kPage, kPage);
