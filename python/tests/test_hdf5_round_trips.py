@@ -99,3 +99,43 @@ def test_a_netcdf_classic_file_named_nc_takes_one_more_request(tmp_path: Path) -
         server.objects["/bad.nc"] = b"CDF"
         with pytest.raises(ps.CorruptDataError):
             ps.open(f"{server.url}/bad.nc")
+
+
+# Options of the file and of the dataset, and the levels of its index: the nodes that lead to one of 5041 chunks. The
+# addresses of a level are in the one above.
+INDEXES: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
+    "B-tree 1": ({}, {}, 3),
+    "B-tree 2": ({"libver": "latest"}, {"maxshape": (None, None)}, 3),  # a header, an inner node, a leaf
+    "extensible array": ({"libver": "latest"}, {"maxshape": (None, 710)}, 4),  # with an index block and a super block
+    "fixed array": ({"libver": "latest"}, {"maxshape": (710, 710)}, 3),  # a header, a bitmap of pages, a page
+}
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_a_chunk_index_takes_a_round_trip_a_level(tmp_path: Path, index: str) -> None:
+    of_file, of_dataset, levels = INDEXES[index]
+    values = np.random.default_rng(3).integers(0, 1 << 15, (710, 710), "i2")
+    with h5py.File(tmp_path / "x.h5", "w", **of_file) as file:
+        made = file.create_dataset("x", values.shape, values.dtype, chunks=(10, 10), **of_dataset)
+        file.create_dataset("space", data=np.zeros(2 << 20, "u1"))  # the index is not in the front of the file
+        made[...] = values
+    with HttpServer({"x.h5": (tmp_path / "x.h5").read_bytes()}, ROUND_TRIP) as server:
+        for which in ((707, 3), (slice(None, None, 40), 705)):
+            array = ps.open(f"{server.url}/x.h5", "x", context=ps.Context())
+            server.forget()
+            np.testing.assert_array_equal(array[which], values[which])
+            assert server.waves <= levels + 1, (which, server.waves)  # and one for the values
+
+
+def test_eight_megabytes_of_metadata_in_front_take_three_round_trips(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "x.h5", "w", libver="latest", meta_block_size=8 << 20) as file:
+        for i in range(2000):
+            made = file.create_dataset(f"group{i % 5}/v{i:04}", data=np.arange(100.0))
+            for k in range(6):
+                made.attrs[f"attribute_{k}"] = "text " * 100
+        file.create_dataset("space", data=np.zeros(4 << 20, "u1"))
+    with HttpServer({"x.h5": (tmp_path / "x.h5").read_bytes()}, ROUND_TRIP) as server:
+        group = ps.open_group(f"{server.url}/x.h5/group3")
+        assert len(list(group)) == 400
+        assert server.waves <= 3
+        assert fetched(server) < 20 << 20
