@@ -43,7 +43,9 @@ def by_name(name: str, threads: int) -> Peer:
 
     peers = {
         "penstock": penstock_peer.Penstock,
+        "penstock unflushed": penstock_peer.PenstockUnflushed,
         "tensorstore": tensorstore_peer.TensorStore,
+        "tensorstore unflushed": tensorstore_peer.TensorStoreUnflushed,
         "zarrs-python": zarrs_python_peer.ZarrsPython,
         "zarr-python fused": zarr_python_peer.Fused,
         "zarr-python default": zarr_python_peer.Default,

@@ -8,6 +8,7 @@ from . import Peer, Shape, Source
 
 class Penstock(Peer):
     name = "penstock"
+    sync: str | None = None
 
     def __init__(self, threads: int) -> None:
         super().__init__(threads)
@@ -40,5 +41,10 @@ class Penstock(Peer):
         import penstock as ps
 
         if self._context is None:
-            self._context = ps.Context(threads=self.threads)
+            self._context = ps.Context(threads=self.threads, sync=self.sync)
         return self._context
+
+
+class PenstockUnflushed(Penstock):
+    name = "penstock unflushed"
+    sync = "none"

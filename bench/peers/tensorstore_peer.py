@@ -12,6 +12,7 @@ from . import Peer, Shape, Source
 
 class TensorStore(Peer):
     name = "tensorstore"
+    flushes = True  # its default: a write waits until the disk has the file
 
     def unavailable(self, source: Source) -> str:
         return "" if importlib.util.find_spec("tensorstore") else "not installed"
@@ -23,7 +24,7 @@ class TensorStore(Peer):
             {
                 "data_copy_concurrency": {"limit": self.threads},
                 "file_io_concurrency": {"limit": self.threads},
-                "file_io_sync": False,  # the other contestants do not wait for the disk, either
+                "file_io_sync": self.flushes,
             }
         )
 
@@ -59,6 +60,11 @@ class TensorStore(Peer):
         else:
             kvstore = {"driver": "file", "path": f"{source}/"}
         return Reader(ts.open({"driver": "zarr3", "kvstore": kvstore}, context=context, read=True).result())
+
+
+class TensorStoreUnflushed(TensorStore):
+    name = "tensorstore unflushed"
+    flushes = False
 
 
 class Reader:
