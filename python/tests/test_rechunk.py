@@ -91,6 +91,40 @@ def test_all_strategies_were_used() -> None:
         assert min(WAYS.get(kind, 0) for kind in ("direct", "gathered", "file")) >= 3, WAYS
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_verify_decodes_each_chunk_once(seed: int, tmp_path: Path) -> None:
+    draw = random.Random(seed)
+    maps = seed % 2 == 0
+    shape = (48, 24, 20) if maps else tuple(draw.randint(1, 30) for _ in range(draw.randint(1, 3)))
+    values = np.random.default_rng(seed).integers(1, 200, shape).astype("i2")
+    chunks = (1, 24, 20) if maps else tuple(draw.randint(1, n) for n in shape)
+    new = (48, 4, 4) if maps else tuple(draw.randint(1, n) for n in shape)
+    largest = int(np.prod(chunks)) + int(np.prod(new))
+    source, target = Counting(), Counting()
+    a = ps.create_array(source, data=values, chunks=chunks)
+    source.reads.clear()
+    memory = draw.randint(4 * largest, 8 * largest) * 2
+    b = ps.rechunk(a, target, new, memory=memory, scratch=tmp_path, threads=draw.choice([1, 3]), verify=True)
+    assert set(of_chunks(source.reads).values()) == {2}  # once for the copy
+    assert set(of_chunks(target.reads).values()) == {1}
+    np.testing.assert_array_equal(b[...], values)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("memory", ["8KiB", "1MiB"])  # by the file, in memory
+def test_verify_finds_a_difference_in_any_way(memory: str, tmp_path: Path) -> None:
+    values = np.arange(48 * 24 * 20, dtype="i2").reshape(48, 24, 20)
+
+    class Forgetful(Counting):
+        def __setitem__(self, key: str, value: bytes) -> None:
+            super().__setitem__(key, value if key != "c/0/3/2" else self.objects["c/0/3/1"])
+
+    a = ps.create_array({}, data=values, chunks=(1, 24, 20))
+    with pytest.raises(ps.CorruptDataError, match=r"element \(0, 12, 8\) of the copy differs"):
+        ps.rechunk(a, Forgetful(), (48, 4, 4), memory=memory, scratch=tmp_path, verify=True, threads=1)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_scratch_file_is_used_and_removed(tmp_path: Path) -> None:
     values = np.arange(64 * 64 * 16, dtype="f4").reshape(64, 64, 16)
     ps.create_array(tmp_path / "maps.zarr", data=values, chunks=(1, 64, 16), dimension_names=("time", "y", "x"))
@@ -221,17 +255,18 @@ import sys, numpy as np, penstock as ps
 peak = lambda: int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM:")).split()[1])
 a = ps.open(sys.argv[1])
 before = peak()
-ps.rechunk(a, sys.argv[2], (256, 16, 32), memory="32MiB", threads=2)
+ps.rechunk(a, sys.argv[2], (256, 16, 32), memory="32MiB", threads=2, verify=sys.argv[3] == "verify")
 print((peak() - before) >> 10)
 """
 
 
-def test_memory_stays_within_its_limit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("then", ["end", "verify"])
+def test_memory_stays_within_its_limit(then: str, tmp_path: Path) -> None:
     values = np.random.default_rng(0).integers(0, 100, (256, 256, 256)).astype("f4")  # 64 MiB
     values = np.concatenate([values, values])
     ps.create_array(tmp_path / "a.zarr", data=values, chunks=(1, 256, 256))
     done = subprocess.run(
-        [sys.executable, "-c", MEMORY, str(tmp_path / "a.zarr"), str(tmp_path / "b.zarr")],
+        [sys.executable, "-c", MEMORY, str(tmp_path / "a.zarr"), str(tmp_path / "b.zarr"), then],
         check=True,
         timeout=120,
         stdout=subprocess.PIPE,

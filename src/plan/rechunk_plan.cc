@@ -234,13 +234,14 @@ result<rechunk_plan> plan_rechunk(const rechunk_request& what) {
   }
   PENSTOCK_ASSIGN(const chunk_grid both, chunk_grid::make(std::move(axes)));
   block_shape shared(both, item);
-  if (shared.bytes() <= memory) {
-    grow_to(shared, rank, std::min(kGoodBlockBytes, memory / workers));
+  const std::uint64_t copies = what.compares ? 2 : 1;
+  if (shared.bytes() <= memory / copies) {
+    grow_to(shared, rank, std::min(kGoodBlockBytes, memory / workers / copies));
     PENSTOCK_ASSIGN(out.reads, shared.grid());
     out.writes = out.reads;
-    const std::uint64_t together = memory / std::max<std::uint64_t>(shared.bytes(), 1);
+    const std::uint64_t together = memory / copies / std::max<std::uint64_t>(shared.bytes(), 1);
     out.workers = static_cast<unsigned>(std::clamp<std::uint64_t>(std::min(together, out.reads.cells()), 1, workers));
-    out.memory_bytes = out.workers * shared.bytes();
+    out.memory_bytes = out.workers * copies * shared.bytes();
     return out;
   }
 
@@ -266,7 +267,9 @@ result<rechunk_plan> plan_rechunk(const rechunk_request& what) {
       best = waiting;
       out.slowest = axis;
     }
-    const std::uint64_t reading = workers * small_read.bytes();
+    // A block of the destination is compared after the block that completed it is released.
+    const std::uint64_t each = what.compares ? std::max(small_read.bytes(), small_write.bytes()) : small_read.bytes();
+    const std::uint64_t reading = workers * each;
     if (best <= memory && reading <= memory - best) {
       out.way = rechunk_way::gathered;
       out.workers = workers;

@@ -17,7 +17,8 @@ struct rechunk_request {
   std::uint64_t item_bytes = 1;
   std::uint64_t memory_bytes = 0;  ///< for blocks of elements
   unsigned workers = 1;
-  bool gathers = true;  ///< blocks of the destination may wait in memory; false: they are shared by processes
+  bool gathers = true;    ///< blocks of the destination may wait in memory; false: they are shared by processes
+  bool compares = false;  ///< complete blocks are compared with the destination: they are in memory twice
 };
 
 enum class rechunk_way : std::uint8_t {

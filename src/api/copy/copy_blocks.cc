@@ -72,24 +72,18 @@ result<> block_copier::run() {
   return {};
 }
 
-result<> block_copier::compare() {
-  return each(plan_.writes.cells(), 0, 1, [&](std::uint64_t id, std::uint64_t& bytes) {
-    const box block = box_of(plan_.writes, id);
-    bytes = bytes_of(block);
-    return compare_block(block);
-  });
+result<> block_copier::finish(const box& block, const std::byte* values, output_block& spare) {
+  return with_.compares ? compare_block(block, values, spare) : write(block, values);
 }
 
-result<> block_copier::compare_block(const box& block) const {
+result<> block_copier::compare_block(const box& block, const std::byte* values, output_block& spare) const {
   const dtype& type = copied_type();
-  PENSTOCK_ASSIGN(const output_block wanted, memory_for(block));
-  PENSTOCK_ASSIGN(const output_block found, memory_for(block));
-  const bool is_variable = type.variable_length();
-  const auto first = is_variable ? std::make_shared<item_arena>() : nullptr;
-  const auto second = is_variable ? std::make_shared<item_arena>() : nullptr;
-  PENSTOCK_TRY(read(from_, block, wanted.data(), first));
-  PENSTOCK_TRY(read(to_, block, found.data(), second));
-  const auto at = first_difference(wanted.data(), found.data(), elements(block), type);
+  if (spare.bytes() < bytes_of(block)) {
+    spare = {};
+    PENSTOCK_ASSIGN(spare, memory_for(block));
+  }
+  PENSTOCK_TRY(read(to_, block, spare.data(), type.variable_length() ? std::make_shared<item_arena>() : nullptr));
+  const auto at = first_difference(values, spare.data(), elements(block), type);
   if (!at) return {};
   return error(errc::corrupt_data,
                fmt::format("element ({}) of the copy differs from the source's", position_in(block, *at)))
@@ -172,7 +166,8 @@ result<> block_copier::direct() {
     PENSTOCK_ASSIGN(const output_block memory, memory_for(block));
     const auto arena = from_.type().variable_length() ? std::make_shared<item_arena>() : nullptr;
     PENSTOCK_TRY(read(from_, block, memory.data(), arena));
-    return write(block, memory.data());
+    output_block spare;
+    return finish(block, memory.data(), spare);
   });
 }
 
@@ -193,6 +188,7 @@ result<> block_copier::gather(std::uint64_t n, std::uint64_t& bytes) {
     PENSTOCK_TRY(read(from_, block, memory.data()));
   }
   result<> failed;
+  std::vector<std::pair<box, std::shared_ptr<open_block>>> complete;
   for_each_part(plan_.writes, block, [&](chunk_id id, const box& piece) {
     if (!failed.ok()) return;
     const box whole = box_of(plan_.writes, id);
@@ -221,13 +217,18 @@ result<> block_copier::gather(std::uint64_t n, std::uint64_t& bytes) {
       if (of->left > 0) return;
       open_.erase(id);
     }
+    complete.emplace_back(whole, std::move(of));
+  });
+  PENSTOCK_TRY(std::move(failed));
+  for (auto& [whole, of] : complete) {
     if (of->memory.data() != nullptr) {
-      failed = write(whole, of->memory.data());
+      PENSTOCK_TRY(finish(whole, of->memory.data(), memory));
     } else {
       skips(whole);
     }
-  });
-  return failed;
+    of.reset();
+  }
+  return {};
 }
 
 bool block_copier::leaves_objects_out(const box& block, const std::byte* values) const {
@@ -267,18 +268,21 @@ result<> block_copier::spilled() {
   const std::vector<std::uint64_t> begins = ranges();
   const copy_options& options = with_.options;
   const copy_stage stage = options.part.stage;
-  const std::string name = scratch_name(to_.uri()), identity = identity_of(from_, to_, plan_);
+  const std::string name = scratch_name(to_.uri());
+  const std::string identity = (with_.compares ? "compare " : "") + identity_of(from_, to_, plan_);
   const std::uint64_t bytes = begins.back(), marks = plan_.reads.cells() + plan_.writes.cells();
   const bool alone = stage == copy_stage::whole || stage == copy_stage::prepare;
-  auto opened = alone ? scratch_file::open(options.scratch, name, identity, bytes, marks, options.resume)
+  const bool goes_on = options.resume && !with_.compares;
+  auto opened = alone ? scratch_file::open(options.scratch, name, identity, bytes, marks, goes_on)
                       : scratch_file::join(options.scratch, name, identity, bytes, marks);
   if (!opened.ok()) return std::move(opened).error();
   scratch_file& file = **opened;
   result<> done;
   if (stage == copy_stage::whole || stage == copy_stage::first) done = spill(file, begins);
   if (done.ok() && (stage == copy_stage::whole || stage == copy_stage::second)) done = collect(file, begins);
-  // A copy that replaces a node starts from the beginning; others can be continued.
-  if ((stage == copy_stage::whole && (done.ok() || options.overwrite)) || stage == copy_stage::finish) file.remove();
+  // A copy that replaces a node starts from the beginning, as a comparison does; others can be continued.
+  const bool ends = done.ok() || options.overwrite || with_.compares;
+  if ((stage == copy_stage::whole && ends) || stage == copy_stage::finish) file.remove();
   return done;
 }
 
@@ -323,7 +327,7 @@ result<> block_copier::collect(scratch_file& file, std::span<const std::uint64_t
     if (had_written)  // a power cut removed them, and the file no longer has their parts
       return error(errc::conflict, "objects that this copy had written are gone: begin again, without resuming");
     const std::uint64_t begin = begins[static_cast<std::size_t>(id)];
-    PENSTOCK_ASSIGN(const output_block parts, memory_for(block));
+    PENSTOCK_ASSIGN(output_block parts, memory_for(block));
     PENSTOCK_TRY(file.read(begin, {parts.data(), static_cast<std::size_t>(bytes)}));
     bool in_order = true;  // parts of whole rows, one after the other, form the block
     for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
@@ -337,10 +341,10 @@ result<> block_copier::collect(scratch_file& file, std::span<const std::uint64_t
       });
     }
     const std::byte* const values = in_order ? parts.data() : moved.data();
-    PENSTOCK_TRY(write(block, values));
+    PENSTOCK_TRY(finish(block, values, in_order ? moved : parts));
     // A continued copy finds the objects, unless some are not stored: then the parts are kept.
-    if (leaves_objects_out(block, values)) return {};
-    PENSTOCK_TRY(file.mark(reads + id, with_.options.durable));
+    if (!with_.compares && leaves_objects_out(block, values)) return {};
+    if (!with_.compares) PENSTOCK_TRY(file.mark(reads + id, with_.options.durable));
     file.discard(begin, bytes);
     return {};
   });

@@ -21,7 +21,7 @@
 
 namespace penstock::inline v0 {
 
-/// Executes a plan: reads blocks of one array and writes blocks of the other.
+/// Executes a plan: reads blocks of one array, and writes blocks of the other or compares them.
 class block_copier {
  public:
   struct settings {
@@ -30,13 +30,14 @@ class block_copier {
     unsigned threads = 1;
     /// Whether all objects of a block of the destination already exist. Empty: none exist.
     std::function<bool(const box&)> is_there;
+    /// Complete blocks are compared with the destination's, not written. The plan is one that compares.
+    bool compares = false;
   };
   block_copier(const array& from, const array& to, const rechunk_plan& plan, settings with)
       : from_(from), to_(to), plan_(plan), with_(std::move(with)), left_for_each_(inner_threads()) {}
 
+  /// \error corrupt_data  Elements differ, of a comparison; every NaN equals every other one.
   result<> run();
-  /// Reads both sides and compares; all NaNs are equal. \error corrupt_data  Elements differ.
-  result<> compare();
   /// Decoded bytes that were written, and those that already existed.
   std::uint64_t written_bytes() const noexcept { return written_; }
   std::uint64_t written_objects() const noexcept { return objects_; }
@@ -64,7 +65,10 @@ class block_copier {
   /// Copies the elements of `piece` between a block and another one, both in C order.
   void move(const box& piece, const box& from, const std::byte* values, const box& to, std::byte* into) const noexcept;
 
-  result<> compare_block(const box& block) const;
+  /// Writes a block that is complete, or compares it.
+  /// \param spare  Memory that is not needed any longer.
+  result<> finish(const box& block, const std::byte* values, output_block& spare);
+  result<> compare_block(const box& block, const std::byte* values, output_block& spare) const;
 
   result<> direct();
   result<> gathered();

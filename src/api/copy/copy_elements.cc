@@ -223,8 +223,14 @@ class key_set final : public key_sink {
   std::unordered_set<std::string> keys;
 };
 
+/// Whether complete blocks are written, or compared with what was written.
+enum class block_use : std::uint8_t { write, compare };
+
 // Whole objects of the destination, more of them if the source's chunks are longer: chunks may be in several blocks.
-result<rechunk_plan> plan_pieces(const array_state& from, const extents& object, unsigned workers) {
+result<rechunk_plan> plan_pieces(const array_state& from, const extents& object, unsigned workers, std::uint64_t memory,
+                                 block_use use) {
+  const std::uint64_t copies = use == block_use::compare ? 2 : 1;
+  const std::uint64_t most = std::min(kMaxPieceBytes, memory / copies / std::max(workers, 1U));
   extents piece = object;
   const auto bytes_of = [&](const extents& of) {
     std::uint64_t bytes = from.type.item_bytes();
@@ -236,44 +242,48 @@ result<rechunk_plan> plan_pieces(const array_state& from, const extents& object,
   for (std::size_t d = piece.size(); d-- > 0;) {
     extents longer = piece;
     longer[d] = object[d] * std::max<std::uint64_t>(1, ceil_div(from.chunks[d], object[d]));
-    if (bytes_of(longer) <= kMaxPieceBytes) piece = longer;
+    if (bytes_of(longer) <= most) piece = longer;
   }
   // Small objects are taken several at a time.
   for (std::size_t d = piece.size(); d-- > 0;) {
-    while (piece[d] < from.shape[d] && bytes_of(piece) < kMaxPieceBytes / 8) {
+    while (piece[d] < from.shape[d] && bytes_of(piece) < most / 8) {
       extents longer = piece;
-      if (!checked_mul(piece[d], 2, longer[d]) || bytes_of(longer) > kMaxPieceBytes / 4) break;
+      if (!checked_mul(piece[d], 2, longer[d]) || bytes_of(longer) > most / 4) break;
       piece = longer;
     }
   }
   rechunk_plan out;
   PENSTOCK_ASSIGN(out.reads, chunk_grid::regular(from.shape, piece));
   out.writes = out.reads;
-  out.workers = workers;
-  out.memory_bytes = workers * bytes_of(piece);
+  const std::uint64_t each = std::max<std::uint64_t>(bytes_of(piece), 1), together = memory / copies / each;
+  out.workers = static_cast<unsigned>(std::clamp<std::uint64_t>(together, 1, std::max(workers, 1U)));
+  if (!checked_mul(each, out.workers * copies, out.memory_bytes)) out.memory_bytes = ~std::uint64_t{0};
   return out;
 }
 
 /// \param object  The unit of a write: a shard, or a chunk.
-result<rechunk_plan> plan_for(const array_copy& what, const extents& object) {
+result<rechunk_plan> plan_for(const array_copy& what, const extents& object, block_use use) {
   const array_state& from = what.from.state();
   const unsigned workers = what.threads();
-  // Bytes of elements of variable length are stored elsewhere: they cannot go through a file.
-  if (from.type.variable_length()) return plan_pieces(from, object, workers);
-  PENSTOCK_ASSIGN(const chunk_grid to, chunk_grid::regular(from.shape, object));
   const std::uint64_t given = what.options.memory_bytes;
   const std::uint64_t memory = given != 0 ? given : from.context->state().accounts().memory_limit() / 2;
+  // Bytes of elements of variable length are stored elsewhere: they cannot go through a file.
+  if (from.type.variable_length()) return plan_pieces(from, object, workers, memory, use);
+  PENSTOCK_ASSIGN(const chunk_grid to, chunk_grid::regular(from.shape, object));
   // Blocks that wait in memory would wait for other processes: these use a file.
   const bool gathers = what.stage() == copy_stage::whole;
-  auto plan = plan_rechunk({from.layout->grid(), to, from.type.item_bytes(), memory, workers, gathers});
-  if (what.options.decode_once && !plan.ok()) return plan;
-  const bool lacks_file = plan.ok() && plan->way == rechunk_way::spilled && what.options.scratch.empty();
-  if (lacks_file && what.options.decode_once)
+  const bool compares = use == block_use::compare, has_rule = what.options.decode_once && !compares;
+  auto plan = plan_rechunk({from.layout->grid(), to, from.type.item_bytes(), memory, workers, gathers, compares});
+  if (has_rule && !plan.ok()) return plan;
+  // Both passes of a comparison are one stage: several processes do not share a file for it.
+  const bool has_file = !what.options.scratch.empty() && (what.stage() == copy_stage::whole || !compares);
+  const bool lacks_file = plan.ok() && plan->way == rechunk_way::spilled && !has_file;
+  if (lacks_file && has_rule)
     return error(errc::invalid_argument,
                  fmt::format("{} bytes of memory are too few to decode each chunk once without a scratch folder, for a "
                              "file of {} bytes",
                              memory, plan->file_bytes));
-  if (!plan.ok() || lacks_file) return plan_pieces(from, object, workers);
+  if (!plan.ok() || lacks_file) return plan_pieces(from, object, workers, memory, use);
   return plan;
 }
 
@@ -300,7 +310,8 @@ result<> array_copy::check_elements() const {
   PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(source.shape));
   // Automatic shards are known when the array is created.
   if (elements == 0 || wanted.auto_shards) return {};
-  PENSTOCK_ASSIGN(const rechunk_plan plan, plan_for(*this, wanted.shards ? *wanted.shards : *wanted.chunks));
+  PENSTOCK_ASSIGN(const rechunk_plan plan,
+                  plan_for(*this, wanted.shards ? *wanted.shards : *wanted.chunks, block_use::write));
   report.steps.push_back(step_of(*this, plan));
   return {};
 }
@@ -311,13 +322,13 @@ result<> array_copy::copy_elements() const {
   PENSTOCK_ASSIGN(const std::uint64_t elements, element_count(source.shape));
   if (elements == 0) return {};
   const array_state& made = target.state();
-  PENSTOCK_ASSIGN(const rechunk_plan plan, plan_for(*this, made.shards ? *made.shards : made.chunks));
+  PENSTOCK_ASSIGN(const rechunk_plan plan, plan_for(*this, made.shards ? *made.shards : made.chunks, block_use::write));
   report.steps.push_back(step_of(*this, plan));
   if (plan.way != rechunk_way::spilled && stage() != copy_stage::whole && stage() != copy_stage::first) return {};
   key_set there;
   if (options.resume) PENSTOCK_TRY(to->list(prefix, listing::objects, there));
   const chunk_layout& layout = *made.layout;
-  block_copier::settings with{options, path, threads(), {}};
+  block_copier::settings with{options, path, threads(), {}, false};
   if (options.resume) {
     with.is_there = [&](const box& block) {
       bool all = true;
@@ -347,8 +358,8 @@ result<> array_copy::compare() const {
   if (elements == 0) return {};
   const array_state& state = made.state();
   PENSTOCK_ASSIGN(const rechunk_plan plan,
-                  plan_pieces(from.state(), state.shards ? *state.shards : state.chunks, threads()));
-  return block_copier(from, made, plan, {options, path, threads(), {}}).compare();
+                  plan_for(*this, state.shards ? *state.shards : state.chunks, block_use::compare));
+  return block_copier(from, made, plan, {options, path, threads(), {}, true}).run();
 }
 
 }  // namespace penstock::inline v0
