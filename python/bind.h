@@ -283,6 +283,8 @@ nb::object numpy_dtype(const dtype& type);
 /// The element type of a NumPy dtype, or of an argument of numpy.dtype(); byte order does not count. Object dtypes are
 /// `object`.
 dtype dtype_of(nb::handle numpy_type);
+/// "none", "objects" or "durable". Raises InvalidArgumentError otherwise.
+write_sync sync_of(std::string_view name);
 /// "auto", "host" or "device". Raises InvalidArgumentError otherwise.
 chunk_encoder encoder_of(std::string_view name);
 /// Whether the dtype, or a field of it, has the byte order that this machine does not have.

@@ -54,6 +54,14 @@ class python_allocator final : public device_allocator {
 
 }  // namespace
 
+write_sync sync_of(std::string_view name) {
+  if (name == "none") return write_sync::none;
+  if (name == "objects") return write_sync::objects;
+  if (name == "durable") return write_sync::durable;
+  raise(
+      error(errc::invalid_argument, "sync must be 'none', 'objects' or 'durable', it is '" + std::string(name) + "'"));
+}
+
 chunk_encoder encoder_of(std::string_view name) {
   if (name == "auto") return chunk_encoder::automatic;
   if (name == "host") return chunk_encoder::host;
@@ -85,13 +93,7 @@ context_handle make_context(unsigned threads, unsigned io_concurrency, std::uint
   options.disk_cache_limit_bytes = disk_cache_limit;
   options.disk_cache_trust_s = disk_cache_trust;
   options.on_warning = warn_later;
-  if (sync == "none") {
-    options.sync = write_sync::none;
-  } else if (sync == "durable") {
-    options.sync = write_sync::durable;
-  } else if (sync != "objects") {
-    raise(error(errc::invalid_argument, "sync must be 'none', 'objects' or 'durable', it is '" + sync + "'"));
-  }
+  options.sync = sync_of(sync);
   options.device_decoder = std::move(decoder);
   options.nvcomp_library = std::move(nvcomp_library);
   if (!allocator.is_none()) options.device_allocator = std::make_shared<python_allocator>(std::move(allocator));

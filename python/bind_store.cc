@@ -357,8 +357,10 @@ void bind_stores(nb::module_& m) {
       "A store of a dict's values; the dict is not copied. `wrap` converts bytes to what the dict holds.");
   m.def(
       "file_store",
-      [](nb::bytes root) { return store_handle{open_file_store(std::string(root.c_str(), root.size()))}; },
-      nb::arg("root"), "A folder of this machine.");
+      [](nb::bytes root, const std::string& sync) {
+        return store_handle{open_file_store(std::string(root.c_str(), root.size()), sync_of(sync))};
+      },
+      nb::arg("root"), nb::arg("sync") = "objects", "A folder of this machine.");
   m.def(
       "read_only_store", [](const store_handle& from) { return store_handle{make_read_only(from.store)}; },
       nb::arg("from_"), "Reads from a store and refuses every write.");

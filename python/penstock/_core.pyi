@@ -1206,8 +1206,8 @@ def set_attributes(node: Array | Group, set: str, removed: list[str] | None) -> 
 def dict_store(values: dict[str, Any], wrap: Callable[[bytes], Any] | None = None, writable: bool = True) -> Store:
     """A store of a dict's values; the dict is not copied. `wrap` converts bytes to the dict's values."""
 
-def file_store(root: bytes) -> Store:
-    """A folder of this machine."""
+def file_store(root: bytes, sync: str = "objects") -> Store:
+    """A folder of this machine. `sync`: as of a context."""
 
 def read_only_store(from_: Store) -> Store:
     """A store that reads from another one and refuses every write."""

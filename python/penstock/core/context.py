@@ -73,7 +73,8 @@ class Context(_core.Context):
         How a power cut may affect written files. "objects": each object is the old one or the new one; a new one may be
         missing. "durable": as "objects", and every write (data, metadata, attributes) returns when the data is on the
         storage device, as with `durable=True`. "none": no write waits for the device; objects of the last half minute
-        may be damaged, also replaced ones.
+        may be damaged, also replaced ones. None: "objects", and "none" through zarr-python's `LocalStore`, which does
+        not wait either.
     encoder
         Where chunks of values in device memory are encoded when they are written with this context (`a[...] = x`,
         `write`, `save`). "host": by the processor's cores. "device": by the device, if all codecs of the array have an
@@ -131,7 +132,7 @@ class Context(_core.Context):
         decoder: str | None = None,
         device_allocator: Any = None,
         allow_pickle: bool = False,
-        sync: str = "objects",
+        sync: str | None = None,
         encoder: str = "auto",
         write_queue: int | str | None = None,
         disk_cache: str | os.PathLike[str] | None = None,
@@ -139,7 +140,8 @@ class Context(_core.Context):
         disk_cache_trust: float = 0,
     ) -> None:
         keep_default = 2**64 - 1
-        self.sync = sync
+        self.sync = sync or "objects"
+        self._sync_of_zarr = sync or "none"
 
         # Options that have their default here may be set by an environment variable: the engine looks them up.
         def size(value: int | str | None, name: str, default: int = 0) -> int:
@@ -160,7 +162,7 @@ class Context(_core.Context):
             decoder or "",
             _nvcomp_library() if decoder == "nvcomp" else "",
             allocator_of(device_allocator),
-            sync,
+            self.sync,
             checked_encoder(encoder),
             size(write_queue, "write_queue"),
             "" if disk_cache is None else os.fspath(disk_cache),

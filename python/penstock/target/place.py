@@ -55,11 +55,13 @@ def place_elsewhere(
     """The store and path of a target that is not a local path; None for a local path."""
     if isinstance(target, str):
         found = _core.find_elsewhere(os.fsencode(target), context, storage_options, _remote.is_google_installed)
-        return place_of_others(target, storage_options, found, is_folder) if isinstance(found, str) else found
+        if not isinstance(found, str):
+            return found
+        return place_of_others(target, storage_options, found, is_folder, context)
     if isinstance(target, os.PathLike):
         return None
     if (file := fsspec_place(target)) is not None:
-        return fsspec_file(*file)
+        return fsspec_file(*file, context)
     if in_memory(target):
         return _core.dict_store({"bytes": bytes(target)}, None, False), b"bytes"
 

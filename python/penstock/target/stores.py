@@ -44,7 +44,8 @@ def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
     label = f"{kind.__name__}:"
     if _is_zarr_store(target):
         if name == "zarr.storage._local.LocalStore":
-            return obeyed(_core.file_store(os.fsencode(target.root)), target.read_only)
+            sync = (context or current_context())._sync_of_zarr
+            return obeyed(_core.file_store(os.fsencode(target.root), sync), target.read_only)
         if name == "zarr.storage._memory.MemoryStore" and isinstance(target._store_dict, dict):
             from zarr.core.buffer import cpu
 
@@ -59,10 +60,10 @@ def store_of(target: Any, context: Context | None = None) -> _core.Store | None:
     if kind.__module__.split(".")[0] == "obstore":
         prefix = getattr(target, "prefix", None)
         if kind.__name__ == "LocalStore" and prefix is not None:
-            return _core.file_store(os.fsencode(prefix))
+            return _core.file_store(os.fsencode(prefix), (context or current_context()).sync)
         return _core.object_store(ObstoreAdapter(target), label, True)
     if kind.__module__.split(".")[0] == "fsspec" and hasattr(target, "fs") and hasattr(target, "root"):
-        return obeyed(fsspec_store(target.fs, target.root), getattr(target, "read_only", False))
+        return obeyed(fsspec_store(target.fs, target.root, context), getattr(target, "read_only", False))
     if callable(getattr(target, "get_sync", None)):
         return _core.object_store(ObjectAdapter(target), label, False)
     get = getattr(target, "get", None)
@@ -87,19 +88,20 @@ def _supports_sync(store: Any) -> bool:
     return supports is not None and bool(supports(store))
 
 
-def fsspec_store(fs: Any, root: str) -> _core.Store:
-    """The store of a folder of an fsspec file system."""
+def fsspec_store(fs: Any, root: str, context: Context | None = None) -> _core.Store:
+    """The store of a folder of an fsspec file system. `context`: of its writes (None: the current one)."""
     name = f"{type(fs).__module__}.{type(fs).__qualname__}"
     if name == "fsspec.implementations.local.LocalFileSystem":
-        return obeyed(_core.file_store(os.fsencode(fs._strip_protocol(root))), getattr(fs, "read_only", False))
+        sync = (context or current_context()).sync
+        return obeyed(_core.file_store(os.fsencode(fs._strip_protocol(root)), sync), getattr(fs, "read_only", False))
     adapter = FsspecAdapter(fs, fs._strip_protocol(root))
     return _core.object_store(adapter, fs.unstrip_protocol(adapter.root or "/"), adapter.is_asynchronous)
 
 
-def fsspec_file(fs: Any, path: str) -> tuple[_core.Store, bytes]:
+def fsspec_file(fs: Any, path: str, context: Context | None = None) -> tuple[_core.Store, bytes]:
     """The folder that a path of an fsspec file system is in, as a store, and its name there."""
     folder, _, name = path.rstrip("/").rpartition("/")
-    return fsspec_store(fs, folder), os.fsencode(name)
+    return fsspec_store(fs, folder, context), os.fsencode(name)
 
 
 def remote_stamp(fs: Any, path: str) -> str | None:
@@ -122,7 +124,11 @@ def pinned_store(fs: Any, path: str, stamp: str | None) -> _core.Store:
 
 
 def place_of_others(
-    uri: str, storage_options: Mapping[str, Any] | None, reason: str = "", is_folder: bool = False
+    uri: str,
+    storage_options: Mapping[str, Any] | None,
+    reason: str = "",
+    is_folder: bool = False,
+    context: Context | None = None,
 ) -> tuple[_core.Store, bytes]:
     """The store and path of a URI that fsspec or obstore has to open, in this order, as in zarr-python and xarray.
 
@@ -139,7 +145,7 @@ def place_of_others(
     else:
         try:
             fs, path = url_to_fs(uri, **options)
-            return (fsspec_store(fs, path), b"") if is_folder else fsspec_file(fs, path)
+            return (fsspec_store(fs, path, context), b"") if is_folder else fsspec_file(fs, path, context)
         except (ImportError, ValueError) as error:  # the scheme does not exist, or a package for it is missing
             reasons.append(f"fsspec: {error}")
     try:

@@ -41,13 +41,14 @@ class _LoopAdapter(ZarrAdapter):
 class Route:
     """The access path to one store. `path` is "native", "sync" or "async"."""
 
-    __slots__ = ("core", "native_writes", "path", "reason", "root", "store", "values")
+    __slots__ = ("core", "native_writes", "path", "reason", "root", "store", "sync", "values")
 
     def __init__(self, store: Any) -> None:
         self.store = store
         self.core: _core.Store | None = None
         self.values: dict[str, Any] | None = None
         self.native_writes = False
+        self.sync: str | None = None
         self.root = getattr(store, "root", None)  # `LocalStore.move` changes it
         self.reason = ""
         kind = type(store)
@@ -57,7 +58,8 @@ class Route:
             self.core = _core.dict_store(self.values, cpu.Buffer.from_bytes, not store.read_only)
         elif kind is LocalStore:
             self.path, self.native_writes = "native", True
-            self.core = obeyed(_core.file_store(os.fsencode(store.root)), store.read_only)
+            self.sync = current_context()._sync_of_zarr
+            self.core = obeyed(_core.file_store(os.fsencode(store.root), self.sync), store.read_only)
         elif kind is ZipStore and store.read_only and store.path is not None:
             self.path = "native"
             self.core = obeyed(_core.zip_store(os.fsencode(store.path.absolute()), current_context()), True)
@@ -73,6 +75,8 @@ class Route:
         """Whether this is still the path to `store`."""
         if store is not self.store or getattr(store, "root", None) != self.root:
             return False
+        if self.sync is not None:
+            return self.sync == current_context()._sync_of_zarr
         return self.values is None or self.values is store._store_dict
 
     def on_loop(self, loop: asyncio.AbstractEventLoop) -> _core.Store:
