@@ -180,7 +180,9 @@ void add_options(command& verb, const std::shared_ptr<copy_arguments>& given) {
                   : "A folder for what does not fit into the memory; chunks are decoded more often without");
   verb.flag("--dry-run", given->dry_run, "Check everything and print the plan; write nothing");
   verb.flag("--verify", given->verify, "Read the copy and the source, and compare");
-  verb.flag("--overwrite", given->overwrite, "Erase the destination first");
+  verb.flag("--overwrite", given->overwrite,
+            "Replace an existing destination: the copy is written next to it and takes its place at the end, where the "
+            "store can exchange them (files)");
   verb.flag("--resume", given->resume, "Continue an interrupted copy: existing objects are kept", "--overwrite");
   verb.flag("--durable", given->durable, "End only when the device has everything");
   verb.threads(given->threads, "Threads that copy; the processor's cores without it");
