@@ -15,8 +15,14 @@
 namespace penstock::inline v0 {
 namespace {
 
-/// Failures that are kept for `flush`; of further ones only the number.
-constexpr std::size_t kMaxFailures = 16;
+/// Failures that `flush` returns with all their notes; further ones with a line each.
+constexpr std::size_t kMostInFull = 16;
+
+// The first note is that of the innermost layer: it has the key.
+std::string in_short(const error& what) {
+  if (what.notes().empty()) return fmt::format("{}: {}", to_string(what.code()), what.message());
+  return fmt::format("{}: {}", to_string(what.code()), what.notes().front());
+}
 
 }  // namespace
 
@@ -28,7 +34,6 @@ struct queued_write::shared_state {
   std::condition_variable changed;
   std::deque<std::shared_ptr<queued_write>> waiting;  // the first one is running
   std::vector<std::shared_ptr<queued_write>> failed;  // writes whose outcome was not queried
-  std::uint64_t failures_dropped = 0;
   std::uint64_t held_bytes = 0;
   bool running = false;
 
@@ -42,13 +47,7 @@ struct queued_write::shared_state {
       lock.lock();
       self->waiting.pop_front();
       self->held_bytes -= next->bytes_;
-      if (!outcome.ok()) {
-        if (self->failed.size() < kMaxFailures) {
-          self->failed.push_back(next);
-        } else {
-          ++self->failures_dropped;
-        }
-      }
+      if (!outcome.ok()) self->failed.push_back(next);
       next->outcome_.emplace(std::move(outcome));
       const auto then = std::exchange(next->then_, {});
       self->changed.notify_all();
@@ -149,12 +148,12 @@ result<> write_queue::flush() {
   wait_until(lock, state_->changed, stop, [&] { return done() || stop.stop_requested(); });
   if (!done()) return error(errc::cancelled, "the wait for earlier writes was interrupted");
   const auto failed = std::exchange(state_->failed, {});
-  const std::uint64_t dropped = std::exchange(state_->failures_dropped, 0);
   if (failed.empty()) return {};
   error first = failed.front()->outcome_->error().clone();
-  for (std::size_t i = 1; i < failed.size(); ++i)
-    first.note(fmt::format("another write failed, too: {}", failed[i]->outcome_->error().to_string()));
-  if (dropped > 0) first.note(fmt::format("and {} more", dropped));
+  for (std::size_t i = 1; i < failed.size(); ++i) {
+    const error& other = failed[i]->outcome_->error();
+    first.note(fmt::format("another write failed, too: {}", i < kMostInFull ? other.to_string() : in_short(other)));
+  }
   for (const auto& each : failed) each->was_told_ = true;
   return first;
 }
