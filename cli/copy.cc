@@ -108,12 +108,27 @@ void warn_of(const std::vector<copy_report::omitted_member>& omitted) {
   if (!text.empty()) static_cast<void>(write_all(2, std::as_bytes(std::span(text))));
 }
 
+std::string plan_text(const copy_report& report) {
+  std::string text;
+  for (const copy_step& each : report.steps)
+    text += fmt::format("{}{}\n", each.path.empty() ? "" : each.path + ": ", each.plan);
+  return text;
+}
+
 int copy_all(const session& speak, const copy_arguments& given) {
   auto options = options_of(given);
   if (!options.ok()) return speak.refuse(options.error().message());
   if (const auto named = check_new_name(given.to); !named.ok()) return speak.refuse(named.error().message());
   auto found = open_node(speak, given.from, given.threads);
   if (!found.ok()) return speak.fail(found.error());
+  if (given.rechunks && !given.dry_run && !speak.as_json) {
+    copy_options check = *options;
+    check.check_only = true;
+    const auto planned = copy_opened(*found, given.to, check);
+    if (!planned.ok()) return speak.fail(planned.error());
+    const std::string text = plan_text(*planned);
+    static_cast<void>(write_all(2, std::as_bytes(std::span(text))));
+  }
   auto report = [&] {
     progress_line line(given.rechunks ? "rechunking" : "copying");
     options->progress = [&line](const copy_progress& now) { return line.update({now.done_bytes, now.total_bytes}); };
@@ -133,10 +148,7 @@ int copy_all(const session& speak, const copy_arguments& given) {
   if (given.dry_run) {
     if (speak.as_json)
       return speak.print_document(json::object_t{{"omitted", std::move(omitted)}, {"steps", std::move(steps)}});
-    std::string text = report->steps.empty() ? "nothing is encoded anew\n" : "";
-    for (const copy_step& each : report->steps)
-      text += fmt::format("{}{}\n", each.path.empty() ? "" : each.path + ": ", each.plan);
-    return speak.print(text);
+    return speak.print(report->steps.empty() ? "nothing is encoded anew\n" : plan_text(*report));
   }
   if (speak.as_json) {
     return speak.print_document(json::object_t{{"source", given.from},

@@ -41,6 +41,70 @@ def test_unknown_suffixes_are_refused(tmp_path: Path, ending: str) -> None:
     assert not (tmp_path / f"a{ending}").exists()
 
 
+def test_many_files(tmp_path: Path) -> None:
+    values = np.arange(1000, dtype="i4").reshape(100, 10)
+    source = ps.create_array(tmp_path / "s.zarr", data=values, chunks=(30, 10))
+    made = ps.convert(source, tmp_path / "a" / "x_{:03d}.npy", rows=40, verify=True)
+    np.testing.assert_array_equal(made[...], values)
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
+        "penstock.shards",
+        "x_000.npy",
+        "x_001.npy",
+        "x_002.npy",
+    ]
+    assert [len(np.load(path)) for path in sorted((tmp_path / "a").glob("*.npy"))] == [40, 40, 20]
+    with pytest.raises(ps.InvalidArgumentError, match="overwrite"):
+        ps.convert(source, tmp_path / "a" / "x_{:03d}.npy")
+    with pytest.raises(ps.InvalidArgumentError, match=r"penstock\.shards.*overwrite"):
+        ps.convert(source, tmp_path / "a" / "y_{}.raw")
+    ps.convert(source, tmp_path / "a" / "x_{:03d}.npy", shards=2, overwrite=True, verify=True)
+    assert [len(np.load(path)) for path in sorted((tmp_path / "a").glob("*.npy"))] == [50, 50]
+    raw = ps.convert(source, tmp_path / "b" / "x_{}.raw")
+    assert (tmp_path / "b" / "x_0.raw").read_bytes() == values.tobytes()
+    np.testing.assert_array_equal(raw[...], values)
+    for options in ({"codecs": "zstd"}, {"dry_run": True}, {"resume": True}, {"path": "x"}):
+        with pytest.raises(ps.InvalidArgumentError, match=f"no option '{next(iter(options))}'"):
+            ps.convert(source, tmp_path / "c" / "x_{}.npy", **options)
+    with pytest.raises(ps.InvalidArgumentError, match="rows"):
+        ps.convert(source, tmp_path / "c.zarr", rows=3)
+    assert not (tmp_path / "c").exists()
+    done = verb(str(tmp_path / "s.zarr"), str(tmp_path / "d" / "x_{}.npy"), "--shards", "4")
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "d").glob("*.npy"))) == 4
+
+
+def test_a_plan_and_an_interrupted_copy(tmp_path: Path) -> None:
+    values = np.arange(64 * 64, dtype="f4").reshape(64, 64)
+    ps.create_array(tmp_path / "a.zarr", data=values, chunks=(1, 64))
+    plan = ps.convert(tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=(64, 1), memory="4KiB", dry_run=True)
+    assert [step.passes for step in plan.steps] == [2]
+    command = (str(tmp_path / "a.zarr"), str(tmp_path / "b.zarr"), "--chunks", "64,1", "--memory", "4KiB")
+    done = verb(*command, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("two passes: ")
+    assert json.loads(verb(*command, "--dry-run", "--json").stdout)["steps"][0]["passes"] == 2
+    assert not (tmp_path / "b.zarr").exists()
+
+    def stop(path: str, done: int, total: int) -> bool:
+        return done < total * 3 // 4
+
+    with pytest.raises(ps.CancelledError):
+        ps.convert(tmp_path / "a.zarr", tmp_path / "b.zarr", chunks=(64, 1), memory="4KiB", threads=1, progress=stop)
+    done = verb(*command, "--resume", "--verify", "--threads", "1")
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(ps.open(tmp_path / "b.zarr")[...], values)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zarr", "b.zarr"]
+    for target in ("c.npy", "c.tif"):
+        for option in ("dry_run", "resume"):
+            with pytest.raises(ps.InvalidArgumentError, match=f"no option '{option}'"):
+                ps.convert(tmp_path / "a.zarr", tmp_path / target, **{option: True})
+
+
+def verb(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "penstock", "convert", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
 def test_units_and_names_are_written_to_hdf5(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     group = ps.create_group(tmp_path / "a.zarr", attributes={"title": "T", "list": [1, 2], "object": {"a": None}})

@@ -49,7 +49,15 @@ TARGETS: list[tuple[str, str, dict[str, Any]]] = [
     (".h5", "t.h5", {}),
     (".nc", "t.nc", {}),
     (".npy", "t.npy", {}),
+    ("{}.npy", "t_{}.npy", {"rows": 3}),
+    ("{}.raw", "t_{}.raw", {}),
 ]
+
+
+def targets_in(folder: Path) -> Path:
+    """A folder of its own: the source may be many files with a manifest."""
+    (folder / "targets").mkdir()
+    return folder / "targets"
 
 
 def arrays_in(node: ps.Array | ps.Group, path: str = "") -> dict[str, ps.Array]:
@@ -103,7 +111,7 @@ def seen(source: Any, at: Path, options: dict[str, Any]) -> str:
 
 def rendered(cells: dict[tuple[str, str], str]) -> str:
     heads = [head for head, _, _ in TARGETS]
-    lines = [f"| from | {' | '.join(f'`{head}`' if head[0] == '.' else head for head in heads)} |"]
+    lines = [f"| from | {' | '.join(f'`{head}`' if head[0] in '.{' else head for head in heads)} |"]
     lines.append("|---|" + "---|" * len(heads))
     for name in SOURCES:
         row = [cells[name, head] for head in heads]
@@ -129,7 +137,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> None:
     for name, make in SOURCES.items():
         for head, target, options in TARGETS:
             folder = tmp_path_factory.mktemp("pair")
-            cells[name, head] = seen(make(folder), folder / target, options)
+            cells[name, head] = seen(make(folder), targets_in(folder) / target, options)
     before, rest = GUIDE.read_text().split(BEGIN)
     GUIDE.write_text(before + BEGIN + rendered(cells) + END + rest.split(END)[1])
 
@@ -140,7 +148,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> None:
 def test_each_pair_matches_its_cell(name: str, head: str, target: str, options: dict[str, Any], tmp_path: Path) -> None:
     if target in ("t.h5", "t.nc"):
         pytest.importorskip("h5py")
-    assert seen(SOURCES[name](tmp_path), tmp_path / target, options) == cells_of(table())[name, head]
+    assert seen(SOURCES[name](tmp_path), targets_in(tmp_path) / target, options) == cells_of(table())[name, head]
 
 
 @pytest.mark.skipif(not GUIDE.exists(), reason="no checkout")

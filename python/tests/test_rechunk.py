@@ -290,6 +290,10 @@ def test_the_verb(tmp_path: Path) -> None:
     done = run_program(*command, "--memory", "4KiB", "--verify", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["steps"][0]["passes"] == 2
+    assert done.stderr == ""
+    done = run_program(*command, "--memory", "4KiB", "--overwrite")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("two passes: "), "the plan, before it runs"
     np.testing.assert_array_equal(ps.open(tmp_path / "b.zarr")[...], values)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.zarr", "b.zarr"]
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, overload
 
 from penstock import _core
 from penstock.api import images
-from penstock.api.copy import Progress, copy, more_options
+from penstock.api.copy import CopyJob, Progress, more_options
 from penstock.api.hdf5_writer import write_hdf5
 from penstock.api.open import open
-from penstock.api.rechunk import folder_of
+from penstock.api.rechunk import RechunkPlan, folder_of, plan_of
 from penstock.api.save import save
+from penstock.api.shard_writer import MANIFEST, ShardWriter, save_shards
+from penstock.api.written_values import warn_of_place
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.errors import InvalidArgumentError, UnsupportedError
@@ -23,6 +27,7 @@ from penstock.shards.sharded_array import ShardedArray
 from penstock.target.sniff import format_by_name
 
 _OF_ONE_FILE = ("tiff", "hdf5", "npy")
+_SHARD_BYTES = 64 << 20
 
 
 def _name_of(target: Any) -> tuple[str, str | None]:
@@ -36,18 +41,75 @@ def is_one_file(target: Any) -> bool:
     return _name_of(target)[1] in _OF_ONE_FILE
 
 
+def is_pattern(target: Any) -> bool:
+    """Whether the target's name is that of many files: it has a field for their number."""
+    name = _name_of(target)[0]
+    return "{" in name and "}" in name
+
+
+@overload
 def convert(
     source: Any,
     target: Any,
     *,
+    dry_run: Literal[True],
+    path: str = ...,
+    chunks: Any = ...,
+    shards: Any = ...,
+    rows: int | None = ...,
+    codecs: Any = ...,
+    zarr_format: int | None = ...,
+    memory: int | str | None = ...,
+    scratch: str | os.PathLike[str] | None = ...,
+    overwrite: bool = ...,
+    resume: bool = ...,
+    verify: bool = ...,
+    threads: int | None = ...,
+    progress: Progress | bool | None = ...,
+    context: Context | None = ...,
+    storage_options: Mapping[str, Any] | None = ...,
+    target_options: Mapping[str, Any] | None = ...,
+    **options: Any,
+) -> RechunkPlan: ...
+@overload
+def convert(
+    source: Any,
+    target: Any,
+    *,
+    dry_run: Literal[False] = ...,
+    path: str = ...,
+    chunks: Any = ...,
+    shards: Any = ...,
+    rows: int | None = ...,
+    codecs: Any = ...,
+    zarr_format: int | None = ...,
+    memory: int | str | None = ...,
+    scratch: str | os.PathLike[str] | None = ...,
+    overwrite: bool = ...,
+    resume: bool = ...,
+    verify: bool = ...,
+    threads: int | None = ...,
+    progress: Progress | bool | None = ...,
+    context: Context | None = ...,
+    storage_options: Mapping[str, Any] | None = ...,
+    target_options: Mapping[str, Any] | None = ...,
+    **options: Any,
+) -> Array | Group: ...
+def convert(
+    source: Any,
+    target: Any,
+    *,
+    dry_run: bool = False,
     path: str = "",
     chunks: Any = None,
     shards: Any = None,
+    rows: int | None = None,
     codecs: Any = None,
     zarr_format: int | None = None,
     memory: int | str | None = None,
     scratch: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
+    resume: bool = False,
     verify: bool = False,
     threads: int | None = None,
     progress: Progress | bool | None = None,
@@ -55,7 +117,7 @@ def convert(
     storage_options: Mapping[str, Any] | None = None,
     target_options: Mapping[str, Any] | None = None,
     **options: Any,
-) -> Array | Group:
+) -> Array | Group | RechunkPlan:
     """Write an array or a group in another format, which the target's name determines, and open it.
 
     Parameters
@@ -66,15 +128,20 @@ def convert(
         `.tif` and other names of TIFFs: a Cloud Optimized GeoTIFF of one array, or of the only image of a group, with
         its coordinate system, transform, nodata, scales, offsets, units and names of bands. `.h5`, `.nc` and other
         names of HDF5 files: an HDF5 file of an array or a group, written by h5py, with attributes and, for dimensions
-        that are named, scales as in netCDF-4. `.npy`: one array. Every other name is Zarr: arrays and groups, with
-        attributes and names of dimensions; a TIFF with a georeference, or with scales, becomes a group: `band_data`,
-        its coordinates and its grid mapping `spatial_ref`.
+        that are named, scales as in netCDF-4. `.npy`: one array. A name with one `{}`: many files of one array, with a
+        manifest, as `penstock.save_shards` writes them (`.npy`, `.raw`, ...). Every other name is Zarr: arrays and
+        groups, with attributes and names of dimensions; a TIFF with a georeference, or with scales, becomes a group:
+        `band_data`, its coordinates and its grid mapping `spatial_ref`.
     path
         Within a Zarr target.
     chunks
         As for `penstock.copy`; also for HDF5, where the default is each array's own.
-    shards, codecs, zarr_format, memory, scratch
-        For Zarr, as for `penstock.rechunk`.
+    shards, codecs, zarr_format, memory, scratch, resume
+        For Zarr, as for `penstock.rechunk`. `shards` is also the number of many files; or
+    rows
+        Rows of each of many files. By default files have about 64 MiB, and whole chunks.
+    dry_run
+        For Zarr: check all arguments and return the plan; nothing is written.
     overwrite
         Replace an existing target, after all is written.
     verify
@@ -86,12 +153,12 @@ def convert(
     storage_options
         For the source's URI, as for `open`.
     options
-        For TIFF: those of `create_array` (`crs`, `transform`, `compression`, ...).
+        For TIFF: those of `create_array` (`crs`, `transform`, `compression`, ...). For many files: of `ShardWriter`.
 
     Returns
     -------
     Array or Group
-        The target, opened.
+        The target, opened. With `dry_run` a `RechunkPlan`.
 
     Raises
     ------
@@ -121,6 +188,17 @@ def convert(
     """
     name, format = _name_of(target)
     of_zarr = {"shards": shards, "codecs": codecs, "zarr_format": zarr_format, "memory": memory, "scratch": scratch}
+    of_copy = {"resume": resume or None, "dry_run": dry_run or None}
+    if is_pattern(target):
+        of_zarr = {"path": path or None, "chunks": chunks, **of_zarr, **of_copy}
+        unused = [key for key, value in of_zarr.items() if value is not None and key != "shards"]
+        if unused:
+            raise InvalidArgumentError(f"many files have no option {unused[0]!r}")
+        if not isinstance(source, Array | Group):
+            source = open(source, context=context, storage_options=storage_options)
+        return _write_shards(source, name, rows, shards, overwrite, verify, context, options)
+    if rows is not None:
+        raise InvalidArgumentError("rows are of many files, whose name has a '{}'")
     if not is_one_file(target):
         if options:
             raise InvalidArgumentError(f"Zarr has no option {next(iter(options))!r}")
@@ -130,40 +208,48 @@ def convert(
             of_zarr["shards"] = False  # its files must not become Zarr's shards
         if not isinstance(source, Array | Group):
             source = open(source, context=context, storage_options=storage_options)
-        if images.is_placed(source):
+        more: dict[str, Any] = {
+            **more_options(memory, of_zarr["scratch"]),
+            "verify": bool(verify),
+            "overwrite": overwrite,
+            "resume": resume,
+            "durable": False,
+            "threads": threads,
+            "progress": progress,
+        }
+        placed = images.is_placed(source)
+        if placed and resume:
+            raise UnsupportedError(f"a copy of an image with its georeference cannot be resumed: '{source.uri}'")
+        if placed and not dry_run:
             return images.write_image(
                 source,
                 target,
                 path,
                 how={"chunks": chunks, "shards": shards, "codecs": codecs, "zarr_format": zarr_format},
-                more={
-                    **more_options(memory, of_zarr["scratch"]),
-                    "verify": bool(verify),
-                    "overwrite": overwrite,
-                    "resume": False,
-                    "durable": False,
-                    "threads": threads,
-                    "progress": progress,
-                },
+                more=more,
                 context=context,
                 target_options=target_options,
             )
-        return copy(
+        job = CopyJob(
             source,
             target,
             path,
-            chunks=chunks,
-            **of_zarr,
-            overwrite=overwrite,
-            verify=verify,
-            threads=threads,
-            progress=progress,
-            context=context,
-            storage_options=storage_options,
-            target_options=target_options,
+            chunks,
+            of_zarr["shards"],
+            codecs,
+            zarr_format,
+            more,
+            context,
+            storage_options,
+            target_options,
         )
+        if dry_run:
+            return plan_of(job)
+        warn_of_place(job.source)
+        job.run()
+        return job.open()
     ending = os.path.splitext(name)[1].lower()
-    unused = [key for key, value in of_zarr.items() if value is not None]
+    unused = [key for key, value in {**of_zarr, **of_copy}.items() if value is not None]
     if path or unused or (chunks is not None and format != "hdf5"):
         raise InvalidArgumentError(f"'{ending}' files have no option {(unused or ['path' if path else 'chunks'])[0]!r}")
     if "://" in name:
@@ -188,6 +274,36 @@ def convert(
         source = found
     save(name, source, **options)
     made = open(name, context=context)
+    if verify and isinstance(made, Array):
+        _core.compare(source, made)
+    return made
+
+
+def _write_shards(
+    source: Array | Group,
+    pattern: str,
+    rows: int | None,
+    shards: Any,
+    overwrite: bool,
+    verify: bool,
+    context: Context | None,
+    options: dict[str, Any],
+) -> Array | Group:
+    """Many files of one array, and their manifest, which is opened."""
+    if isinstance(source, Group):
+        raise UnsupportedError(f"many files hold one array, '{source.uri}' is a group: choose one of it")
+    if rows is None and shards is None and source.ndim > 0:
+        row_bytes = max(1, source.dtype.itemsize * math.prod(source.shape[1:]))
+        whole = max(1, (source.chunks or (1,))[0])
+        rows = whole * max(1, _SHARD_BYTES // (whole * row_bytes))
+    writer = ShardWriter(pattern, **options)._writer
+    manifest = os.path.join(os.fsdecode(writer.folder), MANIFEST)
+    there = [*map(os.fsdecode, writer.left_over(0)), *([manifest] if os.path.exists(manifest) else [])]
+    if there and not overwrite:
+        raise InvalidArgumentError(f"'{there[0]}' already exists: overwrite it")
+    with contextlib.nullcontext() if context is None else context:
+        save_shards(source, pattern, rows=rows, shards=shards, **options)
+    made = open(manifest, context=context)
     if verify and isinstance(made, Array):
         _core.compare(source, made)
     return made

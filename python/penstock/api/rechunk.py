@@ -197,10 +197,15 @@ def rechunk(
         source, target, path, chunks, shards, codecs, zarr_format, more, context, storage_options, target_options
     )
     if dry_run:
-        return RechunkPlan(tuple(RechunkStep(*step) for step in job.run(check_only=True)["steps"]))
+        return plan_of(job)
     warn_of_place(job.source)
     job.run()
     return job.open()
+
+
+def plan_of(job: CopyJob) -> RechunkPlan:
+    """The plan of a copy, whose arguments are all checked; nothing is written."""
+    return RechunkPlan(tuple(RechunkStep(*step) for step in job.run(check_only=True)["steps"]))
 
 
 def folder_of(target: Any) -> str | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import sys
 from typing import Any, NoReturn
 
-from penstock.api.convert import convert
+from penstock.api.convert import convert, is_pattern
 from penstock.api.open import open
+from penstock.api.rechunk import RechunkPlan
 from penstock.cli import storage
 from penstock.cli.read import fail
 from penstock.core.array import Array
@@ -18,12 +20,13 @@ from penstock.core.sizes import parse_bytes
 
 _EPILOG = """\
 The name of DST chooses the format: .tif and .tiff a Cloud Optimized GeoTIFF, .h5, .hdf5, .nc and .nc4 HDF5 (by h5py),
-.npy NumPy, everything else Zarr.
+.npy NumPy, everything else Zarr. A name with {} or {:05d} is that of many files (.npy, .raw and others).
 
 Examples:
   penstock convert era5.nc era5.zarr --codec zstd --verify
   penstock convert scene.tif scene.zarr --verify
-  penstock convert run.zarr run.h5"""
+  penstock convert run.zarr run.h5
+  penstock convert run.zarr 'run/x_{:05d}.npy' --rows 1000"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -41,11 +44,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("source", metavar="SRC", help="what penstock opens")
     parser.add_argument("target", metavar="DST", help="a path; a URI for Zarr")
     parser.add_argument("--chunks", help="of Zarr and HDF5: 64,64, or time=24,lat=-1 by name, or 8MiB")
-    parser.add_argument("--shards", help="of Zarr: as --chunks, or 'auto' or 'none'")
+    parser.add_argument("--shards", help="of Zarr: as --chunks, or 'auto' or 'none'; the number of many files")
+    parser.add_argument("--rows", type=int, help="of each of many files")
     parser.add_argument("--codec", help="of Zarr: names (zstd), or JSON")
     parser.add_argument("--zarr-format", type=int, choices=(2, 3))
     parser.add_argument("--memory", help="of Zarr: for blocks of elements, such as 2GiB")
     parser.add_argument("--scratch", help="of Zarr: a folder for what does not fit into the memory")
+    parser.add_argument("--dry-run", action="store_true", help="of Zarr: check all, print the plan; write nothing")
+    parser.add_argument("--resume", action="store_true", help="of Zarr: continue an interrupted copy")
     parser.add_argument("--overwrite", action="store_true", help="replace the destination")
     parser.add_argument("--verify", action="store_true", help="read the copy and the source, and compare")
     parser.add_argument("--threads", type=int)
@@ -77,7 +83,8 @@ def main(arguments: list[str]) -> int:
         given = _parser().parse_args(arguments)
         options: dict[str, Any] = {
             "chunks": lengths(given.chunks),
-            "shards": False if given.shards == "none" else lengths(given.shards),
+            "shards": _shards(given.shards, given.target),
+            "rows": given.rows,
             "codecs": _codecs(given.codec),
             "zarr_format": given.zarr_format,
             "memory": given.memory,
@@ -93,6 +100,8 @@ def main(arguments: list[str]) -> int:
             given.source if how is None else open(given.source, mode="r", storage_options=how),
             given.target,
             **options,
+            dry_run=given.dry_run,
+            resume=given.resume,
             overwrite=given.overwrite,
             verify=given.verify,
             threads=given.threads,
@@ -103,12 +112,24 @@ def main(arguments: list[str]) -> int:
         return fail(error, as_json)
     except KeyboardInterrupt:
         return 130
+    if isinstance(made, RechunkPlan):
+        steps = [dataclasses.asdict(step) for step in made.steps]
+        print(json.dumps({"steps": steps}, indent=2) if as_json else str(made) or "nothing is encoded anew")
+        return 0
     kind = f"an array {made.shape}" if isinstance(made, Array) else "a group"
     if as_json:
         print(json.dumps({"source": given.source, "destination": given.target, "format": made.format}, indent=2))
     else:
         print(f"{given.target}: {kind} in {made.format}")
     return 0
+
+
+def _shards(text: str | None, target: str) -> Any:
+    if text == "none":
+        return False
+    if text is not None and is_pattern(target) and text.isdecimal():
+        return int(text)
+    return lengths(text)
 
 
 def _codecs(text: str | None) -> Any:
