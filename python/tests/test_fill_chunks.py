@@ -110,3 +110,71 @@ def test_every_way_of_writing_omits_the_same_chunks(dtype):
         assert found["ours"] == stored
         if dtype.kind not in "cV":  # zarr-python compares zeros of both signs as equal for these, and loses the sign
             assert found["theirs"] == stored
+
+
+SMALL = ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "int4", "uint4"]
+
+
+@pytest.mark.parametrize("name", [*SMALL, "str"])
+def test_small_numbers_and_text_omit_the_same_chunks(name: str) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    random = np.random.default_rng(11)
+    if name == "str":
+        pool = np.array(["", "a", "ab", "é", "\0", "a" * 300], object)
+        given: Any = "str"
+    else:
+        given = np.dtype(getattr(ml_dtypes, name))
+        bits = np.arange(256, dtype="u2" if given.itemsize == 2 else "u1")
+        if given.itemsize == 2:  # zeros of both signs, numbers, infinities, NaN of both signs and payloads
+            bits = np.array([0, 0x8000, 1, 0x3FC0, 0x7F80, 0xFF80, 0x7FC0, 0xFFC0, 0x7F81, 0xFFFF], "u2")
+        pool = np.arange(-8, 8).astype(given) if "int4" in name else bits.view(given)
+
+    def same(one: Any, other: Any) -> bool:
+        if name == "str" or "int" in name:
+            return bool(one == other)
+        both = np.isnan(np.float32(one)) and np.isnan(np.float32(other))
+        return bool(both or np.asarray(one).tobytes() == np.asarray(other).tobytes())
+
+    for _ in range(12):
+        # A chunk of a negative int4 as fill value is stored: ml_dtypes does not extend the sign within the byte.
+        fill = pool[random.integers(8 if name == "int4" else 0, len(pool))]
+        values = pool[random.integers(0, len(pool), CHUNK * CHUNKS)]
+        values[:CHUNK] = fill
+        nans = [each for each in pool if same(each, fill)]
+        values[CHUNK : 2 * CHUNK] = [nans[i % len(nans)] for i in range(CHUNK)]
+        parts = values.reshape(CHUNKS, CHUNK)
+        stored = {f"c/{i}" for i in range(CHUNKS) if not all(same(each, fill) for each in parts[i])}
+        options: dict[str, Any] = {"shape": values.shape, "dtype": given, "chunks": (CHUNK,), "fill_value": fill}
+
+        plain: dict[str, Any] = {}
+        ps.create_array(plain, **options)[...] = values
+        assert keys_of(plain) == stored
+
+        parts_first: dict[str, Any] = {}
+        merged = ps.create_array(parts_first, **options)
+        merged[...] = pool[(np.arange(values.size) * 5) % len(pool)]
+        merged[1:] = values[1:]
+        merged[:1] = values[:1]
+        assert keys_of(parts_first) == stored
+
+        sharded: dict[str, Any] = {}
+        ps.create_array(sharded, **options, shards=(2 * CHUNK,))[...] = values
+        assert keys_of(sharded) == {f"c/{i}" for i in range(CHUNKS // 2) if {f"c/{2 * i}", f"c/{2 * i + 1}"} & stored}
+
+        appended: dict[str, Any] = {}
+        with ps.create_array(appended, **{**options, "shape": (0,)}).appender() as w:
+            for part in np.split(values, [3, 4, 17]):
+                w.append(part)
+        assert keys_of(appended) == stored
+
+
+@pytest.mark.parametrize("name", ["int2", "int4"])
+def test_fill_values_below_zero(name: str) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    for fill in (-2, dtype.type(-2)):
+        store: dict[str, Any] = {}
+        a = ps.create_array(store, shape=(6,), dtype=dtype, chunks=(2,), fill_value=fill)
+        a[:3] = np.array([1, -2, -1]).astype(dtype)
+        assert ps.open(store)[...].astype(int).tolist() == [1, -2, -1, -2, -2, -2]
+        assert int(a.fill_value) == -2

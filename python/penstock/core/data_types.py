@@ -129,6 +129,8 @@ def fill_options(fill: Any, dtype: Any) -> dict[str, Any]:
             raise ValueError(f"{fill!r} is not an integer")
     except (TypeError, ValueError, OverflowError, KeyError) as error:
         raise InvalidArgumentError(f"fill_value {fill!r} does not fit dtype {native}: {error}") from error
+    if dtype in ("int2", "int4"):  # ml_dtypes leaves the sign out of the byte's upper bits
+        return {"fill_value": json.dumps(int(item))}
     return {"fill_bytes": item.tobytes()}
 
 
