@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 import subprocess
 import sys
 import time
@@ -216,6 +218,36 @@ def test_a_program_that_ends_names_its_levels(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", END, str(tmp_path / "a")], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert ps.open(tmp_path / "a", level=1)[...].tolist() == [[7] * 4] * 3
+
+
+KILLED = """
+import sys, numpy as np, penstock as ps
+w = ps.create_levels(sys.argv[1], shape=(0, 64, 64), dtype="u1", chunks=(1, 16, 16), levels=3)
+print("begun", flush=True)
+for t in range(60):
+    w.append(np.full((1, 64, 64), t % 200 + 1))
+w.close()
+"""
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("PENSTOCK_LEVEL_KILLS", "5"))))
+def test_a_killed_program_leaves_no_named_level_that_is_incomplete(seed: int, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    command = [sys.executable, "-c", KILLED, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "begun\n"
+        time.sleep(random.Random(seed).random() * 0.4)
+        running.kill()
+    group = ps.open(path)
+    named = [each["path"] for each in group.attrs.get("ome", {}).get("multiscales", [{}])[0].get("datasets", [])]
+    base = group["0"]
+    expected = (np.arange(base.shape[0]) % 200 + 1).astype("u1")
+    assert (base[...] == expected[:, None, None]).all(), "the shape names rows that are stored"
+    for name in named:
+        level = group[name]
+        assert level.shape[0] == 60
+        assert (level[...] == expected[:, None, None]).all()
 
 
 def test_invalid_options_are_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import random
 import subprocess
@@ -257,6 +258,64 @@ def test_any_number_of_ranks_continues_where_others_stopped(seed):
         for step, x in enumerate(loader):
             rest[steps * ranks + step * others + rank] = x.numpy().reshape(-1).tolist()
     assert {**first, **rest} == dict(enumerate(whole))
+
+
+@pytest.mark.parametrize("seed", range(1000 if os.environ.get("PENSTOCK_ALL_CASES") else 60))
+def test_crops_of_pairs_continue_with_any_number_of_ranks(seed):
+    draw = random.Random(seed)
+    names = ["t", "y", "x"][: draw.randint(1, 3)]
+    lengths = {name: draw.randint(2, 12) for name in names}
+    crop, pad = {}, {}
+    for name in draw.sample(names, draw.randint(1, len(names))):
+        if draw.random() < 0.5:
+            pad[name] = (draw.randint(0, 3), draw.randint(0, 3))
+        crop[name] = None if draw.random() < 0.3 else draw.randint(1, lengths[name] + sum(pad.get(name, (0, 0))))
+    arrays = {}
+    for key in draw.choice([["image"], ["image", "label"]]):
+        of = [name for name in names if key == "image" or name in crop or draw.random() < 0.5]
+        shape = tuple(lengths[name] for name in of)
+        values = np.random.default_rng(seed).integers(0, 1000, shape).astype(draw.choice(["i2", "f4"]))
+        arrays[key] = make(values, tuple(draw.randint(1, n) for n in shape), of)
+    options = {
+        "pad": pad,
+        "samples": draw.choice([None, draw.randint(1, 60)]),
+        "batch_size": draw.randint(1, 8),
+        "fill": 9,
+        "mask": draw.random() < 0.5,
+        "seed": seed,
+        "window": draw.choice([None, 16 * sum(a.nbytes for a in arrays.values()) + 64]),
+        "shuffle": draw.random() < 0.8,
+    }
+
+    def bytes_of(batch):
+        of, valid = batch if options["mask"] else (batch, None)
+        return [*(of[key].numpy().tobytes() for key in arrays), *([] if valid is None else [valid.numpy().tobytes()])]
+
+    def loader_of(rank, ranks):
+        return ps.loader(arrays, crop, rank=rank, ranks=ranks, **options)
+
+    epoch = draw.randint(0, 2)
+    plain = loader_of(0, 1)
+    plain.set_epoch(epoch)
+    whole = [bytes_of(batch) for batch in plain]
+    ranks, others = draw.randint(1, 4), draw.randint(1, 4)
+    steps = draw.randint(0, len(whole) // ranks)
+    found, states = {}, []
+    for rank in range(ranks):
+        loader = loader_of(rank, ranks)
+        loader.set_epoch(epoch)
+        iteration = iter(loader)
+        for step in range(steps):
+            found[step * ranks + rank] = bytes_of(next(iteration))
+        states.append(loader.state_dict())
+        iteration.close()
+    assert all(state == states[0] for state in states)
+    for rank in range(others):
+        loader = loader_of(rank, others)
+        loader.load_state_dict(pickle.loads(pickle.dumps(states[0])))
+        for step, batch in enumerate(loader):
+            found[steps * ranks + step * others + rank] = bytes_of(batch)
+    assert found == dict(enumerate(whole))
 
 
 def test_ranks_with_common_lanes_share_no_chunk():
