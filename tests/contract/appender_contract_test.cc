@@ -214,6 +214,39 @@ TEST(Appender, DoesNotWaitForStorageUntilTheQueueIsFull) {
   EXPECT_EQ(all_of(*after), rows_from(0, static_cast<std::size_t>(taken) + 40, 256));
 }
 
+// The time from an append to the first put of a chunk, in milliseconds, without a flush.
+double first_put_after(std::size_t rows, std::uint64_t queue_bytes) {
+  using clock = std::chrono::steady_clock;
+  const target to = make_target({0, 256}, {4, 256});  // rows of 1 KiB
+  gate put;
+  std::atomic<clock::time_point> at{clock::time_point()};
+  to.store->before_put = [&](std::string_view key) -> result<> {
+    if (is_chunk(key) && at.load() == clock::time_point()) {
+      at = clock::now();
+      put.open();
+    }
+    return {};
+  };
+  appender_options options;
+  options.queue_bytes = queue_bytes;
+  appender by = appender::make(*to.at, 0, options).value();
+  auto block = rows_from(0, rows, 256);
+  const auto begin = clock::now();
+  EXPECT_TRUE(by.append(view_of(block, to.at->type(), 256)).ok());
+  put.wait();
+  EXPECT_TRUE(by.close().ok());
+  return std::chrono::duration<double, std::milli>(at.load() - begin).count();
+}
+
+TEST(Appender, GathersSmallAppendsUntilTheQueueIsHalfFull) {
+  double least = 1e9;
+  for (int round = 0; round < 20; ++round) {
+    EXPECT_GE(first_put_after(4, 64 << 10), 20);
+    least = std::min(least, first_put_after(40, 64 << 10));
+  }
+  EXPECT_LT(least, 20);
+}
+
 TEST(Appender, TheShapeNeverNamesRowsThatAreNotStored) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 12; ++round) {

@@ -22,6 +22,8 @@ constexpr std::uint64_t kDefaultQueueBytes = std::uint64_t{256} << 20;
 /// One write writes a slab, with its objects in flight at the same time; the queue has several slabs.
 constexpr std::uint64_t kMostSlabBytes = std::uint64_t{32} << 20;
 constexpr std::uint64_t kSlabsInQueue = 8;
+/// Rows that can be written wait for further ones, so that small appends do not wake the thread one by one.
+constexpr std::chrono::milliseconds kGathering{20};
 /// Held with any queue size: one is written while the next one is filled.
 constexpr std::size_t kLeastSlabs = 2;
 
@@ -185,6 +187,23 @@ void appender_state::wake() {
   changed_.notify_all();
 }
 
+// Wakes the thread for the first rows that it can write, and when the queue is half full: it waits for more in between.
+void appender_state::rows_came() {
+  const bool is_first = !gathers_until_;
+  if (is_first) gathers_until_ = clock::now() + kGathering;
+  if (is_first || !running_ || is_half_full()) wake();
+}
+
+bool appender_state::is_half_full() const noexcept {
+  return (taken_ - written_) * row_bytes_ + item_bytes_ >= queue_bytes_ / 2;
+}
+
+// Of the thread, if rows can be written.
+bool appender_state::waits_for_more() const noexcept {
+  if (is_awaited_ || wanted_ > written_ || is_half_full()) return false;
+  return gathers_until_ && clock::now() < *gathers_until_;
+}
+
 result<> appender_state::add_slab(guard& lock) {
   const std::uint64_t capacity = next_capacity();
   lock.unlock();
@@ -217,7 +236,7 @@ result<> appender_state::fill(guard& lock, const tensor_view& rows, std::uint64_
   // Items may have any size: their memory is released when a row of objects is written.
   const bool whole = (end_ + (taken_ - written_)) % unit_ == 0;
   if (whole && to->item_bytes > queue_bytes_ / kSlabsInQueue) to->capacity = to->filled;
-  if (!stalled_ && writable() > 0) wake();
+  if (!stalled_ && writable() > 0) rows_came();
   return {};
 }
 
@@ -250,6 +269,7 @@ result<bool> appender_state::append(const tensor_view& rows, const std::shared_p
     const std::uint64_t more = no_room ? std::max<std::uint64_t>(1, next_capacity() * row_bytes_) : 0;
     // Checked rows are accepted: the caller may hold a lock that the background thread needs.
     if (may_wait && is_full(more)) {
+      is_awaited_ = true;
       wake();
       const auto goes_on = [&] { return !is_full(more) || stalled_ || broken_ || closed_; };
       wait_until(lock, changed_, stop, [&] { return goes_on() || stop.stop_requested(); });

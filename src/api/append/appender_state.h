@@ -73,6 +73,9 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   std::optional<error> take_errors();
   void fail(error what);
   void wake();
+  void rows_came();
+  bool is_half_full() const noexcept;
+  bool waits_for_more() const noexcept;
   result<> add_slab(guard& lock);
   result<> fill(guard& lock, const tensor_view& rows, std::uint64_t count, const std::shared_ptr<const void>& keeps);
   static void serve(const std::shared_ptr<appender_state>& self);
@@ -101,6 +104,8 @@ class appender_state : public std::enable_shared_from_this<appender_state> {
   std::uint64_t end_;                                   // elements along the axis in storage, including written rows
   std::uint64_t taken_ = 0, written_ = 0, stored_ = 0;  // rows of this appender
   std::uint64_t wanted_ = 0;                            // rows that `flush` waits for
+  std::optional<clock::time_point> gathers_until_;      // rows can be written, and wait until then for further ones
+  bool is_awaited_ = false;                             // an `append` waits for room
   std::vector<error> errors_;                           // not returned yet
   std::vector<error> late_errors_;  // errors after the shape was stored: returned by `flush` although all rows are
   bool running_ = false;            // the thread

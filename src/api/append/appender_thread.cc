@@ -1,5 +1,6 @@
 // The background thread of an appender.
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,10 +22,14 @@ void appender_state::work(guard& lock) {
   while (!stalled_ && !broken_) {
     const bool is_wanted = wanted_ > stored_ && written_ >= wanted_;
     const std::uint64_t count = writable();
+    if (count == 0) gathers_until_.reset();
     // A new turn writes rows before it publishes, even if the interval is very short.
     const bool is_due = clock::now() >= publish_at_ && (count == 0 || written_ > stored_);
     if (session_ != nullptr && (is_wanted || is_due)) {
       publish(lock);
+    } else if (count > 0 && waits_for_more()) {
+      const bool has_unnamed = session_ != nullptr && written_ > stored_;
+      changed_.wait_until(lock, has_unnamed ? std::min(*gathers_until_, publish_at_) : *gathers_until_);
     } else if (count > 0 && session_ != nullptr) {
       write_some(lock, count);
     } else if (count > 0) {
@@ -75,6 +80,7 @@ void appender_state::write_some(guard& lock, std::uint64_t count) {
   }
   lock.lock();
   busy_ = false;
+  is_awaited_ = false;
   from->written += count;
   written_ += count;
   end_ += count;
