@@ -341,8 +341,10 @@ result<std::unique_ptr<file_store::staged_file>> file_store::write_beside(std::s
   out->synced = syncs(condition);
   if (!out->synced) {
     PENSTOCK_TRY(out->file.close_copy());
-  } else if (!alone && bytes >= kSetAsideFrom) {
-    out->on_way = write_out_.get().start(out->file.number());
+  } else if (!alone) {
+    if (bytes >= kSetAsideFrom) out->on_way = write_out_.get().start(out->file.number());
+    // The device writes it while the next object is encoded, and the file system writes its log once for many.
+    if (!out->on_way) start_writing_out(out->file.number());
   }
   return out;
 }
@@ -377,11 +379,6 @@ result<std::unique_ptr<staged_object>> file_store::stage(std::string_view key, s
 
 std::vector<result<version>> file_store::publish(std::span<const std::unique_ptr<staged_object>> staged) {
   const auto file_at = [&](std::size_t i) -> staged_file& { return static_cast<staged_file&>(*staged[i]); };
-  // All bytes are being written before the first is waited for: the file system then writes its log once for many.
-  if (staged.size() > 1) {
-    for (std::size_t i = 0; i < staged.size(); ++i)
-      if (file_at(i).synced && !file_at(i).on_way) start_writing_out(file_at(i).file.number());
-  }
   std::vector<result<version>> out;
   out.reserve(staged.size());
   std::vector<int> durable;

@@ -92,8 +92,8 @@ result<> block_copier::compare_block(const box& block, const std::byte* values, 
 
 std::uint64_t block_copier::bytes_of(const box& block) const noexcept { return elements(block) * item_bytes(); }
 
-// Runs pieces 0..count-1 in order, on the plan's workers; of several processes, this one's. Progress counts all passes.
-result<> block_copier::each(std::uint64_t count, unsigned pass, unsigned passes,
+// Runs pieces 0..count-1 in order; of several processes, this one's. Progress counts all passes.
+result<> block_copier::each(std::uint64_t count, unsigned pass, unsigned passes, unsigned workers,
                             const std::function<result<>(std::uint64_t, std::uint64_t&)>& piece) {
   PENSTOCK_ASSIGN(std::uint64_t total, element_count(from_.shape()));
   total *= item_bytes();
@@ -108,9 +108,9 @@ result<> block_copier::each(std::uint64_t count, unsigned pass, unsigned passes,
       return with_.options.progress({now.path, (pass * now.total_bytes + now.done_bytes) / passes, now.total_bytes});
     };
   }
-  constexpr bool kWaits = false;  // pieces decode and encode, they do not wait
+  const bool waits = workers > with_.threads;  // more workers than threads: some of them wait for the device
   copy_pieces work(shown, from_.context()->state(), with_.path, total);
-  return work.run(static_cast<std::size_t>(last - first), plan_.workers, kWaits,
+  return work.run(static_cast<std::size_t>(last - first), workers, waits,
                   [&, begin = first](std::size_t i, std::uint64_t& bytes) { return piece(begin + i, bytes); });
 }
 
@@ -159,7 +159,7 @@ void block_copier::move(const box& piece, const box& from, const std::byte* valu
 }
 
 result<> block_copier::direct() {
-  return each(plan_.reads.cells(), 0, 1, [&](std::uint64_t n, std::uint64_t& bytes) -> result<> {
+  return each(plan_.reads.cells(), 0, 1, plan_.workers, [&](std::uint64_t n, std::uint64_t& bytes) -> result<> {
     const box block = box_of(plan_.reads, n);
     bytes = bytes_of(block);
     if (skips(block)) return {};
@@ -172,7 +172,8 @@ result<> block_copier::direct() {
 }
 
 result<> block_copier::gathered() {
-  return each(plan_.reads.cells(), 0, 1, [&](std::uint64_t n, std::uint64_t& bytes) { return gather(n, bytes); });
+  return each(plan_.reads.cells(), 0, 1, plan_.workers,
+              [&](std::uint64_t n, std::uint64_t& bytes) { return gather(n, bytes); });
 }
 
 result<> block_copier::gather(std::uint64_t n, std::uint64_t& bytes) {
@@ -288,7 +289,7 @@ result<> block_copier::spilled() {
 
 // The first pass: the parts of each block of the source are written to their positions in the file.
 result<> block_copier::spill(scratch_file& file, std::span<const std::uint64_t> begins) {
-  return each(plan_.reads.cells(), 0, 2, [&](std::uint64_t n, std::uint64_t& bytes) -> result<> {
+  return each(plan_.reads.cells(), 0, 2, plan_.workers, [&](std::uint64_t n, std::uint64_t& bytes) -> result<> {
     const box block = box_of(plan_.reads, n);
     bytes = bytes_of(block);
     if (file.is_marked(n)) return {};
@@ -316,38 +317,51 @@ result<> block_copier::spill(scratch_file& file, std::span<const std::uint64_t> 
   });
 }
 
+bool block_copier::parts_are_in_order() const noexcept {
+  for (std::size_t d = 1; d < plan_.writes.rank(); ++d) {
+    const grid_axis &of = plan_.writes.axis(d), &parts = plan_.reads.axis(d);
+    for (std::uint64_t i = 0; i < of.cells(); ++i) {
+      const std::uint64_t begin = of.origin(i), last = begin + of.valid_length(i) - 1;
+      if (parts.cell_of(begin) != parts.cell_of(last)) return false;
+    }
+  }
+  return true;
+}
+
 // The second pass: the parts of each block of the destination are read and written as its objects.
 result<> block_copier::collect(scratch_file& file, std::span<const std::uint64_t> begins) {
   const std::uint64_t reads = plan_.reads.cells();
-  return each(plan_.writes.cells(), 1, 2, [&](std::uint64_t id, std::uint64_t& bytes) -> result<> {
-    const box block = box_of(plan_.writes, id);
-    bytes = bytes_of(block);
-    const bool had_written = file.is_marked(reads + id);
-    if (skips(block)) return {};
-    if (had_written)  // a power cut removed them, and the file no longer has their parts
-      return error(errc::conflict, "objects that this copy had written are gone: begin again, without resuming");
-    const std::uint64_t begin = begins[static_cast<std::size_t>(id)];
-    PENSTOCK_ASSIGN(output_block parts, memory_for(block));
-    PENSTOCK_TRY(file.read(begin, {parts.data(), static_cast<std::size_t>(bytes)}));
-    bool in_order = true;  // parts of whole rows, one after the other, form the block
-    for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
-      for (std::size_t d = 1; d < piece.size.size(); ++d) in_order = in_order && piece.size[d] == block.size[d];
-    });
-    output_block moved;
-    if (!in_order) {
-      PENSTOCK_ASSIGN(moved, memory_for(block));
-      for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
-        move(piece, piece, parts.data() + place_of(piece, block), block, moved.data());
-      });
-    }
-    const std::byte* const values = in_order ? parts.data() : moved.data();
-    PENSTOCK_TRY(finish(block, values, in_order ? moved : parts));
-    // A continued copy finds the objects, unless some are not stored: then the parts are kept.
-    if (!with_.compares && leaves_objects_out(block, values)) return {};
-    if (!with_.compares) PENSTOCK_TRY(file.mark(reads + id, with_.options.durable));
-    file.discard(begin, bytes);
-    return {};
-  });
+  const bool in_order = parts_are_in_order();
+  // Each worker has memory for two blocks. Where one suffices, there are twice as many workers: while some of them wait
+  // until the device has their objects, others encode. One thread stays one.
+  const bool doubles = in_order && !with_.compares && with_.threads > 1;
+  return each(plan_.writes.cells(), 1, 2, (doubles ? 2 : 1) * plan_.workers,
+              [&, in_order](std::uint64_t id, std::uint64_t& bytes) -> result<> {
+                const box block = box_of(plan_.writes, id);
+                bytes = bytes_of(block);
+                const bool had_written = file.is_marked(reads + id);
+                if (skips(block)) return {};
+                if (had_written)  // a power cut removed them, and the file no longer has their parts
+                  return error(errc::conflict,
+                               "objects that this copy had written are gone: begin again, without resuming");
+                const std::uint64_t begin = begins[static_cast<std::size_t>(id)];
+                PENSTOCK_ASSIGN(output_block parts, memory_for(block));
+                PENSTOCK_TRY(file.read(begin, {parts.data(), static_cast<std::size_t>(bytes)}));
+                output_block moved;
+                if (!in_order) {
+                  PENSTOCK_ASSIGN(moved, memory_for(block));
+                  for_each_part(plan_.reads, block, [&](chunk_id, const box& piece) {
+                    move(piece, piece, parts.data() + place_of(piece, block), block, moved.data());
+                  });
+                }
+                const std::byte* const values = in_order ? parts.data() : moved.data();
+                PENSTOCK_TRY(finish(block, values, in_order ? moved : parts));
+                // A continued copy finds the objects, unless some are not stored: then the parts are kept.
+                if (!with_.compares && leaves_objects_out(block, values)) return {};
+                if (!with_.compares) PENSTOCK_TRY(file.mark(reads + id, with_.options.durable));
+                file.discard(begin, bytes);
+                return {};
+              });
 }
 
 }  // namespace penstock::inline v0

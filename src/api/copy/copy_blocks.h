@@ -51,7 +51,7 @@ class block_copier {
   };
 
   unsigned inner_threads() const noexcept { return std::max(1U, with_.threads / std::max(plan_.workers, 1U)); }
-  result<> each(std::uint64_t count, unsigned pass, unsigned passes,
+  result<> each(std::uint64_t count, unsigned pass, unsigned passes, unsigned workers,
                 const std::function<result<>(std::uint64_t, std::uint64_t&)>& piece);
   result<output_block> memory_for(const box& block) const;
   /// Elements in the copy's type.
@@ -77,6 +77,8 @@ class block_copier {
   std::vector<std::uint64_t> ranges() const;
   result<> spill(scratch_file& file, std::span<const std::uint64_t> begins);
   result<> collect(scratch_file& file, std::span<const std::uint64_t> begins);
+  /// Whether the parts of each block of the destination form it, one after the other.
+  bool parts_are_in_order() const noexcept;
   /// Whether an object of the block equals the fill value, and is therefore not stored.
   bool leaves_objects_out(const box& block, const std::byte* values) const;
   /// The position of a part in the range of its block, and of that range in the file.
