@@ -1,18 +1,19 @@
 // The fake driver: memory of devices and of the host, and copies.
 
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/memory_node.h"
+#include "base/system_calls.h"
 #include "support/fake_cuda/fake_driver.h"
 
 namespace penstock::test::fake {
@@ -30,14 +31,14 @@ std::function<void()> copying(void* to, const void* from, std::size_t bytes) {
   };
 }
 
-// Counts an allocation of host memory by a thread that prefers a NUMA node (set_mempolicy(2)).
+// Counts an allocation of host memory by a thread that prefers a NUMA node.
 void count_preferred_node() {
   constexpr int kPreferred = 1;
-  constexpr unsigned kMostNodes = 1024, kBits = 8 * sizeof(unsigned long);
+  constexpr unsigned kBits = 8 * sizeof(unsigned long);
   int mode = 0;
-  unsigned long nodes[kMostNodes / kBits] = {};
-  if (syscall(SYS_get_mempolicy, &mode, nodes, kMostNodes + 1UL, nullptr, 0UL) != 0 || mode != kPreferred) return;
-  for (unsigned word = 0; word < kMostNodes / kBits; ++word) {
+  unsigned long nodes[preferred_node::kMostNodes / kBits] = {};
+  if (!get_memory_policy(mode, nodes) || mode != kPreferred) return;
+  for (unsigned word = 0; word < std::size(nodes); ++word) {
     if (nodes[word] == 0) continue;
     const unsigned node = word * kBits + static_cast<unsigned>(std::countr_zero(nodes[word]));
     self().count(("page-locked near node " + std::to_string(node)).c_str());
