@@ -1,4 +1,4 @@
-"""Penstock reads and writes chunked N-d arrays as fast as the machine can decode and encode them.
+"""Reads and writes chunked N-dimensional arrays; reads are as fast as the decompressor.
 
 Examples
 --------
