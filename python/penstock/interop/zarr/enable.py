@@ -58,7 +58,7 @@ class Enabled:
     >>> import penstock.zarr
     >>> on = penstock.zarr.enable()
     >>> on
-    <penstock.zarr.enable(bypass=False, device='cpu', strict=False, threads=None): on>
+    <penstock.zarr.enable(bypass=None, device='cpu', strict=False, threads=None): on>
     >>> penstock.zarr.disable()
     """
 
