@@ -3,12 +3,13 @@
 Examples
 --------
 >>> import zarr, penstock.zarr
+>>> before = penstock.zarr.stats(reset=True)
 >>> with penstock.zarr.enable():                # without `with`: until `disable`
 ...     z = zarr.create_array("x.zarr", shape=(100, 50), chunks=(10, 50), dtype="f4")
 ...     z[:] = 1
 ...     float(z[3:5].sum())
 100.0
->>> penstock.zarr.stats(reset=True)["write"]["paths"]
+>>> penstock.zarr.stats()["write"]["paths"]
 {'native': 1}
 """
 

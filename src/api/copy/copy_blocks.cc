@@ -82,7 +82,8 @@ result<> block_copier::compare_block(const box& block, const std::byte* values, 
     spare = {};
     PENSTOCK_ASSIGN(spare, memory_for(block));
   }
-  PENSTOCK_TRY(read(to_, block, spare.data(), type.variable_length() ? std::make_shared<item_arena>() : nullptr));
+  const auto arena = type.variable_length() ? std::make_shared<item_arena>() : nullptr;
+  PENSTOCK_TRY(read(to_, block, spare.data(), arena));
   const auto at = first_difference(values, spare.data(), elements(block), type);
   if (!at) return {};
   return error(errc::corrupt_data,
