@@ -33,7 +33,7 @@ test: ## all tests, under sanitizers too; STAGES="lint unit python asan tsan" ch
 	@tools/setup.sh core test
 	@$(python) tools/run_tests.py --jobs $(jobs) $(STAGES)
 
-test-long: ## the same with all cases where `make test` samples them: under sanitizers, in the emulator
+test-long: ## the same with all cases and all C++ tests in both builds, where `make test` samples them
 	@PENSTOCK_ALL_CASES=1 $(MAKE) --no-print-directory test
 
 test-peers: build ## suites and benchmarks of zarr-python, xarray, h5py, GDAL and others with Penstock in place (an hour); ARGS="zarr:pipeline" chooses

@@ -21,8 +21,12 @@ settings.register_profile(
 )
 settings.load_profile("penstock")
 
-# With a sanitizer's build of the module, which other_core loads, a sample of the tests runs: see `sample`.
-ALL_CASES = not os.environ.get("PENSTOCK_CORE") or bool(os.environ.get("PENSTOCK_ALL_CASES"))
+# `make test-long`; and a sanitizer's build of the module (see other_core), with which a sample of the tests runs.
+LONG = bool(os.environ.get("PENSTOCK_ALL_CASES"))
+SAMPLED = bool(os.environ.get("PENSTOCK_CORE")) and not LONG
+
+# For tests that take half a minute and find what others find, or what `make test-peers` finds.
+in_long_runs = pytest.mark.skipif(not LONG, reason="runs in `make test-long`")
 
 # Tests that a shell runs in the background, and the programs that they start, ignore interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -73,12 +77,12 @@ def either(*case: Any) -> tuple[bool, ...]:
 
     With PENSTOCK_ALL_CASES (`make test-long`), both.
     """
-    return (False, True) if os.environ.get("PENSTOCK_ALL_CASES") else (zlib.crc32(repr(case).encode()) % 2 == 1,)
+    return (False, True) if LONG else (zlib.crc32(repr(case).encode()) % 2 == 1,)
 
 
 def examples(full: int) -> int:
-    """The number of Hypothesis examples of a test: a quarter of `count` under a sanitizer, as in C++."""
-    return full if ALL_CASES else full // 4
+    """The number of Hypothesis examples of a test: half of those of `make test-long`, under a sanitizer a quarter."""
+    return full if LONG else full // 4 if SAMPLED else full // 2
 
 
 class Slow(ps.Store):
@@ -154,7 +158,7 @@ def sample(items: list[pytest.Item]) -> list[pytest.Item]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the files that take minutes first, so that no worker still runs one after the others have finished."""
-    if not ALL_CASES:
+    if SAMPLED:
         kept = sample(items)
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import penstock as ps
 import pytest
-from conftest import same, write
+from conftest import examples, same, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec, GzipCodec, ShardingCodec, TransposeCodec, ZstdCodec
@@ -77,7 +77,7 @@ def cases(draw: st.DrawFn) -> tuple:
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # from the writer, which compares random bits
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(cases())
 def test_a_whole_array_reads_as_it_was_written(case):
     values, chunks, codecs, fill, (name, separator) = case

@@ -14,6 +14,7 @@ from typing import Any
 
 import penstock
 import pytest
+from conftest import in_long_runs
 from device_support import LIBRARY, ROOT
 
 STAND_IN = LIBRARY.with_name("libpenstock_fake_nvcomp.so")
@@ -275,7 +276,7 @@ def plant(tmp_path: Path, what: str, more: str = "") -> dict[str, str]:
     [
         ('if "field_blosc" in uri: raise ps.Error("planted")', "planted"),
         ('if "field_blosc" in uri: os.kill(os.getpid(), 11)', "the process ended with status -11"),
-        ('if "field_blosc" in uri: time.sleep(1000)', "it took longer than a row may"),
+        pytest.param('if "field_blosc" in uri: time.sleep(1000)', "it took longer than a row may", marks=in_long_runs),
         (
             'if "field_blosc" in uri: ctypes.CDLL(os.environ["PENSTOCK_CUDA_DRIVER"]).penstock_fake_cuda_fault(700)',
             "CUDA_ERROR",
@@ -510,6 +511,7 @@ assert results.value("bars", "benchmark", "cold") is None
     assert "MISSED" in done.stdout
 
 
+@in_long_runs
 def test_the_tests_for_a_gpu_pass_on_the_fake_driver(tmp_path: Path) -> None:
     if not LIBRARY.exists():
         pytest.skip(f"the fake CUDA driver is not built: {LIBRARY}")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import penstock as ps
 import zarr
+from conftest import examples
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -141,4 +142,4 @@ class Writing(RuleBasedStateMachine):
 
 
 TestWriting = Writing.TestCase
-TestWriting.settings = settings(max_examples=60, stateful_step_count=15, deadline=None)
+TestWriting.settings = settings(max_examples=examples(60), stateful_step_count=15, deadline=None)

@@ -17,7 +17,7 @@ import penstock
 import penstock.zarr
 import pytest
 import zarr
-from conftest import ZARR_VERSION
+from conftest import ZARR_VERSION, in_long_runs
 
 ROOT = Path(__file__).parents[2]
 UNPACKED = ROOT / "build" / "peers" / f"zarr-{zarr.__version__}"
@@ -48,6 +48,7 @@ def test_zarr_pythons_pipeline_suite_passes(tmp_path):
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
 
 
+@in_long_runs
 @pytest.mark.timeout(900)
 def test_xarrays_tests_of_zarr_pass_as_with_zarrs_own_code(tmp_path):
     if importlib.util.find_spec("xarray.tests") is None:
