@@ -9,6 +9,7 @@ to it.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -43,10 +44,11 @@ def run(scenario: dict, setting: Setting) -> Result:
     context = ps.Context(threads=setting.threads)
     whole = ps.open_array(source, context=context)
     target = setting.folder / "rechunked-whole.zarr"
+    codecs = json.loads((source / "zarr.json").read_text())["codecs"]  # as the others keep them
 
     def in_memory() -> None:
         shutil.rmtree(target, ignore_errors=True)
-        b = ps.create_array(target, shape=whole.shape, dtype=whole.dtype, chunks=chunks, context=context)
+        b = ps.create_array(target, shape=whole.shape, dtype=whole.dtype, chunks=chunks, codecs=codecs, context=context)
         b[...] = whole[...]
 
     contestants["whole"] = once(in_memory)
