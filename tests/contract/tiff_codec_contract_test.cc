@@ -1,6 +1,6 @@
 // The requirements of the compressions of TIFF that decode bytes to bytes: a new one is one more line in `codecs`, with
-// a stream of another writer. They are not in the registry, and stop where the output is full. Codecs of pictures are in
-// src/codec/tiff/tiff_pictures_test.cc.
+// a stream of another writer. They are not in the registry, and stop where the output is full. Codecs of pictures are
+// in src/codec/tiff/tiff_pictures_test.cc.
 
 #include <gtest/gtest.h>
 
