@@ -192,7 +192,7 @@ nb::dict to_dict(const profile_report& report) {
   return all;
 }
 
-nb::dict library_versions() {
+nb::dict linked_libraries() {
   nb::dict out;
   const std::optional<std::string> curl = curl_version_text();
   out["libcurl"] = curl ? nb::object(to_str(*curl)) : nb::none();
@@ -212,7 +212,7 @@ void bind_context(nb::module_& m) {
       },
       nb::arg("threads") = 0,
       "Bytes per second that threads (0: one for each processor) copy in memory; measured once, in about 20 ms.");
-  m.def("library_versions", library_versions, "The version of each library that this build uses, or None, by name.");
+  m.def("linked_libraries", linked_libraries, "The version of each library that this build uses, or None, by name.");
   nb::class_<context_handle>(m, "Context", "Threads, caches, pools and limits; penstock.Context derives from it.")
       .def(
           "__init__",

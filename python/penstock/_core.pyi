@@ -725,7 +725,7 @@ def _device_names() -> list[str]:
 def copy_rate(threads: int = 0) -> float:
     """Bytes per second that threads (0: one for each processor) copy in memory; measured once, in about 20 ms."""
 
-def library_versions() -> dict[str, str | None]:
+def linked_libraries() -> dict[str, str | None]:
     """The version of each library that this build uses, or None, by name."""
 
 def _current_device() -> int: ...

@@ -6,7 +6,7 @@ namespace penstock::inline v0 {
 ///
 /// The first call with a number of threads measures it, in about 20 ms; later ones return the same value.
 /// \param threads  0: one for each processor. At most 16 are used: more of them do not copy faster.
-/// \returns 0 if there is no memory for it.
+/// \returns 0 if memory for it cannot be allocated.
 double copy_rate(unsigned threads = 0);
 
 }  // namespace penstock::inline v0

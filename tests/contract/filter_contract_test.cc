@@ -47,8 +47,8 @@ const std::vector<read_sample>& samples() {
        of({32, 0, 0, 0, 76, 137, 185, 61, 97, 15, 203, 188, 0, 0, 7, 131, 192, 192, 240, 127, 255, 25, 0, 0, 0}),
        of({100, 101, 103, 102, 100, 99,  98,  100, 101, 140, 100, 100, 100, 100, 100, 100,
            100, 100, 100, 100, 100, 100, 100, 101, 99,  97,  0,   255, 3,   100, 100, 100})},
-      // The same: zfp's reversible mode. Its codec has the shape of a chunk, so it is no row of the codecs of any
-      // bytes.
+      // Also written by h5py: zfp's reversible mode. Its codec needs the shape of a chunk, so the rows of codecs that
+      // accept any bytes cannot include it.
       {"hdf5.zfp", R"({"parameters":[269504785,91252346,50,2281701376]})", of({5, 22, 60, 67}),
        of({0, 0, 128, 63, 0, 0, 192, 63, 0, 0, 0, 64, 0, 0, 16, 64})},
       {"hdf5.zfp", R"({"parameters":[269504785,91252346,48,2281701376]})", of({31, 0, 0, 0, 148, 4}),

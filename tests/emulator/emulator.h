@@ -9,7 +9,7 @@
 //
 // - collectives: all lanes of a warp (of the block, at its barriers) arrive at the same one, with masks of all lanes
 //   and the same source lane,
-// - races: two lanes access a byte, one of them writes, and there is no barrier between the accesses: of their warp or,
+// - races: two lanes access a byte, one of them writes, and no barrier separates the accesses: one of their warp or,
 //   for lanes of two warps, of the block. Accesses by two blocks of a launch are a race, too,
 // - places: every access is aligned and within memory that the kernel was given, and not in another lane's stack.
 //   Read-only memory is not written,

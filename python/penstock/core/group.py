@@ -210,7 +210,7 @@ class Group(_core.Group):
         return True
 
     def get(self, path: str, default: Any = None) -> Any:
-        """Return the child with that name or path; `default` if there is none."""
+        """Return the child with that name or path; `default` if the group has none."""
         try:
             return self._member(path) if path.strip("/") else default
         except NotFoundError:

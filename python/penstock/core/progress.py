@@ -107,7 +107,7 @@ class Shares:
         return self._callback is not None
 
     def share(self, size: int) -> Callable[[int, int], Any] | None:
-        """The callback for the next operation, which counts as `size` bytes whatever it reports; None: there is none.
+        """The callback for the next operation, which counts as `size` bytes whatever it reports; None: no callback.
 
         Call it after the operation before has ended.
         """

@@ -108,7 +108,7 @@ class TiffWriter:
         ----------
         selection
             Rows with all columns, step 1. They start at the first row of a tile and end at the last row of a tile or of
-            the image. All bands at once, unless each has tiles of its own (`interleave="band"`) and there is no mask.
+            the image. All bands at once, unless each has tiles of its own (`interleave="band"`) and no mask exists.
         value
             Anything that NumPy would assign: it is cast to the image's dtype and broadcast.
         mask

@@ -168,7 +168,7 @@ class ClosedArray(JoinedArray):
             return super()._read(key, threads, progress)
         return found[0]._read(found[1], threads, progress)
 
-    # Selections that are no boxes are resolved with the chunks of the parts.
+    # Selections other than boxes are resolved with the chunks of the parts.
     def _orthogonal(self, items: Any) -> _core._Selection:
         self._opened()
         return super()._orthogonal(items)

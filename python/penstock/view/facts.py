@@ -24,7 +24,7 @@ def grid_lengths(array: Array) -> tuple[int, ...]:
 
 
 def object_count(array: Array) -> int:
-    """Number of shards, or of chunks if there are no shards."""
+    """Number of shards, or of chunks if the array is not sharded."""
     lengths = array.chunks if array.shards is None else array.shards
     return math.prod(-(-size // max(1, length)) for size, length in zip(array.shape, lengths, strict=True))
 

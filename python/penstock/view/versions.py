@@ -69,7 +69,7 @@ def versions() -> dict[str, str | None]:
 
 def libraries() -> dict[str, str | None]:
     """Versions of the libraries of this build, in C; None: it does not use it, or this machine does not have it."""
-    return _core.library_versions()
+    return _core.linked_libraries()
 
 
 def devices() -> dict[str, Any]:

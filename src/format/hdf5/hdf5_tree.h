@@ -118,7 +118,7 @@ class hdf5_tree {
   std::map<std::uint64_t, std::vector<hdf5_link>> links_;
   std::map<std::pair<std::uint64_t, std::string>, hdf5_link> looked_up_;
   std::map<std::uint64_t, std::vector<hdf5_attribute>> attributes_;
-  std::shared_ptr<hdf5_path_search> paths_;  // of targets of references; null: there were none yet
+  std::shared_ptr<hdf5_path_search> paths_;  // finds targets of references; null until the first one
   unsigned soft_links_ = 0;
   std::optional<hdf5_exit> exit_;
 };

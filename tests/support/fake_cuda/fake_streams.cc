@@ -136,7 +136,7 @@ bool fake_streams::ready(const fake_stream& stream) const {
                      [](const auto& each) { return each.first->ended >= each.second; });
 }
 
-// Runs one operation that may run, of any stream; false if there is none.
+// Runs one operation that may run, of any stream; false if all must wait.
 bool fake_streams::run_one(guard& lock) {
   std::vector<std::shared_ptr<fake_stream>> ready_ones;
   for (const auto& each : streams_)

@@ -172,7 +172,7 @@ def available_memory() -> int:
     free = int(fields["MemAvailable"].split()[0]) * 1024
     group = Path("/sys/fs/cgroup")
     try:
-        limit = int((group / "memory.max").read_text())  # "max" if there is none
+        limit = int((group / "memory.max").read_text())  # "max": unlimited
         used = int((group / "memory.current").read_text())
         stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
     except (OSError, ValueError):
