@@ -51,6 +51,11 @@ result<> reference_layout::check() const {
     return error(errc::corrupt_data,
                  fmt::format("references name {} objects for {} chunks", objects_.size(), grid().cells()));
   }
+  for (const codec_chain& each : chains_) {
+    if (each.cell().size() != grid().rank())
+      return error(errc::corrupt_data, fmt::format("a reference's codecs make {}, the array has {} dimensions",
+                                                   to_string(each.cell()), grid().rank()));
+  }
   const std::vector<bool> fits = fitting_chains();
   std::uint64_t visits = kMostVisits;
   for (const reference_table::record& each : table_->records()) {
