@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,30 @@ def test_filters_of_hdf5plugin(tmp_path, dtype):
     group = ps.open(path)
     for name in filters:
         assert same(group[name][...], wanted), (name, group[name].codecs)
+
+
+@pytest.mark.skipif(hdf5plugin is None, reason="hdf5plugin is not installed")
+@pytest.mark.parametrize("dtype", ["|u1", "<i2", ">f4", "<f8", "|S3", "<c16", [("a", "<i4"), ("b", "<f8")]])
+@pytest.mark.parametrize(("shape", "chunks"), [((5000,), (700,)), ((301, 47), (100, 31)), ((40, 9, 50), (40, 4, 17))])
+def test_blosc2_of_hdf5plugin(tmp_path, dtype, shape, chunks):
+    """Chunks of several dimensions are in blocks, which lie in another order than their elements."""
+    count = math.prod(shape)
+    random = np.random.default_rng(7).integers(0, 3, count * np.dtype(dtype).itemsize).astype("u1")
+    wanted = {
+        "random": random.view(dtype).reshape(shape),
+        "ramp": np.repeat(np.arange(count, dtype="u1"), np.dtype(dtype).itemsize).view(dtype).reshape(shape),
+        "zeros": np.zeros(shape, dtype),
+    }
+    settings = itertools.product(wanted, ("blosclz", "lz4", "lz4hc", "zlib", "zstd"), (0, 1, 2, 3))
+    names = {f"{data}_{cname}_{each}": (data, cname, each) for data, cname, each in settings}
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w") as file:
+        for name, (data, cname, each) in names.items():
+            how = hdf5plugin.Blosc2(cname=cname, filters=each, clevel=1 + 4 * (each % 2))
+            file.create_dataset(name, data=wanted[data], chunks=chunks, **how)
+    group = ps.open(path)
+    for name, (data, _, _) in names.items():
+        assert same(group[name][...], wanted[data]), name
 
 
 ZFP_MODES: dict[str, dict[str, Any]] = {

@@ -24,9 +24,10 @@ codec_factory make_delta_codec, make_fixedscaleoffset_codec, make_quantize_codec
     make_scale_offset_codec, make_cast_value_codec, make_n5_default_codec, make_window_codec, make_zfp_codec,
     make_zfpy_codec;
 codec_factory make_vlen_utf8_codec, make_vlen_bytes_codec, make_vlen_array_codec;
-codec_factory make_hdf5_bits_codec, make_hdf5_bitshuffle_codec, make_hdf5_cast_codec, make_hdf5_field_codec,
-    make_hdf5_lz4_codec, make_hdf5_lzf_codec, make_hdf5_nbit_codec, make_hdf5_number_codec, make_hdf5_scaleoffset_codec,
-    make_hdf5_shuffle_codec, make_hdf5_string_codec, make_hdf5_szip_codec, make_hdf5_zfp_codec;
+codec_factory make_hdf5_bits_codec, make_hdf5_bitshuffle_codec, make_hdf5_blosc2_codec, make_hdf5_cast_codec,
+    make_hdf5_field_codec, make_hdf5_lz4_codec, make_hdf5_lzf_codec, make_hdf5_nbit_codec, make_hdf5_number_codec,
+    make_hdf5_scaleoffset_codec, make_hdf5_shuffle_codec, make_hdf5_string_codec, make_hdf5_szip_codec,
+    make_hdf5_zfp_codec;
 codec_factory make_netcdf_records_codec;
 
 /// The most encoded bytes that are accepted for `decoded_bytes`: other encoders may be worse than this library's.

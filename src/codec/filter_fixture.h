@@ -137,6 +137,7 @@ inline constexpr read_only_row kReadOnlyRows[] = {
     {"hdf5.number", R"({"kind":"integer","elementsize":3,"to":4,"precision":20,"offset":2,"signed":true})"},
     {"hdf5.number",
      R"({"kind":"float","elementsize":3,"to":4,"sign":23,"exponent":16,"exponent_bits":7,"mantissa":0,"mantissa_bits":16,"bias":63,"endian":"big"})"},
+    {"hdf5.blosc2", "{}"},
 };
 
 inline result<std::shared_ptr<const byte_codec>> make_codec(const read_only_row& row) {

@@ -43,6 +43,7 @@ constexpr entry kCodecs[] = {
     {"gzip", place::bytes, make_gzip_codec},
     {"hdf5.bits", place::bytes, make_hdf5_bits_codec},
     {"hdf5.bitshuffle", place::bytes, make_hdf5_bitshuffle_codec},
+    {"hdf5.blosc2", place::bytes, make_hdf5_blosc2_codec},
     {"hdf5.cast", place::bytes, make_hdf5_cast_codec},
     {"hdf5.field", place::bytes, make_hdf5_field_codec},
     {"hdf5.lz4", place::bytes, make_hdf5_lz4_codec},

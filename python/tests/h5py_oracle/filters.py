@@ -71,6 +71,10 @@ class _Filters:
         return {"id": "hdf5.bitshuffle", "elementsize": size, "blocksize": block, "compression": names[kind]}
 
     @staticmethod
+    def blosc2(values: tuple[int, ...], item: int) -> dict[str, Any]:
+        return {"id": "hdf5.blosc2"}
+
+    @staticmethod
     def zfp(values: tuple[int, ...], item: int) -> dict[str, Any]:
         return {"id": "hdf5.zfp", "parameters": list(values)}
 
@@ -98,6 +102,7 @@ _KNOWN = {
     32004: _Filters.lz4,
     32008: _Filters.bitshuffle,
     32013: _Filters.zfp,
+    32026: _Filters.blosc2,
     32015: _Filters.zstd,
     32022: _Filters.nothing,
     32023: _Filters.nothing,

@@ -6,6 +6,7 @@
 #include "codec/byte_codecs.h"
 #include "codec/codec_members.h"
 #include "codec/device_form.h"
+#include "codec/filters/shuffle.h"
 #include "codec/row_codec.h"
 
 namespace penstock::inline v0 {
@@ -104,7 +105,8 @@ void unshuffle_squares(const_bytes from, std::size_t plane, bytes_out to, std::s
   }
 }
 
-// `items` items of `item` bytes (2 at least) from number `first` on; each plane has `plane` items.
+}  // namespace
+
 void unshuffle(const std::byte* shuffled, std::size_t plane, std::size_t first, std::span<std::byte> out,
                std::size_t item) {
   const auto* const from = reinterpret_cast<const std::uint8_t*>(shuffled) + first;
@@ -122,6 +124,8 @@ void unshuffle(const std::byte* shuffled, std::size_t plane, std::size_t first, 
                                : unshuffle_any(from, plane, to, items, item);
   }
 }
+
+namespace {
 
 class shuffle_codec final : public byte_codec, public row_codec {
  public:

@@ -11,6 +11,7 @@
 #include "codec/codec_members.h"
 #include "codec/decode_only.h"
 #include "codec/device_form.h"
+#include "codec/filters/bit_planes.h"
 #include "codec/library_contexts.h"
 
 namespace penstock::inline v0 {
@@ -19,33 +20,7 @@ namespace {
 enum class inner : std::uint8_t { none, lz4, zstd };
 constexpr std::array<std::string_view, 3> kInner = {"none", "lz4", "zstd"};
 
-constexpr std::size_t kBitGroup = 8;  // elements whose bits share a byte
 constexpr std::size_t kDefaultBlockBytes = 8192, kLeastBlock = 128;
-
-// Bit j of byte i becomes bit i of byte j.
-std::uint64_t transpose_bits(std::uint64_t x) noexcept {
-  std::uint64_t t = (x ^ x >> 7) & 0x00AA00AA00AA00AA;
-  x ^= t ^ t << 7;
-  t = (x ^ x >> 14) & 0x0000CCCC0000CCCC;
-  x ^= t ^ t << 14;
-  t = (x ^ x >> 28) & 0x00000000F0F0F0F0;
-  return x ^ t ^ t << 28;
-}
-
-// Plane 8 j + b has bit b of byte j of every element, eight elements a byte, the first lowest.
-void unshuffle_bits(const std::uint8_t* from, std::uint8_t* to, std::size_t elements, std::size_t item) noexcept {
-  const std::size_t plane = elements / kBitGroup;
-  for (std::size_t j = 0; j < item; ++j) {
-    const std::uint8_t* const planes = from + 8 * j * plane;
-    for (std::size_t i = 0; i < plane; ++i) {
-      std::uint64_t bits = 0;
-      for (std::size_t b = 0; b < 8; ++b) bits |= std::uint64_t{planes[b * plane + i]} << (8 * b);
-      bits = transpose_bits(bits);
-      std::uint8_t* const out = to + kBitGroup * i * item + j;
-      for (std::size_t k = 0; k < kBitGroup; ++k) out[k * item] = static_cast<std::uint8_t>(bits >> (8 * k));
-    }
-  }
-}
 
 class bitshuffle_codec final : public decode_only_codec {
  public:

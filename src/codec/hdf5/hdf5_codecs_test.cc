@@ -135,6 +135,53 @@ TEST(Hdf5Codecs, FieldIsCutFromEachItem) {
     EXPECT_FALSE(make_byte_codec({"hdf5.field", json::parse(bad).value()}, 1).ok()) << bad;
 }
 
+TEST(Hdf5Codecs, Blosc2SaysWhatIsWrongWithAFrame) {
+  // A frame of one chunk, 0 to 5 in 16 bits, as hdf5plugin writes it; the chunk begins at byte 97, its index at 141.
+  const bytes frame = of(
+      {158, 168, 98, 50, 102, 114, 97,  109, 101, 0,   210, 0, 0, 0,   97,  207, 0,   0,   0, 0,   0,   0,   0,   216,
+       164, 18,  0,  81, 3,   211, 0,   0,   0,   0,   0,   0, 0, 12,  211, 0,   0,   0,   0, 0,   0,   0,   44,  210,
+       0,   0,   0,  2,  210, 0,   0,   0,   12,  210, 0,   0, 0, 12,  209, 0,   0,   209, 0, 1,   194, 216, 6,   0,
+       0,   0,   0,  0,  1,   1,   0,   0,   0,   0,   0,   0, 0, 0,   0,   147, 205, 0,   7, 222, 0,   0,   220, 0,
+       0,   5,   1,  7,  2,   12,  0,   0,   0,   12,  0,   0, 0, 44,  0,   0,   0,   0,   0, 0,   0,   0,   1,   1,
+       0,   0,   0,  0,  0,   0,   0,   0,   0,   0,   0,   1, 0, 2,   0,   3,   0,   4,   0, 5,   0,   5,   1,   7,
+       8,   8,   0,  0,  0,   8,   0,   0,   0,   40,  0,   0, 0, 0,   0,   0,   0,   0,   1, 0,   0,   0,   0,   0,
+       0,   0,   0,  0,  0,   0,   0,   0,   0,   0,   0,   0, 0, 148, 1,   147, 205, 0,   6, 222, 0,   0,   220, 0,
+       0,   206, 0,  0,  0,   35,  216, 0,   0,   0,   0,   0, 0, 0,   0,   0,   0,   0,   0, 0,   0,   0,   0,   0});
+  EXPECT_EQ(decoded("hdf5.blosc2", "{}", frame), "0 0 1 0 2 0 3 0 4 0 5 0");
+  const auto with = [&frame](std::size_t at, int value) {
+    bytes changed = frame;
+    changed.at(at) = static_cast<std::byte>(value);
+    return decoded("hdf5.blosc2", "{}", changed);
+  };
+  const auto expect = [](const std::string& got, const char* text) {
+    EXPECT_NE(got.find(text), std::string::npos) << got;
+  };
+  expect(decoded("hdf5.blosc2", "{}", frame, 11), "it decodes to 12 bytes, room is for 11");
+  expect(decoded("hdf5.blosc2", "{}", bytes(frame.begin(), frame.begin() + 80)), "it has 80 bytes");
+  expect(decoded("hdf5.blosc2", "{}", bytes(frame.begin(), frame.end() - 1)), "a frame of 216 bytes");
+  expect(with(2, 'c'), "it is not a Blosc 2 frame");
+  expect(with(0x1a, 1), "a frame whose chunks are files is not readable");
+  expect(with(0x2e, 200), "chunks of 200 bytes, there are 119");
+  expect(with(0x33, 0), "items of 0 bytes");
+  expect(with(0x3d, 0), "it has chunks of 0 bytes");
+  expect(with(0x3d, 5), "an index of 8 bytes for 3 chunks");
+  expect(with(97, 2), "blosc2 chunk has format version 2");
+  expect(with(97 + 3, 0), "has items of 0 bytes");
+  expect(with(97 + 4, 11), "plain copy of 11");
+  expect(with(97 + 12, 255), "says that it has 255 bytes, there are 44");
+  expect(with(97 + 30, 1), "unsupported: blosc2 chunk has blocks of different lengths");
+  expect(with(97 + 31, 0x10), "0 0 0 0 0 0 0 0 0 0 0 0");
+  expect(with(97 + 31, 0x20), "consists of NaN, its items have 2 bytes");
+  expect(with(97 + 31, 0x50), "special values of kind 5");
+  expect(with(97 + 2, 0xc5), "codec 1, which belongs to a plugin");
+  expect(with(97 + 2, 0x45), "has codec 2");
+  expect(with(97 + 2, 0x05), "block 0 at byte 65536");
+  bytes plugin = frame;
+  plugin.at(97 + 2) = std::byte{0x05};
+  plugin.at(97 + 16) = std::byte{35};
+  expect(decoded("hdf5.blosc2", "{}", plugin), "unsupported: blosc2 chunk has filter 35, which belongs to a plugin");
+}
+
 TEST(Hdf5Codecs, CastEndsAtTheLimitsOfTheOtherType) {
   const bytes shorts = of({0x80, 0, 0, 100, 0x7f, 0xff, 0xff, 0xff});  // -32768, 100, 32767, -1
   EXPECT_EQ(decoded("hdf5.cast", R"({"from":">i2","to":"|i1"})", shorts), "128 100 127 255");

@@ -105,6 +105,8 @@ result<json> hdf5_codec_of(const hdf5_filter& filter, std::uint64_t element_byte
       return codec_with("hdf5.zfp", {{"parameters", list(values)}});
     case 32015:
       return codec_with("zstd");
+    case 32026:
+      return codec_with("hdf5.blosc2");
     case 32022:
     case 32023:
       return json();  // filters that round numbers before compression: the rounded numbers are stored
