@@ -198,6 +198,14 @@ void edit_attributes(Handle& self, current<Node> Handle::* member, nb::handle se
   self.*member = call_engine([&] { return before.update_attributes(text, names); });
 }
 
+/// The attributes of a copy in HDF5, as JSON.
+nb::str attributes_in_hdf5(const array_handle& of) {
+  const array a = of.array();
+  auto made = attributes_in_netcdf(a.state());
+  if (!made.ok()) raise(std::move(made).error());
+  return to_str(made->dump());
+}
+
 /// Options of create_array for a copy in another format; empty if xarray has no meaning for the array.
 nb::dict meaning_in(const array_handle& of, int zarr_format) {
   const array a = of.array();
@@ -231,6 +239,8 @@ void bind_create(nb::module_& m) {
       .def("discard", [](replacement_handle& self) { self.fresh.reset(); }, "Give up what was written.");
   m.def("meaning_in", meaning_in, nb::arg("array"), nb::arg("zarr_format"),
         "What names an array's dimensions and masks its values in another format, as options of `create_array`.");
+  m.def("attributes_in_hdf5", attributes_in_hdf5, nb::arg("array"),
+        "The attributes of a copy in HDF5, as JSON: the missing value is the number `_FillValue`.");
   m.def(
       "check_new_name", [](nb::bytes name) { call_engine([&] { return check_new_name(text_of(name)); }); },
       nb::arg("name"), "Refuse the name of a file of another format for a new Zarr node.");

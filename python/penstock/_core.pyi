@@ -1259,6 +1259,9 @@ class _ResidentWave:
 def _describe_status(status: int) -> str:
     """The error of a status that is not 0."""
 
+def attributes_in_hdf5(array: Array) -> str:
+    """The attributes of a copy in HDF5, as JSON: the missing value is the number `_FillValue`."""
+
 def meaning_in(array: Array, zarr_format: int) -> dict[str, Any]:
     """Options of `create_array` that name an array's dimensions and mark its missing values in another format."""
 

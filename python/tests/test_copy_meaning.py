@@ -100,6 +100,14 @@ def test_xarray_reads_the_same_from_a_copy_and_its_source(
         assert differences(shown(tmp_path / "copy.zarr", engine), wanted) == [], engine
 
 
+def test_xarray_reads_the_same_from_a_netcdf_file_and_its_source(tmp_path: Path, source: tuple[Path, Any]) -> None:
+    """NetCDF's missing value is the number `_FillValue`; Zarr's is the fill value (2), or floats as base64 (3)."""
+    path, wanted = source
+    ps.convert(path, tmp_path / "copy.nc")
+    for engine in ("h5netcdf", "penstock"):
+        assert differences(shown(tmp_path / "copy.nc", engine), wanted) == [], engine
+
+
 def test_what_was_never_written_keeps_its_values(tmp_path: Path) -> None:
     """xarray uses the fill value of version 2 as the missing value, unlike that of version 3."""
     for dtype, fill, missing in itertools.product(("i2", "u1", "f4"), (0, 7, 255), (None, 0, 7, 200)):

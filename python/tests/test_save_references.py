@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,7 @@ def _store_of(target: Path) -> Any:
     return zarr.storage.FsspecStore(filesystem, read_only=True, path="")
 
 
-def _check_by_us(target: Any, group: ps.Group) -> None:
+def _check_by_us(target: Any, group: Mapping[str, Any]) -> None:
     again = ps.open(target)
     assert sorted(again) == sorted(group)
     for name in group:
@@ -163,7 +164,7 @@ def _check_by_us(target: Any, group: ps.Group) -> None:
         assert ours.attrs.asdict().get("long_name") == theirs.attrs.asdict().get("long_name")
 
 
-def _check_by_xarray(target: Any, group: ps.Group, zarr_format: int) -> None:
+def _check_by_xarray(target: Any, group: Mapping[str, Any], zarr_format: int) -> None:
     how = {"engine": "zarr", "consolidated": False, "zarr_format": zarr_format, "decode_cf": False}
     with xr.open_dataset(target, **how) as opened:
         assert sorted(map(str, opened.variables)) == sorted(group)
@@ -200,11 +201,129 @@ def test_is_read_from_icechunk(tmp_path: Path, source: str) -> None:
         icechunk.in_memory_storage(), config=config, authorize_virtual_chunk_access=credentials
     )
     session = repository.writable_session("main")
+    with warnings.catch_warnings(record=True) as omitted:
+        warnings.simplefilter("always", UserWarning)
+        ps.save_references(group, session)
+    session.commit("references")
+    store = repository.readonly_session("main").store
+    expected = {name: group[name] for name in group if not any(f"'{name}'" in str(each.message) for each in omitted)}
+    assert set(group) - set(expected) <= {"letters", "text"}  # single characters, which Zarr 3 does not have
+    _check_by_us(store, expected)
+    _check_by_xarray(store, expected, 3)
+
+
+def _packed(path: Path) -> Any:
+    """A NetCDF file with missing values of several kinds, and with values that equal HDF5's default fill value, 0."""
+    rng = np.random.default_rng(0)
+    zeros = rng.integers(0, 3, (4, 6))
+    data = xr.Dataset(
+        {
+            "plain": (("t", "x"), zeros.astype("f4")),
+            "nan": (("t", "x"), np.where(zeros == 1, np.nan, zeros)),
+            "number": (("t", "x"), np.where(zeros == 1, np.nan, zeros), {"units": "m"}),
+            "packed": (("t", "x"), np.where(zeros == 1, np.nan, zeros / 10)),
+            "flag": ("x", zeros[0].astype("u1")),
+            "one": ((), 0),
+        },
+        {"t": np.arange(4.0), "x": np.arange(6)},
+    )
+    encoding = {
+        "plain": {"_FillValue": None},
+        "nan": {"chunksizes": (2, 3), "zlib": True},
+        "number": {"dtype": "i2", "_FillValue": -1},
+        "packed": {"dtype": "i2", "_FillValue": -99, "scale_factor": 0.1, "add_offset": 1.0},
+        "x": {"_FillValue": None},
+    }
+    data.to_netcdf(path, engine="h5netcdf", encoding=encoding)
+    with h5py.File(path, "a") as file:  # one chunk of four is stored, the others are the fill value
+        for name, fill in (("zeros", 0), ("sevens", 7)):
+            gaps = file.create_dataset(name, (4, 6), "i4", chunks=(2, 3), fillvalue=fill)
+            gaps[0, 0] = 5
+            gaps.attrs["_FillValue"] = np.int32(fill + 5 * (fill == 0))
+            for d, dimension in enumerate("tx"):
+                gaps.dims[d].attach_scale(file[dimension])
+    return ps.open(path)
+
+
+@pytest.mark.parametrize("suffix", ["json", "parq", "manifest"])
+def test_missing_values_are_those_of_the_source(tmp_path: Path, suffix: str) -> None:
+    """To xarray, the fill value of Zarr 2 is the missing value, and kerchunk's references have no other."""
+    group = _packed(tmp_path / "x.nc")
+    target = tmp_path / f"out.{suffix}"
+    (ps.save_manifest if suffix == "manifest" else ps.save_references)(group, target)
+    with (
+        xr.open_dataset(tmp_path / "x.nc", engine="h5netcdf") as expected,
+        xr.open_dataset(target, engine="penstock") as ours,
+    ):
+        xr.testing.assert_identical(ours.load(), expected.load())
+    if suffix == "manifest":
+        return
+    pytest.importorskip("fsspec")
+    if suffix == "parq":
+        pytest.importorskip("fastparquet", reason="fsspec reads references in Parquet by fastparquet")
+    how = {"engine": "zarr", "consolidated": False, "zarr_format": 2}
+    with (
+        xr.open_dataset(tmp_path / "x.nc", engine="h5netcdf") as expected,
+        xr.open_dataset(_store_of(target), **how) as theirs,
+    ):
+        xr.testing.assert_identical(theirs.load(), expected.load())
+
+
+def test_missing_values_in_icechunk_are_those_of_the_source(tmp_path: Path) -> None:
+    icechunk = pytest.importorskip("icechunk")
+    group = _packed(tmp_path / "x.nc")
+    config = icechunk.RepositoryConfig.default()
+    prefix = f"file://{tmp_path}/"
+    config.set_virtual_chunk_container(
+        icechunk.VirtualChunkContainer(prefix, icechunk.local_filesystem_store(str(tmp_path)))
+    )
+    allowed = icechunk.containers_credentials({prefix: None})
+    repository = icechunk.Repository.create(
+        icechunk.in_memory_storage(), config=config, authorize_virtual_chunk_access=allowed
+    )
+    session = repository.writable_session("main")
     ps.save_references(group, session)
     session.commit("references")
     store = repository.readonly_session("main").store
-    _check_by_us(store, group)
-    _check_by_xarray(store, group, 3)
+    with xr.open_dataset(tmp_path / "x.nc", engine="h5netcdf") as expected:
+        for how in ({"engine": "zarr", "consolidated": False}, {"engine": "penstock"}):
+            with xr.open_dataset(store, **how) as opened:
+                xr.testing.assert_identical(opened.load(), expected.load())
+
+
+def test_references_of_kerchunk_mask_their_fill_value(tmp_path: Path) -> None:
+    """kerchunk moves `_FillValue` of a NetCDF file into the metadata's `fill_value`."""
+    np.array([3, -1, 0], "<i2").tofile(tmp_path / "i.bin")
+    np.array([3, np.nan, 0], "<f4").tofile(tmp_path / "f.bin")
+
+    def array(dtype: str, fill: Any) -> str:
+        made = {"zarr_format": 2, "shape": [3], "chunks": [3], "dtype": dtype, "order": "C", "filters": None}
+        return json.dumps({**made, "compressor": None, "fill_value": fill})
+
+    references: dict[str, Any] = {".zgroup": '{"zarr_format": 2}'}
+    for name, dtype, fill in (("i", "<i2", -1), ("f", "<f4", "NaN"), ("none", "<i2", None)):
+        references[f"{name}/.zarray"] = array(dtype, fill)
+        references[f"{name}/.zattrs"] = '{"_ARRAY_DIMENSIONS": ["x"], "units": "m"}'
+        references[f"{name}/0"] = [str(tmp_path / ("f.bin" if name == "f" else "i.bin")), 0, 12 if name == "f" else 6]
+    target = tmp_path / "k.json"
+    target.write_text(json.dumps({"version": 1, "refs": references}))
+    with xr.open_dataset(target, engine="penstock") as opened:
+        np.testing.assert_array_equal(opened["i"].values, [3, np.nan, 0])
+        np.testing.assert_array_equal(opened["f"].values, np.array([3, np.nan, 0], "f4"))
+        np.testing.assert_array_equal(opened["none"].values, np.array([3, -1, 0], "i2"))
+        assert opened["i"].encoding["_FillValue"] == -1
+        assert opened["i"].attrs == {"units": "m"}
+        assert "_FillValue" not in opened["none"].encoding
+    for name, options in (("3.zarr", {"zarr_format": 3}), ("2.zarr", {"zarr_format": 2}), ("copy.nc", {})):
+        ps.convert(target, tmp_path / name, **options)
+        engine: dict[str, Any] = {"engine": "zarr", "consolidated": False} if options else {"engine": "h5netcdf"}
+        with xr.open_dataset(tmp_path / name, **engine) as copied:
+            for variable, values in (("i", [3, np.nan, 0]), ("f", [3, np.nan, 0]), ("none", [3, -1, 0])):
+                np.testing.assert_array_equal(copied[variable].values, values, err_msg=name)
+                assert copied[variable].dims == ("x",)
+                assert copied[variable].attrs == {"units": "m"}
+    with xr.open_dataset(_store_of(target), engine="zarr", consolidated=False, zarr_format=2) as theirs:
+        np.testing.assert_array_equal(theirs["i"].values, [3, np.nan, 0])
 
 
 def test_icechunk_gets_all_arrays_that_it_can_have(tmp_path: Path) -> None:

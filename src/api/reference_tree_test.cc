@@ -2,6 +2,7 @@
 
 #include <penstock/extend/json.h>
 #include "base/json_bytes.h"
+#include "driver/export_references.h"
 #include "driver/open_reference.h"
 #include "driver/open_saved.h"
 #include "driver/zarr_nodes.h"
@@ -68,6 +69,32 @@ TEST_F(ReferenceTree, OpensGroupsAndArraysOfJson) {
     EXPECT_TRUE(direct->read_only());
   }
   EXPECT_EQ(open(path + "/g/y").error().code(), errc::not_found);
+}
+
+TEST_F(ReferenceTree, ShowsTheMissingValueOfNamedDimensionsAsAnAttribute) {
+  write("r.json", std::string("{") + kDocuments + R"(, "g/x/.zattrs": {"units": "m"},
+        "y/.zarray": {"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "<f4", "order": "C", "filters": null,
+                      "compressor": null, "fill_value": "NaN"},
+        "y/.zattrs": {"_ARRAY_DIMENSIONS": ["t"]}, "y/0": "base64:AAAAAA==",
+        "z/.zarray": {"zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "<i2", "order": "C", "filters": null,
+                      "compressor": null, "fill_value": 0},
+        "z/.zattrs": {"_ARRAY_DIMENSIONS": ["t"], "_FillValue": 3}})");
+  const auto attributes = [this](const char* name) {
+    const auto made = open_array((folder / "r.json").string() + "/" + name);
+    EXPECT_TRUE(made.ok()) << made.error().to_string();
+    return made.ok() ? made->attributes_json() : std::string();
+  };
+  EXPECT_EQ(attributes("g/x"), R"({"units":"m"})") << "no dimension has a name";
+  EXPECT_EQ(attributes("y"), R"({"_ARRAY_DIMENSIONS":["t"],"_FillValue":NaN})");
+  EXPECT_EQ(attributes("z"), R"({"_ARRAY_DIMENSIONS":["t"],"_FillValue":0})") << "xarray prefers the fill value";
+
+  const auto root = open((folder / "r.json").string());
+  ASSERT_TRUE(root.ok());
+  const auto exported = kerchunk_json_of(std::get<group>(*root));
+  ASSERT_TRUE(exported.ok()) << exported.error().to_string();
+  for (const char* each : {R"(\"fill_value\":\"NaN\")", R"(\"fill_value\":0)"})
+    EXPECT_NE(exported->find(each), std::string::npos) << *exported;
+  EXPECT_NE(exported->find(R"(\"fill_value\":9)"), std::string::npos) << "it fills chunks without a reference";
 }
 
 TEST_F(ReferenceTree, MayBeForbiddenToNameLocalFiles) {

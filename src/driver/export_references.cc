@@ -10,6 +10,7 @@
 #include "base/base64.h"
 #include "base/checked.h"
 #include "base/json_bytes.h"
+#include "driver/missing_value.h"
 #include "driver/open_reference.h"
 #include "driver/plain_references.h"
 #include "engine/array_state.h"
@@ -76,9 +77,16 @@ class exporter {
   result<> add_documents(const referenced_array& what, const std::string& prefix) {
     if (what.metadata.zarr_format != 2) return error(errc::unsupported, "references of Zarr 3 arrays are not exported");
     bool has_attributes = false;
+    json attributes;
+    for (const auto& [name, text] : what.documents) {
+      if (name != kZattrsKey) continue;
+      PENSTOCK_ASSIGN(attributes, json::parse(text));
+    }
     for (const auto& [name, text] : what.documents) {
       PENSTOCK_ASSIGN(json document, json::parse(text));
       if (name == kZarrayKey) {
+        const bool has_gaps = what.table->entries() != what.table->cells();
+        document = with_member(document, "fill_value", fill_value_of_references(what.metadata, attributes, has_gaps));
         document = with_numcodecs_shuffle(document, what.metadata.type.item_bytes());
         PENSTOCK_TRY(check_codecs(document));
       }
@@ -111,9 +119,14 @@ class exporter {
                       element != 0 && bytes % element == 0;
     if (!fits) return zarray;
     codecs[0] = json(json::object_t{{"id", "shuffle"}, {"elementsize", element}});
-    json::object_t out = *zarray.as_object();
-    for (auto& [name, value] : out)
-      if (name == "filters") value = json(codecs);
+    return with_member(zarray, "filters", json(std::move(codecs)));
+  }
+
+  static json with_member(const json& of, std::string_view name, json value) {
+    if (of.as_object() == nullptr) return of;
+    json::object_t out = *of.as_object();
+    for (auto& [each, old] : out)
+      if (each == name) old = value;
     return json(std::move(out));
   }
 

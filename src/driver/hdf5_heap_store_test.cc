@@ -73,7 +73,8 @@ TEST(Hdf5HeapStore, CancelledReadsAreNotRead) {
   const hdf5_heap_store store(cells, context::make().value());
   std::stop_source stop;
   stop.request_stop();
-  const byte_read read{.key = "3"};
+  byte_read read;
+  read.key = "3";
   all_answers answers;
   store.read({&read, 1}, answers, stop.get_token());
   EXPECT_EQ(answers.found[0], ~std::uint64_t{0});

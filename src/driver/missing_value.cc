@@ -92,6 +92,12 @@ std::optional<item> item_of_base64(const json& text, const dtype& type) {
   return std::move(parsed->item);
 }
 
+/// An item as a number of JSON; NaN and infinities are numbers, too, as in attributes of Zarr 2.
+result<json> number_of(const item& of, const dtype& type) {
+  if (is_float(type)) return json(double_of(of, type));
+  return write_fill_value(of, type);
+}
+
 json base64_of(double value) {
   const auto bits = std::bit_cast<std::uint64_t>(value);
   std::vector<std::byte> bytes(sizeof bits);
@@ -198,6 +204,48 @@ result<> keep_meaning(const array_state& from, create_options& out) {
   }
   out.attributes_json = json(std::move(attributes)).dump();
   return {};
+}
+
+result<json> attributes_in_netcdf(const array_state& from) {
+  PENSTOCK_ASSIGN(json parsed, json::parse(from.attributes_json.empty() ? "{}" : from.attributes_json));
+  if (!has_dimensions(from) || parsed.as_object() == nullptr) return parsed;
+  json::object_t out = *parsed.as_object();
+  remove(out, kArrayDimensions);
+  if (!is_number(from.type) || from.type.kind() == dtype_kind::boolean) return json(std::move(out));
+  const json* const attribute = member(out, kMissing);
+  std::optional<item> missing;
+  if (masks_by_fill(from)) {
+    missing = from.fill_value;
+  } else if (attribute != nullptr && from.format == "zarr3" && is_float(from.type)) {
+    missing = item_of_base64(*attribute, from.type);
+  }
+  if (missing) {
+    PENSTOCK_ASSIGN(json written, number_of(*missing, from.type));
+    set(out, kMissing, std::move(written));
+  }
+  return json(std::move(out));
+}
+
+json with_fill_as_attribute(const zarr_metadata& of, json attributes) {
+  if (of.zarr_format != 2 || of.fill_json.is_null() || !is_number(of.type) || attributes.as_object() == nullptr ||
+      attributes.find(kArrayDimensions) == nullptr) {
+    return attributes;
+  }
+  auto written = number_of(of.fill_value, of.type);
+  if (!written.ok()) return attributes;
+  json::object_t out = *attributes.as_object();
+  set(out, kMissing, std::move(*written));
+  return json(std::move(out));
+}
+
+json fill_value_of_references(const zarr_metadata& of, const json& attributes, bool has_gaps) {
+  const json* const attribute = attributes.find(kMissing);
+  const auto missing = attribute != nullptr && is_number(of.type) ? item_of(*attribute, of.type) : std::nullopt;
+  if (missing && is_same(*missing, of.fill_value, of.type)) return of.fill_json;
+  // Where it is not defined, chunks without a reference are zeros.
+  const bool is_zero =
+      std::all_of(of.fill_value.begin(), of.fill_value.end(), [](std::byte each) { return each == std::byte{0}; });
+  return has_gaps && !is_zero ? of.fill_json : json();
 }
 
 }  // namespace penstock::inline v0

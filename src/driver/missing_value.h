@@ -2,7 +2,9 @@
 
 #include <penstock/create.h>
 
+#include <penstock/extend/json.h>
 #include "engine/array_state.h"
+#include "format/zarr/zarr_metadata.h"
 
 namespace penstock::inline v0 {
 
@@ -24,5 +26,22 @@ bool has_dimensions(const array_state& of);
 /// \param out  Options of an array of another format, complete except for this.
 /// Source: xarray, "Zarr Encoding Specification", and `FillValueCoder` of its backends/zarr.py.
 result<> keep_meaning(const array_state& from, create_options& out);
+
+/// The attributes of a copy in HDF5 or NetCDF: without the names of dimensions, and with the missing value as the
+/// number
+/// `_FillValue`. Unchanged if the dimensions have no names.
+result<json> attributes_in_netcdf(const array_state& from);
+
+/// The attributes of an array of kerchunk's references, with `_FillValue`: kerchunk moves this attribute of a NetCDF
+/// file into the fill value of Zarr 2, which is the missing value there. Unchanged if the array has no fill value, no
+/// named dimensions, or elements that are not numbers.
+/// \param attributes  The content of `.zattrs`: an object, or null.
+json with_fill_as_attribute(const zarr_metadata& of, json attributes);
+
+/// The fill value that references of Zarr 2 must have so that xarray masks what the attribute `_FillValue` says and no
+/// more: null if the array's own would mask values. It stays if there are chunks without a reference that it fills.
+/// \param attributes   The content of `.zattrs`.
+/// \param has_gaps     Whether there are chunks without a reference.
+json fill_value_of_references(const zarr_metadata& of, const json& attributes, bool has_gaps);
 
 }  // namespace penstock::inline v0

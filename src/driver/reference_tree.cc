@@ -9,6 +9,7 @@
 
 #include <penstock/open.h>
 
+#include "driver/missing_value.h"
 #include "driver/open_reference.h"
 #include "engine/array_state.h"
 #include "engine/blocking_read.h"
@@ -254,6 +255,14 @@ result<node> reference_tree::open_array(std::string path, std::string uri, zarr_
         text.ok())
       what.documents.emplace_back(name,
                                   std::string(reinterpret_cast<const char*>(text->bytes.data()), text->bytes.size()));
+  }
+  for (auto& [name, text] : what.documents) {
+    if (name != kZattrsKey) continue;
+    PENSTOCK_ASSIGN(const json attributes, json::parse(text));
+    json changed = with_fill_as_attribute(metadata, attributes);
+    if (changed == attributes) continue;
+    text = changed.dump();
+    metadata.attributes = std::move(changed);
   }
   what.metadata = std::move(metadata);
   what.format = kFormat;

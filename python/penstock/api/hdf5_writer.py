@@ -18,6 +18,7 @@ from penstock.core.tile_stream import Stream
 
 _BLOCK_BYTES = 64 << 20
 _GZIP_LEVEL = 4
+_MISSING = "_FillValue"
 Told = Callable[[str, int, int], Any] | None
 
 
@@ -37,7 +38,9 @@ def write_hdf5(source: Array | Group, path: str, chunks: Any, verify: bool, told
     try:
         with h5py.File(draft, "w") as file:
             if isinstance(source, Array):
-                _write_array(file, _name_of(source), source, chunks, told)
+                name = _name_of(source)
+                _write_array(file, name, source, chunks, told)
+                _name_dimensions(file[name], source)
             else:
                 _write_group(file, source, chunks, told)
         if verify:
@@ -86,7 +89,7 @@ def _attach_scales(file: Any, arrays: list[tuple[str, Array]]) -> None:
 
     A variable with the name of its only dimension is the scale; otherwise one is created, which is netCDF's form of a
     dimension without a variable. An array with an unnamed dimension, or with another length than its namesake, gets
-    none: readers of netCDF refuse a mixture."""
+    labels instead: readers of netCDF refuse a mixture."""
     scales: dict[str, tuple[str, int]] = {}
     for path, array in arrays:
         name = path.rpartition("/")[2]
@@ -96,7 +99,10 @@ def _attach_scales(file: Any, arrays: list[tuple[str, Array]]) -> None:
     own = {path for path, _ in scales.values()}
     for path, array in arrays:
         folder, names = path.rpartition("/")[0], array.dimension_names or ()
-        if path in own or not names or None in names:
+        if path in own:
+            continue
+        if not names or None in names:
+            _name_dimensions(file[path], array)
             continue
         for dimension, length in zip(names, array.shape, strict=True):
             at = f"{folder}/{dimension}".strip("/")
@@ -108,15 +114,23 @@ def _attach_scales(file: Any, arrays: list[tuple[str, Array]]) -> None:
         if all(lengths.get(str(each)) == length for each, length in zip(names, array.shape, strict=True)):
             for d, dimension in enumerate(names):
                 file[path].dims[d].attach_scale(file[scales[str(dimension)][0]])
+        else:
+            _name_dimensions(file[path], array)
+
+
+def _name_dimensions(made: Any, source: Array) -> None:
+    for d, name in enumerate(source.dimension_names or ()):
+        if name is not None:
+            made.dims[d].label = name
 
 
 def _write_array(file: Any, path: str, source: Array, chunks: Any, told: Told) -> None:
     import h5py
 
     dtype: Any = source.dtype
-    if dtype.kind in "OT" and h5py.check_vlen_dtype(dtype) is None:
+    if dtype.kind == "U" or (dtype.kind in "OT" and h5py.check_vlen_dtype(dtype) is None):
         dtype = h5py.string_dtype()
-    elif dtype.kind in "mMU" or source.dtype.name in ("bfloat16",) or "float8" in source.dtype.name:
+    elif dtype.kind in "mM" or source.dtype.name in ("bfloat16",) or "float8" in source.dtype.name:
         raise UnsupportedError(f"HDF5 has no type for {source.dtype}", f"array '{source.uri}'")
     options: dict[str, Any] = {}
     if source.ndim and source.size:
@@ -142,20 +156,22 @@ def _write_array(file: Any, path: str, source: Array, chunks: Any, told: Told) -
         }
     made = file.create_dataset(path, source.shape, dtype, fillvalue=_fill_value(source, dtype), **options)
     _write_attributes(made, source)
-    for d, name in enumerate(source.dimension_names or ()):
-        if name is not None:
-            made.dims[d].label = name
     total = source.nbytes
     if not source.ndim:
-        made[...] = source[...]
+        made[...] = _writable(source[...])
     elif source.size:
         row_bytes = max(1, total // source.shape[0])
         step = max(1, _BLOCK_BYTES // row_bytes // options["chunks"][0]) * options["chunks"][0]
         with Stream(source, (min(step, source.shape[0]), *source.shape[1:]), 1) as blocks:
             for block in blocks:  # rows, read ahead by the engine
-                made[block.box] = block.data
+                made[block.box] = _writable(block.data)
                 if told is not None and told(path, min(total, block.box[0].stop * row_bytes), total) is False:
                     raise KeyboardInterrupt
+
+
+def _writable(values: Any) -> Any:
+    """h5py has no UCS-4 text; it writes text from objects."""
+    return values.astype(object) if values.dtype.kind == "U" else values
 
 
 def _fill_value(source: Array, dtype: Any) -> Any:
@@ -163,9 +179,21 @@ def _fill_value(source: Array, dtype: Any) -> Any:
     return None if fill is None or dtype.kind == "O" else fill
 
 
-def _write_attributes(to: Any, source: Array | Group) -> None:
+def _attributes_of(source: Array | Group) -> dict[str, Any]:
+    """The attributes for HDF5. What has a form of its own in Zarr, the missing value, is as NetCDF stores it."""
     typed = getattr(source, "typed_attributes", None)
-    for name, value in dict(typed if typed is not None else source.attrs).items():
+    if not isinstance(source, Array):
+        return dict(source.attrs if typed is None else typed)
+    plain = json.loads(_core.attributes_in_hdf5(source))
+    made = plain if typed is None else {name: value for name, value in typed.items() if name in plain}
+    missing = plain.get(_MISSING)
+    if source.dtype.kind in "iuf" and isinstance(missing, int | float):
+        made[_MISSING] = source.dtype.type(missing)
+    return made
+
+
+def _write_attributes(to: Any, source: Array | Group) -> None:
+    for name, value in _attributes_of(source).items():
         try:
             to.attrs[name] = value
         except TypeError:  # objects, null, lists of several types

@@ -63,7 +63,7 @@ def for_zarr(data: Any, given: dict[str, Any]) -> Any:
 
 
 def _take_from_array(data: Array, given: dict[str, Any]) -> None:
-    named = data.format in ("zarr2", "zarr3", "hdf5", "netcdf")  # those of a TIFF are its tags
+    named = data.format in ("zarr2", "zarr3", "hdf5", "netcdf", "reference")  # those of a TIFF are its tags
     same_type = given["dtype"] is None or given["dtype"] == data.dtype
     nothing_given = all(given[name] is None for name in ("attributes", "dimension_names", "fill_value"))
     if (

@@ -59,11 +59,10 @@ def save_in_icechunk(group: Group, target: Any) -> None:
             attributes = texts[f"{name}/.zattrs" if name else ".zattrs"]
             registry.call("create_group", store, name, attributes=attributes)
     for name, grid, array, objects, in_memory, codecs in planned:
-        attributes = {k: v for k, v in texts[f"{name}/.zattrs"].items() if k != "_ARRAY_DIMENSIONS"}
         made = registry.call(
             "create_array", store, name, shape=array.shape, dtype=array.dtype, chunks=array.chunks,
             codecs=codecs, fill_value=_fill_of(texts[f"{name}/.zarray"]),
-            dimension_names=array.dimension_names, attributes=attributes,
+            dimension_names=array.dimension_names, attributes=_attributes_of(array, texts[f"{name}/.zattrs"]),
         )  # fmt: skip
         if in_memory:
             made[...] = array[...]
@@ -95,6 +94,22 @@ def _url(location: str) -> str:
 def _fill_of(zarray: dict[str, Any]) -> Any:
     fill = zarray.get("fill_value")
     return {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}.get(fill, fill) if isinstance(fill, str) else fill
+
+
+def _attributes_of(array: _core.Array, given: dict[str, Any]) -> dict[str, Any]:
+    """The attributes in the form of Zarr 3, in which `_FillValue` of a float is text. Icechunk refuses NaN in JSON, so
+    that and infinities are the text that Zarr has for them."""
+    meaning = _core.meaning_in(array, 3)
+    made = json.loads(meaning["attributes"]) if meaning else given
+    return {name: _as_text(value) for name, value in made.items()}
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_text(each) for each in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def _codecs(zarray: dict[str, Any]) -> list[dict[str, Any]]:

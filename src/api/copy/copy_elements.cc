@@ -177,9 +177,7 @@ result<create_options> options_for(const array_copy& what) {
     }
   }
   if (out.zarr_format == 3) out.dimension_names = state.dimension_names;
-  const bool other_format = is_zarr ? out.zarr_format != source_format
-                                    : state.format == "hdf5" || state.format == "netcdf" || state.format == "tiff";
-  if (other_format) PENSTOCK_TRY(keep_meaning(state, out));
+  if (!is_zarr || out.zarr_format != source_format) PENSTOCK_TRY(keep_meaning(state, out));
   return out;
 }
 
