@@ -3,9 +3,9 @@
     base < array < {codec | store} < format < plan < engine < cuda < driver < api < {cli | python}
 
 Folders in braces, two formats, and two folders of api do not include each other; api's own files do not include its
-folders. Tests may include what their folder may, and tests/support. This program also runs the checks of the Python
-package: its layers (tools/check_imports.py), its threads (tools/check_threads.py), and what it leaves to the engine
-(tools/check_dispatch.py).
+folders. The states of open arrays and groups are made below api. Tests may include what their folder may, and
+tests/support. This program also runs the checks of the Python package: its layers (tools/check_imports.py), its threads
+(tools/check_threads.py), and what it leaves to the engine (tools/check_dispatch.py).
 """
 
 from __future__ import annotations
@@ -103,6 +103,10 @@ DOORS = {("python", "cli/run.h")}
 # External headers for which a public header exists; no other file includes them.
 FOREIGN = {("include/penstock/mpi.h", "mpi.h")}
 
+# What drivers make, and functions of the engine copy.
+STATE = re.compile(r"make_shared<(?:const )?(array_state|group_state)>|new (array_state|group_state)\b")
+MAKES_STATES = {"engine", "driver"}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 
@@ -152,6 +156,10 @@ def check_file(name: str, folder: str, text: str) -> list[str]:
         if problem:
             line = text.count("\n", 0, match.start(1)) + 1
             complaints.append(f"{name}:{line}: {problem} ({target})")
+    for match in STATE.finditer(text):
+        if folder not in MAKES_STATES:
+            line = text.count("\n", 0, match.start()) + 1
+            complaints.append(f"{name}:{line}: a driver makes {match[1] or match[2]}, {folder} does not")
     return complaints
 
 

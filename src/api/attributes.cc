@@ -103,10 +103,8 @@ result<std::string> edit_attributes(const State& state, std::string_view text, s
 }
 
 result<group> with_attributes(const group_state& state, std::string text) {
-  auto out = std::make_shared<group_state>(state);
-  out->attributes_json = std::move(text);
-  if (out->consolidated != nullptr) out->consolidated->mark_stale();
-  return group(std::move(out));
+  if (state.consolidated != nullptr) state.consolidated->mark_stale();
+  return group(state.with_attributes(std::move(text)));
 }
 
 // --- consolidation ---

@@ -76,4 +76,10 @@ std::shared_ptr<const array_state> array_state::with_shards(std::shared_ptr<cons
   return std::shared_ptr<const array_state>(new array_state(*this, std::move(facts), *this));
 }
 
+std::shared_ptr<const group_state> group_state::with_attributes(std::string text) const {
+  auto out = std::make_shared<group_state>(*this);
+  out->attributes_json = std::move(text);
+  return out;
+}
+
 }  // namespace penstock::inline v0

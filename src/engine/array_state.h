@@ -110,6 +110,8 @@ class group_state {
   /// Equal for two paths to one group of a file; empty: groups are distinguished by paths only. A traversal that visits
   /// each group once ends soon, for any links in the file.
   std::string identity;
+
+  std::shared_ptr<const group_state> with_attributes(std::string text) const;
 };
 
 }  // namespace penstock::inline v0

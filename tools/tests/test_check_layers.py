@@ -57,6 +57,14 @@ def test_reports_other_folders(folder: str, include: str, complaint: str) -> Non
     assert complaint in line
 
 
+@pytest.mark.parametrize("made", ["std::make_shared<const array_state>(where)", "new group_state()"])
+def test_states_of_open_arrays_are_made_by_drivers(made: str) -> None:
+    text = f"void f() {{ auto x = {made}; }}\n"
+    assert check_layers.check_file("src/driver/x.cc", "driver", text) == []
+    (line,) = check_layers.check_file("src/api/joined/x.cc", "api/joined", text)
+    assert "a driver makes" in line
+
+
 @pytest.mark.parametrize("include", ['"base/json.h"', "<nlohmann/json.hpp>", "<zstd.h>", "<penstock/plan.h>"])
 def test_a_public_header_includes_only_public_headers_of_its_layer(include: str) -> None:
     assert len(check_layers.check_file("include/penstock/dtype.h", "array", f"#include {include}\n")) == 1

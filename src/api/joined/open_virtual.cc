@@ -1,6 +1,5 @@
 // Many files as one group.
 #include <fmt/format.h>
-#include <penstock/joined.h>
 #include <penstock/open.h>
 #include <penstock/place.h>
 #include <penstock/shards.h>
@@ -20,11 +19,10 @@
 #include "api/joined/virtual_file.h"
 #include "base/checked.h"
 #include "driver/for_each_file.h"
-#include "driver/open_hdf5.h"
+#include "driver/join_as.h"
 #include "driver/reference_tree.h"
 #include "driver/zarr_nodes.h"
 #include "engine/array_state.h"
-#include "store/read_only_store.h"
 
 namespace penstock::inline v0 {
 namespace {
@@ -103,30 +101,6 @@ result<std::shared_ptr<const referenced_array>> later_references(const std::stri
   return std::shared_ptr<const referenced_array>(std::move(out));
 }
 
-/// The members of a virtual group. Immutable.
-class virtual_members final : public member_source {
- public:
-  virtual_members(std::map<std::string, array, std::less<>> arrays, std::string uri)
-      : arrays_(std::move(arrays)), uri_(std::move(uri)) {}
-
-  result<node> open(std::string_view path) const override {
-    while (path.ends_with('/')) path.remove_suffix(1);
-    while (path.starts_with('/')) path.remove_prefix(1);
-    const auto found = arrays_.find(path);
-    if (found != arrays_.end()) return node(found->second);
-    return error(errc::not_found, fmt::format("'{}' has no variable '{}'", uri_, path));
-  }
-  result<std::optional<std::vector<std::string>>> keys(std::string_view) const override {
-    std::vector<std::string> out;
-    for (const auto& each : arrays_) out.push_back(each.first);
-    return std::optional(std::move(out));
-  }
-
- private:
-  std::map<std::string, array, std::less<>> arrays_;
-  std::string uri_;
-};
-
 /// Compares files with each other, sorts them and joins their variables.
 class virtual_group {
  public:
@@ -154,17 +128,8 @@ class virtual_group {
       if (!each.ok()) return std::move(each).error().note(fmt::format("variable '{}' of '{}'", names[i], uri_));
       arrays.emplace(names[i], std::move(*each));
     }
-    auto out = std::make_shared<group_state>();
-    out->context = how_.context;
-    out->store = std::make_shared<read_only_store>(from);
-    out->opened_for_reading = true;
-    out->attributes_json = first_->attributes_json;
-    out->format = kFormat;
-    out->uri = uri_;
-    out->use_consolidated = consolidation::never;
-    out->members = std::make_shared<const virtual_members>(std::move(arrays), uri_);
-    out->hdf5 = first_->facts;
-    return group(std::move(out));
+    return group_of({std::string(kFormat), uri_, first_->attributes_json, first_->facts}, std::move(arrays), from,
+                    how_.context);
   }
 
  private:
@@ -489,17 +454,13 @@ class virtual_group {
       PENSTOCK_ASSIGN(array opened, open_virtual_variable(restored(*each), how_.context));
       parts.push_back(std::move(opened));
     }
-    PENSTOCK_ASSIGN(const array made, join(parts, axis, how_.context));
-    const array_state& state = made.state();
-    array_site where = state;
-    where.uri = fmt::format("{}/{}", uri_, name);
-    array_facts facts = state;
-    facts.attributes_json = whole.facts->attributes.dump();
-    facts.dimension_names.clear();
+    joined_facts what;
+    what.uri = fmt::format("{}/{}", uri_, name);
+    what.attributes_json = whole.facts->attributes.dump();
     for (const std::string& each : whole.facts->dimensions)
-      facts.dimension_names.push_back(each.empty() ? std::nullopt : std::optional(each));
-    PENSTOCK_ASSIGN(facts.references, later_references(name, parts, first, axis, where.uri));
-    return array(std::make_shared<const array_state>(std::move(where), state.layout, std::move(facts)));
+      what.dimension_names.push_back(each.empty() ? std::nullopt : std::optional(each));
+    PENSTOCK_ASSIGN(what.references, later_references(name, parts, first, axis, what.uri));
+    return join_as(parts, axis, std::move(what), how_.context);
   }
 
   // All values of the coordinate, in memory.
