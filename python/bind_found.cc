@@ -107,7 +107,8 @@ nb::object open_local(nb::str path, nb::str inner, const context_handle& with) {
 
 std::string driver_name(const found_handle& self) {
   if (self.found.driver != nullptr) return std::string(self.found.driver->name());
-  return self.found.references != nullptr ? std::string(kerchunk_driver().name()) : "folder";
+  if (self.found.references != nullptr) return std::string(kerchunk_driver().name());
+  return self.found.at.head != nullptr && !self.found.opened ? "" : "folder";
 }
 
 std::optional<std::uint64_t> size_of(const found_handle& self) {
@@ -187,13 +188,11 @@ std::optional<std::string> table_kind_of(nb::bytes begin) {
   return std::nullopt;
 }
 
-std::optional<std::string> driver_at(const store_handle& from, const context_handle& with, nb::bytes path) {
-  const std::string key = text_of(path);
-  return call_engine([&]() -> result<std::optional<std::string>> {
-    PENSTOCK_ASSIGN(const std::optional<object_head> head, read_head(*from.store, key, head_bytes(*with.context, key)));
-    if (!head) return std::optional<std::string>();
-    return name_of(driver_of(*with.context, *head, key));
-  });
+nb::object object_in(const store_handle& from, const context_handle& with, nb::bytes path) {
+  location at{with.context, from.store, text_of(path), {}, nullptr};
+  at.uri = child_uri(at.from->uri(), prefix_of(at.path));
+  auto found = call_engine([&] { return object_at(std::move(at)); });
+  return found ? nb::cast(found_handle{std::move(*found), options_of(with, false, std::nullopt)}) : nb::none();
 }
 
 }  // namespace
@@ -240,8 +239,8 @@ void bind_found(nb::module_& m) {
   m.def(
       "names_references", [](nb::bytes name) { return names_references(text_of(name)); }, nb::arg("name"),
       "Whether a name may be that of a folder of reference tables.");
-  m.def("driver_at", &driver_at, nb::arg("store"), nb::arg("context"), nb::arg("path"),
-        "The driver that recognises the object at a path; None if there is none, or it is not recognised.");
+  m.def("object_at", &object_in, nb::arg("store"), nb::arg("context"), nb::arg("path"),
+        "The object at a path, whatever it is; None if no object has that name. One request.");
   m.def("find_node", &find_in_store, nb::arg("store"), nb::arg("context"), nb::arg("path"), nb::arg("inner"),
         nb::arg("cache_index") = false, nb::arg("consolidated").none() = nb::none(), nb::arg("object_first") = false,
         "Find what is at `inner` below `path` of a store.");

@@ -342,9 +342,6 @@ void bind_shards(nb::module_& m) {
       },
       nb::arg("manifest"), "Where the files of a manifest are.");
   m.def(
-      "is_manifest", [](nb::bytes begin) { return is_manifest(span_of(begin)); }, nb::arg("begin"),
-      "Whether bytes begin a manifest.");
-  m.def(
       "open_manifest",
       [](const store_handle& from, const context_handle& with, nb::bytes manifest, bool fill_missing, nb::bytes below) {
         const auto missing = fill_missing ? missing_shards::fill : missing_shards::refuse;

@@ -259,18 +259,6 @@ nb::object get_one(const store_handle& self, nb::str key) {
   return found ? bytes_read(*found) : nb::none();
 }
 
-nb::object head_of(const store_handle& self, nb::str key, std::uint64_t most) {
-  const std::string name = utf8_of(key);
-  const auto found = call_engine([&]() -> result<std::optional<blocking_read>> {
-    auto begin = read_and_wait(*self.store, name, {0, most, false}, most);
-    if (!begin.ok() && begin.error().code() == errc::corrupt_data) begin = read_and_wait(*self.store, name, {}, most);
-    if (begin.ok()) return std::optional(std::move(begin).value());
-    if (begin.error().code() == errc::not_found) return std::optional<blocking_read>();
-    return std::move(begin).error();
-  });
-  return found ? bytes_read(*found) : nb::none();
-}
-
 result<version> put_bytes(store& to, const std::string& key, const nb::bytes& value, const write_condition& condition) {
   const part whole(static_cast<const std::byte*>(value.data()), value.size());
   return to.put(key, {&whole, 1}, condition);
@@ -344,8 +332,6 @@ void bind_stores(nb::module_& m) {
           },
           nb::arg("key"), "Remove an object; an absent one is not an error.")
       .def("get", &get_one, nb::arg("key"), "All bytes of an object, or None.")
-      .def("begin", &head_of, nb::arg("key"), nb::arg("most"),
-           "The first `most` bytes of an object, fewer where it has no more, or None.")
       .def("list", &list_keys, nb::arg("prefix"), nb::arg("children") = false, "Keys below a prefix, sorted.")
       .def("flush", [](const store_handle& self) { call_engine([&] { return self.store->flush(); }); });
   m.def(

@@ -211,9 +211,6 @@ class Store:
     def get(self, key: str) -> bytes | None:
         """All bytes of an object, or None."""
 
-    def begin(self, key: str, most: int) -> bytes | None:
-        """The first `most` bytes of an object (fewer if it is shorter), or None."""
-
     def list(self, prefix: str, children: bool = False) -> list[str]:
         """Keys below a prefix, sorted."""
 
@@ -783,7 +780,10 @@ class Found:
 
     @property
     def driver(self) -> str:
-        """The driver of the object; "folder": the node of a folder; "reference": also references saved as Parquet."""
+        """The driver of the object; "": no format has its first bytes.
+
+        "folder": the node of a folder; "reference": also references saved as Parquet.
+        """
 
     @property
     def uri(self) -> str:
@@ -841,8 +841,8 @@ def driver_by_name(name: bytes, context: Context) -> str | None:
 def names_references(name: bytes) -> bool:
     """Whether a name may be that of a folder of reference tables."""
 
-def driver_at(store: Store, context: Context, path: bytes) -> str | None:
-    """The driver that recognises the object at a path; None if there is no object, or it is not recognised."""
+def object_at(store: Store, context: Context, path: bytes) -> Found | None:
+    """The object at a path, whatever it is; None if no object has that name. One request."""
 
 def find_node(
     store: Store,
@@ -1012,9 +1012,6 @@ def save_manifest(array: Array, root: _bytes, as_json: bool, checksums: list[int
 
 def manifest_root(manifest: _bytes) -> _bytes:
     """The location of a manifest's files."""
-
-def is_manifest(begin: _bytes) -> bool:
-    """Whether bytes begin a manifest."""
 
 def open_manifest(
     store: Store, context: Context, manifest: _bytes, fill_missing: bool = False, below: _bytes = ...

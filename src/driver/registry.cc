@@ -163,6 +163,16 @@ result<std::optional<object_head>> read_head(const store& from, const std::strin
   return std::optional<object_head>({std::move(read->bytes), read->object_size, std::move(read->seen)});
 }
 
+result<std::optional<found_node>> object_at(location at) {
+  PENSTOCK_ASSIGN(std::optional<object_head> head, read_head(*at.from, at.path, head_bytes(*at.context, at.path)));
+  if (!head) return std::optional<found_node>();
+  found_node out;
+  out.driver = driver_of(*at.context, *head, at.path);
+  at.head = std::make_shared<const object_head>(std::move(*head));
+  out.at = std::move(at);
+  return std::optional(std::move(out));
+}
+
 result<std::vector<std::byte>> read_whole(const location& at, std::uint64_t max_bytes) {
   const object_head& head = *at.head;
   if (head.object_size == head.bytes.size()) return head.bytes;

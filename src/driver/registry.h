@@ -42,6 +42,10 @@ struct found_node {
   std::shared_ptr<const json> references;  ///< instead: the `.zmetadata` of references saved as Parquet
 };
 
+/// The object at `at.path`, with its first bytes, whatever it is: without a driver if no format has these bytes.
+/// Nothing if no object has that name. One request.
+result<std::optional<found_node>> object_at(location at);
+
 /// The kind of node that is looked up first.
 enum class search_order { by_name, object_first };
 

@@ -13,15 +13,15 @@ from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context
 from penstock.core.errors import ConflictError, CorruptDataError, InvalidArgumentError, UnsupportedError
-from penstock.references.manifest import open_target
+from penstock.references.manifest import open_manifest_bytes
 from penstock.references.objects import ReferencedArray
 from penstock.shards import arrays as _array_shards
 from penstock.shards.files import file_stamps
-from penstock.shards.names import Files, begin_of, read_named
+from penstock.shards.names import Files, object_named
 from penstock.shards.readers import JoinedArray
 from penstock.shards.sharded_array import ShardedArray, changed_stamps, sharded
 from penstock.tabular.shards import JoinedTables
-from penstock.target.sniff import is_manifest, is_saved_references
+from penstock.target.sniff import is_manifest
 
 
 def known_manifest(
@@ -35,13 +35,13 @@ def known_manifest(
     """The array of the manifest at `path`, if it describes the current state of these files, opened with the same
     arguments."""
     name = os.fspath(path)
-    begin = begin_of(name, storage_options) or b""
-    if is_saved_references(begin) and raw is None:
-        return _known_arrays(name, found, axis, context)
-    if not _core.is_manifest(begin):
-        check_cache(name, storage_options)
+    known = object_named(name, storage_options)
+    if known is not None and known.driver == "references" and raw is None:
+        return _known_arrays(name, known, found, axis, context)
+    if known is None or known.driver != "manifest":
+        _check_cache(name, known)
         return None
-    saved = read_named(name, storage_options)
+    saved = known.content()
     try:
         made = _core.open_manifest(found.store, context, saved)
     except (CorruptDataError, UnsupportedError):  # written again
@@ -58,11 +58,11 @@ def known_manifest(
     return None if changed else sharded(made, storage_options)
 
 
-def _known_arrays(manifest: str, found: Files, axis: int, context: Context) -> JoinedArray | None:
+def _known_arrays(manifest: str, known: _core.Found, found: Files, axis: int, context: Context) -> JoinedArray | None:
     """The same for files in both item orders."""
 
     try:
-        made = open_target(manifest, "", context, None)
+        made = open_manifest_bytes(known.content(), manifest, context, "error")
     except (ConflictError, CorruptDataError, UnsupportedError):
         return None
     if not isinstance(made, JoinedArray):
@@ -110,11 +110,13 @@ def known_references(
 ) -> Array | None:
     """The array of the manifest at `path`, if it describes these files."""
 
-    if not is_saved_references(begin_of(os.fspath(path), storage_options)):
-        check_cache(path, storage_options)
+    name = os.fspath(path)
+    known = object_named(name, storage_options)
+    if known is None or known.driver != "references":
+        _check_cache(name, known)
         return None
     try:
-        made = open_target(os.fspath(path), "", context, storage_options, expected=frozenset(files))
+        made = open_manifest_bytes(known.content(), name, context, "error", storage_options, expected=frozenset(files))
     except (ConflictError, CorruptDataError):  # written again
         return None
     if isinstance(made, JoinedTables) and made.changed():
@@ -135,9 +137,7 @@ def known_references(
     return made if same and kind == "hdf5" else None
 
 
-def check_cache(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> None:
+def _check_cache(name: str, known: _core.Found | None) -> None:
     """Refuse to overwrite a file that is not a manifest."""
-    name = os.fspath(path)
-    begin = begin_of(name, storage_options)
-    if os.path.isdir(name) or (begin and not is_manifest(begin)):
+    if os.path.isdir(name) or (known is not None and known.begin and not is_manifest(known)):
         raise InvalidArgumentError(f"manifest='{name}' exists and is not a manifest; refusing to overwrite it")

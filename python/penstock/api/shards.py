@@ -21,14 +21,14 @@ from penstock.core.context import Context
 from penstock.core.errors import Error, InvalidArgumentError, UnsupportedError
 from penstock.core.group import wrap
 from penstock.hdf5.shards import open_datasets
-from penstock.references.manifest import open_target
+from penstock.references.manifest import open_manifest_bytes
 from penstock.references.manifest import save_manifest as save_references
 from penstock.references.objects import ReferencedArray
 from penstock.shards import arrays as _array_shards
 from penstock.shards.files import describe_all, file_stamps
-from penstock.shards.names import Files, begin_of, names_of
+from penstock.shards.names import Files, names_of, object_named
 from penstock.shards.readers import JoinedArray, Metadata, Reader, join_arrays, join_parts, join_readers
-from penstock.shards.sharded_array import ShardedArray, check_axis, open_manifest, save_manifest, sharded
+from penstock.shards.sharded_array import ShardedArray, check_axis, open_saved, save_manifest, sharded
 from penstock.tabular.shards import open_tables
 from penstock.target.local import local_file
 from penstock.target.sniff import is_manifest, known_format, known_suffix
@@ -149,10 +149,10 @@ def open_shards(
     )  # fmt: skip
     given = names_of(files)
     if isinstance(given, str):
-        begin = begin_of(given, storage_options)
-        if begin is not None and is_manifest(begin):
-            return _open_manifest(request, given, begin)
-        found = Files([given] if begin is not None else given, request.allow_gaps, storage_options, format)
+        one = object_named(given, storage_options)
+        if is_manifest(one):
+            return _open_manifest(request, given, one)
+        found = Files(given if one is None else [given], request.allow_gaps, storage_options, format)
     elif any(not isinstance(each, str) for each in given):
         return _join_open_arrays(request, given)
     else:
@@ -165,17 +165,15 @@ def open_shards(
     return _open_tables(request, found, kind) if kind in ("parquet", "arrow") else _open_files(request, found, kind)
 
 
-def _open_manifest(request: ShardRequest, name: str, begin: bytes) -> Any:
+def _open_manifest(request: ShardRequest, name: str, found: _core.Found) -> Any:
     refuse_given("a manifest", request.of_manifest())
     context, storage_options, missing = request.context, request.storage_options, request.missing
+    saved, local = found.content(), request.allow_local
     opened: Array
-    if _core.is_manifest(begin):
-        opened = open_manifest(
-            name, context=context, storage_options=storage_options, missing=missing, axis=request.axis,
-            allow_local=request.allow_local,
-        )  # fmt: skip
+    if found.driver == "manifest":
+        opened = open_saved(saved, name, context, storage_options, missing, request.axis, local)
     else:
-        made = open_target(name, "", context, storage_options, missing, request.allow_local)
+        made = open_manifest_bytes(saved, name, context, missing, storage_options, local)
         if not isinstance(made, Array):
             raise InvalidArgumentError(f"'{name}' is a manifest of a group: penstock.open opens it")
         opened = _with_axis(made, request.axis)

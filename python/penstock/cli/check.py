@@ -14,7 +14,7 @@ from penstock.references.manifest import open_target
 from penstock.shards.files import side_by_side
 from penstock.tabular.shards import JoinedTables, ManyBatches, ManyBatchStore, Table, check_unchanged
 from penstock.tabular.table import Cell
-from penstock.target.sniff import is_saved_references
+from penstock.target.sniff import driver_of_bytes
 
 
 def takes(arguments: list[str]) -> bool:
@@ -22,8 +22,7 @@ def takes(arguments: list[str]) -> bool:
     for each in arguments:
         if not each.startswith("-") and os.path.isfile(each):
             with open(each, "rb") as stream:
-                if is_saved_references(stream.read(64)):
-                    stream.seek(0)
+                if driver_of_bytes(stream) == "references":
                     try:
                         return bool(json.loads(stream.readline()).get("kind") == "tables")
                     except ValueError:

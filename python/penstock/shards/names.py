@@ -41,17 +41,19 @@ def is_wild(name: str) -> bool:
     return _core.is_shard_pattern(os.fsencode(name))
 
 
-def begin_of(name: str, storage_options: Mapping[str, Any] | None, most: int = 64) -> bytes | None:
-    """The first bytes of the one file or object with this name; None for a pattern, a folder, or a missing file."""
+def object_named(name: str, storage_options: Mapping[str, Any] | None) -> _core.Found | None:
+    """The one file or object with this name, and its first bytes; None for a pattern, a folder, or a missing file."""
     if "://" not in name:
         if not os.path.isfile(name):
             return None
-        with open(name, "rb") as file:
-            return file.read(most)
+        store, key = place_of(os.path.abspath(name), "", is_object=True)
+        return _core.object_at(store, current_context(), key)
     if is_wild(name):
         return None
-    store, key = file_place(name, storage_options)
-    return store.begin(key, most) if key and not key.endswith("/") else None
+    store, inner = file_place(name, storage_options)
+    if not inner or inner.endswith("/"):
+        return None
+    return _core.object_at(store, current_context(), os.fsencode(inner))
 
 
 def read_named(name: str, storage_options: Mapping[str, Any] | None = None) -> bytes:

@@ -15,7 +15,7 @@ from penstock.core.context import Context, current_context
 from penstock.core.errors import ConflictError, InvalidArgumentError
 from penstock.shards import arrays as _array_shards
 from penstock.shards.files import complain, side_by_side
-from penstock.shards.names import read_named, write_named
+from penstock.shards.names import write_named
 from penstock.shards.readers import JoinedArray
 from penstock.target import remote as _remote
 from penstock.target.local import local_path
@@ -138,24 +138,6 @@ def changed_stamps(
     ]
 
 
-def open_manifest(
-    path: str | os.PathLike[str],
-    *,
-    context: Context | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    missing: str = "error",
-    axis: int = 0,
-    allow_local: bool | None = None,
-) -> ShardedArray:
-    """Open the files of a manifest; no header is read. `axis` is 0 or the manifest's.
-
-    `allow_local`: whether a manifest that is elsewhere may name local files (see `penstock.open`).
-    """
-    name = os.fspath(path)
-    saved = read_named(name, storage_options)
-    return open_saved(saved, name, context, storage_options, missing, axis, allow_local)
-
-
 def open_saved(
     saved: bytes,
     name: str,
@@ -165,7 +147,10 @@ def open_saved(
     axis: int = 0,
     allow_local: bool | None = None,
 ) -> ShardedArray:
-    """The files of the manifest that was read from `name`."""
+    """The files of the manifest that was read from `name`; no header is read. `axis` is 0 or the manifest's.
+
+    `allow_local`: whether a manifest that is elsewhere may name local files (see `penstock.open`).
+    """
     folder = folder_of(name) if "://" in name else os.path.dirname(os.path.abspath(name))
     root = os.fsdecode(_core.named_location(os.fsencode(folder), _core.manifest_root(saved)))
     Document.of(name, allow_local).check(root)

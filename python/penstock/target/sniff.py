@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+from typing import Any, TypeGuard
 
 from penstock import _core
 from penstock.core.context import current_context
@@ -44,14 +44,9 @@ def driver_of_bytes(target: Any) -> str | None:
     return _core.driver_of_bytes(begin, current_context()) if isinstance(begin, bytes) else None
 
 
-def is_saved_references(begin: bytes | None) -> bool:
-    """Whether a file with these first bytes is a manifest of references, of tables or of arrays."""
-    return begin is not None and _core.driver_of_bytes(begin, current_context()) == "references"
-
-
-def is_manifest(begin: bytes | None) -> bool:
-    """The same, or a manifest of `.npy` or raw files."""
-    return begin is not None and _core.driver_of_bytes(begin, current_context()) in ("references", "manifest")
+def is_manifest(found: _core.Found | None) -> TypeGuard[_core.Found]:
+    """Whether an object is a manifest: of `.npy` or raw files, of references, of tables or of arrays."""
+    return found is not None and found.driver in ("references", "manifest")
 
 
 def driver_by_name(name: str) -> str | None:

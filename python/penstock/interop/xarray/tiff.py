@@ -68,7 +68,8 @@ def is_tiff(target: Any, path: str = "", storage_options: dict[str, Any] | None 
     of_store = not isinstance(target, str | os.PathLike)
     try:
         store, inner = place_of(target, path, storage_options)
-        return _core.driver_at(store, current_context(), inner) == "tiff"
+        found = _core.object_at(store, current_context(), inner)
+        return found is not None and found.driver == "tiff"
     except (NotFoundError, UnsupportedError):
         return False
     except Error as error:  # opening it as an image reports the reason
