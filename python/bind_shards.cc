@@ -16,10 +16,13 @@
 #include "bind.h"
 #include "driver/for_each_file.h"
 #include "driver/found_shards.h"
+#include "driver/join_as.h"
 #include "driver/saved_arrays.h"
 #include "driver/shard_checksum.h"
 #include "driver/shard_endings.h"
+#include "engine/array_state.h"
 #include "engine/batch_job.h"
+#include "engine/closed_parts.h"
 #include "engine/context_state.h"
 #include "format/zarr/zarr_data_type.h"
 #include "list_argument.h"
@@ -191,7 +194,22 @@ result<> call_reader(PyObject* read, const box& which, std::span<std::byte> out)
   }
 }
 
-array_handle open_of_sources(const context_handle& with, const nb::list& given, nb::bytes descr, std::size_t axis) {
+// Calls `open(first, end)`, which returns the join of the parts [first, end). The GIL is taken here.
+result<array> call_opener(PyObject* open, std::size_t first, std::size_t end) {
+  if (!may_enter_python()) return error(errc::cancelled, "the program ends");
+  const with_gil gil;
+  try {
+    return nb::cast<const array_handle&>(nb::handle(open)(first, end)).array();
+  } catch (nb::python_error& failed) {
+    failed.restore();
+    return take_python_error();
+  } catch (const std::exception& failed) {
+    return error(errc::io_error, failed.what());
+  }
+}
+
+array_handle open_of_sources(const context_handle& with, const nb::list& given, nb::bytes descr, std::size_t axis,
+                             nb::object open) {
   const json described = unwrap(json::parse(text_of(descr)));
   const dtype type = unwrap(parse_v2_dtype(described)).type;
   std::vector<array_source> parts;
@@ -202,7 +220,22 @@ array_handle open_of_sources(const context_handle& with, const nb::list& given, 
         {text_from(one[0]), type, extents_from(one[1]), extents_from(one[2]),
          [read](const box& which, std::span<std::byte> out) { return call_reader(read.get(), which, out); }});
   }
-  return array_handle(call_engine([&] { return open_sources(std::move(parts), axis, with.context); }));
+  std::vector<std::uint64_t> ends;
+  for (const array_source& each : parts)
+    if (axis < each.shape.size()) ends.push_back(each.shape[axis] + (ends.empty() ? 0 : ends.back()));
+  const array made = call_engine([&] { return open_sources(std::move(parts), axis, with.context); });
+  if (open.is_none()) return array_handle(made);
+  const std::shared_ptr<PyObject> opens(open.release().ptr(), drop_reference);
+  const auto opener = [opens](std::size_t first, std::size_t end) { return call_opener(opens.get(), first, end); };
+  return array_handle(open_later(made, std::make_shared<const closed_parts>(axis, std::move(ends), opener)));
+}
+
+array_handle open_parts(const array_handle& of) {
+  return array_handle(call_engine([&]() -> result<array> {
+    const auto closed = of.array().state().closed;
+    if (!closed) return error(errc::invalid_argument, "the parts of the array are open");
+    return closed->all();
+  }));
 }
 
 nb::list files(const array_handle& of) {
@@ -310,7 +343,10 @@ void bind_shards(nb::module_& m) {
   m.def("join", &join_many, nb::arg("context"), nb::arg("arrays"), nb::arg("axis"),
         "Open arrays, one after the other along an axis, as one.");
   m.def("open_sources", &open_of_sources, nb::arg("context"), nb::arg("sources"), nb::arg("descr"), nb::arg("axis"),
-        "Sources (name, shape, chunks, read) of one dtype as one array; read(origin, shape) returns a box's bytes.");
+        nb::arg("open").none() = nb::none(),
+        "Sources (name, shape, chunks, read) of one dtype as one array; read(origin, shape) returns a box's bytes. "
+        "`open(first, end)` opens and joins these sources for reads; None: reads take the boxes.");
+  m.def("open_parts", &open_parts, nb::arg("array"), "The join of all parts, of an array of sources with `open`.");
   m.def("shard_files", &files, nb::arg("array"), "For each file (key, length, offset, crc32c or None).");
   m.def(
       "shard_axis", [](const array_handle& of) { return shard_axis(of.array()); }, nb::arg("array"),

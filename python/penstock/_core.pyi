@@ -969,8 +969,15 @@ def open_sources(
     ],
     descr: _bytes,
     axis: int,
+    open: Callable[[int, int], Array] | None = None,
 ) -> Array:
-    """Sources (name, shape, chunks, read) of one dtype as one array; read(origin, shape) returns a box's bytes."""
+    """Sources (name, shape, chunks, read) of one dtype as one array; read(origin, shape) returns a box's bytes.
+
+    `open(first, end)` opens and joins these sources for reads; None: reads take the boxes.
+    """
+
+def open_parts(array: Array) -> Array:
+    """The join of all parts, of an array of sources with `open`."""
 
 def open_contiguous(store: Store, context: Context, key: _bytes, raw: dict[str, Any] | None) -> Array:
     """Open one .npy or raw file."""

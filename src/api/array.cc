@@ -14,6 +14,7 @@
 #include "driver/metadata_edit.h"
 #include "engine/array_state.h"
 #include "engine/borrowed_job.h"
+#include "engine/closed_parts.h"
 #include "engine/read_job.h"
 #include "plan/indexed_selection.h"
 
@@ -44,14 +45,6 @@ bool becomes_another(const array_state& state, const read_options& options) noex
   return options.type && !(*options.type == state.type);
 }
 
-// The target type of converted elements.
-result<element_conversion> conversion_for(const array_state& state, const read_options& options) {
-  element_conversion out;
-  PENSTOCK_ASSIGN(out.how, conversion_of(state.type, *options.type));
-  convert_item(out.how, state.fill_value.data(), out.fill);
-  return out;
-}
-
 read_job::settings settings_of(const array_state& state, const read_options& options) {
   read_job::settings out;
   out.workers = state.context->state().workers_for(options.threads);
@@ -62,12 +55,12 @@ read_job::settings settings_of(const array_state& state, const read_options& opt
 }
 
 // Several cells with this many bytes together are one thread's work.
-std::uint64_t one_workers_bytes(const array_state& state) noexcept {
-  return state.layout->chains()[0].stages() == 0 ? kMinParallelReadBytes : kMinParallelDecodedBytes;
+std::uint64_t one_workers_bytes(const chunk_layout& layout) noexcept {
+  return layout.chains()[0].stages() == 0 ? kMinParallelReadBytes : kMinParallelDecodedBytes;
 }
 
-unsigned useful_workers(const array_state& state, const read_job& job, unsigned workers) noexcept {
-  return job.total_cells() < 2 || job.total_bytes() <= one_workers_bytes(state) ? 1 : workers;
+unsigned useful_workers(const chunk_layout& layout, const read_job& job, unsigned workers) noexcept {
+  return job.total_cells() < 2 || job.total_bytes() <= one_workers_bytes(layout) ? 1 : workers;
 }
 
 // Runs a job to its end on the calling thread and, if it is worthwhile, on others.
@@ -91,6 +84,11 @@ result<extents> array::result_shape(const selection& which) const {
 }
 
 result<resolved_selection> array::select(const selection& which) const {
+  if (state_->closed && !std::holds_alternative<basic_selection>(which)) {
+    const auto all = state_->closed->all();
+    if (!all.ok()) return name_array(all.error().clone(), *state_);
+    return all->select(which);
+  }
   auto resolved = resolve_any(*state_, which);
   if (!resolved.ok()) return name_array(std::move(resolved).error(), *state_);
   return resolved;
@@ -103,6 +101,11 @@ result<> array::read(const selection& which, const tensor_view& out, const read_
     auto resolved = resolve(*basic, state_->shape);
     if (!resolved.ok()) return name_array(std::move(resolved).error(), *state_);
     return read(*resolved, out, options);
+  }
+  if (const auto* const lists = std::get_if<orthogonal_selection>(&which); lists != nullptr && state_->closed) {
+    const auto opened = open_needed(*state_, *lists);
+    if (!opened.ok()) return name_array(opened.error().clone(), *state_);
+    return opened->of.read(opened->which, out, options);
   }
   PENSTOCK_ASSIGN(const resolved_selection resolved, select(which));
   return read(resolved, out, options);
@@ -122,14 +125,27 @@ result<> read_as_stored(const array_state& state, const source& from, const read
   if ((!indexed && job->read_kept_cells(from)) || job->read_one_cell(from, options.arena)) return {};
   const read_job::settings settings = settings_of(state, options);
   job->begin({&from, 1}, settings);
-  auto done = run(state, job, useful_workers(state, *job, settings.workers), options);
+  auto done = run(state, job, useful_workers(*state.layout, *job, settings.workers), options);
+  if (!done.ok()) return name_array(std::move(done).error(), state);
+  return {};
+}
+
+// Reads a box of an array by the chunks of its parts.
+result<> read_parts(const array_state& state, const source& from, const read_options& options) {
+  const auto made = divide_by_parts(state, from, options.type ? &*options.type : nullptr);
+  if (!made.ok()) return name_array(made.error().clone(), state);
+  const borrowed_job job(state.context->state(), state.context->state().take_job());
+  const read_job::settings settings = settings_of(state, options);
+  job->begin(made->all, settings);
+  auto done = run(state, job, useful_workers(*made->all[0].layout, *job, settings.workers), options);
   if (!done.ok()) return name_array(std::move(done).error(), state);
   return {};
 }
 
 result<> read_source(const array_state& state, source&& from, const read_options& options) {
+  if (state.parts && from.indexed == nullptr) return read_parts(state, from, options);
   if (!becomes_another(state, options)) return read_as_stored(state, from, options);
-  const auto becomes = conversion_for(state, options);
+  const auto becomes = conversion_to(*options.type, state);
   if (!becomes.ok()) return name_array(becomes.error().clone(), state);
   from.convert = &*becomes;
   return read_as_stored(state, from, options);
@@ -147,11 +163,21 @@ result<> array::read(const resolved_basic& which, const tensor_view& out, const 
   if (auto checked = check_out(*state_, which, out, options); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   if (is_empty(which.shape)) return {};
+  if (state_->closed) {
+    auto opened = open_needed(*state_, {which, nullptr});
+    if (!opened.ok()) return name_array(std::move(opened).error(), *state_);
+    return opened->of.read(opened->which, out, options);
+  }
   return read_source(*state_, source_of(*state_, which, out.strides, out.data), options);
 }
 
 result<> array::read(const resolved_selection& which, const tensor_view& out, const read_options& options) const {
   if (!which.indexed) return read(static_cast<const resolved_basic&>(which), out, options);
+  if (state_->closed) {
+    const auto all = state_->closed->all();
+    if (!all.ok()) return name_array(all.error().clone(), *state_);
+    return all->read(which, out, options);
+  }
   if (auto checked = check_selection(*state_, which); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   if (auto checked = check_out(*state_, which, out, options); !checked.ok())
@@ -161,12 +187,22 @@ result<> array::read(const resolved_selection& which, const tensor_view& out, co
 }
 
 result<ticket> array::read_async(const selection& which, const tensor_view& out, const read_options& options) const {
+  if (const auto* const lists = std::get_if<orthogonal_selection>(&which); lists != nullptr && state_->closed) {
+    const auto opened = open_needed(*state_, *lists);
+    if (!opened.ok()) return name_array(opened.error().clone(), *state_);
+    return opened->of.read_async(opened->which, out, options);
+  }
   PENSTOCK_ASSIGN(const resolved_selection resolved, select(which));
   return read_async(resolved, out, options);
 }
 
 result<ticket> array::read_async(const resolved_selection& which, const tensor_view& out,
                                  const read_options& options) const {
+  if (state_->closed) {
+    const auto opened = open_needed(*state_, which);
+    if (!opened.ok()) return name_array(opened.error().clone(), *state_);
+    return opened->of.read_async(opened->which, out, options);
+  }
   if (auto checked = check_selection(*state_, which); !checked.ok())
     return name_array(std::move(checked).error(), *state_);
   if (auto checked = check_out(*state_, which, out, options); !checked.ok())
@@ -175,11 +211,18 @@ result<ticket> array::read_async(const resolved_selection& which, const tensor_v
     std::shared_ptr<const array_state> state;
     std::shared_ptr<const indexed_selection> selection;
     element_conversion becomes;
+    box_sources parts;
   };
-  const auto keeps = std::make_shared<kept>(kept{state_, which.indexed, {}});
+  const auto keeps = std::make_shared<kept>(kept{state_, which.indexed, {}, {}});
   source from = source_of(*state_, which, out.strides, out.data);
-  if (becomes_another(*state_, options)) {
-    auto becomes = conversion_for(*state_, options);
+  std::span<const source> sources(&from, is_empty(which.shape) ? 0U : 1U);
+  if (state_->parts && !which.indexed && !sources.empty()) {
+    auto made = divide_by_parts(*state_, from, options.type ? &*options.type : nullptr);
+    if (!made.ok()) return name_array(std::move(made).error(), *state_);
+    keeps->parts = std::move(*made);
+    sources = keeps->parts.all;
+  } else if (becomes_another(*state_, options)) {
+    auto becomes = conversion_to(*options.type, *state_);
     if (!becomes.ok()) return name_array(std::move(becomes).error(), *state_);
     keeps->becomes = *becomes;
     from.convert = &keeps->becomes;
@@ -189,8 +232,9 @@ result<ticket> array::read_async(const resolved_selection& which, const tensor_v
   const unsigned workers = settings.workers;
   settings.keep_alive = keeps;
   settings.note = "array '" + state_->uri + "'";
-  job->begin({&from, is_empty(which.shape) ? 0U : 1U}, std::move(settings));
-  state_->context->state().executor().start(job, useful_workers(*state_, *job, workers));
+  job->begin(sources, std::move(settings));
+  const chunk_layout& layout = sources.empty() ? *state_->layout : *sources[0].layout;
+  state_->context->state().executor().start(job, useful_workers(layout, *job, workers));
   return ticket(std::move(job));
 }
 
@@ -203,7 +247,7 @@ std::uint64_t inline_cells(const array_state& state) noexcept {
   if (traits.blocking || !traits.inline_completion || state.layout->chains()[0].via_python()) return 0;
   const std::uint64_t cell_bytes = state.layout->chains()[0].decoded_bytes();
   if (cell_bytes == 0) return kMaxInlineBytes;
-  const std::uint64_t several = std::min(kMaxInlineBytes, one_workers_bytes(state)) / cell_bytes;
+  const std::uint64_t several = std::min(kMaxInlineBytes, one_workers_bytes(*state.layout)) / cell_bytes;
   return several > 1 ? several : cell_bytes <= kMaxInlineBytes ? 1 : 0;
 }
 
@@ -243,7 +287,7 @@ result<array::check_report> array::check(const read_options& options, std::size_
   settings.limits.max_fetch_bytes = 0;  // one request a cell: a bad range then does not affect neighbours
   const unsigned workers = settings.workers;
   job->begin({&from, 1}, std::move(settings));
-  auto done = run(*state_, job, useful_workers(*state_, *job, workers), options);
+  auto done = run(*state_, job, useful_workers(*state_->layout, *job, workers), options);
   if (!done.ok()) return name_array(std::move(done).error(), *state_);
   out.cells = job->total_cells();
   out.absent = job->absent_cells();

@@ -103,13 +103,20 @@ result<> device_tensor_state::check_context(const cuda::device_engine& engine, s
 
 result<> device_tensor_state::begin(const resolved_selection& which, const std::optional<tensor_view>& out,
                                     const device_read_options& options) {
+  if (from_->closed) {
+    PENSTOCK_ASSIGN(const opened_selection opened, open_needed(*from_, which));
+    from_ = opened.of.shared_state();
+    return begin(opened.which, out, options);
+  }
   PENSTOCK_TRY(check_request(*from_, which, out));
   PENSTOCK_TRY(take_memory(which.shape, options.type ? *options.type : from_->type, out));
   if (is_empty(which.shape)) return {};
   source from = source_of(*from_, which, view_.strides, view_.data);
   auto alive =
       std::make_shared<std::pair<std::shared_ptr<const array_state>, decltype(which.indexed)>>(from_, which.indexed);
-  return begin({&from, 1}, std::move(alive), "array '" + from_->uri + "'", options);
+  if (!from_->parts || which.indexed) return begin({&from, 1}, std::move(alive), "array '" + from_->uri + "'", options);
+  PENSTOCK_ASSIGN(box_sources parts, divide_by_parts(*from_, from, nullptr));
+  return begin(parts.all, std::move(alive), "array '" + from_->uri + "'", options);
 }
 
 result<> device_tensor_state::take_memory(const extents& shape, const dtype& type,

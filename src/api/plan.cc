@@ -51,10 +51,10 @@ struct planned {
 // The engine that a plan is for.
 enum class planned_for : std::uint8_t { host, device };
 
-plan_limits limits_for(planned_for engine, const source& from, const context_state& with) {
+plan_limits limits_for(planned_for engine, std::span<const source> sources, const context_state& with) {
   if (engine == planned_for::device) {
     const std::uint64_t asked = with.options().page_locked_bytes;
-    return cuda::limits_of({&from, 1}, asked == 0 ? cuda::kDefaultPageLockedBytes : asked, with.threads());
+    return cuda::limits_of(sources, asked == 0 ? cuda::kDefaultPageLockedBytes : asked, with.threads());
   }
   plan_limits limits;
   limits.trim_cells = limits.whole_objects = true;  // as in reads
@@ -104,8 +104,39 @@ extents first_cell(const chunk_grid& grid) {
   return out;
 }
 
+// The chunks of all parts.
+std::uint64_t cells_of(const array_parts& parts) {
+  std::uint64_t out = 0;
+  for (const array& each : parts.arrays) {
+    const array_state& state = each.state();
+    out += state.parts ? cells_of(*state.parts) : state.layout->grid().cells();
+  }
+  return out;
+}
+
+/// Adds the positions of the boxes that a selection of an array with parts touches, for pictures of its grid.
+result<> add_boxes(planned& out, const source& from, std::size_t max_touched) {
+  if (max_touched == 0) return {};
+  planner plans;
+  plans.start({&from, 1}, {});
+  read_indexes known;
+  read_plan piece;
+  std::vector<index_request> missing;
+  std::uint32_t of = 0;
+  while (out.touched.size() < max_touched * from.layout->grid().rank()) {
+    PENSTOCK_ASSIGN(const planner::outcome outcome, plans.next(known, piece, missing, of));
+    if (outcome == planner::outcome::finished) break;
+    add_touched(out, piece, from.layout->grid(), max_touched);
+  }
+  return {};
+}
+
 result<planned> make_plan(const array_state& state, const resolved_selection& resolved, planned_for engine,
                           std::size_t max_lines, std::size_t max_touched = 0) {
+  if (state.closed) {
+    PENSTOCK_ASSIGN(const opened_selection opened, open_needed(state, resolved));
+    return make_plan(opened.of.state(), opened.which, engine, max_lines, max_touched);
+  }
   PENSTOCK_TRY(check_selection(state, resolved));
   planned out;
   out.grid_cells = state.layout->grid().cells();
@@ -115,8 +146,17 @@ result<planned> make_plan(const array_state& state, const resolved_selection& re
   const source from = source_of(state, resolved, c_order_strides(resolved.shape, state.type.item_bytes()), nullptr);
   out.grid_cells = from.layout->grid().cells();
   out.chunks = first_cell(from.layout->grid());
+  box_sources parts;
+  std::span<const source> sources(&from, 1);
+  if (state.parts && !resolved.indexed) {
+    PENSTOCK_ASSIGN(parts, divide_by_parts(state, from, nullptr));
+    sources = parts.all;
+    out.grid_cells = cells_of(*state.parts);
+    PENSTOCK_TRY(add_boxes(out, from, max_touched));
+    max_touched = 0;
+  }
   planner plans;
-  plans.start({&from, 1}, limits_for(engine, from, state.context->state()));
+  plans.start(sources, limits_for(engine, sources, state.context->state()));
   out.total_cells = plans.total_cells();
   read_indexes known;
   read_plan piece;
@@ -127,10 +167,11 @@ result<planned> make_plan(const array_state& state, const resolved_selection& re
     PENSTOCK_ASSIGN(const planner::outcome outcome, plans.next(known, piece, missing, missing_source));
     if (outcome == planner::outcome::finished) break;
     if (outcome == planner::outcome::needs_indexes) {
+      const source& of = sources[missing_source];
       for (const index_request& each : missing) {
-        state.layout->key(each.key.object, key);
-        key.insert(0, state.prefix);
-        auto bytes = read_and_wait(*state.store, key, each.range, each.max_bytes);
+        of.layout->key(each.key.object, key);
+        key.insert(0, of.prefix);
+        auto bytes = read_and_wait(*of.store, key, each.range, each.max_bytes);
         result<read_done> arrived = read_done();
         if (bytes.ok()) {
           arrived->bytes = bytes->bytes;
@@ -139,7 +180,7 @@ result<planned> make_plan(const array_state& state, const resolved_selection& re
         } else {
           arrived = std::move(bytes).error();
         }
-        PENSTOCK_ASSIGN(known.table.insert(missing_source, each.key), take_index(from, each, key, std::move(arrived)));
+        PENSTOCK_ASSIGN(known.table.insert(missing_source, each.key), take_index(of, each, key, std::move(arrived)));
         ++out.totals.index_requests;
         out.totals.index_bytes += each.max_bytes;
         if (max_lines != 0) {
@@ -150,9 +191,9 @@ result<planned> make_plan(const array_state& state, const resolved_selection& re
       }
       continue;
     }
-    append_text(out.text, piece, {&from, 1}, max_lines);
-    add(out.totals, piece, {&from, 1});
-    add_sizes(out, piece, *state.store);
+    append_text(out.text, piece, sources, max_lines);
+    add(out.totals, piece, sources);
+    add_sizes(out, piece, *sources[piece.source].store);
     add_touched(out, piece, from.layout->grid(), max_touched);
     known.table.clear();
     if (out.totals.cells >= kMaxCountedCells && out.totals.cells < out.total_cells) {

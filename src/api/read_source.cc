@@ -5,6 +5,7 @@
 #include "array/selection_checks.h"
 #include "base/checked.h"
 #include "codec/codec_chain.h"
+#include "engine/closed_parts.h"
 #include "plan/indexed_selection.h"
 
 namespace penstock::inline v0 {
@@ -61,7 +62,109 @@ source plain_source(const array_state& state, std::byte* to) {
   return out;
 }
 
+// Appends the sources of the parts that `from`, a source of the array with these parts, touches.
+result<> divide(const array_parts& of, const source& from, const dtype* type, box_sources& out) {
+  const axis_range along = from.from[of.axis];
+  for (std::uint64_t first = 0; first < along.count;) {
+    const auto at = static_cast<std::uint64_t>(along.at(first));
+    const auto which = static_cast<std::size_t>(std::upper_bound(of.ends.begin(), of.ends.end(), at) - of.ends.begin());
+    const std::uint64_t begin = which == 0 ? 0 : of.ends[which - 1];
+    std::uint64_t count = along.count - first;
+    if (along.step > 0) count = std::min(count, (of.ends[which] - 1 - at) / static_cast<std::uint64_t>(along.step) + 1);
+    if (along.step < 0) count = std::min(count, (at - begin) / (~static_cast<std::uint64_t>(along.step) + 1) + 1);
+    const array_state& part = of.arrays[which].state();
+    source one = from;
+    one.layout = part.layout.get();
+    one.store = of.store.get();
+    one.prefix = of.prefixes[which];
+    one.fill = part.fill_value.data();
+    one.uid = of.uids[which];
+    one.convert = nullptr;
+    one.from[of.axis] = {static_cast<std::int64_t>(at - begin), along.step, count};
+    if (from.to != nullptr) one.to = from.to + static_cast<std::int64_t>(first) * from.to_strides[of.axis];
+    first += count;
+    if (part.parts != nullptr) {
+      PENSTOCK_TRY(divide(*part.parts, one, type, out));
+      continue;
+    }
+    if (type != nullptr && !(*type == part.type)) {
+      PENSTOCK_ASSIGN(element_conversion becomes, conversion_to(*type, part));
+      out.becomes.push_back(std::move(becomes));
+      one.convert = &out.becomes.back();
+    }
+    out.all.push_back(std::move(one));
+  }
+  return {};
+}
+
 }  // namespace
+
+result<opened_selection> open_needed(const array_state& state, const resolved_selection& which) {
+  if (which.indexed || is_empty(which.shape)) {
+    PENSTOCK_ASSIGN(array all, state.closed->all());
+    return opened_selection{std::move(all), which};
+  }
+  const std::size_t axis = state.closed->axis();
+  const axis_range& along = which.from[axis];
+  const std::int64_t last = along.at(along.count - 1);
+  const std::int64_t low = std::min(along.start, last), high = std::max(along.start, last);
+  PENSTOCK_ASSIGN(closed_parts::joined made,
+                  state.closed->needed(static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high)));
+  opened_selection out{std::move(made.of), which};
+  out.which.from[axis].start -= static_cast<std::int64_t>(made.begin);
+  return out;
+}
+
+result<opened_lists> open_needed(const array_state& state, const orthogonal_selection& which) {
+  const std::size_t axis = state.closed->axis();
+  const auto size = static_cast<std::int64_t>(state.shape[axis]);
+  const auto* const list = axis < which.items.size() ? std::get_if<index_list>(&which.items[axis]) : nullptr;
+  const auto* const range = axis < which.items.size() ? std::get_if<slice>(&which.items[axis]) : nullptr;
+  std::int64_t low = 0, high = size - 1;
+  std::optional<axis_range> along;
+  if (list != nullptr && !list->empty()) {
+    const auto [first, last] = std::minmax_element(list->begin(), list->end());
+    low = *first;
+    high = *last;
+  } else if (range != nullptr) {
+    PENSTOCK_ASSIGN(const resolved_basic resolved, resolve(basic_selection{{*range}}, extents{state.shape[axis]}));
+    along = resolved.from[0];
+    if (along->count != 0 && along->step > 0) {
+      low = along->start;
+      high = along->at(along->count - 1);
+    }
+  }
+  // Negative and invalid numbers count from the end of the whole array, or are its errors.
+  const bool is_part =
+      (list != nullptr || range != nullptr) && low >= 0 && low <= high && high < size && (low != 0 || high != size - 1);
+  if (!is_part) {
+    PENSTOCK_ASSIGN(array all, state.closed->all());
+    return opened_lists{std::move(all), which};
+  }
+  PENSTOCK_ASSIGN(closed_parts::joined made,
+                  state.closed->needed(static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(high)));
+  const auto begin = static_cast<std::int64_t>(made.begin);
+  orthogonal_selection moved = which;
+  if (list != nullptr) {
+    for (std::int64_t& each : std::get<index_list>(moved.items[axis])) each -= begin;
+  } else {
+    moved.items[axis] = slice{low - begin, high + 1 - begin, along->step};
+  }
+  return opened_lists{std::move(made.of), std::move(moved)};
+}
+
+result<element_conversion> conversion_to(const dtype& type, const array_state& state) {
+  element_conversion out;
+  PENSTOCK_ASSIGN(out.how, conversion_of(state.type, type));
+  convert_item(out.how, state.fill_value.data(), out.fill);
+  return out;
+}
+
+result<box_sources> divide_by_parts(const array_state& state, const source& from, const dtype* type) {
+  box_sources out;
+  PENSTOCK_TRY(divide(*state.parts, from, type, out));
+  return out;
+}
 
 bool is_sparse(const chunk_layout& layout, const resolved_selection& which) {
   if (!which.indexed || layout.chains().empty()) return false;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <deque>
+#include <vector>
+
 #include <penstock/array.h>
 #include <penstock/plan.h>
 #include <penstock/selection.h>
@@ -37,6 +40,41 @@ source source_of(const array_state& state, const resolved_basic& which, const st
 /// The same; `which.indexed` is borrowed.
 source source_of(const array_state& state, const resolved_selection& which, const strides& result_strides,
                  std::byte* to);
+
+/// The sources of a box of elements, and what they borrow in addition to the array.
+struct box_sources {
+  std::vector<source> all;
+  std::deque<element_conversion> becomes;
+};
+
+/// Divides the source of a box of elements by the array's parts (`array_facts::parts`, not null), each of which is then
+/// read by its own chunks.
+/// \param type  The type that elements are converted to; null: none. `from.convert` is not used.
+/// \error As `conversion_of`.
+result<box_sources> divide_by_parts(const array_state& state, const source& from, const dtype* type);
+
+/// A selection of an array whose parts are opened when they are read (`array_facts::closed`, not null): in the open
+/// ones.
+struct opened_selection {
+  array of;
+  resolved_selection which;
+};
+
+/// Opens the parts that a selection needs: of a box that has elements, those that it touches, else all.
+/// \error As the parts'.
+result<opened_selection> open_needed(const array_state& state, const resolved_selection& which);
+
+/// Lists of rows and columns, with the parts that they need.
+struct opened_lists {
+  array of;
+  selection which;
+};
+
+/// The same for a selection of lists that is not resolved yet: the parts between its first and its last element.
+result<opened_lists> open_needed(const array_state& state, const orthogonal_selection& which);
+
+/// The conversion of an array's elements to another type. \error As `conversion_of`.
+result<element_conversion> conversion_to(const dtype& type, const array_state& state);
 
 /// Reads a source whose elements are converted. \error As `array::read`.
 result<> read_converted(const array_state& state, source from, const element_conversion& how,

@@ -13,6 +13,7 @@
 
 namespace penstock::inline v0 {
 
+class closed_parts;       // engine/closed_parts.h
 struct hdf5_facts;        // driver/open_hdf5.h
 struct referenced_array;  // driver/open_reference.h
 
@@ -27,6 +28,10 @@ struct joined_facts {
 /// Arrays along one dimension, as `join` makes them, with metadata of their own.
 /// \error As join's.
 result<array> join_as(std::span<const array> parts, std::size_t axis, joined_facts what, std::shared_ptr<context> with);
+
+/// An array of sources whose parts are opened by the reads that need them. Its layout and its store are those of the
+/// boxes, and serve what does not open parts (`check`).
+array open_later(const array& boxes, std::shared_ptr<const closed_parts> parts);
 
 /// What a group of open arrays is, besides these.
 struct joined_group_facts {

@@ -75,6 +75,23 @@ result<> read_box(const array_state& from, const box& which, std::span<std::byte
   return job->outcome();
 }
 
+// The parts with elements, for reads of the join.
+std::shared_ptr<const array_parts> parts_of(std::span<const array> parts, std::size_t axis, const std::string& uri,
+                                            const std::shared_ptr<penstock::context>& with) {
+  std::vector<array> full;
+  std::vector<std::shared_ptr<const store>> stores;
+  for (const array& each : parts) {
+    if (is_empty(each)) continue;
+    full.push_back(each);
+    stores.push_back(each.state().store);
+  }
+  if (full.empty()) return nullptr;
+  const auto store = joined_store::make(stores, uri);
+  std::vector<std::string> prefixes;
+  for (std::size_t i = 0; i < full.size(); ++i) prefixes.push_back(store->prefix(i) + full[i].state().prefix);
+  return std::make_shared<const array_parts>(axis, std::move(full), std::move(prefixes), store, with);
+}
+
 // Joins the arrays as sources, for joins that one grid with one fill value cannot describe.
 result<array> join_boxes(std::span<const array> parts, std::size_t axis, std::shared_ptr<penstock::context> with) {
   std::vector<array_source> sources;
@@ -86,7 +103,10 @@ result<array> join_boxes(std::span<const array> parts, std::size_t axis, std::sh
         {each.uri(), each.type(), each.shape(), chunks,
          [each](const box& which, std::span<std::byte> out) { return read_box(each.state(), which, out); }});
   }
-  return open_sources(std::move(sources), axis, std::move(with));
+  PENSTOCK_ASSIGN(const array made, open_sources(std::move(sources), axis, with));
+  array_facts facts = made.state();
+  facts.parts = parts_of(parts, axis, made.uri(), with);
+  return array(std::make_shared<const array_state>(made.state(), made.state().layout, std::move(facts)));
 }
 
 }  // namespace

@@ -6,6 +6,29 @@
 
 namespace penstock::inline v0 {
 
+array_parts::array_parts(std::size_t along, std::vector<array> given, std::vector<std::string> prefixes_of,
+                         std::shared_ptr<const penstock::store> from, std::shared_ptr<penstock::context> with)
+    : axis(along),
+      arrays(std::move(given)),
+      prefixes(std::move(prefixes_of)),
+      store(std::move(from)),
+      context_(std::move(with)) {
+  std::uint64_t end = 0;
+  for (const array& each : arrays) {
+    const array_state& state = each.state();
+    ends.push_back(end += state.shape[axis]);
+    uids.push_back(!state.caches_indexes ? 0 : state.context == context_ ? state.uid : context_->state().next_uid());
+  }
+}
+
+array_parts::~array_parts() {
+  for (std::size_t i = 0; i < uids.size(); ++i) {
+    if (uids[i] == 0 || arrays[i].state().context == context_) continue;
+    context_->state().indexes().drop_all(uids[i]);
+    context_->state().cells().drop_all(uids[i]);
+  }
+}
+
 array_state::array_state(array_site where, std::shared_ptr<const chunk_layout> cells, array_facts what, cache_name name,
                          std::string_view image)
     : array_site(std::move(where)),
@@ -70,9 +93,9 @@ std::shared_ptr<const array_state> array_state::with_saved(std::shared_ptr<const
   return std::shared_ptr<const array_state>(new array_state(*this, std::move(facts), *this));
 }
 
-std::shared_ptr<const array_state> array_state::with_shards(std::shared_ptr<const saved_arrays> parts) const {
+std::shared_ptr<const array_state> array_state::with_shards(std::shared_ptr<const saved_arrays> shards_of) const {
   array_facts facts = *this;
-  facts.joined_of = std::move(parts);
+  facts.joined_of = std::move(shards_of);
   return std::shared_ptr<const array_state>(new array_state(*this, std::move(facts), *this));
 }
 

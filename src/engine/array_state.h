@@ -19,6 +19,7 @@ struct hdf5_facts;        // driver/open_hdf5.h
 struct referenced_array;  // driver/open_reference.h
 struct saved_arrays;      // driver/saved_arrays.h
 class zarr_consolidated;
+class closed_parts;  // engine/closed_parts.h
 struct shard_table;  // driver/shard_table.h
 
 /// The manifest of references that an array was opened with, and the folder for its file names.
@@ -37,6 +38,27 @@ struct array_site {
   bool opened_for_reading = false;               ///< open_mode::read: every write is refused
 };
 
+/// The parts of a joined array whose chunks do not make one grid. Its layout has boxes, each filled by a read of its
+/// own; a read of a box of elements uses the parts themselves. Immutable.
+struct array_parts {
+  /// \param arrays  Each has elements. \param store  Has the keys of all, each below its prefix.
+  array_parts(std::size_t axis, std::vector<array> arrays, std::vector<std::string> prefixes,
+              std::shared_ptr<const penstock::store> store, std::shared_ptr<penstock::context> with);
+  ~array_parts();
+  array_parts(const array_parts&) = delete;
+  array_parts& operator=(const array_parts&) = delete;
+
+  const std::size_t axis;
+  const std::vector<array> arrays;
+  const std::vector<std::string> prefixes;
+  const std::shared_ptr<const penstock::store> store;
+  std::vector<std::uint64_t> ends;  ///< of each along the axis
+  std::vector<std::uint64_t> uids;  ///< their identities in the caches of the context that reads; 0: nothing is cached
+
+ private:
+  const std::shared_ptr<penstock::context> context_;
+};
+
 /// What the metadata of a format states about an array, and additional data of the library's drivers.
 struct array_facts : array_description {
   std::shared_ptr<const std::string> fill_text;        ///< the memory that a variable_item in the fill value points to
@@ -45,6 +67,8 @@ struct array_facts : array_description {
   std::shared_ptr<const saved_arrays> joined_of;       ///< the shards of a manifest; null: not opened from one
   std::shared_ptr<const saved_references> saved;       ///< for other processes to open it; null: no manifest
   std::shared_ptr<const referenced_array> references;  ///< content of a manifest; null: not an array of references
+  std::shared_ptr<const array_parts> parts;            ///< null: the chunks of the layout are those of the storage
+  std::shared_ptr<const closed_parts> closed;          ///< what reads open; null: all that it is made of is open
 };
 
 /// The identity of an array in the caches.

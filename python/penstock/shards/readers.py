@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
-import itertools
 import json
 import math
 import operator
@@ -19,7 +17,6 @@ from penstock import _core
 from penstock.core.array import Array
 from penstock.core.context import Context, current_context
 from penstock.core.errors import ConflictError, Error, InvalidArgumentError, StorageError, UnsupportedError
-from penstock.core.indexing import as_tuple
 from penstock.shards.files import complain, describe_all, refuse_others, side_by_side
 from penstock.target import portable as _portable
 
@@ -117,17 +114,17 @@ class SavedPart(_Part):
 
 
 class ClosedArray(JoinedArray):
-    """A joined array from a pickle. A box opens the parts that it needs, everything else opens all of them.
+    """A joined array from a pickle. The engine opens the parts that a box needs; everything else opens all of them.
 
-    Parts are opened in parallel and joined by the engine, so that they are read as before the array was pickled. A task
-    of Dask that reads one part of 10,000 opens that one. After all were opened, this is the engine's join.
+    Parts are opened in parallel and joined, so that they are read as before the array was pickled. A task of Dask that
+    reads one part of 10,000 opens that one. After all were opened for a use other than reading a box, this is the
+    engine's join.
     """
 
     def __init__(self, made: _core.Array) -> None:
         super().__init__(made)
         self._is_closed = True
         self._opening = threading.Lock()
-        self._last: tuple[int, int, Array] | None = None  # the parts of the last box
 
     @property
     def chunks(self) -> tuple[int, ...]:
@@ -142,31 +139,9 @@ class ClosedArray(JoinedArray):
     def info(self) -> Any:
         return self._opened().info if self._is_closed else super().info
 
-    def __getitem__(self, key: Any) -> Any:
-        found = self._narrowed(key)
-        return super().__getitem__(key) if found is None else found[0][found[1]]
-
-    def read(self, selection: Any = ..., *arguments: Any, **options: Any) -> Any:
-        found = self._narrowed(selection)
-        if found is None:
-            return super().read(selection, *arguments, **options)
-        return found[0].read(found[1], *arguments, **options)
-
-    def read_async(self, selection: Any = ..., *arguments: Any, **options: Any) -> Any:
-        found = self._narrowed(selection)
-        if found is None:
-            return super().read_async(selection, *arguments, **options)
-        return found[0].read_async(found[1], *arguments, **options)
-
     def _plan(self, *arguments: Any, **options: Any) -> Any:
         self._opened()
         return super()._plan(*arguments, **options)
-
-    def _read(self, key: Any, threads: int, progress: Any) -> Any:
-        found = self._narrowed(key)
-        if found is None:
-            return super()._read(key, threads, progress)
-        return found[0]._read(found[1], threads, progress)
 
     # Selections other than boxes are resolved with the chunks of the parts.
     def _orthogonal(self, items: Any) -> _core._Selection:
@@ -188,63 +163,17 @@ class ClosedArray(JoinedArray):
     def _opened(self) -> Array:
         with self._opening:
             if self._is_closed:
-                self._become(self._join(0, len(self._parts)))
-                self._is_closed, self._last = False, None
+                self._become(_core.open_parts(self))
+                self._is_closed = False
         return self
 
-    def _join(self, first: int, end: int) -> _core.Array:
-        """The engine's join of parts [first, end)."""
-        parts = [part for part in self._parts[first:end] if isinstance(part, SavedPart)]
-        kinds = {type(part) for part in parts}
-        kind = kinds.pop() if len(kinds) == 1 else SavedPart
-        return kind.join(parts, self._joined_along, _core._context_of(self))
 
-    def _narrowed(self, key: Any) -> tuple[Array, Any] | None:
-        """An array of the parts that a box needs, and the box in it. None: this array is read."""
-        if not self._is_closed:
-            return None
-        prepared, fields = self._prepare(key)  # opens all parts if it is not a box
-        ranges, shape = self._resolve(prepared)
-        if fields is not None or ranges is None:
-            self._opened()
-            return None
-        if 0 in self.shape or any(count == 0 for _, _, count, _ in ranges):
-            return None  # nothing is read
-        edges = self._edges
-        axis = self._joined_along
-        start, step, count, _ = ranges[axis]
-        low, high = sorted((start, start + step * (count - 1)))
-        first, end = bisect.bisect_right(edges, low) - 1, bisect.bisect_right(edges, high)
-        if end - first == len(self._parts):
-            self._opened()
-            return None
-        with self._opening:
-            if self._last is None or self._last[:2] != (first, end):
-                self._last = first, end, Array(self._join(first, end))
-            narrow = self._last[2]
-        moved = [(at - edges[first] if d == axis else at, *rest) for d, (at, *rest) in enumerate(ranges)]
-        return narrow, (*_key_of(moved, len(shape)), *([...] if any(item is ... for item in as_tuple(key)) else []))
-
-    @cached_property
-    def _edges(self) -> list[int]:
-        """The first index of each part."""
-        axis = self._joined_along
-        return [0, *itertools.accumulate(part.shape[axis] for part in self._parts)][:-1]
-
-
-def _key_of(ranges: Sequence[Any], rank: int) -> list[Any]:
-    """The key of a box: for each dimension (start, step, count, dimension of the result or -1 for an int)."""
-    key: list[Any] = []
-    dimensions = 0  # of the result, so far
-    for start, step, count, at in ranges:
-        if at < 0:
-            key.append(start)
-            continue
-        key += [None] * (at - dimensions)
-        stop = start + step * count
-        key.append(slice(start, stop if stop >= 0 else None, step))
-        dimensions = at + 1
-    return key + [None] * (rank - dimensions)
+def _join_range(parts: Sequence[SavedPart], axis: int, context: Context, first: int, end: int) -> _core.Array:
+    """Open the parts [first, end) and join them."""
+    wanted = parts[first:end]
+    kinds = {type(part) for part in wanted}
+    kind = kinds.pop() if len(kinds) == 1 else SavedPart
+    return kind.join(wanted, axis, context)
 
 
 class _ArrayPart(SavedPart):
@@ -349,13 +278,14 @@ def join_parts(parts: Sequence[_Part], axis: int, context: Context) -> JoinedArr
     if len(arrays) == len(parts):
         made = _core.join(context, arrays, axis)
     else:
-        if all(isinstance(part, SavedPart) for part in parts):
-            kind = ClosedArray
+        saved = [part for part in parts if isinstance(part, SavedPart)]
+        opens = partial(_join_range, saved, axis, context) if len(saved) == len(parts) else None
+        kind = JoinedArray if opens is None else ClosedArray
         sources = [
             (part.name.encode(errors="surrogateescape"), part.shape, tuple(max(1, n) for n in part.chunks), part.read)
             for part in parts
         ]
-        made = _core.open_sources(context, sources, json.dumps(_descr(first.dtype)).encode(), axis)
+        made = _core.open_sources(context, sources, json.dumps(_descr(first.dtype)).encode(), axis, opens)
     return kind.of(made, lambda: parts, axis)
 
 
