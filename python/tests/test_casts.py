@@ -176,3 +176,19 @@ def test_cached_chunks_are_cast_like_others():
     for row in range(6):
         assert bits(a.read(row, dtype="f8")) == bits(values[row].astype("f8"))
         assert bits(a[row]) == bits(values[row])
+
+
+def test_fields_are_cast_by_the_rule_of_elements() -> None:
+    objects: dict[str, bytes] = {}
+    values = np.array([(1, 2.5, b"ab"), (3, 4.5, b"c")], dtype=[("a", "<i4"), ("b", "<f8"), ("c", "S2")])
+    ps.create_array(objects, data=values)
+    a = ps.open(objects)
+    np.testing.assert_array_equal(a.read("b", dtype="f4"), values["b"].astype("f4"))
+    assert a.read("a", dtype="i2").dtype == "i2"
+    np.testing.assert_array_equal(a.read("a", dtype="f8"), values["a"])
+    np.testing.assert_array_equal(a.read((0, "a"), dtype="f8"), 1.0)
+    for key in [key for key in objects if not key.endswith("zarr.json")]:
+        objects[key] = b""  # a refusal comes before the read
+    for field, dtype in (("b", "i4"), ("c", "S1"), ("c", "f4"), ("a", "U3")):
+        with pytest.raises(ps.InvalidArgumentError, match=r"cannot be cast to .* 'same_kind' casting"):
+            a.read(field, dtype=dtype)

@@ -55,12 +55,21 @@ def as_output(out: Any, array: Array, selection: Selection, dtype: npt.DTypeLike
     return target
 
 
-def check_cast(array: Array, dtype: np.dtype[Any], kind: type[InvalidArgumentError] = InvalidArgumentError) -> None:
-    """Refuse casts that NumPy's "same_kind" rule refuses, and text, which it would cut."""
-    if dtype == array.dtype or (array._has_items and dtype.kind in "OT"):
+def check_cast(
+    array: Array,
+    dtype: np.dtype[Any],
+    kind: type[InvalidArgumentError] = InvalidArgumentError,
+    of: np.dtype[Any] | None = None,
+) -> None:
+    """Refuse casts that NumPy's "same_kind" rule refuses, and text, which it would cut.
+
+    `of`: the dtype of some fields of the items; None: of the items.
+    """
+    stored = array.dtype if of is None else of
+    if dtype == stored or (array._has_items and dtype.kind in "OT"):
         return
-    if dtype.kind in "SUT" or not np.can_cast(array.dtype, dtype, "same_kind"):
-        message = f"{array.dtype} cannot be cast to {dtype} by NumPy's 'same_kind' casting; read, then use astype"
+    if dtype.kind in "SUT" or not np.can_cast(stored, dtype, "same_kind"):
+        message = f"{stored} cannot be cast to {dtype} by NumPy's 'same_kind' casting; read, then use astype"
         raise kind(message, f"array '{array.uri}'")
 
 
@@ -68,10 +77,9 @@ def cast_fields(
     array: Array, selection: Any, fields: Any, dtype: npt.DTypeLike | None, threads: int, progress: Progress | None
 ) -> Any:
     """Some fields of items, as another dtype."""
-    made = take_fields(array._read(selection, threads, progress), fields, check_fields(array, fields))
-    if not np.can_cast(made.dtype, np.dtype(dtype), "same_kind"):
-        raise InvalidArgumentError(f"{made.dtype} cannot be cast to {np.dtype(dtype)}", f"array '{array.uri}'")
-    return made.astype(dtype)
+    stored, wanted = check_fields(array, fields), np.dtype(dtype)
+    check_cast(array, wanted, of=stored)  # before the read
+    return take_fields(array._read(selection, threads, progress), fields, stored).astype(wanted)
 
 
 def becomes(array: Array, dtype: np.dtype[Any]) -> bool:
