@@ -162,20 +162,50 @@ void bind_shard_writer(nb::module_& m) {
       "ndarray, or an open array, which is read in blocks.");
   m.def(
       "save_shards",
-      [](const array_handle& values, const context_handle& with, const nb::bytes& pattern,
-         const std::optional<nb::bytes>& manifest, const std::string& name, std::optional<std::uint64_t> rows,
-         std::optional<std::uint64_t> shards) {
+      [](nb::handle values, const context_handle& with, const nb::bytes& pattern, const nb::dict& given,
+         nb::handle progress) {
         save_shards_options how;
         how.context = with.context;
-        how.manifest = manifest ? std::optional(text_of(*manifest)) : std::nullopt;
-        how.name = name;
-        how.rows = rows;
-        how.shards = shards;
-        const array from = values.array();
-        return names_of(call_engine([&, names = text_of(pattern)] { return save_shards(from, names, how); }));
+        const auto text = [&](const char* name) { return text_of(nb::cast<nb::bytes>(given[name])); };
+        const auto number = [&](const char* name) { return nb::cast<std::optional<std::uint64_t>>(given[name]); };
+        how.manifest = nb::object(given["manifest"]).is_none() ? std::nullopt : std::optional(text("manifest"));
+        how.name = nb::cast<std::string>(given["name"]);
+        how.rows = number("rows");
+        how.shards = number("shards");
+        how.descr = text("descr");
+        for (const auto& [rows, options] : nb::cast<nb::dict>(given["arrays_of_rows"]))
+          how.arrays_of_rows.emplace(nb::cast<std::uint64_t>(rows),
+                                     create_options_of(with, nb::bytes(""), nb::cast<nb::dict>(options)));
+        std::optional<exported_values> valid, items;
+        if (const nb::object mask = given["mask"]; !mask.is_none()) {
+          valid.emplace(mask);
+          how.mask = valid->view();
+          how.mask->type = dtype(dtype_kind::unsigned_integer, 8);
+        }
+        std::optional<array> from;
+        if (nb::isinstance<array_handle>(values)) {
+          from = nb::cast<const array_handle&>(values).array();
+        } else {
+          items.emplace(values);
+        }
+        const auto bytes = nb::cast<std::uint64_t>(given["bytes"]);
+        const std::string names = text_of(pattern);
+        std::vector<std::string> paths;
+        const auto work = [&](const progress_fn& now, std::chrono::nanoseconds) -> result<> {
+          const interruptible_waits asks(may_go_on);
+          how.progress = now;
+          if (from) {
+            PENSTOCK_ASSIGN(paths, save_shards(*from, names, how));
+          } else {
+            PENSTOCK_ASSIGN(paths, save_shards(shard_values{items->view(), how.descr, how.mask}, names, how));
+          }
+          return {};
+        };
+        if (!watch_without_gil(progress, bytes, work)) throw_python_error();
+        return names_of(paths);
       },
-      nb::arg("values"), nb::arg("context"), nb::arg("pattern"), nb::arg("manifest").none(), nb::arg("name"),
-      nb::arg("rows").none(), nb::arg("shards").none(), "Writes an open array as many files; returns their paths.");
+      nb::arg("values"), nb::arg("context"), nb::arg("pattern"), nb::arg("options"), nb::arg("progress").none(),
+      "Writes an open array, or an ndarray, as many files; returns their paths.");
   m.def(
       "shard_edges",
       [](std::uint64_t length, std::optional<std::uint64_t> rows, std::optional<std::uint64_t> shards) {

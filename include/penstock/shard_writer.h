@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -131,6 +132,12 @@ class PENSTOCK_API shard_writer {
 struct save_shards_options : shard_writer_options {
   std::optional<std::uint64_t> rows;    ///< rows of each file except the last
   std::optional<std::uint64_t> shards;  ///< or the number of files, of lengths as equal as possible
+  /// Replaces `arrays` for files with this many rows: colours and names of the bands of a TIFF depend on their number.
+  std::map<std::uint64_t, create_options> arrays_of_rows;
+  std::string descr;                ///< of an open array: as `shard_values::descr`
+  std::optional<tensor_view> mask;  ///< of an open array: as `shard_values::mask`, of every file
+  /// Called with the bytes that are written, and half of those that are read. False stops.
+  progress_fn progress;
 };
 
 /// The positions at which an array of `length` rows is cut: from 0 to `length`. Without rows there is one file without
@@ -138,6 +145,12 @@ struct save_shards_options : shard_writer_options {
 /// \error invalid_argument  Neither or both are given, or one is 0.
 PENSTOCK_API result<std::vector<std::uint64_t>> shard_edges(std::uint64_t length, std::optional<std::uint64_t> rows,
                                                             std::optional<std::uint64_t> shards);
+
+/// Writes values as many files, cut along their first axis; `values.mask` is that of every file.
+/// \returns The paths. \error As `shard_edges`' and `shard_writer`'s. cancelled  `progress` returned false; there is no
+/// manifest then.
+PENSTOCK_API result<std::vector<std::string>> save_shards(const shard_values& values, std::string_view pattern,
+                                                          const save_shards_options& options = {});
 
 /// Writes an open array as many files, cut along its first axis. Needs memory for the rows of one file.
 /// \returns The paths. \error invalid_argument  An array without dimensions; a file that would be replaced or removed

@@ -1001,15 +1001,17 @@ def side_by_side(context: Context, work: Callable[[int], None], count: int, thre
     """Call `work` with each number below `count`, on up to this many threads of the context; it must not raise."""
 
 def save_shards(
-    values: Array,
+    values: Array | np.ndarray[Any, Any],
     context: Context,
     pattern: _bytes,
-    manifest: _bytes | None,
-    name: str,
-    rows: int | None,
-    shards: int | None,
+    options: dict[str, Any],
+    progress: Callable[[int, int], Any] | None,
 ) -> list[_bytes]:
-    """Write an open array as many files; returns their paths."""
+    """Write an open array, or an ndarray of items, as many files; returns their paths.
+
+    `options`: manifest, name, rows, shards, descr, mask, bytes (in all), and arrays_of_rows: for a number of rows the
+    options of `create_array`.
+    """
 
 def shard_edges(length: int, rows: int | None, shards: int | None) -> list[int]:
     """The positions at which an array is cut into shards."""

@@ -451,6 +451,45 @@ def test_shards_of_an_open_array_are_those_of_its_values(tmp_path: Path, suffix:
     np.testing.assert_array_equal(ps.open(tmp_path / "array" / "penstock.shards")[...], values)
 
 
+STRUCTURED = [("a", "<i4"), ("b", "<f8")]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "dtype", "options"),
+    [
+        *((suffix, of, {}) for suffix in (".npy", ".raw", ".npz", ".zarr") for of in ("<f4", "<M8[s]", STRUCTURED)),
+        (".tif", "<u2", {}),
+        (".tif", "u1", {"compress": "zstd", "photometric": "rgb", "nodata": 7}),
+        (".tif", "<i2", {"mask": np.arange(600).reshape(20, 30) % 3 != 0, "tiles": 16}),
+    ],
+)  # fmt: skip
+def test_the_engine_cuts_arrays_and_writes_their_shards(
+    tmp_path: Path, suffix: str, dtype: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = np.dtype(dtype)
+    raw = np.random.default_rng(1).integers(0, 100, 8 * 20 * 30 * made.itemsize, dtype="u1")
+    values = raw.view(made).reshape(8, 20, 30)
+    rows = 4 if "photometric" in options else 3
+    with ps.ShardWriter(tmp_path / f"a/s_{{}}{suffix}", **options) as writer:
+        for low in range(0, 8, rows):
+            writer.write(values[low : low + rows])
+    ps.save(tmp_path / "x.zarr", values)
+    monkeypatch.delattr(ps.ShardWriter, "write")
+    strided = np.repeat(values, 2, axis=2)[:, :, ::2]
+    for number, source in enumerate([values, strided, ps.open(tmp_path / "x.zarr")]):
+        calls: list[int] = []
+        for progress in (None, lambda done, total, calls=calls: calls.append(done)):
+            pattern = tmp_path / str(number) / f"s_{{}}{suffix}"
+            paths = ps.save_shards(source, pattern, rows=rows, progress=progress, **options)
+            assert len(paths) == -(-8 // rows)
+            for path in map(Path, paths):
+                for each in [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]:
+                    same = tmp_path / "a" / each.relative_to(tmp_path / str(number))
+                    assert suffix == ".npz" or each.read_bytes() == same.read_bytes(), each
+        np.testing.assert_array_equal(ps.open_shards(tmp_path / str(number) / "penstock.shards")[...], values)
+        assert calls[-1] == values.nbytes
+
+
 def test_an_open_array_is_not_written_over_its_own_files(tmp_path: Path) -> None:
     ps.save_shards(np.arange(12.0), tmp_path / "s_{}.npy", rows=4)
     before = {each: each.read_bytes() for each in tmp_path.iterdir()}

@@ -9,7 +9,7 @@ import math
 import operator
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
@@ -24,7 +24,7 @@ from penstock.core.array import Array, Progress
 from penstock.core.context import current_context
 from penstock.core.data_types import dtype_json, native_dtype
 from penstock.core.errors import InvalidArgumentError, UnsupportedError, system_errors
-from penstock.core.progress import Shares
+from penstock.core.progress import Shares, callback_of
 from penstock.core.writing import as_value
 from penstock.geo.tiff_options import TiffOptions
 from penstock.geo.writing import mask_bytes, new_tiff
@@ -140,17 +140,10 @@ class ShardWriter:
         made = np.asanyarray(values)
         if made.ndim == 0:
             raise InvalidArgumentError("a shard has at least one dimension")
-        if made.dtype.hasobject:
-            raise UnsupportedError(f"items of {made.dtype} cannot be written without pickling them")
-        if not made.dtype.itemsize:
-            raise UnsupportedError(f"items of {made.dtype} have no bytes to be written")
-        if self._format in _PLAIN and made.dtype.char in "gG":
-            raise UnsupportedError(f"{made.dtype} differs from machine to machine: write it as float64")
+        self._check_items(made.dtype)
         if self._format in _ARRAYS:
             return self._write_array(made)
-        items = _bytes_of(made)
-        headers = self._format in ("npy", "npz") and made.dtype.names is None  # no names in them except NumPy's own
-        descr = (made.dtype.str if headers else descr_text(made.dtype)).encode()
+        items, descr = _bytes_of(made), self._descr(made.dtype)
         if self._format in _PLAIN:
             return os.fsdecode(self._writer.write(items, descr))
         path = os.fsdecode(self._writer.next(items, descr))
@@ -161,17 +154,50 @@ class ShardWriter:
         options: dict[str, Any] = {"overwrite": True}
         mask = None
         if self._format == "tiff":
-            values, options, mask = _tiff_items(made, self._options)
+            type_, options, mask, data = _tiff_options(made, self._options)
+            values = as_value(data, type_, made.shape)
             descr = values.dtype.str
         else:
             values, descr = _zarr_items(made)
         path = self._writer.write_array(current_context(), _bytes_of(values), descr.encode(), options, mask)
         return os.fsdecode(path)
 
-    def _takes_open_array(self, source: Array) -> bool:
-        """Whether the engine writes its rows as `write` does: numbers that NumPy has, in a format without options."""
-        plain = source.dtype.kind in "biufc" and source.dtype.isbuiltin == 1 and source.dtype.char not in "gG"
-        return plain and self._format in (*_PLAIN, "zarr")
+    def _check_items(self, dtype: np.dtype[Any]) -> None:
+        if dtype.hasobject:
+            raise UnsupportedError(f"items of {dtype} cannot be written without pickling them")
+        if not dtype.itemsize:
+            raise UnsupportedError(f"items of {dtype} have no bytes to be written")
+        if self._format in _PLAIN and dtype.char in "gG":
+            raise UnsupportedError(f"{dtype} differs from machine to machine: write it as float64")
+
+    def _descr(self, dtype: np.dtype[Any]) -> bytes:
+        headers = self._format in ("npy", "npz") and dtype.names is None  # no names in them except NumPy's own
+        return (dtype.str if headers else descr_text(dtype)).encode()
+
+    def _options_of_all(self, source: Any, edges: Sequence[int]) -> dict[str, Any] | None:
+        """The options with which the engine cuts `source` and writes the files as `write` does; None: it cannot."""
+        dtype = source.dtype
+        if self._format not in (*_PLAIN, *_ARRAYS) or not isinstance(dtype, np.dtype):
+            return None
+        if type(source) is not np.ndarray and not isinstance(source, Array):
+            return None  # the values are known after a slice is taken
+        self._check_items(dtype)
+        if self._format in _PLAIN:
+            return {"descr": self._descr(dtype), "arrays_of_rows": {}, "mask": None}
+        lengths = {high - low for low, high in itertools.pairwise(edges)}
+        if self._format == "zarr":
+            empty = np.empty((0, *source.shape[1:]), dtype)
+            values, descr = _zarr_items(empty)
+            if values.dtype != dtype:  # NumPy converts the values
+                return None
+            return {"descr": descr.encode(), "arrays_of_rows": {n: {"overwrite": True} for n in lengths}, "mask": None}
+        by_rows, mask = {}, None
+        for rows in lengths:
+            like = np.broadcast_to(np.zeros((), dtype), (rows, *source.shape[1:]))  # without memory for the elements
+            type_, by_rows[rows], mask, _ = _tiff_options(like, self._options)
+            if type_ != dtype:  # NumPy converts the values
+                return None
+        return {"descr": dtype.str.encode(), "arrays_of_rows": by_rows, "mask": mask}
 
     def close(self) -> None:
         """Write the manifest, and remove shards of an earlier run with the same pattern."""
@@ -220,8 +246,8 @@ def _zarr_items(made: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str]:
     return values, described if isinstance(described, str) else json.dumps(described)
 
 
-def _tiff_items(made: npt.NDArray[Any], options: dict[str, Any]) -> tuple[npt.NDArray[Any], dict[str, Any], Any]:
-    """Values, the options of the engine and the mask of a new TIFF."""
+def _tiff_options(made: npt.NDArray[Any], options: dict[str, Any]) -> tuple[Any, dict[str, Any], Any, Any]:
+    """The type, the options of the engine, the mask and the values of a new TIFF."""
     if made.ndim != 3 or not made.size:
         raise UnsupportedError(f"TIFF shards are (band, y, x) with at least one pixel, not {made.shape}")
     given: dict[str, Any] = {"overwrite": True, **options}
@@ -235,7 +261,7 @@ def _tiff_items(made: npt.NDArray[Any], options: dict[str, Any]) -> tuple[npt.ND
     request = new_tiff(made.shape, made.dtype if dtype is None else dtype, how, attributes)
     masked = how.mask is not None and not isinstance(how.mask, bool)
     mask = mask_bytes(how.mask, made.shape[1:]) if masked else None
-    return as_value(np.asarray(data), request["type"], made.shape), {**of_file, "tiff": request["tiff"]}, mask
+    return request["type"], {**of_file, "tiff": request["tiff"]}, mask, np.asarray(data)
 
 
 def _write_with(path: str, write: Callable[[str], None]) -> int:
@@ -449,13 +475,14 @@ def save_shards(
     with ShardWriter(pattern, manifest=manifest, name=name, **options) as writer:
         _refuse_to_write_over(source, writer, len(edges) - 1)
         is_open = isinstance(source, Array)
-        if progress is None and is_open and writer._takes_open_array(source):
-            kept = None if manifest is None else os.fsencode(manifest)
-            made = _core.save_shards(
-                source._opened(), current_context(), os.fsencode(writer.pattern), kept, name, *count
-            )
-            return [os.fsdecode(path) for path in made]
         row_bytes = source.dtype.itemsize * math.prod(source.shape[1:])
+        if (how := writer._options_of_all(source, edges)) is not None:
+            how |= {"manifest": None if manifest is None else os.fsencode(manifest), "name": name}
+            how |= {"rows": count[0], "shards": count[1], "bytes": row_bytes * source.shape[0]}
+            items = source._opened() if is_open else _bytes_of(source)
+            report = callback_of(progress, "writing")
+            made = _core.save_shards(items, current_context(), os.fsencode(writer.pattern), how, report)
+            return [os.fsdecode(path) for path in made]
         shares = Shares(progress, "writing", row_bytes * source.shape[0])
         for low, high in itertools.pairwise(edges):
             size, which = row_bytes * (high - low), slice(low, high)

@@ -113,33 +113,113 @@ result<std::vector<std::uint64_t>> shard_edges(std::uint64_t length, std::option
   return out;
 }
 
+namespace {
+
+/// Writes the files of cut values, and reports how far it is.
+class cut_writer {
+ public:
+  static result<cut_writer> make(std::string_view pattern, const extents& shape, std::uint64_t item_bytes,
+                                 const save_shards_options& options) {
+    PENSTOCK_ASSIGN(std::vector<std::uint64_t> edges, shard_edges(shape[0], options.rows, options.shards));
+    PENSTOCK_ASSIGN(shard_writer files, shard_writer::make(pattern, options));
+    cut_writer out(std::move(files), std::move(edges), options);
+    for (std::size_t d = 1; d < shape.size(); ++d) item_bytes = saturating_mul(item_bytes, shape[d]);
+    out.row_bytes_ = item_bytes;
+    out.now_.total_bytes = saturating_mul(item_bytes, shape[0]);
+    return out;
+  }
+
+  const shard_pattern& pattern() const noexcept { return files_.pattern(); }
+  std::uint64_t row_bytes() const noexcept { return row_bytes_; }
+  std::size_t count() const noexcept { return edges_.size() - 1; }
+  std::uint64_t low(std::size_t which) const noexcept { return edges_[which]; }
+  std::uint64_t rows(std::size_t which) const noexcept { return edges_[which + 1] - edges_[which]; }
+
+  result<> write(const shard_values& values, std::uint64_t reported = 0) {
+    const std::uint64_t rows = values.items.extents[0];
+    create_options how = options_.arrays;
+    if (const auto found = options_.arrays_of_rows.find(rows); found != options_.arrays_of_rows.end())
+      how = found->second;
+    how.overwrite = true;
+    const auto path = files_.write(values, how);
+    if (!path.ok()) return path.error().clone();
+    return report(rows * row_bytes_ - reported);
+  }
+  /// The callback for an operation that counts as `bytes`.
+  progress_fn part_of(std::uint64_t bytes) const {
+    if (!options_.progress) return {};
+    return [this, bytes](const read_progress& of) {
+      const double share =
+          of.total_bytes == 0 ? 1 : static_cast<double>(of.done_bytes) / static_cast<double>(of.total_bytes);
+      return options_.progress(
+          {now_.done_bytes + static_cast<std::uint64_t>(share * static_cast<double>(bytes)), now_.total_bytes});
+    };
+  }
+  result<> report(std::uint64_t bytes) {
+    now_.done_bytes += bytes;
+    if (!options_.progress || options_.progress(now_)) return {};
+    return error(errc::cancelled, "the caller stopped it");
+  }
+  result<std::vector<std::string>> close() {
+    PENSTOCK_TRY(files_.close());
+    return std::vector<std::string>(files_.paths().begin(), files_.paths().end());
+  }
+
+ private:
+  cut_writer(shard_writer files, std::vector<std::uint64_t> edges, const save_shards_options& options)
+      : files_(std::move(files)), edges_(std::move(edges)), options_(options) {}
+
+  shard_writer files_;
+  std::vector<std::uint64_t> edges_;
+  const save_shards_options& options_;
+  std::uint64_t row_bytes_ = 0;
+  read_progress now_;
+};
+
+}  // namespace
+
+result<std::vector<std::string>> save_shards(const shard_values& values, std::string_view pattern,
+                                             const save_shards_options& options) {
+  const tensor_view& items = values.items;
+  if (items.extents.empty()) return error(errc::invalid_argument, "an array without dimensions has no rows");
+  PENSTOCK_ASSIGN(cut_writer writer, cut_writer::make(pattern, items.extents, items.type.item_bytes(), options));
+  for (std::size_t i = 0; i < writer.count(); ++i) {
+    shard_values rows = values;
+    rows.items.data += static_cast<std::int64_t>(writer.low(i)) * items.strides[0];
+    rows.items.extents[0] = writer.rows(i);
+    PENSTOCK_TRY(writer.write(rows));
+  }
+  return writer.close();
+}
+
 result<std::vector<std::string>> save_shards(const array& from, std::string_view pattern,
                                              const save_shards_options& options) {
   const extents& shape = from.shape();
   const auto named = [&](error why) { return std::move(why).note("array '" + from.uri() + "'"); };
   if (shape.empty()) return named(error(errc::invalid_argument, "an array without dimensions has no rows"));
-  PENSTOCK_ASSIGN(const std::vector<std::uint64_t> edges, shard_edges(shape[0], options.rows, options.shards));
-  shard_writer_options how = options;
+  save_shards_options how = options;
   if (!how.context) how.context = from.context();
-  PENSTOCK_ASSIGN(shard_writer writer, shard_writer::make(pattern, how));
-  PENSTOCK_TRY(refuse_own_files(from, writer.pattern(), edges.size() - 1));
-  std::uint64_t row_bytes = from.type().item_bytes(), most = 0, bytes = 0;
-  for (std::size_t d = 1; d < shape.size(); ++d) row_bytes = saturating_mul(row_bytes, shape[d]);
-  for (std::size_t i = 0; i + 1 < edges.size(); ++i) most = std::max(most, edges[i + 1] - edges[i]);
-  if (!checked_mul(most, row_bytes, bytes))
+  PENSTOCK_ASSIGN(cut_writer writer, cut_writer::make(pattern, shape, from.type().item_bytes(), how));
+  PENSTOCK_TRY(refuse_own_files(from, writer.pattern(), writer.count()));
+  std::uint64_t most = 0, bytes = 0;
+  for (std::size_t i = 0; i < writer.count(); ++i) most = std::max(most, writer.rows(i));
+  if (!checked_mul(most, writer.row_bytes(), bytes))
     return named(error(errc::invalid_argument, "the rows of a shard have more than 2^64 bytes"));
   PENSTOCK_ASSIGN(const output_block memory, from.context()->state().outputs().take(bytes));
-  for (std::size_t i = 0; i + 1 < edges.size(); ++i) {
-    basic_selection which;
-    which.items = {slice{static_cast<std::int64_t>(edges[i]), static_cast<std::int64_t>(edges[i + 1]), {}}};
+  for (std::size_t i = 0; i < writer.count(); ++i) {
+    const auto low = static_cast<std::int64_t>(writer.low(i));
+    const basic_selection which{{slice{low, low + static_cast<std::int64_t>(writer.rows(i)), {}}}};
     extents rows = shape;
-    rows[0] = edges[i + 1] - edges[i];
-    const auto view = tensor_view::contiguous(memory.data(), from.type(), rows);
-    PENSTOCK_TRY(from.read(which, view));
-    PENSTOCK_TRY(writer.write({view, {}}));
+    rows[0] = writer.rows(i);
+    shard_values values{tensor_view::contiguous(memory.data(), from.type(), rows), how.descr, how.mask};
+    const std::uint64_t half = rows[0] * writer.row_bytes() / 2;
+    read_options reading;
+    reading.progress = writer.part_of(half);
+    PENSTOCK_TRY(from.read(which, values.items, reading));
+    PENSTOCK_TRY(writer.report(half));
+    PENSTOCK_TRY(writer.write(values, half));
   }
-  PENSTOCK_TRY(writer.close());
-  return std::vector<std::string>(writer.paths().begin(), writer.paths().end());
+  return writer.close();
 }
 
 }  // namespace penstock::inline v0

@@ -346,6 +346,81 @@ TEST(ShardWriter, ATiffMayHaveAMaskAndOptionsOfItsOwn) {
   EXPECT_EQ(second->write(given, how).error().code(), errc::invalid_argument);  // it exists
 }
 
+TEST(SaveShards, ValuesInMemoryAreCutLikeAnOpenArray) {
+  const temporary_folder folder;
+  const array from = numbered(7);
+  std::vector<std::int32_t> values = values_of(from), spread(2 * values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) spread[2 * i] = values[i];
+  tensor_view items = tensor_view::contiguous(spread.data(), from.type(), {7, 6});
+  items.extents[1] = 3;
+  items.strides[1] *= 2;
+  for (const char* const suffix : {".npy", ".raw", ".zarr"}) {
+    save_shards_options how;
+    how.rows = 3;
+    std::vector<std::uint64_t> done;
+    how.progress = [&](const read_progress& now) {
+      EXPECT_EQ(now.total_bytes, 84U);
+      done.push_back(now.done_bytes);
+      return true;
+    };
+    const auto first = save_shards(from, (folder.path() / "a" / ("x_{}" + std::string(suffix))).string(), how);
+    ASSERT_TRUE(first.ok()) << first.error().to_string();
+    EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
+    EXPECT_EQ(done.back(), 84U);
+    done.clear();
+    const auto second =
+        save_shards(shard_values{items, {}}, (folder.path() / "b" / ("x_{}" + std::string(suffix))).string(), how);
+    ASSERT_TRUE(second.ok()) << second.error().to_string();
+    EXPECT_EQ(done, (std::vector<std::uint64_t>{36, 72, 84}));
+    for (std::size_t i = 0; i < 3; ++i) {
+      const std::string inner = suffix == std::string(".zarr") ? "/c/0/0" : "";
+      EXPECT_EQ(text_of((*first)[i] + inner), text_of((*second)[i] + inner)) << suffix;
+      EXPECT_FALSE(text_of((*first)[i] + inner).empty());
+    }
+    fs::remove_all(folder.path());
+    fs::create_directories(folder.path());
+  }
+}
+
+TEST(SaveShards, StopsIfProgressReturnsFalse) {
+  const temporary_folder folder;
+  save_shards_options how;
+  how.shards = 2;
+  how.progress = [](const read_progress&) { return false; };
+  const auto stopped = save_shards(numbered(4), (folder.path() / "x_{}.npy").string(), how);
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_EQ(stopped.error().code(), errc::cancelled);
+  EXPECT_FALSE(fs::exists(folder.path() / "penstock.shards"));
+}
+
+TEST(SaveShards, TiffsHaveTheOptionsOfTheirRows) {
+  const temporary_folder folder;
+  std::vector<std::byte> values(3 * 400, std::byte{7}), valid(400, std::byte{255});
+  valid[0] = std::byte{0};
+  const dtype byte(dtype_kind::unsigned_integer, 8);
+  shard_values given{tensor_view::contiguous(values.data(), byte, {3, 20, 20}), {}};
+  given.mask = tensor_view::contiguous(valid.data(), byte, {20, 20});
+  save_shards_options how;
+  how.rows = 2;
+  for (const std::uint64_t rows : {1U, 2U}) {
+    auto tiff = std::make_shared<tiff_create_options>();
+    tiff->mask = true;
+    tiff->meaning.metadata.emplace_back("ROWS", std::to_string(rows));
+    how.arrays_of_rows[rows].tiff = tiff;
+  }
+  for (int again = 0; again < 2; ++again) {
+    const auto paths = save_shards(given, (folder.path() / "x_{}.tif").string(), how);
+    ASSERT_TRUE(paths.ok()) << paths.error().to_string();
+    ASSERT_EQ(paths->size(), 2U);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const array opened = open_array((*paths)[i]).value();
+      EXPECT_EQ(opened.shape()[0], 2 - i);
+      EXPECT_TRUE(tiff_companions_of(opened).has_mask);
+      EXPECT_NE(text_of((*paths)[i]).find("ROWS\">" + std::to_string(2 - i)), std::string::npos);
+    }
+  }
+}
+
 TEST(SaveShards, AnArrayIsNotWrittenOverItsOwnFiles) {
   const temporary_folder folder;
   const std::string pattern = (folder.path() / "q_{}.npy").string();
