@@ -73,11 +73,12 @@ def test_arrays_of_several_formats_are_joined_along_any_axis(cuda: FakeCuda, tmp
         np.testing.assert_array_equal(a.read(key, device="cuda:1").numpy(), values[key])
 
 
-def test_the_device_decodes_joined_arrays(cuda: FakeCuda, tmp_path: Path) -> None:
+@pytest.mark.parametrize("chunks", [[(16, 32), (16, 32)], [(16, 32), (8, 48)]])
+def test_the_device_decodes_joined_arrays(cuda: FakeCuda, tmp_path: Path, chunks: list[tuple[int, int]]) -> None:
     values = np.arange(64 * 96, dtype="i4").reshape(64, 96) // 100
     parts = []
     for i, part in enumerate(np.split(values, 2)):
-        ps.create_array(tmp_path / f"p_{i}.zarr", data=part, chunks=(16, 32), codecs=["zstd"])
+        ps.create_array(tmp_path / f"p_{i}.zarr", data=part, chunks=chunks[i], codecs=["zstd"])
         parts.append(ps.open(tmp_path / f"p_{i}.zarr"))
     joined = ps.open_shards(parts)
     for a in (joined, pickle.loads(pickle.dumps(joined))):

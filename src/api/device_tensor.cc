@@ -428,6 +428,11 @@ result<std::optional<int>> device_of(std::uintptr_t address) {
 
 namespace {
 
+// The chain that plans describe: the first one, of the first part if reads divide the array by its parts.
+const codec_chain& first_chain(const array_state& state) {
+  return state.parts ? first_chain(state.parts->arrays.front().state()) : state.layout->chains()[0];
+}
+
 // Needs no device: without one, the answer assumes memory of the usual kind, which copies.
 bool reads_in_place(const array& from, const cuda::device_chain& chain, int device) {
   const context_options& options = from.context()->state().options();
@@ -441,7 +446,7 @@ bool reads_in_place(const array& from, const cuda::device_chain& chain, int devi
 }  // namespace
 
 std::string device_path(const array& from, int device) {
-  const cuda::device_chain chain = cuda::split_chain(from.state().layout->chains()[0]);
+  const cuda::device_chain chain = cuda::split_chain(first_chain(from.state()));
   std::string out = cuda::describe(chain);
   if (reads_in_place(from, chain, device))
     out += "; the device reads the host's memory, so encoded bytes are not copied to it";
@@ -449,7 +454,7 @@ std::string device_path(const array& from, int device) {
 }
 
 std::string device_path_json(const array& from, int device) {
-  const cuda::device_chain chain = cuda::split_chain(from.state().layout->chains()[0]);
+  const cuda::device_chain chain = cuda::split_chain(first_chain(from.state()));
   json::object_t out = *cuda::to_json(chain).as_object();
   out.emplace_back("copies", !reads_in_place(from, chain, device));
   return json(std::move(out)).dump();
