@@ -91,8 +91,10 @@ nb::object value_of(const geo_key::value_type& value) {
 
 nb::dict geo_keys_of(const georeference& self) {
   nb::dict out;
-  for (const geo_key& each : call_engine([&] { return self.geo_keys(); }))
-    out[nb::int_(each.id)] = value_of(each.value);
+  for (const geo_key& each : call_engine([&] { return self.geo_keys(); })) {
+    const std::string_view name = geo_key_name(each.id);
+    out[name.empty() ? nb::object(nb::int_(each.id)) : nb::object(to_str(name))] = value_of(each.value);
+  }
   return out;
 }
 
@@ -209,7 +211,6 @@ void bind_georeference(nb::module_& m) {
       .def("alpha_band", alpha_band_of);
   m.def("validity_of", validity_of_array, nb::arg("image"), nb::arg("of"));
   m.def("held_nodata", held_nodata_of, nb::arg("value").none(), nb::arg("dtype"));
-  m.def("geo_key_name", [](std::uint16_t key) { return to_str(geo_key_name(key)); }, nb::arg("key"));
 }
 
 }  // namespace penstock::inline v0::python

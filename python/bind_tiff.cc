@@ -100,8 +100,15 @@ nb::object value_of(const tiff_tag& from, bool big) {
 }
 
 // (type, value), or None if the tag does not exist or its value was not read.
-nb::object tag_of(const details_handle& self, std::uint16_t number, bool of_page) {
-  const tiff_tag* const found = self.values(of_page).find(number);
+// A tag that a program names: by its name, or by its number.
+std::optional<std::uint16_t> number_of(nb::handle tag) {
+  if (nb::isinstance<nb::str>(tag)) return tiff_tag_of(nb::cast<std::string>(tag));
+  return nb::cast<std::uint16_t>(tag);
+}
+
+nb::object tag_of(const details_handle& self, nb::handle tag, bool of_page) {
+  const std::optional<std::uint16_t> number = number_of(tag);
+  const tiff_tag* const found = number ? self.values(of_page).find(*number) : nullptr;
   if (found == nullptr) return nb::none();
   return nb::make_tuple(found->type, value_of(*found, self.from->big_endian));
 }
@@ -109,7 +116,9 @@ nb::object tag_of(const details_handle& self, std::uint16_t number, bool of_page
 nb::list tags_of(const details_handle& self, bool of_page) {
   nb::list out;
   for (const tiff_tag& each : self.tags(of_page)) {
-    if (!each.value.empty()) out.append(each.tag);
+    if (each.value.empty()) continue;
+    const std::string_view name = tiff_tag_name(each.tag);
+    out.append(name.empty() ? nb::object(nb::int_(each.tag)) : nb::object(to_str(name)));
   }
   return out;
 }
@@ -133,6 +142,11 @@ T noted(const details_handle& self, result<T> of) {
 
 std::int64_t integer_of(const details_handle& self, std::uint16_t number, std::int64_t absent) {
   return noted(self, self.values(false).integer(number, absent));
+}
+
+std::int64_t named_integer_of(const details_handle& self, nb::handle tag, std::int64_t absent) {
+  const std::optional<std::uint16_t> number = number_of(tag);
+  return number ? integer_of(self, *number, absent) : absent;
 }
 
 nb::str word_of(const details_handle& self, std::uint16_t number, std::int64_t absent,
@@ -163,7 +177,6 @@ nb::object options_to_keep(const details_handle& self) {
 }  // namespace
 
 void bind_tiff(nb::module_& m) {
-  m.def("tiff_tag_name", [](std::uint16_t tag) { return to_str(tiff_tag_name(tag)); }, nb::arg("tag"));
   nb::class_<details_handle>(m, "TiffDetails", "What the header of a TIFF says of an image.")
       .def_prop_ro("big_endian", [](const details_handle& self) { return self.from->big_endian; })
       .def_prop_ro("big_tiff", [](const details_handle& self) { return self.from->big_tiff; })
@@ -173,9 +186,9 @@ void bind_tiff(nb::module_& m) {
       .def_prop_ro("directory_offset", [](const details_handle& self) { return self.from->directory_offset; })
       .def_prop_ro("side_file", [](const details_handle& self) { return to_str(self.from->side_file); })
       .def_prop_ro("structure", [](const details_handle& self) { return to_str(self.from->structure); })
-      .def("tag", tag_of, nb::arg("number"), nb::arg("of_page"))
+      .def("tag", tag_of, nb::arg("tag"), nb::arg("of_page"))
       .def("tags", tags_of, nb::arg("of_page"))
-      .def("integer", integer_of, nb::arg("number"), nb::arg("absent"))
+      .def("integer", named_integer_of, nb::arg("tag"), nb::arg("absent"))
       .def_prop_ro("compression",
                    [](const details_handle& self) { return word_of(self, 259, 1, tiff_compression_word); })
       .def_prop_ro("photometric",

@@ -1046,7 +1046,7 @@ class Georeference:
     def bounds(self) -> tuple[float, float, float, float] | None: ...
     def gcps(self) -> list[tuple[float, float, float, float, float]]: ...
     def rpcs(self) -> dict[str, Any] | None: ...
-    def geo_keys(self) -> dict[int, Any]:
+    def geo_keys(self) -> dict[str | int, Any]:
         """By number: int, float, tuple of floats or str."""
 
     def has_sidecar_gcps(self) -> bool: ...
@@ -1073,9 +1073,6 @@ def validity_of(image: Array, of: Georeference) -> dict[str, Any]:
 def held_nodata(value: Any, dtype: Any) -> Any:
     """The value in the pixels' type: int or float; None if they cannot have it."""
 
-def tiff_tag_name(tag: int) -> str: ...
-def geo_key_name(key: int) -> str: ...
-
 class TiffDetails:
     """The contents of a TIFF's header about an image."""
 
@@ -1091,15 +1088,15 @@ class TiffDetails:
     def side_file(self) -> str: ...
     @property
     def structure(self) -> str: ...
-    def tag(self, number: int, of_page: bool) -> tuple[int, Any] | None:
+    def tag(self, tag: str | int, of_page: bool) -> tuple[int, Any] | None:
         """The type of a tag's values, as the file numbers them, and the value: text, bytes (type 7), one number, or a
         tuple of numbers. None if the tag does not exist, or its value was not read.
         """
 
-    def tags(self, of_page: bool) -> list[int]:
-        """Numbers of the tags that `tag` returns."""
+    def tags(self, of_page: bool) -> list[str | int]:
+        """Names of the tags that `tag` returns; the number of a tag without a name."""
 
-    def integer(self, number: int, absent: int) -> int:
+    def integer(self, tag: str | int, absent: int) -> int:
         """The first value of a tag of the image; `absent` if the tag is missing."""
 
     @property

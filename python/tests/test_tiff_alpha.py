@@ -153,5 +153,6 @@ def test_a_projected_system_in_text_keeps_its_code():
     from penstock.geo.crs import crs_of, epsg_of
 
     pyproj = pytest.importorskip("pyproj")
-    keys = {1024: 1, 1025: 1, 2048: 4326, 3073: "ESRI PE String = " + pyproj.CRS.from_epsg(3857).to_wkt("WKT1_ESRI")}
+    text = "ESRI PE String = " + pyproj.CRS.from_epsg(3857).to_wkt("WKT1_ESRI")
+    keys = {"GTModelType": 1, "GTRasterType": 1, "GeodeticCRS": 4326, "ProjectedCitation": text}
     assert epsg_of(keys) == crs_of(keys).to_epsg() == 3857

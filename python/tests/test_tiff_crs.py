@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import warnings
@@ -426,3 +427,15 @@ def test_the_meaning_of_keys_is_computed_once_for_many_files(tmp_path: Path) -> 
     assert few.of(bytes(few.MOST_BYTES + 1), lambda: -1) == -1
     assert len(few.by_keys) <= few.MOST
     assert few.of(b"0", lambda: -2) == -2
+
+
+def test_keys_have_the_names_of_the_engine() -> None:
+    names = Path(__file__).parents[2] / "src/format/tiff/tiff_names.cc"
+    if not names.exists():
+        pytest.skip("there is no source checkout")
+    known = set(re.findall(r'"(\w+)"', names.read_text().partition("kGeoKeys[] = {")[2].partition("};")[0]))
+    source = Path(ps.__file__).parent / "geo/crs.py"
+    used = {node.value for node in ast.walk(ast.parse(source.read_text())) if isinstance(node, ast.Constant)}
+    keys = {text for text in used if isinstance(text, str) and re.fullmatch(r"(GT|Geo|Proj|Ellips|Vertical)\w*", text)}
+    assert len(keys) > 40
+    assert keys - known == {"VerticalCRS", "VerticalReferenceFrame"}  # types of PROJ's JSON

@@ -171,7 +171,7 @@ def _picture(values: npt.NDArray[Any], a: Array) -> npt.NDArray[np.uint8]:
     if a.photometric == "palette" and colors is not None and len(values) == 1 and values.dtype.kind == "u":
         indexes = np.minimum(values[0], len(colors) - 1)
         return np.ascontiguousarray((colors >> 8).astype(np.uint8)[indexes])
-    bits = a._integer(258, 8)
+    bits = a._integer("BitsPerSample", 8)
     if values.dtype == np.uint8 and bits < 8:  # 0 to 1, 3, 15: black to white
         values = values * np.uint8(255 // ((1 << bits) - 1))
     made = to_pixels(values, nodata, has_alpha=alpha_band(a) == a._bands[-1])

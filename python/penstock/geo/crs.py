@@ -8,47 +8,105 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
+Keys = Mapping[str | int, Any]
+"""The values of GeoTIFF's keys, by name (by number if C++ has no name)."""
+
 _USER_DEFINED = 32767
 _ESRI = "ESRI PE String = "
 
 # Parameters that many methods have: PROJ's names, and the keys that hold them, the most likely first.
-_Keys = dict[str, tuple[int, ...]]
-_FALSE: _Keys = {"x_0": (3082, 3090), "y_0": (3083, 3091)}
-_CENTER: _Keys = {"lat_0": (3089, 3081, 3085), "lon_0": (3088, 3080, 3084), **_FALSE}
-_ORIGIN: _Keys = {"lat_0": (3081, 3089), "lon_0": (3080, 3088), **_FALSE}
-_FALSE_ORIGIN: _Keys = {"lat_0": (3085, 3081), "lon_0": (3084, 3080), "x_0": (3086, 3082), "y_0": (3087, 3083)}
-_SCALE: _Keys = {"k": (3092, 3093)}
-_PARALLELS: _Keys = {"lat_1": (3078,), "lat_2": (3079,)}
-_OBLIQUE: _Keys = {"lat_0": (3089, 3081), "lonc": (3088, 3080), "alpha": (3094,), "gamma": (3096,)}
-_OBLIQUE |= {"k": (3093, 3092), **_FALSE}
+_Keys = dict[str, tuple[str, ...]]
+_FALSE: _Keys = {"x_0": ("ProjFalseEasting", "ProjCenterEasting"), "y_0": ("ProjFalseNorthing", "ProjCenterNorthing")}
+_CENTER: _Keys = {
+    "lat_0": ("ProjCenterLat", "ProjNatOriginLat", "ProjFalseOriginLat"),
+    "lon_0": ("ProjCenterLong", "ProjNatOriginLong", "ProjFalseOriginLong"),
+    **_FALSE,
+}
+_ORIGIN: _Keys = {
+    "lat_0": ("ProjNatOriginLat", "ProjCenterLat"),
+    "lon_0": ("ProjNatOriginLong", "ProjCenterLong"),
+    **_FALSE,
+}
+_FALSE_ORIGIN: _Keys = {
+    "lat_0": ("ProjFalseOriginLat", "ProjNatOriginLat"),
+    "lon_0": ("ProjFalseOriginLong", "ProjNatOriginLong"),
+    "x_0": ("ProjFalseOriginEasting", "ProjFalseEasting"),
+    "y_0": ("ProjFalseOriginNorthing", "ProjFalseNorthing"),
+}
+_SCALE: _Keys = {"k": ("ProjScaleAtNatOrigin", "ProjScaleAtCenter")}
+_PARALLELS: _Keys = {"lat_1": ("ProjStdParallel1",), "lat_2": ("ProjStdParallel2",)}
+_OBLIQUE: _Keys = {
+    "lat_0": ("ProjCenterLat", "ProjNatOriginLat"),
+    "lonc": ("ProjCenterLong", "ProjNatOriginLong"),
+    "alpha": ("ProjAzimuthAngle",),
+    "gamma": ("ProjRectifiedGridAngle",),
+}
+_OBLIQUE |= {"k": ("ProjScaleAtCenter", "ProjScaleAtNatOrigin"), **_FALSE}
 
-# Projection methods by number (key 3075): PROJ's name, additions to it, and its parameters. Source: OGC GeoTIFF 1.1,
-# annex C, and the lists of libgeotiff's "Projections".
+# Projection methods by number (key `ProjMethod`): PROJ's name, additions to it, and its parameters. Source: OGC
+# GeoTIFF 1.1, annex C, and the lists of libgeotiff's "Projections".
 _METHODS: dict[int, tuple[str, _Keys]] = {
     1: ("tmerc", {**_ORIGIN, **_SCALE}),
     3: ("omerc +no_uoff", _OBLIQUE),
-    7: ("merc", {"lat_ts": (3078,), "lon_0": (3080, 3088), **_SCALE, "x_0": (3082,), "y_0": (3083,)}),
+    7: (
+        "merc",
+        {
+            "lat_ts": ("ProjStdParallel1",),
+            "lon_0": ("ProjNatOriginLong", "ProjCenterLong"),
+            **_SCALE,
+            "x_0": ("ProjFalseEasting",),
+            "y_0": ("ProjFalseNorthing",),
+        },
+    ),
     8: ("lcc", {**_PARALLELS, **_FALSE_ORIGIN}),
-    9: ("lcc", {"lat_1": (3081,), **_ORIGIN, "k_0": (3092,)}),
+    9: ("lcc", {"lat_1": ("ProjNatOriginLat",), **_ORIGIN, "k_0": ("ProjScaleAtNatOrigin",)}),
     10: ("laea", _CENTER),
     11: ("aea", {**_PARALLELS, **_ORIGIN}),
     12: ("aeqd", _CENTER),
     13: ("eqdc", {**_PARALLELS, **_ORIGIN}),
     14: ("stere", {**_CENTER, **_SCALE}),
-    15: ("stere", {"lon_0": (3095, 3080), **_SCALE, "x_0": (3082,), "y_0": (3083,)}),
+    15: (
+        "stere",
+        {
+            "lon_0": ("ProjStraightVertPoleLong", "ProjNatOriginLong"),
+            **_SCALE,
+            "x_0": ("ProjFalseEasting",),
+            "y_0": ("ProjFalseNorthing",),
+        },
+    ),
     16: ("sterea", {**_ORIGIN, **_SCALE}),
-    17: ("eqc", {"lat_ts": (3078,), **_CENTER}),
+    17: ("eqc", {"lat_ts": ("ProjStdParallel1",), **_CENTER}),
     18: ("cass", _ORIGIN),
     19: ("gnom", _CENTER),
-    20: ("mill", {"lon_0": (3088, 3080), "x_0": (3082,), "y_0": (3083,)}),
+    20: (
+        "mill",
+        {"lon_0": ("ProjCenterLong", "ProjNatOriginLong"), "x_0": ("ProjFalseEasting",), "y_0": ("ProjFalseNorthing",)},
+    ),
     21: ("ortho", _CENTER),
     22: ("poly", _ORIGIN),
-    23: ("robin", {"lon_0": (3088, 3080), "x_0": (3082,), "y_0": (3083,)}),
-    24: ("sinu", {"lon_0": (3088, 3080), "x_0": (3082,), "y_0": (3083,)}),
-    25: ("vandg", {"lon_0": (3088, 3080), "x_0": (3082,), "y_0": (3083,)}),
+    23: (
+        "robin",
+        {"lon_0": ("ProjCenterLong", "ProjNatOriginLong"), "x_0": ("ProjFalseEasting",), "y_0": ("ProjFalseNorthing",)},
+    ),
+    24: (
+        "sinu",
+        {"lon_0": ("ProjCenterLong", "ProjNatOriginLong"), "x_0": ("ProjFalseEasting",), "y_0": ("ProjFalseNorthing",)},
+    ),
+    25: (
+        "vandg",
+        {"lon_0": ("ProjCenterLong", "ProjNatOriginLong"), "x_0": ("ProjFalseEasting",), "y_0": ("ProjFalseNorthing",)},
+    ),
     26: ("nzmg", _ORIGIN),
     27: ("tmerc +axis=wsu", {**_ORIGIN, **_SCALE}),
-    28: ("cea", {"lat_ts": (3078,), "lon_0": (3080, 3088), "x_0": (3082,), "y_0": (3083,)}),
+    28: (
+        "cea",
+        {
+            "lat_ts": ("ProjStdParallel1",),
+            "lon_0": ("ProjNatOriginLong", "ProjCenterLong"),
+            "x_0": ("ProjFalseEasting",),
+            "y_0": ("ProjFalseNorthing",),
+        },
+    ),
     9815: ("omerc", _OBLIQUE),
 }
 _POLAR = 15
@@ -119,14 +177,14 @@ SYSTEMS = Kept[Any]()
 """Results of `crs_of`."""
 
 
-def epsg_of(keys: Mapping[int, Any]) -> int | None:
+def epsg_of(keys: Keys) -> int | None:
     """The code of the projected or geographic system if EPSG has it, in EPSG's unit.
 
     A system that the file describes by parameters has a code if `crs_of` finds one. Without pyproj, units and
     parameters are unknown: then the code is that of the file.
     """
     code = _code_of(keys)
-    if keys.get(1024) != 2 and 3072 not in keys and (text := _esri_of(keys)) is not None:
+    if keys.get("GTModelType") != 2 and "ProjectedCRS" not in keys and (text := _esri_of(keys)) is not None:
         # ArcGIS and GDAL name the base system only (4326) and hold the projected system as text.
         return _code_of_text(text)
     if code is None:
@@ -134,7 +192,7 @@ def epsg_of(keys: Mapping[int, Any]) -> int | None:
     return None if _other_unit(keys, code) is not None else code
 
 
-def _code_of_parameters(keys: Mapping[int, Any]) -> int | None:
+def _code_of_parameters(keys: Keys) -> int | None:
     try:
         import pyproj
     except ImportError:
@@ -154,19 +212,19 @@ def _code_of_text(text: str) -> int | None:
     return code
 
 
-def crs_of(keys: Mapping[int, Any]) -> Any:
+def crs_of(keys: Keys) -> Any:
     """A `pyproj.CRS`, text if pyproj is not installed, or None if the keys do not name a supported system."""
     try:
         import pyproj
     except ImportError:
-        text, code, height = _esri_of(keys), _code_of(keys), _code(keys, 4096)
+        text, code, height = _esri_of(keys), _code_of(keys), _code(keys, "Vertical")
         return text if text is not None or code is None else f"EPSG:{code}" + ("" if height is None else f"+{height}")
     try:
         made = _horizontal(keys)
     except pyproj.exceptions.CRSError:
         return None
     try:
-        if made is not None and _code(keys, 4096) in _ELLIPSOIDAL:
+        if made is not None and _code(keys, "Vertical") in _ELLIPSOIDAL:
             return made.to_3d()
         vertical = None if made is None else _vertical(keys)
     except pyproj.exceptions.CRSError:  # codes that EPSG has withdrawn
@@ -188,7 +246,7 @@ def named(text: str) -> Any:
         return None
 
 
-def _horizontal(keys: Mapping[int, Any]) -> Any:
+def _horizontal(keys: Keys) -> Any:
     import pyproj
 
     text, code = _esri_of(keys), _code_of(keys)
@@ -198,12 +256,12 @@ def _horizontal(keys: Mapping[int, Any]) -> Any:
         unit = _other_unit(keys, code)
         named = pyproj.CRS.from_epsg(code)
         return named if unit is None else _in_unit(named, unit)
-    base, projection = _base_of(keys), _code(keys, 3074)
-    if keys.get(1024) == 2 and base is not None:
+    base, projection = _base_of(keys), _code(keys, "Projection")
+    if keys.get("GTModelType") == 2 and base is not None:
         made = base
-    elif keys.get(1024) == 1 and projection is not None:
+    elif keys.get("GTModelType") == 1 and projection is not None:
         if base is None:
-            text = _proj_of({**keys, 1024: 2}, False)
+            text = _proj_of({**keys, "GTModelType": 2}, False)
             if text is None:
                 return None
             base = pyproj.CRS.from_user_input(text)
@@ -223,23 +281,25 @@ def _horizontal(keys: Mapping[int, Any]) -> Any:
         unit = _cited_unit(keys) or unit  # of the coordinates only, as in GDAL: parameters keep their own
     if unit is not None and not unit.is_near(made.axis_info[0].unit_conversion_factor):
         made = _in_unit(made, unit)
-    shift = keys.get(2062)
+    shift = keys.get("GeogTOWGS84")
     if not isinstance(shift, tuple) or len(shift) not in (3, 7):
         return made
     to_wgs84 = pyproj.crs.coordinate_operation.ToWGS84Transformation(made.geodetic_crs, *shift)
     return pyproj.crs.BoundCRS(made, "WGS 84", to_wgs84)
 
 
-def _vertical(keys: Mapping[int, Any]) -> Any:
+def _vertical(keys: Keys) -> Any:
     """The vertical system: from a code, or from a datum's code, a name and a unit. None if the file has none."""
     import pyproj
 
-    code, datum, name = _code(keys, 4096), _code(keys, 4098), keys.get(4097)
+    code, datum, name = _code(keys, "Vertical"), _code(keys, "VerticalDatum"), keys.get("VerticalCitation")
     if code is not None:
         made = pyproj.CRS.from_epsg(code)
         return made if made.is_vertical else None
-    unit = _unit("linear", keys.get(4099, _METRE), None)
-    if unit is None or not (4096 in keys or 4098 in keys or (4099 in keys and isinstance(name, str))):
+    unit = _unit("linear", keys.get("VerticalUnits", _METRE), None)
+    if unit is None or not (
+        "Vertical" in keys or "VerticalDatum" in keys or ("VerticalUnits" in keys and isinstance(name, str))
+    ):
         return None
     frame: dict[str, Any] = {"type": "VerticalReferenceFrame", "name": "unknown"}
     if datum is not None:
@@ -253,14 +313,14 @@ def _vertical(keys: Mapping[int, Any]) -> Any:
     return pyproj.CRS.from_json_dict({"type": "VerticalCRS", "name": name, "datum": frame, "coordinate_system": system})
 
 
-def _base_of(keys: Mapping[int, Any]) -> Any:
+def _base_of(keys: Keys) -> Any:
     """The geographic system below a projection, or the system itself, if it or its datum has a code; else None."""
     import pyproj
 
-    code, datum = _code(keys, 2048), _code(keys, 2050)
+    code, datum = _code(keys, "GeodeticCRS"), _code(keys, "GeodeticDatum")
     if code is not None:
         return pyproj.CRS.from_epsg(code)
-    if datum is None or keys.get(2051, _GREENWICH) != _GREENWICH or keys.get(2061):
+    if datum is None or keys.get("PrimeMeridian", _GREENWICH) != _GREENWICH or keys.get("PrimeMeridianLongitude"):
         return None
     try:
         return pyproj.crs.GeographicCRS(_geographic_name_of(keys), f"urn:ogc:def:datum:EPSG::{datum}")
@@ -278,20 +338,20 @@ def _in_unit(crs: Any, unit: _Unit) -> Any:
     return type(crs).from_json_dict(made)
 
 
-def height_unit(keys: Mapping[int, Any]) -> str | None:
+def height_unit(keys: Keys) -> str | None:
     """The unit of heights above a reference other than an ellipsoid. It is the unit of the values if the file does not
     name one.
 
     None without pyproj, which has the units' names.
     """
-    code = _code(keys, 4096)
-    if not is_described(keys) or code in _ELLIPSOIDAL or not (code or 4099 in keys):
+    code = _code(keys, "Vertical")
+    if not is_described(keys) or code in _ELLIPSOIDAL or not (code or "VerticalUnits" in keys):
         return None
     try:
         import pyproj
     except ImportError:
         return None
-    unit = _unit("linear", keys.get(4099), None)
+    unit = _unit("linear", keys.get("VerticalUnits"), None)
     if code is None:
         return None if unit is None else unit.name
     try:
@@ -301,28 +361,31 @@ def height_unit(keys: Mapping[int, Any]) -> str | None:
     return vertical.axis_info[0].unit_name if vertical.is_vertical else None
 
 
-def is_described(keys: Mapping[int, Any]) -> bool:
+def is_described(keys: Keys) -> bool:
     """Whether the keys describe a coordinate system, supported here or not."""
-    return any(key in keys for key in (2048, 2050, 2056, 2057, 3072, 3075))
+    return any(
+        key in keys
+        for key in ("GeodeticCRS", "GeodeticDatum", "Ellipsoid", "EllipsoidSemiMajorAxis", "ProjectedCRS", "ProjMethod")
+    )
 
 
-def _code(keys: Mapping[int, Any], key: int) -> int | None:
+def _code(keys: Keys, key: str) -> int | None:
     """The value of a key, if it is an EPSG code."""
     code = keys.get(key)
     return code if isinstance(code, int) and 1024 <= code < _USER_DEFINED else None
 
 
-def _code_of(keys: Mapping[int, Any]) -> int | None:
+def _code_of(keys: Keys) -> int | None:
     """The code of the system, with any unit."""
-    return _code(keys, 3072 if 3072 in keys else 2048)
+    return _code(keys, "ProjectedCRS" if "ProjectedCRS" in keys else "GeodeticCRS")
 
 
-def _other_unit(keys: Mapping[int, Any], code: int) -> _Unit | None:
+def _other_unit(keys: Keys, code: int) -> _Unit | None:
     """The unit of a projected system in the file, if it is not the code's own."""
-    if 3072 not in keys or 3076 not in keys:
+    if "ProjectedCRS" not in keys or "ProjLinearUnits" not in keys:
         return None
     try:
-        return _unit_apart(code, keys[3076], keys.get(3077))
+        return _unit_apart(code, keys["ProjLinearUnits"], keys.get("ProjLinearUnitSize"))
     except ImportError:
         return None
 
@@ -343,30 +406,30 @@ def _size_of_unit(code: int) -> float | None:
     return size
 
 
-def _name_of(keys: Mapping[int, Any]) -> str:
-    name = keys.get(1026) or keys.get(3073)
+def _name_of(keys: Keys) -> str:
+    name = keys.get("GTCitation") or keys.get("ProjectedCitation")
     return name if isinstance(name, str) and name else "unknown"
 
 
-def _geographic_name_of(keys: Mapping[int, Any]) -> str:
+def _geographic_name_of(keys: Keys) -> str:
     """The citation, or the text of GDAL and ArcGIS in it: "GCS Name = ...|Datum = ...|..."."""
-    text = keys.get(2049)
+    text = keys.get("GeodeticCitation")
     if not isinstance(text, str):
         return "unknown"
     first = text.split("|")[0]
     return first.removeprefix("GCS Name = ") or "unknown"
 
 
-def _esri_of(keys: Mapping[int, Any]) -> str | None:
+def _esri_of(keys: Keys) -> str | None:
     """WKT that the file holds."""
-    for key in (1026, 3073, 2049):
+    for key in ("GTCitation", "ProjectedCitation", "GeodeticCitation"):
         text = keys.get(key)
         if isinstance(text, str) and text.startswith(_ESRI):
             return text[len(_ESRI) :]
     return None
 
 
-def _proj_of(keys: Mapping[int, Any], has_base: bool) -> str | None:
+def _proj_of(keys: Keys, has_base: bool) -> str | None:
     """A system that the file describes by parameters, as a PROJ string in degrees or metres.
 
     With `has_base` only the projection is used: the ellipsoid and the meridian are those of the base.
@@ -375,11 +438,11 @@ def _proj_of(keys: Mapping[int, Any], has_base: bool) -> str | None:
     meridian, angle = "" if has_base else _meridian_of(keys), _angle_of(keys)
     if meridian is None or angle is None:
         return None
-    if keys.get(1024) == 2 and ellipsoid is not None:
+    if keys.get("GTModelType") == 2 and ellipsoid is not None:
         return f"+proj=longlat {ellipsoid} {meridian}+no_defs +type=crs"
-    method, unit = keys.get(3075), _length_of(keys)
+    method, unit = keys.get("ProjMethod"), _length_of(keys)
     found = _METHODS.get(method) if isinstance(method, int) else None
-    if keys.get(1024) != 1 or found is None or ellipsoid is None or unit is None:
+    if keys.get("GTModelType") != 1 or found is None or ellipsoid is None or unit is None:
         return None
     name, parameters = found
     parts = [f"+proj={name}", *(_poles_of(keys, angle) if method == _POLAR else ())]
@@ -395,21 +458,28 @@ def _proj_of(keys: Mapping[int, Any], has_base: bool) -> str | None:
     return " ".join([*parts, ellipsoid, f"+units=m {meridian}+no_defs", "+type=crs"])
 
 
-def _poles_of(keys: Mapping[int, Any], angle: _Unit) -> list[str]:
+def _poles_of(keys: Keys, angle: _Unit) -> list[str]:
     """The latitude of the origin selects the pole, and is the latitude of true scale unless it is the pole itself."""
-    latitude = next((keys[key] for key in (3081, 3089, 3078) if isinstance(keys.get(key), float)), 90.0)
+    latitude = next(
+        (
+            keys[key]
+            for key in ("ProjNatOriginLat", "ProjCenterLat", "ProjStdParallel1")
+            if isinstance(keys.get(key), float)
+        ),
+        90.0,
+    )
     latitude = _degrees(latitude, angle)
     pole = -90.0 if latitude < 0 else 90.0
     return [f"+lat_0={pole!r}", *([] if latitude == pole else [f"+lat_ts={latitude!r}"])]
 
 
-def _length_of(keys: Mapping[int, Any]) -> _Unit | None:
-    return _unit("linear", keys.get(3076, _METRE), keys.get(3077))
+def _length_of(keys: Keys) -> _Unit | None:
+    return _unit("linear", keys.get("ProjLinearUnits", _METRE), keys.get("ProjLinearUnitSize"))
 
 
-def _cited_unit(keys: Mapping[int, Any]) -> _Unit | None:
+def _cited_unit(keys: Keys) -> _Unit | None:
     """The unit of length that ERDAS and ArcGIS write into a citation: "Units = feet", "...|LUnits = Foot"."""
-    for key in (1026, 3073):
+    for key in ("GTCitation", "ProjectedCitation"):
         text = keys.get(key)
         found = _CITED.search(text) if isinstance(text, str) else None
         if found is not None:
@@ -419,8 +489,8 @@ def _cited_unit(keys: Mapping[int, Any]) -> _Unit | None:
     return None
 
 
-def _angle_of(keys: Mapping[int, Any]) -> _Unit | None:
-    return _unit("angular", keys.get(2054, _DEGREE), keys.get(2055))
+def _angle_of(keys: Keys) -> _Unit | None:
+    return _unit("angular", keys.get("GeogAngularUnits", _DEGREE), keys.get("GeogAngularUnitSize"))
 
 
 def _unit(category: str, code: Any, size: Any) -> _Unit | None:
@@ -444,9 +514,13 @@ def _degrees(value: float, unit: _Unit) -> float:
     return value if unit.name == "degree" else math.degrees(value * unit.size)
 
 
-def _meridian_of(keys: Mapping[int, Any]) -> str | None:
+def _meridian_of(keys: Keys) -> str | None:
     """From a code of EPSG's, or the file's own; None if it has neither."""
-    code, longitude, angle = keys.get(2051, _USER_DEFINED), keys.get(2061), _angle_of(keys)
+    code, longitude, angle = (
+        keys.get("PrimeMeridian", _USER_DEFINED),
+        keys.get("PrimeMeridianLongitude"),
+        _angle_of(keys),
+    )
     if code == _USER_DEFINED and isinstance(longitude, float) and longitude and angle is not None:
         return f"+pm={_degrees(longitude, angle)!r} "
     if code in (_GREENWICH, _USER_DEFINED):
@@ -461,14 +535,18 @@ def _meridian_of(keys: Mapping[int, Any]) -> str | None:
     return f"+pm={math.degrees(named.longitude * float(named.unit_conversion_factor))!r} "
 
 
-def _ellipsoid_of(keys: Mapping[int, Any]) -> str | None:
+def _ellipsoid_of(keys: Keys) -> str | None:
     """The file's own, or from a code of EPSG's."""
-    major, minor, inverse = keys.get(2057), keys.get(2058), keys.get(2059)
+    major, minor, inverse = (
+        keys.get("EllipsoidSemiMajorAxis"),
+        keys.get("EllipsoidSemiMinorAxis"),
+        keys.get("EllipsoidInvFlattening"),
+    )
     if isinstance(major, float) and isinstance(inverse, float):
         return f"+a={major!r} +rf={inverse!r}" if inverse else f"+a={major!r} +b={major!r}"
     if isinstance(major, float) and isinstance(minor, float):
         return f"+a={major!r} +b={minor!r}"
-    code = _code(keys, 2056)
+    code = _code(keys, "Ellipsoid")
     if code is None:
         return None
     from pyproj.crs import Ellipsoid  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from penstock._core import Georeference, TiffDetails, geo_key_name, tiff_tag_name
+from penstock._core import Georeference, TiffDetails
 from penstock.core.errors import InvalidArgumentError, ReadOnlyError
 from penstock.geo import crs as _tiff_crs
 from penstock.geo.affine import Transform, Window, affine_of
@@ -64,7 +64,7 @@ class TiffHeader:
         """For each of the array's bands its `number` in the file, from 0, and the meaning of its values."""
         return self._meaning.bands()
 
-    def _integer(self, tag: int, absent: int) -> int:
+    def _integer(self, tag: str, absent: int) -> int:
         """The first value of a tag of the image."""
         return self._details.integer(tag, absent)
 
@@ -74,7 +74,7 @@ class TiffHeader:
 
         Offsets and byte counts of tiles are not among them, nor values above 16 MiB.
         """
-        return {tiff_tag_name(tag) or tag: value for tag, value in self._image_tags.items()}
+        return dict(self._image_tags)
 
     @property
     def compression(self) -> str:
@@ -89,12 +89,12 @@ class TiffHeader:
     @property
     def interleave(self) -> str:
         """`pixel`, or `band` if each band has tiles of its own."""
-        return "band" if self._integer(284, 1) == 2 else "pixel"
+        return "band" if self._integer("PlanarConfiguration", 1) == 2 else "pixel"
 
     @property
     def tiled(self) -> bool:
         """Whether the image has tiles instead of strips."""
-        return 322 in self._image_tags
+        return "TileWidth" in self._image_tags
 
     @property
     def overviews(self) -> tuple[tuple[int, int], ...]:
@@ -191,7 +191,7 @@ class TiffHeader:
         return self._meaning.area_or_point()
 
     @cached_property
-    def _geo_keys(self) -> dict[int, Any]:
+    def _geo_keys(self) -> dict[str | int, Any]:
         return self._meaning.geo_keys()
 
     @cached_property
@@ -246,8 +246,8 @@ class TiffHeader:
             "count": self.count,
             "crs": self.crs,
             "transform": self.transform,
-            "blockxsize": self._integer(322, self.width),
-            "blockysize": self._integer(323, self._integer(278, self.height)),
+            "blockxsize": self._integer("TileWidth", self.width),
+            "blockysize": self._integer("TileLength", self._integer("RowsPerStrip", self.height)),
             "tiled": self.tiled,
             "interleave": self.interleave,
         }
@@ -365,7 +365,7 @@ class TiffHeader:
             return _tiff_crs.named(self._meaning.sidecar_crs)
         found = _tiff_crs.SYSTEMS.of(self._details.geo_keys, lambda: _tiff_crs.crs_of(self._geo_keys))
         if found is None and _tiff_crs.is_described(self._geo_keys):
-            method = self._geo_keys.get(3075)
+            method = self._geo_keys.get("ProjMethod")
             which = "" if method is None else f" (projection method {method})"
             warnings.warn(
                 f"'{self.uri}' has a coordinate system that is not understood here{which}: "
@@ -377,7 +377,7 @@ class TiffHeader:
     @property
     def geo_keys(self) -> dict[str | int, Any]:
         """The GeoTIFF keys of the file, by name (by number if they have no name here)."""
-        return {geo_key_name(key) or key: value for key, value in self._geo_keys.items()}
+        return dict(self._geo_keys)
 
     @property
     def crs_wkt(self) -> str | None:
@@ -397,26 +397,26 @@ class TiffHeader:
         return self.crs if self.gcps else None
 
 
-class _Tags(Mapping[int, Any]):
-    """The tags of a directory by number, each decoded at first use."""
+class _Tags(Mapping[str | int, Any]):
+    """The tags of a directory by name (by number if they have no name here), each decoded at first use."""
 
     def __init__(self, details: TiffDetails, *, of_page: bool) -> None:
         self._details, self._of_page = details, of_page
 
-    def __getitem__(self, tag: int) -> Any:
+    def __getitem__(self, tag: str | int) -> Any:
         found = self._details.tag(tag, self._of_page)
         if found is None:
             raise KeyError(tag)
         return found[1]
 
-    def get(self, tag: int, absent: Any = None) -> Any:
+    def get(self, tag: str | int, absent: Any = None) -> Any:
         found = self._details.tag(tag, self._of_page)
         return absent if found is None else found[1]
 
     def __contains__(self, tag: object) -> bool:
-        return isinstance(tag, int) and self._details.tag(tag, self._of_page) is not None
+        return isinstance(tag, str | int) and self._details.tag(tag, self._of_page) is not None
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[str | int]:
         return iter(dict.fromkeys(self._details.tags(self._of_page)))
 
     def __len__(self) -> int:

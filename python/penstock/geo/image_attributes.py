@@ -12,17 +12,16 @@ from typing import Any
 
 import numpy as np
 
-# Tags that GDAL shows in the metadata of an image, by number.
+# Tags that GDAL shows in the metadata of an image.
 _TEXT_TAGS = {
-    269: "TIFFTAG_DOCUMENTNAME",
-    270: "TIFFTAG_IMAGEDESCRIPTION",
-    305: "TIFFTAG_SOFTWARE",
-    306: "TIFFTAG_DATETIME",
-    315: "TIFFTAG_ARTIST",
-    316: "TIFFTAG_HOSTCOMPUTER",
-    33432: "TIFFTAG_COPYRIGHT",
+    "DocumentName": "TIFFTAG_DOCUMENTNAME",
+    "ImageDescription": "TIFFTAG_IMAGEDESCRIPTION",
+    "Software": "TIFFTAG_SOFTWARE",
+    "DateTime": "TIFFTAG_DATETIME",
+    "Artist": "TIFFTAG_ARTIST",
+    "HostComputer": "TIFFTAG_HOSTCOMPUTER",
+    "Copyright": "TIFFTAG_COPYRIGHT",
 }
-_RASTER_TYPE = 1025  # of GeoTIFF's keys
 _RESOLUTION_UNITS = {1: "1 (unitless)", 2: "2 (pixels/inch)", 3: "3 (pixels/cm)"}
 _RPC_NAMES = (
     "height_off height_scale lat_off lat_scale line_den_coeff line_num_coeff line_off line_scale long_off long_scale "
@@ -86,28 +85,28 @@ def image_attributes(array: Any) -> dict[str, Any]:
 
 def _gdals_type(array: Any) -> str:
     """The type by rasterio's names, which include one for complex numbers of two int16."""
-    is_complex_int = array.tags.get("SampleFormat") in (5, (5,) * array._integer(277, 1))
-    return "complex_int16" if is_complex_int and array._integer(258, 1) == 32 else str(array.dtype)
+    is_complex_int = array.tags.get("SampleFormat") in (5, (5,) * array._integer("SamplesPerPixel", 1))
+    return "complex_int16" if is_complex_int and array._integer("BitsPerSample", 1) == 32 else str(array.dtype)
 
 
 def _image_metadata(array: Any) -> dict[str, str]:
     tags = array._page_tags
     made = dict(array.gdal_metadata)
-    for number, name in _TEXT_TAGS.items():
-        if isinstance(tags.get(number), str):
-            made[name] = tags[number]
-    for number, name in ((280, "TIFFTAG_MINSAMPLEVALUE"), (281, "TIFFTAG_MAXSAMPLEVALUE")):
-        values = set(np.atleast_1d(tags.get(number, ())).tolist())
+    for tag, name in _TEXT_TAGS.items():
+        if isinstance(tags.get(tag), str):
+            made[name] = tags[tag]
+    for tag, name in (("MinSampleValue", "TIFFTAG_MINSAMPLEVALUE"), ("MaxSampleValue", "TIFFTAG_MAXSAMPLEVALUE")):
+        values = set(np.atleast_1d(tags.get(tag, ())).tolist())
         if len(values) == 1:
             made[name] = str(values.pop())
-    for number, name in ((282, "TIFFTAG_XRESOLUTION"), (283, "TIFFTAG_YRESOLUTION")):
-        if isinstance(tags.get(number), int | float):
-            made[name] = f"{np.nan_to_num(np.float32(tags[number])):.8g}"  # libtiff's is a float of 32 bits
-    if 282 in tags or 283 in tags or 296 in tags:
-        unit = tags.get(296)
+    for tag, name in (("XResolution", "TIFFTAG_XRESOLUTION"), ("YResolution", "TIFFTAG_YRESOLUTION")):
+        if isinstance(tags.get(tag), int | float):
+            made[name] = f"{np.nan_to_num(np.float32(tags[tag])):.8g}"  # libtiff's is a float of 32 bits
+    if "XResolution" in tags or "YResolution" in tags or "ResolutionUnit" in tags:
+        unit = tags.get("ResolutionUnit")
         if isinstance(unit, int) and unit in _RESOLUTION_UNITS:
             made["TIFFTAG_RESOLUTIONUNIT"] = _RESOLUTION_UNITS[unit]
-    if _RASTER_TYPE in array._geo_keys:
+    if "GTRasterType" in array._geo_keys:
         made["AREA_OR_POINT"] = array.area_or_point or "Area"
     return made
 

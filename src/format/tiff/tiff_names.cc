@@ -82,7 +82,9 @@ constexpr name_of_number kGeoKeys[] = {
     {2050, "GeodeticDatum"},
     {2051, "PrimeMeridian"},
     {2052, "GeogLinearUnits"},
+    {2053, "GeogLinearUnitSize"},
     {2054, "GeogAngularUnits"},
+    {2055, "GeogAngularUnitSize"},
     {2056, "Ellipsoid"},
     {2057, "EllipsoidSemiMajorAxis"},
     {2058, "EllipsoidSemiMinorAxis"},
@@ -168,6 +170,12 @@ std::string or_number(std::string_view name, std::int64_t number) {
 }  // namespace
 
 std::string_view tiff_tag_name(std::uint16_t tag) noexcept { return find(kTags, tag); }
+std::optional<std::uint16_t> tiff_tag_of(std::string_view name) noexcept {
+  const auto* const at =
+      std::find_if(std::begin(kTags), std::end(kTags), [&](const name_of_number& each) { return each.name == name; });
+  if (at == std::end(kTags)) return std::nullopt;
+  return static_cast<std::uint16_t>(at->number);
+}
 std::string_view geo_key_name(std::uint16_t key) noexcept { return find(kGeoKeys, key); }
 std::string tiff_compression_word(std::int64_t number) { return or_number(find(kCompressions, number), number); }
 std::string tiff_photometric_word(std::int64_t number) { return or_number(find(kPhotometrics, number), number); }
