@@ -51,6 +51,22 @@ def test_batches_on_the_device_are_those_of_the_host(cuda: FakeCuda, arrays: lis
     assert cuda.count("legacy stream") == 0
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_crops_of_joined_arrays_with_other_chunks(cuda: FakeCuda, arrays: list[ps.Array], axis: int) -> None:
+    joined = ps.open_shards(arrays, axis=axis)
+    values = np.concatenate([VALUES, VALUES + 1], axis)
+    random = np.random.default_rng(axis)
+    places = [(int(random.integers(0, n - 15)), int(random.integers(0, m - 15))) for n, m in [values.shape] * 30]
+    samples = [(i % 2, np.s_[y : y + 16, x : x + 16]) for i, (y, x) in enumerate(places)]
+    samples[1] = (1, np.s_[:16, :16])
+    both = [joined, arrays[0]]
+    samples = [(0 if max(box[0].stop - 60, box[1].stop - 50) > 0 else which, box) for which, box in samples]
+    for device in (None, "cuda:0"):
+        made = np.concatenate([each.numpy() for each in ps.batches(both, samples, batch_size=7, device=device)])
+        for one, (which, box) in zip(made, samples, strict=True):
+            np.testing.assert_array_equal(one, (values if which == 0 else VALUES)[box])
+
+
 def test_the_memory_of_dropped_batches_is_reused(cuda: FakeCuda, arrays: list[ps.Array]) -> None:
     stream = cuda.stream()
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <penstock/array_source.h>
+#include <penstock/crops.h>
 #include <penstock/penstock.h>
 #include "engine/array_state.h"
 #include "support/cases.h"
@@ -160,6 +161,35 @@ array by_boxes(const std::vector<array>& parts, std::size_t axis) {
   return made_of(open_sources(std::move(sources), axis));
 }
 
+// Some boxes of one shape in one read, as batches have them.
+void compare_crops(std::mt19937_64& random, const array& joined, const array& expected) {
+  constexpr std::size_t kCrops = 4;
+  const extents& shape = joined.shape();
+  if (*element_count(shape) == 0) return;
+  extents size = shape;
+  for (std::uint64_t& each : size) each = 1 + random() % each;
+  std::vector<array_crop> crops;
+  std::vector<std::byte> wanted;
+  for (std::size_t i = 0; i < kCrops; ++i) {
+    basic_selection which;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      const auto low = static_cast<std::int64_t>(random() % (shape[d] - size[d] + 1));
+      which.items.emplace_back(slice{low, low + static_cast<std::int64_t>(size[d]), {}});
+    }
+    crops.push_back({joined, made_of(joined.select(which))});
+    const std::vector<std::byte> one = values_of(expected, which, expected.type(), false);
+    wanted.insert(wanted.end(), one.begin(), one.end());
+  }
+  extents all{kCrops};
+  for (const std::uint64_t each : size) all.push_back(each);
+  std::vector<std::byte> out(wanted.size());
+  auto running = read_crops_async(crops, tensor_view::contiguous(out.data(), joined.type(), all));
+  ASSERT_TRUE(running.ok()) << running.error().to_string();
+  const auto done = running->wait();
+  ASSERT_TRUE(done.ok()) << done.error().to_string();
+  EXPECT_EQ(out, wanted) << to_string(shape) << " in crops of " << to_string(size);
+}
+
 class JoinedParity : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(JoinedParity, BoxesAreReadByTheChunksOfTheParts) {
@@ -179,6 +209,7 @@ TEST_P(JoinedParity, BoxesAreReadByTheChunksOfTheParts) {
     const array expected = by_boxes(parts, axis);
     ASSERT_EQ(joined->shape(), expected.shape());
     divided += joined->state().parts != nullptr;
+    compare_crops(random, *joined, expected);
     extents blocks = joined->shape();
     for (std::uint64_t& each : blocks) each = std::max<std::uint64_t>(each, 1);
     for (int i = 0; i < 12; ++i) {

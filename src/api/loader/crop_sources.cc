@@ -1,6 +1,8 @@
 #include "api/loader/crop_sources.h"
 
-#include <unordered_map>
+#include <map>
+#include <span>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -56,31 +58,41 @@ result<extents> crops_shape(std::span<const array_crop> crops) {
 
 crop_sources sources_of(std::span<const array_crop> crops, std::byte* to, const strides& to_strides) {
   const auto alive = std::make_shared<kept>();
-  std::unordered_map<const array_state*, std::size_t> known;
+  std::unordered_set<const array_state*> known;
+  std::map<std::pair<const chunk_layout*, const store*>, std::size_t> numbers;
   std::vector<std::vector<crop>> boxes;
   strides of_one;
   for (std::size_t d = 1; d < to_strides.size(); ++d) of_one.push_back(to_strides[d]);
+  crop_sources out;
+  const penstock::context* const reads = crops[0].from.shared_state()->context.get();
   for (std::size_t i = 0; i < crops.size(); ++i) {
     const auto& state = crops[i].from.shared_state();
-    const auto [found, added] = known.try_emplace(state.get(), boxes.size());
-    if (added) {
-      alive->arrays.push_back(state);
-      boxes.emplace_back();
+    if (known.insert(state.get()).second) alive->arrays.push_back(state);
+    std::byte* const first = to + static_cast<std::int64_t>(i) * to_strides[0];
+    const source one = source_of(*state, static_cast<const resolved_basic&>(crops[i].which), of_one, first);
+    box_sources parts;
+    std::span<const source> sources(&one, 1);
+    if (state->parts) {
+      parts = divide_by_parts(*state, one, nullptr).value();  // it fails for types only
+      sources = parts.all;
     }
-    const source one = source_of(*state, static_cast<const resolved_basic&>(crops[i].which), of_one, nullptr);
-    boxes[found->second].push_back({one.from, static_cast<std::int64_t>(i) * to_strides[0], one.to_strides});
+    for (const source& each : sources) {
+      const auto [found, added] = numbers.try_emplace({each.layout, each.store}, boxes.size());
+      if (added) {
+        boxes.emplace_back();
+        source& made = out.sources.emplace_back(each);
+        made.from = {};
+        made.to_strides = {};
+        made.to = to;
+        // Identifiers of open arrays belong to their context.
+        if (state->context.get() != reads) made.uid = 0;
+      }
+      boxes[found->second].push_back({each.from, each.to - to, each.to_strides});
+    }
   }
-  crop_sources out;
-  const penstock::context* const reads = alive->arrays[0]->context.get();
   for (std::size_t i = 0; i < boxes.size(); ++i) {
-    const array_state& state = *alive->arrays[i];
-    alive->lists.push_back(std::make_unique<crop_list>(state.layout->grid(), std::move(boxes[i])));
-    resolved_basic nothing;
-    source made = source_of(state, nothing, {}, to);
-    made.indexed = alive->lists.back().get();
-    // Identifiers of open arrays belong to their context.
-    if (state.context.get() != reads) made.uid = 0;
-    out.sources.push_back(std::move(made));
+    alive->lists.push_back(std::make_unique<crop_list>(out.sources[i].layout->grid(), std::move(boxes[i])));
+    out.sources[i].indexed = alive->lists.back().get();
   }
   out.note = note_of(alive->arrays);
   out.keep_alive = alive;
