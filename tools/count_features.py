@@ -21,7 +21,7 @@ FEATURES = {
     r"|valid|level",
     "casts": r"array/conver|cuda/move/convert|[/_]convert\.py",
     "joined arrays, many files as a group": r"joined|virtual|datasets|time_units|source_store|array_source"
-    r"|source_layout|format/source|readers\.py|shards/arrays\.py",
+    r"|source_layout|format/source|readers\.py|shards/arrays\.py|closed_parts|join_as",
     "shards: finding, opening, writing": r"shard_(files|writer|names|table|request)|scan_shards|open_shards|save_shards"
     r"|shards\.(h|py)|/shards/|for_each_file|_sharded_array|_shards\.py|_shard_readers|map_shards|known_shards|format/(npy|raw)|driver/np[yz]|one_chunk|api/npy\.py",
     "tiles, streams, batches, loader": r"tiles|stream|loader|crop|batch(es|_job)|sample_space|epoch_order",
