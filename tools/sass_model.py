@@ -132,7 +132,7 @@ BATCH = (
     OVERLONG,
 )
 SET, TURN = r"next_ \+= taken\.sequences", r"turn == 0\) lanes\.once_alone"
-SEQUENCE = r"literals \| static_cast<std::uint64_t>\(match\)"
+SEQUENCE = r"static_cast<std::uint64_t>\(match\)"
 
 
 def far_matches(name: str, kernel: str) -> tuple[Loop, ...]:

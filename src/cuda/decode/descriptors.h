@@ -77,7 +77,8 @@ struct zstd_block_result {
 /// Literal length, match length and offset in 18, 18 and 28 bits, from the lowest.
 ///
 /// An offset with bit 27 set refers to one of the frame's repeat offsets at the block's start (bits 25 and 26), minus
-/// bits 0 to 24: a block's sequences are decoded before those of the earlier blocks.
+/// the number of which bits 0 to 24 are the complement: a block's sequences are decoded before those of the earlier
+/// blocks, and one offset less is one less in this form, too.
 using zstd_sequence = std::uint64_t;
 
 /// The argument of the four zstd kernels.

@@ -28,10 +28,12 @@ PENSTOCK_DEVICE std::uint32_t extra_bits(sequence_entry entry) { return entry >>
 PENSTOCK_DEVICE std::uint32_t value_front(sequence_entry entry) { return entry >> 16 & 31u; }
 PENSTOCK_DEVICE std::uint32_t state_front(sequence_entry entry) { return entry >> 23; }
 
-PENSTOCK_DEVICE std::uint32_t take_value(sequence_entry entry, backward_bits& bits) {
+using sequence_bits = backward_bits_of<staged_words>;
+
+PENSTOCK_DEVICE std::uint32_t take_value(sequence_entry entry, sequence_bits& bits) {
   return bits.append_to(value_front(entry), static_cast<int>(extra_bits(entry) & 31u));
 }
-PENSTOCK_DEVICE std::uint32_t take_state(sequence_entry entry, backward_bits& bits) {
+PENSTOCK_DEVICE std::uint32_t take_state(sequence_entry entry, sequence_bits& bits) {
   return bits.append_to(state_front(entry), static_cast<int>(entry & 31u));
 }
 
@@ -44,6 +46,7 @@ inline constexpr std::uint32_t kMostSequenceSymbols = 54;  ///< one more than ex
 struct zstd_sequences_shared {
   sequence_entry entries[kSequenceBlocksPerWarp][kSequenceEntries];
   std::int16_t counts[kSequenceBlocksPerWarp][3][kMostSequenceSymbols];
+  std::uint32_t words[kStagedWords][kLanes];
 };
 
 PENSTOCK_DEVICE std::uint32_t symbols_of(int table) {
@@ -149,103 +152,111 @@ PENSTOCK_DEVICE_CALL void build_sequence_table(int table, std::int16_t* counts, 
   });
 }
 
-inline constexpr std::uint32_t kSymbolicOffset = 1u << 27;  ///< see zstd_sequence
+inline constexpr std::uint32_t kSymbolicOffset = 1u << 27, kNothingLess = (1u << 25) - 1;  ///< see zstd_sequence
 
 /// The repeat offset for `symbolic`, given those at the start of its block; 0 if it is not valid.
 PENSTOCK_DEVICE std::uint32_t resolve_offset(std::uint32_t offset, const std::uint32_t* repeats) {
   if ((offset & kSymbolicOffset) == 0) return offset;
-  const std::uint32_t which = (offset >> 25) & 3u, less = offset & ((1u << 25) - 1);
+  const std::uint32_t which = (offset >> 25) & 3u, less = ~offset & kNothingLess;
   const std::uint32_t repeat = which == 0 ? repeats[0] : which == 1 ? repeats[1] : repeats[2];
   return repeat > less ? repeat - less : 0;
 }
 
 /// The three repeat offsets (RFC 8878, 3.1.1.5), known or symbolic.
 struct repeat_offsets {
-  std::uint32_t first = kSymbolicOffset, second = kSymbolicOffset | 1u << 25, third = kSymbolicOffset | 2u << 25;
+  std::uint32_t first = kSymbolicOffset | kNothingLess, second = first | 1u << 25, third = first | 2u << 25;
 
   /// The offset of a sequence whose offset value is `value`, 1 or more. Without branches, so that lanes do not diverge.
   PENSTOCK_DEVICE std::uint32_t use(std::uint32_t value, bool no_literals) {
-    const std::uint32_t which = value > 3 ? 0 : value + (no_literals ? 1 : 0);
-    // For a symbolic offset, one less is one more in its low bits. 1 minus 1 is 0, which the caller refuses.
-    const std::uint32_t less = first - 1 + (first >> 26 & 2u);
-    static_assert(kSymbolicOffset >> 26 == 2);
-    const std::uint32_t of_two = (which & 1u) != 0 ? first : second, of_others = (which & 1u) != 0 ? third : less;
-    const std::uint32_t repeated = which > 2 ? of_others : of_two;
-    const std::uint32_t offset = which == 0 ? value - 3 : repeated;
-    third = which == 1 || which == 2 ? third : second;
-    second = which == 1 ? second : first;
+    // 0 to 3: the first, the second, the third, one less than the first. A new offset has 2 or more: it moves all
+    // three.
+    const std::uint32_t which = no_literals ? value : value - 1;
+    std::uint32_t offset = which == 0 ? first : second;
+    offset = which >= 2 ? third : offset;
+    offset = which == 3 ? first - 1 : offset;  // 1 minus 1 is 0, which the caller refuses
+    offset = value > 3 ? value - 3 : offset;
+    third = which >= 2 ? second : third;
+    second = which == 0 ? second : first;
     first = offset;
     return offset;
   }
 };
 
 /// Decodes the sequences of block `index` with its tables, which are adjacent; false: damaged.
+/// \param ring  See `staged_words`.
 PENSTOCK_DEVICE bool decode_sequences(const zstd_wave& wave, std::uint32_t index, const sequence_section& section,
-                                      const sequence_entry* tables) {
-  backward_bits bits;
+                                      const sequence_entry* tables, std::uint32_t* ring) {
+  sequence_bits bits(ring);
   if (!bits.start(section.bits)) return false;
   const sequence_entry* const literal_table = tables;
   const sequence_entry* const offset_table = literal_table + (1u << section.logs[kLiteralLengths]);
   const sequence_entry* const match_table = offset_table + (1u << section.logs[kOffsets]);
-  std::uint32_t literal_state = bits.take(section.logs[kLiteralLengths]);
-  std::uint32_t offset_state = bits.take(section.logs[kOffsets]);
-  std::uint32_t match_state = bits.take(section.logs[kMatchLengths]);
+  sequence_entry literal_entry = literal_table[bits.take(section.logs[kLiteralLengths])];
+  sequence_entry offset_entry = offset_table[bits.take(section.logs[kOffsets])];
+  sequence_entry match_entry = match_table[bits.take(section.logs[kMatchLengths])];
+  bits.refill();
   // Copied, because for the compiler the stores below could change what `block` refers to.
   const zstd_block& block = pointer<const zstd_block>(wave.blocks)[index];
   const std::uint32_t most_literals = block.literals_bytes, most_bytes = block.size;
   auto* const out = computed_once(pointer<zstd_sequence>(wave.sequences) + block.sequences_buffer);
   repeat_offsets repeats;
-  std::uint32_t literal_bytes = 0, match_bytes = 0, too_many = 0;
-  bool bad = false;
+  std::uint32_t literal_bytes = 0, match_bytes = 0, all_sums = 0, most_value = 0, least_offset = 1, counts = 0;
   const std::uint32_t count = block.sequence_count;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const sequence_entry literal_entry = literal_table[literal_state], offset_entry = offset_table[offset_state],
-                         match_entry = match_table[match_state];
-    bits.refill();
     const std::uint32_t ahead = bits.ahead();
-    const std::uint32_t counts = literal_entry + match_entry + offset_entry;
+    counts = literal_entry + match_entry + offset_entry;
     const std::uint32_t all_bits = add_bytes(0, counts, 0x0101u);
-    std::uint32_t offset_value, match, literals;
-    if (all_bits <= 32) {  // nearly always
-      // Shifts use five bits of the sums of the counts: 32 is 0, and then no bits are left to take.
-      const std::uint32_t to_match = extra_bits(offset_entry), to_literals = to_match + extra_bits(match_entry);
-      const std::uint32_t to_literal_state = to_literals + extra_bits(literal_entry);
-      const std::uint32_t to_match_state = to_literal_state + literal_entry,
-                          to_offset_state = to_match_state + match_entry;
-      const auto value = [&](sequence_entry entry, std::uint32_t at) {
-        return shift_in_modulo(value_front(entry), shift_in_modulo(ahead, 0, at), extra_bits(entry));
-      };
-      const auto state = [&](sequence_entry entry, std::uint32_t at) {
-        return shift_in_modulo(state_front(entry), shift_in_modulo(ahead, 0, at), entry);
-      };
-      offset_value = value(offset_entry, 0);
-      match = value(match_entry, to_match);
-      literals = value(literal_entry, to_literals);
-      literal_state = state(literal_entry, to_literal_state);
-      match_state = state(match_entry, to_match_state);
-      offset_state = state(offset_entry, to_offset_state);
-      bits.skip(all_bits);
-    } else {
+    // As if all bits were in `ahead`, which they nearly always are: the check does not delay this.
+    // Shifts use five bits of the sums of the counts: 32 is 0, and then no bits are left to take.
+    const std::uint32_t to_match = extra_bits(offset_entry), to_literals = to_match + extra_bits(match_entry);
+    const std::uint32_t to_literal_state = to_literals + extra_bits(literal_entry);
+    const std::uint32_t to_match_state = to_literal_state + literal_entry,
+                        to_offset_state = to_match_state + match_entry;
+    const auto value = [&](sequence_entry entry, std::uint32_t at) {
+      return shift_in_modulo(value_front(entry), shift_in_modulo(ahead, 0, at), extra_bits(entry));
+    };
+    const auto state = [&](sequence_entry entry, std::uint32_t at) {
+      return shift_in_modulo(state_front(entry), shift_in_modulo(ahead, 0, at), entry);
+    };
+    std::uint32_t offset_value = value(offset_entry, 0), match = value(match_entry, to_match),
+                  literals = value(literal_entry, to_literals);
+    std::uint32_t literal_state = state(literal_entry, to_literal_state),
+                  match_state = state(match_entry, to_match_state), offset_state = state(offset_entry, to_offset_state);
+    if (all_bits > 32) {
       offset_value = take_value(offset_entry, bits);
       match = take_value(match_entry, bits);
       literals = take_value(literal_entry, bits);
       literal_state = take_state(literal_entry, bits);
       match_state = take_state(match_entry, bits);
       offset_state = take_state(offset_entry, bits);
+    } else {
+      bits.skip(all_bits);
     }
+    // Of the next sequence, so that what follows does not wait for it. States are within their table, whatever the
+    // bits.
+    literal_entry = literal_table[literal_state];
+    offset_entry = offset_table[offset_state];
+    match_entry = match_table[match_state];
+    bits.refill();
     match += 3;
     const std::uint32_t offset = repeats.use(offset_value, literals == 0);
     literal_bytes += literals;
     match_bytes += match;
-    // Offsets that look symbolic without being repeats are longer than any target. A damaged block is decoded to its
-    // end, into its own memory.
-    const bool far = offset_value > 3 && offset >= kSymbolicOffset;
-    bad = bad || offset == 0 || far || literal_bytes > most_literals || most_literals + match_bytes > most_bytes;
-    out[i] = literals | static_cast<std::uint64_t>(match) << 18 | static_cast<std::uint64_t>(offset) << 36;
-    too_many = counts & 255u;
+    // Verified after the last sequence: a damaged block is decoded to its end, into its own memory.
+    all_sums |= literal_bytes | match_bytes;
+    most_value = most_value > offset_value ? most_value : offset_value;
+    least_offset = least_offset < offset ? least_offset : offset;
+    // A product, because the addition of the other fields is part of it.
+    out[i] =
+        static_cast<std::uint64_t>(match) * (1u << 18) + (static_cast<std::uint64_t>(offset << 4) << 32 | literals);
   }
+  // Sums grow by less than 2^18, so that one that exceeds 2^32 has had a bit of 2^18 or more.
+  const bool too_long =
+      all_sums >= 1u << 18 || literal_bytes > most_literals || most_literals + match_bytes > most_bytes;
+  // Offsets that look symbolic without being repeats are longer than any target.
+  const bool bad_offset = least_offset == 0 || most_value >= kSymbolicOffset + 3;
   // The last sequence has no next states: reading their bits went beyond the start of the stream.
-  if (bad || !bits.exhausted_exactly(too_many)) return false;
+  if (too_long || bad_offset || !bits.exhausted_exactly(counts & 255u)) return false;
   pointer<zstd_block_result>(wave.results)[index] = {match_bytes, {repeats.first, repeats.second, repeats.third}};
   return true;
 }
@@ -260,7 +271,7 @@ PENSTOCK_DEVICE bool decode_sequence_block(const zstd_wave& wave, std::uint32_t 
     build_sequence_table(table, shared.counts[lane][table], section.logs[table], to);
     to += 1u << section.logs[table];
   }
-  return decode_sequences(wave, index, section, shared.entries[lane]);
+  return decode_sequences(wave, index, section, shared.entries[lane], &shared.words[0][lane]);
 }
 
 /// The work of one warp: eight of the wave's blocks with sequences.
