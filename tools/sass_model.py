@@ -61,14 +61,16 @@ class Loop:
 
 # Lines that usual turns skip: file, first and last.
 WIDE = ("zstd_sequences.h", r"offset_value = take_value", r"offset_state = take_state")
-CHECKED_TOKEN = ("lz_parse.h", r"\? token_at\(kFormat, from, at\)\.end", r"^    \+\+count;")
+CHECKED_TOKEN = ("lz_parse.h", r"const bool several = ", r"^    \} while \(several")
 OPEN_EXIT = (
     "lz_parse.h",
     r"^    const std::uint32_t segment = at / kSegmentBytes, out =",
     r"static_cast<std::uint8_t>\(end - at\)",
 )
-STEPPED_TOKENS = ("lz_parse.h", r"^    std::uint32_t next = at, steps = 0;", r"^    if \(known\) continue;")
-STEPPED, CHECKED = r"starts\[count \+ i\] =", r"^    if \(end == 0\) break;"
+STEPPED_TOKENS = ("lz_parse.h", r"^    std::uint32_t next = at, steps = 0;", r"^    if \(known\) \{")
+LONG_CHAIN = ("lz_tokens.h", r"if \(at % 16 != 0\) continue;", r"length \+= 16 \* 255;")
+ALIGNED_CHAIN = ("lz_tokens.h", r"for \(; at \+ 16 <= from\.size; at \+= 16\)", r"length \+= 16 \* 255;")
+STEPPED, CHECKED = r"starts\[count \+ i\] =", r"^      if \(token\.end == 0\) return count;"
 STEPPERS = (
     ("LZ4", r"^  return step_over_tokens<lz_format::lz4_block>\("),
     ("Snappy", r"return step_over_tokens<lz_format::snappy>\("),
@@ -199,7 +201,17 @@ LOOPS = (
     ),
     *(
         Loop(f"{name} tokens, long", "lz", "lz_parse.h", CHECKED, "a token, its lengths' loops once", cold, through)
-        for (name, through), cold in zip(STEPPERS, ((STEPPED_TOKENS,), (STEPPED_TOKENS,)), strict=True)
+        for (name, through), cold in zip(STEPPERS, ((STEPPED_TOKENS, LONG_CHAIN), (STEPPED_TOKENS,)), strict=True)
+    ),
+    *(
+        Loop(
+            *(f"LZ4 tokens, {name}", "lz", "lz_tokens.h", marker, turn, cold),
+            through=r"token\.match == 15 && !extend_length",
+        )
+        for name, turn, marker, cold in (
+            ("a length", "another byte of it", r"more = from\.begin\[at\+\+\]", (ALIGNED_CHAIN,)),
+            ("a long length", "16 more bytes of it", r"length \+= 16 \* 255", ()),
+        )
     ),
     *(
         Loop(f"{name} parse: {stage}", "lz", "lz_parse.h", marker, turns, cold, through)
@@ -212,7 +224,7 @@ LOOPS = (
             ("lengths elsewhere", r"first_step = look\(first\)", "2 bytes a lane", ()),
             ("exits", r"^        out\[k\] = next - kSegmentBytes", "4 bytes a lane", ()),
             ("entries", r"^      known = known > out", "4 segments", (OPEN_EXIT,)),
-            ("open exits", r"^      known = known > out", "a token that is not in the tables", ()),
+            ("open exits", r"^      known = known > out", "a token that is not in the tables", (LONG_CHAIN,)),
             ("walk", r"^        low \|= bit_at\(at\)", "4 tokens a lane", ()),
             ("starts", r"^      \*to\+\+ = static_cast<std::uint16_t>", "a token a lane", ()),
         )

@@ -389,6 +389,7 @@ PENSTOCK_DEVICE std::uint32_t step_over_tokens(const lz_window& window, std::uin
   constexpr std::uint32_t kAhead = 4;
   const byte_view from = window.view;
   std::uint32_t count = 0, at = window.from;
+  bool is_long = false;  // the last token, as far as it was read with every check
   PENSTOCK_SMALL_LOOP
   while (count + kAhead <= kMostStepped && at < from.size) {
     // Several steps as if no length had more than a byte. This is verified later, so that no step waits for it.
@@ -403,11 +404,20 @@ PENSTOCK_DEVICE std::uint32_t step_over_tokens(const lz_window& window, std::uin
       steps += known ? 1 : 0;
     }
     count += steps;
-    if (known) continue;
-    const std::uint32_t end = at < from.size ? token_at(kFormat, from, at).end : 0;
-    if (end == 0) break;
-    at = end;
-    ++count;
+    if (known) {
+      is_long = false;
+      continue;
+    }
+    // After two long tokens, the next ones are probably long, too, and steps would be in vain.
+    const bool several = is_long && steps == 0;
+    do {
+      const lz_token token = at < from.size ? token_at(kFormat, from, at) : lz_token{};
+      if (token.end == 0) return count;
+      starts[count] = static_cast<std::uint16_t>(at);
+      at = token.end;
+      is_long = token.literals + token.match > 255;
+      ++count;
+    } while (several && is_long && count + kAhead <= kMostStepped);
   }
   return count;
 }

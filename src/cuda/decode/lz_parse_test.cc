@@ -255,35 +255,69 @@ bytes stream_of(lz_format format, const bytes& content) {
 
 // Cycles for the turns of the loops, from docs/design/kernels.md.
 struct turn_cycles {
-  double four, token, steps, lengths, exits, entries, open, walk, start;
+  double four, token, more, more_16, steps, lengths, exits, entries, open, walk, start;
 };
-constexpr turn_cycles kLz4Cycles{425, 424, 194, 266, 125, 292, 764, 196, 64};
-constexpr turn_cycles kSnappyCycles{365, 311, 199, 231, 138, 292, 651, 196, 64};
+constexpr turn_cycles kLz4Cycles{425, 422, 96, 93, 194, 266, 125, 291, 765, 196, 64};
+constexpr turn_cycles kSnappyCycles{365, 289, 0, 0, 199, 231, 138, 292, 651, 196, 64};
 constexpr double kScan = 600;  // bits to counts, five shuffles, barriers: not a loop
 
 struct window_cycles {
   double stepped, parsed, tokens;
+  double chains;                                // of the lengths of several bytes, whichever way tokens are found
   double lengths, entries, open, walk, starts;  // numbers of turns
 };
 
-// The cycles of one lane that steps over tokens with these starts.
+// The cycles of the bytes after the first, at `at`, of a length that begins with `full` bytes of 255 (extend_length).
+double chain_cycles(const turn_cycles& turn, std::uint32_t at, std::uint32_t full) {
+  double cycles = 0;
+  for (++at; full > 0; ++at, --full) {
+    if (at % 16 == 0) {
+      const std::uint32_t wide = (full - 1) / 16;
+      cycles += (wide + 1) * turn.more_16;
+      at += 16 * wide;
+      full -= 16 * wide;
+    }
+    cycles += turn.more;
+  }
+  return cycles;
+}
+
+// The same for both lengths of the LZ4 token at `at`.
+double chain_cycles(const turn_cycles& turn, byte_view view, std::uint32_t at) {
+  const lz_token token = lz4_token(view, at);
+  double cycles = token.literals < 15 ? 0 : chain_cycles(turn, at + 1, (token.literals - 15) / 255);
+  if (token.match >= 19) cycles += chain_cycles(turn, token.literals_at + token.literals + 2, (token.match - 19) / 255);
+  return cycles;
+}
+
+bool is_known(lz_format format, byte_view view, std::uint32_t at) {
+  return (format == lz_format::lz4_block ? step_at<lz_format::lz4_block>(view, at)
+                                         : step_at<lz_format::snappy>(view, at))
+      .known;
+}
+
+// The cycles of one lane that steps over tokens with these starts, as `step_over_tokens` does.
 double stepped_cycles(lz_format format, byte_view view, std::span<const std::uint16_t> starts) {
   const bool is_lz4 = format == lz_format::lz4_block;
   const turn_cycles& turn = is_lz4 ? kLz4Cycles : kSnappyCycles;
-  const auto is_known = [&](std::size_t i) {
-    return i < starts.size() &&
-           (is_lz4 ? step_at<lz_format::lz4_block>(view, starts[i]) : step_at<lz_format::snappy>(view, starts[i]))
-               .known;
-  };
   double cycles = 0;
+  bool is_long = false;
   for (std::size_t i = 0; i < starts.size();) {
     cycles += turn.four;
     std::uint32_t known = 0;
-    while (known < 4 && is_known(i + known)) ++known;
+    while (known < 4 && i + known < starts.size() && is_known(format, view, starts[i + known])) ++known;
     i += known;
-    if (known == 4) continue;
-    cycles += turn.token;
-    ++i;
+    if (known == 4) {
+      is_long = false;
+      continue;
+    }
+    const bool several = is_long && known == 0;
+    do {
+      cycles += turn.token;
+      if (i >= starts.size()) break;  // a token that does not end in the window
+      const lz_token token = token_at(format, view, starts[i++]);
+      is_long = token.literals + token.match > 255;
+    } while (several && is_long);
   }
   return cycles;
 }
@@ -304,6 +338,7 @@ window_cycles cycles_of(lz_format format, const lz_window& window, const lz_wind
     const std::uint32_t at = shared.starts[i];
     ++tokens[at / kSegmentBytes];
     if (end_of(i) - at > 255 - at % kSegmentBytes) ++open;
+    if (is_lz4) out.chains += chain_cycles(turn, window.view, at);
   }
   for (std::uint32_t at = 0; at < kWindowBytes; at += 16) {
     const words_16 words = load_16_bytes(shared.bytes + at);
@@ -355,7 +390,9 @@ lone_windows windows_of_one_lane(lz_format format, byte_view source) {
     }
     ++out.all;
     if (!many) {
-      const double cycles = stepped_cycles(format, window.view, {shared.starts, shared.count});
+      double cycles = stepped_cycles(format, window.view, {shared.starts, shared.count});
+      for (std::uint32_t i = 0; i < shared.count && format == lz_format::lz4_block; ++i)
+        cycles += chain_cycles(kLz4Cycles, window.view, shared.starts[i]);
       ++out.lone;
       out.cycles += cycles;
       out.most = std::max(out.most, cycles);
@@ -373,8 +410,9 @@ TEST(LzParse, TakesFewCyclesByTheModel) {
   const warp lanes;
   std::mt19937 random(3);
   constexpr double window_cycles::* kMembers[] = {
-      &window_cycles::stepped, &window_cycles::parsed, &window_cycles::tokens, &window_cycles::lengths,
-      &window_cycles::entries, &window_cycles::open,   &window_cycles::walk,   &window_cycles::starts};
+      &window_cycles::stepped, &window_cycles::parsed,  &window_cycles::tokens,
+      &window_cycles::chains,  &window_cycles::lengths, &window_cycles::entries,
+      &window_cycles::open,    &window_cycles::walk,    &window_cycles::starts};
   const auto measure = [&](lz_format format, const bytes& stream, const std::string& name) {
     const byte_view source{reinterpret_cast<const std::uint8_t*>(stream.data()),
                            static_cast<std::uint32_t>(stream.size())};
@@ -404,6 +442,7 @@ TEST(LzParse, TakesFewCyclesByTheModel) {
                 most.tokens, sum.stepped / windows, most.stepped, sum.parsed / windows, most.parsed);
     std::printf("  turns in all: lengths %.0f, entries %.0f, open %.0f, walk %.0f, starts %.0f\n", sum.lengths,
                 sum.entries, sum.open, sum.walk, sum.starts);
+    std::printf("  in addition, long lengths: %.0f (%.0f) cycles\n", sum.chains / windows, most.chains);
     const lone_windows left = windows_of_one_lane(format, source);
     std::printf("  left to one lane: %u of %u windows, %.0f (%.0f) cycles\n", left.lone, left.all,
                 left.cycles / std::max(left.lone, 1U), left.most);

@@ -6,6 +6,8 @@
 
 namespace penstock::inline v0::device {
 
+// Tokens are in views that begin at a multiple of 16 bytes, as windows do.
+
 /// A decoded token: a run of literals, then a match.
 struct lz_token {
   std::uint32_t literals_at;  ///< in the same view as the token
@@ -13,16 +15,23 @@ struct lz_token {
   std::uint32_t end;  ///< offset of the next one; 0: this one does not end within the view
 };
 
-/// Adds bytes at `at` to `length` until one is not 255; false if the view ends before.
+/// Adds bytes at `at` to `length` until one is not 255; false if the view, which is aligned to 16 bytes, ends before.
 PENSTOCK_DEVICE bool extend_length(byte_view from, std::uint32_t& at, std::uint32_t& length) {
-  std::uint32_t more;
   PENSTOCK_SMALL_LOOP
-  do {
-    if (at >= from.size) return false;
-    more = from.begin[at++];
+  while (at < from.size) {
+    const std::uint32_t more = from.begin[at++];
     length += more;
-  } while (more == 255);
-  return true;
+    if (more != 255) return true;
+    if (at % 16 != 0) continue;
+    // The length of a match of 256 KiB has a thousand bytes of 255.
+    PENSTOCK_SMALL_LOOP
+    for (; at + 16 <= from.size; at += 16) {
+      const words_16 words = load_16_bytes(from.begin + at);
+      if ((words.word[0] & words.word[1] & words.word[2] & words.word[3]) != ~0u) break;
+      length += 16 * 255;
+    }
+  }
+  return false;
 }
 
 /// The LZ4 token at `at`, which is within the view.
