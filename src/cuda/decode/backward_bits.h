@@ -92,17 +92,29 @@ class backward_bits_of {
     used_ = 32 - 8 * tail + static_cast<std::uint32_t>(8 - highest_bit(last));
     second_ = 0;
     third_ = load_bytes(words + (end - tail), tail);
-    load();
-    load();
+    for (int i = 0; i < 2; ++i) {
+      first_ = second_;
+      second_ = words_.next() < 0 ? 0 : third_;
+      third_ = words_.take();
+    }
     return true;
   }
 
   /// Makes 32 bits of `ahead` valid. At most 32 are consumed between two calls.
-  PENSTOCK_DEVICE void refill() {
+  PENSTOCK_DEVICE void refill() { load_next(advance()); }
+  /// The same in two parts, between which `ahead` is valid: nothing that follows from it waits for the second, which
+  /// takes what the first returned.
+  PENSTOCK_DEVICE bool advance() {
+    const bool due = used_ >= 32;
+    first_ = due ? second_ : first_;
+    // The first word has no bits of the stream: zeros. A mask, because a move under a condition waits longer.
+    second_ = due ? third_ & ~static_cast<std::uint32_t>(words_.next() >> 31) : second_;
+    used_ &= 31u;
+    return due;
+  }
+  PENSTOCK_DEVICE void load_next(bool due) {
     words_.turn();
-    if (used_ < 32) return;
-    used_ -= 32;
-    load();
+    if (due) third_ = words_.take();
   }
 
   /// The next 32 bits, from the highest on; after a refill.
@@ -131,12 +143,6 @@ class backward_bits_of {
   PENSTOCK_DEVICE std::int32_t left() const {
     return 32 * (words_.next() + 4) - static_cast<std::int32_t>(used_ + 8 * front_);
   }
-  PENSTOCK_DEVICE void load() {
-    first_ = second_;
-    second_ = words_.next() < 0 ? 0 : third_;  // the first word has no bits of the stream
-    third_ = words_.take();
-  }
-
   Words words_;                           ///< counted from a word before the stream
   std::uint32_t front_;                   ///< the stream's first byte, counted from there
   std::uint32_t first_, second_, third_;  ///< the words before the next one

@@ -139,9 +139,10 @@ PENSTOCK_DEVICE bool decode_huffman_stream(byte_view stream, const huffman_table
   };
   // Two codes, of at most 22 bits: the symbols in the second byte of each half.
   const auto two = [&] {
-    bits.refill();
+    const bool due = bits.advance();
     const std::uint32_t ahead = bits.ahead();
     const std::uint32_t first = table.entries[ahead >> unused];
+    bits.load_next(due);
     const std::uint32_t second = table.entries[shift_in_modulo(ahead, 0, first) >> unused];
     bits.skip((first + second) & 255);
     return first | second << 16;
