@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs tests/legate on the processors of this machine, in an environment of its own (build/legate, nearly 2 GB to
-# download once). Its wheels want Python 3.12; without one this says so, and is not a failure.
+# Runs tests/legate, and the examples of the docstrings of penstock.legate, on the processors of this machine, in an
+# environment of its own (build/legate, nearly 2 GB to download once). Its wheels want Python 3.12; without one this
+# says so, and is not a failure.
 set -eu
 cd "$(dirname "$0")/.."
 folder=build/legate
@@ -36,4 +37,6 @@ fi
 
 export LEGATE_AUTO_CONFIG=0 LEGATE_CONFIG="${LEGATE_CONFIG:---cpus 2 --gpus 0 --sysmem 1000 --utility 1}"
 export PYTHONPATH=$PWD/python LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-exec $folder/venv/bin/python -m pytest -q -p no:cacheprovider -W ignore::pytest.PytestConfigWarning tests/legate "$@"
+# The settings of python/tests (--noconftest) need packages that this environment does not have.
+exec $folder/venv/bin/python -m pytest -q -p no:cacheprovider -W ignore::pytest.PytestConfigWarning --noconftest \
+  -k legate tests/legate python/tests/test_docstrings.py "$@"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the tests of tensors, data sets and DTensors against PyTorch on the processors of this machine. Its packages
-# (about 3 GB to download once, most of them for GPUs) are kept in build/torch, in addition to those of .venv.
+# Runs the tests of tensors, data sets and DTensors, and the examples of docstrings, against PyTorch on the processors
+# of this machine. Its packages (about 3 GB to download once, most of them for GPUs) are kept in build/torch, in addition
+# to those of .venv.
 set -eu
 cd "$(dirname "$0")/.."
 folder=build/torch
@@ -18,4 +19,5 @@ fi
 
 export PYTHONPATH=$PWD/$folder/packages
 exec $python -m pytest -q -p no:cacheprovider -k torch \
-  python/tests/test_torch.py python/tests/test_tensor.py python/tests/test_stream.py python/tests/test_cluster.py "$@"
+  python/tests/test_torch.py python/tests/test_tensor.py python/tests/test_stream.py python/tests/test_cluster.py \
+  python/tests/test_docstrings.py "$@"
