@@ -116,11 +116,24 @@ def run_on_the_fake_device(page: Path) -> None:
     assert "bz2 has no device decoder" in done.stdout  # as the page says
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "tutorials").glob("*.md")), ids=lambda page: page.stem)
-def test_notebooks_have_the_code_of_the_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+
+
+@pytest.fixture
+def notebooks(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(ROOT / "tools" / "docs"))
-    notebooks = importlib.import_module("notebooks")
-    cells = json.loads(notebooks.notebook(page.read_text()))["cells"]
+    return importlib.import_module("notebooks")
+
+
+def cells_of(notebooks: Any, page: Path) -> list[Any]:
+    text = page.read_text()
+    made: list[Any] = json.loads(notebooks.notebook(text, notebooks.outputs_of(page.stem, text)))["cells"]
+    return made
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_notebooks_have_the_code_of_the_page(page: Path, notebooks: Any) -> None:
+    cells = cells_of(notebooks, page)
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert code == [text.replace(notebooks.AGG, "").strip("\n") for _, text in blocks(page, "python")]
     assert 'use("Agg")' not in "".join(code)
@@ -128,6 +141,35 @@ def test_notebooks_have_the_code_of_the_page(page: Path, monkeypatch: pytest.Mon
     assert prose[0].startswith("# ")
     assert not any("](../" in text for text in prose)
     assert len({cell["id"] for cell in cells}) == len(cells)
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_notebooks_have_the_outputs_of_the_page(page: Path, notebooks: Any) -> None:
+    pictures, stated = [], 0
+    for cell in cells_of(notebooks, page):
+        if cell["cell_type"] != "code":
+            continue
+        last = STATED.match(cell["source"][-1])
+        results = [each["data"]["text/plain"] for each in cell["outputs"] if each["output_type"] == "execute_result"]
+        if last is not None:
+            stated += 1
+            assert "".join(results[0]) == last["value"]
+        pictures += [each for each in cell["outputs"] if each["output_type"] == "display_data"]
+    assert stated > 1
+    assert len(pictures) == 1
+
+
+def test_outputs_of_other_code_are_refused(notebooks: Any) -> None:
+    text = (ROOT / "docs" / "tutorials" / "climate.md").read_text()
+    with pytest.raises(ValueError, match=r"climate\.md changed .*run_tutorials\.py climate"):
+        notebooks.outputs_of("climate", text.replace("import numpy as np", "import numpy"))
+
+
+def test_pages_show_what_their_code_prints(notebooks: Any) -> None:
+    page = "text\n\n```python\nx = 1\n```\n\n```text\nas it is\n```\n\n```python\nprint(x)\n```\nend\n"
+    printed = [notebooks.Output("", "", "", []), notebooks.Output("", "1\n", "", [])]
+    expected = page.replace("print(x)\n```\n", "print(x)\n```\n\nIt prints:\n\n```text\n1\n```\n")
+    assert notebooks.page_with_outputs(page, printed) == expected
 
 
 @pytest.mark.parametrize("page", pages_with("console"))

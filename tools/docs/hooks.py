@@ -1,8 +1,8 @@
 """Hooks of mkdocs: pages made from files outside of docs/, and links to such files.
 
 The C++ reference is made from the public headers; the changelog and the guide for contributors are files of the root.
-Each tutorial has a notebook to download. The site does not contain sources: a link to a source file becomes its path, a
-link to a public header leads to its page.
+Each tutorial has a notebook to download, with stored outputs. The site does not contain sources: a link to a source
+file becomes its path, a link to a public header leads to its page.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ COPIES = {
     "SECURITY.md": "security.md",
     "CODE_OF_CONDUCT.md": "conduct.md",
 }
+DOWNLOADS = {"examples/scene.tif": "tutorials/scene.tif"}  # data that a tutorial opens
 RANKS = (
     ("guide/", 4),
     ("tutorials/", 3),
@@ -58,6 +59,8 @@ def with_links_of_the_site(text: str, folder: str, page: str) -> str:
         place = posixpath.normpath(posixpath.join(folder, target))
         if place in COPIES:
             inside = COPIES[place]
+        elif place in DOWNLOADS:
+            inside = DOWNLOADS[place]
         elif place.startswith("docs/") and "." in posixpath.basename(place):
             inside = place.removeprefix("docs/")
         elif place.startswith("include/penstock/") and place.endswith(".h"):
@@ -110,6 +113,8 @@ def on_files(files: Any, config: Any) -> Any:
     for source, page in COPIES.items():
         text = with_links_of_the_site((ROOT / source).read_text(), "", page)
         files.append(File.generated(config, page, content=text))
+    for source, place in DOWNLOADS.items():
+        files.append(File.generated(config, place, abs_src_path=str(ROOT / source)))
     return files
 
 
@@ -120,7 +125,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         return markdown
     place = page.file.src_uri
     if place.startswith("tutorials/"):
-        title, _, rest = markdown.partition("\n")
+        shown = notebooks.page_with_outputs(markdown, notebooks.outputs_of(page.file.name, markdown))
+        title, _, rest = shown.partition("\n")
         link = f'<a href="{page.file.name}.ipynb" download>Download this page as a notebook</a>'
         markdown = f"{title}\n\n{link}\n{rest}"
     return with_links_of_the_site(markdown, posixpath.join("docs", posixpath.dirname(place)), place)
@@ -130,4 +136,6 @@ def on_post_build(config: Any) -> None:
     """Writes a notebook next to the page of each tutorial."""
     folder = Path(config["site_dir"]) / "tutorials"
     for page in (ROOT / "docs" / "tutorials").glob("*.md"):
-        (folder / f"{page.stem}.ipynb").write_text(notebooks.notebook(page.read_text()))
+        text = page.read_text()
+        made = notebooks.notebook(text, notebooks.outputs_of(page.stem, text))
+        (folder / f"{page.stem}.ipynb").write_text(made)
