@@ -17,6 +17,11 @@ std::string lowered(std::string_view word) {
   return out;
 }
 
+/// The word in small letters, without the dashes of an option: '-r' has one letter.
+std::string letters(std::string_view word) {
+  return lowered(word.substr(std::min(word.find_first_not_of('-'), word.size())));
+}
+
 /// Letters to add, remove, change or exchange with their neighbour to turn one word into the other.
 /// Source: the restricted Damerau-Levenshtein distance.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -40,12 +45,13 @@ std::size_t distance(std::string_view a, std::string_view b) {
 std::string nearest_word(std::string_view typed, std::span<const std::string> among) {
   std::string best;
   if (typed.empty() || typed.size() > kLongest) return best;
-  const std::string wanted = lowered(typed);
-  std::size_t least = std::max<std::size_t>(1, typed.size() / 3) + 1;
+  const std::string wanted = letters(typed);
+  std::size_t least = std::max<std::size_t>(1, wanted.size() / 3) + 1;
   for (const std::string& each : among) {
     if (each.size() > kLongest || each == typed) continue;
-    const std::size_t found = distance(wanted, lowered(each));
-    if (found < least && found < std::max(typed.size(), each.size())) {
+    const std::string offered = letters(each);
+    const std::size_t found = distance(wanted, offered);
+    if (found < least && found < std::max(wanted.size(), offered.size())) {
       least = found;
       best = each;
     }

@@ -17,6 +17,12 @@ TEST(Suggest, FindsTheNearestWord) {
   EXPECT_EQ(nearest_word("", verbs), "");
   EXPECT_EQ(nearest_word(std::string(1000, 'x'), verbs), "");
   EXPECT_EQ(nearest_word("x", verbs), "") << "one letter that is changed leaves nothing of the word";
+  const std::vector<std::string> options = {"-h", "--help", "-l", "--long", "--format"};
+  EXPECT_EQ(nearest_word("-r", options), "") << "the letter is another one";
+  EXPECT_EQ(nearest_word("--", options), "");
+  EXPECT_EQ(nearest_word("-L", options), "-l");
+  EXPECT_EQ(nearest_word("-format", options), "--format");
+  EXPECT_EQ(nearest_word("--formt", options), "--format");
   EXPECT_EQ(suggestion("reed", verbs), "; did you mean 'read'?");
 }
 
