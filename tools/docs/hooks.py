@@ -70,7 +70,8 @@ def with_links_of_the_site(text: str, folder: str, page: str) -> str:
         elif not (ROOT / place).exists():
             return found[0]  # mkdocs reports it
         else:
-            return f"`{place}`" if words.strip("`/") in (place, posixpath.basename(place)) else f"{words} (`{place}`)"
+            names = (place, posixpath.basename(place), posixpath.dirname(place))
+            return f"`{place}`" if words.strip("`/") in names else f"{words} (`{place}`)"
         return f"[{words}]({posixpath.relpath(inside, posixpath.dirname(page) or '.')}{anchor})"
 
     parts = re.split(r"(^```.*?^```)", text, flags=re.MULTILINE | re.DOTALL)
