@@ -105,6 +105,13 @@ def test_a_verdict_names_the_limit_that_is_too_low():
     assert doctor.verdict(found | {"limits": plain, "versions": names}) == ["All is well."]
 
 
+def test_engines_are_those_of_files_that_exist():
+    pytest.importorskip("netCDF4")
+    found = doctor.xarray_engines()
+    assert found["x.nc"] == found["x.h5"] == "netcdf4"
+    assert found["x.zarr"] == "zarr"
+
+
 def test_the_verb():
     command = [sys.executable, "-m", "penstock", "doctor"]
     done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=120)

@@ -239,7 +239,7 @@ def test_progress_is_compared_with_the_speed_of_copying_memory():
 def test_modules_are_loaded_when_they_are_used():
     code = (
         "import sys, penstock as ps; assert 'penstock.zarr' not in sys.modules; ps.zarr.enable(); "
-        "assert 'zarr' in dir(ps); ps.testing.decode_on_host\n"
+        "assert 'zarr' in dir(ps); assert not {'importlib', 'Any', 'core'} & set(dir(ps)); ps.testing.decode_on_host\n"
         "try: ps.nosuch\nexcept AttributeError as error: assert 'nosuch' in str(error)\nelse: raise SystemExit(1)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

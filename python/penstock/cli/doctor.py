@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -16,6 +18,9 @@ from penstock.view.versions import as_text, devices, libraries, limits, versions
 
 _FEW_FILES = 1024
 _DECODED_BYTES = 128 << 20
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+# A file that xarray opens -> its first bytes; None is a folder.
+_BEGINNINGS = {"x.zarr": None, "x.nc": _HDF5, "x.h5": _HDF5, "x.tif": b"II*\0"}
 
 
 def xarray_engines() -> dict[str, str]:
@@ -25,11 +30,17 @@ def xarray_engines() -> dict[str, str]:
     except ImportError:
         return {}
     made = {}
-    for name in ("x.zarr", "x.nc", "x.h5", "x.tif"):
-        try:
-            made[name] = str(plugins.guess_engine(name))
-        except (ValueError, OSError) as error:
-            made[name] = f"none ({str(error).splitlines()[0]})"
+    with tempfile.TemporaryDirectory() as folder:  # some engines look at the file
+        for name, beginning in _BEGINNINGS.items():
+            path = Path(folder, name)
+            if beginning is None:
+                path.mkdir()
+            else:
+                path.write_bytes(beginning)
+            try:
+                made[name] = str(plugins.guess_engine(str(path)))
+            except (ValueError, OSError) as error:
+                made[name] = f"none ({str(error).splitlines()[0]})"
     return made
 
 
