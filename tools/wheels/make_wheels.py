@@ -124,7 +124,7 @@ def build_wheel(machine: str, folder: Path, more: list[str]) -> Path:
     else:
         # With the flags of `make test`, and a folder of the same depth: a compiler cache then has most of the objects.
         defines |= {"PENSTOCK_WERROR": "ON"}
-    options = {"build-dir": str(ROOT / "build" / f"wheels-{machine}-{sys.implementation.cache_tag}")}
+    options = {"build-dir": str(ROOT / "build" / f"wheels-{machine}-{sys.implementation.cache_tag}{sys.abiflags}")}
     options |= {f"cmake.define.{name}": value for name, value in defines.items()}
     made = folder / "made"
     shutil.rmtree(made, ignore_errors=True)
