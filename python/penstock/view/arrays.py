@@ -9,7 +9,7 @@ from penstock.core.errors import Error
 from penstock.view.facts import grid_lengths, object_count, stored_bytes, stored_bytes_at_hand
 from penstock.view.grid import grid_svg
 from penstock.view.markup import attributes_html, facts_table, page, value_text
-from penstock.view.sizes import bytes_text, clipped
+from penstock.view.sizes import bytes_text, clipped, plural
 
 if TYPE_CHECKING:
     from penstock.core.array import Array
@@ -45,14 +45,14 @@ def array_rows(array: Array) -> list[tuple[str, str]]:
         ("shape", shape_text(array)),
     ]
     count = array.nchunks
-    many = _plural(count, "chunk")
+    many = plural(count, "chunk")
     if not array._is_regular:
         many = f"{many} of several lengths, at most {array.chunks}"
         rows.append(("chunks", many))
     else:
         rows.append(("chunks", f"{array.chunks}, {many}"))
     if array.shards is not None:
-        rows.append(("shards", f"{array.shards}, {_plural(object_count(array), 'shard')}"))
+        rows.append(("shards", f"{array.shards}, {plural(object_count(array), 'shard')}"))
     rows.append(("in memory", bytes_text(array.nbytes)))
     rows.append(("stored", _stored_text(array)))
     rows.append(("codecs", clipped(array._codecs_text, 300)))
@@ -75,10 +75,6 @@ def shape_text(array: Array) -> str:
 def _fill_text(array: Array) -> Any:
     value = array.fill_value
     return value.item() if hasattr(value, "item") and array.dtype.kind in "biufc" else value
-
-
-def _plural(count: int, name: str) -> str:
-    return f"{count} {name}{'' if count == 1 else 's'}"
 
 
 def _stored_text(array: Array) -> str:

@@ -14,7 +14,7 @@ from penstock.core.context import Context, current_context
 from penstock.core.errors import InvalidArgumentError
 from penstock.view import markup
 from penstock.view import timeline as _timeline
-from penstock.view.sizes import bytes_text
+from penstock.view.sizes import bytes_text, plural
 
 # The rows of the table: a name, the engine's stages in it, and the ceiling for comparison.
 _ROWS = (
@@ -59,7 +59,7 @@ class Profile:
     >>> print(p.table())
     Stage            ms   raw GB/s  eff. GB/s  of ceiling
     Read ...
-    1 reads, 0 writes, ...
+    1 read, 0 writes, ...
     >>> p.measure_ceiling()
     >>> p.ceilings["memcpy"] > 1e8
     True
@@ -186,9 +186,9 @@ class Profile:
             )
         report = self.report
         lines.append(
-            f"{report['reads']} reads, {report['writes']} writes, {report['store_requests']} requests, "
-            f"{report['store_bytes']} bytes read, "
-            f"{report['workers']} workers"
+            f"{plural(report['reads'], 'read')}, {plural(report['writes'], 'write')}, "
+            f"{plural(report['store_requests'], 'request')}, {plural(report['store_bytes'], 'byte')} read, "
+            f"{plural(report['workers'], 'worker')}"
         )
         if any(event["worker"] >= _timeline.FIRST_STREAM for event in report["events"]):
             lines += _of_devices(report)
@@ -229,8 +229,9 @@ class Profile:
         return self.report
 
     def __repr__(self) -> str:
-        state = f"of {self.report['reads']} reads, {self.report['writes']} writes" if self.report else "not ended"
-        return f"<penstock.Profile {state}>"
+        if not self.report:
+            return "<penstock.Profile not ended>"
+        return f"<penstock.Profile of {plural(self.report['reads'], 'read')}, {plural(self.report['writes'], 'write')}>"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """For IPython in a terminal: the table."""
@@ -259,8 +260,9 @@ class Profile:
             lines.append(f"<tr><td>{html.escape(row['name'])}</td>{cells}{bar}</tr>")
         report = self.report
         title = (
-            f"{report['reads']} reads, {report['writes']} writes, {report['store_requests']} requests, "
-            f"{bytes_text(report['store_bytes'])} read, {report['workers']} workers"
+            f"{plural(report['reads'], 'read')}, {plural(report['writes'], 'write')}, "
+            f"{plural(report['store_requests'], 'request')}, {bytes_text(report['store_bytes'])} read, "
+            f"{plural(report['workers'], 'worker')}"
         )
         table = f"<table class='facts'><tr>{titles}</tr>{''.join(lines)}</table>"
         return markup.page("penstock.Profile", title, table)

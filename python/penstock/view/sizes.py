@@ -25,3 +25,8 @@ def clipped(text: str, most: int) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def plural(count: int, name: str) -> str:
+    """1 read, 2 reads."""
+    return f"{count} {name}{'' if count == 1 else 's'}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.core.errors import UnsupportedError
+from penstock.view.sizes import plural
 
 _COLOURS = {
     "plan": "#8a8f98",
@@ -55,7 +56,8 @@ def html(report: dict[str, Any], table: str) -> str:
     note += f", neighbours merged to {len(shown)} boxes." if len(shown) < len(events) else "."
     if report["dropped_events"]:
         note += f" {report['dropped_events']} later events were dropped."
-    summary = f"{report['reads']} reads, {report['writes']} writes, {report['workers']} workers, "
+    summary = f"{plural(report['reads'], 'read')}, {plural(report['writes'], 'write')}, "
+    summary += f"{plural(report['workers'], 'worker')}, "
     summary += f"{(last - first) / 1e6:.3f} ms."
     return _PAGE.format(
         summary=summary,
